@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags that hold for every target of ours, kept apart from those of imported libraries.
+add_library(mc_options INTERFACE)
+target_compile_options(mc_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+if(MC_WERROR)
+  target_compile_options(mc_options INTERFACE -Werror)
+endif()
+if(MC_SANITIZE)
+  target_compile_options(mc_options INTERFACE -fsanitize=${MC_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(mc_options INTERFACE -fsanitize=${MC_SANITIZE})
+endif()
+
+# mc_static_library(<name> <header> <archive>): an imported static library of the system.
+function(mc_static_library name header archive)
+  find_path(${name}_INCLUDE ${header} REQUIRED)
+  find_library(${name}_ARCHIVE ${archive} REQUIRED)
+  add_library(${name} STATIC IMPORTED GLOBAL)
+  set_target_properties(${name} PROPERTIES IMPORTED_LOCATION ${${name}_ARCHIVE}
+    INTERFACE_INCLUDE_DIRECTORIES ${${name}_INCLUDE})
+endfunction()
+
+# layer(<name> [USES <layer>...] [HIDES <layer or library>...]): src/<name> as one library and one
+# test program.  USES are the layers that its headers mention; HIDES stay inside its .cc files.
+# Each layer has an include root that shows it alone, so an undeclared include does not compile.
+function(layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;HIDES")
+  set(dir ${PROJECT_SOURCE_DIR}/src/${name})
+  set(root ${PROJECT_BINARY_DIR}/include/${name})
+  file(MAKE_DIRECTORY ${root})
+  file(CREATE_LINK ${dir} ${root}/${name} SYMBOLIC)
+  file(GLOB headers CONFIGURE_DEPENDS ${root}/${name}/*.h)
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc)
+  set(tests ${sources})
+  set(fuzzers ${sources})
+  set(benches ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
+
+  add_library(${name} STATIC ${sources})
+  target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
+  target_link_libraries(${name} PUBLIC ${arg_USES} PRIVATE ${arg_HIDES} mc_options)
+  if(MC_BUILD_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE ${name} ${arg_HIDES} mc_options GTest::gmock_main)
+    target_compile_definitions(${name}_test PRIVATE MC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
+  if(MC_BUILD_BENCH AND benches)
+    find_package(benchmark REQUIRED)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE ${name} ${arg_HIDES} mc_options
+      benchmark::benchmark_main)
+  endif()
+  if(MC_BUILD_FUZZ)
+    foreach(fuzzer ${fuzzers})
+      get_filename_component(target ${fuzzer} NAME_WE)
+      add_executable(${target} ${fuzzer})
+      target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
+      target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+      target_link_libraries(${target} PRIVATE ${name} ${arg_HIDES} mc_options)
+    endforeach()
+  endif()
+endfunction()
