@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fd.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mc {
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Error system_error(ErrorCode code, const std::string& what) {
+  return Error{code, what + ": " + std::strerror(errno)};
+}
+
+Result<Fd> make_memfd(const std::string& name, size_t size) {
+  Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.is_open()) return system_error(ErrorCode::kUnavailable, "memfd_create " + name);
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    return system_error(ErrorCode::kIo, "resize memfd " + name);
+  }
+  return fd;
+}
+
+Result<Mapping> Mapping::create(const Fd& fd, size_t size) {
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) return system_error(ErrorCode::kIo, "map a region");
+  return Mapping(data, size);
+}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+std::string_view Mapping::text() const {
+  const char* begin = static_cast<const char*>(data_);
+  return {begin, ::strnlen(begin, size_)};
+}
+
+}  // namespace mc

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole files: read under a limit, written so that a reader sees the old text or the new one.
+#ifndef MC_CORE_FILE_H_
+#define MC_CORE_FILE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace mc {
+
+// The file's bytes.  kNotFound, kIo, or kInvalidInput when it holds more than `size_max` bytes.
+Result<std::string> read_file(const std::filesystem::path& path, size_t size_max);
+
+// Writes a temporary file beside `path` and renames it over.
+Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// A directory that is removed, with all in it, at the end of its life.
+class TemporaryDirectory {
+ public:
+  static Result<TemporaryDirectory> create(const std::string& prefix);
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept;
+  TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
+  ~TemporaryDirectory();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit TemporaryDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+// $MC_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else ~/.cache/musacoder.
+std::filesystem::path cache_directory();
+
+}  // namespace mc
+
+#endif  // MC_CORE_FILE_H_
