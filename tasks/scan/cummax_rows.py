@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+import torch
+import torch.nn as nn
+
+ROWS = 33
+COLS = 197
+
+
+class Model(nn.Module):
+    """Running maxima along each row and where each was last reached."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values, indices = torch.cummax(x, dim=1)
+        return values, indices
+
+
+def get_inputs() -> list[torch.Tensor]:
+    # Few distinct values, so that ties are common; all below zero.
+    return [torch.randint(-60, -10, (ROWS, COLS)).to(torch.float32)]
+
+
+def get_init_inputs() -> list[object]:
+    return []
