@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Task and Candidate: what MooreEval is asked.
+//
+// A task is a KernelBench-style reference program: Python text that defines `Model`, `get_inputs`
+// and `get_init_inputs`.  A candidate is what a model wrote for it: a Python module that defines
+// `ModelNew` and native source.  Both are plain text here; judging them is the work of the layers
+// above.
+#ifndef MC_TASK_TASK_H_
+#define MC_TASK_TASK_H_
+
+#include <cstddef>
+#include <string>
+
+namespace mc::task {
+
+inline constexpr size_t kTaskBytesMax = 1 << 20;
+inline constexpr size_t kAnswerBytesMax = 16 << 20;    // A model's raw answer.
+inline constexpr size_t kCandidateBytesMax = 1 << 20;  // The module extracted from it.
+
+struct Task {
+  std::string id;    // "reduction/row_sum" or "kernelbench:1/19".
+  std::string name;  // For people.
+  std::string code;
+};
+
+struct Candidate {
+  std::string id;      // Where it came from: a path, or "task#sample".
+  std::string answer;  // Raw answer or module text.
+};
+
+enum class Backend { kCpu, kCuda, kMusa };
+const char* to_string(Backend backend);
+
+}  // namespace mc::task
+
+#endif  // MC_TASK_TASK_H_

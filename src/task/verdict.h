@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Verdict: what MooreEval says of one candidate.
+//
+// A variant with one alternative an outcome; each alternative carries its own evidence and nothing
+// else.  What the candidate did wrong is data here; what the world did wrong is a Result elsewhere
+// and reaches a verdict only as `Infra`, which is never scored.  The JSON form has a version and a
+// schema (docs/verdict.schema.json); verdict_json.h converts both ways.
+//
+//   Verdict verdict = ...;
+//   const char* name = outcome_name(verdict.outcome);        // "wrong"
+//   if (auto* wrong = std::get_if<Wrong>(&verdict.outcome)) use(wrong->q);
+#ifndef MC_TASK_VERDICT_H_
+#define MC_TASK_VERDICT_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "task/task.h"
+
+namespace mc::task {
+
+// ---- Evidence -----------------------------------------------------------------------------------
+
+// A place in what the candidate wrote.  `source` is "candidate" for the Python module or
+// "cuda_sources[0]" and the like for a native source; lines and columns count from 1, 0 = unknown.
+struct Place {
+  std::string source;
+  int line = 0;
+  int column = 0;
+  std::string excerpt;  // That line of text, bounded.
+};
+
+struct Diagnostic {
+  std::string severity;  // "error" | "warning" | "note"
+  std::string message;
+  Place place;
+};
+
+// One rule that the candidate broke, before it ran or while it ran.
+struct RuleFinding {
+  std::string rule;  // Id in the policy, for example "python.forbidden_import".
+  std::string message;
+  Place place;
+};
+
+// What the emulator or the device saw a kernel do.
+struct KernelFinding {
+  std::string kind;  // "out_of_bounds_read", "shared_race", ... (emu/runtime/mc_emu.h)
+  std::string kernel;
+  std::array<int64_t, 3> block{};
+  std::array<int64_t, 3> thread{};
+  std::string detail;
+  Place place;
+};
+
+struct Mismatch {
+  std::vector<int64_t> index;
+  std::string expected;
+  std::string got;
+};
+
+// The comparison of one output tensor with the reference.
+struct OutputCheck {
+  std::string path;     // "output", "output[1]", "output['loss']", "buffer bn.running_mean"
+  std::string problem;  // "" when it agrees; "value", "shape", "dtype", "nonfinite", "missing", ...
+  std::string detail;   // One line: "shape [4, 5], expected [4, 6]".
+  int64_t num_elements = 0;
+  int64_t num_wrong = 0;
+  double error_max = 0;        // Largest |got - expected|.
+  double error_tolerance = 0;  // What was allowed where the largest error stood.
+  std::vector<Mismatch> first_mismatches;
+  std::map<std::string, int64_t> histogram;  // Error over tolerance, by decade: "1-10", ...
+};
+
+struct Trial {
+  int index = 0;
+  std::string shape;         // "native", "reduced", "ragged", "small"
+  std::string distribution;  // "native", "heavy_tail", ...
+  std::map<std::string, int64_t> constants;  // Module constants bound for this shape.
+  std::string inputs_digest;                 // Of the bytes of all inputs.
+  bool passed = false;
+  std::vector<OutputCheck> checks;      // Those that failed.
+  std::vector<KernelFinding> findings;  // Non-fatal ones of this trial.
+  std::string inputs_mutated;           // Names of inputs that were overwritten, or "".
+};
+
+// An exception, as the contestant's Python saw it.
+struct Exception {
+  std::string type;
+  std::string message;
+  Place place;                // Innermost line of the candidate's own.
+  std::vector<Place> frames;  // The candidate's own frames, outermost first.
+};
+
+// Device measurement; absent on the CPU backend, whose timings say nothing of a GPU.
+struct Performance {
+  double speedup_eager = 0;
+  double speedup_eager_low = 0;  // Lower end of the 95 % confidence interval.
+  double time_us = 0;
+  double time_eager_us = 0;
+};
+
+// ---- Outcomes -----------------------------------------------------------------------------------
+
+struct Unextractable {  // No module, no ModelNew, or Python that does not parse.
+  std::string reason;   // Stable id: "no_code", "no_model_new", "syntax_error", "too_large", ...
+  std::string detail;
+  Place place;
+};
+struct Illegal {
+  std::string when;  // "static" | "link" | "run"
+  std::vector<RuleFinding> findings;
+};
+struct CompileFailed {
+  std::vector<Diagnostic> diagnostics;
+};
+struct Crashed {      // An exception, a fatal signal, an exit, a fatal kernel finding.
+  std::string stage;  // "record" | "load" | "init" | "forward"
+  std::optional<Exception> exception;
+  int signal = 0;     // 0 = none.
+  int exit_code = 0;  // Of a process that ended by itself without an answer.
+  std::vector<KernelFinding> findings;
+  std::vector<Trial> trials;  // Those that ended before.
+};
+struct TimedOut {
+  std::string stage;
+  double limit_s = 0;
+  std::vector<KernelFinding> findings;
+};
+struct OutOfMemory {
+  std::string stage;
+  int64_t limit_bytes = 0;
+};
+struct Wrong {
+  double q = 0;  // Share of trials passed, < 1.
+  bool specialised = false;  // Right at the main shape, wrong only at other shapes.
+  std::vector<Trial> trials;
+};
+struct Passed {
+  std::vector<Trial> trials;
+  std::optional<Performance> performance;
+};
+struct Unsupported {  // The backend lacks something; says nothing about the candidate.
+  std::vector<RuleFinding> constructs;
+};
+struct Infra {  // The world failed; to be retried.
+  std::string message;
+};
+
+using Outcome = std::variant<Unextractable, Illegal, CompileFailed, Crashed, TimedOut, OutOfMemory,
+                             Wrong, Passed, Unsupported, Infra>;
+
+// "extraction", "illegal", "compile", "runtime", "timeout", "oom", "wrong", "pass", "unsupported",
+// "infra": the names of the JSON form and of the corpus.
+const char* outcome_name(const Outcome& outcome);
+const std::vector<std::string>& outcome_names();
+
+// ---- Telemetry ----------------------------------------------------------------------------------
+
+struct StageTime {
+  std::string stage;  // "extract", "inspect", "record", "compile", "judge", "contestant", ...
+  double ms = 0;
+};
+
+// How the task was made to fit the backend.
+struct Reduction {
+  std::map<std::string, int64_t> native;  // Module constants as the task gives them.
+  std::map<std::string, int64_t> used;
+  std::string reason;  // "" when the native shapes were used.
+};
+
+struct Telemetry {
+  std::vector<StageTime> stages;
+  std::vector<std::string> protections_off;  // Sandbox features that this machine lacks.
+  std::map<std::string, int64_t> aten_ops;   // Dispatcher calls seen in forward.
+  Reduction reduction;
+  std::string pytorch;
+  int64_t memory_peak_bytes = 0;  // Of the contestant.
+  bool compile_cached = false;
+  std::string output_tail;  // End of what the candidate printed, bounded.
+};
+
+struct Verdict {
+  std::string task;
+  std::string candidate;
+  std::string candidate_hash;  // Of the extracted module.
+  Backend backend = Backend::kCpu;
+  uint64_t seed = 0;
+  std::string policy;  // Version of the legality policy.
+  Outcome outcome = Infra{"not judged"};
+  Telemetry telemetry;
+};
+
+}  // namespace mc::task
+
+#endif  // MC_TASK_VERDICT_H_
