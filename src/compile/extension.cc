@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/extension.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+namespace mc::compile {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> strings_of(const Json& object, const char* member) {
+  return object.value(member, std::vector<std::string>{});
+}
+
+size_t bytes_of(const Extension& extension) {
+  size_t bytes = 0;
+  for (const std::string& text : extension.cpp_sources) bytes += text.size();
+  for (const std::string& text : extension.cuda_sources) bytes += text.size();
+  for (const SourceFile& file : extension.files) bytes += file.text.size();
+  return bytes;
+}
+
+bool is_plain_name(const std::string& name) {
+  const bool safe = std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-' || c == '/';
+  });
+  return safe && !name.empty() && name.size() < 200 && name.front() != '/' &&
+         name.find("..") == std::string::npos;
+}
+
+// Throws nlohmann's exceptions, which parse_extensions catches.
+Extension extension_of(const Json& object) {
+  Extension extension;
+  extension.name = object.at("name").get<std::string>();
+  extension.key = object.at("key").get<std::string>();
+  extension.cpp_sources = strings_of(object, "cpp_sources");
+  extension.cuda_sources = strings_of(object, "cuda_sources");
+  extension.extra_cflags = strings_of(object, "extra_cflags");
+  extension.extra_cuda_cflags = strings_of(object, "extra_cuda_cflags");
+  extension.extra_ldflags = strings_of(object, "extra_ldflags");
+  if (const auto functions = object.find("functions");
+      functions != object.end() && functions->is_object()) {
+    for (const auto& [name, doc] : functions->items()) {
+      extension.functions.emplace_back(name, doc.get<std::string>());
+    }
+  }
+  for (const Json& file : object.value("files", Json::array())) {
+    extension.files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+  }
+  return extension;
+}
+
+bool is_usable(const Extension& extension) {
+  const bool hex = extension.key.size() == 64 &&
+                   extension.key.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return hex && is_plain_name(extension.name) && bytes_of(extension) <= kSourceBytesMax &&
+         std::ranges::all_of(extension.files,
+                             [](const SourceFile& file) { return is_plain_name(file.name); });
+}
+
+// A quoted C++ string literal.
+std::string quoted(const std::string& text) {
+  std::string literal = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') literal += '\\';
+    if (c == '\n') {
+      literal += "\\n";
+    } else if (static_cast<unsigned char>(c) >= ' ') {
+      literal += c;
+    }
+  }
+  return literal + '"';
+}
+
+std::string binding_of(const Extension& extension) {
+  std::string text = "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
+  for (const auto& [name, doc] : extension.functions) {
+    text += "m.def(" + quoted(name) + ", &" + name + ", " + quoted(doc) + ");\n";
+  }
+  return text + "}\n";
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  std::istringstream stream{std::string(text)};
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// The shift between piece lines and candidate lines that most of the piece's lines agree on.
+int offset_between(const std::vector<std::string>& piece, const std::vector<std::string>& candidate) {
+  std::multimap<std::string_view, int> places;
+  for (size_t i = 0; i < candidate.size(); ++i) {
+    if (candidate[i].size() > 3) places.emplace(candidate[i], static_cast<int>(i));
+  }
+  std::map<int, int> votes;
+  for (size_t i = 0; i < piece.size(); ++i) {
+    const auto [first, last] = places.equal_range(piece[i]);
+    if (std::distance(first, last) > 16) continue;  // Too common to say anything.
+    for (auto it = first; it != last; ++it) ++votes[it->second - static_cast<int>(i)];
+  }
+  int best = -1;
+  int best_votes = 0;
+  for (const auto& [offset, count] : votes) {
+    if (count > best_votes && offset >= 0) {
+      best = offset;
+      best_votes = count;
+    }
+  }
+  return best;
+}
+
+constexpr size_t kExcerptBytesMax = 200;
+
+std::string excerpt_of(const std::vector<std::string>& lines, int line) {
+  if (line < 1 || line > static_cast<int>(lines.size())) return "";
+  return lines[static_cast<size_t>(line) - 1].substr(0, kExcerptBytesMax);
+}
+
+}  // namespace
+
+Result<std::vector<Extension>> parse_extensions(std::string_view recorder_answer) {
+  try {
+    std::vector<Extension> extensions;
+    for (const Json& object : Json::parse(recorder_answer).at("extensions")) {
+      extensions.push_back(extension_of(object));
+      if (!is_usable(extensions.back()) || extensions.size() > kExtensionsMax) {
+        return Error{ErrorCode::kProtocol, "a recorded extension is over the limits"};
+      }
+    }
+    return extensions;
+  } catch (const Json::exception& failure) {
+    return Error{ErrorCode::kProtocol, std::string("malformed recording: ") + failure.what()};
+  }
+}
+
+std::vector<Unit> make_units(const Extension& extension) {
+  std::vector<Unit> units;
+  if (!extension.cpp_sources.empty() || !extension.functions.empty()) {
+    Unit unit{"main.cpp", {}};
+    for (size_t i = 0; i < extension.cpp_sources.size(); ++i) {
+      unit.pieces.push_back({"cpp_sources[" + std::to_string(i) + "]", extension.cpp_sources[i]});
+    }
+    if (!extension.functions.empty()) unit.pieces.push_back({"binding", binding_of(extension)});
+    units.push_back(std::move(unit));
+  }
+  if (!extension.cuda_sources.empty()) {
+    Unit unit{"cuda.cu", {}};
+    for (size_t i = 0; i < extension.cuda_sources.size(); ++i) {
+      unit.pieces.push_back({"cuda_sources[" + std::to_string(i) + "]", extension.cuda_sources[i]});
+    }
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+PlaceMapper::PlaceMapper(std::string_view candidate, const std::vector<Extension>& extensions)
+    : candidate_lines_(lines_of(candidate)) {
+  const auto add = [&](const std::string& name, const std::string& text) {
+    Piece piece{name, lines_of(text), -1};
+    piece.offset = offset_between(piece.lines, candidate_lines_);
+    pieces_.push_back(std::move(piece));
+  };
+  for (const Extension& extension : extensions) {
+    for (const Unit& unit : make_units(extension)) {
+      for (const SourceFile& piece : unit.pieces) add(piece.name, piece.text);
+    }
+    for (const SourceFile& file : extension.files) add(file.name, file.text);
+  }
+}
+
+task::Place PlaceMapper::map(const std::string& piece_name, int line, int column) const {
+  for (const Piece& piece : pieces_) {
+    if (piece.name != piece_name) continue;
+    const std::string excerpt = excerpt_of(piece.lines, line);
+    const int mapped = line + piece.offset;
+    if (piece.offset >= 0 && excerpt_of(candidate_lines_, mapped) == excerpt) {
+      return {"candidate", mapped, column, excerpt};
+    }
+    if (!excerpt.empty()) return {piece_name, line, column, excerpt};
+  }
+  return {piece_name, line, column, ""};
+}
+
+}  // namespace mc::compile

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Extension: one call of torch.utils.cpp_extension.load_inline or load, as the recorder saw it.
+//
+// The recorder runs candidate code, so its answer is outside input: it is parsed under limits, and
+// the sources in it are only ever compiled in the sandbox.
+#ifndef MC_COMPILE_EXTENSION_H_
+#define MC_COMPILE_EXTENSION_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "task/verdict.h"
+
+namespace mc::compile {
+
+inline constexpr size_t kExtensionsMax = 8;
+inline constexpr size_t kSourceBytesMax = 1 << 20;  // All sources of one extension together.
+
+struct SourceFile {
+  std::string name;
+  std::string text;
+};
+
+struct Extension {
+  std::string name;
+  std::string key;  // The recorder's content hash; the contestant looks the artifact up by it.
+  std::vector<std::string> cpp_sources;
+  std::vector<std::string> cuda_sources;
+  std::vector<std::pair<std::string, std::string>> functions;  // Name and doc, to be bound.
+  std::vector<SourceFile> files;                               // Headers that sources include.
+  std::vector<std::string> extra_cflags;
+  std::vector<std::string> extra_cuda_cflags;
+  std::vector<std::string> extra_ldflags;
+};
+
+// The `extensions` member of the recorder's answer (docs/architecture.md).  kProtocol when it is
+// not of that form or over the limits.
+Result<std::vector<Extension>> parse_extensions(std::string_view recorder_answer);
+
+// One translation unit: pieces of candidate text, each with the name that diagnostics give it.
+struct Unit {
+  std::string file;  // "main.cpp" or "cuda.cu"
+  std::vector<SourceFile> pieces;
+};
+
+// What load_inline would write: the C++ sources with the binding of `functions` in one unit, the
+// CUDA sources in another.
+std::vector<Unit> make_units(const Extension& extension);
+
+// Turns places in pieces ("cuda_sources[0]":12) into places in the candidate's Python text where
+// the same line stands there too, and fills the excerpts.
+class PlaceMapper {
+ public:
+  PlaceMapper(std::string_view candidate, const std::vector<Extension>& extensions);
+  task::Place map(const std::string& piece, int line, int column) const;
+
+ private:
+  struct Piece {
+    std::string name;
+    std::vector<std::string> lines;
+    int offset = -1;  // candidate line = piece line + offset; -1 when not found.
+  };
+  std::vector<std::string> candidate_lines_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_EXTENSION_H_
