@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# One entry for everything: set-up (Debian packages, PyTorch), build, the main job, the tests.
+# What is there already is used again; a second run takes seconds.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")"
+
+usage() {
+  cat <<TXT
+usage: ./run.sh COMMAND
+  demo     set up, build, and judge a handful of candidates
+  test     set up, build, and run every test
+  setup    only install what is missing
+  build    set up and build (build/dev/bin/musacoder)
+  fuzz     build the fuzz targets with clang-19 and run each for 30 s
+  bench    build the benchmarks and run them
+  eval …   set up, build, and run: musacoder eval …
+TXT
+}
+
+cache=${MC_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/musacoder}
+torch_version=2.11.0
+packages=(g++ cmake ninja-build git binutils python3 python3-dev python3-venv
+  nlohmann-json3-dev libfmt-dev libcli11-dev libseccomp-dev libsodium-dev
+  libgtest-dev libgmock-dev libbenchmark-dev)
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  say "installing ${missing[*]}"
+  local root=()
+  ((EUID == 0)) || root=(sudo)
+  "${root[@]}" apt-get update -qq
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Sets MC_PYTHON: the python3 in use when it has PyTorch, else a virtual environment in the cache.
+find_python() {
+  if [[ -n ${MC_PYTHON:-} ]]; then return; fi
+  if python3 -c 'import torch' 2>/dev/null; then
+    MC_PYTHON=$(python3 -c 'import sys; print(sys.executable)')
+  else
+    MC_PYTHON=$cache/venv/bin/python
+    if ! "$MC_PYTHON" -c "import torch; assert torch.__version__.startswith('$torch_version')" 2>/dev/null; then
+      say "installing PyTorch $torch_version into $cache/venv (several GB, once)"
+      mkdir -p "$cache"
+      python3 -m venv "$cache/venv"
+      "$cache/venv/bin/pip" install --progress-bar=on "torch==$torch_version" numpy jsonschema
+    fi
+  fi
+  export MC_PYTHON
+}
+
+setup() {
+  install_packages "${packages[@]}"
+  find_python
+}
+
+build() {
+  setup
+  [[ -f build/dev/build.ninja ]] || cmake --preset dev >/dev/null
+  say "building"
+  cmake --build --preset dev
+  build/dev/bin/musacoder prepare
+}
+
+run_tests() {
+  build
+  say "unit tests and end-to-end tests"
+  ctest --test-dir build/dev --output-on-failure
+}
+
+case ${1:-} in
+  setup) setup ;;
+  build) build ;;
+  demo) build && exec examples/demo.sh ;;
+  test) run_tests ;;
+  fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
+  bench) shift; build; exec tools/bench.sh "$@" ;;
+  eval) build; exec build/dev/bin/musacoder "$@" ;;
+  *) usage; exit 2 ;;
+esac

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layout: where the program's own files are.
+//
+// A build tree and an installed folder look alike: <prefix>/bin/musacoder, <prefix>/lib/*.so,
+// <prefix>/share/musacoder/{emu,harness,policy,tasks}.  The prefix is found from the running
+// program, so the folder can be moved.
+#ifndef MC_CORE_LAYOUT_H_
+#define MC_CORE_LAYOUT_H_
+
+#include <filesystem>
+
+#include "core/result.h"
+
+namespace mc {
+
+struct Layout {
+  std::filesystem::path prefix;
+  std::filesystem::path library(const char* name) const { return prefix / "lib" / name; }
+  std::filesystem::path share(const char* name) const { return prefix / "share/musacoder" / name; }
+};
+
+// From $MC_PREFIX, or from the running program's place.  kNotFound when its files are not there.
+Result<Layout> find_layout();
+
+}  // namespace mc
+
+#endif  // MC_CORE_LAYOUT_H_
