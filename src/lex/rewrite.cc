@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Theory of operation.  Each region proposes groups of edits: a launch (its callee and `<<<`, then
+// its `>>>(`), a declaration of dynamic shared memory, a renamed token.  A group is taken as a
+// whole or, where it would touch what an earlier group changes or a directive in its midst, not at
+// all: such text is left for the compiler to complain about.  A rename inside a replaced span is
+// made while the span is written.  Every span keeps its line ends.
+#include "lex/rewrite.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "lex/code.h"
+#include "lex/edit.h"
+
+namespace mc::lex {
+namespace {
+
+constexpr std::size_t kKernelNameSizeMax = 200;
+constexpr std::size_t kDeclarationTokensMax = 256;
+
+// One region with what every step needs to look at it.
+struct View {
+  std::string_view source;
+  const Code& code;
+
+  std::string_view text(std::size_t i) const { return text_at(source, code, i); }
+  std::size_t begin(std::size_t i) const { return code.tokens[i].offset; }
+  std::size_t end(std::size_t i) const { return code.tokens[i].offset + code.tokens[i].size; }
+};
+
+// The line ends in the bytes [begin, end), which replacing them must not lose.
+std::string line_ends(const View& view, std::size_t begin, std::size_t end) {
+  std::string kept;
+  for (const char c : view.source.substr(begin, end - begin)) {
+    if (c == '\n') kept += view.code.is_directive ? "\\\n" : "\n";
+  }
+  return kept;
+}
+
+bool is_cuda_enumerator(const View& view, std::size_t i) {
+  if (i >= 2 && view.text(i - 1) == "::") {
+    const std::string_view scope = view.text(i - 2);
+    return scope == "DeviceType" || scope == "DispatchKey" || scope == "Backend";
+  }
+  return i >= 4 && view.text(i - 1) == "," && view.text(i - 4) == "TORCH_LIBRARY_IMPL";
+}
+
+bool is_device_name(const View& view, std::size_t i) {
+  const std::string_view text = view.text(i);
+  const bool names_cuda = text == "\"cuda\"" || text.substr(0, 6) == "\"cuda:";
+  return names_cuda && i >= 2 && (view.text(i - 1) == "(" || view.text(i - 1) == "{") &&
+         (view.text(i - 2) == "Device" || view.text(i - 2) == "device");
+}
+
+// What the token at `i` becomes, or nothing if it stays.
+std::optional<std::string_view> renamed(const View& view, std::size_t i) {
+  const std::string_view text = view.text(i);
+  if (view.code.tokens[i].kind == Kind::kIdentifier) {
+    if (text == "is_cuda") return "is_cpu";
+    if (text == "kCUDA") return "kCPU";
+    if (text == "CUDA" && is_cuda_enumerator(view, i)) return "CPU";
+  }
+  if (view.code.tokens[i].kind == Kind::kString && is_device_name(view, i)) return "\"cpu\"";
+  return std::nullopt;
+}
+
+// The tokens [begin, end) on one line, renamed, with a space where there was any white space.
+std::string on_one_line(const View& view, std::size_t begin, std::size_t end) {
+  std::string line;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (i > begin && view.end(i - 1) != view.begin(i)) line += ' ';
+    const std::optional<std::string_view> name = renamed(view, i);
+    line += name ? std::string(*name) : spelling_of(view.source, view.code.tokens[i]);
+  }
+  return line;
+}
+
+std::string quoted(std::string_view text) {
+  std::string literal = "\"";
+  for (const char c : text.substr(0, kKernelNameSizeMax)) {
+    if (c == '"' || c == '\\') literal += '\\';
+    literal += c == '\n' ? ' ' : c;
+  }
+  return literal + "\"";
+}
+
+// The edits taken so far, and the places where there can be none.
+class Plan {
+ public:
+  // Keeps the groups that come from now on out of [begin, end), until unblock_all().
+  void block(std::size_t begin, std::size_t end) { blocked_[begin] = end; }
+  void unblock_all() { blocked_.clear(); }
+
+  void propose(std::vector<Edit> group) {
+    for (const Edit& edit : group) {
+      if (is_hit(taken_, edit) || is_hit(blocked_, edit)) return;
+    }
+    for (Edit& edit : group) {
+      taken_[edit.offset] = edit.offset + edit.size;
+      edits_.push_back(std::move(edit));
+    }
+  }
+  std::vector<Edit> take() { return std::move(edits_); }
+
+ private:
+  using Spans = std::map<std::size_t, std::size_t>;  // Begin to end; disjoint.
+
+  static bool is_hit(const Spans& spans, const Edit& edit) {
+    const auto next = spans.lower_bound(edit.offset);
+    if (next != spans.end() && next->first < edit.offset + edit.size) return true;
+    return next != spans.begin() && std::prev(next)->second > edit.offset;
+  }
+
+  Spans taken_;
+  Spans blocked_;
+  std::vector<Edit> edits_;
+};
+
+Edit replace(const View& view, std::size_t begin, std::size_t end, std::string text) {
+  return {begin, end - begin, std::move(text) + line_ends(view, begin, end)};
+}
+
+// What stands between the lambda and the arguments.  In a macro, __VA_ARGS__ may be empty.
+std::string argument_separator(const View& view, const Launch& launch) {
+  const std::size_t num_tokens = launch.parenthesis_close - launch.parenthesis_open - 1;
+  if (num_tokens == 0) return "";
+  const bool may_vanish =
+      num_tokens == 1 && view.text(launch.parenthesis_open + 1) == "__VA_ARGS__";
+  return may_vanish ? ", ##" : ", ";
+}
+
+// A bare NULL would be passed on as an integer, which does not convert to a pointer any more.
+void rewrite_null_arguments(const View& view, const Launch& launch, Plan& plan) {
+  for (std::size_t i = launch.parenthesis_open + 1; i < launch.parenthesis_close; ++i) {
+    const std::size_t partner = view.code.partners[i];
+    if (partner != kNone && partner > i) i = partner;
+    const bool is_alone = (view.text(i - 1) == "(" || view.text(i - 1) == ",") &&
+                          (view.text(i + 1) == ")" || view.text(i + 1) == ",");
+    if (view.text(i) == "NULL" && is_alone) {
+      plan.propose({{view.begin(i), view.end(i) - view.begin(i), "nullptr"}});
+    }
+  }
+}
+
+void rewrite_launch(const View& view, const Launch& launch, Plan& plan) {
+  const std::string callee = on_one_line(view, launch.callee, launch.open);
+  plan.propose({replace(view, view.begin(launch.callee), view.end(launch.open),
+                        "::mc_emu::launch(::mc_emu::Config("),
+                replace(view, view.begin(launch.close), view.end(launch.parenthesis_open),
+                        "), " + quoted(callee) + ", [&](auto... mc_a) { " + callee +
+                            "(mc_a...); }" + argument_separator(view, launch))});
+  rewrite_null_arguments(view, launch, plan);
+}
+
+// extern __shared__ type name[...]...; as tokens: [begin, end), `end` at the semicolon.
+struct SharedDeclaration {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+bool is_specifier(std::string_view text) {
+  return text == "extern" || text == "__shared__" || text == "static" || text == "inline";
+}
+
+bool is_attribute(std::string_view text) {
+  return text == "__align__" || text == "alignas" || text == "__attribute__";
+}
+
+// The index behind the attribute at `i` and its parentheses.
+std::size_t skip_attribute(const View& view, std::size_t i) {
+  const std::size_t open = i + 1;
+  if (view.text(open) != "(" || view.code.partners[open] == kNone) return open;
+  return view.code.partners[open] + 1;
+}
+
+std::optional<SharedDeclaration> shared_declaration_at(const View& view, std::size_t i) {
+  if (view.text(i) != "extern" && view.text(i) != "__shared__") return std::nullopt;
+  bool has_extern = false;
+  bool has_shared = false;
+  std::size_t j = i;
+  while (j < view.code.tokens.size() && j - i < kDeclarationTokensMax && view.text(j) != ";") {
+    const std::string_view text = view.text(j);
+    has_extern = has_extern || text == "extern";
+    has_shared = has_shared || text == "__shared__";
+    if (text == "{" || text == "}" || text == "=") return std::nullopt;
+    j = is_attribute(text) ? skip_attribute(view, j) : j + 1;
+  }
+  if (!has_extern || !has_shared || view.text(j) != ";") return std::nullopt;
+  return SharedDeclaration{i, j};
+}
+
+// One declarator: a name and the dimensions after its first one ("[32]" of name[][32]).
+struct Declarator {
+  std::string name;
+  bool is_array = false;
+  std::string dimensions;
+};
+
+struct Declared {
+  std::string type;
+  std::vector<Declarator> declarators;
+};
+
+Declarator read_declarator(const View& view, std::size_t& i, std::size_t end) {
+  Declarator declarator;
+  declarator.name = std::string(view.text(i++));
+  while (i < end && view.text(i) == "[" && view.code.partners[i] != kNone) {
+    const std::size_t next = view.code.partners[i] + 1;
+    if (declarator.is_array) declarator.dimensions += on_one_line(view, i, next);
+    declarator.is_array = true;
+    i = next;
+  }
+  while (i < end && is_attribute(view.text(i))) i = skip_attribute(view, i);
+  return declarator;
+}
+
+// The index of the first declarator's name: before the first `[`, or at the end.
+std::size_t first_name(const View& view, const SharedDeclaration& declaration) {
+  for (std::size_t i = declaration.begin; i < declaration.end; ++i) {
+    if (view.text(i) == "[") return i - 1;
+  }
+  return declaration.end - 1;
+}
+
+std::optional<Declared> read_declaration(const View& view, const SharedDeclaration& declaration) {
+  Declared declared;
+  std::size_t i = declaration.begin;
+  const std::size_t name = first_name(view, declaration);
+  while (i < name) {
+    if (is_attribute(view.text(i))) {
+      i = skip_attribute(view, i);
+      continue;
+    }
+    if (!is_specifier(view.text(i))) {
+      const bool needs_space = !declared.type.empty() && view.end(i - 1) != view.begin(i);
+      declared.type += (needs_space ? " " : "") + on_one_line(view, i, i + 1);
+    }
+    ++i;
+  }
+  while (i < declaration.end) {
+    if (view.code.tokens[i].kind != Kind::kIdentifier) return std::nullopt;
+    declared.declarators.push_back(read_declarator(view, i, declaration.end));
+    if (i < declaration.end && view.text(i++) != ",") return std::nullopt;
+  }
+  if (declared.type.empty() || declared.declarators.empty()) return std::nullopt;
+  return declared;
+}
+
+std::string local_shared(const std::string& type, const Declarator& declarator) {
+  constexpr std::string_view kMemory = "(::mc_emu::dynamic_shared())";
+  const std::string& name = declarator.name;
+  const std::string& rest = declarator.dimensions;
+  std::string pointer = rest.empty() ? type + "*" : type + " (*)" + rest;
+  const std::string value = "static_cast<" + pointer + ">" + std::string(kMemory);
+  if (!declarator.is_array) return type + "& " + name + " = *" + value;
+  return (rest.empty() ? type + "* " + name : type + " (*" + name + ")" + rest) + " = " + value;
+}
+
+std::string global_shared(const std::string& type, const Declarator& declarator) {
+  return "static ::mc_emu::DynamicShared<" + type + declarator.dimensions + "> " + declarator.name;
+}
+
+// Rewrites the declaration up to its semicolon, which stays.
+void rewrite_shared(const View& view, const SharedDeclaration& declaration, Scope scope,
+                    Plan& plan) {
+  const std::optional<Declared> declared = read_declaration(view, declaration);
+  if (!declared) return;
+  std::string text;
+  for (const Declarator& declarator : declared->declarators) {
+    if (!text.empty()) text += "; ";
+    text += scope == Scope::kNamespace ? global_shared(declared->type, declarator)
+                                       : local_shared(declared->type, declarator);
+  }
+  plan.propose({replace(view, view.begin(declaration.begin), view.begin(declaration.end), text)});
+}
+
+void rewrite_shared_declarations(const View& view, Plan& plan) {
+  const std::vector<Scope> scopes = scopes_of(view.source, view.code);
+  for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
+    const std::optional<SharedDeclaration> declaration = shared_declaration_at(view, i);
+    if (!declaration) continue;
+    rewrite_shared(view, *declaration, scopes[i], plan);
+    i = declaration->end;
+  }
+}
+
+void rename_tokens(const View& view, Plan& plan) {
+  for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
+    const std::optional<std::string_view> name = renamed(view, i);
+    if (name) plan.propose({{view.begin(i), view.end(i) - view.begin(i), std::string(*name)}});
+  }
+}
+
+void rewrite_region(const View& view, Plan& plan) {
+  for (const Launch& launch : launches_in(view.source, view.code)) {
+    rewrite_launch(view, launch, plan);
+  }
+  rewrite_shared_declarations(view, plan);
+  rename_tokens(view, plan);
+}
+
+std::vector<Edit> edits_for_cpu(std::string_view source, const std::vector<Code>& regions) {
+  Plan plan;
+  for (const Code& code : regions) {
+    if (!code.is_directive) continue;
+    plan.block(code.tokens.front().offset, code.tokens.back().offset + code.tokens.back().size);
+  }
+  rewrite_region(View{source, regions.front()}, plan);
+  plan.unblock_all();
+  for (std::size_t i = 1; i < regions.size(); ++i) rewrite_region(View{source, regions[i]}, plan);
+  return plan.take();
+}
+
+}  // namespace
+
+Rewritten rewrite_for_cpu(std::string_view source) {
+  const std::vector<Code> regions = regions_of(source, tokenize(source));
+  return {apply_edits(source, edits_for_cpu(source, regions)), unsupported_in(source, regions)};
+}
+
+}  // namespace mc::lex

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes CUDA C++ source into C++ that g++ compiles against the CPU emulator (emu/).  Only what is
+// no C++ is changed, and a few names of the CUDA device; everything else stays as it is, byte for
+// byte, and so does the number of lines, so that compiler messages point at the candidate's own
+// lines.
+//
+//   K<T><<<g, b, n, s>>>(x, y)
+//     ::mc_emu::launch(::mc_emu::Config(g, b, n, s), "K<T>",
+//                      [&](auto... mc_a) { K<T>(mc_a...); }, x, y)
+//   extern __shared__ float buffer[];     in a function:
+//     float* buffer = static_cast<float*>(::mc_emu::dynamic_shared());
+//                                         outside of one:
+//     static ::mc_emu::DynamicShared<float> buffer;
+//   is_cuda, kCUDA, DeviceType::CUDA, Device("cuda")
+//     is_cpu, kCPU, DeviceType::CPU, Device("cpu")
+//
+// Text in comments and other strings is never touched.  Launches in macros are rewritten where the
+// macro is defined.  A callee is moved behind its configuration, so a callee over several lines
+// ends up on one; the line ends stay where they were.
+#ifndef MC_LEX_REWRITE_H_
+#define MC_LEX_REWRITE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lex/unsupported.h"
+
+namespace mc::lex {
+
+struct Rewritten {
+  std::string text;
+  std::vector<Unsupported> unsupported;
+};
+
+// Total: text that is no C++ comes back as it is.  REQUIRES: source.size() <= kSourceBytesMax.
+Rewritten rewrite_for_cpu(std::string_view source);
+
+}  // namespace mc::lex
+
+#endif  // MC_LEX_REWRITE_H_

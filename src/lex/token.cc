@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Theory of operation.  Three passes, each linear:
+//  1. scan() cuts the source at each token's end.  Every `>` is a token of its own, and `<<<` is a
+//     kLaunchOpen unless `operator` stands before it.
+//  2. find_launch_closers() walks over these with a stack of open launches.  A run of three or more
+//     `>` that `(` follows, at the bracket depth of the innermost open launch, ends with its
+//     closer, unless the run closes just the templates that were opened since: then it is only
+//     the closer if no better one comes before the statement ends.
+//  3. glue() joins the remaining runs of `>` into `>>`, `>>=` and `>=`, and each closer into one.
+// A directive is a world of its own: brackets and launches do not reach across its borders.
+#include "lex/token.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/check.h"
+#include "lex/utf8.h"
+
+namespace mc::lex {
+namespace {
+
+constexpr std::array<std::string_view, 3> kPunctuators3 = {"...", "->*", "<<="};
+constexpr std::array<std::string_view, 20> kPunctuators2 = {
+    "::", "->", "++", "--", "<<", "<=", "==", "!=", "&&", "||",
+    "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", ".*"};
+constexpr std::string_view kPunctuators1 = "{}[]()<>;:?.+-*/%^&|~!=,#";
+constexpr std::array<std::string_view, 4> kEncodings = {"u8", "u", "U", "L"};
+constexpr std::size_t kRawDelimiterSizeMax = 16;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_word_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$';
+}
+
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
+}
+
+char at(std::string_view s, std::size_t i) { return i < s.size() ? s[i] : '\0'; }
+
+// The size of the line splice at `i` (a backslash, blanks, a line end), or 0.
+std::size_t splice_size(std::string_view s, std::size_t i) {
+  if (at(s, i) != '\\') return 0;
+  std::size_t end = i + 1;
+  // g++ forgives blanks after the backslash; a limit keeps the scan linear.
+  while (end < s.size() && end - i <= 64 && (s[end] == ' ' || s[end] == '\t')) ++end;
+  if (at(s, end) == '\r' && at(s, end + 1) == '\n') return end + 2 - i;
+  return end < s.size() && s[end] == '\n' ? end + 1 - i : 0;
+}
+
+// The end of the word character at `i`, splices before it included, or `i` if there is none.
+std::size_t skip_word_character(std::string_view s, std::size_t i) {
+  std::size_t start = i;
+  while (const std::size_t size = splice_size(s, start)) start += size;
+  if (start >= s.size()) return i;
+  if (is_word_byte(s[start])) return start + 1;
+  if (static_cast<unsigned char>(s[start]) < 0x80) return i;
+  const std::size_t length = utf8_length_at(s, start);
+  return length == 0 ? i : start + length;
+}
+
+std::size_t end_of_word(std::string_view s, std::size_t i) {
+  for (;;) {
+    const std::size_t next = skip_word_character(s, i);
+    if (next == i) return i;
+    i = next;
+  }
+}
+
+std::size_t end_of_number(std::string_view s, std::size_t i) {
+  for (;;) {
+    const char c = at(s, i);
+    const char next = at(s, i + 1);
+    if ((c == 'e' || c == 'E' || c == 'p' || c == 'P') && (next == '+' || next == '-')) {
+      i += 2;
+    } else if (c == '.' && i < s.size()) {
+      ++i;
+    } else if (c == '\'' && is_word_byte(next)) {
+      i += 2;
+    } else {
+      const std::size_t end = skip_word_character(s, i);
+      if (end == i) return i;
+      i = end;
+    }
+  }
+}
+
+enum class LineEnds { kKeep, kSkip };
+
+std::size_t end_of_whitespace(std::string_view s, std::size_t i, LineEnds line_ends) {
+  while (i < s.size()) {
+    if (const std::size_t size = splice_size(s, i)) {
+      i += size;
+    } else if (is_space(s[i]) && (line_ends == LineEnds::kSkip || s[i] != '\n')) {
+      ++i;
+    } else {
+      break;
+    }
+  }
+  return i;
+}
+
+std::size_t end_of_line_comment(std::string_view s, std::size_t i) {
+  while (i < s.size() && s[i] != '\n') {
+    const std::size_t size = splice_size(s, i);
+    i += size == 0 ? 1 : size;
+  }
+  return i;
+}
+
+std::size_t end_of_block_comment(std::string_view s, std::size_t i) {
+  const std::size_t end = s.find("*/", i + 2);
+  return end == std::string_view::npos ? s.size() : end + 2;
+}
+
+// `i` is at the opening quote.  Ends after the closing quote or, without one, before the line end.
+std::size_t end_of_quoted(std::string_view s, std::size_t i) {
+  const char quote = s[i];
+  ++i;
+  while (i < s.size() && s[i] != '\n') {
+    if (const std::size_t size = splice_size(s, i)) {
+      i += size;
+    } else if (s[i] == '\\' && i + 1 < s.size() && s[i + 1] != '\n') {
+      i += 2;
+    } else if (s[i++] == quote) {
+      return i;
+    }
+  }
+  return i;
+}
+
+// `i` is at the quote after R.  0 if what follows is no raw string.
+std::size_t end_of_raw_string(std::string_view s, std::size_t i) {
+  std::size_t open = i + 1;
+  while (open < s.size() && open - i <= kRawDelimiterSizeMax && s[open] != '(' && s[open] != ')' &&
+         s[open] != '\\' && !is_space(s[open])) {
+    ++open;
+  }
+  if (at(s, open) != '(') return 0;
+  const std::string closer = ")" + std::string(s.substr(i + 1, open - i - 1)) + "\"";
+  const std::size_t end = s.find(closer, open);
+  return end == std::string_view::npos ? s.size() : end + closer.size();
+}
+
+struct Cut {
+  Kind kind = Kind::kUnknown;
+  std::size_t end = 0;
+};
+
+// A string or character literal with its prefix, or a Cut of kind kUnknown if none starts at `i`.
+Cut cut_literal(std::string_view s, std::size_t i) {
+  const auto* const prefix = std::find_if(
+      kEncodings.begin(), kEncodings.end(),
+      [&](std::string_view encoding) { return s.substr(i, encoding.size()) == encoding; });
+  std::size_t quote = prefix == kEncodings.end() ? i : i + prefix->size();
+  if (at(s, quote) == 'R' && at(s, quote + 1) == '"') {
+    if (const std::size_t end = end_of_raw_string(s, quote + 1)) return {Kind::kString, end};
+    return {};
+  }
+  if (at(s, quote) == '"') return {Kind::kString, end_of_quoted(s, quote)};
+  if (at(s, quote) == '\'') return {Kind::kCharacter, end_of_quoted(s, quote)};
+  return {};
+}
+
+// The size of `<<<` or `<< <` at `i`, or 0.
+std::size_t launch_open_size(std::string_view s, std::size_t i) {
+  if (s.substr(i, 2) != "<<") return 0;
+  std::size_t third = i + 2;
+  while (third - i <= 64 && (at(s, third) == ' ' || at(s, third) == '\t')) ++third;
+  return at(s, third) == '<' && at(s, third + 1) != '=' ? third + 1 - i : 0;
+}
+
+std::size_t punctuator_size(std::string_view s, std::size_t i) {
+  if (s[i] == '>') return at(s, i + 1) == '=' ? 2 : 1;
+  const auto starts_here = [&](std::string_view p) { return s.substr(i, p.size()) == p; };
+  if (std::any_of(kPunctuators3.begin(), kPunctuators3.end(), starts_here)) return 3;
+  if (std::any_of(kPunctuators2.begin(), kPunctuators2.end(), starts_here)) return 2;
+  return kPunctuators1.find(s[i]) == std::string_view::npos ? 0 : 1;
+}
+
+// What the scanner remembers between tokens.
+struct ScanState {
+  bool at_line_start = true;
+  bool in_directive = false;
+  bool after_hash = false;         // The directive's name comes next.
+  bool header_comes_next = false;  // After #include.
+  bool after_operator = false;     // After the keyword `operator`.
+};
+
+Cut cut_header(std::string_view s, std::size_t i) {
+  const char closer = s[i] == '<' ? '>' : s[i] == '"' ? '"' : '\0';
+  if (closer == '\0') return {};
+  const std::size_t end = s.find_first_of(closer == '>' ? ">\n" : "\"\n", i + 1);
+  if (end == std::string_view::npos || s[end] == '\n') return {};
+  return {Kind::kHeader, end + 1};
+}
+
+Cut cut_punctuator(std::string_view s, std::size_t i, const ScanState& state) {
+  if (!state.after_operator) {
+    if (const std::size_t size = launch_open_size(s, i)) return {Kind::kLaunchOpen, i + size};
+  }
+  const std::size_t size = punctuator_size(s, i);
+  return size == 0 ? Cut{Kind::kUnknown, i + 1} : Cut{Kind::kPunctuator, i + size};
+}
+
+Cut cut_token(std::string_view s, std::size_t i, const ScanState& state) {
+  const LineEnds line_ends = state.in_directive ? LineEnds::kKeep : LineEnds::kSkip;
+  const std::size_t space_end = end_of_whitespace(s, i, line_ends);
+  if (space_end != i) return {Kind::kWhitespace, space_end};
+  if (s.substr(i, 2) == "//") return {Kind::kComment, end_of_line_comment(s, i)};
+  if (s.substr(i, 2) == "/*") return {Kind::kComment, end_of_block_comment(s, i)};
+  if (state.header_comes_next) {
+    if (const Cut header = cut_header(s, i); header.kind == Kind::kHeader) return header;
+  }
+  if (const Cut literal = cut_literal(s, i); literal.kind != Kind::kUnknown) return literal;
+  if (is_digit(s[i]) || (s[i] == '.' && is_digit(at(s, i + 1)))) {
+    return {Kind::kNumber, end_of_number(s, i)};
+  }
+  if (splice_size(s, i) == 0) {
+    if (const std::size_t end = end_of_word(s, i); end != i) return {Kind::kIdentifier, end};
+  }
+  return cut_punctuator(s, i, state);
+}
+
+bool names_a_header(std::string_view directive) {
+  return directive == "include" || directive == "include_next" || directive == "import";
+}
+
+void advance(ScanState& state, std::string_view text, Kind kind) {
+  if (kind == Kind::kWhitespace || kind == Kind::kComment) {
+    if (kind == Kind::kWhitespace && text.find('\n') != std::string_view::npos &&
+        !state.in_directive) {
+      state.at_line_start = true;
+    }
+    return;
+  }
+  const bool is_name = state.after_hash;
+  state.after_hash = state.at_line_start && !state.in_directive && text == "#";
+  state.in_directive = state.in_directive || state.after_hash;
+  state.header_comes_next = is_name && names_a_header(text);
+  state.after_operator = kind == Kind::kIdentifier && text == "operator";
+  state.at_line_start = false;
+}
+
+bool directive_ends(std::string_view s, std::size_t i, const ScanState& state) {
+  return state.in_directive && s[i] == '\n';
+}
+
+std::vector<Token> scan(std::string_view source) {
+  std::vector<Token> tokens;
+  ScanState state;
+  std::uint32_t line = 1;
+  std::size_t line_start = 0;
+  std::size_t i = 0;
+  while (i < source.size()) {
+    if (directive_ends(source, i, state)) state = ScanState{};
+    const Cut cut = cut_token(source, i, state);
+    const std::string_view text = source.substr(i, cut.end - i);
+    advance(state, text, cut.kind);
+    tokens.push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(text.size()), line,
+                      static_cast<std::uint32_t>(i - line_start + 1), cut.kind,
+                      state.in_directive});
+    for (std::size_t j = i; j < cut.end; ++j) {
+      if (source[j] != '\n') continue;
+      ++line;
+      line_start = j + 1;
+    }
+    i = cut.end;
+  }
+  return tokens;
+}
+
+// A run of `>` tokens with at most blanks between them, and whether `(` follows it.
+struct Run {
+  std::vector<std::size_t> positions;  // Indices of the `>` tokens.
+  bool before_parenthesis = false;
+};
+
+class LaunchMatcher {
+ public:
+  LaunchMatcher(std::string_view source, const std::vector<Token>& tokens)
+      : source_(source), tokens_(tokens) {}
+
+  // For each closer, closers[index of its first `>`] is the index of its last one; others are 0.
+  std::vector<std::size_t> run() {
+    closers_.assign(tokens_.size(), 0);
+    std::size_t i = 0;
+    while (i < tokens_.size()) {
+      enter_region(tokens_[i].in_directive);
+      i = is_trivia(tokens_[i]) ? i + 1 : visit(i);
+    }
+    end_region(directive_);
+    end_region(text_);
+    return std::move(closers_);
+  }
+
+ private:
+  struct Launch {
+    int depth = 0;                      // Of brackets, at its `<<<`.
+    std::size_t num_angles = 0;         // Templates opened at that depth and not closed yet.
+    std::vector<std::size_t> doubtful;  // A run that may have closed templates only.
+  };
+  struct Region {
+    int depth = 0;
+    std::vector<Launch> launches;
+    bool after_identifier = false;
+  };
+
+  Region& region() { return in_directive_ ? directive_ : text_; }
+
+  void enter_region(bool in_directive) {
+    if (in_directive_ && !in_directive) {
+      end_region(directive_);
+      directive_ = Region{};
+    }
+    in_directive_ = in_directive;
+  }
+
+  void end_region(Region& ended) {
+    while (!ended.launches.empty()) settle(ended);
+  }
+
+  // Ends the innermost launch without a clear closer: a doubtful run is better than none.
+  void settle(Region& ended) {
+    if (!ended.launches.back().doubtful.empty()) close_with(ended.launches.back().doubtful);
+    ended.launches.pop_back();
+  }
+
+  void close_with(const std::vector<std::size_t>& positions) {
+    closers_[positions[positions.size() - 3]] = positions.back();
+  }
+
+  // Handles the token at `i`; the index of the next one to look at.
+  std::size_t visit(std::size_t i) {
+    Region& here = region();
+    const Token& token = tokens_[i];
+    const char c = source_[token.offset];
+    const bool after_identifier = here.after_identifier;
+    here.after_identifier = token.kind == Kind::kIdentifier;
+    if (token.kind == Kind::kLaunchOpen) {
+      here.launches.push_back({here.depth, 0, {}});
+    } else if (token.kind == Kind::kPunctuator) {
+      if (c == '(' || c == '[' || c == '{') ++here.depth;
+      if (c == ')' || c == ']' || c == '}') leave_bracket(here);
+      if (c == ';') end_statement(here);
+      if (c == '<' && token.size == 1 && after_identifier) open_angle(here);
+      if (c == '>' && token.size == 1) return visit_run(here, i);
+    }
+    return i + 1;
+  }
+
+  void leave_bracket(Region& here) {
+    --here.depth;
+    while (!here.launches.empty() && here.launches.back().depth > here.depth) settle(here);
+  }
+
+  void end_statement(Region& here) {
+    while (!here.launches.empty() && here.launches.back().depth == here.depth) settle(here);
+  }
+
+  void open_angle(Region& here) {
+    if (!here.launches.empty() && here.launches.back().depth == here.depth) {
+      ++here.launches.back().num_angles;
+    }
+  }
+
+  std::size_t visit_run(Region& here, std::size_t i) {
+    const Run found = run_at(i);
+    const std::size_t size = found.positions.size();
+    if (!here.launches.empty() && here.launches.back().depth == here.depth) {
+      Launch& launch = here.launches.back();
+      const bool closes_templates_only = launch.num_angles == size && launch.doubtful.empty();
+      if (size < 3 || !found.before_parenthesis) {
+        launch.num_angles -= std::min(launch.num_angles, size);
+      } else if (closes_templates_only) {
+        launch.doubtful = found.positions;
+        launch.num_angles = 0;
+      } else {
+        close_with(found.positions);
+        here.launches.pop_back();
+      }
+    }
+    return found.positions.back() + 1;
+  }
+
+  bool is_angle(std::size_t i) const {
+    return tokens_[i].kind == Kind::kPunctuator && tokens_[i].size == 1 &&
+           source_[tokens_[i].offset] == '>';
+  }
+
+  bool is_blank(std::size_t i) const {
+    return tokens_[i].kind == Kind::kWhitespace &&
+           text_of(source_, tokens_[i]).find_first_not_of(" \t") == std::string_view::npos;
+  }
+
+  bool is_in_region(std::size_t i) const {
+    return i < tokens_.size() && tokens_[i].in_directive == in_directive_;
+  }
+
+  Run run_at(std::size_t i) const {
+    Run found;
+    std::size_t next = i;
+    while (is_in_region(next) && (is_angle(next) || is_blank(next))) {
+      if (is_angle(next)) found.positions.push_back(next);
+      ++next;
+    }
+    while (is_in_region(next) && is_trivia(tokens_[next])) ++next;
+    found.before_parenthesis = is_in_region(next) && source_[tokens_[next].offset] == '(' &&
+                               tokens_[next].kind == Kind::kPunctuator;
+    return found;
+  }
+
+  std::string_view source_;
+  const std::vector<Token>& tokens_;
+  std::vector<std::size_t> closers_;
+  bool in_directive_ = false;
+  Region text_;
+  Region directive_;
+};
+
+// The last of the tokens from `i` on that make one token with it.
+std::size_t last_glued(std::string_view source, const std::vector<Token>& tokens,
+                       const std::vector<std::size_t>& closers, std::size_t i) {
+  if (closers[i] != 0) return closers[i];
+  const auto is_part = [&](std::size_t j) {
+    return j < tokens.size() && tokens[j].kind == Kind::kPunctuator &&
+           source[tokens[j].offset] == '>' && closers[j] == 0;
+  };
+  if (!is_part(i) || tokens[i].size != 1) return i;
+  return is_part(i + 1) ? i + 1 : i;
+}
+
+std::vector<Token> glue(std::string_view source, const std::vector<Token>& tokens,
+                        const std::vector<std::size_t>& closers) {
+  std::vector<Token> glued;
+  glued.reserve(tokens.size());
+  std::size_t i = 0;
+  while (i < tokens.size()) {
+    const std::size_t last = last_glued(source, tokens, closers, i);
+    Token token = tokens[i];
+    token.size = tokens[last].offset + tokens[last].size - token.offset;
+    if (closers[i] != 0) token.kind = Kind::kLaunchClose;
+    glued.push_back(token);
+    i = last + 1;
+  }
+  return glued;
+}
+
+bool is_raw_string(std::string_view text) {
+  return text.substr(0, text.find('"')).find('R') != std::string_view::npos;
+}
+
+// The character of the escape that starts after the backslash at `i`, which moves behind it.
+char unescape(std::string_view s, std::size_t& i) {
+  constexpr std::string_view kNames = "abfnrtv";
+  constexpr std::string_view kValues = "\a\b\f\n\r\t\v";
+  const char c = s[i++];
+  const bool is_hex = c == 'x';
+  if (is_hex || (c >= '0' && c <= '7')) {
+    const std::size_t start = is_hex ? i : i - 1;
+    const std::size_t limit = is_hex ? s.size() : std::min(s.size(), start + 3);
+    const std::string_view digits = is_hex ? "0123456789abcdefABCDEF" : "01234567";
+    std::size_t end = start;
+    unsigned value = 0;
+    while (end < limit && digits.find(s[end]) != std::string_view::npos) {
+      const std::size_t digit = digits.find(s[end++]);
+      value = value * (is_hex ? 16 : 8) + static_cast<unsigned>(digit > 15 ? digit - 6 : digit);
+    }
+    i = end;
+    return static_cast<char>(value);
+  }
+  const std::size_t name = kNames.find(c);
+  return name < kValues.size() ? kValues[name] : c;
+}
+
+std::string raw_value(std::string_view text) {
+  const std::size_t quote = text.find('"');
+  const std::size_t open = text.find('(', quote);
+  const std::size_t tail = open - quote + 1;  // Of `)delimiter"`, if it is there.
+  const std::string_view body = text.substr(open + 1);
+  const bool is_closed = body.size() >= tail && body.back() == '"';
+  return std::string(is_closed ? body.substr(0, body.size() - tail) : body);
+}
+
+std::string quoted_value(std::string_view text) {
+  const std::size_t start = text.find_first_of("\"'");
+  const char quote = text[start];
+  std::string value;
+  std::size_t i = start + 1;
+  while (i < text.size() && text[i] != quote) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      value += text[i++];
+    } else {
+      ++i;
+      value += unescape(text, i);
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
+std::vector<Token> tokenize(std::string_view source) {
+  MC_CHECK(source.size() <= kSourceBytesMax);
+  const std::vector<Token> tokens = scan(source);
+  return glue(source, tokens, LaunchMatcher(source, tokens).run());
+}
+
+std::string spelling_of(std::string_view source, const Token& token) {
+  const std::string_view text = text_of(source, token);
+  const bool is_raw = token.kind == Kind::kString && is_raw_string(text);
+  if (is_raw || text.find('\n') == std::string_view::npos) return std::string(text);
+  std::string spelling;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t size = splice_size(text, i);
+    if (size == 0) spelling += text[i];
+    i += size == 0 ? 1 : size;
+  }
+  return spelling;
+}
+
+std::string string_value_of(std::string_view source, const Token& token) {
+  if (token.kind != Kind::kString && token.kind != Kind::kCharacter) {
+    return spelling_of(source, token);
+  }
+  const std::string_view text = text_of(source, token);
+  if (token.kind == Kind::kString && is_raw_string(text)) return raw_value(text);
+  return quoted_value(spelling_of(source, token));
+}
+
+}  // namespace mc::lex

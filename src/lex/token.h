@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tokenizer for C++17 and CUDA source, for whoever must look at such a text or change a few
+// places of it without understanding all of it: launch rewriting, static rules, Musify, mutations.
+// It is no parser and no preprocessor: macros are not expanded, skipped #if branches are tokens
+// too.
+//
+// - It never fails.  An unterminated literal ends with its line, an unterminated comment or raw
+//   string with the file, and what is no C++ at all becomes a token of kind kUnknown.
+// - The tokens' texts, one after the other, are the source, byte for byte: white space and comments
+//   are tokens.
+// - Time and memory are linear in the size of the source.
+// - `<<<` and `>>>` of a kernel launch are tokens of their own (also spelled `<< <` and `>> >`, as
+//   nvcc accepts them); the `>>>` of nested templates and the `<<<` of `operator<<<T>` are not.
+//   Other runs of `>` are cut as C++ cuts them, longest first; template closers are the reader's
+//   affair.
+//
+//   const std::vector<Token> tokens = tokenize(source);
+//   for (const Token& token : tokens) if (!is_trivia(token)) use(text_of(source, token));
+#ifndef MC_LEX_TOKEN_H_
+#define MC_LEX_TOKEN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mc::lex {
+
+enum class Kind : std::uint8_t {
+  kWhitespace,  // Spaces, line ends, and a backslash before a line end.
+  kComment,
+  kIdentifier,  // Keywords too.
+  kNumber,      // A preprocessing number: 1'000u, 0x1p-3f, .5e+1, 1.2.3.
+  kString,      // With its prefix; raw strings too.  A user-defined suffix is an identifier.
+  kCharacter,
+  kHeader,  // <name> or "name" after #include.
+  kPunctuator,
+  kLaunchOpen,   // <<<
+  kLaunchClose,  // >>>
+  kUnknown,      // A byte that no C++ token starts with, such as NUL, @ or invalid UTF-8.
+};
+
+struct Token {
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t line = 1;    // Of its first byte, from 1.
+  std::uint32_t column = 1;  // In bytes, from 1.
+  Kind kind = Kind::kUnknown;
+  bool in_directive = false;  // From the # to before the line end that ends the directive.
+};
+
+// A source above this size is not a source.
+inline constexpr std::size_t kSourceBytesMax = std::size_t{1} << 30;
+
+// REQUIRES: source.size() <= kSourceBytesMax.
+std::vector<Token> tokenize(std::string_view source);
+
+inline std::string_view text_of(std::string_view source, const Token& token) {
+  return source.substr(token.offset, token.size);
+}
+
+inline bool is_trivia(const Token& token) {
+  return token.kind == Kind::kWhitespace || token.kind == Kind::kComment;
+}
+
+// The token's text without line splices (a backslash before a line end), which C++ removes before
+// it looks at identifiers; the text itself for raw strings, where it does not.
+std::string spelling_of(std::string_view source, const Token& token);
+
+// What the literal says, with simple escapes (\n, \x41, \101, \") resolved and prefix and quotes
+// removed; other kinds of token give their spelling.
+std::string string_value_of(std::string_view source, const Token& token);
+
+}  // namespace mc::lex
+
+#endif  // MC_LEX_TOKEN_H_

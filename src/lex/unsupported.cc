@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lex/unsupported.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace mc::lex {
+namespace {
+
+enum class Match : std::uint8_t {
+  kWord,        // The identifier is this.
+  kWordPrefix,  // The identifier starts with this.
+  kScope,       // The identifier is this, and `::` follows: a namespace in use.
+  kHeader,      // The included header starts with this.
+};
+
+struct Row {
+  Match match;
+  std::string_view text;
+  std::string_view construct;
+};
+
+constexpr std::string_view kTensorCores = "tensor-core instructions (wmma, mma)";
+constexpr std::string_view kBulkCopy = "bulk asynchronous copies (TMA, cuda::barrier)";
+constexpr std::string_view kAsyncCopy = "asynchronous copies (cuda::pipeline, cp.async)";
+constexpr std::string_view kClusters = "thread block clusters";
+constexpr std::string_view kTextures = "texture and surface objects";
+constexpr std::string_view kGraphs = "CUDA graphs";
+constexpr std::string_view kCutlass = "CUTLASS and CuTe";
+constexpr std::string_view kThrust = "Thrust";
+constexpr std::string_view kDriver = "the CUDA driver interface";
+constexpr std::string_view kNvrtc = "run-time compilation (NVRTC)";
+constexpr std::string_view kPeers = "other devices";
+
+constexpr std::array kRows = {
+    Row{Match::kScope, "nvcuda", kTensorCores},
+    Row{Match::kScope, "wmma", kTensorCores},
+    Row{Match::kHeader, "mma.h", kTensorCores},
+    Row{Match::kHeader, "crt/mma", kTensorCores},
+    Row{Match::kWordPrefix, "wgmma", kTensorCores},
+    Row{Match::kHeader, "cuda/barrier", kBulkCopy},
+    Row{Match::kHeader, "cuda/ptx", "PTX wrappers (cuda::ptx)"},
+    Row{Match::kHeader, "cudaTypedefs.h", kBulkCopy},
+    Row{Match::kWord, "CUtensorMap", kBulkCopy},
+    Row{Match::kWordPrefix, "cuTensorMap", kBulkCopy},
+    Row{Match::kWordPrefix, "cp_async_bulk", kBulkCopy},
+    Row{Match::kHeader, "cuda/pipeline", kAsyncCopy},
+    Row{Match::kHeader, "cuda_pipeline", kAsyncCopy},
+    Row{Match::kWordPrefix, "__pipeline_", kAsyncCopy},
+    Row{Match::kWordPrefix, "__nvvm_cp_async", kAsyncCopy},
+    Row{Match::kWord, "__cluster_dims__", kClusters},
+    Row{Match::kWord, "this_cluster", kClusters},
+    Row{Match::kWord, "cluster_group", kClusters},
+    Row{Match::kWord, "map_shared_rank", kClusters},
+    Row{Match::kWord, "cudaTextureObject_t", kTextures},
+    Row{Match::kWord, "cudaSurfaceObject_t", kTextures},
+    Row{Match::kWord, "cudaCreateTextureObject", kTextures},
+    Row{Match::kWord, "cudaCreateSurfaceObject", kTextures},
+    Row{Match::kWord, "tex1Dfetch", kTextures},
+    Row{Match::kWord, "surf2Dread", kTextures},
+    Row{Match::kWord, "surf2Dwrite", kTextures},
+    Row{Match::kWord, "cudaStreamBeginCapture", kGraphs},
+    Row{Match::kWordPrefix, "cudaGraph", kGraphs},
+    Row{Match::kScope, "cutlass", kCutlass},
+    Row{Match::kScope, "cute", kCutlass},
+    Row{Match::kHeader, "cutlass/", kCutlass},
+    Row{Match::kHeader, "cute/", kCutlass},
+    Row{Match::kHeader, "thrust/async", kThrust},
+    Row{Match::kHeader, "thrust/copy.h", kThrust},
+    Row{Match::kHeader, "thrust/device_", kThrust},
+    Row{Match::kHeader, "thrust/execution_policy.h", kThrust},
+    Row{Match::kHeader, "thrust/fill.h", kThrust},
+    Row{Match::kHeader, "thrust/for_each.h", kThrust},
+    Row{Match::kHeader, "thrust/gather.h", kThrust},
+    Row{Match::kHeader, "thrust/host_vector.h", kThrust},
+    Row{Match::kHeader, "thrust/inner_product.h", kThrust},
+    Row{Match::kHeader, "thrust/iterator/", kThrust},
+    Row{Match::kHeader, "thrust/reduce.h", kThrust},
+    Row{Match::kHeader, "thrust/scan.h", kThrust},
+    Row{Match::kHeader, "thrust/sort.h", kThrust},
+    Row{Match::kHeader, "thrust/transform", kThrust},
+    Row{Match::kHeader, "thrust/unique.h", kThrust},
+    Row{Match::kWord, "cuLaunchKernel", kDriver},
+    Row{Match::kWordPrefix, "cuModuleLoad", kDriver},
+    Row{Match::kHeader, "nvrtc.h", kNvrtc},
+    Row{Match::kWordPrefix, "nvrtcCompile", kNvrtc},
+    Row{Match::kWordPrefix, "nvshmem", kPeers},
+    Row{Match::kWordPrefix, "ncclAll", kPeers},
+    Row{Match::kWord, "cudaMemcpyPeer", kPeers},
+};
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool matches(const Row& row, std::string_view source, const Code& code, std::size_t i) {
+  const Token& token = code.tokens[i];
+  const std::string_view text = text_of(source, token);
+  if (row.match == Match::kHeader) {
+    return token.kind == Kind::kHeader && starts_with(text.substr(1), row.text);
+  }
+  if (token.kind != Kind::kIdentifier) return false;
+  if (row.match == Match::kWordPrefix) return starts_with(text, row.text);
+  return text == row.text && (row.match == Match::kWord || text_at(source, code, i + 1) == "::");
+}
+
+bool is_asm(std::string_view text) { return text == "asm" || text == "__asm__" || text == "__asm"; }
+
+// asm volatile("" ::: "memory") is a compiler barrier, which any compiler understands.
+bool is_empty_asm(std::string_view source, const Code& code, std::size_t i) {
+  std::size_t next = i + 1;
+  while (next < code.tokens.size() && code.tokens[next].kind == Kind::kIdentifier) ++next;
+  return text_at(source, code, next) == "(" && text_at(source, code, next + 1) == "\"\"" &&
+         code.tokens[next + 2 < code.tokens.size() ? next + 2 : next].kind != Kind::kString;
+}
+
+// The construct that the token at `i` stands for, or "".
+std::string_view construct_at(std::string_view source, const Code& code, std::size_t i) {
+  if (is_asm(text_at(source, code, i)) && code.tokens[i].kind == Kind::kIdentifier) {
+    return is_empty_asm(source, code, i) ? "" : "inline PTX (asm)";
+  }
+  const auto* const row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& candidate) {
+    return matches(candidate, source, code, i);
+  });
+  return row == kRows.end() ? "" : row->construct;
+}
+
+class Collector {
+ public:
+  explicit Collector(std::string_view source) : source_(source) {}
+
+  void add(std::string_view construct, const Token& token) {
+    if (construct.empty() || !seen_.insert(construct).second) return;
+    found_.push_back({std::string(construct), std::string(text_of(source_, token).substr(0, 80)),
+                      token.line, token.column});
+  }
+  std::vector<Unsupported> take() { return std::move(found_); }
+
+ private:
+  std::string_view source_;
+  std::set<std::string_view> seen_;
+  std::vector<Unsupported> found_;
+};
+
+void collect_nested_launches(std::string_view source, const Code& code, Collector& found) {
+  const std::vector<Scope> scopes = scopes_of(source, code);
+  for (const Launch& launch : launches_in(source, code)) {
+    if (scopes[launch.open] == Scope::kDevice) {
+      found.add("dynamic parallelism (a launch in device code)", code.tokens[launch.open]);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Unsupported> unsupported_in(std::string_view source, const std::vector<Code>& regions) {
+  Collector found(source);
+  for (const Code& code : regions) {
+    for (std::size_t i = 0; i < code.tokens.size(); ++i) {
+      if (code.tokens[i].kind != Kind::kIdentifier && code.tokens[i].kind != Kind::kHeader)
+        continue;
+      found.add(construct_at(source, code, i), code.tokens[i]);
+    }
+    collect_nested_launches(source, code, found);
+  }
+  return found.take();
+}
+
+}  // namespace mc::lex
