@@ -57,9 +57,16 @@ Result<TemporaryDirectory> TemporaryDirectory::create(const std::string& prefix)
   std::error_code failure;
   const fs::path base = fs::temp_directory_path(failure);
   if (failure) return Error{ErrorCode::kUnavailable, "no temporary directory: set TMPDIR"};
-  std::string pattern = (base / (prefix + "-XXXXXX")).string();
+  return create_in(base, prefix);
+}
+
+Result<TemporaryDirectory> TemporaryDirectory::create_in(const fs::path& parent,
+                                                         const std::string& prefix) {
+  std::error_code failure;
+  fs::create_directories(parent, failure);
+  std::string pattern = (parent / (prefix + "-XXXXXX")).string();
   if (::mkdtemp(pattern.data()) == nullptr) {
-    return system_error(ErrorCode::kIo, "cannot make a directory in " + base.string());
+    return system_error(ErrorCode::kIo, "cannot make a directory in " + parent.string());
   }
   return TemporaryDirectory(pattern);
 }

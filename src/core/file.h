@@ -22,7 +22,10 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
 // A directory that is removed, with all in it, at the end of its life.
 class TemporaryDirectory {
  public:
+  // In the system's temporary directory, or in `parent`, which is made when it is not there.
   static Result<TemporaryDirectory> create(const std::string& prefix);
+  static Result<TemporaryDirectory> create_in(const std::filesystem::path& parent,
+                                              const std::string& prefix);
   TemporaryDirectory(TemporaryDirectory&& other) noexcept;
   TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
   ~TemporaryDirectory();

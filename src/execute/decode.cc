@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/decode.h"
+
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+namespace mc::execute {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kTextBytesMax = 4096;
+constexpr size_t kItemsMax = 64;
+
+std::string text_of(const Json& object, const char* member) {
+  const auto it = object.find(member);
+  if (it == object.end() || it->is_null()) return "";
+  return it->get<std::string>().substr(0, kTextBytesMax);
+}
+
+int64_t number_of(const Json& object, const char* member) {
+  const auto it = object.find(member);
+  return it == object.end() || it->is_null() ? 0 : it->get<int64_t>();
+}
+
+// JSON has no NaN and no infinity; they come as text.
+double real_of(const Json& object, const char* member) {
+  const auto it = object.find(member);
+  if (it == object.end() || it->is_null()) return 0;
+  if (!it->is_string()) return it->get<double>();
+  const auto text = it->get<std::string>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::nan("");
+}
+
+template <typename Decode>
+void for_each_item(const Json& object, const char* member, const Decode& decode) {
+  const auto it = object.find(member);
+  if (it == object.end() || !it->is_array()) return;
+  for (size_t i = 0; i < it->size() && i < kItemsMax; ++i) decode((*it)[i]);
+}
+
+task::Place place_of(const Json& object) {
+  std::string source = text_of(object, "source");
+  if (source.empty()) source = "candidate";
+  return {source, static_cast<int>(number_of(object, "line")),
+          static_cast<int>(number_of(object, "column")), text_of(object, "text").substr(0, 200)};
+}
+
+std::map<std::string, int64_t> numbers_of(const Json& object, const char* member) {
+  const auto it = object.find(member);
+  if (it == object.end() || it->is_null()) return {};
+  return it->get<std::map<std::string, int64_t>>();
+}
+
+task::OutputCheck check_of(const Json& object) {
+  task::OutputCheck check;
+  check.path = text_of(object, "path");
+  check.problem = text_of(object, "problem");
+  check.detail = text_of(object, "detail");
+  check.num_elements = number_of(object, "num_elements");
+  check.num_wrong = number_of(object, "num_wrong");
+  check.error_max = real_of(object, "error_max");
+  check.error_tolerance = real_of(object, "error_tolerance");
+  for_each_item(object, "first_mismatches", [&](const Json& item) {
+    check.first_mismatches.push_back({item.value("index", std::vector<int64_t>{}),
+                                      text_of(item, "expected"), text_of(item, "got")});
+  });
+  check.histogram = numbers_of(object, "histogram");
+  return check;
+}
+
+task::Reduction reduction_of(const Json& shape) {
+  const auto it = shape.find("reduction");
+  if (it == shape.end() || it->is_null()) return {};
+  return {numbers_of(*it, "native"), numbers_of(*it, "used"), text_of(*it, "reason")};
+}
+
+std::array<int64_t, 3> triple_of(const Json& object, const char* member) {
+  std::array<int64_t, 3> triple{};
+  const Json values = object.value(member, Json::array());
+  for (size_t i = 0; i < triple.size() && i < values.size(); ++i) {
+    triple[i] = values[i].get<int64_t>();
+  }
+  return triple;
+}
+
+task::KernelFinding finding_of(const Json& object, const Locate& locate) {
+  task::KernelFinding finding;
+  finding.kind = text_of(object, "kind");
+  finding.kernel = text_of(object, "kernel").substr(0, 200);
+  finding.block = triple_of(object, "block");
+  finding.thread = triple_of(object, "thread");
+  finding.detail = text_of(object, "detail").substr(0, 600);
+  const auto pc = object.find("pc");
+  if (pc != object.end() && pc->is_number()) {
+    finding.place = locate(text_of(object, "module"), pc->get<uint64_t>());
+  }
+  return finding;
+}
+
+// Runs `decode` and turns nlohmann's exceptions into a protocol error.
+template <typename T, typename Decode>
+Result<T> guarded(std::string_view answer, const Decode& decode) {
+  try {
+    return decode(Json::parse(answer));
+  } catch (const Json::exception& failure) {
+    return Error{ErrorCode::kProtocol, std::string("malformed answer: ") + failure.what()};
+  }
+}
+
+}  // namespace
+
+bool is_ok(std::string_view answer) {
+  const Json json = Json::parse(answer, nullptr, false);
+  return json.is_object() && json.contains("ok") && json["ok"].is_boolean() && json["ok"].get<bool>();
+}
+
+Result<Refusal> decode_refusal(std::string_view answer) {
+  return guarded<Refusal>(answer, [](const Json& json) {
+    const Json& error = json.at("error");
+    Refusal refusal{text_of(error, "kind"), text_of(error, "stage"), {}};
+    refusal.exception.type = text_of(error, "type").substr(0, 200);
+    refusal.exception.message = text_of(error, "message");
+    for_each_item(error, "frames", [&](const Json& frame) {
+      refusal.exception.frames.push_back(place_of(frame));
+    });
+    if (!refusal.exception.frames.empty()) {
+      refusal.exception.place = refusal.exception.frames.back();
+    }
+    return refusal;
+  });
+}
+
+Result<InspectorAnswer> decode_inspection(std::string_view answer) {
+  return guarded<InspectorAnswer>(answer, [](const Json& json) {
+    InspectorAnswer inspection;
+    if (const auto it = json.find("syntax_error"); it != json.end() && it->is_object()) {
+      inspection.syntax_error = text_of(*it, "message");
+      inspection.syntax_place = place_of(*it);
+    }
+    inspection.classes = json.value("classes", std::vector<std::string>{});
+    inspection.functions = json.value("functions", std::vector<std::string>{});
+    for_each_item(json, "findings", [&](const Json& item) {
+      inspection.findings.push_back(
+          {text_of(item, "rule"), text_of(item, "message"), place_of(item)});
+    });
+    return inspection;
+  });
+}
+
+Result<JudgePlan> decode_plan(std::string_view answer) {
+  return guarded<JudgePlan>(answer, [](const Json& json) {
+    JudgePlan plan;
+    for_each_item(json, "shapes", [&](const Json& shape) {
+      plan.shapes.push_back(
+          {text_of(shape, "label"), numbers_of(shape, "constants"), reduction_of(shape)});
+    });
+    for_each_item(json, "trials", [&](const Json& trial) {
+      plan.trials.push_back({static_cast<int>(number_of(trial, "index")),
+                             static_cast<int>(number_of(trial, "shape")),
+                             text_of(trial, "distribution")});
+    });
+    return plan;
+  });
+}
+
+Status decode_check(std::string_view answer, task::Trial& trial) {
+  return guarded<Nothing>(answer, [&](const Json& json) {
+    trial.passed = json.at("passed").get<bool>();
+    for_each_item(json, "checks", [&](const Json& check) { trial.checks.push_back(check_of(check)); });
+    trial.inputs_mutated = text_of(json, "inputs_mutated");
+    return Nothing{};
+  });
+}
+
+Result<std::map<std::string, AtenCalls>> decode_aten(std::string_view run_answer) {
+  using Calls = std::map<std::string, AtenCalls>;
+  return guarded<Calls>(run_answer, [](const Json& json) {
+    Calls calls;
+    const Json ops = json.value("aten", Json::object());
+    for (const auto& [name, counts] : ops.items()) {
+      if (calls.size() >= 256) break;
+      calls[name.substr(0, 200)] = {number_of(counts, "direct"), number_of(counts, "nested")};
+    }
+    return calls;
+  });
+}
+
+std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate) {
+  std::vector<task::KernelFinding> findings;
+  while (!report.empty() && findings.size() < kItemsMax) {
+    const std::string_view line = report.substr(0, report.find('\n'));
+    report.remove_prefix(std::min(line.size() + 1, report.size()));
+    const Json object = Json::parse(line, nullptr, false);
+    if (!object.is_object()) continue;
+    try {
+      findings.push_back(finding_of(object, locate));
+    } catch (const Json::exception&) {
+      continue;  // A line that the candidate scribbled over.
+    }
+  }
+  return findings;
+}
+
+}  // namespace mc::execute

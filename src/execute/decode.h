@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The children's answers as typed data.  Everything is bounded here, since a contestant's answer is
+// hostile input: long texts are cut, long lists are shortened, missing members take defaults, and a
+// member of the wrong type makes the whole answer a protocol error.
+#ifndef MC_EXECUTE_DECODE_H_
+#define MC_EXECUTE_DECODE_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "task/verdict.h"
+
+namespace mc::execute {
+
+// A child's "ok": false.
+struct Refusal {
+  std::string kind;  // "exception", "oom", "unsupported", "protocol"
+  std::string stage;
+  task::Exception exception;
+};
+
+struct ShapePlan {
+  std::string label;
+  std::map<std::string, int64_t> constants;
+  task::Reduction reduction;
+};
+
+struct TrialPlan {
+  int index = 0;
+  int shape = 0;  // Index into shapes.
+  std::string distribution;
+};
+
+struct JudgePlan {
+  std::vector<ShapePlan> shapes;
+  std::vector<TrialPlan> trials;
+};
+
+struct AtenCalls {
+  int64_t direct = 0;
+  int64_t nested = 0;
+};
+
+struct InspectorAnswer {
+  std::string syntax_error;  // "" when it parses.
+  task::Place syntax_place;
+  std::vector<std::string> classes;
+  std::vector<std::string> functions;
+  std::vector<task::RuleFinding> findings;
+};
+
+// Where a program counter of a compiled candidate stands in its source.
+using Locate = std::function<task::Place(std::string_view module, uint64_t pc)>;
+
+bool is_ok(std::string_view answer);
+Result<Refusal> decode_refusal(std::string_view answer);
+Result<InspectorAnswer> decode_inspection(std::string_view answer);
+Result<JudgePlan> decode_plan(std::string_view answer);
+// Fills passed, checks and inputs_mutated of `trial`.
+Status decode_check(std::string_view answer, task::Trial& trial);
+Result<std::map<std::string, AtenCalls>> decode_aten(std::string_view run_answer);
+// The emulator's report: one JSON object a line; lines that are not are passed over.
+std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate);
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_DECODE_H_
