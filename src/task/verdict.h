@@ -34,12 +34,14 @@ struct Place {
   int line = 0;
   int column = 0;
   std::string excerpt;  // That line of text, bounded.
+  bool operator==(const Place&) const = default;
 };
 
 struct Diagnostic {
   std::string severity;  // "error" | "warning" | "note"
   std::string message;
   Place place;
+  bool operator==(const Diagnostic&) const = default;
 };
 
 // One rule that the candidate broke, before it ran or while it ran.
@@ -47,6 +49,7 @@ struct RuleFinding {
   std::string rule;  // Id in the policy, for example "python.forbidden_import".
   std::string message;
   Place place;
+  bool operator==(const RuleFinding&) const = default;
 };
 
 // What the emulator or the device saw a kernel do.
@@ -57,12 +60,14 @@ struct KernelFinding {
   std::array<int64_t, 3> thread{};
   std::string detail;
   Place place;
+  bool operator==(const KernelFinding&) const = default;
 };
 
 struct Mismatch {
   std::vector<int64_t> index;
   std::string expected;
   std::string got;
+  bool operator==(const Mismatch&) const = default;
 };
 
 // The comparison of one output tensor with the reference.
@@ -76,6 +81,7 @@ struct OutputCheck {
   double error_tolerance = 0;  // What was allowed where the largest error stood.
   std::vector<Mismatch> first_mismatches;
   std::map<std::string, int64_t> histogram;  // Error over tolerance, by decade: "1-10", ...
+  bool operator==(const OutputCheck&) const = default;
 };
 
 struct Trial {
@@ -88,6 +94,7 @@ struct Trial {
   std::vector<OutputCheck> checks;      // Those that failed.
   std::vector<KernelFinding> findings;  // Non-fatal ones of this trial.
   std::string inputs_mutated;           // Names of inputs that were overwritten, or "".
+  bool operator==(const Trial&) const = default;
 };
 
 // An exception, as the contestant's Python saw it.
@@ -96,6 +103,7 @@ struct Exception {
   std::string message;
   Place place;                // Innermost line of the candidate's own.
   std::vector<Place> frames;  // The candidate's own frames, outermost first.
+  bool operator==(const Exception&) const = default;
 };
 
 // Device measurement; absent on the CPU backend, whose timings say nothing of a GPU.
@@ -104,6 +112,7 @@ struct Performance {
   double speedup_eager_low = 0;  // Lower end of the 95 % confidence interval.
   double time_us = 0;
   double time_eager_us = 0;
+  bool operator==(const Performance&) const = default;
 };
 
 // ---- Outcomes -----------------------------------------------------------------------------------
@@ -112,13 +121,16 @@ struct Unextractable {  // No module, no ModelNew, or Python that does not parse
   std::string reason;   // Stable id: "no_code", "no_model_new", "syntax_error", "too_large", ...
   std::string detail;
   Place place;
+  bool operator==(const Unextractable&) const = default;
 };
 struct Illegal {
   std::string when;  // "static" | "link" | "run"
   std::vector<RuleFinding> findings;
+  bool operator==(const Illegal&) const = default;
 };
 struct CompileFailed {
   std::vector<Diagnostic> diagnostics;
+  bool operator==(const CompileFailed&) const = default;
 };
 struct Crashed {      // An exception, a fatal signal, an exit, a fatal kernel finding.
   std::string stage;  // "record" | "load" | "init" | "forward"
@@ -127,30 +139,37 @@ struct Crashed {      // An exception, a fatal signal, an exit, a fatal kernel f
   int exit_code = 0;  // Of a process that ended by itself without an answer.
   std::vector<KernelFinding> findings;
   std::vector<Trial> trials;  // Those that ended before.
+  bool operator==(const Crashed&) const = default;
 };
 struct TimedOut {
   std::string stage;
   double limit_s = 0;
   std::vector<KernelFinding> findings;
+  bool operator==(const TimedOut&) const = default;
 };
 struct OutOfMemory {
   std::string stage;
   int64_t limit_bytes = 0;
+  bool operator==(const OutOfMemory&) const = default;
 };
 struct Wrong {
   double q = 0;  // Share of trials passed, < 1.
   bool specialised = false;  // Right at the main shape, wrong only at other shapes.
   std::vector<Trial> trials;
+  bool operator==(const Wrong&) const = default;
 };
 struct Passed {
   std::vector<Trial> trials;
   std::optional<Performance> performance;
+  bool operator==(const Passed&) const = default;
 };
 struct Unsupported {  // The backend lacks something; says nothing about the candidate.
   std::vector<RuleFinding> constructs;
+  bool operator==(const Unsupported&) const = default;
 };
 struct Infra {  // The world failed; to be retried.
   std::string message;
+  bool operator==(const Infra&) const = default;
 };
 
 using Outcome = std::variant<Unextractable, Illegal, CompileFailed, Crashed, TimedOut, OutOfMemory,
@@ -166,6 +185,7 @@ const std::vector<std::string>& outcome_names();
 struct StageTime {
   std::string stage;  // "extract", "inspect", "record", "compile", "judge", "contestant", ...
   double ms = 0;
+  bool operator==(const StageTime&) const = default;
 };
 
 // How the task was made to fit the backend.
@@ -173,6 +193,7 @@ struct Reduction {
   std::map<std::string, int64_t> native;  // Module constants as the task gives them.
   std::map<std::string, int64_t> used;
   std::string reason;  // "" when the native shapes were used.
+  bool operator==(const Reduction&) const = default;
 };
 
 struct Telemetry {
@@ -184,6 +205,7 @@ struct Telemetry {
   int64_t memory_peak_bytes = 0;  // Of the contestant.
   bool compile_cached = false;
   std::string output_tail;  // End of what the candidate printed, bounded.
+  bool operator==(const Telemetry&) const = default;
 };
 
 struct Verdict {
@@ -195,6 +217,7 @@ struct Verdict {
   std::string policy;  // Version of the legality policy.
   Outcome outcome = Infra{"not judged"};
   Telemetry telemetry;
+  bool operator==(const Verdict&) const = default;
 };
 
 }  // namespace mc::task
