@@ -13,6 +13,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kTextBytesMax = 4096;
 constexpr size_t kItemsMax = 64;
+constexpr size_t kOpsMax = 256;
 
 std::string text_of(const Json& object, const char* member) {
   const auto it = object.find(member);
@@ -177,16 +178,19 @@ Status decode_check(std::string_view answer, task::Trial& trial) {
   });
 }
 
-Result<std::map<std::string, AtenCalls>> decode_aten(std::string_view run_answer) {
-  using Calls = std::map<std::string, AtenCalls>;
-  return guarded<Calls>(run_answer, [](const Json& json) {
-    Calls calls;
+Result<RunAnswer> decode_run(std::string_view answer) {
+  return guarded<RunAnswer>(answer, [](const Json& json) {
+    RunAnswer run;
     const Json ops = json.value("aten", Json::object());
     for (const auto& [name, counts] : ops.items()) {
-      if (calls.size() >= 256) break;
-      calls[name.substr(0, 200)] = {number_of(counts, "direct"), number_of(counts, "nested")};
+      if (run.aten.size() >= kOpsMax) break;
+      run.aten[name.substr(0, 200)] = {number_of(counts, "direct"), number_of(counts, "nested")};
     }
-    return calls;
+    run.sticky = text_of(json, "sticky");
+    const Json fields{{"outputs", json.at("outputs")},
+                      {"buffers", json.value("buffers", Json::array())}};
+    run.check_fields = fields.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return run;
   });
 }
 

@@ -46,6 +46,13 @@ struct AtenCalls {
   int64_t nested = 0;
 };
 
+// A contestant's answer to "run".
+struct RunAnswer {
+  std::map<std::string, AtenCalls> aten;
+  std::string sticky;        // The emulator's sticky error, or "".
+  std::string check_fields;  // The JSON members that the judge is asked to check.
+};
+
 struct InspectorAnswer {
   std::string syntax_error;  // "" when it parses.
   task::Place syntax_place;
@@ -63,7 +70,7 @@ Result<InspectorAnswer> decode_inspection(std::string_view answer);
 Result<JudgePlan> decode_plan(std::string_view answer);
 // Fills passed, checks and inputs_mutated of `trial`.
 Status decode_check(std::string_view answer, task::Trial& trial);
-Result<std::map<std::string, AtenCalls>> decode_aten(std::string_view run_answer);
+Result<RunAnswer> decode_run(std::string_view answer);
 // The emulator's report: one JSON object a line; lines that are not are passed over.
 std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate);
 

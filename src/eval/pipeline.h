@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pipeline: MooreEval on this machine.
+//
+// prepare (needs CPU): extraction → inspection by CPython's ast → recording of what the module
+// passes to load_inline → static rules on the native sources → compilation → rules on the symbols.
+// measure (needs the device; here the CPU stands in): correctness on secret inputs → runtime
+// legality.  Each stage runs only when the one before passed.
+//
+//   MC_TRY(auto pipeline, eval::Pipeline::create({}, progress), "set up");
+//   task::Verdict verdict = pipeline->evaluate(task, candidate);
+#ifndef MC_EVAL_PIPELINE_H_
+#define MC_EVAL_PIPELINE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "task/evaluator.h"
+
+namespace mc::eval {
+
+struct Limits {
+  double compile_s = 120;
+  double load_s = 60;    // Import of the candidate's module, and construction of ModelNew.
+  double forward_s = 30; // One trial.
+  double judge_s = 300;  // One question to the judge: the reference may be slow on a CPU.
+  int64_t memory_bytes = int64_t{4} << 30;
+  int64_t tmp_bytes = int64_t{256} << 20;
+  int threads_max = 64;
+};
+
+struct Correctness {
+  int trials = 5;
+  bool distributions = true;
+  bool shapes = true;
+  double tolerance_fp32 = 1e-4;
+  double tolerance_half = 1e-2;
+};
+
+struct Options {
+  // Of all inputs; drawn from the operating system's entropy when absent, and told in the verdict.
+  std::optional<uint64_t> seed;
+  Limits limits;
+  Correctness correctness;
+  std::filesystem::path python;  // Empty: compile::default_python().
+  bool allow_weak_sandbox = false;
+  bool static_rules = true;  // Off: only the run decides.
+  int threads = 2;           // Of the emulator, for each contestant.
+};
+
+using Progress = std::function<void(std::string_view step)>;
+
+class Pipeline final : public task::Evaluator {
+ public:
+  // Finds PyTorch, builds what is missing in the cache, starts the zygote.
+  static Result<std::unique_ptr<Pipeline>> create(const Options& options, const Progress& progress);
+  ~Pipeline() override;
+
+  // ok, or why `task` is no task: it does not parse, or lacks Model, get_inputs, get_init_inputs.
+  Status check_task(const task::Task& task);
+
+  task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
+
+ private:
+  struct State;
+  explicit Pipeline(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Builds what `create` would build, and no more.
+Status prepare_machine(const std::filesystem::path& python, const Progress& progress);
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_PIPELINE_H_

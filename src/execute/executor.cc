@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/executor.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "execute/failure.h"
+#include "execute/measurement.h"
+
+namespace mc::execute {
+namespace {
+
+using Json = nlohmann::json;
+using Seconds = std::chrono::duration<double>;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
+
+}  // namespace
+
+Result<Reply> Judge::ask(std::string_view question, const Fd* region, double limit_s) {
+  Answer answer = session_.ask(question, region, Seconds(limit_s));
+  if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
+  if (auto* refusal = std::get_if<Refusal>(&answer)) {
+    return infra("the judge failed: " + refusal->exception.type + ": " + refusal->exception.message);
+  }
+  if (auto* death = std::get_if<Death>(&answer)) {
+    return infra("the judge died of signal " + std::to_string(death->signal) + ", exit code " +
+                 std::to_string(death->exit_code) + ": " + session_.output_tail());
+  }
+  return infra("the judge exceeded its limits: the reference is too slow or too large here");
+}
+
+Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::string& policy_json,
+                                         const char* which) {
+  MC_TRY(Session session, zygote_.spawn(Role::kInspector, limits_.child), "inspect");
+  const Json question{{"op", "inspect"},
+                      {"source", source},
+                      {"policy", Json::parse(policy_json)},
+                      {"which", which}};
+  Answer answer = session.ask(text_of(question), nullptr, Seconds(limits_.inspect_s));
+  if (auto* reply = std::get_if<Reply>(&answer)) {
+    MC_TRY(InspectorAnswer inspection, decode_inspection(reply->json), "inspector");
+    return std::variant<InspectorAnswer, task::Outcome>(std::move(inspection));
+  }
+  // Text that breaks the parser itself cannot be judged as Python.
+  return std::variant<InspectorAnswer, task::Outcome>(task::Outcome(
+      task::Unextractable{"syntax_error", "CPython's parser gave up on this text", {}}));
+}
+
+Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_source,
+                                                   const JudgeOptions& options) {
+  using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
+  MC_TRY(Session session, zygote_.spawn(Role::kJudge, limits_.child), "judge");
+  const Json question{{"op", "open"},
+                      {"source", task_source},
+                      {"seed", options.seed},
+                      {"options",
+                       {{"trials", options.trials},
+                        {"distributions", options.distributions},
+                        {"shapes", options.shapes},
+                        {"tolerance_fp32", options.tolerance_fp32},
+                        {"tolerance_half", options.tolerance_half}}}};
+  Answer answer = session.ask(text_of(question), nullptr, Seconds(limits_.judge_s));
+  if (auto* refusal = std::get_if<Refusal>(&answer); refusal && refusal->kind == "unsupported") {
+    return Opened(task::Outcome(
+        task::Unsupported{{{"cpu.task_does_not_fit", refusal->exception.message, {}}}}));
+  }
+  if (auto* refusal = std::get_if<Refusal>(&answer)) {
+    const int line = refusal->exception.place.line;
+    return infra("the task failed: " + refusal->exception.type + ": " + refusal->exception.message +
+                 (line > 0 ? " (line " + std::to_string(line) + ")" : ""));
+  }
+  auto* reply = std::get_if<Reply>(&answer);
+  if (reply == nullptr) return infra("the judge died or exceeded its limits opening the task");
+  MC_TRY(JudgePlan plan, decode_plan(reply->json), "judge");
+  return Opened(std::make_unique<Judge>(std::move(session), std::move(plan)));
+}
+
+Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
+  using Recorded = std::variant<std::string, task::Outcome>;
+  MC_TRY(const Reply init, judge.ask(R"({"op": "init", "shape": 0})", nullptr, limits_.judge_s),
+         "initial arguments");
+  MC_TRY(Session session, zygote_.spawn(Role::kRecorder, limits_.child), "record");
+  const Json reference = Json::parse(init.json);
+  const Json question{{"op", "record"},
+                      {"source", source},
+                      {"init", reference.at("init")},
+                      {"init_seed", reference.at("init_seed")}};
+  Answer answer = session.ask(text_of(question), &init.region, Seconds(limits_.load_s));
+  if (auto* reply = std::get_if<Reply>(&answer)) return Recorded(std::move(reply->json));
+  return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
+}
+
+Result<Measured> Executor::measure(const Program& program, Judge& judge,
+                                   const std::set<std::string>& aten_allowed, uint64_t seed) {
+  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "contestant");
+  return Measurement(limits_, program, judge, aten_allowed, seed, std::move(session)).run();
+}
+
+}  // namespace mc::execute

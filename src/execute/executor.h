@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Executor: the stages that need a child process, each as one call.
+//
+// Every stage either passes with what the next one needs, or decides the candidate's outcome
+// (`Decided`).  An Error means that the world failed, not the candidate.
+#ifndef MC_EXECUTE_EXECUTOR_H_
+#define MC_EXECUTE_EXECUTOR_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/result.h"
+#include "execute/zygote.h"
+#include "task/verdict.h"
+
+namespace mc::execute {
+
+template <typename T>
+using Stage = Result<std::variant<T, task::Outcome>>;
+
+struct StageLimits {
+  double inspect_s = 20;
+  double load_s = 60;
+  double forward_s = 30;
+  double judge_s = 300;
+  ChildLimits child;
+};
+
+struct JudgeOptions {
+  uint64_t seed = 0;
+  int trials = 5;
+  bool distributions = true;
+  bool shapes = true;
+  double tolerance_fp32 = 1e-4;
+  double tolerance_half = 1e-2;
+};
+
+// A judge with an open task.  Never runs candidate code, so it serves one candidate after another.
+class Judge {
+ public:
+  Judge(Session session, JudgePlan plan) : session_(std::move(session)), plan_(std::move(plan)) {}
+  const JudgePlan& plan() const { return plan_; }
+  // Asks, and turns everything but a reply into an Error: a judge that fails is the world's fault.
+  Result<Reply> ask(std::string_view question, const Fd* region, double limit_s);
+
+ private:
+  Session session_;
+  JudgePlan plan_;
+};
+
+struct Library {
+  std::string key;
+  std::string module;
+  std::filesystem::path path;
+};
+
+struct Program {
+  std::string source;
+  std::vector<Library> libraries;
+  Locate locate;
+};
+
+struct Measured {
+  task::Outcome outcome = task::Infra{"not measured"};
+  std::map<std::string, int64_t> aten_ops;
+  int64_t memory_peak_bytes = 0;
+  std::string output_tail;
+};
+
+class Executor {
+ public:
+  Executor(Zygote& zygote, StageLimits limits) : zygote_(zygote), limits_(std::move(limits)) {}
+
+  // What CPython's ast finds in a candidate (or a task, when `which` is "task"); `policy_json` is
+  // the policy's "python" section.
+  Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json,
+                                 const char* which);
+
+  // Decides only `Unsupported` (a task that cannot be made to fit).
+  Stage<std::unique_ptr<Judge>> open_judge(const std::string& task_source,
+                                           const JudgeOptions& options);
+
+  // The recorder's answer, for compile::parse_extensions.
+  Stage<std::string> record(const std::string& source, Judge& judge);
+
+  // Correctness on every trial of the judge's plan, and the ATen calls of each.
+  Result<Measured> measure(const Program& program, Judge& judge,
+                           const std::set<std::string>& aten_allowed, uint64_t seed);
+
+ private:
+  Zygote& zygote_;
+  // Constant after construction.
+  StageLimits limits_;
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_EXECUTOR_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/failure.h"
+
+#include "core/check.h"
+
+namespace mc::execute {
+namespace {
+
+task::Crashed crashed_with(const Failure& failure, task::Exception exception) {
+  return {failure.stage, std::move(exception), 0, 0, failure.findings, {}};
+}
+
+}  // namespace
+
+task::Outcome Failure::operator()(const Reply&) const {
+  MC_CHECK(false);
+  return task::Infra{};
+}
+
+task::Outcome Failure::operator()(const Refusal& refusal) const {
+  if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
+  if (refusal.kind == "unsupported") {
+    return task::Unsupported{
+        {{"cpu.unsupported", refusal.exception.message, refusal.exception.place}}};
+  }
+  task::Crashed crashed = crashed_with(*this, refusal.exception);
+  if (!refusal.stage.empty()) crashed.stage = refusal.stage;
+  return crashed;
+}
+
+task::Outcome Failure::operator()(const Death& death) const {
+  return task::Crashed{stage, std::nullopt, death.signal, death.exit_code, findings, {}};
+}
+
+task::Outcome Failure::operator()(const Overrun& overrun) const {
+  switch (overrun.limit) {
+    case Limit::kMemory:
+      return task::OutOfMemory{stage, limits.child.memory_bytes};
+    case Limit::kThreads:
+      return crashed_with(*this, {"ThreadLimit", "more threads or processes than allowed", {}, {}});
+    case Limit::kWall:
+    case Limit::kCpu:
+      break;
+  }
+  return task::TimedOut{stage, limit_s, findings};
+}
+
+task::Outcome Failure::operator()(const Garbled& garbled) const {
+  return crashed_with(*this, {"ProtocolError", garbled.why, {}, {}});
+}
+
+}  // namespace mc::execute

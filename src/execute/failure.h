@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Failure: what an answer that is no reply says of the candidate, given the stage it came in.
+#ifndef MC_EXECUTE_FAILURE_H_
+#define MC_EXECUTE_FAILURE_H_
+
+#include <string>
+#include <vector>
+
+#include "execute/executor.h"
+#include "execute/session.h"
+#include "task/verdict.h"
+
+namespace mc::execute {
+
+// A visitor of Answer.  REQUIRES: the answer is not a Reply.
+struct Failure {
+  const StageLimits& limits;
+  const char* stage;
+  double limit_s;
+  std::vector<task::KernelFinding> findings;
+
+  task::Outcome operator()(const Reply& reply) const;
+  task::Outcome operator()(const Refusal& refusal) const;
+  task::Outcome operator()(const Death& death) const;
+  task::Outcome operator()(const Overrun& overrun) const;
+  task::Outcome operator()(const Garbled& garbled) const;
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_FAILURE_H_

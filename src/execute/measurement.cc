@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Theory of operation.  The judge makes inputs and keeps what it expects; the contestant gets the
+// inputs and returns data; this class carries messages between the two and draws the conclusion.
+// What the contestant says of itself can only hurt it: an ATen call that it reports makes it
+// illegal, a finding fails its trial, and its outputs count only after the judge compared them.
+#include "execute/measurement.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "execute/failure.h"
+
+namespace mc::execute {
+namespace {
+
+using Json = nlohmann::json;
+using Seconds = std::chrono::duration<double>;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+const std::set<std::string, std::less<>> kFatalKinds = {
+    "out_of_bounds_read", "out_of_bounds_write", "misaligned", "divergent_barrier",
+    "deadlock",           "device_assert",       "launch_error"};
+
+// The shape that the task asks for, as far as it fits; the others are variants.
+bool is_main(const task::Trial& trial) {
+  return trial.shape == "native" || trial.shape == "reduced";
+}
+
+}  // namespace
+
+Measurement::Measurement(const StageLimits& limits, const Program& program, Judge& judge,
+                         const std::set<std::string>& aten_allowed, uint64_t seed, Session session)
+    : limits_(limits), program_(program), judge_(judge), aten_allowed_(aten_allowed), seed_(seed),
+      session_(std::move(session)) {}
+
+Result<Measured> Measurement::run() {
+  if (Decided outcome = load()) return finish(std::move(*outcome));
+  for (const TrialPlan& plan : judge_.plan().trials) {
+    if (!shapes_built_.contains(plan.shape)) {
+      MC_TRY(Decided outcome, build(plan.shape), "build");
+      if (outcome) return finish(std::move(*outcome));
+    }
+    MC_TRY(Decided outcome, run_trial(plan), "trial " + std::to_string(plan.index));
+    if (outcome) return finish(std::move(*outcome));
+  }
+  return finish(conclude());
+}
+
+Measurement::Decided Measurement::load() {
+  Json artifacts = Json::object();
+  for (const Library& library : program_.libraries) {
+    artifacts[library.key] = {{"path", library.path.string()}, {"module", library.module}};
+  }
+  const Json question{{"op", "load"},
+                      {"source", program_.source},
+                      {"artifacts", std::move(artifacts)},
+                      {"schedule_seed", seed_}};
+  const Answer answer = session_.ask(text_of(question), nullptr, Seconds(limits_.load_s));
+  if (std::holds_alternative<Reply>(answer)) return std::nullopt;
+  return std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer);
+}
+
+Result<Measurement::Decided> Measurement::build(int shape) {
+  const Json init_question{{"op", "init"}, {"shape", shape}};
+  MC_TRY(const Reply init, judge_.ask(text_of(init_question), nullptr, limits_.judge_s), "init");
+  Json question = Json::parse(init.json);
+  question.erase("ok");
+  question["op"] = "build";
+  question["shape"] = shape;
+  const Answer answer = session_.ask(text_of(question), &init.region, Seconds(limits_.load_s));
+  shapes_built_.insert(shape);
+  if (std::holds_alternative<Reply>(answer)) return Decided();
+  return Decided(std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer));
+}
+
+Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
+  const ShapePlan& shape = judge_.plan().shapes.at(static_cast<size_t>(plan.shape));
+  task::Trial trial{plan.index, shape.label, plan.distribution, shape.constants, "", false, {}, {}, ""};
+
+  const Json trial_question{{"op", "trial"}, {"index", plan.index}};
+  MC_TRY(const Reply inputs, judge_.ask(text_of(trial_question), nullptr, limits_.judge_s), "inputs");
+  const Json given = Json::parse(inputs.json);
+  trial.inputs_digest = given.value("digest", "");
+  const Json question{{"op", "run"}, {"shape", plan.shape}, {"inputs", given.at("inputs")}};
+  Answer answer = session_.ask(text_of(question), &inputs.region, Seconds(limits_.forward_s));
+
+  auto* outputs = std::get_if<Reply>(&answer);
+  if (outputs == nullptr) {
+    const bool alive = std::holds_alternative<Refusal>(answer);
+    trial.findings = new_findings();
+    task::Outcome failure =
+        std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
+    return alive ? refused(failure, trial) : Decided(std::move(failure));
+  }
+  const auto run = decode_run(outputs->json);
+  if (!run) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{run.error().message}));
+  if (Decided illegal = note_aten(run->aten)) return illegal;
+  if (Decided fault = fatal_fault(run->sticky)) return fault;
+  trial.findings = new_findings();
+  MC_TRY(const Reply checked, check(run->check_fields, outputs->region, plan.index), "check");
+  MC_TRY_VOID(decode_check(checked.json, trial), "check");
+  trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
+  trials_.push_back(std::move(trial));
+  return Decided();
+}
+
+// An exception.  At the main shape it decides; at another one it only fails the trial, since a
+// candidate may refuse sizes that it was not asked for.
+Measurement::Decided Measurement::refused(const task::Outcome& failure, const task::Trial& trial) {
+  const auto* crashed = std::get_if<task::Crashed>(&failure);
+  const bool is_fatal = std::ranges::any_of(trial.findings, [](const task::KernelFinding& finding) {
+    return kFatalKinds.contains(finding.kind);
+  });
+  if (crashed == nullptr || is_main(trial) || is_fatal || !crashed->exception) {
+    return failure;
+  }
+  task::Trial failed = trial;
+  task::OutputCheck check;
+  check.path = "output";
+  check.problem = "exception";
+  check.detail = crashed->exception->type + ": " + crashed->exception->message;
+  failed.checks.push_back(std::move(check));
+  trials_.push_back(std::move(failed));
+  return std::nullopt;
+}
+
+Measurement::Decided Measurement::note_aten(const std::map<std::string, AtenCalls>& calls) {
+  task::Illegal illegal{"run", {}};
+  for (const auto& [name, counts] : calls) {
+    aten_ops_[name] += counts.direct;
+    if (counts.direct > 0 && !aten_allowed_.contains(name)) {
+      const std::string times = std::to_string(counts.direct);
+      illegal.findings.push_back({"run.aten",
+                                  "forward called " + name + " (" + times +
+                                      " times), which is not on the allow-list",
+                                  {}});
+    }
+  }
+  if (illegal.findings.empty()) return std::nullopt;
+  return illegal;
+}
+
+Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {
+  if (sticky.empty()) return std::nullopt;
+  const task::Exception fault{"CudaError", sticky.substr(0, 400), {}, {}};
+  return task::Crashed{"forward", fault, 0, 0, new_findings(), trials_};
+}
+
+Result<Reply> Measurement::check(const std::string& fields, const Fd& region, int trial_index) {
+  Json question = Json::parse(fields);
+  question["op"] = "check";
+  question["index"] = trial_index;
+  return judge_.ask(text_of(question), region.is_open() ? &region : nullptr, limits_.judge_s);
+}
+
+std::vector<task::KernelFinding> Measurement::new_findings() {
+  const std::string report = session_.report();
+  const std::string fresh = report.substr(std::min(report_read_, report.size()));
+  report_read_ = report.size();
+  return decode_findings(fresh, program_.locate);
+}
+
+task::Outcome Measurement::conclude() const {
+  const auto passed = std::ranges::count_if(trials_, [](const auto& trial) { return trial.passed; });
+  if (passed == static_cast<long>(trials_.size())) return task::Passed{trials_, std::nullopt};
+  task::Wrong wrong;
+  wrong.q = static_cast<double>(passed) / static_cast<double>(trials_.size());
+  wrong.specialised = std::ranges::none_of(trials_, [](const task::Trial& trial) {
+    return !trial.passed && is_main(trial);
+  });
+  wrong.trials = trials_;
+  return wrong;
+}
+
+Measured Measurement::finish(task::Outcome outcome) {
+  if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
+  return {std::move(outcome), aten_ops_, session_.memory_peak_bytes(), session_.output_tail()};
+}
+
+}  // namespace mc::execute

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measurement: one contestant against one judge, over every trial of the judge's plan.
+#ifndef MC_EXECUTE_MEASUREMENT_H_
+#define MC_EXECUTE_MEASUREMENT_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "execute/executor.h"
+
+namespace mc::execute {
+
+class Measurement {
+ public:
+  Measurement(const StageLimits& limits, const Program& program, Judge& judge,
+              const std::set<std::string>& aten_allowed, uint64_t seed, Session session);
+
+  // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
+  Result<Measured> run();
+
+ private:
+  // Each returns the outcome where the candidate's fate is decided.
+  using Decided = std::optional<task::Outcome>;
+  Decided load();
+  Result<Decided> build(int shape);
+  Result<Decided> run_trial(const TrialPlan& plan);
+  Decided refused(const task::Outcome& failure, const task::Trial& trial);
+  Decided note_aten(const std::map<std::string, AtenCalls>& calls);
+  Decided fatal_fault(const std::string& sticky);
+  Result<Reply> check(const std::string& fields, const Fd& region, int trial_index);
+
+  std::vector<task::KernelFinding> new_findings();
+  task::Outcome conclude() const;
+  Measured finish(task::Outcome outcome);
+
+  // Constant after construction.
+  const StageLimits& limits_;
+  const Program& program_;
+  Judge& judge_;
+  const std::set<std::string>& aten_allowed_;
+  uint64_t seed_;
+
+  Session session_;
+  std::set<int> shapes_built_;
+  std::vector<task::Trial> trials_;
+  std::map<std::string, int64_t> aten_ops_;
+  size_t report_read_ = 0;  // Bytes of the emulator's report that were decoded.
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_MEASUREMENT_H_

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: the supervisor's side of one child of the zygote.
+//
+// A child serves one role for one candidate.  The supervisor asks, the child answers once for each
+// question; while it waits, the supervisor watches the child's life through a pidfd, its memory and
+// threads, the clock, and drains what it prints.  Destroying a session kills the child's whole pid
+// namespace.  Not thread-safe; one thread drives a session.
+#ifndef MC_EXECUTE_SESSION_H_
+#define MC_EXECUTE_SESSION_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/fd.h"
+#include "core/result.h"
+#include "execute/decode.h"
+
+namespace mc::execute {
+
+inline constexpr size_t kReportBytes = 64 << 10;
+inline constexpr size_t kOutputTailBytes = 4 << 10;
+
+enum class Limit { kWall, kCpu, kMemory, kThreads };
+
+struct Reply {  // "ok": true
+  std::string json;
+  Fd region;
+};
+struct Death {  // The child ended without an answer.
+  int signal = 0;
+  int exit_code = 0;
+};
+struct Overrun {
+  Limit limit = Limit::kWall;
+};
+struct Garbled {  // It answered with what is no message.
+  std::string why;
+};
+using Answer = std::variant<Reply, Refusal, Death, Overrun, Garbled>;
+
+class Session {
+ public:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Sends a question, with a region when `region` is not null, and waits for the answer.  After
+  // anything but Reply and Refusal the child is dead.
+  Answer ask(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
+
+  // What the emulator reported since the session began.
+  std::string report() const;
+  // The last bytes of what the child printed.
+  std::string output_tail() const;
+  int64_t memory_peak_bytes() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_SESSION_H_
