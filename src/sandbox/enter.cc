@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who holds which privilege: the doorman and init have all capabilities inside their new user
+// namespace, none outside.  Init uses them for mounts and limits, then drops them before it forks
+// the contestant, which thus never had any.  The contestant adds the system-call filter.
+#include "sandbox/enter.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "core/file.h"
+#include "sandbox/init_status.h"
+#include "sandbox/mounts.h"
+#include "sandbox/steps.h"
+#include "sandbox/syscalls.h"
+
+namespace mc::sandbox {
+namespace {
+
+constexpr unsigned kInsideId = 1000;  // Uid and gid as seen inside.
+constexpr int kDoormanGoneTimeoutMs = 10'000;
+
+Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
+
+Status write_text(const char* path, const std::string& text) {
+  const Fd file(open(path, O_WRONLY | O_CLOEXEC));
+  if (!file.is_open()) return failed(std::string("open ") + path);
+  if (write(file.get(), text.data(), text.size()) < 0) return failed(std::string("write ") + path);
+  return ok();
+}
+
+std::string id_map(unsigned outside) {
+  return std::to_string(kInsideId) + " " + std::to_string(outside) + " 1";
+}
+
+Status unshare_user() {
+  const uid_t uid = geteuid();
+  const gid_t gid = getegid();
+  if (unshare(CLONE_NEWUSER) != 0) return failed("unshare user namespace");
+  MC_TRY_VOID(write_text("/proc/self/setgroups", "deny"), "user namespace");
+  MC_TRY_VOID(write_text("/proc/self/uid_map", id_map(uid)), "user namespace");
+  return write_text("/proc/self/gid_map", id_map(gid));
+}
+
+Status unshare_one(int flag) { return unshare(flag) == 0 ? ok() : Status(failed("unshare")); }
+
+Status unshare_uts() {
+  if (auto status = unshare_one(CLONE_NEWUTS); !status) return status;
+  constexpr char kName[] = "sandbox";
+  return sethostname(kName, sizeof kName - 1) == 0 ? ok() : Status(failed("sethostname"));
+}
+
+Status unshare_all(Steps& steps) {
+  using enum Protection;
+  MC_TRY_VOID(steps.take(kUserNamespace, unshare_user), "sandbox");
+  MC_TRY_VOID(steps.take(kMountNamespace, [] { return unshare_one(CLONE_NEWNS); }), "sandbox");
+  MC_TRY_VOID(steps.take(kPidNamespace, [] { return unshare_one(CLONE_NEWPID); }), "sandbox");
+  MC_TRY_VOID(steps.take(kNetworkNamespace, [] { return unshare_one(CLONE_NEWNET); }), "sandbox");
+  MC_TRY_VOID(steps.take(kIpcNamespace, [] { return unshare_one(CLONE_NEWIPC); }), "sandbox");
+  return steps.take(kUtsNamespace, unshare_uts);
+}
+
+Status await_doorman(const Fd& gone) {
+  pollfd waiting{gone.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&waiting, 1, kDoormanGoneTimeoutMs);
+  } while (ready < 0 && errno == EINTR);
+  return ready == 1 ? ok() : Status(Error{ErrorCode::kTimeout, "the forking process lives on"});
+}
+
+// Only now: the doorman's own end would have counted as the parent's death.
+Status die_with_parent() {
+  return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 ? ok() : Status(failed("PR_SET_PDEATHSIG"));
+}
+
+Status arrange_files(const Profile& profile, Steps& steps) {
+  using enum Protection;
+  if (steps.has(kMountNamespace)) return build_view(profile, steps);
+  for (const Protection step :
+       {kReadOnlyRoot, kPrivateTmp, kPrivateProc, kMinimalDev, kHiddenPaths}) {
+    MC_TRY_VOID(steps.skip(step, "needs a mount namespace"), "sandbox");
+  }
+  return ok();
+}
+
+Status set_limit(__rlimit_resource resource, uint64_t soft, uint64_t hard) {
+  rlimit now{};
+  getrlimit(resource, &now);
+  const rlimit wanted{std::min<rlim_t>(soft, now.rlim_max), std::min<rlim_t>(hard, now.rlim_max)};
+  if (setrlimit(resource, &wanted) == 0) return ok();
+  return failed("setrlimit " + std::to_string(static_cast<int>(resource)));
+}
+
+// The private writable memory that the process was forked with: limits count from there.
+uint64_t inherited_data_bytes() {
+  const auto status = read_file("/proc/self/status", 1 << 16);
+  if (!status) return 0;
+  const size_t at = status->find("VmData:");
+  unsigned long kib = 0;
+  if (at != std::string::npos) std::sscanf(status->c_str() + at, "VmData: %lu", &kib);
+  return uint64_t{kib} * 1024;
+}
+
+// RLIMIT_DATA, not RLIMIT_AS: reserving address space costs nothing, and is done by terabytes.
+// A core limit of 1, not 0: with 0 a core_pattern that is a pipe would still run, and delay death.
+Status set_limits(const Profile& profile) {
+  const Limits& limits = profile.limits;
+  const auto cpu_s = static_cast<uint64_t>(limits.cpu.count());
+  // A program that is executed starts afresh.
+  const uint64_t data = limits.memory_bytes + (profile.allow_exec ? 0 : inherited_data_bytes());
+  MC_TRY_VOID(set_limit(RLIMIT_CPU, cpu_s, cpu_s + 1), "cpu limit");
+  MC_TRY_VOID(set_limit(RLIMIT_DATA, data, data), "memory limit");
+  MC_TRY_VOID(set_limit(RLIMIT_FSIZE, limits.file_bytes_max, limits.file_bytes_max), "file limit");
+  MC_TRY_VOID(set_limit(RLIMIT_NOFILE, limits.files_max, limits.files_max), "files limit");
+  MC_TRY_VOID(set_limit(RLIMIT_CORE, 1, 1), "core limit");
+  return set_limit(RLIMIT_MSGQUEUE, 0, 0);
+}
+
+bool bounds_pids_by_namespace() {
+  utsname names{};
+  int major = 0;
+  int minor = 0;
+  return uname(&names) == 0 && std::sscanf(names.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 6 || (major == 6 && minor >= 14));
+}
+
+// Root is exempt from RLIMIT_NPROC.  Since Linux 6.14 pid_max belongs to the pid namespace; before,
+// it is the host's own setting, and not ours to change.
+Status bound_tasks(const Profile& profile, uid_t host_uid, const Steps& steps) {
+  constexpr uint64_t kPidMaxLeast = 301;
+  const uint64_t tasks_max = profile.limits.threads_max + 2;  // Init, and a fork under way.
+  if (host_uid != 0) return set_limit(RLIMIT_NPROC, tasks_max, tasks_max);
+  if (!bounds_pids_by_namespace() || !steps.has(Protection::kPidNamespace) ||
+      !steps.has(Protection::kPrivateProc)) {
+    return Error{ErrorCode::kUnavailable,
+                 "root is exempt from RLIMIT_NPROC; run as an ordinary user, or Linux 6.14"};
+  }
+  return write_text("/proc/sys/kernel/pid_max", std::to_string(std::max(tasks_max, kPidMaxLeast)));
+}
+
+Status drop_capabilities() {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no_new_privs");
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
+    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return failed("drop bounding set");
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2] = {};
+  return syscall(SYS_capset, &header, none) == 0 ? ok() : Status(failed("capset"));
+}
+
+void close_between(unsigned first, unsigned last) {
+  if (first <= last) close_range(first, last, 0);
+}
+
+void close_all_but(std::span<const int> keep_fds) {
+  std::vector<int> keep(keep_fds.begin(), keep_fds.end());
+  std::ranges::sort(keep);
+  unsigned next = STDERR_FILENO + 1;
+  for (const int fd : keep) {
+    if (fd < static_cast<int>(next)) continue;
+    close_between(next, static_cast<unsigned>(fd) - 1);
+    next = static_cast<unsigned>(fd) + 1;
+  }
+  close_between(next, UINT_MAX);
+}
+
+// Init's whole life.  No capability, no descriptor, not readable by the contestant.
+[[noreturn]] void wait_as_init(pid_t contestant) {
+  close_range(0, UINT_MAX, 0);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, 0);
+    if (ended == contestant) _exit(encode_init_status(status));
+    if (ended < 0 && errno != EINTR) _exit(127);
+  }
+}
+
+// Every signal is blocked in init: handlers were inherited that are not meant for it.
+Status fork_contestant() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t contestant = fork();
+  if (contestant > 0) wait_as_init(contestant);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return contestant == 0 ? ok() : Status(failed("fork"));
+}
+
+}  // namespace
+
+Result<Threshold> leave_host(const Profile& profile) {
+  setsid();  // Fails, harmlessly, where the process leads a group already.
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return failed("pipe");
+  Threshold threshold{Fd(ends[1]), Fd(ends[0]), geteuid(), {}};
+  Steps steps(profile);
+  if (auto status = unshare_all(steps); !status) return status.error();
+  threshold.missing = steps.missing();
+  return threshold;
+}
+
+Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
+                                   std::span<const int> keep_fds) {
+  using enum Protection;
+  threshold.doorman_alive.reset();
+  Steps steps(profile, std::move(threshold.missing));
+  MC_TRY_VOID(arrange_files(profile, steps), "sandbox");
+  MC_TRY_VOID(set_limits(profile), "sandbox");
+  MC_TRY_VOID(
+      steps.take(kProcessLimit, [&] { return bound_tasks(profile, threshold.host_uid, steps); }),
+      "sandbox");
+  MC_TRY_VOID(seal_view(steps), "sandbox");
+  MC_TRY_VOID(steps.take(kNoCapabilities, drop_capabilities), "sandbox");
+  MC_TRY_VOID(await_doorman(threshold.doorman_gone), "sandbox");
+  MC_TRY_VOID(die_with_parent(), "sandbox");
+  MC_TRY_VOID(fork_contestant(), "sandbox");
+  // From here on: the contestant.
+  MC_TRY_VOID(die_with_parent(), "sandbox");
+  threshold.doorman_gone.reset();
+  close_all_but(keep_fds);
+  MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(profile); }), "sandbox");
+  return steps.missing();
+}
+
+}  // namespace mc::sandbox

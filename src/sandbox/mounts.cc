@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Order matters.  What is to be shown again later (writable and visible places, device nodes) is
+// cloned first, as detached mounts that only a descriptor holds, because the private mounts will
+// cover the paths.  The whole inherited tree then becomes read-only in one call; mounts made after
+// it are ours and have the flags that we give them.  Capabilities are dropped after all this, so
+// nothing of it can be undone.
+#include "sandbox/mounts.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/fd.h"
+#include "core/file.h"
+
+namespace mc::sandbox {
+namespace {
+
+constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                    "/dev/urandom"};
+constexpr const char* kDeviceLinks[][2] = {{"/proc/self/fd", "/dev/fd"},
+                                           {"/proc/self/fd/0", "/dev/stdin"},
+                                           {"/proc/self/fd/1", "/dev/stdout"},
+                                           {"/proc/self/fd/2", "/dev/stderr"}};
+constexpr uint64_t kTmpFilesMax = 65'536;
+constexpr size_t kMountTableBytesMax = size_t{4} << 20;
+
+enum class Access { kReadOnly, kReadWrite };
+
+Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
+
+// A mount that a descriptor holds, and the path at which it is to appear.
+struct Detached {
+  std::string path;
+  Fd tree;
+  Access access = Access::kReadOnly;
+};
+
+Result<Detached> detach(const std::string& path, Access access) {
+  const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
+  Fd tree(open_tree(AT_FDCWD, path.c_str(), flags));
+  if (!tree.is_open()) return failed("open_tree " + path);
+  return Detached{path, std::move(tree), access};
+}
+
+Status detach_all(const std::vector<std::string>& paths, Access access,
+                  std::vector<Detached>& detached) {
+  for (const std::string& path : paths) {
+    MC_TRY(auto tree, detach(path, access), "sandbox path");
+    detached.push_back(std::move(tree));
+  }
+  return ok();
+}
+
+Status set_read_only(int directory, const std::string& path) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
+  const unsigned flags = AT_RECURSIVE | (path.empty() ? AT_EMPTY_PATH : 0);
+  if (mount_setattr(directory, path.c_str(), flags, &attributes, sizeof attributes) != 0) {
+    return failed("mount_setattr " + (path.empty() ? "a visible path" : path));
+  }
+  return ok();
+}
+
+// The mount points of this process, from the fifth field of each line of mountinfo.
+Result<std::vector<std::string>> mount_points() {
+  MC_TRY(const std::string table, read_file("/proc/self/mountinfo", kMountTableBytesMax),
+         "mount table");
+  std::vector<std::string> points;
+  for (size_t begin = 0; begin < table.size();) {
+    const size_t end = std::min(table.find('\n', begin), table.size());
+    std::string line = table.substr(begin, end - begin);
+    char point[4096];
+    if (std::sscanf(line.c_str(), "%*s %*s %*s %*s %4095s", point) == 1) points.emplace_back(point);
+    begin = end + 1;
+  }
+  return points;
+}
+
+// For kernels older than 5.12.  A flag that the mount has must be given again.
+Status remount_read_only(const std::string& path) {
+  constexpr unsigned long kFlags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID;
+  for (const int kept : {0, 0 + MS_NODEV, MS_NODEV | MS_NOEXEC}) {
+    if (mount(nullptr, path.c_str(), nullptr, kFlags | kept, nullptr) == 0) return ok();
+  }
+  return failed("remount read-only " + path);
+}
+
+Status make_root_read_only() {
+  if (set_read_only(AT_FDCWD, "/").has_value()) return ok();
+  if (errno != ENOSYS) return failed("mount_setattr /");
+  MC_TRY(const auto points, mount_points(), "read-only root");
+  for (const std::string& point : points) {
+    if (auto status = remount_read_only(point); !status) return status;
+  }
+  return ok();
+}
+
+// The directories above and at `path`; those that exist stay as they are.
+Status make_place(const Detached& detached) {
+  struct stat info{};
+  if (fstat(detached.tree.get(), &info) != 0) return failed("stat " + detached.path);
+  struct stat place{};
+  if (stat(detached.path.c_str(), &place) == 0) return ok();
+  const std::filesystem::path path(detached.path);
+  std::error_code error;
+  std::filesystem::create_directories(S_ISDIR(info.st_mode) ? path : path.parent_path(), error);
+  if (error) {
+    return Error{ErrorCode::kUnavailable, "mkdir " + detached.path + ": " + error.message()};
+  }
+  if (S_ISDIR(info.st_mode)) return ok();
+  const Fd file(open(detached.path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0444));
+  return file.is_open() ? ok() : Status(failed("create " + detached.path));
+}
+
+Status attach(const Detached& detached, const std::string& path) {
+  const int tree = detached.tree.get();
+  if (move_mount(tree, "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+    return failed("move_mount to " + path);
+  }
+  return ok();
+}
+
+Status attach_all(const std::vector<Detached>& detached) {
+  for (const Detached& each : detached) {
+    if (each.access == Access::kReadOnly) {
+      MC_TRY_VOID(set_read_only(each.tree.get(), ""), each.path);
+    }
+    MC_TRY_VOID(make_place(each), "sandbox path");
+    MC_TRY_VOID(attach(each, each.path), "sandbox path");
+  }
+  return ok();
+}
+
+Status mount_tmpfs(const std::string& path, const std::string& options, unsigned long flags) {
+  if (mount("tmpfs", path.c_str(), "tmpfs", flags, options.c_str()) == 0) return ok();
+  return failed("mount tmpfs on " + path);
+}
+
+// One tmpfs in all three places, so that one size limits them together.
+Status make_private_tmp(const Limits& limits) {
+  const std::string options = "mode=1777,size=" + std::to_string(limits.tmp_bytes) +
+                              ",nr_inodes=" + std::to_string(kTmpFilesMax);
+  MC_TRY_VOID(mount_tmpfs("/tmp", options, MS_NOSUID | MS_NODEV), "private /tmp");
+  for (const char* path : {"/var/tmp", "/dev/shm"}) {
+    if (access(path, F_OK) != 0) continue;
+    MC_TRY(const Detached tmp, detach("/tmp", Access::kReadWrite), "private /tmp");
+    MC_TRY_VOID(attach(tmp, path), "private /tmp");
+  }
+  return ok();
+}
+
+Status make_device_nodes(const Profile& profile) {
+  std::vector<std::string> paths(std::begin(kDevices), std::end(kDevices));
+  paths.insert(paths.end(), profile.devices.begin(), profile.devices.end());
+  std::vector<Detached> devices;
+  MC_TRY_VOID(detach_all(paths, Access::kReadWrite, devices), "private /dev");
+  MC_TRY_VOID(mount_tmpfs("/dev", "mode=0755,size=64k", MS_NOSUID | MS_NOEXEC), "private /dev");
+  return attach_all(devices);
+}
+
+Status make_minimal_dev(const Profile& profile) {
+  if (auto status = make_device_nodes(profile); !status) return status;
+  for (const auto& [target, link] : kDeviceLinks) {
+    if (symlink(target, link) != 0) return failed(std::string("symlink ") + link);
+  }
+  return mkdir("/dev/shm", 0755) == 0 ? ok() : Status(failed("mkdir /dev/shm"));
+}
+
+Status mount_proc() {
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  for (const char* options : {"hidepid=invisible", "hidepid=2"}) {
+    if (mount("proc", "/proc", "proc", kFlags, options) == 0) return ok();
+  }
+  return failed("mount proc");
+}
+
+Status make_private_proc() {
+  auto status = mount_proc();
+  if (status) return status;
+  // The host's processes must not be shown instead.
+  MC_TRY_VOID(mount_tmpfs("/proc", "mode=0555,size=4k", MS_RDONLY), "mask /proc");
+  return status;
+}
+
+Status cover(const std::string& path, const struct stat& info) {
+  if (S_ISDIR(info.st_mode)) return mount_tmpfs(path, "mode=0755,size=64k", MS_NOSUID | MS_NODEV);
+  MC_TRY(const Detached null, detach("/dev/null", Access::kReadWrite), "hide " + path);
+  return attach(null, path);
+}
+
+Status hide(const std::vector<std::string>& paths, std::vector<std::string>& hidden) {
+  for (const std::string& path : paths) {
+    struct stat info{};
+    if (stat(path.c_str(), &info) != 0) continue;  // What is not there needs no hiding.
+    if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) continue;
+    MC_TRY_VOID(cover(path, info), "hide " + path);
+    if (S_ISDIR(info.st_mode)) hidden.push_back(path);
+  }
+  return ok();
+}
+
+Status set_mount_read_only(const std::string& path) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  if (mount_setattr(AT_FDCWD, path.c_str(), 0, &attributes, sizeof attributes) == 0) return ok();
+  return failed("mount_setattr " + path);
+}
+
+}  // namespace
+
+Status build_view(const Profile& profile, Steps& steps) {
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    return failed("make mounts private");
+  }
+  std::vector<Detached> shown;
+  MC_TRY_VOID(detach_all(profile.visible, Access::kReadOnly, shown), "visible");
+  MC_TRY_VOID(detach_all(profile.writable, Access::kReadWrite, shown), "writable");
+  std::vector<std::string> hidden;
+  MC_TRY_VOID(steps.take(Protection::kMinimalDev, [&] { return make_minimal_dev(profile); }),
+              "file system");
+  MC_TRY_VOID(steps.take(Protection::kReadOnlyRoot, make_root_read_only), "file system");
+  MC_TRY_VOID(steps.take(Protection::kPrivateTmp, [&] { return make_private_tmp(profile.limits); }),
+              "file system");
+  MC_TRY_VOID(steps.take(Protection::kHiddenPaths, [&] { return hide(profile.hidden, hidden); }),
+              "file system");
+  MC_TRY_VOID(steps.take(Protection::kPrivateProc, make_private_proc), "file system");
+  MC_TRY_VOID(attach_all(shown), "file system");
+  for (const std::string& path : hidden) {
+    MC_TRY_VOID(set_mount_read_only(path), "file system");
+  }
+  return ok();
+}
+
+// /proc/sys belongs to the host's root, whom the sandboxed process may be outside.
+Status seal_view(const Steps& steps) {
+  return steps.has(Protection::kPrivateProc) ? set_mount_read_only("/proc") : ok();
+}
+
+}  // namespace mc::sandbox

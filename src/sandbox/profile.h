@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Profile: all that the sandbox needs to know about one process.  Plain data; it crosses to the
+// process that forks contestants as JSON:
+//
+//   {"limits": {"cpu_s": 30, "wall_ms": 60000, "memory_bytes": 4294967296,
+//               "file_bytes_max": 1073741824, "files_max": 256, "threads_max": 64,
+//               "tmp_bytes": 268435456},
+//    "allow_exec": false, "allow_fork": false,
+//    "writable": [], "visible": ["/tmp/build"], "hidden": ["/home/me/.ssh"], "devices": [],
+//    "optional": ["private_proc"], "off": []}
+//
+// Every member may be left out of the JSON and then has its default; an unknown one is an error.
+#ifndef MC_SANDBOX_PROFILE_H_
+#define MC_SANDBOX_PROFILE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "sandbox/protection.h"
+
+namespace mc::sandbox {
+
+struct Limits {
+  std::chrono::seconds cpu{60};                 // RLIMIT_CPU: of one process, all its threads.
+  std::chrono::milliseconds wall{60'000};       // Kept by the supervisor, not by the process.
+  uint64_t memory_bytes = uint64_t{4} << 30;    // Beyond what the process has when it enters.
+  uint64_t file_bytes_max = uint64_t{1} << 30;  // Of one file, memfds included.
+  uint64_t files_max = 256;                     // Open descriptors.
+  uint64_t threads_max = 64;                    // Tasks in the whole tree.
+  uint64_t tmp_bytes = uint64_t{256} << 20;     // The private /tmp.
+};
+
+// Places where people keep keys and tokens: of the user who runs this, of root, and of the system.
+std::vector<std::string> secret_paths();
+
+struct Profile {
+  Limits limits;
+  bool allow_exec = false;
+  bool allow_fork = false;  // New processes; threads are always allowed.
+  // Absolute paths.  Everything is read-only but `writable` directories.  What lies below /tmp,
+  // /var/tmp, /dev or /run is not there unless it is in `visible` (read-only) or `writable`.
+  std::vector<std::string> writable;
+  std::vector<std::string> visible;
+  std::vector<std::string> hidden = secret_paths();
+  std::vector<std::string> devices;  // Further device nodes, e.g. "/dev/nvidia0".
+  // What may be missing where the machine cannot give it, and what is not even tried.
+  std::vector<Protection> optional;
+  std::vector<Protection> off;
+};
+
+// A profile under which every protection is optional: for use where the user said so.
+Profile lenient(Profile profile);
+
+std::string to_json(const Profile& profile);
+// kInvalidInput says which member is wrong.
+Result<Profile> parse_profile(std::string_view json);
+
+}  // namespace mc::sandbox
+
+#endif  // MC_SANDBOX_PROFILE_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Protection: one thing that the sandbox does to a process, by name.
+//
+// A machine may be unable to give one of them (no user namespaces, no seccomp …).  A profile says
+// which ones may then be left out; what was left out is reported as Missing, never silently.
+#ifndef MC_SANDBOX_PROTECTION_H_
+#define MC_SANDBOX_PROTECTION_H_
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mc::sandbox {
+
+enum class Protection {
+  kUserNamespace,     // No privilege outside; needed by all other namespaces for ordinary users.
+  kPidNamespace,      // Sees and signals its own processes only; dies as a tree.
+  kMountNamespace,    // Needed by the next four.
+  kReadOnlyRoot,      // Every inherited mount is read-only.
+  kPrivateTmp,        // /tmp, /var/tmp and /dev/shm are one size-limited tmpfs.
+  kPrivateProc,       // /proc shows the sandbox's own processes, read-only.
+  kMinimalDev,        // /dev holds null, zero, full, random, urandom and what the profile adds.
+  kHiddenPaths,       // Well-known places of secrets are empty.
+  kNetworkNamespace,  // No interface, not even loopback.
+  kIpcNamespace,      // No System V or POSIX queues and segments of others.
+  kUtsNamespace,      // The host's name is not shown.
+  kProcessLimit,      // The kernel itself bounds the number of tasks.
+  kNoCapabilities,    // No capability, none to be had; no_new_privs.
+  kSeccomp,           // System calls that a candidate has no use for fail with EPERM.
+};
+
+inline constexpr std::array kAllProtections = {
+    Protection::kUserNamespace,  Protection::kPidNamespace, Protection::kMountNamespace,
+    Protection::kReadOnlyRoot,   Protection::kPrivateTmp,   Protection::kPrivateProc,
+    Protection::kMinimalDev,     Protection::kHiddenPaths,  Protection::kNetworkNamespace,
+    Protection::kIpcNamespace,   Protection::kUtsNamespace, Protection::kProcessLimit,
+    Protection::kNoCapabilities, Protection::kSeccomp,
+};
+
+// The name used in JSON and shown to users, e.g. "read_only_root".
+std::string_view name_of(Protection protection);
+std::optional<Protection> protection_named(std::string_view name);
+
+// A protection that is not in force, and why.
+struct Missing {
+  Protection protection;
+  std::string why;
+};
+
+}  // namespace mc::sandbox
+
+#endif  // MC_SANDBOX_PROTECTION_H_

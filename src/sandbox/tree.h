@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process and its descendants as /proc shows them to the supervisor.
+#ifndef MC_SANDBOX_TREE_H_
+#define MC_SANDBOX_TREE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace mc::sandbox {
+
+struct TreeUse {
+  uint64_t memory_bytes = 0;  // Anonymous and shared memory resident now, summed.
+  uint64_t num_threads = 0;
+};
+
+// The descendants of `root`, without itself.  Processes that come or go meanwhile may be missed.
+std::vector<pid_t> descendants(pid_t root);
+
+// What `root` alone uses; zeros when it has ended.
+TreeUse use_of(pid_t root);
+
+// What the descendants of `root` use.
+TreeUse use_of_descendants(pid_t root);
+
+}  // namespace mc::sandbox
+
+#endif  // MC_SANDBOX_TREE_H_
