@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where tasks and candidates come from: files that a user names.
+//
+// A suite is one of
+//   - a JSON Lines file of {"level", "problem_id", "name", "code"}, the public data set's layout;
+//   - a directory of such files, level*.jsonl;
+//   - a KernelBench checkout: [KernelBench/]level1/19_ReLU.py and so on;
+//   - a directory of families: reduction/row_sum.py and so on (the project's own tasks/).
+// Everything here is read under limits, and what cannot be used is one line that names the file
+// and, in JSON Lines, the line.  Nothing of a task or candidate is run or parsed as Python.
+//
+//   const Roots roots{.tasks = "tasks", .kernelbench = getenv_or_empty("MC_KERNELBENCH")};
+//   MC_TRY(Task task, load_task("kernelbench:1/19", roots), "load the task");
+//   MC_TRY(auto submissions, load_submissions("answers.jsonl"), "load the candidates");
+#ifndef MC_TASK_SUITE_H_
+#define MC_TASK_SUITE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "task/task.h"
+
+namespace mc::task {
+
+inline constexpr size_t kSuiteBytesMax = 256 << 20;        // One JSON Lines file of tasks.
+inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // One JSON Lines file of answers.
+
+// The tasks, in order of level and number or of family and name.  A task's id is "<name>:1/19" for
+// numbered tasks and "family/name" for families.
+// kNotFound when there is no such path; kInvalidInput when the path holds no tasks, a line or file
+// cannot be used, or two tasks share an id.
+Result<std::vector<Task>> load_suite(const std::filesystem::path& path, const std::string& name);
+
+// Where names without a path are looked up; empty = not there.
+struct Roots {
+  std::filesystem::path tasks;        // A directory of families.
+  std::filesystem::path kernelbench;  // A suite of numbered tasks.
+};
+
+// One task by what a user writes:
+//   "path/to/file.py"          that file; its id is the path
+//   "kernelbench:1/19"         level 1, problem 19 of roots.kernelbench
+//   "path/to/suite:1/19"       the same in the suite at this path; its id is as written
+//   "reduction/row_sum"        a task of roots.tasks
+// kNotFound says where it was looked for.
+Result<Task> load_task(const std::string& spec, const Roots& roots);
+
+// A candidate and the task that it says it is for ("" when the file does not say).
+struct Submission {
+  std::string task;
+  Candidate candidate;
+};
+
+// The candidates in a file: a .jsonl file holds many, {"task", "sample", "response"} a line, with
+// ids "task#sample"; any other file holds one, whose id is the path.
+// kInvalidInput for a file or response that is larger than kAnswerBytesMax or is not UTF-8, for a
+// line that cannot be read or repeats a sample, and for a file with nothing in it.  A response that
+// is empty is kept, because that is what some model answered; a file that is empty is a mistake.
+Result<std::vector<Submission>> load_submissions(const std::filesystem::path& path);
+
+}  // namespace mc::task
+
+#endif  // MC_TASK_SUITE_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text that someone else wrote, made fit to be kept and shown.
+#ifndef MC_TASK_TEXT_H_
+#define MC_TASK_TEXT_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mc::task {
+
+// Where the first byte stands that does not belong to well-formed UTF-8: overlong forms,
+// surrogates and code points past U+10FFFF are not well-formed.
+std::optional<size_t> find_invalid_utf8(std::string_view text);
+
+// One line of plain text from anything: a byte that is not UTF-8 becomes U+FFFD; a run of white
+// space becomes one space; control characters (also those of U+0080 to U+009F, bidirectional
+// overrides and zero-width marks, which would change how the line is shown) vanish; what is longer
+// than `bytes_max` ends in "..." on a character's boundary.
+// REQUIRES: bytes_max >= 3.
+std::string plain_line(std::string_view text, size_t bytes_max);
+
+}  // namespace mc::task
+
+#endif  // MC_TASK_TEXT_H_

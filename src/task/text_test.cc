@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "task/text.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace mc::task {
+namespace {
+
+using std::string_literals::operator""s;
+
+TEST(Text, FindsTheFirstByteThatIsNotUtf8) {
+  const struct {
+    std::string text;
+    std::optional<size_t> offset;
+  } kTable[] = {
+      {"", {}},
+      {"a\0b"s, {}},
+      {"é€😀", {}},
+      {"a\x80", 1},
+      {"a\xc3", 1},
+      {"\xc3\x28", 0},
+      {"\xc0\xaf", 0},           // Overlong '/'.
+      {"\xe0\x80\xaf", 0},       // Overlong '/'.
+      {"\xed\xa0\x80", 0},       // A surrogate.
+      {"\xf4\x90\x80\x80", 0},   // Past U+10FFFF.
+      {"\xf4\x8f\xbf\xbf", {}},  // U+10FFFF.
+      {"ok\xf0\x9f\x98", 2},     // Cut short.
+      {"\xff", 0},
+  };
+  for (const auto& row : kTable) EXPECT_EQ(find_invalid_utf8(row.text), row.offset) << row.text;
+}
+
+TEST(Text, MakesOnePlainLine) {
+  const struct {
+    std::string text;
+    std::string line;
+  } kTable[] = {
+      {"plain", "plain"},
+      {"  two\r\n\t lines \n", "two lines"},
+      {"\x1b[31mred\x1b[0m", "[31mred[0m"},
+      {"a\0b\x7f"s, "ab"},
+      {"a\xff", "a\uFFFD"},
+      {"a\u202Eb\u200Bc", "abc"},
+      {"a\u2028b", "a b"},
+      {"カーネル", "カーネル"},
+      {"0123456789abcdefg", "0123456789abc..."},
+      {"0123456789abcdef", "0123456789abcdef"},
+      {"0123456789abé€€", "0123456789ab..."},  // Never half a character.
+  };
+  for (const auto& row : kTable) EXPECT_EQ(plain_line(row.text, 16), row.line);
+}
+
+}  // namespace
+}  // namespace mc::task
