@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random answers and what must hold of the extraction from any: for its fuzz target and its tests.
+#ifndef MC_LEGALITY_EXTRACT_PROPERTIES_H_
+#define MC_LEGALITY_EXTRACT_PROPERTIES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mc::legality {
+
+// `num_pieces` fragments of answers (fences, tags, code, prose, odd bytes); the same for a seed.
+std::string random_answer(std::uint64_t seed, std::size_t num_pieces);
+
+// Aborts by MC_CHECK unless extracting from `answer` gives a reason, or a module that is UTF-8
+// without NUL, within the limits, seems to define ModelNew and has only lines of the answer.
+void check_extraction(std::string_view answer);
+
+}  // namespace mc::legality
+
+#endif  // MC_LEGALITY_EXTRACT_PROPERTIES_H_

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// As much of Python's surface as it takes to choose between texts: where strings and comments are,
+// and what a line outside of them seems to be.  Never an authority on what the text means.
+#ifndef MC_LEGALITY_PYTHON_TEXT_H_
+#define MC_LEGALITY_PYTHON_TEXT_H_
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace mc::legality {
+
+// Follows string literals over lines.
+class StringTracker {
+ public:
+  // Whether the next line starts inside of a string.
+  bool is_inside() const { return quote_ != '\0'; }
+  // Reads one line, without its line end.
+  void read(std::string_view line);
+
+ private:
+  std::size_t read_code(std::string_view line, std::size_t i);
+  std::size_t read_string(std::string_view line, std::size_t i);
+
+  char quote_ = '\0';
+  bool is_triple_ = false;
+};
+
+// What the lines of a text seem to hold, outside of strings.
+struct PythonTraits {
+  bool defines_model_new = false;
+  bool has_import = false;
+  bool ends_inside_string = false;
+};
+PythonTraits traits_of(const std::vector<std::string_view>& lines);
+
+// import x, from x import y, class X, def f, @decorator, or a docstring.
+bool starts_like_python(std::string_view line);
+
+// A line at the left margin that no Python statement looks like: two words in a row that are not
+// keywords ("This kernel is fast."), a label ("Notes:"), a numbered item.
+bool is_prose(std::string_view line);
+
+}  // namespace mc::legality
+
+#endif  // MC_LEGALITY_PYTHON_TEXT_H_
