@@ -51,6 +51,7 @@ def check_one(name: str) -> None:
     """Raises AssertionError where the candidate and the reference differ."""
     import torch
 
+    torch.backends.cudnn.allow_tf32 = False
     candidate = load_module(CORPUS / "honest" / (name + ".py"), "candidate")
     for variant in ("native", "smaller", "larger"):
         task = resized(TASKS / (name + ".py"), variant)
