@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "mc_emu/half_bits.h"
-#include "vector_types.h"
+#include "mc_emu/vector_types.h"
 
 struct __half;
 struct __nv_bfloat16;

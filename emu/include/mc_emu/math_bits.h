@@ -60,6 +60,7 @@ MC_EMU_INLINE float float_of(double x, Rounding mode) {
 }
 
 __extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 UInt128;
 
 // The difference between an integer and its conversion to a floating-point type, exactly.
 template <class Real, class Int>
