@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The subcommands.  Each registers its options with the parser and a callback that runs it and
+// stores the exit code: 0 done (whatever the verdicts say), 1 the machine failed, 2 bad input.
+#ifndef MC_CLI_COMMANDS_H_
+#define MC_CLI_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+
+#include "core/result.h"
+
+namespace mc::cli {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitMachine = 1;
+inline constexpr int kExitInput = 2;
+
+void add_eval(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+void add_prepare(CLI::App& app, int& exit_code);
+
+// Prints "musacoder: <message>" as one line on standard error; returns the exit code for it.
+int report_error(const Error& error);
+
+}  // namespace mc::cli
+
+#endif  // MC_CLI_COMMANDS_H_

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "core/file.h"
+#include "core/layout.h"
+#include "eval/pipeline.h"
+#include "report/report.h"
+#include "reward/feedback.h"
+#include "reward/score.h"
+#include "task/suite.h"
+#include "task/verdict_json.h"
+
+namespace mc::cli {
+namespace {
+
+struct EvalArguments {
+  std::string task;
+  std::vector<std::string> candidates;
+  std::string backend = "auto";
+  std::string out;
+  bool json = false;
+  bool feedback = false;
+  bool no_static_rules = false;
+  bool weak_sandbox = false;
+  bool no_shapes = false;
+  uint64_t seed = 0;
+  int jobs = 1;
+  reward::ScoreOptions score;
+  int feedback_tokens = 2000;
+  eval::Options options;
+};
+
+struct Work {
+  task::Task task;
+  task::Candidate candidate;
+};
+
+task::Roots roots_of(const Layout& layout) {
+  const char* kernelbench = std::getenv("MC_KERNELBENCH");
+  return {layout.share("tasks"), kernelbench != nullptr ? kernelbench : ""};
+}
+
+// The candidates of one file, each with its task: the one given by --task, or the file's own.
+Status add_work(const std::string& path, const EvalArguments& arguments, const task::Roots& roots,
+                std::vector<Work>& work) {
+  MC_TRY(auto submissions, task::load_submissions(path), "candidates");
+  for (task::Submission& submission : submissions) {
+    const std::string& spec = arguments.task.empty() ? submission.task : arguments.task;
+    if (spec.empty()) {
+      return Error{ErrorCode::kInvalidInput, path + " names no task: give --task"};
+    }
+    MC_TRY(task::Task task, task::load_task(spec, roots), "task");
+    work.push_back({std::move(task), std::move(submission.candidate)});
+  }
+  return ok();
+}
+
+Result<std::vector<Work>> load_work(const EvalArguments& arguments, const Layout& layout) {
+  std::vector<Work> work;
+  for (const std::string& path : arguments.candidates) {
+    MC_TRY_VOID(add_work(path, arguments, roots_of(layout), work), "eval");
+  }
+  return work;
+}
+
+Status check_tasks(eval::Pipeline& pipeline, const std::vector<Work>& work) {
+  std::set<std::string> checked;
+  for (const Work& item : work) {
+    if (!checked.insert(item.task.id).second) continue;
+    MC_TRY_VOID(pipeline.check_task(item.task), "task " + item.task.id);
+  }
+  return ok();
+}
+
+// Judges all work with `jobs` threads; results keep the order of the work.
+std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
+                                      const EvalArguments& arguments, ProgressBar& bar) {
+  std::vector<report::Judged> judged(work.size());
+  std::atomic<size_t> next = 0;
+  const auto judge_some = [&] {
+    for (size_t i = next++; i < work.size(); i = next++) {
+      const auto start = std::chrono::steady_clock::now();
+      judged[i].verdict = pipeline.evaluate(work[i].task, work[i].candidate);
+      judged[i].reward = reward::score(judged[i].verdict, arguments.score);
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      judged[i].seconds = taken.count();
+      bar.advance(work[i].candidate.id);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 1; i < arguments.jobs; ++i) threads.emplace_back(judge_some);
+  judge_some();
+  threads.clear();
+  return judged;
+}
+
+void print(const std::vector<report::Judged>& judged, const EvalArguments& arguments) {
+  if (arguments.json) {
+    for (const report::Judged& item : judged) std::cout << report::json_line(item);
+    return;
+  }
+  std::cout << report::table(judged, {}) << report::summary(judged) << "\n";
+  if (!arguments.feedback && judged.size() > 1) return;
+  for (const report::Judged& item : judged) {
+    reward::FeedbackOptions options;
+    options.tokens_max = static_cast<size_t>(arguments.feedback_tokens);
+    std::cout << "\n--- feedback: " << item.verdict.candidate << "\n"
+              << reward::feedback(item.verdict, options) << "\n";
+  }
+}
+
+Status write_results(const std::vector<report::Judged>& judged, const std::string& path) {
+  std::string text;
+  for (const report::Judged& item : judged) text += report::json_line(item);
+  return write_file_atomically(path, text);
+}
+
+Status run_eval(EvalArguments& arguments, const CLI::App& command) {
+  if (arguments.backend != "auto" && arguments.backend != "cpu") {
+    return Error{ErrorCode::kInvalidInput,
+                 "backend '" + arguments.backend + "' is not built in: use auto or cpu"};
+  }
+  if (command.count("--seed") > 0) arguments.options.seed = arguments.seed;
+  arguments.options.static_rules = !arguments.no_static_rules;
+  arguments.options.allow_weak_sandbox = arguments.weak_sandbox;
+  arguments.options.correctness.shapes = !arguments.no_shapes;
+  MC_TRY(const Layout layout, find_layout(), "eval");
+  MC_TRY(const std::vector<Work> work, load_work(arguments, layout), "eval");
+  ProgressBar bar(work.size());
+  MC_TRY(auto pipeline,
+         eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
+         "eval");
+  MC_TRY_VOID(check_tasks(*pipeline, work), "eval");
+  const std::vector<report::Judged> judged = judge_all(*pipeline, work, arguments, bar);
+  bar.finish();
+  if (!arguments.out.empty()) MC_TRY_VOID(write_results(judged, arguments.out), "--out");
+  print(judged, arguments);
+  return ok();
+}
+
+void add_limits(CLI::App& command, EvalArguments& arguments) {
+  eval::Limits& limits = arguments.options.limits;
+  eval::Correctness& correctness = arguments.options.correctness;
+  const auto positive = CLI::PositiveNumber;
+  command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
+      ->check(positive)->capture_default_str();
+  command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
+      ->check(positive)->capture_default_str();
+  command.add_option("--load-timeout", limits.load_s, "Seconds to import and construct it")
+      ->check(positive)->capture_default_str();
+  command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--trials", correctness.trials, "Trials at the main shape")
+      ->check(CLI::Range(1, 100))->capture_default_str();
+  command.add_option("--tolerance", correctness.tolerance_fp32, "For fp32 and fp64 outputs")
+      ->check(positive)->capture_default_str();
+  command.add_option("--tolerance-half", correctness.tolerance_half, "For fp16 and bf16 outputs")
+      ->check(positive)->capture_default_str();
+  command.add_flag("--no-shapes", arguments.no_shapes, "Judge at the task's own shape only");
+}
+
+}  // namespace
+
+int report_error(const Error& error) {
+  std::string line = error.message;
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  std::cerr << "musacoder: " << line << std::endl;
+  const bool input = error.code == ErrorCode::kInvalidInput || error.code == ErrorCode::kNotFound;
+  return input ? kExitInput : kExitMachine;
+}
+
+void add_eval(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<EvalArguments>();
+  CLI::App* command = app.add_subcommand("eval", "Judge candidates");
+  command->add_option("--task", arguments->task,
+                      "A KernelBench .py file, suite:level/id, or family/name of tasks/");
+  command->add_option("--candidate,-c", arguments->candidates,
+                      "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}")
+      ->required();
+  command->add_option("--backend", arguments->backend, "auto or cpu")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)");
+  command->add_option("--jobs,-j", arguments->jobs, "Candidates judged at once")
+      ->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--out,-o", arguments->out, "Write verdicts as JSON Lines to this file");
+  command->add_option("--lambda", arguments->score.lambda, "Reward: weight of the speed-up")
+      ->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--nu-max", arguments->score.nu_max, "Reward: most of it that counts")
+      ->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--feedback-tokens", arguments->feedback_tokens, "Bound of the feedback")
+      ->check(CLI::Range(50, 100000))->capture_default_str();
+  command->add_flag("--json", arguments->json, "Print verdicts as JSON Lines");
+  command->add_flag("--feedback", arguments->feedback, "Print the feedback for each candidate");
+  command->add_flag("--no-static-rules", arguments->no_static_rules, "Let only the run decide");
+  command->add_flag("--allow-weak-sandbox", arguments->weak_sandbox,
+                    "Go on where this machine cannot give a protection");
+  add_limits(*command, *arguments);
+  command->callback([arguments, command, &exit_code] {
+    const Status status = run_eval(*arguments, *command);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
+}
+
+}  // namespace mc::cli

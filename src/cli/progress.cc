@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/progress.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <unistd.h>
+
+namespace mc::cli {
+namespace {
+
+constexpr size_t kBarColumns = 24;
+constexpr size_t kTextColumns = 48;
+
+}  // namespace
+
+ProgressBar::ProgressBar(size_t total)
+    : total_(total), is_terminal_(::isatty(STDERR_FILENO) == 1),
+      start_(std::chrono::steady_clock::now()) {}
+
+void ProgressBar::note(std::string_view step) {
+  const std::lock_guard lock(mutex_);
+  if (is_terminal_) {
+    draw(step);
+  } else {
+    std::fprintf(stderr, "musacoder: %.*s\n", static_cast<int>(step.size()), step.data());
+  }
+}
+
+void ProgressBar::advance(std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  ++done_;
+  if (is_terminal_) draw(what);
+}
+
+void ProgressBar::finish() {
+  const std::lock_guard lock(mutex_);
+  if (drawn_) std::fprintf(stderr, "\r\033[K");
+  drawn_ = false;
+}
+
+void ProgressBar::draw(std::string_view text) {
+  const size_t filled = total_ == 0 ? 0 : kBarColumns * done_ / total_;
+  const std::string bar = std::string(filled, '#') + std::string(kBarColumns - filled, '.');
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+  std::fprintf(stderr, "\r\033[K[%s] %zu/%zu %.0f s  %.*s", bar.c_str(), done_, total_,
+               elapsed.count(), static_cast<int>(std::min(text.size(), kTextColumns)), text.data());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace mc::cli
