@@ -94,4 +94,10 @@ std::string plain_line(std::string_view text, size_t bytes_max) {
   return out;
 }
 
+std::string place_name(const Place& place) {
+  constexpr size_t kSourceBytesMax = 60;
+  const std::string source = plain_line(place.source, kSourceBytesMax);
+  return place.line > 0 ? source + ':' + std::to_string(place.line) : source;
+}
+
 }  // namespace mc::task

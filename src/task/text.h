@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "task/verdict.h"
+
 namespace mc::task {
 
 // Where the first byte stands that does not belong to well-formed UTF-8: overlong forms,
@@ -21,6 +23,9 @@ std::optional<size_t> find_invalid_utf8(std::string_view text);
 // than `bytes_max` ends in "..." on a character's boundary.
 // REQUIRES: bytes_max >= 3.
 std::string plain_line(std::string_view text, size_t bytes_max);
+
+// "cuda_sources[0]:12", or the source alone where the line is unknown, or "".
+std::string place_name(const Place& place);
 
 }  // namespace mc::task
 

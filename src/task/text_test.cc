@@ -52,5 +52,12 @@ TEST(Text, MakesOnePlainLine) {
   for (const auto& row : kTable) EXPECT_EQ(plain_line(row.text, 16), row.line);
 }
 
+TEST(Text, NamesAPlace) {
+  EXPECT_EQ(place_name({"cuda_sources[0]", 12, 3, "x"}), "cuda_sources[0]:12");
+  EXPECT_EQ(place_name({"candidate", 0, 0, ""}), "candidate");
+  EXPECT_EQ(place_name({"a\nb", 1, 0, ""}), "a b:1");
+  EXPECT_EQ(place_name({}), "");
+}
+
 }  // namespace
 }  // namespace mc::task

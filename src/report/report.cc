@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "task/text.h"
+#include "task/verdict_json.h"
+
+namespace mc::report {
+namespace {
+
+using task::place_name;
+using task::plain_line;
+
+// ---- Phrases ------------------------------------------------------------------------------------
+
+std::string joined(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : a + ": " + b;
+}
+
+std::string and_more(size_t num) { return num > 1 ? fmt::format(" (+{} more)", num - 1) : ""; }
+
+std::string rule_phrase(const std::vector<task::RuleFinding>& findings) {
+  if (findings.empty()) return "";
+  const task::RuleFinding& first = findings.front();
+  const std::string rule = first.rule + and_more(findings.size());
+  return joined(rule, joined(place_name(first.place), first.message));
+}
+
+std::string finding_phrase(const std::vector<task::KernelFinding>& findings) {
+  if (findings.empty()) return "";
+  const task::KernelFinding& first = findings.front();
+  const std::string what = first.kernel.empty() ? first.kind : first.kind + " in " + first.kernel;
+  return joined(what + and_more(findings.size()), joined(place_name(first.place), first.detail));
+}
+
+std::string check_phrase(const task::OutputCheck& check) {
+  const std::string what = check.problem.empty() ? check.path : check.path + ' ' + check.problem;
+  return joined(what, check.detail);
+}
+
+std::string trial_phrase(const task::Trial& trial) {
+  if (!trial.checks.empty()) return check_phrase(trial.checks.front());
+  if (!trial.inputs_mutated.empty()) return "overwrites its input " + trial.inputs_mutated;
+  return finding_phrase(trial.findings);
+}
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : fmt::format("signal {}", signal);
+}
+
+struct Phraser {
+  std::string operator()(const task::Unextractable& x) const {
+    return joined(x.reason, joined(place_name(x.place), x.detail));
+  }
+  std::string operator()(const task::Illegal& x) const { return rule_phrase(x.findings); }
+  std::string operator()(const task::CompileFailed& x) const {
+    if (x.diagnostics.empty()) return "the compiler failed";
+    const auto is_error = [](const task::Diagnostic& d) { return d.severity == "error"; };
+    const auto found = std::find_if(x.diagnostics.begin(), x.diagnostics.end(), is_error);
+    const task::Diagnostic& shown = found == x.diagnostics.end() ? x.diagnostics.front() : *found;
+    return joined(place_name(shown.place), shown.message);
+  }
+  std::string operator()(const task::Crashed& x) const {
+    if (!x.findings.empty()) return x.stage + ": " + finding_phrase(x.findings);
+    if (x.exception) {
+      const std::string what = joined(x.exception->type, x.exception->message);
+      return x.stage + ": " + joined(place_name(x.exception->place), what);
+    }
+    if (x.signal != 0) return x.stage + ": " + signal_name(x.signal);
+    return fmt::format("{}: ended by itself with exit code {}", x.stage, x.exit_code);
+  }
+  std::string operator()(const task::TimedOut& x) const {
+    return joined(fmt::format("{} took more than {:.3g} s", x.stage, x.limit_s),
+                  finding_phrase(x.findings));
+  }
+  std::string operator()(const task::OutOfMemory& x) const {
+    constexpr double kMiB = 1 << 20;
+    return fmt::format("{} needs more than {:.0f} MiB", x.stage,
+                       static_cast<double>(x.limit_bytes) / kMiB);
+  }
+  std::string operator()(const task::Wrong& x) const {
+    const auto failed = [](const task::Trial& trial) { return !trial.passed; };
+    const auto first = std::find_if(x.trials.begin(), x.trials.end(), failed);
+    const auto num = std::count_if(x.trials.begin(), x.trials.end(), failed);
+    if (first == x.trials.end()) return "";
+    const std::string where = fmt::format("{} of {} trials fail, first {}/{}", num, x.trials.size(),
+                                          first->shape, first->distribution);
+    return joined(where, trial_phrase(*first));
+  }
+  std::string operator()(const task::Passed& x) const {
+    if (!x.performance) return "";
+    return fmt::format("{:.2f} times as fast as eager (at least {:.2f})",
+                       x.performance->speedup_eager, x.performance->speedup_eager_low);
+  }
+  std::string operator()(const task::Unsupported& x) const { return rule_phrase(x.constructs); }
+  std::string operator()(const task::Infra& x) const { return x.message; }
+};
+
+// ---- Table --------------------------------------------------------------------------------------
+
+constexpr size_t kNumColumns = 7;
+using Cells = std::array<std::string, kNumColumns>;
+
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// The end of a long name says more than its beginning.
+std::string name_cell(const std::string& name) {
+  constexpr size_t kNameWidthMax = 36;
+  std::string text = plain_line(name, std::max(name.size(), size_t{3}));
+  if (width_of(text) <= kNameWidthMax) return text;
+  while (width_of(text) > kNameWidthMax - 3 || (text.front() & 0xC0) == 0x80) text.erase(0, 1);
+  return "..." + text;
+}
+
+std::string number_cell(std::optional<double> number) {
+  return number ? fmt::format("{:.2f}", *number) : "-";
+}
+
+// All columns but the last, which takes the width that is left.
+Cells cells_of(const Judged& one) {
+  return {name_cell(one.verdict.task),
+          name_cell(one.verdict.candidate),
+          task::outcome_name(one.verdict.outcome),
+          number_cell(share_passed(one.verdict.outcome)),
+          number_cell(one.reward),
+          fmt::format("{:.1f}", one.seconds),
+          ""};
+}
+
+using Widths = std::array<size_t, kNumColumns>;
+
+std::string line_of(const Cells& cells, const Widths& widths) {
+  std::string line;
+  for (size_t i = 0; i < kNumColumns; ++i) {
+    const bool is_number = i >= 3 && i <= 5;
+    const std::string padding(widths[i] - std::min(widths[i], width_of(cells[i])), ' ');
+    line += is_number ? padding + cells[i] : cells[i] + padding;
+    line += "  ";
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+// ---- Metrics ------------------------------------------------------------------------------------
+
+bool is_scored(const task::Outcome& outcome) {
+  return !std::holds_alternative<task::Unsupported>(outcome) &&
+         !std::holds_alternative<task::Infra>(outcome);
+}
+
+struct Count {
+  int64_t num = 0;
+  int64_t num_passed = 0;
+};
+
+std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
+  std::map<std::string, Count> out;
+  for (const Judged& one : judged) {
+    if (!is_scored(one.verdict.outcome)) continue;
+    Count& count = out[one.verdict.task];
+    ++count.num;
+    if (std::holds_alternative<task::Passed>(one.verdict.outcome)) ++count.num_passed;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string phrase(const task::Verdict& verdict, size_t bytes_max) {
+  return plain_line(std::visit(Phraser{}, verdict.outcome), bytes_max);
+}
+
+std::optional<double> share_passed(const task::Outcome& outcome) {
+  if (std::holds_alternative<task::Passed>(outcome)) return 1;
+  if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) return wrong->q;
+  return std::nullopt;
+}
+
+std::string table(std::span<const Judged> judged, const TableOptions& options) {
+  constexpr size_t kPhraseWidthMin = 24;
+  const Cells header = {"task", "candidate", "outcome", "q", "reward", "seconds", "where and why"};
+  std::vector<Cells> rows = {header};
+  for (const Judged& one : judged) rows.push_back(cells_of(one));
+  Widths widths{};
+  size_t width_before_phrase = 0;
+  for (size_t i = 0; i + 1 < kNumColumns; ++i) {
+    for (const Cells& cells : rows) widths[i] = std::max(widths[i], width_of(cells[i]));
+    width_before_phrase += widths[i] + 2;
+  }
+  const size_t room = options.columns_max - std::min(options.columns_max, width_before_phrase);
+  std::string out = line_of(header, widths);
+  for (size_t i = 0; i < judged.size(); ++i) {
+    rows[i + 1].back() = phrase(judged[i].verdict, std::max(room, kPhraseWidthMin));
+    out += line_of(rows[i + 1], widths);
+  }
+  return out;
+}
+
+std::string summary(std::span<const Judged> judged) {
+  std::vector<std::string> parts;
+  for (const std::string& name : task::outcome_names()) {
+    const auto num = std::count_if(judged.begin(), judged.end(), [&](const Judged& one) {
+      return task::outcome_name(one.verdict.outcome) == name;
+    });
+    if (num > 0) parts.push_back(fmt::format("{} {}", num, name));
+  }
+  double sum = 0;
+  int64_t num_rewards = 0;
+  for (const Judged& one : judged) {
+    if (!one.reward) continue;
+    sum += *one.reward;
+    ++num_rewards;
+  }
+  std::string out = fmt::format("{} candidate{}: {}", judged.size(), judged.size() == 1 ? "" : "s",
+                                fmt::join(parts, ", "));
+  const Metrics all = metrics(judged);
+  if (all.num_scored > 0) {
+    out += fmt::format(
+        "; correct {:.1f} % of {} scored",
+        100.0 * static_cast<double>(all.num_correct) / static_cast<double>(all.num_scored),
+        all.num_scored);
+  }
+  if (num_rewards > 0) {
+    out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
+  }
+  return out + '\n';
+}
+
+std::string json_line(const Judged& judged) {
+  const std::string verdict = task::to_json(judged.verdict, task::Indent::kCompact);
+  const nlohmann::json reward = judged.reward ? nlohmann::json(*judged.reward) : nlohmann::json();
+  return fmt::format("{{\"reward\":{},\"seconds\":{:.6f},\"verdict\":{}}}\n", reward.dump(),
+                     judged.seconds, verdict);
+}
+
+double pass_at_k(int64_t num, int64_t num_passed, int64_t k) {
+  MC_CHECK(0 <= num_passed && num_passed <= num && 1 <= k && k <= num);
+  // 1 - C(num - num_passed, k) / C(num, k), as a product that cannot overflow.
+  double none = 1;
+  for (int64_t i = num - num_passed + 1; i <= num; ++i) {
+    none *= std::max(0.0, 1 - static_cast<double>(k) / static_cast<double>(i));
+  }
+  return 1 - none;
+}
+
+Metrics metrics(std::span<const Judged> judged) {
+  Metrics out;
+  double sum = 0;
+  for (const auto& [task, count] : counts_by_task(judged)) {
+    ++out.num_tasks;
+    out.num_scored += count.num;
+    out.num_correct += count.num_passed;
+    sum += static_cast<double>(count.num_passed) / static_cast<double>(count.num);
+  }
+  if (out.num_tasks > 0) out.average = sum / static_cast<double>(out.num_tasks);
+  return out;
+}
+
+std::optional<double> mean_pass_at_k(std::span<const Judged> judged, int64_t k) {
+  MC_CHECK(k >= 1);
+  double sum = 0;
+  int64_t num_tasks = 0;
+  for (const auto& [task, count] : counts_by_task(judged)) {
+    if (count.num < k) continue;
+    sum += pass_at_k(count.num, count.num_passed, k);
+    ++num_tasks;
+  }
+  if (num_tasks == 0) return std::nullopt;
+  return sum / static_cast<double>(num_tasks);
+}
+
+}  // namespace mc::report

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What people and programs read of many verdicts: a table, a summary, JSON Lines, and the metrics
+// of code generation.  Pure: text and numbers from values; nothing is read, written or measured.
+//
+//   std::vector<Judged> judged = {{verdict, 1.0, 2.5}, ...};
+//   std::cout << table(judged, {}) << summary(judged);
+//
+// Verdicts that say nothing of the candidate (`unsupported`, `infra`) appear in tables and counts
+// and are left out of every metric.
+#ifndef MC_REPORT_REPORT_H_
+#define MC_REPORT_REPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "task/verdict.h"
+
+namespace mc::report {
+
+// A verdict and what was made of it.
+struct Judged {
+  task::Verdict verdict;
+  std::optional<double> reward;  // Empty where it is not scored.
+  double seconds = 0;            // From the first stage to the verdict.
+};
+
+struct TableOptions {
+  size_t columns_max = 120;  // Of the terminal; the last column gives way.
+};
+
+// One line a verdict: task, candidate, outcome, q, reward, seconds, and where and why it failed in
+// one phrase.  What a candidate wrote is shown without control characters.
+std::string table(std::span<const Judged> judged, const TableOptions& options);
+
+// Where and why in one plain line of at most `bytes_max` bytes; "" for a pass with nothing to say.
+// REQUIRES: bytes_max >= 3.
+std::string phrase(const task::Verdict& verdict, size_t bytes_max);
+
+// Share of trials passed: 1 for a pass, q for a wrong kernel, else empty.
+std::optional<double> share_passed(const task::Outcome& outcome);
+
+// "7 candidates: 2 pass, 1 wrong, ...; correct 28.6 % of 7 scored; mean reward -0.21".
+std::string summary(std::span<const Judged> judged);
+
+// One line of JSON with the verdict (docs/verdict.md), the reward (null where not scored) and the
+// seconds; ends in a newline.
+std::string json_line(const Judged& judged);
+
+// ---- Metrics ------------------------------------------------------------------------------------
+
+// The unbiased estimate of the chance that one of k samples passes, from `num_passed` of `num`.
+// REQUIRES: 0 <= num_passed <= num and 1 <= k <= num.
+double pass_at_k(int64_t num, int64_t num_passed, int64_t k);
+
+struct Metrics {
+  int64_t num_tasks = 0;    // With at least one scored sample.
+  int64_t num_scored = 0;   // Samples.
+  int64_t num_correct = 0;  // Samples that pass.
+  double average = 0;       // Mean over tasks of the share of samples that pass: Avg@k, Pass@1.
+};
+Metrics metrics(std::span<const Judged> judged);
+
+// Mean over tasks of pass_at_k, over the tasks with at least k scored samples; empty where none
+// has.  REQUIRES: k >= 1.
+std::optional<double> mean_pass_at_k(std::span<const Judged> judged, int64_t k);
+
+}  // namespace mc::report
+
+#endif  // MC_REPORT_REPORT_H_

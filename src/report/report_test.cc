@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/report.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "task/text.h"
+#include "task/verdict_generator.h"
+#include "task/verdict_json.h"
+
+namespace mc::report {
+namespace {
+
+using task::Outcome;
+using testing::HasSubstr;
+
+Judged judged_of(const std::string& task, const Outcome& outcome,
+                 std::optional<double> reward = {}) {
+  Judged out;
+  out.verdict.task = task;
+  out.verdict.candidate = task + "#0";
+  out.verdict.outcome = outcome;
+  out.reward = reward;
+  return out;
+}
+
+std::string phrase_of(const Outcome& outcome) {
+  return phrase(judged_of("t", outcome).verdict, 200);
+}
+
+task::Wrong wrong_kernel() {
+  task::OutputCheck check;
+  check.path = "output";
+  check.problem = "value";
+  check.detail = "12 of 40 elements";
+  task::Trial bad;
+  bad.shape = "ragged";
+  bad.distribution = "native";
+  bad.checks = {check};
+  task::Trial good;
+  good.passed = true;
+  return {0.5, false, {good, bad}};
+}
+
+TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
+  const task::Place place{"cuda_sources[0]", 12, 3, "x = y"};
+  const task::KernelFinding finding{"out_of_bounds_write", "add", {}, {}, "4 bytes past", place};
+  const struct {
+    Outcome outcome;
+    std::string phrase;
+  } kTable[] = {
+      {task::Unextractable{"no_code", "the answer holds no fence", {}},
+       "no_code: the answer holds no fence"},
+      {task::Illegal{"static", {{"python.call", "calls torch.softmax", place}}},
+       "python.call: cuda_sources[0]:12: calls torch.softmax"},
+      {task::Illegal{"run", {{"aten", "aten::mm", {}}, {"aten", "aten::add", {}}}},
+       "aten (+1 more): aten::mm"},
+      {task::CompileFailed{{{"warning", "unused", {}}, {"error", "expected ';'", place}}},
+       "cuda_sources[0]:12: expected ';'"},
+      {task::CompileFailed{}, "the compiler failed"},
+      {task::Crashed{"load", task::Exception{"ImportError", "no\nmodule", {}, {}}, 0, 1, {}, {}},
+       "load: ImportError: no module"},
+      {task::Crashed{"forward", {}, 11, 0, {}, {}}, "forward: SIGSEGV"},
+      {task::Crashed{"forward", {}, 0, 3, {}, {}}, "forward: ended by itself with exit code 3"},
+      {task::Crashed{"forward", {}, 0, 0, {finding}, {}},
+       "forward: out_of_bounds_write in add: cuda_sources[0]:12: 4 bytes past"},
+      {task::TimedOut{"forward", 10, {}}, "forward took more than 10 s"},
+      {task::OutOfMemory{"init", int64_t{4} << 30}, "init needs more than 4096 MiB"},
+      {wrong_kernel(), "1 of 2 trials fail, first ragged/native: output value: 12 of 40 elements"},
+      {task::Passed{}, ""},
+      {task::Passed{{}, task::Performance{2, 1.9, 1, 2}},
+       "2.00 times as fast as eager (at least 1.90)"},
+      {task::Unsupported{{{"cuda.inline_ptx", "asm", place}}},
+       "cuda.inline_ptx: cuda_sources[0]:12: asm"},
+      {task::Infra{"fork failed"}, "fork failed"},
+  };
+  for (const auto& row : kTable) EXPECT_EQ(phrase_of(row.outcome), row.phrase);
+}
+
+TEST(Phrase, IsOnePlainBoundedLineWhateverTheVerdict) {
+  for (size_t outcome = 0; outcome < std::variant_size_v<Outcome>; ++outcome) {
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      const std::string text = phrase(task::generate_verdict(seed, outcome), 60);
+      SCOPED_TRACE(testing::Message() << "outcome " << outcome << ", seed " << seed);
+      EXPECT_LE(text.size(), 60U);
+      EXPECT_EQ(text, task::plain_line(text, 60));
+      EXPECT_EQ(task::find_invalid_utf8(text), std::nullopt);
+    }
+  }
+}
+
+TEST(Table, ShowsOneLineAVerdict) {
+  std::vector<Judged> judged = {judged_of("loss/mse", task::Passed{}, 1.0),
+                                judged_of("scan/cumsum_rows", wrong_kernel(), -0.25),
+                                judged_of("loss/huber", task::Infra{"fork failed"})};
+  judged[0].seconds = 1.25;
+  EXPECT_EQ(table(judged, {.columns_max = 100}),
+            "task              candidate           outcome     q  reward  seconds  where and why\n"
+            "loss/mse          loss/mse#0          pass     1.00    1.00      1.2\n"
+            "scan/cumsum_rows  scan/cumsum_rows#0  wrong    0.50   -0.25      0.0  "
+            "1 of 2 trials fail, first r...\n"
+            "loss/huber        loss/huber#0        infra       -       -      0.0  fork failed\n");
+}
+
+TEST(Table, ShowsTheEndOfALongName) {
+  const std::string text =
+      table(std::vector{judged_of(std::string(80, 'x') + "/row_sum", task::Passed{})}, {});
+  EXPECT_THAT(text, HasSubstr("..." + std::string(23, 'x') + "/row_sum#0"));
+}
+
+TEST(Table, HasAsManyLinesAsVerdictsWhateverTheyHold) {
+  std::vector<Judged> judged;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    judged.push_back({task::generate_verdict(seed, seed % std::variant_size_v<Outcome>), {}, 0});
+  }
+  const std::string text = table(judged, {});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 201);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(Summary, CountsEachOutcome) {
+  const std::vector<Judged> judged = {judged_of("a", task::Passed{}, 1.0),
+                                      judged_of("a", wrong_kernel(), -0.25),
+                                      judged_of("b", task::Infra{}, std::nullopt)};
+  EXPECT_EQ(summary(judged),
+            "3 candidates: 1 wrong, 1 pass, 1 infra; correct 50.0 % of 2 scored; "
+            "mean reward 0.38\n");
+  EXPECT_EQ(summary({}), "0 candidates: \n");
+}
+
+TEST(JsonLine, HoldsTheVerdictAndTheReward) {
+  const Judged judged = judged_of("a\n", wrong_kernel(), -0.25);
+  const std::string line = json_line(judged);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["reward"], -0.25);
+  EXPECT_EQ(*task::verdict_from_json(json["verdict"].dump()), judged.verdict);
+  EXPECT_TRUE(nlohmann::json::parse(json_line(judged_of("a", task::Infra{})))["reward"].is_null());
+}
+
+// The definition itself: the share of all k-subsets that hold a sample that passes.
+double pass_at_k_by_counting(int num, int num_passed, int k) {
+  int subsets = 0;
+  int with_pass = 0;
+  for (int bits = 0; bits < 1 << num; ++bits) {
+    if (__builtin_popcount(static_cast<unsigned>(bits)) != k) continue;
+    ++subsets;
+    with_pass += (bits & ((1 << num_passed) - 1)) != 0;
+  }
+  return static_cast<double>(with_pass) / subsets;
+}
+
+TEST(PassAtK, IsTheShareOfSubsetsThatHoldAPass) {
+  for (int num = 1; num <= 10; ++num) {
+    for (int num_passed = 0; num_passed <= num; ++num_passed) {
+      for (int k = 1; k <= num; ++k) {
+        EXPECT_NEAR(pass_at_k(num, num_passed, k), pass_at_k_by_counting(num, num_passed, k), 1e-12)
+            << num << ' ' << num_passed << ' ' << k;
+      }
+    }
+  }
+}
+
+TEST(PassAtK, DoesNotOverflow) {
+  EXPECT_NEAR(pass_at_k(100000, 1, 50000), 0.5, 1e-9);
+  EXPECT_EQ(pass_at_k(100000, 0, 50000), 0);
+}
+
+TEST(Metrics, LeaveOutWhatSaysNothingOfTheCandidate) {
+  const std::vector<Judged> judged = {
+      judged_of("a", task::Passed{}),      judged_of("a", wrong_kernel()),
+      judged_of("a", task::Unsupported{}), judged_of("b", task::Passed{}),
+      judged_of("c", task::Infra{}),
+  };
+  const Metrics got = metrics(judged);
+  EXPECT_EQ(got.num_tasks, 2);
+  EXPECT_EQ(got.num_scored, 3);
+  EXPECT_EQ(got.num_correct, 2);
+  EXPECT_DOUBLE_EQ(got.average, 0.75);
+  EXPECT_DOUBLE_EQ(*mean_pass_at_k(judged, 1), 0.75);
+  EXPECT_DOUBLE_EQ(*mean_pass_at_k(judged, 2), 1);  // Task a alone has two samples.
+  EXPECT_EQ(mean_pass_at_k(judged, 3), std::nullopt);
+}
+
+}  // namespace
+}  // namespace mc::report
