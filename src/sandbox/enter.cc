@@ -27,12 +27,13 @@
 #include "sandbox/mounts.h"
 #include "sandbox/steps.h"
 #include "sandbox/syscalls.h"
+#include "sandbox/tree.h"
 
 namespace mc::sandbox {
 namespace {
 
 constexpr unsigned kInsideId = 1000;  // Uid and gid as seen inside.
-constexpr int kDoormanGoneTimeoutMs = 10'000;
+constexpr int kDoormanTimeoutMs = 10'000;
 
 Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
 
@@ -74,11 +75,12 @@ Status unshare_all(Steps& steps) {
   return steps.take(kUtsNamespace, unshare_uts);
 }
 
-Status await_doorman(const Fd& gone) {
-  pollfd waiting{gone.get(), POLLIN, 0};
+// A pidfd tells of an end after the orphans have a new parent; a pipe would tell too early.
+Status await_doorman(const Fd& doorman) {
+  pollfd waiting{doorman.get(), POLLIN, 0};
   int ready = 0;
   do {
-    ready = poll(&waiting, 1, kDoormanGoneTimeoutMs);
+    ready = poll(&waiting, 1, kDoormanTimeoutMs);
   } while (ready < 0 && errno == EINTR);
   return ready == 1 ? ok() : Status(Error{ErrorCode::kTimeout, "the forking process lives on"});
 }
@@ -184,10 +186,14 @@ void close_all_but(std::span<const int> keep_fds) {
 [[noreturn]] void wait_as_init(pid_t contestant) {
   close_range(0, UINT_MAX, 0);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, 0);
-    if (ended == contestant) _exit(encode_init_status(status));
+    if (ended == contestant) {
+      if (getpid() != 1) kill_descendants(getpid());  // Else the kernel does it.
+      _exit(encode_init_status(status));
+    }
     if (ended < 0 && errno != EINTR) _exit(127);
   }
 }
@@ -208,9 +214,9 @@ Status fork_contestant() {
 
 Result<Threshold> leave_host(const Profile& profile) {
   setsid();  // Fails, harmlessly, where the process leads a group already.
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return failed("pipe");
-  Threshold threshold{Fd(ends[1]), Fd(ends[0]), geteuid(), {}};
+  Fd doorman(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  if (!doorman.is_open()) return failed("pidfd_open");
+  Threshold threshold{std::move(doorman), geteuid(), {}};
   Steps steps(profile);
   if (auto status = unshare_all(steps); !status) return status.error();
   threshold.missing = steps.missing();
@@ -220,7 +226,8 @@ Result<Threshold> leave_host(const Profile& profile) {
 Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
                                    std::span<const int> keep_fds) {
   using enum Protection;
-  threshold.doorman_alive.reset();
+  MC_TRY_VOID(await_doorman(threshold.doorman), "sandbox");
+  MC_TRY_VOID(die_with_parent(), "sandbox");
   Steps steps(profile, std::move(threshold.missing));
   MC_TRY_VOID(arrange_files(profile, steps), "sandbox");
   MC_TRY_VOID(set_limits(profile), "sandbox");
@@ -229,12 +236,10 @@ Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
       "sandbox");
   MC_TRY_VOID(seal_view(steps), "sandbox");
   MC_TRY_VOID(steps.take(kNoCapabilities, drop_capabilities), "sandbox");
-  MC_TRY_VOID(await_doorman(threshold.doorman_gone), "sandbox");
-  MC_TRY_VOID(die_with_parent(), "sandbox");
   MC_TRY_VOID(fork_contestant(), "sandbox");
   // From here on: the contestant.
   MC_TRY_VOID(die_with_parent(), "sandbox");
-  threshold.doorman_gone.reset();
+  threshold.doorman.reset();
   close_all_but(keep_fds);
   MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(profile); }), "sandbox");
   return steps.missing();

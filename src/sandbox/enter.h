@@ -34,8 +34,7 @@ namespace mc::sandbox {
 
 // What passes from leave_host() to enter() through the fork between them.
 struct Threshold {
-  Fd doorman_alive;  // Kept open by the doorman only; its end is read as end of file …
-  Fd doorman_gone;   // … here.
+  Fd doorman;  // A pidfd: its end is waited for.
   uid_t host_uid = 0;
   std::vector<Missing> missing;
 };

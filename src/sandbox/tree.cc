@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sandbox/tree.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t kProcFileBytesMax = 1 << 20;
 constexpr size_t kDescendantsMax = 10'000;
+constexpr int kKillRoundsMax = 100;
 
 std::string proc_text(const std::string& path) {
   auto text = read_file(path, kProcFileBytesMax);
@@ -51,6 +53,21 @@ std::vector<pid_t> descendants(pid_t root) {
     append_children(pids[i], pids);
   }
   return pids;
+}
+
+std::vector<pid_t> kill_descendants(pid_t root) {
+  std::vector<pid_t> killed;
+  for (int round = 0; round < kKillRoundsMax; ++round) {
+    size_t num_new = 0;
+    for (const pid_t pid : descendants(root)) {
+      if (std::ranges::count(killed, pid) != 0) continue;
+      kill(pid, SIGKILL);
+      killed.push_back(pid);
+      ++num_new;
+    }
+    if (num_new == 0) break;
+  }
+  return killed;
 }
 
 TreeUse use_of(pid_t root) {

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// States: running (pidfd_ open) and ended (pidfd_ closed, ending_ set).  Only reap() goes from one
+// to the other.  When a limit was passed, its ending is noted before the kill, and stays.
+#include "sandbox/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "sandbox/enter.h"
+#include "sandbox/tree.h"
+
+namespace mc::sandbox {
+namespace {
+
+using Clock = Child::Clock;
+
+constexpr std::chrono::milliseconds kHangupGrace{1'000};
+constexpr std::chrono::milliseconds kSetupTimeMax{20'000};
+constexpr int kSetupFailedCode = 125;
+
+// What the forked processes tell their starter: init's pid, then nothing, or why it failed.
+struct Report {
+  pid_t init = 0;
+  std::string failure;
+};
+
+void tell(int fd, const void* data, size_t size) {
+  [[maybe_unused]] const ssize_t written = write(fd, data, size);
+}
+
+[[noreturn]] void fail_setup(int fd, const Error& error) {
+  const std::string text = error.message.substr(0, 2'000);
+  tell(fd, text.data(), text.size());
+  _exit(kSetupFailedCode);
+}
+
+[[noreturn]] void run_init(const Profile& profile, Threshold threshold, std::vector<int> keep_fds,
+                           Fd report, const std::function<int()>& body) {
+  keep_fds.push_back(report.get());
+  auto missing = enter(profile, std::move(threshold), keep_fds);
+  if (!missing) fail_setup(report.get(), missing.error());
+  report.reset();
+  _exit(body());
+}
+
+[[noreturn]] void run_doorman(const Profile& profile, std::span<const int> keep_fds, Fd report,
+                              const std::function<int()>& body) {
+  auto threshold = leave_host(profile);
+  pid_t init = 0;
+  if (!threshold) {
+    tell(report.get(), &init, sizeof init);
+    fail_setup(report.get(), threshold.error());
+  }
+  init = fork();
+  if (init == 0) {
+    run_init(profile, std::move(*threshold), {keep_fds.begin(), keep_fds.end()}, std::move(report),
+             body);
+  }
+  tell(report.get(), &init, sizeof init);
+  _exit(init > 0 ? 0 : kSetupFailedCode);
+}
+
+int poll_timeout(Clock::time_point until) {
+  const auto left = until - Clock::now();
+  if (left <= Clock::duration::zero()) return 0;
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+}
+
+Report parse_report(const std::string& text) {
+  Report report;
+  if (text.size() < sizeof report.init) return {0, "the forked process died"};
+  std::memcpy(&report.init, text.data(), sizeof report.init);
+  report.failure = text.substr(sizeof report.init);
+  return report;
+}
+
+// Reads until the writers have closed their ends, which success does too.  The doorman's word comes
+// first: init does nothing before the doorman has ended.
+Report read_report(const Fd& fd) {
+  const auto deadline = Clock::now() + kSetupTimeMax;
+  std::string text;
+  while (Clock::now() < deadline) {
+    pollfd waiting{fd.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, poll_timeout(deadline)) <= 0) continue;
+    char block[4096];
+    const ssize_t got = read(fd.get(), block, sizeof block);
+    if (got == 0) return parse_report(text);
+    if (got > 0) text.append(block, static_cast<size_t>(got));
+  }
+  Report report = parse_report(text);
+  report.failure = "entering the sandbox takes too long";
+  return report;
+}
+
+bool has_bytes(int fd) {
+  int num_bytes = 0;
+  return ioctl(fd, FIONREAD, &num_bytes) == 0 && num_bytes > 0;
+}
+
+std::chrono::microseconds duration_of(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
+
+Ending ending_of(const siginfo_t& info, const Limits& limits, std::chrono::microseconds cpu) {
+  if (info.si_code != CLD_EXITED) return Signaled{info.si_status};
+  const auto ending = decode_init_status(info.si_status);
+  if (const auto* exited = std::get_if<Exited>(&ending)) return *exited;
+  const auto signaled = std::get<Signaled>(ending);
+  const bool out_of_cpu =
+      signaled.signal == SIGXCPU || (signaled.signal == SIGKILL && cpu >= limits.cpu);
+  return out_of_cpu ? Ending(CpuExceeded{}) : Ending(signaled);
+}
+
+bool holds(const std::vector<Protection>& protections, Protection protection) {
+  return std::ranges::count(protections, protection) != 0;
+}
+
+}  // namespace
+
+std::string describe(const Ending& ending) {
+  struct Describer {
+    std::string operator()(const Exited& e) const { return "exit code " + std::to_string(e.code); }
+    std::string operator()(const Signaled& e) const {
+      return "signal " + std::to_string(e.signal) + " (" + strsignal(e.signal) + ")";
+    }
+    std::string operator()(const TimedOut&) const { return "time limit"; }
+    std::string operator()(const CpuExceeded&) const { return "CPU time limit"; }
+    std::string operator()(const MemoryExceeded& e) const {
+      return "memory limit (" + std::to_string(e.bytes >> 20) + " MiB in use)";
+    }
+    std::string operator()(const ThreadsExceeded& e) const {
+      return "thread limit (" + std::to_string(e.num_threads) + " in use)";
+    }
+  };
+  return std::visit(Describer{}, ending);
+}
+
+Status become_reaper() {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return ok();
+  return system_error(ErrorCode::kUnavailable, "PR_SET_CHILD_SUBREAPER");
+}
+
+Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds,
+                           const std::function<int()>& body) {
+  if (auto status = become_reaper(); !status) return status.error();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  const pid_t doorman = fork();
+  if (doorman < 0) return system_error(ErrorCode::kUnavailable, "fork");
+  if (doorman == 0) run_doorman(profile, keep_fds, std::move(writer), body);
+  writer.reset();
+  const Report report = read_report(reader);
+  ::kill(doorman, SIGKILL);  // Has ended, unless it hangs.
+  while (waitpid(doorman, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (report.init <= 0) return Error{ErrorCode::kUnavailable, report.failure};
+  auto child = adopt(report.init, profile);
+  if (child && !report.failure.empty()) return Error{ErrorCode::kUnavailable, report.failure};
+  return child;
+}
+
+Result<Child> Child::adopt(pid_t init, const Profile& profile) {
+  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, init, 0)));
+  if (!pidfd.is_open()) {
+    return system_error(ErrorCode::kUnavailable, "pidfd_open " + std::to_string(init));
+  }
+  return Child(init, std::move(pidfd), profile);
+}
+
+Child::Child(pid_t init, Fd pidfd, const Profile& profile)
+    : init_(init),
+      pidfd_(std::move(pidfd)),
+      limits_(profile.limits),
+      dies_as_tree_(!holds(profile.optional, Protection::kPidNamespace) &&
+                    !holds(profile.off, Protection::kPidNamespace)),
+      inherited_bytes_(profile.allow_exec ? 0 : use_of(init).memory_bytes) {}
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this == &other) return *this;
+  kill_tree();
+  init_ = other.init_;
+  pidfd_ = std::move(other.pidfd_);
+  limits_ = other.limits_;
+  dies_as_tree_ = other.dies_as_tree_;
+  inherited_bytes_ = other.inherited_bytes_;
+  look_next_ = other.look_next_;
+  ending_ = other.ending_;
+  usage_ = other.usage_;
+  return *this;
+}
+
+std::optional<Ending> Child::await(const Awaited& awaited) {
+  const short wanted = awaited.ready == Ready::kToRead ? POLLIN : POLLOUT;
+  std::optional<Clock::time_point> hung_up;
+  for (;;) {
+    if (awaited.ready == Ready::kToRead && awaited.fd >= 0 && has_bytes(awaited.fd)) return {};
+    if (auto ending = look(awaited.deadline)) return ending;
+    if (hung_up && Clock::now() >= *hung_up + kHangupGrace) return {};
+
+    pollfd fds[] = {{pidfd_.get(), POLLIN, 0}, {hung_up ? -1 : awaited.fd, wanted, 0}};
+    ::poll(fds, 2, poll_timeout(std::min(awaited.deadline, look_next_)));
+    if (fds[1].revents == 0) continue;
+    // Readable without a byte is the end of file.
+    if (wanted == POLLOUT && fds[1].revents == POLLOUT) return {};
+    if (wanted == POLLIN && has_bytes(awaited.fd)) return {};
+    hung_up = Clock::now();
+  }
+}
+
+Ending Child::wait(Clock::time_point deadline) {
+  auto ending = await({.deadline = deadline});
+  MC_CHECK(ending.has_value());
+  return *ending;
+}
+
+std::optional<Ending> Child::poll() {
+  if (!pidfd_.is_open()) return ending_;
+  pollfd ended{pidfd_.get(), POLLIN, 0};
+  if (::poll(&ended, 1, 0) > 0) reap();
+  return ending_;
+}
+
+std::optional<Ending> Child::look(Clock::time_point deadline) {
+  if (auto ending = poll()) return ending;
+  if (Clock::now() >= deadline) return end_with(TimedOut{});
+  if (auto ending = passed_limit()) return end_with(*ending);
+  return std::nullopt;
+}
+
+// A contestant may pass a limit and come back below it between two looks; RLIMIT_DATA and the
+// process limit are what the kernel keeps without a gap.
+std::optional<Ending> Child::passed_limit() {
+  if (Clock::now() < look_next_) return std::nullopt;
+  look_next_ = Clock::now() + kLookInterval;
+  const TreeUse use = use_of_descendants(init_);
+  const uint64_t bytes = use.memory_bytes - std::min(use.memory_bytes, inherited_bytes_);
+  usage_.memory_bytes_peak = std::max(usage_.memory_bytes_peak, bytes);
+  if (bytes > limits_.memory_bytes) return MemoryExceeded{bytes};
+  if (use.num_threads > limits_.threads_max) return ThreadsExceeded{use.num_threads};
+  return std::nullopt;
+}
+
+Ending Child::end_with(const Ending& ending) {
+  ending_ = ending;
+  kill_tree();
+  return *ending_;
+}
+
+void Child::kill_tree() {
+  if (!pidfd_.is_open()) return;
+  std::vector<pid_t> orphans;
+  if (!dies_as_tree_) orphans = kill_descendants(init_);
+  syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  reap();
+  for (const pid_t orphan : orphans) waitpid(orphan, nullptr, 0);
+}
+
+// Waits for init's end, which has come or was ordered.
+void Child::reap() {
+  siginfo_t info{};
+  rusage use{};
+  long result = 0;
+  do {
+    result = syscall(SYS_waitid, P_PIDFD, pidfd_.get(), &info, WEXITED, &use);
+  } while (result != 0 && errno == EINTR);
+  usage_.cpu = duration_of(use.ru_utime) + duration_of(use.ru_stime);
+  if (!ending_) {
+    ending_ = result == 0 ? ending_of(info, limits_, usage_.cpu) : Ending(Signaled{SIGKILL});
+  }
+  pidfd_.reset();
+}
+
+}  // namespace mc::sandbox

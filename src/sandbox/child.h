@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Child: the supervisor's handle on one sandboxed process and all that it starts.
+//
+// The handle is held on init (enter.h), whose end is the end of the whole tree.  Nothing survives
+// it: the destructor kills and reaps.  A Child is used by one thread at a time.
+//
+//   MC_TRY(Child child, Child::adopt(pid, profile), "contestant");
+//   send(channel, question);
+//   if (auto ending = child.await({.fd = channel, .deadline = now + 10s})) return crashed(*ending);
+//   read(channel, answer);
+#ifndef MC_SANDBOX_CHILD_H_
+#define MC_SANDBOX_CHILD_H_
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "core/fd.h"
+#include "core/result.h"
+#include "sandbox/init_status.h"
+#include "sandbox/profile.h"
+
+namespace mc::sandbox {
+
+// The sandbox ended the process because a limit was passed.
+struct TimedOut {};
+struct CpuExceeded {};
+struct MemoryExceeded {
+  uint64_t bytes = 0;  // What was seen.
+};
+struct ThreadsExceeded {
+  uint64_t num_threads = 0;
+};
+
+// How a process ended.  Signaled with SIGKILL may also be the kernel, out of memory.
+using Ending =
+    std::variant<Exited, Signaled, TimedOut, CpuExceeded, MemoryExceeded, ThreadsExceeded>;
+
+// "exit code 1", "signal 11 (Segmentation fault)", "time limit" …
+std::string describe(const Ending& ending);
+
+struct Usage {
+  std::chrono::microseconds cpu{0};  // User and system, of the whole tree.
+  uint64_t memory_bytes_peak = 0;    // Largest seen, beyond what the process was forked with.
+};
+
+// Makes this process the parent of orphaned descendants, as Child needs.  Idempotent.
+Status become_reaper();
+
+inline constexpr std::chrono::milliseconds kLookInterval{20};
+
+class Child {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Forks, enters the sandbox and runs `body` there, whose result is the exit code.  `body` runs in
+  // a copy of this process that has only the calling thread, and must not return to its callers
+  // otherwise.  Descriptors 0, 1, 2 and `keep_fds` stay open in it.  kUnavailable names the
+  // protection that is missing.
+  static Result<Child> start(const Profile& profile, std::span<const int> keep_fds,
+                             const std::function<int()>& body);
+
+  // Takes charge of an init that another process forked and that is now a child of this one.
+  static Result<Child> adopt(pid_t init, const Profile& profile);
+
+  Child(Child&&) = default;
+  Child& operator=(Child&& other) noexcept;
+  ~Child() { kill_tree(); }
+
+  enum class Ready { kToRead, kToWrite };
+  struct Awaited {
+    int fd = -1;  // None: waits for the end alone.
+    Ready ready = Ready::kToRead;
+    Clock::time_point deadline;
+  };
+  // Waits until the descriptor is ready (nullopt), or the tree has ended.  Looks at memory, threads
+  // and deadline meanwhile, and ends the tree when one is passed.  Bytes that wait to be read come
+  // before the end; a mere hang-up counts as ready only when no end follows within a moment.
+  std::optional<Ending> await(const Awaited& awaited);
+
+  // Waits for the end, which comes by `deadline` at the latest.
+  Ending wait(Clock::time_point deadline);
+
+  // The end, if it has come.  Does not wait.
+  std::optional<Ending> poll();
+
+  // For loops with a poll() of their own: the end, if it has come or a limit or `deadline` has just
+  // been passed.  Does not wait.  To be called every kLookInterval.
+  std::optional<Ending> look(Clock::time_point deadline);
+
+  // Readable when the tree has ended; -1 once that has been told.
+  int end_fd() const { return pidfd_.get(); }
+
+  // Kills every process of the tree and reaps.  Idempotent.
+  void kill_tree();
+
+  pid_t init() const { return init_; }
+  // Complete once the child has ended.
+  const Usage& usage() const { return usage_; }
+
+ private:
+  Child(pid_t init, Fd pidfd, const Profile& profile);
+  std::optional<Ending> passed_limit();
+  Ending end_with(const Ending& ending);
+  void reap();
+
+  pid_t init_;
+  Fd pidfd_;  // Open while the child is not reaped.
+  Limits limits_;
+  bool dies_as_tree_;         // By the kernel, having a pid namespace for certain.
+  uint64_t inherited_bytes_;  // Memory that the process was forked with.
+  Clock::time_point look_next_{};
+  std::optional<Ending> ending_;
+  Usage usage_;
+};
+
+}  // namespace mc::sandbox
+
+#endif  // MC_SANDBOX_CHILD_H_

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sandbox/run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "core/fd.h"
+
+namespace mc::sandbox {
+namespace {
+
+using Clock = Child::Clock;
+
+constexpr int kCannotExecuteCode = 126;
+constexpr size_t kBlockBytes = 1 << 16;
+constexpr int kBlocksMax = 32;
+
+struct Pipe {
+  Fd reader;
+  Fd writer;
+};
+
+Result<Pipe> make_pipe(int reader_flags) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
+  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
+  fcntl(ends[0], F_SETFL, reader_flags);
+  return pipe;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// In the sandbox.  Tells errno through `failure`, which a successful exec closes.
+int execute(const Command& command, int out, int err, int failure) {
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(null, STDIN_FILENO);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  reset_signals();
+  if (chdir(command.directory.c_str()) == 0) {
+    execve(command.argv[0].c_str(), pointers(command.argv).data(),
+           pointers(command.environment).data());
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = write(failure, &error, sizeof error);
+  return kCannotExecuteCode;
+}
+
+// Takes what is there, or kBlocksMax of a flood: more than a pipe can hold, and soon done.  The
+// descriptor closes at end of file.
+void drain(Fd& fd, Output& output) {
+  std::array<char, kBlockBytes> block;
+  for (int i = 0; i < kBlocksMax && fd.is_open(); ++i) {
+    const ssize_t got = read(fd.get(), block.data(), block.size());
+    if (got > 0) output.append(block.data(), static_cast<size_t>(got));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) fd.reset();
+  }
+}
+
+struct Streams {
+  Pipe out;
+  Pipe err;
+  Pipe failure;
+};
+
+Result<Streams> make_streams() {
+  MC_TRY(Pipe out, make_pipe(O_NONBLOCK), "standard output");
+  MC_TRY(Pipe err, make_pipe(O_NONBLOCK), "standard error");
+  MC_TRY(Pipe failure, make_pipe(O_NONBLOCK), "start of a program");
+  return Streams{std::move(out), std::move(err), std::move(failure)};
+}
+
+Result<Child> start(const Command& command, Streams& streams) {
+  const int out = streams.out.writer.get();
+  const int err = streams.err.writer.get();
+  const int failure = streams.failure.writer.get();
+  auto child = Child::start(command.profile, std::array{out, err, failure},
+                            [&] { return execute(command, out, err, failure); });
+  streams.out.writer.reset();
+  streams.err.writer.reset();
+  streams.failure.writer.reset();
+  return child;
+}
+
+// Reads both streams until the child has ended or `deadline`; looks at its limits on the way.
+Ending collect(Child& child, Streams& streams, Completed& completed, Clock::time_point deadline) {
+  for (;;) {
+    Fd& out = streams.out.reader;
+    Fd& err = streams.err.reader;
+    pollfd fds[] = {{child.end_fd(), POLLIN, 0}, {out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}};
+    ::poll(fds, std::size(fds), static_cast<int>(kLookInterval.count()));
+    drain(out, completed.out);
+    drain(err, completed.err);
+    if (auto ending = child.look(deadline)) {
+      drain(out, completed.out);
+      drain(err, completed.err);
+      return *ending;
+    }
+  }
+}
+
+Error cannot_execute(const Command& command, int error) {
+  const ErrorCode code = error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
+  return {code, "cannot run " + command.argv[0] + " in " + command.directory + ": " +
+                    std::strerror(error)};
+}
+
+}  // namespace
+
+Profile program_profile() {
+  Profile profile;
+  profile.allow_exec = true;
+  profile.allow_fork = true;
+  return profile;
+}
+
+void Output::append(const char* data, size_t size) {
+  const size_t to_head = std::min(size, head_max_ - head_.size());
+  head_.append(data, to_head);
+  tail_.append(data + to_head, size - to_head);
+  if (tail_.size() <= 2 * tail_max_) return;
+  const size_t excess = tail_.size() - tail_max_;
+  tail_.erase(0, excess);
+  dropped_ += excess;
+}
+
+bool Output::is_truncated() const { return dropped_ > 0 || tail_.size() > tail_max_; }
+
+std::string Output::text() const {
+  if (!is_truncated()) return head_ + tail_;
+  const size_t excess = tail_.size() - std::min(tail_.size(), tail_max_);
+  return head_ + "\n[… " + std::to_string(dropped_ + excess) + " bytes left out …]\n" +
+         tail_.substr(excess);
+}
+
+bool succeeded(const Completed& completed) {
+  const auto* exited = std::get_if<Exited>(&completed.ending);
+  return exited != nullptr && exited->code == 0;
+}
+
+Result<Completed> run(const Command& command) {
+  if (command.argv.empty()) return Error{ErrorCode::kInvalidInput, "no program to run"};
+  MC_TRY(Streams streams, make_streams(), "run " + command.argv[0]);
+  const auto begin = Clock::now();
+  MC_TRY(Child child, start(command, streams), "run " + command.argv[0]);
+  Completed completed;
+  completed.out = Output(command.output_bytes_max);
+  completed.err = Output(command.output_bytes_max);
+  completed.ending = collect(child, streams, completed, begin + command.profile.limits.wall);
+  completed.wall = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+  completed.usage = child.usage();
+  int error = 0;
+  if (read(streams.failure.reader.get(), &error, sizeof error) == sizeof error) {
+    return cannot_execute(command, error);
+  }
+  return completed;
+}
+
+}  // namespace mc::sandbox
