@@ -25,6 +25,9 @@ struct CpuRuntime {
   std::filesystem::path directory;   // Holds the precompiled header; first on the include path.
   std::filesystem::path shim;        // Shared object for the contestant.
   std::filesystem::path emulator;    // libmc_emu.so
+  std::filesystem::path compiler;    // g++
+  std::filesystem::path nm;
+  std::filesystem::path addr2line;
   std::vector<std::string> flags;    // For every candidate source.
 };
 

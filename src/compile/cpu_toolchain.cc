@@ -8,6 +8,7 @@
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -27,6 +28,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kObjectBytesMax = int64_t{512} << 20;
 constexpr size_t kSymbolsMax = 20000;
+constexpr size_t kCompilerOutputBytesMax = 4 << 20;
 
 // Flags of the candidate that mean something to g++; the rest (-O3, --use_fast_math, -gencode …)
 // tune nvcc and change nothing here.
@@ -117,7 +119,7 @@ struct Job {
 };
 
 std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Unit>& units) {
-  std::vector<std::string> argv = {"g++", "-shared", "-fdiagnostics-format=json",
+  std::vector<std::string> argv = {job.runtime.compiler.string(), "-shared", "-fdiagnostics-format=json",
                                    "-I" + job.runtime.directory.string()};
   argv.insert(argv.end(), job.runtime.flags.begin(), job.runtime.flags.end());
   argv.push_back("-I" + job.directory.string());
@@ -125,22 +127,23 @@ std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Un
   for (const std::string& flag : definitions_of(job.extension)) argv.push_back(flag);
   argv.insert(argv.end(), {"-include", "mc_emu/prelude.h", "-x", "c++"});
   for (const Unit& unit : units) argv.push_back((job.directory / unit.file).string());
-  argv.insert(argv.end(), {"-o", (job.directory / "module.so").string()});
+  argv.insert(argv.end(), {"-o", (job.directory / (job.extension.name + ".so")).string()});
   return argv;
 }
 
 sandbox::Command sandboxed(const Job& job, std::vector<std::string> argv) {
   sandbox::Command command;
   command.argv = std::move(argv);
-  command.cwd = job.directory;
-  command.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
-  command.profile.allow_exec = true;
-  command.profile.allow_fork = true;
+  command.directory = job.directory;
+  command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
   command.profile.writable = {job.directory.string()};
-  command.profile.wall_s = job.limits.wall_s;
-  command.profile.cpu_s = job.limits.wall_s;
-  command.profile.memory_bytes = job.limits.memory_bytes;
-  command.profile.file_bytes_max = kObjectBytesMax;
+  const auto seconds = static_cast<int64_t>(std::ceil(job.limits.wall_s));
+  command.profile.limits.cpu = std::chrono::seconds(seconds);
+  command.profile.limits.wall = std::chrono::seconds(seconds);
+  command.profile.limits.memory_bytes = static_cast<uint64_t>(job.limits.memory_bytes);
+  command.profile.limits.file_bytes_max = kObjectBytesMax;
+  if (job.limits.allow_weak_sandbox) command.profile = sandbox::lenient(command.profile);
+  command.output_bytes_max = kCompilerOutputBytesMax;
   return command;
 }
 
@@ -161,10 +164,10 @@ Status write_units(const Job& job, const std::vector<Unit>& units,
 
 std::vector<std::string> undefined_symbols(const Job& job) {
   auto listed = sandbox::run(
-      sandboxed(job, {"nm", "-D", "--undefined-only", "-C", (job.directory / "module.so").string()}));
+      sandboxed(job, {job.runtime.nm.string(), "-D", "--undefined-only", "-C", (job.directory / (job.extension.name + ".so")).string()}));
   std::vector<std::string> symbols;
   if (!listed) return symbols;
-  std::istringstream stream(listed->standard_output);
+  std::istringstream stream(listed->out.text());
   for (std::string line; std::getline(stream, line) && symbols.size() < kSymbolsMax;) {
     const size_t name = line.find_first_not_of(" Uw");
     if (name != std::string::npos) symbols.push_back(line.substr(name));
@@ -179,19 +182,19 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   MC_TRY_VOID(write_units(job, units, files), "prepare a compilation");
   MC_TRY(const sandbox::Completed done,
          sandbox::run(sandboxed(job, compiler_arguments(job, units))), "run g++");
-  switch (done.end) {
-    case sandbox::End::kWallLimit:
-    case sandbox::End::kCpuLimit:
-      return Attempt(task::TimedOut{"compile", job.limits.wall_s, {}});
-    case sandbox::End::kMemoryLimit:
-      return Attempt(task::OutOfMemory{"compile", job.limits.memory_bytes});
-    default:
-      break;
+  if (std::holds_alternative<sandbox::TimedOut>(done.ending) ||
+      std::holds_alternative<sandbox::CpuExceeded>(done.ending)) {
+    return Attempt(task::TimedOut{"compile", job.limits.wall_s, {}});
   }
-  if (done.succeeded()) return Attempt(Nothing{});
-  task::CompileFailed failed{parse_gcc_diagnostics(done.standard_error, job.mapper)};
+  if (std::holds_alternative<sandbox::MemoryExceeded>(done.ending)) {
+    return Attempt(task::OutOfMemory{"compile", job.limits.memory_bytes});
+  }
+  if (sandbox::succeeded(done)) return Attempt(Nothing{});
+  task::CompileFailed failed{parse_gcc_diagnostics(done.err.text(), job.mapper)};
   if (failed.diagnostics.empty()) {
-    return Error{ErrorCode::kUnavailable, "g++ failed without a diagnostic: " + done.standard_error};
+    return Error{ErrorCode::kUnavailable, "g++ failed without a diagnostic (" +
+                                              sandbox::describe(done.ending) +
+                                              "): " + done.err.text().substr(0, 500)};
   }
   return Attempt(std::move(failed));
 }
@@ -225,7 +228,7 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
                                        const CompileLimits& limits) {
   const fs::path home = artifacts_ / hash_of(extension, runtime_.fingerprint);
   const auto artifact = [&](std::vector<std::string> symbols, bool cached) {
-    return Artifact{extension.key, extension.name, home / "module.so", std::move(symbols), cached};
+    return Artifact{extension.key, extension.name, home / (extension.name + ".so"), std::move(symbols), cached};
   };
   if (auto symbols = symbols_in_manifest(home)) {
     return Compiled(artifact(std::move(symbols).value(), true));

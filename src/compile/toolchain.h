@@ -34,6 +34,7 @@ using Compiled = std::variant<Artifact, task::CompileFailed, task::Unsupported, 
 struct CompileLimits {
   double wall_s = 120;
   int64_t memory_bytes = int64_t{4} << 30;
+  bool allow_weak_sandbox = false;
 };
 
 class Toolchain {

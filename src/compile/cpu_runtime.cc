@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Theory of operation.  Everything lies in one directory of the cache, named by a hash of what went
+// in: the PyTorch, the compiler, the flags and every file of emu/.  It is built in a private
+// directory and renamed into place, under a lock that makes a second process wait instead of
+// building the same.  The precompiled header works because g++ looks for mc_emu/prelude.h.gch in
+// each directory of the include path before it looks for mc_emu/prelude.h.
+#include "compile/cpu_runtime.h"
+
+#include <algorithm>
+#include <future>
+#include <sstream>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "compile/tool.h"
+#include "core/fd.h"
+#include "core/file.h"
+#include "core/hash.h"
+
+namespace mc::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kHeaderBytesMax = 4 << 20;
+
+Result<fs::path> find_program(const std::string& name) {
+  for (const char* directory : {"/usr/local/bin", "/usr/bin", "/bin"}) {
+    std::error_code failure;
+    const fs::path path = fs::path(directory) / name;
+    if (fs::exists(path, failure)) return path;
+  }
+  return Error{ErrorCode::kUnavailable, name + " is missing: apt-get install g++ binutils"};
+}
+
+// All files of emu/ that candidates or the shim are compiled from, in a fixed order.
+Result<std::string> hash_of_sources(const fs::path& emu) {
+  std::vector<fs::path> files = {emu / "flags.txt"};
+  for (const char* folder : {"include", "torch", "runtime"}) {
+    std::error_code failure;
+    for (const auto& entry : fs::recursive_directory_iterator(emu / folder, failure)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  std::string all;
+  for (const fs::path& file : files) {
+    MC_TRY(const std::string text, read_file(file, kHeaderBytesMax), "emulator");
+    all += fs::relative(file, emu).string() + '\0' + content_hash({text});
+  }
+  return content_hash({all});
+}
+
+Result<std::vector<std::string>> read_flags(const fs::path& emu, const PyTorch& pytorch) {
+  MC_TRY(const std::string text, read_file(emu / "flags.txt", kHeaderBytesMax), "flags");
+  std::vector<std::string> flags;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line.front() != '#') flags.push_back(line);
+  }
+  flags.push_back("-I" + (emu / "include").string());
+  for (const fs::path& directory : pytorch.include_dirs()) {
+    flags.push_back("-isystem");
+    flags.push_back(directory.string());
+  }
+  return flags;
+}
+
+Status build_header(const CpuRuntime& runtime, const fs::path& emu, const fs::path& directory) {
+  std::error_code failure;
+  fs::create_directories(directory / "mc_emu", failure);
+  std::vector<std::string> argv = {runtime.compiler.string()};
+  argv.insert(argv.end(), runtime.flags.begin(), runtime.flags.end());
+  argv.insert(argv.end(), {"-x", "c++-header", (emu / "include/mc_emu/prelude.h").string(), "-o",
+                           (directory / "mc_emu/prelude.h.gch").string()});
+  MC_TRY_VOID(run_tool(argv), "precompile the prelude");
+  return ok();
+}
+
+Status build_shim(const CpuRuntime& runtime, const PyTorch& pytorch, const fs::path& emu,
+                  const fs::path& directory) {
+  std::vector<std::string> argv = {runtime.compiler.string(), "-std=c++17", "-O2", "-fPIC",
+                                   "-shared", "-w", "-I" + emu.string()};
+  for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
+  argv.insert(argv.end(), {(emu / "torch/shim.cc").string(), "-o",
+                           (directory / "mc_shim.so").string(),
+                           "-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cpu",
+                           "-ltorch", "-lc10", runtime.emulator.string()});
+  MC_TRY_VOID(run_tool(argv), "build the shim");
+  return ok();
+}
+
+// Both at once: each takes most of a minute.
+Status build_all(const CpuRuntime& runtime, const PyTorch& pytorch, const fs::path& emu,
+                 const fs::path& directory) {
+  auto header = std::async(std::launch::async,
+                           [&] { return build_header(runtime, emu, directory); });
+  const Status shim = build_shim(runtime, pytorch, emu, directory);
+  const Status built = header.get();
+  return built ? shim : built;
+}
+
+Result<Fd> lock(const fs::path& path) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd.is_open() || ::flock(fd.get(), LOCK_EX) != 0) {
+    return system_error(ErrorCode::kIo, "lock " + path.string());
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& layout,
+                                       const Progress& progress) {
+  const fs::path emu = fs::weakly_canonical(layout.share("emu"));
+  CpuRuntime runtime;
+  runtime.emulator = layout.library("libmc_emu.so");
+  MC_TRY(runtime.compiler, find_program("g++"), "CPU backend");
+  MC_TRY(runtime.nm, find_program("nm"), "CPU backend");
+  MC_TRY(runtime.addr2line, find_program("addr2line"), "CPU backend");
+  MC_TRY(runtime.flags, read_flags(emu, pytorch), "CPU backend");
+  MC_TRY(const std::string sources, hash_of_sources(emu), "CPU backend");
+  MC_TRY(const std::string compiler,
+         run_tool({runtime.compiler.string(), "-dumpfullversion", "-dumpmachine"}), "CPU backend");
+  std::string flags;
+  for (const std::string& flag : runtime.flags) flags += flag + '\0';
+  runtime.fingerprint =
+      content_hash({pytorch.version, pytorch.root.string(), compiler, flags, sources});
+
+  const fs::path home = cache_directory() / "runtimes";
+  std::error_code failure;
+  fs::create_directories(home, failure);
+  runtime.directory = home / runtime.fingerprint.substr(0, 32);
+  runtime.shim = runtime.directory / "mc_shim.so";
+  MC_TRY(const Fd held, lock(home / "lock"), "CPU backend");
+  if (fs::exists(runtime.directory)) return runtime;
+  progress("preparing the CPU backend for PyTorch " + pytorch.version + " (about a minute, once)");
+  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(home, "work"), "CPU backend");
+  MC_TRY_VOID(build_all(runtime, pytorch, emu, work.path()), "CPU backend");
+  fs::permissions(work.path(), fs::perms(0755), failure);
+  fs::rename(work.path(), runtime.directory, failure);
+  if (failure) return Error{ErrorCode::kIo, "cannot publish " + runtime.directory.string()};
+  return runtime;
+}
+
+}  // namespace mc::compile

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/tool.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/fd.h"
+#include "core/file.h"
+
+extern char** environ;
+
+namespace mc::compile {
+namespace {
+
+constexpr size_t kErrorTailBytes = 2000;
+
+Result<std::string> read_all(const Fd& fd) {
+  std::string text;
+  char block[4096];
+  ::lseek(fd.get(), 0, SEEK_SET);
+  for (ssize_t size = 0; (size = ::read(fd.get(), block, sizeof block)) > 0;) {
+    text.append(block, static_cast<size_t>(size));
+  }
+  return text;
+}
+
+Result<int> run_to_end(const std::vector<std::string>& argv, const Fd& out, const Fd& err) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out.get(), 1);
+  posix_spawn_file_actions_adddup2(&actions, err.get(), 2);
+  std::vector<char*> pointers;
+  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  pid_t pid = -1;
+  errno = ::posix_spawnp(&pid, pointers[0], &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (errno != 0) return system_error(ErrorCode::kUnavailable, "cannot start " + argv[0]);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<std::string> run_tool(const std::vector<std::string>& argv) {
+  MC_TRY(const Fd out, make_memfd("tool-out", 0), "run " + argv[0]);
+  MC_TRY(const Fd err, make_memfd("tool-err", 0), "run " + argv[0]);
+  MC_TRY(const int status, run_to_end(argv, out, err), "run");
+  MC_TRY(std::string complaint, read_all(err), "run");
+  if (status != 0) {
+    if (complaint.size() > kErrorTailBytes) {
+      complaint.erase(0, complaint.size() - kErrorTailBytes);
+    }
+    return Error{ErrorCode::kUnavailable, argv[0] + " failed: " + complaint};
+  }
+  return read_all(out);
+}
+
+}  // namespace mc::compile

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a trusted tool of the machine (python, g++ on our own sources), outside the sandbox and with
+// the user's environment.  Never for candidate code.
+#ifndef MC_COMPILE_TOOL_H_
+#define MC_COMPILE_TOOL_H_
+
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace mc::compile {
+
+// What it printed on standard output; kUnavailable, with the end of its standard error, when it
+// cannot be started or fails.
+Result<std::string> run_tool(const std::vector<std::string>& argv);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_TOOL_H_
