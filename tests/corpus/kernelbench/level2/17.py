@@ -49,7 +49,8 @@ __global__ void conv_norm_kernel(const float* __restrict__ x, const float* __res
   const int out_width = width - kernel_w + 1;
   const int plane = out_height * out_width;
   const int oc = blockIdx.x % out_channels;
-  const float* image = x + static_cast<int64_t>(blockIdx.x / out_channels) * channels * height * width;
+  const int64_t n = blockIdx.x / out_channels;
+  const float* image = x + n * channels * height * width;
   const float* filter = weight + static_cast<int64_t>(oc) * channels * kernel_h * kernel_w;
   float* out = y + static_cast<int64_t>(blockIdx.x) * plane;
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear, average pooling over the features, GELU, scaling and the maximum of each row.
 
-The mean of a window of features is the product with the mean of their weights, but the weights
-are not touched: a thread adds the dot products of its window.
+A block takes a row; a thread adds the dot products of one pooling window at a time.
 """
 
 import torch
