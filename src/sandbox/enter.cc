@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,6 +19,7 @@
 #include <climits>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "core/file.h"
@@ -33,7 +33,8 @@ namespace mc::sandbox {
 namespace {
 
 constexpr unsigned kInsideId = 1000;  // Uid and gid as seen inside.
-constexpr int kDoormanTimeoutMs = 10'000;
+constexpr int kDoormanLookIntervalUs = 100;
+constexpr int kDoormanLooksMax = 50'000;
 
 Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
 
@@ -75,14 +76,24 @@ Status unshare_all(Steps& steps) {
   return steps.take(kUtsNamespace, unshare_uts);
 }
 
-// A pidfd tells of an end after the orphans have a new parent; a pipe would tell too early.
-Status await_doorman(const Fd& doorman) {
-  pollfd waiting{doorman.get(), POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = poll(&waiting, 1, kDoormanTimeoutMs);
-  } while (ready < 0 && errno == EINTR);
-  return ready == 1 ? ok() : Status(Error{ErrorCode::kTimeout, "the forking process lives on"});
+// As /proc of the host still numbers it; 0 when that cannot be read.  (Inside, getppid() is 0.)
+pid_t parent_outside() {
+  const auto status = read_file("/proc/self/status", 1 << 16);
+  const size_t at = status ? status->find("PPid:") : std::string::npos;
+  return at == std::string::npos ? 0 : std::atoi(status->c_str() + at + 5);
+}
+
+// Asked for again and again, not through a descriptor: a pipe closes before the orphans have their
+// new parent, and callers may close what they do not know.
+Status await_doorman(pid_t doorman) {
+  for (int i = 0; i < kDoormanLooksMax; ++i) {
+    const pid_t parent = parent_outside();
+    usleep(kDoormanLookIntervalUs);
+    if (parent != doorman) {
+      return parent > 0 ? ok() : Status(failed("read the parent from /proc/self/status"));
+    }
+  }
+  return Error{ErrorCode::kTimeout, "the forking process lives on"};
 }
 
 // Only now: the doorman's own end would have counted as the parent's death.
@@ -214,9 +225,7 @@ Status fork_contestant() {
 
 Result<Threshold> leave_host(const Profile& profile) {
   setsid();  // Fails, harmlessly, where the process leads a group already.
-  Fd doorman(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
-  if (!doorman.is_open()) return failed("pidfd_open");
-  Threshold threshold{std::move(doorman), geteuid(), {}};
+  Threshold threshold{getpid(), geteuid(), {}};
   Steps steps(profile);
   if (auto status = unshare_all(steps); !status) return status.error();
   threshold.missing = steps.missing();
@@ -239,7 +248,6 @@ Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
   MC_TRY_VOID(fork_contestant(), "sandbox");
   // From here on: the contestant.
   MC_TRY_VOID(die_with_parent(), "sandbox");
-  threshold.doorman.reset();
   close_all_but(keep_fds);
   MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(profile); }), "sandbox");
   return steps.missing();

@@ -34,7 +34,7 @@ namespace mc::sandbox {
 
 // What passes from leave_host() to enter() through the fork between them.
 struct Threshold {
-  Fd doorman;  // A pidfd: its end is waited for.
+  pid_t doorman = 0;
   uid_t host_uid = 0;
   std::vector<Missing> missing;
 };
