@@ -55,7 +55,7 @@ def check_one(name: str) -> None:
     candidate = load_module(CORPUS / "honest" / (name + ".py"), "candidate")
     for variant in ("native", "smaller", "larger"):
         task = resized(TASKS / (name + ".py"), variant)
-        for seed, scale in ((0, 1.0), (1, 1.0), (2, 30.0)):
+        for seed, scale in ((0, 1.0), (1, 1.0), (2, 5.0)):
             torch.manual_seed(seed)
             reference = task.Model(*task.get_init_inputs()).cuda()
             mine = candidate.ModelNew(*task.get_init_inputs()).cuda()
@@ -87,12 +87,10 @@ def compare(expected: object, got: object, where: str) -> None:
     assert isinstance(expected, torch.Tensor) and isinstance(got, torch.Tensor), where
     narrow = expected.dtype in (torch.float16, torch.bfloat16)
     tolerance = 1e-2 if narrow else 2e-4
-    exact = not expected.is_floating_point()
+    rtol = tolerance if expected.is_floating_point() else 0.0
+    atol = rtol * max(1.0, expected.double().square().mean().sqrt().item())
     try:
-        torch.testing.assert_close(
-            got, expected, rtol=0 if exact else tolerance, atol=0 if exact else tolerance,
-            equal_nan=True,
-        )
+        torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, equal_nan=True)
     except AssertionError as error:
         raise AssertionError(f"{where}: {error}") from error
 
