@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contestant: runs a candidate's ModelNew on the inputs that it is given, and returns data.
+
+Nothing here protects the verdict: the candidate shares this process and may change all of it. What
+is returned is data, which the judge reads as such.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils import cpp_extension
+
+from harness import cuda_on_cpu, extensions, perturb, region
+from harness.emulator import Emulator, GuardedMapping
+from harness.program import construct, run_module
+from harness.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
+
+STATE_BYTES_MAX = 8 << 30
+
+
+@dataclass
+class _Loaded:
+    """What a contestant holds from one question to the next."""
+
+    module: ModuleType | None = None
+    model: torch.nn.Module | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+class Contestant:
+    """Answers `load`, then `build`, then `run`, then perhaps `build` for another shape."""
+
+    def __init__(self, emulator: Emulator | None) -> None:
+        self._emulator = emulator
+        self._held = _Loaded()
+        self._artifacts: Json = {}
+        self._modules: dict[str, ModuleType] = {}
+
+    def answer(self, question: Question) -> Answer:
+        operations = {"load": self._load, "build": self._build, "run": self._run}
+        operation = operations.get(question.body.get("op", ""))
+        if operation is None:
+            raise Refusal("protocol", "a contestant answers load, build and run")
+        return operation(question)
+
+    def _load(self, question: Question) -> Answer:
+        body = question.body
+        if self._emulator is not None:
+            self._emulator.set_schedule(int(body.get("schedule_seed", 0)))
+        self._artifacts = dict(body["artifacts"])
+        extensions.install(cpp_extension, self._find)
+        cuda_on_cpu.install()
+        torch.set_grad_enabled(False)
+        try:
+            self._held.module = run_module(str(body["source"]), CANDIDATE_FILE)
+        except BaseException as error:
+            set_stage(error, "load")
+            raise
+        return Answer()
+
+    def _find(self, extension: Json) -> ModuleType:
+        """The compiled module of an extension that the candidate asks for."""
+        key = str(extension["key"])
+        if key not in self._artifacts:
+            raise RuntimeError(
+                f"extension {extension['name']!r} is not the one that was compiled: "
+                "its sources or flags differ from those of the recorded run"
+            )
+        if key not in self._modules:
+            artifact = self._artifacts[key]
+            self._modules[key] = _import(str(artifact["module"]), str(artifact["path"]))
+        return self._modules[key]
+
+    def _build(self, question: Question) -> Answer:
+        body = question.body
+        if self._held.module is None:
+            raise Refusal("protocol", "build before load")
+        seed = int(body["init_seed"])
+        source = region.Snapshot(question.descriptors[0], STATE_BYTES_MAX)
+        init = region.unpack(body["init"], source)
+        perturb.install(seed)
+        try:
+            model = construct(self._held.module.ModelNew, init, seed)
+        except BaseException as error:
+            set_stage(error, "init")
+            raise
+        given = {entry["name"]: region.unpack(entry["tree"], source) for entry in body["state"]}
+        model.train(bool(body.get("training", True)))
+        self._held = _Loaded(self._held.module, model, given)
+        return Answer(_copy_state(given, model))
+
+    def _run(self, question: Question) -> Answer:
+        model = self._held.model
+        if model is None:
+            raise Refusal("protocol", "run before build")
+        inputs = region.unpack(question.body["inputs"], self._map(question.descriptors[0]))
+        _copy_state(self._held.state, model)  # Each trial starts from the reference's buffers.
+        aten: Json = {}
+        sticky = ""
+        try:
+            if self._emulator is not None:
+                self._emulator.record_start()
+            outputs = model(*inputs)
+            if self._emulator is not None:
+                aten, sticky = self._emulator.record_stop(), self._emulator.sticky_error()
+        except BaseException as error:
+            set_stage(error, "forward")
+            raise
+        try:
+            return _pack(outputs, model, aten, sticky)
+        except BaseException as error:
+            set_stage(error, "outputs")
+            raise
+
+    def _map(self, descriptor: int) -> region.Source:
+        if self._emulator is None:
+            return region.Mapping(descriptor)
+        return GuardedMapping(self._emulator, descriptor)
+
+
+def _import(name: str, path: str) -> ModuleType:
+    loader = ExtensionFileLoader(name, path)
+    spec = spec_from_file_location(name, path, loader=loader)
+    if spec is None or not os.path.exists(path):
+        raise RuntimeError(f"the compiled extension {name!r} is missing")
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules[name] = module
+    return module
+
+
+def _copy_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
+    """Copies the reference's parameters and buffers by name.
+
+    `missing` are those that the candidate lacks, `unmatched` those that have another shape or
+    dtype there.
+    """
+    own = region.state_of(model)
+    missing = sorted(name for name in given if name not in own)
+    unmatched = []
+    for name in sorted(set(given) & set(own)):
+        mine, theirs = own[name], given[name]
+        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            unmatched.append(name)
+        elif not region.same_bytes(mine, theirs):
+            mine.detach().copy_(theirs)
+    return {"missing": missing, "unmatched": unmatched}
+
+
+def _pack(outputs: object, model: torch.nn.Module, aten: Json, sticky: str) -> Answer:
+    """Outputs and buffers in one region."""
+    named: list[tuple[str, object]] = [("", outputs)]
+    named += [(name, buffer.detach()) for name, buffer in model.named_buffers()]
+    entries, descriptor = region.pack_named(named)
+    body = {"outputs": entries[0]["tree"], "buffers": entries[1:], "aten": aten, "sticky": sticky}
+    return Answer(body, [descriptor])

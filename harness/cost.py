@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What running a task would cost, without running it: on the meta device, which has no data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from harness.region import state_of, tensors_of
+from harness.task import Task
+
+ELEMENT_WORK = 8  # An elementwise result costs an emulator as much as this many flops.
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One forward: operations, bytes of inputs and outputs, of state, of the largest tensor."""
+
+    work: int
+    bytes_io: int
+    bytes_state: int
+    bytes_tensor_max: int
+    shapes: tuple[tuple[int, ...], ...]  # Of the inputs.
+
+
+class _Counter(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.work = 0
+        self.bytes_max = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        made = tensors_of(result)
+        if func._overloadpacket in flop_registry:
+            count = flop_registry[func._overloadpacket]
+            self.work += int(count(*args, **(kwargs or {}), out_val=result))
+        elif not _is_view(func):
+            sizes = [tensor.numel() for tensor in [*made, *tensors_of(list(args))]]
+            self.work += ELEMENT_WORK * max(sizes, default=0)
+        self.bytes_max = max([self.bytes_max, *(bytes_of(tensor) for tensor in made)])
+        return result
+
+
+def _is_view(func: Any) -> bool:
+    returned = [value.alias_info for value in func._schema.returns]
+    return any(info is not None and not info.is_write for info in returned)
+
+
+def bytes_of(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
+    """The cost of one forward with these sizes. Raises whatever the program raises."""
+    with warnings.catch_warnings(), torch.device("meta"), torch.no_grad():
+        warnings.simplefilter("ignore")
+        module = task.run(bound)
+        model = module.Model(*module.get_init_inputs())
+        inputs = module.get_inputs()
+        counter = _Counter()
+        with counter:
+            outputs = model(*inputs)
+    given = tensors_of(list(inputs))
+    return Cost(
+        work=counter.work,
+        bytes_io=sum(bytes_of(tensor) for tensor in [*given, *tensors_of(outputs)]),
+        bytes_state=sum(bytes_of(tensor) for tensor in state_of(model).values()),
+        bytes_tensor_max=counter.bytes_max,
+        shapes=tuple(tuple(tensor.shape) for tensor in given),
+    )

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA in Python, on the CPU: what lets a candidate that says `device="cuda"` run unchanged.
+
+A TorchFunctionMode rewrites cuda devices in arguments to the CPU and makes tensors say that they
+are on cuda:0; `torch.cuda` gets the answers of one GPU whose work is always finished. Only the
+recorder and the contestant install this.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_CUDA = torch.device("cuda", 0)
+_CPU = torch.device("cpu")
+_DEVICE_GET = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+_IS_CUDA_GET = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
+_IS_CPU_GET = torch.Tensor.is_cpu.__get__  # type: ignore[attr-defined]
+_SAME_DEVICE = {torch.Tensor.cuda, torch.Tensor.pin_memory, torch.Tensor.cpu}
+PROPERTIES = SimpleNamespace(
+    name="CUDA on CPU",
+    major=9,
+    minor=0,
+    total_memory=16 << 30,
+    multi_processor_count=8,
+    warp_size=32,
+    max_threads_per_block=1024,
+    max_threads_per_multi_processor=2048,
+    shared_memory_per_block=48 << 10,
+    shared_memory_per_block_optin=227 << 10,
+    shared_memory_per_multiprocessor=228 << 10,
+    regs_per_multiprocessor=65536,
+    is_integrated=False,
+    is_multi_gpu_board=False,
+)
+
+
+def to_cpu(value: Any) -> Any:
+    """A cuda device (or its name) as the CPU; anything else as it is."""
+    if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
+        return "cpu"
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return _CPU
+    return value
+
+
+class CudaOnCpu(TorchFunctionMode):
+    """Rewrites devices; see the module's text."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function is _DEVICE_GET:
+            return _CUDA if function(*args).type == "cpu" else function(*args)
+        if function is _IS_CUDA_GET:
+            return True
+        if function is _IS_CPU_GET:
+            return False
+        if function in _SAME_DEVICE:
+            return args[0]
+        kwargs = {name: to_cpu(value) for name, value in (kwargs or {}).items()}
+        kwargs.pop("pin_memory", None)  # Pinned memory needs a driver.
+        return function(*(to_cpu(value) for value in args), **kwargs)
+
+
+class Stream:
+    """A stream whose work is always finished."""
+
+    cuda_stream = 0
+    device = _CUDA
+    device_index = 0
+    priority = 0
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        pass
+
+    def query(self) -> bool:
+        return True
+
+    def record_event(self, event: Event | None = None) -> Event:
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def _nothing(self, *_args: Any, **_kwargs: Any) -> None:
+        pass
+
+    synchronize = wait_stream = wait_event = _nothing
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_args: Any) -> None:
+        pass
+
+
+class Event:
+    """An event on the process's clock."""
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        self._time = 0.0
+
+    def record(self, _stream: Any = None) -> None:
+        self._time = time.monotonic()
+
+    def elapsed_time(self, end: Event) -> float:
+        return (end._time - self._time) * 1000
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def wait(self, _stream: Any = None) -> None:
+        pass
+
+
+class _DeviceScope:
+    """torch.cuda.device(...) and torch.cuda.stream(...)."""
+
+    def __init__(self, *_args: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_args: Any) -> None:
+        pass
+
+
+def install() -> None:
+    """Patches torch for the rest of this process."""
+    for name, replacement in _torch_cuda().items():
+        setattr(torch.cuda, name, replacement)
+    default_device = torch.set_default_device
+    setattr(torch, "set_default_device", lambda device: default_device(to_cpu(device)))
+    scope = torch.utils._device.DeviceContext
+    scope_init: Callable[..., None] = scope.__init__
+    setattr(scope, "__init__", lambda self, device: scope_init(self, to_cpu(device)))
+    setattr(torch, "compile", _refuse_compile)
+    setattr(torch.nn.Module, "cuda", lambda self, device=None: self)
+    setattr(torch.nn.Module, "cpu", lambda self: self)
+    CudaOnCpu().__enter__()
+
+
+def _refuse_compile(*_args: Any, **_kwargs: Any) -> Any:
+    raise RuntimeError("torch.compile is not available to candidates")
+
+
+def _torch_cuda() -> dict[str, Any]:
+    stream = Stream()
+
+    def constant(value: Any) -> Callable[..., Any]:
+        return lambda *_args, **_kwargs: value
+
+    nothing = constant(None)
+    return {
+        "is_available": constant(True),
+        "is_initialized": constant(True),
+        "is_bf16_supported": constant(True),
+        "device_count": constant(1),
+        "current_device": constant(0),
+        "current_stream": constant(stream),
+        "default_stream": constant(stream),
+        "get_device_name": constant(PROPERTIES.name),
+        "get_device_properties": constant(PROPERTIES),
+        "get_device_capability": constant((9, 0)),
+        "memory_allocated": constant(0),
+        "max_memory_allocated": constant(0),
+        "memory_reserved": constant(0),
+        "mem_get_info": constant((8 << 30, 16 << 30)),
+        "init": nothing,
+        "_lazy_init": nothing,
+        "synchronize": nothing,
+        "set_device": nothing,
+        "set_stream": nothing,
+        "empty_cache": nothing,
+        "manual_seed": nothing,
+        "manual_seed_all": nothing,
+        "reset_peak_memory_stats": nothing,
+        "Stream": Stream,
+        "Event": Event,
+        "device": _DeviceScope,
+        "stream": _DeviceScope,
+    }

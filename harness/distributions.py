@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other values for a task's inputs than those that `get_inputs` draws.
+
+Each distribution is a function of the value alone, applied to every element, so what a task builds
+into its inputs (symmetry, zeros, repeated rows) stays. Integer and boolean tensors, tensors with
+non-finite elements, and those that hold at most three different values (labels, masks, signs) are
+left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.region import map_tensors
+
+NATIVE = "native"
+_SAMPLE = 4096
+
+
+def _large(x: torch.Tensor) -> torch.Tensor:
+    """Times 64, and every 64th value times 64 again: overflows an exponential in fp32."""
+    return 64 * x * torch.where(_scatter(x) < 1 / 64, 64.0, 1.0)
+
+
+def _heavy_tail(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.exp(2 * x.abs().clamp(max=4))
+
+
+def _negative(x: torch.Tensor) -> torch.Tensor:
+    return -x.abs()
+
+
+def _integers(x: torch.Tensor) -> torch.Tensor:
+    return (4 * x).round().clamp(-8, 8)
+
+
+def _sparse(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(_scatter(x) < 0.25, x, 0.0)
+
+
+def _signed(x: torch.Tensor) -> torch.Tensor:
+    return 2 * torch.where(_scatter(x) < 0.5, x, -x)
+
+
+def _scatter(x: torch.Tensor) -> torch.Tensor:
+    """A number in [0, 1) that looks random, for each value."""
+    return (x.abs() * 7919.0).remainder(1.0)
+
+
+TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "large": _large,
+    "heavy_tail": _heavy_tail,
+    "negative": _negative,
+    "integers": _integers,
+    "sparse": _sparse,
+    "signed": _signed,
+}
+# Equal values make the place of an extremum ambiguous.
+WITH_TIES = frozenset({"integers", "sparse"})
+
+
+def apply(name: str, inputs: list[Any]) -> list[Any]:
+    """The inputs with their floating tensors' values changed."""
+    if name == NATIVE:
+        return inputs
+    transform = TRANSFORMS[name]
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if not _may_change(tensor):
+            return tensor
+        limit = torch.finfo(tensor.dtype).max / 4
+        return transform(tensor.double()).clamp(-limit, limit).to(tensor.dtype)
+
+    changed: list[Any] = map_tensors(inputs, change)
+    return changed
+
+
+def changes(name: str, inputs: list[Any]) -> bool:
+    """Whether the distribution would change any of these inputs."""
+    found = False
+
+    def look(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal found
+        found = found or _may_change(tensor)
+        return tensor
+
+    map_tensors(inputs, look)
+    return found and name != NATIVE
+
+
+def _may_change(tensor: torch.Tensor) -> bool:
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return False
+    sample = tensor.detach().reshape(-1)[:_SAMPLE]
+    few = tensor.numel() > 3 and sample.unique().numel() <= 3
+    return not few and bool(tensor.isfinite().all())

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a candidate asks of `load_inline` and `load`, in one normal form with a content key.
+
+The recorder reports it and the contestant looks the compiled artifact up by the same key, so a
+module that asks for other source while it is judged than while it was recorded finds nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness.wire import Json, Refusal
+
+FILE_BYTES_MAX = 4 << 20
+FILES_MAX = 64
+_CUDA_SUFFIXES = {".cu", ".cuh", ".mu"}
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]{1,200})"', re.MULTILINE)
+
+_INLINE = inspect.signature(
+    lambda name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None,
+    extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None, extra_ldflags=None,
+    extra_include_paths=None, build_directory=None, verbose=False, with_cuda=None, with_sycl=None,
+    is_python_module=True, with_pytorch_error_handling=True, keep_intermediates=True,
+    use_pch=False, no_implicit_headers=False: None
+)  # fmt: skip
+_LOAD = inspect.signature(
+    lambda name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None,
+    extra_ldflags=None, extra_include_paths=None, build_directory=None, verbose=False,
+    with_cuda=None, with_sycl=None, is_python_module=True, is_standalone=False,
+    keep_intermediates=True: None
+)  # fmt: skip
+
+
+def install(module: ModuleType, provide: Callable[[Json], object]) -> None:
+    """Replaces what builds extensions in torch.utils.cpp_extension.
+
+    `provide` gets each extension in normal form and returns the module that the candidate sees.
+    """
+
+    def load_inline(*args: Any, **kwargs: Any) -> object:
+        return provide(normal_form_inline(args, kwargs))
+
+    def load(*args: Any, **kwargs: Any) -> object:
+        return provide(normal_form_load(args, kwargs))
+
+    def refuse(*_args: Any, **_kwargs: Any) -> object:
+        raise RuntimeError("only load_inline and load build extensions here")
+
+    vars(module).update(load_inline=load_inline, load=load)
+    vars(module).update(CUDAExtension=refuse, CppExtension=refuse, BuildExtension=refuse)
+
+
+def normal_form_inline(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json:
+    given = _bind(_INLINE, "load_inline", args, kwargs)
+    functions = given.get("functions")
+    if isinstance(functions, str):
+        functions = [functions]
+    if functions is not None and not isinstance(functions, dict):
+        functions = {str(name): str(name) for name in functions}
+    return _finish(
+        given,
+        cpp_sources=_texts(given.get("cpp_sources")),
+        cuda_sources=_texts(given.get("cuda_sources")),
+        functions=functions and {str(name): str(doc) for name, doc in functions.items()},
+        files=[],
+    )
+
+
+def normal_form_load(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json:
+    given = _bind(_LOAD, "load", args, kwargs)
+    paths = [Path(path) for path in _texts(given["sources"], what="sources")]
+    sources = [(path, _read(path)) for path in paths]
+    folders = [path.parent for path in paths]
+    folders += [Path(path) for path in _texts(given.get("extra_include_paths"))]
+    return _finish(
+        given,
+        cpp_sources=[text for path, text in sources if path.suffix not in _CUDA_SUFFIXES],
+        cuda_sources=[text for path, text in sources if path.suffix in _CUDA_SUFFIXES],
+        functions=None,
+        files=_included([text for _, text in sources], folders),
+    )
+
+
+def _bind(
+    signature: inspect.Signature, what: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    try:
+        given = dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        raise TypeError(f"{what}() {error}") from None
+    if given.get("sycl_sources") or given.get("with_sycl"):
+        raise RuntimeError("SYCL sources are not supported")
+    if given.get("is_python_module", True) is False or given.get("is_standalone", False):
+        raise RuntimeError("only extensions that are Python modules are supported")
+    return given
+
+
+def _finish(given: Mapping[str, Any], **parts: Any) -> Json:
+    extension: Json = dict(parts)
+    for name in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"):
+        extension[name] = _texts(given.get(name), what=name)
+    canonical = json.dumps(extension, sort_keys=True, ensure_ascii=True).encode()
+    extension["key"] = hashlib.blake2b(canonical, digest_size=32).hexdigest()
+    extension["name"] = str(given["name"])
+    return extension
+
+
+def _texts(value: object, what: str = "sources") -> list[str]:
+    """A string or an iterable of strings or paths, as a list."""
+    if value is None:
+        return []
+    if isinstance(value, (str, Path)):
+        value = [value]
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{what} must be a string or a list of strings, not {type(value).__name__}")
+    return [str(item) for item in value]
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(FILE_BYTES_MAX + 1)
+    if len(data) > FILE_BYTES_MAX:
+        raise Refusal("exception", f"{path.name} is larger than {FILE_BYTES_MAX} bytes")
+    return data.decode("utf-8", "replace")
+
+
+def _included(texts: list[str], folders: list[Path]) -> list[Json]:
+    """The files that the sources include by relative name, and those that these include."""
+    files: dict[str, str] = {}
+    waiting = list(texts)
+    while waiting and len(files) < FILES_MAX:
+        for name in _INCLUDE.findall(waiting.pop()):
+            path = next((f / name for f in folders if (f / name).is_file()), None)
+            if path is not None and name not in files and ".." not in Path(name).parts:
+                files[name] = _read(path)
+                waiting.append(files[name])
+    return [{"name": name, "text": text} for name, text in sorted(files.items())]

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inspector: parses a program with CPython's own parser, and never runs it.
+
+It names the classes and functions that the program defines at module level (also under `if`, `try`
+or `with`; methods of these classes as "Class.method", inherited ones too), and applies the policy's
+"python" rules. Names are resolved through imports and simple aliases, `getattr` with constant text
+counts as an attribute. These rules only save time: what they miss, the run itself shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.wire import Answer, Json, Question, Refusal
+
+SOURCE_BYTES_MAX = 1 << 20
+FINDINGS_MAX = 32
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def answer(question: Question) -> Answer:
+    if question.body.get("op") != "inspect":
+        raise Refusal("protocol", "an inspector only inspects")
+    python = question.body.get("policy", {}).get("python", {})
+    rules = python if question.body.get("which") == "candidate" else {}
+    return Answer(inspect_source(str(question.body["source"]), rules))
+
+
+def inspect_source(source: str, rules: Json) -> Json:
+    """The inspector's answer for one program."""
+    nothing: Json = {"syntax_error": None, "classes": [], "functions": [], "findings": []}
+    if len(source) > SOURCE_BYTES_MAX:
+        return nothing | {"syntax_error": _syntax_error("the program is too long")}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+            program = Program.of(tree)
+            findings = _Rules(rules, program, source.splitlines()).findings()
+    except SyntaxError as error:
+        text = (error.text or "").rstrip()[:200]
+        message = error.msg or "invalid syntax"
+        return nothing | {
+            "syntax_error": _syntax_error(message, error.lineno or 0, error.offset or 0, text)
+        }
+    except (RecursionError, MemoryError):
+        return nothing | {"syntax_error": _syntax_error("the program is nested too deeply")}
+    except ValueError as error:
+        return nothing | {"syntax_error": _syntax_error(str(error))}
+    functions = [*program.functions]
+    for name in program.classes:
+        functions += [f"{name}.{method}" for method in program.methods_of(name)]
+    return nothing | {
+        "classes": [*program.classes],
+        "functions": functions,
+        "findings": findings,
+    }
+
+
+def _syntax_error(message: str, line: int = 0, column: int = 0, text: str = "") -> Json:
+    return {"message": message, "line": line, "column": column, "text": text}
+
+
+# ---- Names --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Program:
+    """What a module defines, and what its names stand for."""
+
+    tree: ast.Module
+    classes: dict[str, ast.ClassDef] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)  # Local name -> dotted name.
+
+    @staticmethod
+    def of(tree: ast.Module) -> Program:
+        program = Program(tree)
+        for statement in _module_level(tree.body):
+            if isinstance(statement, ast.ClassDef):
+                program.classes[statement.name] = statement
+            elif isinstance(statement, Function):
+                program.functions[statement.name] = statement
+        for node in ast.walk(tree):
+            program._note_alias(node)
+        return program
+
+    def _note_alias(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                target = name.name if name.asname else name.name.split(".")[0]
+                self.aliases[name.asname or target] = target
+        elif isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                self.aliases[name.asname or name.name] = f"{node.module or ''}.{name.name}"
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target_node, dotted = node.targets[0], self.dotted(node.value)
+            if isinstance(target_node, ast.Name) and dotted and dotted != target_node.id:
+                if dotted.split(".")[0] in self._imported():
+                    self.aliases.setdefault(target_node.id, dotted)
+
+    def _imported(self) -> set[str]:
+        return {dotted.split(".")[0] for dotted in self.aliases.values()}
+
+    def dotted(self, node: ast.AST) -> str:
+        """The dotted name that an expression stands for, aliases resolved; "" for others."""
+        if isinstance(node, ast.Name):
+            return self.aliases.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.dotted(node.value)
+            return f"{owner}.{node.attr}" if owner else ""
+        if isinstance(node, ast.Call) and self.dotted(node.func) == "getattr":
+            if len(node.args) >= 2:
+                owner, name = self.dotted(node.args[0]), constant_text(node.args[1])
+                return f"{owner}.{name}" if owner and name else ""
+        return ""
+
+    def methods_of(self, name: str, seen: frozenset[str] = frozenset()) -> dict[str, Function]:
+        """Methods of a class, with those that it inherits from classes of this module."""
+        found: dict[str, Function] = {}
+        for base in self.classes[name].bases:
+            if isinstance(base, ast.Name) and base.id in self.classes and base.id not in seen:
+                found |= self.methods_of(base.id, seen | {name})
+        for statement in _module_level(self.classes[name].body):
+            if isinstance(statement, Function):
+                found[statement.name] = statement
+        return found
+
+    def reachable(self, start: Function, methods: dict[str, Function]) -> list[Function]:
+        """`start` and what it may call: functions of the module and methods of `self`."""
+        found: list[Function] = []
+        waiting = [start]
+        while waiting:
+            function = waiting.pop()
+            if function in found:
+                continue
+            found.append(function)
+            for node in ast.walk(function):
+                if isinstance(node, ast.Name) and node.id in self.functions:
+                    waiting.append(self.functions[node.id])
+                elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    if node.value.id == "self" and node.attr in methods:
+                        waiting.append(methods[node.attr])
+        return found
+
+
+def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of a body, with those under if, try, with and loops."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            yield from _module_level(getattr(statement, name, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _module_level(handler.body)
+
+
+def constant_text(node: ast.AST) -> str:
+    """The value of a constant string expression (also "a" + "b" and plain f-strings), or ""."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = constant_text(node.left), constant_text(node.right)
+        return left + right if left and right else ""
+    if isinstance(node, ast.JoinedStr):
+        parts = [constant_text(part) for part in node.values]
+        return "".join(parts) if all(parts) else ""
+    return ""
+
+
+# ---- Rules --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rules:
+    rules: Json
+    program: Program
+    lines: list[str]
+
+    def findings(self) -> list[Json]:
+        found = [*self._everywhere(), *self._in_forward()]
+        unique = {(item["rule"], item["line"], item["column"]): item for item in found}
+        ordered = sorted(unique.values(), key=lambda item: (item["line"], item["column"]))
+        return ordered[:FINDINGS_MAX]
+
+    def _everywhere(self) -> Iterator[Json]:
+        imports, names = self._list("forbidden_imports"), self._list("forbidden_names")
+        for node in ast.walk(self.program.tree):
+            for module in _imported_modules(node):
+                if _matches(module, imports):
+                    yield self._finding("forbidden_import", f"import of {module}", node)
+            if isinstance(node, ast.Name) and node.id in names:
+                yield self._finding("forbidden_name", f"use of {node.id}", node)
+
+    def _in_forward(self) -> Iterator[Json]:
+        if "ModelNew" not in self.program.classes:
+            return
+        methods = self.program.methods_of("ModelNew")
+        starts = [methods[name] for name in ("forward", "__call__") if name in methods]
+        for start in starts:
+            for function in self.program.reachable(start, methods):
+                for node in ast.walk(function):
+                    yield from self._in_function(node)
+
+    def _in_function(self, node: ast.AST) -> Iterator[Json]:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            if self._list("forbidden_calls"):
+                yield self._finding("forbidden_call", "the operator @ is torch.matmul", node)
+        if not isinstance(node, ast.Call):
+            return
+        dotted = self.program.dotted(node.func)
+        allowed = self._list("allowed_torch_calls")
+        if dotted.startswith("torch.") and dotted in allowed:
+            return
+        if _matches(dotted, self._list("forbidden_calls")):
+            yield self._finding("forbidden_call", f"call of {dotted} in forward", node)
+
+    def _list(self, name: str) -> list[str]:
+        value: Any = self.rules.get(name, [])
+        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+    def _finding(self, rule: str, message: str, node: ast.AST) -> Json:
+        line = getattr(node, "lineno", 0)
+        text = self.lines[line - 1].strip()[:200] if 0 < line <= len(self.lines) else ""
+        return {
+            "rule": f"python.{rule}",
+            "message": message,
+            "line": line,
+            "column": getattr(node, "col_offset", -1) + 1,
+            "text": text,
+        }
+
+
+def _imported_modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [name.name for name in node.names]
+    if isinstance(node, ast.ImportFrom):
+        module = node.module or ""
+        return [module, *(f"{module}.{name.name}" for name in node.names)]
+    return []
+
+
+def _matches(name: str, patterns: list[str]) -> bool:
+    """Whether a dotted name is one of the patterns or lies below one ("torch.nn.functional.*")."""
+    return any(
+        name == pattern or name.startswith(pattern.removesuffix("*").rstrip(".") + ".")
+        for pattern in patterns
+        if name and pattern
+    )

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge: makes the reference, the secret inputs and the expected outputs, and compares.
+
+It never sees the candidate's code. What a contestant returned reaches it as a region and a tree,
+of which it takes private copies under limits. `docs/correctness.md` defines what is right.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from harness import distributions, region
+from harness.compare import TOLERANCES, Comparer
+from harness.reference import Outcome, Reference, changed_inputs, derive_seed, is_finite
+from harness.shapes import Options, Shape, ShapePlanner
+from harness.task import Task
+from harness.wire import Answer, Json, Question, Refusal
+
+OUTPUT_SLACK_BYTES = 1 << 20
+_RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
+_AT_MAIN_SHAPE = ("large", "negative")
+_ONE_OF = ("heavy_tail", "integers", "sparse")
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One line of the plan."""
+
+    index: int
+    shape: int
+    distribution: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a trial's check needs; owns its copy of the region's descriptor."""
+
+    outcome: Outcome
+    trees: list[Json]
+    descriptor: int
+
+
+@dataclass
+class _Case:
+    """An opened task."""
+
+    task: Task
+    seed: int
+    comparer: Comparer
+    native: dict[str, int]
+    is_random: bool
+    shapes: list[Shape] = field(default_factory=list)
+    trials: list[_Trial] = field(default_factory=list)
+    references: dict[int, Reference] = field(default_factory=dict)
+    given: dict[int, _Given] = field(default_factory=dict)
+
+
+class Judge:
+    """Answers `open`, then `init`, `trial` and `check` in any number."""
+
+    def __init__(self) -> None:
+        self._opened: _Case | None = None
+
+    def answer(self, question: Question) -> Answer:
+        with torch.no_grad():
+            if question.body.get("op") == "open":
+                self._opened = _open(question.body)
+                return Answer(_plan_report(self._opened))
+            operations = {"init": _init, "trial": _trial, "check": _check}
+            operation = operations.get(question.body.get("op", ""))
+            if operation is None or self._opened is None:
+                raise Refusal("protocol", "a judge answers open, then init, trial and check")
+            return operation(self._opened, question)
+
+
+# ---- Planning -----------------------------------------------------------------------------------
+
+
+def _open(body: Json) -> _Case:
+    options = Options.of(body.get("options", {}))
+    source = str(body["source"])
+    task = Task(source)
+    planner = ShapePlanner(task, options)
+    tolerances = {
+        **TOLERANCES,
+        "float32": options.tolerance_fp32,
+        "float16": options.tolerance_half,
+        "bfloat16": options.tolerance_half,
+    }
+    is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
+    case = _Case(task, int(body["seed"]), Comparer(tolerances), planner.native, is_random)
+    case.shapes.append(planner.main())
+    names = list(_choose_distributions(case, options))
+    _plan_trials(case, 0, names)
+    if options.shapes:
+        _add_variants(case, planner)
+    return case
+
+
+def _plan_trials(case: _Case, shape: int, names: list[str]) -> None:
+    for name in names:
+        index = len(case.trials)
+        case.trials.append(_Trial(index, shape, name, derive_seed(case.seed, "trial", index)))
+
+
+def _choose_distributions(case: _Case, options: Options) -> list[str]:
+    """Of the main shape's trials: native values, and others that the reference can take.
+
+    Where a trivial answer (zeros, a constant, a copy of an input) would pass under a distribution,
+    another one takes its place, if there is one under which it fails.
+    """
+    native = _first_outcome(case, 0)
+    if not options.distributions:
+        return [distributions.NATIVE] * options.trials
+    others = [*_AT_MAIN_SHAPE, _ONE_OF[derive_seed(case.seed, "distribution") % len(_ONE_OF)]]
+    num_native = max(1, options.trials - len(others))
+    wanted = [distributions.NATIVE] * num_native + others[: options.trials - num_native]
+    known: dict[str, bool] = {distributions.NATIVE: _discriminates(case, native)}
+
+    def is_usable(name: str) -> bool:
+        if name not in known:
+            known[name] = _is_usable(case, native, name)
+        return known[name]
+
+    chosen = []
+    for name in wanted:
+        alternatives = (name, distributions.NATIVE, "signed", *others)
+        chosen.append(next(filter(is_usable, alternatives), distributions.NATIVE))
+    return chosen
+
+
+def _first_outcome(case: _Case, shape: int) -> Outcome:
+    """The first forward at a shape; settles the mode of a reference that is random in training."""
+    reference = _reference(case, shape)
+    inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), distributions.NATIVE)
+    if case.is_random and not reference.settle_mode(inputs):
+        raise Refusal("unsupported", "the reference gives random results; they cannot be compared")
+    return reference.run(inputs, 0, yardstick=False)
+
+
+def _is_usable(case: _Case, native: Outcome, name: str) -> bool:
+    """Whether the reference gives sensible and telling results under a distribution."""
+    exact = [tensor for tensor in region.tensors_of(native.outputs) if not _is_inexact(tensor)]
+    if name in distributions.WITH_TIES and exact:
+        return False
+    if not distributions.changes(name, native.inputs):
+        return False
+    reference = _reference(case, 0)
+    inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), name)
+    try:
+        outcome = reference.run(inputs, 0, yardstick=False)
+    except Exception:  # Values outside the domain of the reference.
+        return False
+    if is_finite(native.outputs) and not is_finite(outcome.outputs):
+        return False
+    return _discriminates(case, outcome)
+
+
+def _is_inexact(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _discriminates(case: _Case, outcome: Outcome) -> bool:
+    """Whether zeros, a constant and copies of the inputs are all wrong answers."""
+
+    def passes(value: Any) -> bool:
+        return not case.comparer.failures(outcome.outputs, value, None)
+
+    if passes(region.map_tensors(outcome.outputs, torch.zeros_like)):
+        return False
+    if passes(region.map_tensors(outcome.outputs, _constant_like)):
+        return False
+    same = (torch.Tensor, torch.nn.Parameter)
+    return not any(type(value) in same and passes(value) for value in outcome.inputs)
+
+
+def _constant_like(tensor: torch.Tensor) -> torch.Tensor:
+    if not tensor.is_floating_point() or tensor.numel() < 2:
+        return torch.zeros_like(tensor)
+    return torch.full_like(tensor, float(tensor.double().mean()))
+
+
+def _add_variants(case: _Case, planner: ShapePlanner) -> None:
+    """Adds the shape variants under which the reference runs and stays finite."""
+    for shape in planner.variants(case.shapes[0]):
+        number = len(case.shapes)
+        if any(shape.label == known.label for known in case.shapes):
+            continue
+        case.shapes.append(shape)
+        try:
+            usable = is_finite(_first_outcome(case, number).outputs)
+        except Exception:
+            usable = False
+        if usable:
+            _plan_trials(case, number, [distributions.NATIVE])
+        else:
+            case.shapes.pop()
+            case.references.pop(number, None)
+
+
+def _plan_report(case: _Case) -> Json:
+    return {
+        "shapes": [shape.report(case.native) for shape in case.shapes],
+        "trials": [
+            {"index": trial.index, "shape": trial.shape, "distribution": trial.distribution}
+            for trial in case.trials
+        ],
+    }
+
+
+# ---- Trials -------------------------------------------------------------------------------------
+
+
+def _reference(case: _Case, shape: int) -> Reference:
+    """The reference at one of the plan's shapes; the last one made is kept."""
+    if shape not in case.references:
+        seed = derive_seed(case.seed, "init", shape)
+        training = [kept.model.training for kept in case.references.values()]
+        reference = Reference(case.task, case.shapes[shape].bound, seed)
+        if training and not training[0]:
+            reference.model.eval()
+        case.references[shape] = reference
+    return case.references[shape]
+
+
+def _init(case: _Case, question: Question) -> Answer:
+    shape = _in_range(question.body["shape"], len(case.shapes))
+    reference = _reference(case, shape)
+    state = region.state_of(reference.model)
+    entries, descriptor = region.pack_named([("", reference.init), *state.items()])
+    body = {
+        "init": entries[0]["tree"],
+        "init_seed": reference.init_seed,
+        "training": reference.model.training,
+        "state": entries[1:],
+    }
+    return Answer(body, [descriptor])
+
+
+def _trial(case: _Case, question: Question) -> Answer:
+    trial = case.trials[_in_range(question.body["index"], len(case.trials))]
+    reference = _reference(case, trial.shape)
+    outcome = reference.run(reference.draw_inputs(trial.seed, trial.distribution), trial.seed)
+    tree, descriptor = region.pack(outcome.inputs)
+    tensors = region.tensors_of(outcome.inputs)
+    trees = region.tensor_nodes(tree)
+    _forget(case, trial.index)
+    case.given[trial.index] = _Given(outcome, trees, os.dup(descriptor))
+    body = {
+        "inputs": tree,
+        "digest": region.digest(tree, tensors),
+        "outputs_bytes_max": _bytes_allowed(outcome),
+    }
+    return Answer(body, [descriptor])
+
+
+def _forget(case: _Case, index: int) -> None:
+    if index in case.given:
+        os.close(case.given.pop(index).descriptor)
+
+
+def _bytes_allowed(outcome: Outcome) -> int:
+    """How many bytes of outputs and buffers are read from a contestant's answer."""
+    expected = [*region.tensors_of(outcome.outputs), *outcome.buffers.values()]
+    needed = sum(tensor.numel() * tensor.element_size() for tensor in expected)
+    return OUTPUT_SLACK_BYTES + 2 * needed
+
+
+def _in_range(number: Any, size: int) -> int:
+    if type(number) is not int or not 0 <= number < size:
+        raise Refusal("protocol", f"{number!r} is out of range")
+    return number
+
+
+# ---- Checking -----------------------------------------------------------------------------------
+
+
+def _check(case: _Case, question: Question) -> Answer:
+    index = _in_range(question.body["index"], len(case.trials))
+    if index not in case.given:
+        raise Refusal("protocol", "check before trial, or a second check")
+    given = case.given[index]
+    try:
+        checks = [*_check_outputs(case, given.outcome, question)]
+        mutated = _mutated_inputs(case, given)
+    finally:
+        _forget(case, index)
+    body = {
+        "passed": not checks and not mutated,
+        "checks": checks,
+        "inputs_mutated": ", ".join(mutated),
+    }
+    return Answer(body)
+
+
+def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterator[Json]:
+    try:
+        if not question.descriptors:
+            raise Refusal("protocol", "no region came with the outputs")
+        source = region.Snapshot(question.descriptors[0], _bytes_allowed(outcome))
+        got = region.unpack(question.body["outputs"], source)
+        yield from case.comparer.failures(outcome.outputs, got, outcome.yardstick)
+        buffers = _buffers(question.body.get("buffers"), outcome, source)
+    except Refusal as error:  # What a contestant sends cannot make the judge fail.
+        yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
+        return
+    for name, expected in outcome.buffers.items():
+        if name in buffers:
+            path = f"buffer {name}"
+            yield from case.comparer.failures(expected, buffers[name], None, path)
+
+
+def _buffers(entries: Any, outcome: Outcome, source: region.Source) -> dict[str, Any]:
+    """Of the contestant's buffers, those that the reference changes."""
+    if not isinstance(entries, list):
+        return {}
+    wanted = [entry for entry in entries if isinstance(entry, dict)]
+    return {
+        entry["name"]: region.unpack(entry.get("tree"), source)
+        for entry in wanted
+        if isinstance(entry.get("name"), str) and entry["name"] in outcome.buffers
+    }
+
+
+def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
+    """Inputs that do not hold what the reference leaves in them."""
+    source = region.Snapshot(given.descriptor, 1 << 62)
+    rewritten = changed_inputs(given.outcome.inputs, given.outcome.inputs_after)
+    expected = region.tensors_of(given.outcome.inputs_after)
+    names = []
+    for number, node in enumerate(given.trees):
+        now = region.unpack(node, source)
+        if rewritten[number]:
+            wrong = bool(case.comparer.failures(expected[number], now, None))
+        else:
+            wrong = not region.same_bytes(expected[number], now)
+        if wrong:
+            names.append(f"input[{number}]")
+    return names

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a program text (a task's or a candidate's) as a module of its own.
+
+Each text gets a fresh namespace and a file name that exists nowhere, with an entry in linecache so
+that tracebacks and `inspect.getsource` see the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from types import ModuleType
+
+import torch
+
+
+def run_module(source: str, file_name: str, tree: ast.Module | None = None) -> ModuleType:
+    """Executes `source` (or `tree`, an edited form of it) as module `file_name` without suffix."""
+    name = file_name.removesuffix(".py")
+    lines = source.splitlines(keepends=True)
+    linecache.cache[file_name] = (len(source), None, lines, file_name)
+    module = ModuleType(name)
+    module.__file__ = file_name
+    sys.modules[name] = module
+    code = compile(source if tree is None else tree, file_name, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+    return module
+
+
+def construct(model_class: object, init: list[object], seed: int) -> torch.nn.Module:
+    """`model_class(*init)` under `seed`."""
+    if not callable(model_class):
+        raise TypeError("the model is not a class")
+    torch.manual_seed(seed)
+    model = model_class(*init)
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"a {type(model).__name__} is not a torch.nn.Module")
+    return model

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder: runs a candidate's module and reports the extensions that it would build."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from torch.utils import cpp_extension
+
+from harness import cuda_on_cpu, extensions, perturb, region
+from harness.program import construct, run_module
+from harness.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
+
+EXTENSIONS_MAX = 8
+
+
+class _Stop(BaseException):
+    """The candidate called a function of an extension that is not built yet."""
+
+
+class _Stub:
+    """Stands for a built extension: has every attribute, and calling one ends the recording."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def function(*_args: object, **_kwargs: object) -> NoReturn:
+            raise _Stop
+
+        return function
+
+
+class Recorder:
+    """Answers `record`, once."""
+
+    def __init__(self) -> None:
+        self._found: list[Json] = []
+
+    def answer(self, question: Question) -> Answer:
+        if question.body.get("op") != "record":
+            raise Refusal("protocol", "a recorder only records")
+        body = question.body
+        init = region.unpack(body["init"], region.Snapshot(question.descriptors[0], 1 << 30))
+        extensions.install(cpp_extension, self._provide)
+        cuda_on_cpu.install()
+        perturb.install(int(body["init_seed"]))
+        try:
+            self._run(str(body["source"]), init, int(body["init_seed"]))
+        except _Stop:
+            pass
+        return Answer({"extensions": self._found})
+
+    def _run(self, source: str, init: list[object], seed: int) -> None:
+        try:
+            module = run_module(source, CANDIDATE_FILE)
+        except Exception as error:
+            set_stage(error, "load")
+            raise
+        num_at_import = len(self._found)
+        try:
+            construct(module.ModelNew, init, seed)
+        except Exception as error:
+            if not num_at_import and not self._found:
+                set_stage(error, "init")
+                raise
+            # The extensions are stubs here; the true construction will show what is wrong.
+
+    def _provide(self, extension: Json) -> _Stub:
+        known = [found["key"] for found in self._found]
+        if extension["key"] not in known:
+            if len(known) >= EXTENSIONS_MAX:
+                raise RuntimeError(f"more than {EXTENSIONS_MAX} extensions")
+            self._found.append(extension)
+        return _Stub()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference at one shape: its model, secret inputs drawn from a seed, and what it makes of them.
+
+Everything here is deterministic in the seed, and a trial does not depend on the trials before it:
+what a forward does to buffers and inputs is noted and undone.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness import distributions, perturb
+from harness.program import construct
+from harness.region import flat_bytes, map_tensors, same_bytes, state_of, tensors_of
+from harness.task import Task
+from harness.wire import set_stage
+
+YARDSTICK_BYTES_MAX = 256 << 20  # Of state and inputs in double precision.
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one forward of the reference did."""
+
+    inputs: list[Any]  # As given.
+    inputs_after: list[Any]  # As the forward left them.
+    outputs: Any
+    yardstick: Any  # The outputs in double precision, or None.
+    buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
+
+
+def derive_seed(seed: int, *parts: object) -> int:
+    """A seed for one purpose, from the judge's secret one."""
+    text = repr((seed, *parts)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+class Reference:
+    """One task's Model with one binding of its sizes."""
+
+    def __init__(self, task: Task, bound: Mapping[str, int], init_seed: int) -> None:
+        self.init_seed = init_seed
+        try:
+            self._module: ModuleType = task.run(bound)
+            torch.manual_seed(init_seed)
+            self.init = list(self._module.get_init_inputs())
+            perturb.install(init_seed)
+            # A private copy: the constructor must not change what the candidate is given.
+            self.model = construct(self._module.Model, copy.deepcopy(self.init), init_seed)
+        except Exception as error:
+            set_stage(error, "reference")
+            raise
+
+    def draw_inputs(self, seed: int, distribution: str) -> list[Any]:
+        """Fresh inputs, contiguous, each in memory of its own."""
+        torch.manual_seed(seed)
+        inputs = self._module.get_inputs()
+        inputs = map_tensors(list(inputs), lambda tensor: tensor.detach().contiguous())
+        return distributions.apply(distribution, inputs)
+
+    def run(self, inputs: list[Any], seed: int, yardstick: bool = True) -> Outcome:
+        """One forward. Raises what the reference raises."""
+        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        given = _clone(inputs)
+        try:
+            torch.manual_seed(seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                outputs = self.model(*given)
+        except Exception as error:
+            set_stage(error, "reference")
+            raise
+        outputs = _clone(outputs)
+        changed = self._restore(before)
+        fine = self._in_double(inputs, outputs, seed) if yardstick else None
+        return Outcome(inputs, given, outputs, fine, changed)
+
+    def settle_mode(self, inputs: list[Any]) -> bool:
+        """Puts the model into eval mode if its forward is random; whether it is repeatable now."""
+        if self._is_repeatable(inputs):
+            return True
+        self.model.eval()
+        return self._is_repeatable(inputs)
+
+    def _is_repeatable(self, inputs: list[Any]) -> bool:
+        first, second = (tensors_of(self.run(inputs, seed, False).outputs) for seed in (1, 2))
+        return all(same_bytes(one, other) for one, other in zip(first, second))
+
+    def _restore(self, before: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Undoes what a forward did to the buffers; returns what it had made of them."""
+        changed = {}
+        for name, buffer in self.model.named_buffers():
+            old = before.get(name)
+            if old is not None and old.shape == buffer.shape and not same_bytes(old, buffer):
+                changed[name] = buffer.clone()
+                buffer.copy_(old)
+        return changed
+
+    def _in_double(self, inputs: list[Any], outputs: Any, seed: int) -> Any:
+        """The outputs again in double precision; None where it does not fit or does not run."""
+        held = [*state_of(self.model).values(), *tensors_of(inputs)]
+        if sum(8 * tensor.numel() for tensor in held) > YARDSTICK_BYTES_MAX:
+            return None
+        try:
+            torch.manual_seed(seed)
+            model = copy.deepcopy(self.model).double()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fine = model(*map_tensors(_clone(inputs), _to_double))
+        except Exception:  # For example a dtype that the program fixes.
+            return None
+        pairs = zip(tensors_of(outputs), tensors_of(fine), strict=False)
+        same = len(tensors_of(outputs)) == len(tensors_of(fine))
+        return fine if same and all(one.shape == two.shape for one, two in pairs) else None
+
+
+def _to_double(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _clone(value: Any) -> Any:
+    return map_tensors(value, lambda tensor: tensor.detach().clone())
+
+
+def is_finite(value: Any) -> bool:
+    """Whether all floating tensors of a value are finite."""
+    tensors = [tensor for tensor in tensors_of(value) if tensor.is_floating_point()]
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+
+def changed_inputs(before: list[Any], after: list[Any]) -> list[bool]:
+    """For each input tensor, whether the reference overwrote it."""
+    pairs = zip(tensors_of(before), tensors_of(after))
+    return [not torch.equal(flat_bytes(one), flat_bytes(two)) for one, two in pairs]

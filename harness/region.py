@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python values as a region: a memfd with the tensors' bytes, and a tree that mirrors the value.
+
+`pack` makes both from a value, `unpack` makes the value again; how the bytes of a tensor are
+reached is the `Source`'s business: `Snapshot` reads a private copy (the only way to touch what a
+contestant sent: its file may change or shrink at any time), `Mapping` shares the pages.
+
+Each tensor has pages of its own and ends where its last page ends, up to alignment, so that the
+emulator can put a guard page behind it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from harness.wire import Json, Refusal
+
+PAGE = 4096
+ALIGNMENT = 16
+DEPTH_MAX = 16
+NODES_MAX = 20000
+DIMENSIONS_MAX = 64
+NUMEL_MAX = 1 << 40
+
+DTYPES: dict[str, torch.dtype] = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+        torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64,
+        torch.bool, torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.float8_e5m2,
+    )
+}  # fmt: skip
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class Source(Protocol):
+    """Where the bytes of a region's tensors come from."""
+
+    def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
+        """A flat uint8 tensor of these bytes."""
+
+
+# ---- Writing ------------------------------------------------------------------------------------
+
+
+def pack(value: object) -> tuple[Json, int]:
+    """The tree of `value` and a new sealed memfd with its tensors. The caller owns the memfd."""
+    tensors: list[tuple[Json, torch.Tensor]] = []
+    tree = _tree(value, tensors, 0)
+    return tree, write(tensors)
+
+
+def pack_named(named: Sequence[tuple[str, object]]) -> tuple[list[Json], int]:
+    """`[{"name", "tree"}]` and one region that holds all of them."""
+    tensors: list[tuple[Json, torch.Tensor]] = []
+    entries = [{"name": name, "tree": _tree(value, tensors, 0)} for name, value in named]
+    return entries, write(tensors)
+
+
+def write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+    """Lays the tensors out, completes their nodes' offsets, and returns the memfd."""
+    end = 0
+    for node, _ in tensors:
+        rounded = -(-node["nbytes"] // ALIGNMENT) * ALIGNMENT
+        end += max(1, -(-rounded // PAGE)) * PAGE
+        node["offset"] = end - rounded
+    descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, max(end, PAGE))
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    source = Mapping(descriptor)
+    for node, tensor in tensors:
+        source.bytes_of(node["offset"], node["nbytes"]).copy_(flat_bytes(tensor))
+    return descriptor
+
+
+def flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's bytes in row-major order, as a flat uint8 tensor (a view where possible)."""
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return plain.view(torch.uint8) if plain.numel() else torch.empty(0, dtype=torch.uint8)
+
+
+def _tree(value: object, tensors: list[tuple[Json, torch.Tensor]], depth: int) -> Json:
+    if depth > DEPTH_MAX or len(tensors) > NODES_MAX:
+        raise Refusal("exception", "a value is nested too deeply or has too many tensors")
+    if isinstance(value, torch.Tensor):
+        return _tensor_node(value, tensors)
+    if isinstance(value, (list, tuple)):
+        if len(value) > NODES_MAX:
+            raise Refusal("exception", f"a sequence of {len(value)} items is too long")
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {"t": kind, "items": [_tree(item, tensors, depth + 1) for item in value]}
+    if isinstance(value, dict):
+        return {"t": "dict", "items": [_item(k, v, tensors, depth) for k, v in value.items()]}
+    return _leaf(value)
+
+
+def _item(key: object, value: object, tensors: list[Any], depth: int) -> list[Any]:
+    if not isinstance(key, (str, int)):
+        raise Refusal("exception", f"a dict key of type {type(key).__name__} cannot be passed on")
+    return [key, _tree(value, tensors, depth + 1)]
+
+
+def _leaf(value: object) -> Json:
+    if value is None or isinstance(value, (bool, str)):
+        return {"t": "value", "value": value}
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return {"t": "value", "value": int(value)}
+    if isinstance(value, float):
+        return {"t": "float", "hex": float(value).hex()}
+    if isinstance(value, torch.dtype):
+        return {"t": "dtype", "name": str(value).removeprefix("torch.")}
+    if isinstance(value, torch.device):
+        return {"t": "device", "name": str(value)}
+    raise Refusal("exception", f"a value of type {type(value).__name__} cannot be passed on")
+
+
+def _tensor_node(tensor: torch.Tensor, tensors: list[tuple[Json, torch.Tensor]]) -> Json:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        raise Refusal("exception", f"{type(tensor).__name__} is not a plain torch.Tensor")
+    if tensor.layout != torch.strided or tensor.dtype not in _NAMES:
+        raise Refusal("exception", f"a {tensor.layout} tensor of {tensor.dtype} is not supported")
+    if tensor.device.type == "meta":
+        raise Refusal("exception", "a tensor on the meta device has no data")
+    node = {
+        "t": "tensor",
+        "dtype": _NAMES[tensor.dtype],
+        "shape": list(tensor.shape),
+        "offset": 0,
+        "nbytes": tensor.numel() * tensor.element_size(),
+        "param": isinstance(tensor, torch.nn.Parameter),
+    }
+    tensors.append((node, tensor))
+    return node
+
+
+# ---- Reading ------------------------------------------------------------------------------------
+
+
+class Snapshot:
+    """Private copies, read with pread: whatever the file's owner does, only data can be wrong."""
+
+    def __init__(self, descriptor: int, bytes_max: int) -> None:
+        self._descriptor = descriptor
+        self._bytes_left = bytes_max
+
+    def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
+        if nbytes > self._bytes_left:
+            raise Refusal("protocol", "a region holds more bytes than allowed")
+        if offset + nbytes > os.fstat(self._descriptor).st_size:
+            raise Refusal("protocol", "a tensor lies outside its region")
+        self._bytes_left -= nbytes
+        if not nbytes:
+            return torch.empty(0, dtype=torch.uint8)
+        buffer = bytearray(nbytes)
+        done = 0
+        with memoryview(buffer) as view:
+            while done < nbytes:
+                step = os.preadv(self._descriptor, [view[done:]], offset + done)
+                if not step:
+                    raise Refusal("protocol", "a region became shorter while it was read")
+                done += step
+        return torch.frombuffer(buffer, dtype=torch.uint8)
+
+
+class Mapping:
+    """The region's own pages, shared with whoever else maps it."""
+
+    def __init__(self, descriptor: int) -> None:
+        size = os.fstat(descriptor).st_size
+        self._pages = mmap.mmap(descriptor, size) if size else None
+
+    def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
+        if not nbytes or self._pages is None:
+            return torch.empty(0, dtype=torch.uint8)
+        return torch.frombuffer(self._pages, dtype=torch.uint8, count=nbytes, offset=offset)
+
+
+def unpack(tree: object, source: Source) -> Any:
+    """The value that `tree` describes. Raises Refusal("protocol") for a malformed tree."""
+    return _value(tree, source, 0, [NODES_MAX])
+
+
+def _value(tree: object, source: Source, depth: int, nodes_left: list[int]) -> Any:
+    nodes_left[0] -= 1
+    if depth > DEPTH_MAX or nodes_left[0] < 0 or not isinstance(tree, dict):
+        raise Refusal("protocol", "a tree is malformed or too large")
+    try:
+        return _READERS[tree["t"]](tree, source, depth, nodes_left)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise Refusal("protocol", f"a tree is malformed: {error!r}"[:300]) from None
+
+
+def _read_tensor(tree: Json, source: Source, _depth: int, _nodes: list[int]) -> torch.Tensor:
+    dtype, shape = DTYPES[tree["dtype"]], tree["shape"]
+    offset, nbytes = tree["offset"], tree["nbytes"]
+    numel = 1
+    for size in shape:
+        if type(size) is not int or size < 0 or len(shape) > DIMENSIONS_MAX:
+            raise ValueError("bad shape")
+        numel *= size
+    if type(offset) is not int or offset < 0 or offset % dtype.itemsize or numel > NUMEL_MAX:
+        raise ValueError("bad offset or size")
+    if nbytes != numel * dtype.itemsize:
+        raise ValueError("nbytes does not agree with shape and dtype")
+    if not numel:
+        tensor = torch.empty(shape, dtype=dtype)
+    else:
+        tensor = source.bytes_of(offset, nbytes).view(dtype).reshape(shape)
+    return torch.nn.Parameter(tensor, requires_grad=False) if tree.get("param") else tensor
+
+
+def _read_value(tree: Json, _s: Source, _depth: int, _nodes: list[int]) -> object:
+    value = tree["value"]
+    if value is not None and not isinstance(value, (bool, int, str)):
+        raise ValueError("not a plain value")
+    return value
+
+
+def _read_sequence(tree: Json, source: Source, depth: int, nodes: list[int]) -> list[Any]:
+    return [_value(item, source, depth + 1, nodes) for item in tree["items"]]
+
+
+def _read_dict(tree: Json, source: Source, depth: int, nodes: list[int]) -> dict[Any, Any]:
+    for key, _ in tree["items"]:
+        if not isinstance(key, (str, int)):
+            raise ValueError("bad key")
+    return {key: _value(item, source, depth + 1, nodes) for key, item in tree["items"]}
+
+
+def _read_dtype(tree: Json, _s: Source, _depth: int, _nodes: list[int]) -> torch.dtype:
+    dtype = getattr(torch, tree["name"])
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError("not a dtype")
+    return dtype
+
+
+_READERS: dict[str, Callable[[Json, Source, int, list[int]], Any]] = {
+    "tensor": _read_tensor,
+    "list": _read_sequence,
+    "tuple": lambda *arguments: tuple(_read_sequence(*arguments)),
+    "dict": _read_dict,
+    "value": _read_value,
+    "float": lambda tree, *_: float.fromhex(tree["hex"]),
+    "dtype": _read_dtype,
+    "device": lambda tree, *_: torch.device(tree["name"]),
+}
+
+
+# ---- Walking ------------------------------------------------------------------------------------
+
+
+def tensors_of(value: object) -> list[torch.Tensor]:
+    """All tensors in a value, in the order of its tree."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors_of(item)]
+    return []
+
+
+def tensor_nodes(tree: Json) -> list[Json]:
+    """The nodes of a tree's tensors, in the order of `tensors_of`."""
+    if tree["t"] == "tensor":
+        return [tree]
+    items = tree.get("items", [])
+    nodes = [item[1] for item in items] if tree["t"] == "dict" else items
+    return [found for node in nodes for found in tensor_nodes(node)]
+
+
+def map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same value with every tensor replaced."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: map_tensors(item, change) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [map_tensors(item, change) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    return value
+
+
+def digest(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
+    """BLAKE2b-256 of a value: its tree and the bytes of its tensors."""
+    state = hashlib.blake2b(json.dumps(tree, sort_keys=True).encode(), digest_size=32)
+    for tensor in tensors:
+        flat = flat_bytes(tensor)  # Stays alive while the bytes at its address are read.
+        state.update((ctypes.c_uint8 * flat.numel()).from_address(flat.data_ptr()))
+    return state.hexdigest()
+
+
+def same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors of one dtype and shape hold the same bits."""
+    return torch.equal(flat_bytes(first), flat_bytes(second))
+
+
+def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers by name, those that are not persistent too."""
+    return {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""At which sizes a task is judged: the native ones, or smaller ones, and two variants.
+
+Reduction: while one forward costs more than the backend allows, the largest size is divided by two
+(or by four while there is far to go), first the sizes that only `get_inputs` reads, then those of
+`get_init_inputs`; a size whose change breaks the reference, or saves nothing, stays. Variants:
+"ragged" moves sizes to primes below them, "small" takes 1 and 3 where the reference allows it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from harness.cost import Cost, estimate
+from harness.task import Site, Task
+from harness.wire import Json, Refusal
+
+# Sizes with such names are part of what is computed, not of how much.
+_STRUCTURAL = re.compile(r"kernel|stride|padding|dilation|pool|head|^dim$|_dim$|axis|factor|patch")
+_BATCH = re.compile(r"batch|^[nb]$|^bs$", re.IGNORECASE)
+_SMALL = (3, 7, 17, 33)
+SEARCH_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the supervisor may choose; see docs/correctness.md."""
+
+    trials: int = 5
+    distributions: bool = True
+    shapes: bool = True
+    tolerance_fp32: float = 1e-4
+    tolerance_half: float = 1e-2
+    cost_max: float = 6e7
+    bytes_max: int = 64 << 20
+
+    @staticmethod
+    def of(given: Json) -> Options:
+        known = Options.__dataclass_fields__
+        for name in given:
+            if name not in known:
+                raise Refusal("protocol", f"unknown option {name!r}")
+        return Options(**given)
+
+    def excess(self, cost: Cost) -> float:
+        """By how much a cost is too large; at most 1 where it fits."""
+        return max(
+            cost.work / self.cost_max,
+            cost.bytes_io / self.bytes_max,
+            cost.bytes_tensor_max / (2 * self.bytes_max),
+            cost.bytes_state / (2 * self.bytes_max),
+        )
+
+
+EXCESS_MAX = 60.0  # What cannot be reduced further is still judged up to this excess.
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One binding of the task's sizes."""
+
+    label: str  # "native", "reduced", "ragged", "small"
+    bound: Mapping[str, int]  # What differs from the text.
+    constants: Mapping[str, int]
+    cost: Cost | None  # None where the reference cannot run on the meta device.
+    reason: str = ""
+
+    def report(self, native: Mapping[str, int]) -> Json:
+        reduction = {"native": dict(native), "used": dict(self.constants), "reason": self.reason}
+        return {
+            "label": self.label,
+            "constants": dict(self.constants),
+            "reduction": reduction if self.label == "reduced" else None,
+        }
+
+
+class ShapePlanner:
+    """Finds the shapes of one task."""
+
+    def __init__(self, task: Task, options: Options) -> None:
+        self._task = task
+        self._options = options
+        self._deadline = time.monotonic() + SEARCH_SECONDS
+        self.native = {site.name: site.value for site in task.sites}
+        # What the Model class itself reads, a candidate cannot be told.
+        self._sites = [
+            site
+            for site in task.sites
+            if site.used_by and "Model" not in site.used_by and not _STRUCTURAL.search(site.name)
+        ]
+
+    def main(self) -> Shape:
+        """The native shape, or a reduced one. Raises Refusal("unsupported") where none fits."""
+        try:
+            native = estimate(self._task, {})
+        except Exception:
+            return self._shape("native", {}, None)
+        if self._options.excess(native) <= 1:
+            return self._shape("native", {}, native)
+        bound, cost = self._reduce(native)
+        excess = self._options.excess(cost)
+        if excess > EXCESS_MAX:
+            raise Refusal("unsupported", "the task is too large for the CPU backend: " + _text(cost))
+        reason = f"the native shape needs {_text(native)}; reduced to {_text(cost)}"
+        return self._shape("reduced" if bound else "native", bound, cost, reason)
+
+    def variants(self, main: Shape) -> Iterator[Shape]:
+        """Candidates for "ragged", then for "small"; the caller runs the reference on each."""
+        if main.cost is None:
+            return
+        yield from self._ragged(main)
+        yield from self._small(main)
+
+    def _shape(
+        self, label: str, bound: Mapping[str, int], cost: Cost | None, reason: str = ""
+    ) -> Shape:
+        return Shape(label, bound, {**self.native, **bound}, cost, reason)
+
+    # ---- Reduction ------------------------------------------------------------------------------
+
+    def _reduce(self, cost: Cost) -> tuple[dict[str, int], Cost]:
+        bound: dict[str, int] = {}
+        for uses, floor, batch_floor in _PHASES:
+            frozen: set[str] = set()
+            while self._options.excess(cost) > 1:
+                site = self._largest(uses, floor, batch_floor, bound, frozen)
+                if site is None:
+                    break
+                changed = self._try_smaller(site, bound, cost)
+                if changed is None:
+                    frozen.add(site.name)
+                else:
+                    bound, cost = changed
+        return bound, cost
+
+    def _largest(
+        self, uses: bool, floor: int, batch_floor: int, bound: Mapping[str, int], frozen: set[str]
+    ) -> Site | None:
+        def value(site: Site) -> int:
+            return bound.get(site.name, site.value)
+
+        eligible = [
+            site
+            for site in self._sites
+            if site.name not in frozen
+            and ("get_init_inputs" in site.used_by) == uses
+            and value(site) > (batch_floor if _BATCH.search(site.name) else floor)
+        ]
+        return max(eligible, key=value, default=None)
+
+    def _try_smaller(
+        self, site: Site, bound: Mapping[str, int], cost: Cost
+    ) -> tuple[dict[str, int], Cost] | None:
+        value = bound.get(site.name, site.value)
+        far = self._options.excess(cost) > 16 and value >= 256
+        for divisor in (4, 2) if far else (2,):
+            smaller = {**bound, site.name: max(1, value // divisor)}
+            new_cost = self._estimate(smaller)
+            if new_cost is not None and self._options.excess(new_cost) < self._options.excess(cost):
+                return smaller, new_cost
+        return None
+
+    def _estimate(self, bound: Mapping[str, int]) -> Cost | None:
+        try:
+            return estimate(self._task, bound)
+        except Exception:
+            return None
+
+    # ---- Variants -------------------------------------------------------------------------------
+
+    def _ragged(self, main: Shape) -> Iterator[Shape]:
+        wanted = {
+            site.name: prime_below(main.constants[site.name])
+            for site in self._sites
+            if main.constants[site.name] >= 5
+        }
+        yield from self._first("ragged", main, [wanted, *self._one_by_one(main, wanted)])
+
+    def _one_by_one(self, main: Shape, wanted: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
+        """All of those changes that the reference survives, found one after the other."""
+        kept: dict[str, int] = {}
+        for name, value in wanted.items():
+            if self._estimate({**main.bound, **kept, name: value}) is not None:
+                kept[name] = value
+            if time.monotonic() > self._deadline:
+                break
+        yield kept
+
+    def _small(self, main: Shape) -> Iterator[Shape]:
+        only_inputs = [site for site in self._sites if "get_init_inputs" not in site.used_by]
+        choices = [
+            {site.name: 1 if _BATCH.search(site.name) else size for site in only_inputs}
+            for size in _SMALL
+        ]
+        yield from self._first("small", main, choices)
+
+    def _first(self, label: str, main: Shape, choices: Iterable[Mapping[str, int]]) -> Iterator[Shape]:
+        for choice in choices:
+            if time.monotonic() > self._deadline:
+                return
+            bound = {**main.bound, **choice}
+            cost = self._estimate(bound)
+            if cost is None or main.cost is None or cost.shapes == main.cost.shapes:
+                continue
+            if self._options.excess(cost) <= max(1.0, self._options.excess(main.cost)):
+                yield self._shape(label, bound, cost)
+
+
+# Whether get_init_inputs reads the size, and the value (of a batch size) below which it is kept.
+_PHASES = (
+    (False, 16, 2),
+    (True, 32, 2),
+    (False, 4, 1),
+    (True, 4, 1),
+    (False, 1, 1),
+)
+
+
+def prime_below(value: int) -> int:
+    """The largest prime below `value`. REQUIRES: value > 2."""
+    number = value - 1
+    while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
+        number -= 1
+    return number
+
+
+def _text(cost: Cost) -> str:
+    size = cost.bytes_io + cost.bytes_state
+    return f"{cost.work:.2g} operations and {size / 2**20:.0f} MiB"

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task's program, and its sizes as constants that can be bound to other values.
+
+A *site* is a place in the text where a size stands: an integer assigned to a name at module level
+(also inside a tuple or list, and as an expression of literals such as `1024 * 8`), or a literal of
+at least 16 inside `get_inputs` or `get_init_inputs`. Values that the program derives from its
+constants follow by themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import operator
+import symtable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from harness.program import run_module
+from harness.wire import TASK_FILE, Refusal
+
+LITERAL_MIN = 16
+MAKERS = ("get_inputs", "get_init_inputs")
+_OPERATORS: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.LShift: operator.lshift,
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """One size: its label in reports, its value, and where it is used."""
+
+    name: str  # "batch_size", "input_shape[1]", "get_inputs:12:30".
+    value: int
+    used_by: frozenset[str]  # Of MAKERS; "Model" for any other use.
+
+
+class Task:
+    """The parsed program. `run` executes it with some sites bound to other values."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._tree = ast.parse(source, TASK_FILE)
+        self._nodes = dict(_find_sites(self._tree))
+        uses = _uses(source, self._tree)
+        self.sites = [
+            Site(name, _integer(node), _used_by(name, uses)) for name, node in self._nodes.items()
+        ]
+
+    def run(self, bound: Mapping[str, int]) -> ModuleType:
+        """A fresh module in which the named sites have these values."""
+        originals = {self._nodes[name]: value for name, value in bound.items()}
+        memo: dict[int, Any] = {id(node): ast.copy_location(ast.Constant(value), node)
+                                for node, value in originals.items()}  # fmt: skip
+        tree = copy.deepcopy(self._tree, memo) if memo else self._tree
+        module = run_module(self._source, TASK_FILE, tree)
+        for name in ("Model", *MAKERS):
+            if not callable(getattr(module, name, None)):
+                raise Refusal("exception", f"the task does not define {name}")
+        return module
+
+
+def _find_sites(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                yield from _sites_of(target, statement.value)
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            yield from _sites_of(statement.target, statement.value)
+        elif isinstance(statement, ast.FunctionDef) and statement.name in MAKERS:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Constant) and type(node.value) is int:
+                    if node.value >= LITERAL_MIN:
+                        yield f"{statement.name}:{node.lineno}:{node.col_offset + 1}", node
+
+
+def _sites_of(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    sequence = isinstance(value, (ast.Tuple, ast.List))
+    if isinstance(target, ast.Tuple) and isinstance(value, (ast.Tuple, ast.List)):
+        for part, item in zip(target.elts, value.elts):
+            yield from _sites_of(part, item)
+    elif isinstance(target, ast.Name) and sequence:
+        for number, item in enumerate(value.elts):  # type: ignore[attr-defined]
+            if _is_integer(item):
+                yield f"{target.id}[{number}]", item
+    elif isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and _is_list(value.left):
+        yield from _sites_of(target, value.left)  # [1024] * 16
+    elif isinstance(target, ast.Name) and _is_integer(value):
+        yield target.id, value
+
+
+def _is_list(node: ast.expr) -> bool:
+    return isinstance(node, (ast.List, ast.Tuple))
+
+
+def _is_integer(node: ast.expr) -> bool:
+    try:
+        return _integer(node) > 0
+    except (ValueError, ZeroDivisionError):
+        return False
+
+
+def _integer(node: ast.expr) -> int:
+    """The value of an expression of integer literals. Raises ValueError for any other."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](_integer(node.left), _integer(node.right))
+    raise ValueError("not an integer expression")
+
+
+def _uses(source: str, tree: ast.Module) -> dict[str, set[str]]:
+    """For each constant, which of the makers (or "Model") read it, derived constants followed."""
+    uses: dict[str, set[str]] = {}
+    for table in symtable.symtable(source, TASK_FILE, "exec").get_children():
+        place = table.get_name() if table.get_name() in MAKERS else "Model"
+        for name in _globals_read(table):
+            uses.setdefault(name, set()).add(place)
+    for statement in reversed(tree.body):
+        if isinstance(statement, ast.Assign):
+            names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+            targets = [node.id for node in names if isinstance(node.ctx, ast.Store)]
+            for node in names:
+                for target in targets if isinstance(node.ctx, ast.Load) else []:
+                    uses.setdefault(node.id, set()).update(uses.get(target, set()))
+    return uses
+
+
+def _globals_read(table: symtable.SymbolTable) -> set[str]:
+    """The global names that a scope and the scopes inside it read."""
+    found = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+    for child in table.get_children():
+        found |= _globals_read(child)
+    return found
+
+
+def _used_by(name: str, uses: Mapping[str, set[str]]) -> frozenset[str]:
+    if ":" in name:
+        return frozenset({name.split(":")[0]})
+    return frozenset(uses.get(name.split("[")[0], set()))

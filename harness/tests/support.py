@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A supervisor in Python, for tests: starts a zygote and drives its children."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from harness import wire
+
+HARNESS = Path(__file__).resolve().parent.parent
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Child:
+    """One child of the zygote; use as a context manager."""
+
+    def __init__(self, channel: wire.Channel, pid: int, output: Any) -> None:
+        self._channel: wire.Channel | None = channel
+        self.pid = pid
+        self.output = output
+
+    def ask(self, body: wire.Json, descriptor: int | None = None) -> tuple[wire.Json, list[int]]:
+        assert self._channel is not None
+        self._channel.send(body, [] if descriptor is None else [descriptor])
+        answer = self._channel.receive()
+        return answer.body, answer.descriptors
+
+    def printed(self) -> str:
+        self.output.seek(0)
+        text: str = self.output.read().decode()
+        return text
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, _t: type[BaseException] | None, _e: BaseException | None, _b: TracebackType | None
+    ) -> None:
+        self._channel = None  # Closes it, and so ends the child.
+        os.waitpid(self.pid, 0)
+        self.output.close()
+
+
+class Zygote:
+    """A zygote process."""
+
+    def __init__(self, *arguments: str) -> None:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        mine, theirs = socket.socketpair()
+        command = [sys.executable, str(HARNESS / "zygote.py"), "--channel", str(theirs.fileno())]
+        command += ["--parent-pid", str(os.getpid())]
+        command += [*arguments] or ["--sandbox-lib", "off"]
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        theirs.close()
+        self._channel = wire.Channel(mine.detach())
+
+    def ask(self, body: wire.Json, descriptors: list[int] | None = None) -> wire.Json:
+        self._channel.send(body, descriptors or [])
+        return self._channel.receive().body
+
+    def spawn(self, role: str, sandbox: Any = "off", report: int | None = None) -> Child:
+        mine, theirs = socket.socketpair()
+        output = tempfile.TemporaryFile()
+        descriptors = [theirs.fileno(), output.fileno()] + ([] if report is None else [report])
+        answer = self.ask({"op": "spawn", "role": role, "sandbox": sandbox}, descriptors)
+        theirs.close()
+        if not answer["ok"]:
+            raise RuntimeError(str(answer))
+        return Child(wire.Channel(mine.detach()), answer["pid"], output)
+
+    def close(self) -> None:
+        del self._channel
+        self._process.wait(10)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages between supervisor and child: framing, descriptors, and errors as data.
+
+A message is a 4-byte little-endian length, then UTF-8 JSON; descriptors travel with its first
+byte. `Channel` sends and receives them, `serve` answers questions until the other end closes.
+Neither believes the peer: every length is bounded and every failure of a question is an answer.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import linecache
+import os
+import socket
+import struct
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+MESSAGE_BYTES_MAX = 16 << 20
+DESCRIPTORS_MAX = 8
+TEXT_MAX = 8000  # Of an exception's message.
+FRAMES_MAX = 32
+
+CANDIDATE_FILE = "candidate.py"
+TASK_FILE = "task.py"
+_SOURCES = {CANDIDATE_FILE: "candidate", TASK_FILE: "task"}
+
+
+class ProtocolError(Exception):
+    """The peer broke the protocol."""
+
+
+class Refusal(Exception):
+    """A question that cannot be answered, with the kind of error that the answer carries."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Question:
+    """One message as received; the receiver owns the descriptors."""
+
+    body: Json
+    descriptors: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The fields of a good answer, and the descriptors to send with it (closed once sent)."""
+
+    body: Json = field(default_factory=dict)
+    descriptors: Sequence[int] = ()
+
+
+class Channel:
+    """One end of the stream socket. Owns the descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.setblocking(True)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, body: Json, descriptors: Sequence[int] = ()) -> None:
+        payload = json.dumps(body, allow_nan=False).encode("utf-8", "backslashreplace")
+        if len(payload) > MESSAGE_BYTES_MAX:
+            raise ProtocolError(f"a message of {len(payload)} bytes is too long")
+        data = struct.pack("<I", len(payload)) + payload
+        rights = array.array("i", descriptors)
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
+        sent = self._socket.sendmsg([data], ancillary)
+        self._socket.sendall(data[sent:])
+
+    def receive(self) -> Question:
+        """The next message. Raises EOFError when the other end is closed between messages."""
+        descriptors: list[int] = []
+        header = self._read(4, descriptors)
+        if not header:
+            raise EOFError
+        size = struct.unpack("<I", header)[0] if len(header) == 4 else MESSAGE_BYTES_MAX + 1
+        if size > MESSAGE_BYTES_MAX:
+            raise ProtocolError(f"a message claims {size} bytes")
+        payload = self._read(size, descriptors)
+        if len(payload) != size:
+            raise ProtocolError("the channel closed inside a message")
+        body = json.loads(payload.decode("utf-8"))
+        if not isinstance(body, dict):
+            raise ProtocolError("a message is not a JSON object")
+        return Question(body, descriptors)
+
+    def _read(self, size: int, descriptors: list[int]) -> bytes:
+        """`size` bytes, or fewer where the stream ends; received descriptors are appended."""
+        chunks = bytearray()
+        space = socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize)
+        while len(chunks) < size:
+            flags = socket.MSG_CMSG_CLOEXEC
+            data, ancillary, _, _ = self._socket.recvmsg(size - len(chunks), space, flags)
+            for level, kind, rights in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    whole = len(rights) - len(rights) % array.array("i").itemsize
+                    descriptors.extend(array.array("i", rights[:whole]))
+            if not data:
+                break
+            chunks += data
+        return bytes(chunks)
+
+
+def serve(channel: Channel, answer: Callable[[Question], Answer]) -> None:
+    """Answers questions until the channel closes. The one process boundary of every role."""
+    while True:
+        try:
+            question = channel.receive()
+        except EOFError:
+            return
+        _serve_one(channel, answer, question)
+
+
+def _serve_one(channel: Channel, answer: Callable[[Question], Answer], question: Question) -> None:
+    result = Answer()
+    try:
+        result = answer(question)
+        body = {"ok": True, **result.body}
+        channel.send(body, result.descriptors)
+    except BaseException as error:  # A candidate may raise anything, SystemExit too.
+        channel.send({"ok": False, "error": describe(error)})
+    finally:
+        for descriptor in {*question.descriptors, *result.descriptors}:
+            os.close(descriptor)
+
+
+def describe(error: BaseException) -> Json:
+    """An exception as the Error of docs/architecture.md."""
+    stage = getattr(error, "mc_stage", "")
+    body: Json = {
+        "kind": _kind(error),
+        "type": type(error).__name__[:200],
+        "message": _text(error)[:TEXT_MAX],
+        "frames": _frames(error),
+    }
+    if isinstance(stage, str) and stage:
+        body["stage"] = stage
+    return body
+
+
+def set_stage(error: BaseException, stage: str) -> None:
+    """Notes on an exception in which stage it happened; the innermost note stays."""
+    if not getattr(error, "mc_stage", ""):
+        try:
+            error.mc_stage = stage  # type: ignore[attr-defined]
+        except (AttributeError, TypeError):
+            pass
+
+
+def _kind(error: BaseException) -> str:
+    if isinstance(error, Refusal):
+        return error.kind
+    if isinstance(error, ProtocolError):
+        return "protocol"
+    if isinstance(error, MemoryError):
+        return "oom"
+    if isinstance(error, RuntimeError):
+        text = _text(error)
+        if any(words in text for words in ("not enough memory", "can't allocate", "bad_alloc")):
+            return "oom"
+    return "exception"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # A hostile __str__.
+        return "(the exception's message cannot be shown)"
+
+
+def _frames(error: BaseException) -> list[Json]:
+    """The frames that lie in the candidate's or the task's own text, outermost first."""
+    found: list[Json] = []
+    if isinstance(error, SyntaxError) and error.filename in _SOURCES:
+        text = (error.text or "").strip()[:200]
+        found.append({"source": _SOURCES[error.filename], "line": error.lineno or 0, "text": text})
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
+        if name in _SOURCES:
+            text = linecache.getline(name, line).strip()[:200]
+            found.append({"source": _SOURCES[name], "line": line, "text": text})
+    return found[: FRAMES_MAX // 2] + found[FRAMES_MAX // 2 :][-FRAMES_MAX // 2 :]

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The zygote: imports torch once, then forks one child for each thing to be done.
+
+  zygote.py --channel FD --sandbox-lib PATH|off [--emu-lib PATH --shim PATH] --parent-pid N
+
+It has one thread and never runs code of a task or a candidate. A child gets its end of a channel,
+a descriptor for its output, and the emulator's report; it enters the sandbox and serves its role
+until its channel closes. The child is forked twice, so that it is the supervisor's to reap:
+
+  zygote -> helper (unshare) -> child (pid 1 of its namespaces; enters the sandbox, serves)
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import fcntl
+import gc
+import json
+import os
+import platform
+import signal
+import struct
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+sys.path[:] = [str(Path(__file__).resolve().parent.parent)] + [
+    entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent
+]
+
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+
+from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
+
+from harness import contestant, inspect_source, judge, record, wire  # noqa: E402
+from harness.emulator import Emulator  # noqa: E402
+
+PR_SET_PDEATHSIG = 1
+CHANNEL, REPORT = 3, 4  # Descriptors of a child.
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """What is loaded before the first fork; None where not given."""
+
+    sandbox: ctypes.CDLL | None
+    emulator: Emulator | None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--channel", type=int, required=True)
+    parser.add_argument("--sandbox-lib", required=True)
+    parser.add_argument("--emu-lib")
+    parser.add_argument("--shim")
+    parser.add_argument("--parent-pid", type=int, required=True)
+    arguments = parser.parse_args()
+    _die_with_parent(arguments.parent_pid)
+    sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
+    emulator = Emulator.load(arguments.emu_lib, arguments.shim) if arguments.emu_lib else None
+    libraries = Libraries(sandbox, emulator)
+    channel = wire.Channel(arguments.channel)
+    gc.collect()
+    gc.freeze()
+    wire.serve(channel, lambda question: _answer(question, libraries, arguments.parent_pid))
+    return 0
+
+
+def _answer(question: wire.Question, libraries: Libraries, parent: int) -> wire.Answer:
+    if question.body.get("op") == "hello":
+        return wire.Answer(_hello(libraries))
+    if question.body.get("op") == "spawn":
+        return wire.Answer({"pid": _spawn(question, libraries, parent)})
+    raise wire.Refusal("protocol", "the zygote answers hello and spawn")
+
+
+def _hello(libraries: Libraries) -> wire.Json:
+    return {
+        "pytorch": torch.__version__,
+        "python": platform.python_version(),
+        "torch_dir": str(Path(torch.__file__).parent),
+        "include_dirs": [str(path) for path in _include_dirs()],
+        "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
+        "shim": libraries.emulator is not None and libraries.emulator.has_shim,
+    }
+
+
+def _include_dirs() -> list[Path]:
+    root = Path(torch.__file__).parent / "include"
+    return [
+        root,
+        root / "torch/csrc/api/include",
+        Path(sysconfig.get_path("include")),
+    ]
+
+
+# ---- Forking ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Birth:
+    """What the child is born with."""
+
+    role: Callable[[Libraries], Callable[[wire.Question], wire.Answer]]
+    profile: bytes | None  # None: no sandbox.
+    channel: int
+    output: int
+    report: int | None
+    parent: int
+
+
+def _spawn(question: wire.Question, libraries: Libraries, parent: int) -> int:
+    if len(os.listdir("/proc/self/task")) != 1:
+        raise RuntimeError("the zygote has threads; a fork would lose them")
+    birth = _birth(question, libraries, parent)
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    helper = os.fork()
+    if helper == 0:
+        _run_helper(birth, libraries, write_end)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        report = pipe.read(4096)
+    os.waitpid(helper, 0)
+    if len(report) != 4:
+        raise RuntimeError(report.decode("utf-8", "replace") or "the child died as it was forked")
+    return int(struct.unpack("<i", report)[0])
+
+
+def _birth(question: wire.Question, libraries: Libraries, parent: int) -> _Birth:
+    role = _ROLES.get(str(question.body.get("role")))
+    if role is None or len(question.descriptors) not in (2, 3):
+        raise wire.Refusal("protocol", "spawn needs a known role and two or three descriptors")
+    profile = question.body.get("sandbox")
+    encoded = None if profile in (None, "off") else json.dumps(profile).encode()
+    if encoded is not None and libraries.sandbox is None:
+        raise wire.Refusal("protocol", "a sandbox is asked for, but its library was not given")
+    channel, output, *report = question.descriptors
+    return _Birth(role, encoded, channel, output, report[0] if report else None, parent)
+
+
+def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
+    """Forks the child and tells the zygote its pid, or why there is none."""
+    try:
+        if birth.profile is not None:
+            _call_sandbox(libraries.sandbox, "mc_sandbox_unshare", birth.profile)
+        read_end, gate = os.pipe2(os.O_CLOEXEC)
+        child = os.fork()
+        if child == 0:
+            os.close(gate)
+            _run_child(birth, libraries, read_end)
+        os.write(write_end, struct.pack("<i", child))
+        os._exit(0)
+    except BaseException as error:
+        os.write(write_end, f"{error}".encode()[:4000])
+        os._exit(1)
+
+
+def _run_child(birth: _Birth, libraries: Libraries, gate: int) -> NoReturn:
+    status = 1
+    try:
+        os.setsid()
+        os.dup2(birth.output, 1)
+        os.dup2(birth.output, 2)
+        os.read(gate, 1)  # Ends when the helper is gone and the supervisor is the parent.
+        os.close(gate)
+        _enter(birth, libraries)
+        channel = _arrange_descriptors(birth)
+        if libraries.emulator is not None and birth.role is _contestant:
+            libraries.emulator.start(None if birth.report is None else REPORT)
+        wire.serve(channel, birth.role(libraries))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _enter(birth: _Birth, libraries: Libraries) -> None:
+    if birth.profile is None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        return
+    keep = [birth.channel] if birth.report is None else [birth.channel, birth.report]
+    _call_sandbox(libraries.sandbox, "mc_sandbox_enter", birth.profile, keep)
+
+
+def _arrange_descriptors(birth: _Birth) -> wire.Channel:
+    """0 reads nothing, 1 and 2 are the output, 3 the channel, 4 the report; the rest is closed."""
+    wanted = [os.open("/dev/null", os.O_RDONLY), 1, 2, birth.channel]
+    wanted += [] if birth.report is None else [birth.report]
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 100) for descriptor in wanted]
+    for number, descriptor in enumerate(high):
+        os.dup2(descriptor, number, inheritable=number < 3)
+    os.closerange(len(high), 1 << 16)
+    return wire.Channel(CHANNEL)
+
+
+def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | None = None) -> None:
+    error = ctypes.create_string_buffer(1000)
+    arguments: list[Any] = [profile]
+    if keep is not None:
+        arguments += [(ctypes.c_int * len(keep))(*keep), len(keep)]
+    if getattr(library, name)(*arguments, error, len(error)):
+        raise RuntimeError(f"{name}: {error.value.decode('utf-8', 'replace')}")
+
+
+def _contestant(libraries: Libraries) -> Callable[[wire.Question], wire.Answer]:
+    return contestant.Contestant(libraries.emulator).answer
+
+
+_ROLES: dict[str, Callable[[Libraries], Callable[[wire.Question], wire.Answer]]] = {
+    "inspector": lambda _: inspect_source.answer,
+    "recorder": lambda _: record.Recorder().answer,
+    "judge": lambda _: judge.Judge().answer,
+    "contestant": _contestant,
+}
+
+
+def _die_with_parent(parent: int) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
