@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/evaluation.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "compile/cpu_runtime.h"
+#include "compile/extension.h"
+#include "compile/locator.h"
+#include "compile/toolchain.h"
+#include "core/hash.h"
+#include "eval/judge_pool.h"
+#include "execute/executor.h"
+#include "legality/extract.h"
+#include "legality/policy.h"
+#include "legality/static_rules.h"
+
+namespace mc::eval {
+namespace {
+
+execute::JudgeOptions judge_options(const Options& options, uint64_t seed) {
+  const Correctness& wanted = options.correctness;
+  return {seed,          wanted.trials, wanted.distributions, wanted.shapes, wanted.tolerance_fp32,
+          wanted.tolerance_half};
+}
+
+}  // namespace
+
+Evaluation::Evaluation(const Parts& parts, const task::Task& task,
+                       const task::Candidate& candidate)
+    : parts_(parts), task_(task), candidate_(candidate) {
+  verdict_.task = task.id;
+  verdict_.candidate = candidate.id;
+  verdict_.seed = parts.seed;
+  verdict_.policy = parts.policy.version;
+}
+
+Evaluation::~Evaluation() = default;
+
+task::Verdict Evaluation::run() {
+  Stage stage = judge_all();
+  if (!stage) {
+    verdict_.outcome = task::Infra{stage.error().message};  // The judge may be broken: not kept.
+    return std::move(verdict_);
+  }
+  if (judge_ != nullptr) parts_.judges.give_back(judge_key_, std::move(judge_));
+  verdict_.outcome = std::move(stage.value().value());
+  return std::move(verdict_);
+}
+
+Evaluation::Stage Evaluation::judge_all() {
+  struct Step {
+    const char* name;
+    Stage (Evaluation::*run)();
+  };
+  static constexpr Step kSteps[] = {
+      {"extract", &Evaluation::extract},       {"inspect", &Evaluation::inspect},
+      {"judge", &Evaluation::open_judge},      {"record", &Evaluation::record},
+      {"rules", &Evaluation::check_sources},   {"compile", &Evaluation::compile},
+      {"symbols", &Evaluation::check_symbols}, {"measure", &Evaluation::measure},
+  };
+  for (const Step& step : kSteps) {
+    const auto start = std::chrono::steady_clock::now();
+    MC_TRY(Decided decided, (this->*step.run)(), step.name);
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+    verdict_.telemetry.stages.push_back({step.name, taken.count()});
+    if (decided) return decided;
+  }
+  return Error{ErrorCode::kUnavailable, "no stage decided"};
+}
+
+Evaluation::Stage Evaluation::extract() {
+  legality::Extraction extraction = legality::extract(candidate_.answer);
+  if (auto* failed = std::get_if<task::Unextractable>(&extraction)) {
+    return Decided(std::move(*failed));
+  }
+  source_ = std::move(std::get<legality::Extracted>(extraction).module);
+  verdict_.candidate_hash = content_hash({source_});
+  return Decided();
+}
+
+Evaluation::Stage Evaluation::inspect() {
+  const std::string& rules = parts_.options.static_rules ? parts_.policy.python_json : "{}";
+  MC_TRY(auto stage, parts_.executor.inspect(source_, rules, "candidate"), "inspect");
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  auto& inspection = std::get<execute::InspectorAnswer>(stage);
+  if (!inspection.syntax_error.empty()) {
+    return Decided(task::Unextractable{"syntax_error", inspection.syntax_error,
+                                       inspection.syntax_place});
+  }
+  if (std::ranges::find(inspection.classes, "ModelNew") == inspection.classes.end()) {
+    return Decided(task::Unextractable{"no_model_new", "the module defines no class ModelNew", {}});
+  }
+  if (!inspection.findings.empty()) {
+    return Decided(task::Illegal{"static", std::move(inspection.findings)});
+  }
+  return Decided();
+}
+
+Evaluation::Stage Evaluation::open_judge() {
+  const uint64_t seed = derive_seed(parts_.seed, task_.code);
+  judge_key_ = content_hash({task_.code, std::to_string(seed)});
+  judge_ = parts_.judges.take(judge_key_);
+  if (judge_ == nullptr) {
+    MC_TRY(auto stage,
+           parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed)), "judge");
+    if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+    judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(stage));
+  }
+  verdict_.telemetry.reduction = judge_->plan().shapes.at(0).reduction;
+  return Decided();
+}
+
+Evaluation::Stage Evaluation::record() {
+  MC_TRY(auto stage, parts_.executor.record(source_, *judge_), "record");
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  auto extensions = compile::parse_extensions(std::get<std::string>(stage));
+  if (!extensions) {
+    const task::Exception garbled{"ProtocolError", extensions.error().message, {}, {}};
+    return Decided(task::Crashed{"record", garbled, 0, 0, {}, {}});
+  }
+  extensions_ = std::move(extensions).value();
+  if (extensions_.empty()) {
+    return Decided(task::Illegal{
+        "static", {{"native.none", "the module compiles no native source with load_inline or load",
+                    {}}}});
+  }
+  mapper_ = std::make_unique<compile::PlaceMapper>(source_, extensions_);
+  return Decided();
+}
+
+Evaluation::Stage Evaluation::check_sources() {
+  if (!parts_.options.static_rules) return Decided();
+  std::vector<task::RuleFinding> findings;
+  for (const compile::Extension& extension : extensions_) {
+    for (const compile::Unit& unit : compile::make_units(extension)) {
+      for (const compile::SourceFile& piece : unit.pieces) {
+        for (const legality::Finding& found : legality::check_source(parts_.policy, piece.text)) {
+          findings.push_back({found.rule, found.message,
+                              mapper_->map(piece.name, found.line, found.column)});
+        }
+      }
+    }
+  }
+  if (findings.empty()) return Decided();
+  return Decided(task::Illegal{"static", std::move(findings)});
+}
+
+Evaluation::Stage Evaluation::compile() {
+  const compile::CompileLimits limits{parts_.options.limits.compile_s,
+                                      parts_.options.limits.memory_bytes,
+                                      parts_.options.allow_weak_sandbox};
+  verdict_.telemetry.compile_cached = true;
+  for (const compile::Extension& extension : extensions_) {
+    MC_TRY(compile::Compiled compiled, parts_.toolchain.compile(extension, *mapper_, limits),
+           "compile");
+    if (auto* failed = std::get_if<task::CompileFailed>(&compiled)) return Decided(std::move(*failed));
+    if (auto* lacking = std::get_if<task::Unsupported>(&compiled)) return Decided(std::move(*lacking));
+    if (auto* late = std::get_if<task::TimedOut>(&compiled)) return Decided(std::move(*late));
+    if (auto* large = std::get_if<task::OutOfMemory>(&compiled)) return Decided(std::move(*large));
+    artifacts_.push_back(std::move(std::get<compile::Artifact>(compiled)));
+    verdict_.telemetry.compile_cached &= artifacts_.back().cached;
+  }
+  return Decided();
+}
+
+Evaluation::Stage Evaluation::check_symbols() {
+  std::vector<task::RuleFinding> findings;
+  for (const compile::Artifact& artifact : artifacts_) {
+    for (const legality::Finding& found :
+         legality::check_symbols(parts_.policy, artifact.undefined_symbols)) {
+      findings.push_back({found.rule, found.message, {}});
+    }
+  }
+  if (findings.empty()) return Decided();
+  return Decided(task::Illegal{"link", std::move(findings)});
+}
+
+Evaluation::Stage Evaluation::measure() {
+  compile::Locator locator(parts_.runtime, artifacts_, *mapper_);
+  execute::Program program{source_, {}, [&](std::string_view module, uint64_t pc) {
+                             return locator.locate(module, pc);
+                           }};
+  for (const compile::Artifact& artifact : artifacts_) {
+    program.libraries.push_back({artifact.key, artifact.module, artifact.library});
+  }
+  MC_TRY(execute::Measured measured,
+         parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed, parts_.seed),
+         "measure");
+  for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
+  verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
+  verdict_.telemetry.output_tail = measured.output_tail;
+  return Decided(std::move(measured.outcome));
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Evaluation: one candidate's way through the stages.
+#ifndef MC_EVAL_EVALUATION_H_
+#define MC_EVAL_EVALUATION_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "eval/pipeline.h"
+#include "task/verdict.h"
+
+namespace mc::compile {
+class Toolchain;
+struct Artifact;
+struct CpuRuntime;
+struct Extension;
+class PlaceMapper;
+}  // namespace mc::compile
+namespace mc::execute {
+class Executor;
+class Judge;
+}  // namespace mc::execute
+namespace mc::legality {
+struct Policy;
+}
+
+namespace mc::eval {
+
+class JudgePool;
+
+// What evaluations share; outlives them.
+struct Parts {
+  const Options& options;
+  uint64_t seed;
+  const legality::Policy& policy;
+  execute::Executor& executor;
+  compile::Toolchain& toolchain;
+  const compile::CpuRuntime& runtime;
+  JudgePool& judges;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const Parts& parts, const task::Task& task, const task::Candidate& candidate);
+  ~Evaluation();
+  task::Verdict run();
+
+ private:
+  // A stage that passed holds nothing; otherwise the candidate's fate is decided.
+  using Decided = std::optional<task::Outcome>;
+  using Stage = Result<Decided>;
+
+  Stage judge_all();
+  Stage extract();
+  Stage inspect();
+  Stage open_judge();
+  Stage record();
+  Stage check_sources();
+  Stage compile();
+  Stage check_symbols();
+  Stage measure();
+
+  const Parts& parts_;
+  const task::Task& task_;
+  const task::Candidate& candidate_;
+
+  task::Verdict verdict_;
+  std::string source_;
+  std::string judge_key_;
+  std::unique_ptr<execute::Judge> judge_;
+  std::vector<compile::Extension> extensions_;
+  std::unique_ptr<compile::PlaceMapper> mapper_;
+  std::vector<compile::Artifact> artifacts_;
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_EVALUATION_H_

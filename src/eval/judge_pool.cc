@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/judge_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "execute/executor.h"
+
+namespace mc::eval {
+
+JudgePool::JudgePool() = default;
+JudgePool::JudgePool(JudgePool&& other) noexcept : idle_(std::move(other.idle_)) {}
+JudgePool::~JudgePool() = default;
+
+std::unique_ptr<execute::Judge> JudgePool::take(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto it = std::ranges::find(idle_, key, &Idle::key);
+  if (it == idle_.end()) return nullptr;
+  std::unique_ptr<execute::Judge> judge = std::move(it->judge);
+  idle_.erase(it);
+  return judge;
+}
+
+void JudgePool::give_back(const std::string& key, std::unique_ptr<execute::Judge> judge) {
+  std::unique_ptr<execute::Judge> evicted;  // Destroyed after the lock is released.
+  const std::lock_guard lock(mutex_);
+  idle_.push_back({key, std::move(judge)});
+  if (idle_.size() > kIdleMax) {
+    evicted = std::move(idle_.front().judge);
+    idle_.pop_front();
+  }
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JudgePool: open judges that wait for the next candidate of their task.  Thread-safe.
+#ifndef MC_EVAL_JUDGE_POOL_H_
+#define MC_EVAL_JUDGE_POOL_H_
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace mc::execute {
+class Judge;
+}
+
+namespace mc::eval {
+
+class JudgePool {
+ public:
+  // Each holds a reference model and cached inputs, so only a few wait.
+  static constexpr size_t kIdleMax = 4;
+
+  JudgePool();
+  JudgePool(JudgePool&& other) noexcept;
+  ~JudgePool();
+
+  // A judge that has this task open, or null.
+  std::unique_ptr<execute::Judge> take(const std::string& key);
+  // Keeps a judge for later; the one that waited longest goes when there are too many.
+  void give_back(const std::string& key, std::unique_ptr<execute::Judge> judge);
+
+ private:
+  struct Idle {
+    std::string key;
+    std::unique_ptr<execute::Judge> judge;
+  };
+  std::mutex mutex_;
+  std::list<Idle> idle_;  // Guarded by mutex_; longest waiting first.
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_JUDGE_POOL_H_

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Theory of operation.  One zygote serves all threads.  Each evaluation has its own inspector,
+// recorder and contestant; judges are kept and lent out again, since opening a task (reducing its
+// shapes, building the reference) costs more than judging.  A judge never sees candidate code, so
+// lending it on is safe.
+#include "eval/pipeline.h"
+
+#include "compile/cpu_runtime.h"
+#include "compile/cpu_toolchain.h"
+#include "compile/pytorch.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "core/layout.h"
+#include "eval/evaluation.h"
+#include "eval/judge_pool.h"
+#include "execute/executor.h"
+#include "execute/zygote.h"
+#include "legality/policy.h"
+
+namespace mc::eval {
+namespace {
+
+constexpr size_t kPolicyBytesMax = 1 << 20;
+
+execute::StageLimits stage_limits(const Options& options, const Layout& layout,
+                                  const compile::PyTorch& pytorch) {
+  execute::StageLimits limits;
+  limits.load_s = options.limits.load_s;
+  limits.forward_s = options.limits.forward_s;
+  limits.judge_s = options.limits.judge_s;
+  limits.child.memory_bytes = options.limits.memory_bytes;
+  limits.child.tmp_bytes = options.limits.tmp_bytes;
+  limits.child.threads_max = options.limits.threads_max;
+  limits.child.weak_sandbox = options.allow_weak_sandbox;
+  // Should one of these lie below a folder that the sandbox empties, such as /tmp.
+  limits.child.visible = {cache_directory().string(), layout.prefix.string(),
+                          std::filesystem::weakly_canonical(layout.share("harness")).string(),
+                          pytorch.root.parent_path().string(), pytorch.python_include.string()};
+  return limits;
+}
+
+struct Machine {
+  Layout layout;
+  compile::PyTorch pytorch;
+  compile::CpuRuntime runtime;
+};
+
+Result<Machine> find_machine(const std::filesystem::path& python, const Progress& progress) {
+  Machine machine;
+  MC_TRY(machine.layout, find_layout(), "set-up");
+  MC_TRY(machine.pytorch,
+         compile::find_pytorch(python.empty() ? compile::default_python() : python), "set-up");
+  MC_TRY(machine.runtime,
+         compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress), "set-up");
+  return machine;
+}
+
+}  // namespace
+
+struct Pipeline::State {
+  Options options;
+  uint64_t seed;
+  Machine machine;
+  legality::Policy policy;
+  std::unique_ptr<execute::Zygote> zygote;
+  execute::Executor executor;
+  compile::CpuToolchain toolchain;
+  JudgePool judges;
+};
+
+Pipeline::Pipeline(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Pipeline::~Pipeline() = default;
+
+Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
+                                                   const Progress& progress) {
+  MC_TRY(Machine machine, find_machine(options.python, progress), "pipeline");
+  MC_TRY(const std::string policy_text,
+         read_file(machine.layout.share("policy") / "default.json", kPolicyBytesMax), "policy");
+  MC_TRY(legality::Policy policy, legality::parse_policy(policy_text), "policy");
+  progress("starting the zygote (imports torch)");
+  MC_TRY(auto zygote,
+         execute::Zygote::create({machine.pytorch.python, machine.layout.share("harness"),
+                                  machine.layout.library("libmc_sandbox.so"),
+                                  machine.runtime.emulator, machine.runtime.shim}),
+         "pipeline");
+  const execute::StageLimits limits = stage_limits(options, machine.layout, machine.pytorch);
+  execute::Executor executor(*zygote, limits);
+  compile::CpuToolchain toolchain(machine.runtime, cache_directory() / "artifacts");
+  const uint64_t seed = options.seed.value_or(random_seed());
+  return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
+      new State{options, seed, std::move(machine), std::move(policy), std::move(zygote), executor,
+                std::move(toolchain), JudgePool()})));
+}
+
+Status Pipeline::check_task(const task::Task& task) {
+  MC_TRY(const auto stage, state_->executor.inspect(task.code, "{}", "task"), "check");
+  if (std::holds_alternative<task::Outcome>(stage)) {
+    return Error{ErrorCode::kInvalidInput, "CPython's parser gives up on it"};
+  }
+  const auto& inspection = std::get<execute::InspectorAnswer>(stage);
+  if (!inspection.syntax_error.empty()) {
+    return Error{ErrorCode::kInvalidInput, "line " + std::to_string(inspection.syntax_place.line) +
+                                               ": " + inspection.syntax_error};
+  }
+  const auto lacks = [](const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) == names.end();
+  };
+  if (lacks(inspection.classes, "Model")) {
+    return Error{ErrorCode::kInvalidInput, "it defines no class Model"};
+  }
+  for (const char* name : {"get_inputs", "get_init_inputs"}) {
+    if (lacks(inspection.functions, name)) {
+      return Error{ErrorCode::kInvalidInput, std::string("it defines no function ") + name};
+    }
+  }
+  return ok();
+}
+
+task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
+  State& state = *state_;
+  const Parts parts{state.options,  state.seed,      state.policy,
+                    state.executor, state.toolchain, state.machine.runtime,
+                    state.judges};
+  task::Verdict verdict = Evaluation(parts, task, candidate).run();
+  verdict.telemetry.pytorch = state.zygote->pytorch_version();
+  verdict.telemetry.protections_off = state.zygote->protections_off();
+  return verdict;
+}
+
+Status prepare_machine(const std::filesystem::path& python, const Progress& progress) {
+  MC_TRY_VOID(find_machine(python, progress), "prepare");
+  return ok();
+}
+
+}  // namespace mc::eval
