@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils import _device
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
@@ -140,7 +141,7 @@ def install() -> None:
         setattr(torch.cuda, name, replacement)
     default_device = torch.set_default_device
     setattr(torch, "set_default_device", lambda device: default_device(to_cpu(device)))
-    scope = torch.utils._device.DeviceContext
+    scope = _device.DeviceContext
     scope_init: Callable[..., None] = scope.__init__
     setattr(scope, "__init__", lambda self, device: scope_init(self, to_cpu(device)))
     setattr(torch, "compile", _refuse_compile)

@@ -118,7 +118,7 @@ def serve(channel: Channel, answer: Callable[[Question], Answer]) -> None:
     while True:
         try:
             question = channel.receive()
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         _serve_one(channel, answer, question)
 

@@ -23,6 +23,7 @@ import signal
 import struct
 import sys
 import sysconfig
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -151,11 +152,10 @@ def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn
     try:
         if birth.profile is not None:
             _call_sandbox(libraries.sandbox, "mc_sandbox_unshare", birth.profile)
-        read_end, gate = os.pipe2(os.O_CLOEXEC)
+        helper = os.getpid()
         child = os.fork()
         if child == 0:
-            os.close(gate)
-            _run_child(birth, libraries, read_end)
+            _run_child(birth, libraries, helper)
         os.write(write_end, struct.pack("<i", child))
         os._exit(0)
     except BaseException as error:
@@ -163,15 +163,13 @@ def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn
         os._exit(1)
 
 
-def _run_child(birth: _Birth, libraries: Libraries, gate: int) -> NoReturn:
+def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
     status = 1
     try:
         os.setsid()
         os.dup2(birth.output, 1)
         os.dup2(birth.output, 2)
-        os.read(gate, 1)  # Ends when the helper is gone and the supervisor is the parent.
-        os.close(gate)
-        _enter(birth, libraries)
+        _enter(birth, libraries, helper)
         channel = _arrange_descriptors(birth)
         if libraries.emulator is not None and birth.role is _contestant:
             libraries.emulator.start(None if birth.report is None else REPORT)
@@ -183,8 +181,10 @@ def _run_child(birth: _Birth, libraries: Libraries, gate: int) -> NoReturn:
         os._exit(status)
 
 
-def _enter(birth: _Birth, libraries: Libraries) -> None:
+def _enter(birth: _Birth, libraries: Libraries, helper: int) -> None:
     if birth.profile is None:
+        while os.getppid() == helper:  # Its end makes the supervisor the parent.
+            time.sleep(0.0005)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         return
     keep = [birth.channel] if birth.report is None else [birth.channel, birth.report]
