@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reward/feedback.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reward/hints.h"
+#include "reward/page.h"
+#include "task/text.h"
+
+namespace mc::reward {
+namespace {
+
+using task::place_name;
+
+constexpr size_t kErrorsMax = 5;  // Of the compiler.
+constexpr size_t kRulesMax = 6;
+constexpr size_t kFindingsMax = 4;
+constexpr size_t kFramesMax = 4;
+constexpr size_t kChecksMax = 3;  // Of one trial.
+constexpr size_t kMismatchesMax = 5;
+constexpr size_t kTrialsMax = 8;
+constexpr size_t kOutputLinesMax = 5;
+constexpr size_t kMessageLinesMax = 6;
+
+void say_how_many_more(Page& page, size_t num, size_t num_max, const char* what) {
+  if (num > num_max) page.say(fmt::format("... and {} more {}.", num - num_max, what));
+}
+
+void say_hint(Page& page, std::string_view hint) {
+  if (!hint.empty()) page.say(fmt::format("Hint: {}", hint));
+}
+
+// The first lines of a text that may have many.
+void quote_lines(Page& page, std::string_view text, size_t num_max) {
+  for (size_t num = 0; num < num_max && !text.empty(); ++num) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    page.quote(line);
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+}
+
+// The last ones.
+void quote_last_lines(Page& page, std::string_view text, size_t num_max) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  size_t begin = text.size();
+  for (size_t num = 0; num < num_max && begin != 0 && begin != std::string_view::npos; ++num) {
+    begin = text.rfind('\n', begin - 1);
+  }
+  quote_lines(page, begin == std::string_view::npos || begin == 0 ? text : text.substr(begin + 1),
+              num_max);
+}
+
+std::string at(const task::Place& place) {
+  return place_name(place).empty() ? "" : " at " + place_name(place);
+}
+
+// ---- Evidence -----------------------------------------------------------------------------------
+
+void tell_rules(Page& page, const std::vector<task::RuleFinding>& findings) {
+  for (size_t i = 0; i < std::min(findings.size(), kRulesMax); ++i) {
+    const task::RuleFinding& finding = findings[i];
+    page.say(fmt::format("Rule {}{}: {}", named(finding.rule), at(finding.place),
+                         quoted(finding.message)));
+    page.quote(finding.place.excerpt);
+  }
+  say_how_many_more(page, findings.size(), kRulesMax, "findings");
+}
+
+std::string triple(const std::array<int64_t, 3>& values) {
+  return fmt::format("({}, {}, {})", values[0], values[1], values[2]);
+}
+
+void tell_findings(Page& page, const std::vector<task::KernelFinding>& findings) {
+  std::string_view hinted;  // A hint is said once for findings of one kind in a row.
+  for (size_t i = 0; i < std::min(findings.size(), kFindingsMax); ++i) {
+    const task::KernelFinding& finding = findings[i];
+    const std::string kernel = finding.kernel.empty() ? "" : " in kernel " + named(finding.kernel);
+    page.say(fmt::format("Found {}{}, block {}, thread {}{}.", named(finding.kind), kernel,
+                         triple(finding.block), triple(finding.thread), at(finding.place)));
+    page.quote(finding.place.excerpt);
+    page.quote(finding.detail);
+    if (finding.kind != hinted) say_hint(page, kernel_hint(finding.kind));
+    hinted = finding.kind;
+  }
+  say_how_many_more(page, findings.size(), kFindingsMax, "findings");
+}
+
+void tell_diagnostics(Page& page, const std::vector<task::Diagnostic>& diagnostics) {
+  size_t num_errors = 0;
+  for (const task::Diagnostic& diagnostic : diagnostics) {
+    const bool is_error = diagnostic.severity != "warning" && diagnostic.severity != "note";
+    if (!is_error || ++num_errors > kErrorsMax) continue;
+    page.say(fmt::format("{}{}: {}", diagnostic.severity, at(diagnostic.place),
+                         quoted(diagnostic.message)));
+    page.quote(diagnostic.place.excerpt);
+  }
+  say_how_many_more(page, num_errors, kErrorsMax, "errors");
+  if (num_errors > 0) return;
+  for (size_t i = 0; i < std::min(diagnostics.size(), kErrorsMax); ++i) {
+    page.say(fmt::format("{}{}: {}", diagnostics[i].severity, at(diagnostics[i].place),
+                         quoted(diagnostics[i].message)));
+  }
+}
+
+void tell_exception(Page& page, const task::Exception& exception) {
+  page.say(fmt::format("Exception {}{}:", named(exception.type), at(exception.place)));
+  quote_lines(page, exception.message, kMessageLinesMax);
+  if (exception.frames.empty()) {
+    page.quote(exception.place.excerpt);
+    return;
+  }
+  page.say("The candidate's frames, innermost last:");
+  const size_t num = std::min(exception.frames.size(), kFramesMax);
+  for (size_t i = exception.frames.size() - num; i < exception.frames.size(); ++i) {
+    const task::Place& frame = exception.frames[i];
+    page.quote(place_name(frame) + "  " + frame.excerpt);
+  }
+}
+
+void tell_mismatches(Page& page, const std::vector<task::Mismatch>& mismatches) {
+  for (size_t i = 0; i < std::min(mismatches.size(), kMismatchesMax); ++i) {
+    page.say(fmt::format("at [{}]: expected {}, got {}", fmt::join(mismatches[i].index, ", "),
+                         mismatches[i].expected, named(mismatches[i].got)));
+  }
+}
+
+void tell_histogram(Page& page, const std::map<std::string, int64_t>& histogram) {
+  if (histogram.empty()) return;
+  std::vector<std::string> parts;
+  for (const auto& [decade, num] : histogram) parts.push_back(fmt::format("{}: {}", decade, num));
+  page.say(fmt::format("Error over tolerance: {}", fmt::join(parts, "; ")));
+}
+
+void tell_check(Page& page, const task::OutputCheck& check) {
+  page.say(fmt::format("{}: {}: {}", named(check.path), check.problem, quoted(check.detail)));
+  if (check.num_wrong > 0) {
+    page.say(fmt::format("The largest error is {:.4g}, where {:.4g} is allowed.", check.error_max,
+                         check.error_tolerance));
+  }
+  tell_mismatches(page, check.first_mismatches);
+  tell_histogram(page, check.histogram);
+  say_hint(page, output_hint(check.problem));
+}
+
+std::string trial_name(const task::Trial& trial) {
+  std::vector<std::string> sizes;
+  for (const auto& [name, value] : trial.constants) {
+    sizes.push_back(fmt::format("{}={}", name, value));
+  }
+  const std::string at_sizes = sizes.empty() ? "" : fmt::format(" ({})", fmt::join(sizes, ", "));
+  return fmt::format("Trial {}, {} shape{}, {} values", trial.index, trial.shape, at_sizes,
+                     trial.distribution);
+}
+
+void tell_trial(Page& page, const task::Trial& trial) {
+  page.say(trial_name(trial) + " fails:");
+  for (size_t i = 0; i < std::min(trial.checks.size(), kChecksMax); ++i) {
+    tell_check(page, trial.checks[i]);
+  }
+  say_how_many_more(page, trial.checks.size(), kChecksMax, "outputs that differ");
+  if (!trial.inputs_mutated.empty()) {
+    page.say(fmt::format("The candidate overwrites its input {}: write to a new tensor instead.",
+                         quoted(trial.inputs_mutated)));
+  }
+  tell_findings(page, trial.findings);
+}
+
+void tell_trial_in_one_line(Page& page, const task::Trial& trial) {
+  std::string why;
+  if (!trial.checks.empty()) {
+    why = fmt::format(": {}: {}: {}", named(trial.checks[0].path), trial.checks[0].problem,
+                      quoted(trial.checks[0].detail));
+  } else if (!trial.findings.empty()) {
+    why = ": " + named(trial.findings[0].kind);
+  }
+  page.say(trial_name(trial) + (trial.passed ? " agrees" : " fails" + why) + ".");
+}
+
+// The first failing trial in full, the others in a line each.
+void tell_trials(Page& page, const std::vector<task::Trial>& trials) {
+  const auto first = std::find_if(trials.begin(), trials.end(),
+                                  [](const task::Trial& trial) { return !trial.passed; });
+  if (first != trials.end()) tell_trial(page, *first);
+  size_t num = 0;
+  for (auto trial = trials.begin(); trial != trials.end() && num < kTrialsMax; ++trial) {
+    if (trial == first) continue;
+    tell_trial_in_one_line(page, *trial);
+    ++num;
+  }
+}
+
+// ---- Outcomes -----------------------------------------------------------------------------------
+
+std::string signal_text(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : fmt::format("{}", signal);
+}
+
+std::string_view stage_text(std::string_view stage) {
+  if (stage == "record" || stage == "load") return "while its module was imported";
+  if (stage == "init") return "while ModelNew was constructed";
+  if (stage == "forward") return "in forward";
+  return stage;
+}
+
+struct Teller {
+  Page& page;
+  const task::Verdict& verdict;
+
+  void operator()(const task::Unextractable& x) const {
+    page.say(fmt::format("Result: no candidate could be read from the answer ({}).", x.reason));
+    page.say(fmt::format("Reason{}: {}", at(x.place), quoted(x.detail)));
+    page.quote(x.place.excerpt);
+    say_hint(page, extraction_hint(x.reason));
+  }
+  void operator()(const task::Illegal& x) const {
+    page.say(fmt::format("Result: rejected; the candidate does what the policy {} forbids ({}).",
+                         verdict.policy,
+                         x.when == "run" ? "seen while it ran" : "seen before it ran"));
+    tell_rules(page, x.findings);
+    page.say(
+        "Hint: all arithmetic must be in the candidate's own kernels; of PyTorch, forward may "
+        "use only allocation, views and copies.");
+  }
+  void operator()(const task::CompileFailed& x) const {
+    page.say("Result: the native source does not compile.");
+    tell_diagnostics(page, x.diagnostics);
+  }
+  void operator()(const task::Crashed& x) const {
+    page.say(fmt::format("Result: the candidate failed {}.", stage_text(x.stage)));
+    tell_findings(page, x.findings);
+    if (x.exception) tell_exception(page, *x.exception);
+    tell_death(x);
+    tell_trials(page, x.trials);
+    tell_output();
+  }
+  void operator()(const task::TimedOut& x) const {
+    page.say(fmt::format("Result: stopped after {:.4g} s {}.", x.limit_s, stage_text(x.stage)));
+    tell_findings(page, x.findings);
+    page.say(
+        "Hint: look for a loop whose end is never reached, threads that wait for each other, or "
+        "far more work than the task needs.");
+    tell_output();
+  }
+  void operator()(const task::OutOfMemory& x) const {
+    page.say(fmt::format("Result: the candidate needs more than {} MiB of memory {}.",
+                         x.limit_bytes >> 20, stage_text(x.stage)));
+    page.say("Hint: allocate what the outputs need and no more; compute sizes from the inputs.");
+  }
+  void operator()(const task::Wrong& x) const {
+    const auto num = std::count_if(x.trials.begin(), x.trials.end(),
+                                   [](const task::Trial& trial) { return trial.passed; });
+    page.say(fmt::format("Result: wrong; trials that agree with the reference: {} of {}.", num,
+                         x.trials.size()));
+    if (x.specialised) {
+      page.say(
+          "It is right at the task's own sizes and wrong at others: compute sizes from the "
+          "inputs instead of fixing them.");
+    }
+    tell_trials(page, x.trials);
+  }
+  void operator()(const task::Passed& x) const {
+    page.say(fmt::format("Result: correct; trials that agree with the reference: {0} of {0}.",
+                         x.trials.size()));
+    if (x.performance) {
+      page.say(
+          fmt::format("It is {:.2f} times as fast as eager PyTorch (at least {:.2f}): {:.1f} us "
+                      "against {:.1f} us.",
+                      x.performance->speedup_eager, x.performance->speedup_eager_low,
+                      x.performance->time_us, x.performance->time_eager_us));
+    }
+    for (const task::Trial& trial : x.trials) tell_findings(page, trial.findings);
+  }
+  void operator()(const task::Unsupported& x) const {
+    page.say(
+        fmt::format("Result: not judged; the {} backend lacks what the candidate uses. This is "
+                    "no fault of the candidate.",
+                    task::to_string(verdict.backend)));
+    tell_rules(page, x.constructs);
+  }
+  void operator()(const task::Infra&) const {
+    page.say("Result: not judged; the machine failed. This is no fault of the candidate.");
+  }
+
+  void tell_death(const task::Crashed& x) const {
+    if (x.exception) return;
+    if (x.signal != 0) {
+      page.say(fmt::format("The process died by {}.", signal_text(x.signal)));
+      say_hint(page, signal_hint(x.signal));
+    } else if (x.findings.empty()) {
+      page.say(fmt::format("The process ended by itself with exit code {}.", x.exit_code));
+    }
+  }
+  void tell_output() const {
+    if (verdict.telemetry.output_tail.empty()) return;
+    page.say("The end of what it printed:");
+    quote_last_lines(page, verdict.telemetry.output_tail, kOutputLinesMax);
+  }
+  void tell_reduction() const {
+    const task::Reduction& reduction = verdict.telemetry.reduction;
+    if (reduction.reason.empty()) return;
+    std::vector<std::string> changes;
+    for (const auto& [name, used] : reduction.used) {
+      const auto native = reduction.native.find(name);
+      if (native == reduction.native.end() || native->second == used) continue;
+      changes.push_back(fmt::format("{} {} instead of {}", name, used, native->second));
+    }
+    page.say(fmt::format("Note: judged at reduced sizes ({}): {}", reduction.reason,
+                         fmt::join(changes, ", ")));
+  }
+};
+
+}  // namespace
+
+std::string feedback(const task::Verdict& verdict, const FeedbackOptions& options) {
+  Page page(options.tokens_max);
+  const Teller teller{page, verdict};
+  std::visit(teller, verdict.outcome);
+  teller.tell_reduction();
+  return page.text();
+}
+
+}  // namespace mc::reward

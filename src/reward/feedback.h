@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model is told of its candidate, so that its next answer is better.
+//
+// Plain text: the result, then the evidence in order of use: the rule and where it was broken; the
+// compiler's first errors with the candidate's lines; the exception, its place and frames; kernel
+// findings with block, thread and line and what such a thing usually means; for a wrong kernel the
+// first failing trial in full (shape, values, mismatches with indices, histogram of errors) and one
+// line for each other; at the end how the task was reduced for this backend.
+//
+// The text is bounded, and the end goes first.  What the candidate wrote or printed is data: it is
+// stripped of control characters, kept to one line, bounded, and stands behind "> " on a line of
+// its own or in quotation marks, so that it cannot pass for a sentence of ours.
+//
+//   prompt += feedback(verdict, {});
+#ifndef MC_REWARD_FEEDBACK_H_
+#define MC_REWARD_FEEDBACK_H_
+
+#include <cstddef>
+#include <string>
+
+#include "task/verdict.h"
+
+namespace mc::reward {
+
+struct FeedbackOptions {
+  size_t tokens_max = 2000;  // By estimate_tokens.
+};
+
+// Pure; depends on nothing that differs between two runs of one verdict (no times, no paths).
+// Ends in a newline and never holds more than tokens_max tokens.
+// REQUIRES: options.tokens_max >= 50.
+std::string feedback(const task::Verdict& verdict, const FeedbackOptions& options);
+
+}  // namespace mc::reward
+
+#endif  // MC_REWARD_FEEDBACK_H_

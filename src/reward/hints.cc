@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reward/hints.h"
+
+#include <csignal>
+#include <span>
+
+namespace mc::reward {
+namespace {
+
+struct Hint {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr Hint kKernelHints[] = {
+    {"out_of_bounds_read",
+     "an index runs past the end of its array: compare it with the true size, also in the last "
+     "block and for sizes that are no multiple of the block or vector width."},
+    {"out_of_bounds_write",
+     "an index runs past the end of its array: guard the store, also in the last block and for "
+     "sizes that are no multiple of the block or vector width."},
+    {"misaligned",
+     "a vector access (float4 and the like) needs an address that is a multiple of its size; rows "
+     "of odd length start at unaligned addresses."},
+    {"shared_race",
+     "two threads use the same shared memory without a __syncthreads() between them, at least one "
+     "of them writing."},
+    {"global_race",
+     "two threads write the same global memory without an atomic, or one reads what another "
+     "writes in the same launch."},
+    {"uninitialised_shared",
+     "shared memory is read before any thread wrote it: write every element that is read, also "
+     "those past the end of the data, then synchronise."},
+    {"divergent_barrier",
+     "some threads of the block returned or branched away before a __syncthreads() that others "
+     "reached: keep barriers outside of thread-dependent branches and early returns."},
+    {"deadlock",
+     "threads wait for something that cannot happen: a warp operation whose mask names lanes that "
+     "do not take part, or a flag that nobody sets."},
+    {"device_assert", "an assert or trap in the kernel fired."},
+    {"launch_error",
+     "the launch itself was refused: at most 1024 threads a block, no zero dimension, at most 48 "
+     "KiB of shared memory unless cudaFuncSetAttribute raised it."},
+};
+
+constexpr Hint kExtractionHints[] = {
+    {"no_code", "answer with one fenced Python block that holds the whole module."},
+    {"empty", "answer with one fenced Python block that holds the whole module."},
+    {"no_model_new", "the module must define the class ModelNew at its top level."},
+    {"unfinished_reasoning", "close the reasoning, then give the module in a fenced block."},
+    {"syntax_error", "the module must be complete and valid Python."},
+    {"too_large", "keep the answer short: the module with its kernels, nothing generated."},
+};
+
+constexpr Hint kOutputHints[] = {
+    {"shape", "allocate the output with the reference's shape, computed from the inputs' sizes."},
+    {"dtype", "return the reference's dtype."},
+    {"structure", "return what the reference returns: the same nesting of tensors."},
+    {"missing", "an output that the reference returns is not there."},
+    {"nonfinite",
+     "NaN or infinity stands where the reference has a number, or the other way round: look for "
+     "overflow (subtract the maximum before exp), division by zero, and elements that are never "
+     "written (fresh memory is filled with NaN)."},
+};
+
+std::string_view find(std::span<const Hint> hints, std::string_view name) {
+  for (const Hint& hint : hints) {
+    if (hint.name == name) return hint.text;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view kernel_hint(std::string_view kind) { return find(kKernelHints, kind); }
+
+std::string_view extraction_hint(std::string_view reason) { return find(kExtractionHints, reason); }
+
+std::string_view output_hint(std::string_view problem) { return find(kOutputHints, problem); }
+
+std::string_view signal_hint(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+      return "host code used an invalid address, for example a null pointer or an index past the "
+             "end of an array.";
+    case SIGABRT:
+      return "host code called abort, or threw where nothing catches.";
+    case SIGFPE:
+      return "an integer was divided by zero.";
+    case SIGILL:
+      return "the program ran into an instruction that marks unreachable code.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace mc::reward
