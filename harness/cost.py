@@ -12,10 +12,30 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from harness.program import forget_module
 from harness.region import state_of, tensors_of
 from harness.task import Task
+from harness.wire import TASK_FILE
 
 ELEMENT_WORK = 8  # An elementwise result costs an emulator as much as this many flops.
+
+
+_WARM_UP = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.GELU(), torch.nn.LayerNorm(4)
+        )
+    def forward(self, x):
+        x = torch.softmax(self.layers(x), -1)
+        return x @ x + x.sum()
+def get_inputs():
+    return [torch.rand(2, 1, 6, 6)]
+def get_init_inputs():
+    return []
+"""
 
 
 @dataclass(frozen=True)
@@ -77,3 +97,9 @@ def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
         bytes_tensor_max=counter.bytes_max,
         shapes=tuple(tuple(tensor.shape) for tensor in given),
     )
+
+
+def warm_up() -> None:
+    """Makes torch import what the meta device needs (a second), before there is a hurry."""
+    estimate(Task(_WARM_UP), {})
+    forget_module(TASK_FILE)

@@ -28,11 +28,17 @@ def run_module(source: str, file_name: str, tree: ast.Module | None = None) -> M
     return module
 
 
+def forget_module(file_name: str) -> None:
+    """Undoes what `run_module` left in the interpreter."""
+    sys.modules.pop(file_name.removesuffix(".py"), None)
+    linecache.cache.pop(file_name, None)
+
+
 def construct(model_class: object, init: list[object], seed: int) -> torch.nn.Module:
     """`model_class(*init)` under `seed`."""
     if not callable(model_class):
         raise TypeError("the model is not a class")
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     model = model_class(*init)
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"a {type(model).__name__} is not a torch.nn.Module")

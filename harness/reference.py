@@ -50,7 +50,7 @@ class Reference:
         self.init_seed = init_seed
         try:
             self._module: ModuleType = task.run(bound)
-            torch.manual_seed(init_seed)
+            torch.default_generator.manual_seed(init_seed)
             self.init = list(self._module.get_init_inputs())
             perturb.install(init_seed)
             # A private copy: the constructor must not change what the candidate is given.
@@ -61,7 +61,7 @@ class Reference:
 
     def draw_inputs(self, seed: int, distribution: str) -> list[Any]:
         """Fresh inputs, contiguous, each in memory of its own."""
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         inputs = self._module.get_inputs()
         inputs = map_tensors(list(inputs), lambda tensor: tensor.detach().contiguous())
         return distributions.apply(distribution, inputs)
@@ -71,7 +71,7 @@ class Reference:
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         given = _clone(inputs)
         try:
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 outputs = self.model(*given)
@@ -110,7 +110,7 @@ class Reference:
         if sum(8 * tensor.numel() for tensor in held) > YARDSTICK_BYTES_MAX:
             return None
         try:
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             model = copy.deepcopy(self.model).double()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -19,8 +19,10 @@ from harness.task import Site, Task
 from harness.wire import Json, Refusal
 
 # Sizes with such names are part of what is computed, not of how much.
-_STRUCTURAL = re.compile(r"kernel|stride|padding|dilation|pool|head|^dim$|_dim$|axis|factor|patch")
-_BATCH = re.compile(r"batch|^[nb]$|^bs$", re.IGNORECASE)
+_STRUCTURAL = re.compile(
+    r"kernel|stride|padding|dilation|pool|head|^dim$|_dim$|axis|factor|patch", re.IGNORECASE
+)
+_BATCH = re.compile(r"batch|^bs?$", re.IGNORECASE)
 _SMALL = (3, 7, 17, 33)
 SEARCH_SECONDS = 3.0
 

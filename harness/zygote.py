@@ -41,7 +41,7 @@ torch.set_num_threads(1)
 
 from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
 
-from harness import contestant, inspect_source, judge, record, wire  # noqa: E402
+from harness import contestant, cost, inspect_source, judge, record, wire  # noqa: E402
 from harness.emulator import Emulator  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
@@ -69,6 +69,7 @@ def main() -> int:
     emulator = Emulator.load(arguments.emu_lib, arguments.shim) if arguments.emu_lib else None
     libraries = Libraries(sandbox, emulator)
     channel = wire.Channel(arguments.channel)
+    cost.warm_up()
     gc.collect()
     gc.freeze()
     wire.serve(channel, lambda question: _answer(question, libraries, arguments.parent_pid))
