@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "cli/commands.h"
+#include "compile/pytorch.h"
+#include "compile/tool.h"
+#include "core/file.h"
+#include "core/layout.h"
+#include "sandbox/features.h"
+#include "task/suite.h"
+
+namespace mc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kGxxMajorMin = 12;
+constexpr double kMemoryGiBMin = 4;
+constexpr double kCacheGiBMin = 2;  // A precompiled header alone takes about half of one.
+constexpr double kGiB = 1 << 30;
+constexpr const char* kSetUp = "./run.sh setup";
+
+using Facts = std::vector<Fact>;
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// The value after `key` in a file of "key value" or "key=value" lines.
+std::string value_in_file(const char* path, std::string_view key) {
+  const auto text = read_file(path, 1 << 20);
+  if (!text) return "";
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(key)) continue;
+    const size_t begin = line.find_first_not_of(" :=\"\t", key.size());
+    const size_t end = line.find_last_not_of(" \"\t");
+    return begin == std::string::npos ? "" : line.substr(begin, end - begin + 1);
+  }
+  return "";
+}
+
+// The first number in a text, or 0.
+int64_t first_number(std::string_view text) {
+  const size_t begin = text.find_first_of("0123456789");
+  int64_t number = 0;
+  if (begin != std::string_view::npos) {
+    std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  }
+  return number;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// ---- Machine ------------------------------------------------------------------------------------
+
+void probe_hardware(Facts& facts) {
+  utsname system{};
+  ::uname(&system);
+  const std::string distribution = value_in_file("/etc/os-release", "PRETTY_NAME");
+  facts.push_back({"machine", "system", State::kPresent,
+                   fmt::format("{}, Linux {}, {}", distribution, system.release, system.machine),
+                   ""});
+  facts.push_back({"machine", "CPU cores", State::kPresent,
+                   std::to_string(std::thread::hardware_concurrency()), ""});
+  const double available =
+      static_cast<double>(first_number(value_in_file("/proc/meminfo", "MemAvailable"))) / (1 << 20);
+  const double total =
+      static_cast<double>(first_number(value_in_file("/proc/meminfo", "MemTotal"))) / (1 << 20);
+  const bool is_enough = available >= kMemoryGiBMin;
+  facts.push_back({"machine", "memory", is_enough ? State::kPresent : State::kOptional,
+                   fmt::format("{:.1f} GiB, {:.1f} GiB available", total, available),
+                   is_enough ? "" : "close other programs, or judge with --jobs 1 --memory 2GiB"});
+}
+
+std::string limit_text(int resource) {
+  rlimit limit{};
+  ::getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur);
+}
+
+void probe_limits(Facts& facts) {
+  constexpr int64_t kMapsMin = 65530;  // The kernel's default; the emulator maps guard pages.
+  facts.push_back({"limits", "open files", State::kPresent, limit_text(RLIMIT_NOFILE), ""});
+  facts.push_back({"limits", "processes", State::kPresent, limit_text(RLIMIT_NPROC), ""});
+  const auto text = read_file("/proc/sys/vm/max_map_count", 100);
+  const int64_t maps = text ? first_number(*text) : 0;
+  const bool is_enough = maps >= kMapsMin;
+  facts.push_back({"limits", "memory maps", is_enough ? State::kPresent : State::kOptional,
+                   std::to_string(maps),
+                   is_enough ? "" : fmt::format("sysctl -w vm.max_map_count={}", kMapsMin)});
+}
+
+// ---- Tools --------------------------------------------------------------------------------------
+
+void probe_compiler(Facts& facts) {
+  Fact fact{"compilers", "g++", State::kMissing, "", "apt-get install g++ binutils"};
+  const auto version = compile::run_tool({"g++", "-dumpfullversion"});
+  if (!version) {
+    fact.detail = "not found";
+  } else if (first_number(*version) < kGxxMajorMin) {
+    fact.detail = fmt::format("{}, but {} or newer is needed", first_line(*version), kGxxMajorMin);
+    fact.remedy = fmt::format("apt-get install g++-{}", kGxxMajorMin);
+  } else {
+    fact = {"compilers", "g++", State::kPresent, first_line(*version), ""};
+  }
+  facts.push_back(fact);
+}
+
+void probe_pytorch(Facts& facts) {
+  const fs::path python = compile::default_python();
+  const auto found = compile::find_pytorch(python);
+  if (!found) {
+    facts.push_back(
+        {"Python", "PyTorch", State::kMissing, found.error().message,
+         fmt::format("{} (or: {} -m pip install torch==2.11.0)", kSetUp, python.string())});
+    return;
+  }
+  facts.push_back({"Python", "interpreter", State::kPresent,
+                   fmt::format("{}, {}", found->python_version, found->python.string()), ""});
+  facts.push_back({"Python", "PyTorch", State::kPresent, found->version, ""});
+  const bool has_headers = is_there(found->python_include / "Python.h");
+  facts.push_back({"Python", "Python.h", has_headers ? State::kPresent : State::kMissing,
+                   found->python_include.string(),
+                   has_headers ? "" : "apt-get install python3-dev"});
+  const bool has_torch_headers = is_there(found->root / "include/torch/types.h");
+  facts.push_back({"Python", "PyTorch headers",
+                   has_torch_headers ? State::kPresent : State::kMissing,
+                   (found->root / "include").string(),
+                   has_torch_headers ? ""
+                                     : fmt::format("{} -m pip install --force-reinstall torch=={}",
+                                                   python.string(), found->version)});
+}
+
+// ---- Own parts ----------------------------------------------------------------------------------
+
+void probe_installation(Facts& facts) {
+  const auto layout = find_layout();
+  if (!layout) {
+    facts.push_back({"installation", "files", State::kMissing, layout.error().message, kSetUp});
+    return;
+  }
+  for (const char* library : {"libmc_emu.so", "libmc_sandbox.so"}) {
+    const bool is_present = is_there(layout->library(library));
+    facts.push_back({"installation", library, is_present ? State::kPresent : State::kMissing,
+                     layout->library(library).string(), is_present ? "" : kSetUp});
+  }
+  const auto tasks = task::load_suite(layout->share("tasks"), "own");
+  facts.push_back({"installation", "tasks", tasks ? State::kPresent : State::kOptional,
+                   tasks ? std::to_string(tasks->size()) : tasks.error().message,
+                   tasks ? "" : kSetUp});
+}
+
+// The nearest directory above that exists: a cache that is not there yet will be made in it.
+fs::path existing_part(fs::path path) {
+  while (!is_there(path) && path.has_relative_path()) path = path.parent_path();
+  return path;
+}
+
+void probe_cache(Facts& facts) {
+  const fs::path cache = cache_directory();
+  std::error_code failure;
+  const fs::space_info space = fs::space(existing_part(cache), failure);
+  const double free_gib = failure ? 0 : static_cast<double>(space.available) / kGiB;
+  const bool is_enough = free_gib >= kCacheGiBMin;
+  facts.push_back({"installation", "cache", is_enough ? State::kPresent : State::kMissing,
+                   fmt::format("{}, {:.1f} GiB free", cache.string(), free_gib),
+                   is_enough ? "" : "set MC_CACHE_DIR to a directory on a larger disk"});
+}
+
+void probe_kernelbench(Facts& facts) {
+  const char* path = std::getenv("MC_KERNELBENCH");
+  if (path == nullptr) {
+    facts.push_back({"installation", "KernelBench", State::kOptional, "MC_KERNELBENCH is not set",
+                     "export MC_KERNELBENCH=<a checkout, or a directory of level*.jsonl>"});
+    return;
+  }
+  const auto tasks = task::load_suite(path, "kernelbench");
+  facts.push_back({"installation", "KernelBench", tasks ? State::kPresent : State::kOptional,
+                   tasks ? fmt::format("{} tasks", tasks->size()) : tasks.error().message,
+                   tasks ? "" : "correct MC_KERNELBENCH"});
+}
+
+// ---- Backends and sandbox -----------------------------------------------------------------------
+
+bool needs_nothing(const Facts& facts) {
+  return std::none_of(facts.begin(), facts.end(),
+                      [](const Fact& fact) { return fact.state == State::kMissing; });
+}
+
+// REQUIRES: all that the CPU backend needs is in `facts` already.
+void add_backends(Facts& facts) {
+  const bool has_cpu = needs_nothing(facts);
+  facts.push_back(
+      {"backends", "cpu", has_cpu ? State::kPresent : State::kMissing,
+       has_cpu ? "CUDA source runs on the CPU by emulation" : "needs what is missing above", ""});
+  const bool has_gpu = is_there("/dev/nvidia0");
+  const auto nvcc = compile::run_tool({"nvcc", "--version"});
+  facts.push_back({"backends", "cuda", State::kOptional,
+                   fmt::format("not built into this version; {}, nvcc {}",
+                               has_gpu ? "NVIDIA GPU present" : "no NVIDIA GPU",
+                               nvcc ? "present" : "not found"),
+                   ""});
+  facts.push_back({"backends", "musa", State::kOptional, "not built into this version", ""});
+}
+
+void probe_sandbox(Facts& facts) {
+  for (const sandbox::Feature& feature : sandbox::probe()) {
+    facts.push_back({"sandbox", feature.name,
+                     feature.is_available ? State::kPresent : State::kMissing, feature.why_not,
+                     feature.remedy});
+  }
+}
+
+// ---- Report -------------------------------------------------------------------------------------
+
+const char* state_text(State state) {
+  switch (state) {
+    case State::kPresent:
+      return "ok";
+    case State::kOptional:
+      return "none";
+    case State::kMissing:
+      return "MISSING";
+  }
+  return "";
+}
+
+std::string fact_lines(const Fact& fact) {
+  std::string lines =
+      fmt::format("  {:<8}{:<20}{}", state_text(fact.state), fact.name, fact.detail);
+  lines.erase(lines.find_last_not_of(' ') + 1);
+  lines += '\n';
+  if (!fact.remedy.empty()) lines += fmt::format("  {:<28}to add: {}\n", "", fact.remedy);
+  return lines;
+}
+
+std::string conclusion(const Facts& facts) {
+  if (can_judge(facts)) return "This machine can judge candidates with the cpu backend.\n";
+  std::string text = "This machine cannot judge candidates yet. First:\n";
+  for (const Fact& fact : facts) {
+    if (fact.state == State::kMissing && !fact.remedy.empty()) text += "  " + fact.remedy + '\n';
+  }
+  const bool lacks_protection = std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
+    return fact.section == "sandbox" && fact.state == State::kMissing;
+  });
+  if (lacks_protection) {
+    text += "or judge without the missing protections: musacoder eval --allow-weak-sandbox\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+bool can_judge(const Facts& facts) { return needs_nothing(facts); }
+
+std::string doctor_report(const Facts& facts) {
+  std::vector<std::string> sections;
+  for (const Fact& fact : facts) {
+    if (std::find(sections.begin(), sections.end(), fact.section) == sections.end()) {
+      sections.push_back(fact.section);
+    }
+  }
+  std::string text;
+  for (const std::string& section : sections) {
+    text += section + '\n';
+    for (const Fact& fact : facts) {
+      if (fact.section == section) text += fact_lines(fact);
+    }
+  }
+  return text + '\n' + conclusion(facts);
+}
+
+Facts probe_machine() {
+  Facts facts;
+  probe_hardware(facts);
+  probe_limits(facts);
+  probe_compiler(facts);
+  probe_pytorch(facts);
+  probe_installation(facts);
+  probe_cache(facts);
+  probe_kernelbench(facts);
+  add_backends(facts);
+  probe_sandbox(facts);
+  return facts;
+}
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("doctor", "Say what this machine can do, and how to get the rest");
+  command->callback([&exit_code] {
+    const Facts facts = probe_machine();
+    std::cout << doctor_report(facts);
+    exit_code = can_judge(facts) ? kExitDone : kExitMachine;
+  });
+}
+
+}  // namespace mc::cli

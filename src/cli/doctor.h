@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// doctor: what this machine can do, what it lacks, and the exact command that adds it.
+//
+// Facts are found by small functions that look at the machine and change nothing; the report and
+// the exit code follow from the facts alone, so they can be tested without a machine that lacks
+// something.
+//
+//   const std::vector<Fact> facts = probe_machine();
+//   std::cout << doctor_report(facts);
+//   return can_judge(facts) ? kExitDone : kExitMachine;
+#ifndef MC_CLI_DOCTOR_H_
+#define MC_CLI_DOCTOR_H_
+
+#include <string>
+#include <vector>
+
+namespace mc::cli {
+
+enum class State {
+  kPresent,
+  kOptional,  // Missing; judging on the CPU works without it.
+  kMissing,   // Missing; nothing can be judged without it.
+};
+
+struct Fact {
+  std::string section;  // "machine", "compilers", "sandbox" ...
+  std::string name;     // "g++", "user_namespace" ...
+  State state = State::kPresent;
+  std::string detail;  // What was found, or why it is missing.
+  std::string remedy;  // The command or setting that adds it; "" when present or when nothing does.
+};
+
+// Looks at everything; takes a few seconds at most.
+std::vector<Fact> probe_machine();
+
+// Sections in order of first appearance, a line a fact and the remedy below what is missing; at the
+// end what can be judged here, or the commands that are needed first.
+std::string doctor_report(const std::vector<Fact>& facts);
+
+// Whether nothing needed is missing.
+bool can_judge(const std::vector<Fact>& facts);
+
+}  // namespace mc::cli
+
+#endif  // MC_CLI_DOCTOR_H_
