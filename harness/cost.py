@@ -17,7 +17,7 @@ from harness.region import state_of, tensors_of
 from harness.task import Task
 from harness.wire import TASK_FILE
 
-ELEMENT_WORK = 8  # An elementwise result costs an emulator as much as this many flops.
+ELEMENT_WORK = 16  # An element of an elementwise result costs an emulator as much as so many flops.
 
 
 _WARM_UP = """

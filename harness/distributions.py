@@ -45,6 +45,14 @@ def _signed(x: torch.Tensor) -> torch.Tensor:
     return 2 * torch.where(_scatter(x) < 0.5, x, -x)
 
 
+def _signed_large(x: torch.Tensor) -> torch.Tensor:
+    return _large(_signed(x))
+
+
+def _signed_heavy_tail(x: torch.Tensor) -> torch.Tensor:
+    return _heavy_tail(_signed(x))
+
+
 def _scatter(x: torch.Tensor) -> torch.Tensor:
     """A number in [0, 1) that looks random, for each value."""
     return (x.abs() * 7919.0).remainder(1.0)
@@ -57,6 +65,8 @@ TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "integers": _integers,
     "sparse": _sparse,
     "signed": _signed,
+    "signed_large": _signed_large,
+    "signed_heavy_tail": _signed_heavy_tail,
 }
 # Equal values make the place of an extremum ambiguous.
 WITH_TIES = frozenset({"integers", "sparse"})

@@ -50,8 +50,10 @@ class Emulator:
         runtime.mc_emu_arena_map.restype = ctypes.c_void_p
         runtime.mc_emu_arena_map.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_size_t]
         runtime.mc_emu_set_schedule.argtypes = [ctypes.c_uint64]
-        shim = ctypes.CDLL(shim_path, mode=ctypes.RTLD_GLOBAL) if shim_path else None
+        runtime.mc_emu_set_schedule.restype = None
+        shim = ctypes.PyDLL(shim_path, mode=ctypes.RTLD_GLOBAL) if shim_path else None
         if shim is not None:
+            shim.mc_shim_record_start.restype = None
             shim.mc_shim_record_stop.restype = ctypes.c_char_p
         return Emulator(runtime, shim)
 
@@ -66,8 +68,9 @@ class Emulator:
         failure = self.runtime.mc_emu_init(ctypes.byref(options))
         if failure:
             raise OSError(failure, f"the emulator cannot start: {os.strerror(failure)}")
-        if self.shim is not None:
-            self.shim.mc_shim_enable_arena()
+        failure = self.shim.mc_shim_enable_arena() if self.shim is not None else 0
+        if failure:
+            raise OSError(failure, f"the arena cannot be used: {os.strerror(failure)}")
 
     def set_schedule(self, seed: int) -> None:
         self.runtime.mc_emu_set_schedule(seed & (2**64 - 1))
@@ -82,12 +85,20 @@ class Emulator:
             self.shim.mc_shim_record_start()
 
     def record_stop(self) -> Json:
-        """The operators called since `record_start`: {name: {"direct": n, "nested": n}}."""
+        """The operators called since `record_start`: {name: {"direct": n, "nested": n}}.
+
+        Direct calls are those that no other operator made.
+        """
         if self.shim is None:
             return {}
-        text = self.shim.mc_shim_record_stop()
-        found = json.loads(text) if text else {}
-        return found if isinstance(found, dict) else {}
+        calls = json.loads(self.shim.mc_shim_record_stop() or b"[]")
+        return {
+            str(call["name"]): {
+                "direct": call["top"],
+                "nested": call["count"] - call["top"],
+            }
+            for call in calls
+        }
 
 
 class GuardedMapping:
@@ -100,7 +111,6 @@ class GuardedMapping:
     def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
         if not nbytes:
             return torch.empty(0, dtype=torch.uint8)
-        # The whole pages of the tensor: its alignment gap belongs to nobody else.
         pointer = self._map(self._descriptor, offset, nbytes)
         if not pointer:
             raise MemoryError(f"cannot map {nbytes} bytes of the input region")

@@ -23,7 +23,8 @@ from harness.wire import Answer, Json, Question, Refusal
 
 OUTPUT_SLACK_BYTES = 1 << 20
 _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
-_AT_MAIN_SHAPE = ("large", "negative")
+_AT_MAIN_SHAPE = ("signed", "large", "negative")
+_INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
 _ONE_OF = ("heavy_tail", "integers", "sparse")
 
 
@@ -128,9 +129,10 @@ def _choose_distributions(case: _Case, options: Options) -> list[str]:
             known[name] = _is_usable(case, native, name)
         return known[name]
 
-    chosen = []
+    chosen: list[str] = []
     for name in wanted:
-        alternatives = (name, distributions.NATIVE, "signed", *others)
+        alternatives = [name, *_INSTEAD, distributions.NATIVE]
+        alternatives.sort(key=lambda other: other != name and other in chosen)
         chosen.append(next(filter(is_usable, alternatives), distributions.NATIVE))
     return chosen
 

@@ -18,7 +18,8 @@ from harness.cost import Cost, estimate
 from harness.task import Site, Task
 from harness.wire import Json, Refusal
 
-# Sizes with such names are part of what is computed, not of how much.
+# Small sizes with such names are part of what is computed, not of how much.
+STRUCTURAL_MAX = 16
 _STRUCTURAL = re.compile(
     r"kernel|stride|padding|dilation|pool|head|^dim$|_dim$|axis|factor|patch", re.IGNORECASE
 )
@@ -37,7 +38,7 @@ class Options:
     tolerance_fp32: float = 1e-4
     tolerance_half: float = 1e-2
     cost_max: float = 6e7
-    bytes_max: int = 64 << 20
+    bytes_max: int = 8 << 20
 
     @staticmethod
     def of(given: Json) -> Options:
@@ -52,8 +53,8 @@ class Options:
         return max(
             cost.work / self.cost_max,
             cost.bytes_io / self.bytes_max,
-            cost.bytes_tensor_max / (2 * self.bytes_max),
-            cost.bytes_state / (2 * self.bytes_max),
+            cost.bytes_tensor_max / (4 * self.bytes_max),
+            cost.bytes_state / (4 * self.bytes_max),
         )
 
 
@@ -91,7 +92,7 @@ class ShapePlanner:
         self._sites = [
             site
             for site in task.sites
-            if site.used_by and "Model" not in site.used_by and not _STRUCTURAL.search(site.name)
+            if site.used_by and "Model" not in site.used_by and not _is_structural(site)
         ]
 
     def main(self) -> Shape:
@@ -113,6 +114,7 @@ class ShapePlanner:
         """Candidates for "ragged", then for "small"; the caller runs the reference on each."""
         if main.cost is None:
             return
+        self._deadline = time.monotonic() + SEARCH_SECONDS
         yield from self._ragged(main)
         yield from self._small(main)
 
@@ -219,6 +221,10 @@ _PHASES = (
     (True, 4, 1),
     (False, 1, 1),
 )
+
+
+def _is_structural(site: Site) -> bool:
+    return site.value <= STRUCTURAL_MAX and _STRUCTURAL.search(site.name) is not None
 
 
 def prime_below(value: int) -> int:

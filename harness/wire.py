@@ -28,6 +28,7 @@ FRAMES_MAX = 32
 
 CANDIDATE_FILE = "candidate.py"
 TASK_FILE = "task.py"
+_OOM_WORDS = ("not enough memory", "can't allocate", "bad_alloc", "out of memory")
 _SOURCES = {CANDIDATE_FILE: "candidate", TASK_FILE: "task"}
 
 
@@ -168,7 +169,7 @@ def _kind(error: BaseException) -> str:
         return "oom"
     if isinstance(error, RuntimeError):
         text = _text(error)
-        if any(words in text for words in ("not enough memory", "can't allocate", "bad_alloc")):
+        if any(words in text for words in _OOM_WORDS):
             return "oom"
     return "exception"
 

@@ -26,7 +26,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import torch  # noqa: E402
 
-from harness import judge, region, wire  # noqa: E402
+from harness import cost, judge, region, wire  # noqa: E402
 from harness.reference import Outcome  # noqa: E402
 
 MEMORY_MAX_MIB = 2048
@@ -105,7 +105,6 @@ def close(answer: wire.Answer) -> None:
 
 
 def run_one(name: str, source: str, results: Any) -> None:
-    torch.set_num_threads(1)
     try:
         text, good = take_through(source), True
     except BaseException as error:
@@ -120,6 +119,8 @@ def main() -> int:
     parser.add_argument("suites", nargs="+", type=Path)
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    cost.warm_up()
     failed = 0
     for suite in arguments.suites:
         for name, source in tasks_of(suite):
