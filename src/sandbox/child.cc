@@ -50,16 +50,16 @@ void tell(int fd, const void* data, size_t size) {
 }
 
 [[noreturn]] void run_init(const Profile& profile, Threshold threshold, std::vector<int> keep_fds,
-                           Fd report, const std::function<int()>& body) {
+                           Fd report, const Child::Body& body) noexcept {
   keep_fds.push_back(report.get());
   auto missing = enter(profile, std::move(threshold), keep_fds);
   if (!missing) fail_setup(report.get(), missing.error());
   report.reset();
-  _exit(body());
+  _exit(body(*missing));
 }
 
 [[noreturn]] void run_doorman(const Profile& profile, std::span<const int> keep_fds, Fd report,
-                              const std::function<int()>& body) {
+                              const Child::Body& body) noexcept {
   auto threshold = leave_host(profile);
   pid_t init = 0;
   if (!threshold) {
@@ -156,7 +156,7 @@ Status become_reaper() {
 }
 
 Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds,
-                           const std::function<int()>& body) {
+                           const Body& body) {
   if (auto status = become_reaper(); !status) return status.error();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");

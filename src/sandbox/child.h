@@ -21,11 +21,13 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "core/fd.h"
 #include "core/result.h"
 #include "sandbox/init_status.h"
 #include "sandbox/profile.h"
+#include "sandbox/protection.h"
 
 namespace mc::sandbox {
 
@@ -60,12 +62,15 @@ class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // What runs inside, told what is not in force there; its result is the exit code.
+  using Body = std::function<int(const std::vector<Missing>&)>;
+
   // Forks, enters the sandbox and runs `body` there, whose result is the exit code.  `body` runs in
-  // a copy of this process that has only the calling thread, and must not return to its callers
-  // otherwise.  Descriptors 0, 1, 2 and `keep_fds` stay open in it.  kUnavailable names the
+  // a copy of this process that has only the calling thread, and an exception that leaves it
+  // ends that copy.  Descriptors 0, 1, 2 and `keep_fds` stay open in it.  kUnavailable names the
   // protection that is missing.
   static Result<Child> start(const Profile& profile, std::span<const int> keep_fds,
-                             const std::function<int()>& body);
+                             const Body& body);
 
   // Takes charge of an init that another process forked and that is now a child of this one.
   static Result<Child> adopt(pid_t init, const Profile& profile);

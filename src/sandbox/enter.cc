@@ -193,6 +193,12 @@ void close_all_but(std::span<const int> keep_fds) {
   close_between(next, UINT_MAX);
 }
 
+void end_orphans() {
+  kill_descendants(getpid());
+  while (waitpid(-1, nullptr, 0) > 0) {
+  }
+}
+
 // Init's whole life.  No capability, no descriptor, not readable by the contestant.
 [[noreturn]] void wait_as_init(pid_t contestant) {
   close_range(0, UINT_MAX, 0);
@@ -202,7 +208,7 @@ void close_all_but(std::span<const int> keep_fds) {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, 0);
     if (ended == contestant) {
-      if (getpid() != 1) kill_descendants(getpid());  // Else the kernel does it.
+      if (getpid() != 1) end_orphans();  // Else the kernel does it.
       _exit(encode_init_status(status));
     }
     if (ended < 0 && errno != EINTR) _exit(127);

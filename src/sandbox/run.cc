@@ -97,7 +97,7 @@ Result<Child> start(const Command& command, Streams& streams) {
   const int err = streams.err.writer.get();
   const int failure = streams.failure.writer.get();
   auto child = Child::start(command.profile, std::array{out, err, failure},
-                            [&] { return execute(command, out, err, failure); });
+                            [&](const auto&) { return execute(command, out, err, failure); });
   streams.out.writer.reset();
   streams.err.writer.reset();
   streams.failure.writer.reset();

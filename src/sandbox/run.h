@@ -25,9 +25,9 @@ namespace mc::sandbox {
 Profile program_profile();
 
 struct Command {
-  std::vector<std::string> argv;         // argv[0] is an absolute path.
-  std::vector<std::string> environment;  // "NAME=value"; nothing is inherited.
-  std::string directory = "/tmp";        // As seen inside.
+  std::vector<std::string> argv = {};         // argv[0] is an absolute path.
+  std::vector<std::string> environment = {};  // "NAME=value"; nothing is inherited.
+  std::string directory = "/tmp";             // As seen inside.
   Profile profile = program_profile();
   size_t output_bytes_max = size_t{1} << 20;  // Of each stream.
 };

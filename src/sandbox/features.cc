@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A child enters the sandbox with every protection optional and writes down what is missing, one
+// line each, "name<TAB>why".  Its report is believed: no candidate code runs in it.
+#include "sandbox/features.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include "core/fd.h"
+#include "core/file.h"
+#include "sandbox/child.h"
+#include "sandbox/profile.h"
+#include "sandbox/protection.h"
+
+namespace mc::sandbox {
+namespace {
+
+constexpr std::chrono::seconds kProbeTimeMax{20};
+
+bool is_setting(const char* path, char value) {
+  const auto text = read_file(path, 64);
+  return text && !text->empty() && (*text)[0] == value;
+}
+
+// What keeps ordinary users from namespaces differs by distribution.
+std::string namespace_remedy() {
+  if (is_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1')) {
+    return "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+  }
+  if (is_setting("/proc/sys/kernel/unprivileged_userns_clone", '0')) {
+    return "sudo sysctl -w kernel.unprivileged_userns_clone=1";
+  }
+  if (is_setting("/proc/sys/user/max_user_namespaces", '0')) {
+    return "sudo sysctl -w user.max_user_namespaces=15000";
+  }
+  return "in a container: allow user namespaces and mounts "
+         "(docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+         "--security-opt systempaths=unconfined)";
+}
+
+std::string remedy_for(Protection protection) {
+  switch (protection) {
+    case Protection::kProcessLimit:
+      return "run as an ordinary user, or with Linux 6.14 or newer";
+    case Protection::kSeccomp:
+      return "a kernel with CONFIG_SECCOMP_FILTER";
+    case Protection::kNoCapabilities:
+      return "a kernel with PR_SET_NO_NEW_PRIVS";
+    default:
+      return namespace_remedy();
+  }
+}
+
+using Reasons = std::map<std::string, std::string>;
+
+Reasons parse_report(const std::string& text) {
+  Reasons reasons;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const size_t tab = std::min(text.find('\t', begin), end);
+    reasons[text.substr(begin, tab - begin)] = text.substr(std::min(tab + 1, end), end - tab - 1);
+    begin = end + 1;
+  }
+  return reasons;
+}
+
+std::vector<Feature> features_from(const Reasons& reasons) {
+  std::vector<Feature> features;
+  for (const Protection protection : kAllProtections) {
+    const std::string name(name_of(protection));
+    const auto reason = reasons.find(name);
+    features.push_back(reason == reasons.end()
+                           ? Feature{name, true, "", ""}
+                           : Feature{name, false, reason->second, remedy_for(protection)});
+  }
+  return features;
+}
+
+std::vector<Feature> none_available(const std::string& why) {
+  Reasons reasons;
+  for (const Protection protection : kAllProtections) {
+    reasons.emplace(name_of(protection), why);
+  }
+  return features_from(reasons);
+}
+
+std::string read_report(const Fd& reader) {
+  std::string text;
+  char block[4096];
+  for (ssize_t got = 0; (got = read(reader.get(), block, sizeof block)) > 0;) {
+    text.append(block, static_cast<size_t>(got));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Feature> probe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return none_available("cannot make a pipe");
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  const int report = writer.get();
+  auto child = Child::start(
+      lenient(Profile{}), std::array{report}, [&](const std::vector<Missing>& missing) {
+        for (const auto& [protection, why] : missing) {
+          dprintf(report, "%s\t%s\n", name_of(protection).data(), why.c_str());
+        }
+        return 0;
+      });
+  writer.reset();
+  if (!child) return none_available(child.error().message);
+  child->wait(Child::Clock::now() + kProbeTimeMax);
+  return features_from(parse_report(read_report(reader)));
+}
+
+}  // namespace mc::sandbox

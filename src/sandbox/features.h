@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this machine can give the sandbox, found by really trying it in a forked process.
+//
+//   for (const Feature& feature : probe()) {
+//     if (!feature.is_available) print(feature.name, feature.why_not, feature.remedy);
+//   }
+#ifndef MC_SANDBOX_FEATURES_H_
+#define MC_SANDBOX_FEATURES_H_
+
+#include <string>
+#include <vector>
+
+namespace mc::sandbox {
+
+struct Feature {
+  std::string name;  // As in protection.h.
+  bool is_available = false;
+  std::string why_not;  // Empty when available.
+  std::string remedy;   // The command or setting that enables it; empty when available.
+};
+
+// One entry for each protection, in their order.  Takes some milliseconds; thread-safe.
+std::vector<Feature> probe();
+
+}  // namespace mc::sandbox
+
+#endif  // MC_SANDBOX_FEATURES_H_
