@@ -10,7 +10,6 @@ Reduction: while one forward costs more than the backend allows, the largest siz
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -25,7 +24,7 @@ _STRUCTURAL = re.compile(
 )
 _BATCH = re.compile(r"batch|^bs?$", re.IGNORECASE)
 _SMALL = (3, 7, 17, 33)
-SEARCH_SECONDS = 3.0
+VARIANT_TRIES = 24  # A count and not a time: the same seed must give the same shapes.
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class ShapePlanner:
     def __init__(self, task: Task, options: Options) -> None:
         self._task = task
         self._options = options
-        self._deadline = time.monotonic() + SEARCH_SECONDS
+        self._tries_left = VARIANT_TRIES
         self.native = {site.name: site.value for site in task.sites}
         # What the Model class itself reads, a candidate cannot be told.
         self._sites = [
@@ -114,7 +113,6 @@ class ShapePlanner:
         """Candidates for "ragged", then for "small"; the caller runs the reference on each."""
         if main.cost is None:
             return
-        self._deadline = time.monotonic() + SEARCH_SECONDS
         yield from self._ragged(main)
         yield from self._small(main)
 
@@ -173,6 +171,10 @@ class ShapePlanner:
         except Exception:
             return None
 
+    def _try(self, bound: Mapping[str, int]) -> Cost | None:
+        self._tries_left -= 1
+        return self._estimate(bound) if self._tries_left >= 0 else None
+
     # ---- Variants -------------------------------------------------------------------------------
 
     def _ragged(self, main: Shape) -> Iterator[Shape]:
@@ -187,10 +189,8 @@ class ShapePlanner:
         """All of those changes that the reference survives, found one after the other."""
         kept: dict[str, int] = {}
         for name, value in wanted.items():
-            if self._estimate({**main.bound, **kept, name: value}) is not None:
+            if self._try({**main.bound, **kept, name: value}) is not None:
                 kept[name] = value
-            if time.monotonic() > self._deadline:
-                break
         yield kept
 
     def _small(self, main: Shape) -> Iterator[Shape]:
@@ -203,10 +203,8 @@ class ShapePlanner:
 
     def _first(self, label: str, main: Shape, choices: Iterable[Mapping[str, int]]) -> Iterator[Shape]:
         for choice in choices:
-            if time.monotonic() > self._deadline:
-                return
             bound = {**main.bound, **choice}
-            cost = self._estimate(bound)
+            cost = self._try(bound)
             if cost is None or main.cost is None or cost.shapes == main.cost.shapes:
                 continue
             if self._options.excess(cost) <= max(1.0, self._options.excess(main.cost)):

@@ -4,7 +4,7 @@
   python harness/tests/check_tasks.py tasks
   python harness/tests/check_tasks.py level1.jsonl level2.jsonl [--only 3:12] [--verbose]
 
-Each task runs in a process of its own; a line tells the shapes, the time and the peak memory.
+Each task runs in a process of its own; a line tells the shapes, the processor time and the peak memory.
 The exit status is 1 where a task fails.
 """
 
@@ -48,9 +48,9 @@ def tasks_of(path: Path) -> Iterator[tuple[str, str]]:
 def take_through(source: str) -> str:
     """A task's plan in words. Raises where a step fails or the reference disagrees with itself."""
     one = judge.Judge()
-    start = time.monotonic()
+    start = time.process_time()
     plan = one.answer(ask("open", source=source, seed=7, options={})).body
-    opened = time.monotonic() - start
+    opened = time.process_time() - start
     built = -1
     for trial in plan["trials"]:
         if trial["shape"] != built:
@@ -68,7 +68,7 @@ def take_through(source: str) -> str:
         close(given)
         if not verdict["passed"]:
             raise AssertionError(f"trial {trial}: {json.dumps(verdict)[:400]}")
-    return describe(plan, opened, time.monotonic() - start)
+    return describe(plan, opened, time.process_time() - start)
 
 
 def leave_inputs(given: wire.Answer, outcome: Outcome) -> None:
