@@ -79,7 +79,7 @@ run_tests() {
 case ${1:-} in
   setup) setup ;;
   build) build ;;
-  demo) build && exec examples/demo.sh ;;
+  demo) build; exec "$MC_PYTHON" examples/demo.py ;;
   test) run_tests ;;
   fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;

@@ -84,9 +84,11 @@ Status build_shim(const CpuRuntime& runtime, const PyTorch& pytorch, const fs::p
   std::vector<std::string> argv = {runtime.compiler.string(), "-std=c++17", "-O2", "-fPIC",
                                    "-shared", "-w", "-I" + emu.string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
-  argv.insert(argv.end(), {(emu / "torch/shim.cc").string(), "-o",
-                           (directory / "mc_shim.so").string(),
-                           "-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cpu",
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(emu / "torch", failure)) {
+    if (entry.path().extension() == ".cc") argv.push_back(entry.path().string());
+  }
+  argv.insert(argv.end(), {"-o", (directory / "mc_shim.so").string(), "-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cpu",
                            "-ltorch", "-lc10", runtime.emulator.string()});
   MC_TRY_VOID(run_tool(argv), "build the shim");
   return ok();

@@ -164,13 +164,13 @@ Status write_units(const Job& job, const std::vector<Unit>& units,
 
 std::vector<std::string> undefined_symbols(const Job& job) {
   auto listed = sandbox::run(
-      sandboxed(job, {job.runtime.nm.string(), "-D", "--undefined-only", "-C", (job.directory / (job.extension.name + ".so")).string()}));
+      sandboxed(job, {job.runtime.nm.string(), "-D", "--undefined-only", (job.directory / (job.extension.name + ".so")).string()}));
   std::vector<std::string> symbols;
   if (!listed) return symbols;
   std::istringstream stream(listed->out.text());
   for (std::string line; std::getline(stream, line) && symbols.size() < kSymbolsMax;) {
     const size_t name = line.find_first_not_of(" Uw");
-    if (name != std::string::npos) symbols.push_back(line.substr(name));
+    if (name != std::string::npos) symbols.push_back(line.substr(name, line.find('@') - name));
   }
   return symbols;
 }

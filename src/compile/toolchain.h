@@ -3,7 +3,7 @@
 // Toolchain: turns one recorded extension into an artifact, outside any device process.
 //
 // An artifact is a directory of the cache, named by the content hash of all that decided it (the
-// sources, the flags, the toolchain): module.so, which Python imports, and manifest.json.  Compiling
+// sources, the flags, the toolchain): <name>.so, which Python imports, and manifest.json.  Compiling
 // the same again returns the same artifact at once.  Thread-safe; several processes may share one
 // cache.
 #ifndef MC_COMPILE_TOOLCHAIN_H_
@@ -24,7 +24,7 @@ struct Artifact {
   std::string key;                // The extension's key, by which the contestant looks it up.
   std::string module;             // Python module name.
   std::filesystem::path library;  // The shared object.
-  std::vector<std::string> undefined_symbols;  // What it wants from others, demangled.
+  std::vector<std::string> undefined_symbols;  // What it wants from others, mangled.
   bool cached = false;
 };
 

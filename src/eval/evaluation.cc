@@ -14,6 +14,7 @@
 #include "legality/extract.h"
 #include "legality/policy.h"
 #include "legality/static_rules.h"
+#include "legality/symbols.h"
 
 namespace mc::eval {
 namespace {
@@ -131,16 +132,16 @@ Evaluation::Stage Evaluation::record() {
 
 Evaluation::Stage Evaluation::check_sources() {
   if (!parts_.options.static_rules) return Decided();
-  std::vector<task::RuleFinding> findings;
+  std::vector<legality::NativeSource> sources;
   for (const compile::Extension& extension : extensions_) {
     for (const compile::Unit& unit : compile::make_units(extension)) {
-      for (const compile::SourceFile& piece : unit.pieces) {
-        for (const legality::Finding& found : legality::check_source(parts_.policy, piece.text)) {
-          findings.push_back({found.rule, found.message,
-                              mapper_->map(piece.name, found.line, found.column)});
-        }
-      }
+      for (const compile::SourceFile& piece : unit.pieces) sources.push_back({piece.name, piece.text});
     }
+    for (const compile::SourceFile& file : extension.files) sources.push_back({file.name, file.text});
+  }
+  std::vector<task::RuleFinding> findings = legality::check_sources(parts_.policy, sources);
+  for (task::RuleFinding& found : findings) {
+    found.place = mapper_->map(found.place.source, found.place.line, found.place.column);
   }
   if (findings.empty()) return Decided();
   return Decided(task::Illegal{"static", std::move(findings)});
@@ -167,10 +168,8 @@ Evaluation::Stage Evaluation::compile() {
 Evaluation::Stage Evaluation::check_symbols() {
   std::vector<task::RuleFinding> findings;
   for (const compile::Artifact& artifact : artifacts_) {
-    for (const legality::Finding& found :
-         legality::check_symbols(parts_.policy, artifact.undefined_symbols)) {
-      findings.push_back({found.rule, found.message, {}});
-    }
+    std::ranges::move(legality::check_symbols(parts_.policy, artifact.undefined_symbols),
+                      std::back_inserter(findings));
   }
   if (findings.empty()) return Decided();
   return Decided(task::Illegal{"link", std::move(findings)});

@@ -21,8 +21,6 @@
 namespace mc::eval {
 namespace {
 
-constexpr size_t kPolicyBytesMax = 1 << 20;
-
 execute::StageLimits stage_limits(const Options& options, const Layout& layout,
                                   const compile::PyTorch& pytorch) {
   execute::StageLimits limits;
@@ -75,9 +73,8 @@ Pipeline::~Pipeline() = default;
 Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
                                                    const Progress& progress) {
   MC_TRY(Machine machine, find_machine(options.python, progress), "pipeline");
-  MC_TRY(const std::string policy_text,
-         read_file(machine.layout.share("policy") / "default.json", kPolicyBytesMax), "policy");
-  MC_TRY(legality::Policy policy, legality::parse_policy(policy_text), "policy");
+  MC_TRY(legality::Policy policy,
+         legality::load_policy(machine.layout.share("policy") / "default.json"), "pipeline");
   progress("starting the zygote (imports torch)");
   MC_TRY(auto zygote,
          execute::Zygote::create({machine.pytorch.python, machine.layout.share("harness"),
