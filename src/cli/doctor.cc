@@ -22,6 +22,7 @@
 #include "core/layout.h"
 #include "sandbox/features.h"
 #include "task/suite.h"
+#include "task/text.h"
 
 namespace mc::cli {
 namespace {
@@ -33,6 +34,7 @@ constexpr double kMemoryGiBMin = 4;
 constexpr double kCacheGiBMin = 2;  // A precompiled header alone takes about half of one.
 constexpr double kGiB = 1 << 30;
 constexpr const char* kSetUp = "./run.sh setup";
+constexpr const char* kBuild = "./run.sh build";
 
 using Facts = std::vector<Fact>;
 
@@ -138,13 +140,14 @@ void probe_pytorch(Facts& facts) {
   facts.push_back({"Python", "Python.h", has_headers ? State::kPresent : State::kMissing,
                    found->python_include.string(),
                    has_headers ? "" : "apt-get install python3-dev"});
-  const bool has_torch_headers = is_there(found->root / "include/torch/types.h");
-  facts.push_back({"Python", "PyTorch headers",
-                   has_torch_headers ? State::kPresent : State::kMissing,
-                   (found->root / "include").string(),
-                   has_torch_headers ? ""
-                                     : fmt::format("{} -m pip install --force-reinstall torch=={}",
-                                                   python.string(), found->version)});
+  const bool has_torch_headers = is_there(found->root / "include/torch/extension.h");
+  facts.push_back(
+      {"Python", "PyTorch headers", has_torch_headers ? State::kPresent : State::kMissing,
+       (found->root / "include").string(),
+       has_torch_headers
+           ? ""
+           : fmt::format("{} -m pip install --force-reinstall torch=={}", python.string(),
+                         found->version.substr(0, found->version.find('+')))});
 }
 
 // ---- Own parts ----------------------------------------------------------------------------------
@@ -152,18 +155,18 @@ void probe_pytorch(Facts& facts) {
 void probe_installation(Facts& facts) {
   const auto layout = find_layout();
   if (!layout) {
-    facts.push_back({"installation", "files", State::kMissing, layout.error().message, kSetUp});
+    facts.push_back({"installation", "files", State::kMissing, layout.error().message, kBuild});
     return;
   }
   for (const char* library : {"libmc_emu.so", "libmc_sandbox.so"}) {
     const bool is_present = is_there(layout->library(library));
     facts.push_back({"installation", library, is_present ? State::kPresent : State::kMissing,
-                     layout->library(library).string(), is_present ? "" : kSetUp});
+                     layout->library(library).string(), is_present ? "" : kBuild});
   }
   const auto tasks = task::load_suite(layout->share("tasks"), "own");
   facts.push_back({"installation", "tasks", tasks ? State::kPresent : State::kOptional,
                    tasks ? std::to_string(tasks->size()) : tasks.error().message,
-                   tasks ? "" : kSetUp});
+                   tasks ? "" : kBuild});
 }
 
 // The nearest directory above that exists: a cache that is not there yet will be made in it.
@@ -242,8 +245,9 @@ const char* state_text(State state) {
 }
 
 std::string fact_lines(const Fact& fact) {
-  std::string lines =
-      fmt::format("  {:<8}{:<20}{}", state_text(fact.state), fact.name, fact.detail);
+  constexpr size_t kDetailBytesMax = 300;  // Of a tool's own message, which may have many lines.
+  std::string lines = fmt::format("  {:<8}{:<20}{}", state_text(fact.state), fact.name,
+                                  task::plain_line(fact.detail, kDetailBytesMax));
   lines.erase(lines.find_last_not_of(' ') + 1);
   lines += '\n';
   if (!fact.remedy.empty()) lines += fmt::format("  {:<28}to add: {}\n", "", fact.remedy);
@@ -252,10 +256,15 @@ std::string fact_lines(const Fact& fact) {
 
 std::string conclusion(const Facts& facts) {
   if (can_judge(facts)) return "This machine can judge candidates with the cpu backend.\n";
-  std::string text = "This machine cannot judge candidates yet. First:\n";
+  std::vector<std::string> remedies;
   for (const Fact& fact : facts) {
-    if (fact.state == State::kMissing && !fact.remedy.empty()) text += "  " + fact.remedy + '\n';
+    const bool is_new = std::find(remedies.begin(), remedies.end(), fact.remedy) == remedies.end();
+    if (fact.state == State::kMissing && !fact.remedy.empty() && is_new) {
+      remedies.push_back(fact.remedy);
+    }
   }
+  std::string text = "This machine cannot judge candidates yet. First:\n";
+  for (const std::string& remedy : remedies) text += "  " + remedy + '\n';
   const bool lacks_protection = std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
     return fact.section == "sandbox" && fact.state == State::kMissing;
   });

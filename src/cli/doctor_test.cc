@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mc::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const Fact kGxx{"compilers", "g++", State::kPresent, "12.2.0", ""};
+const Fact kNoGpu{"backends", "cuda", State::kOptional, "no NVIDIA GPU", ""};
+const Fact kNoGxx{"compilers", "g++", State::kMissing, "not found", "apt-get install g++"};
+const Fact kNoNamespace{"sandbox", "user_namespace", State::kMissing, "not permitted",
+                        "sysctl -w kernel.unprivileged_userns_clone=1"};
+
+TEST(Doctor, SaysThatAMachineWithAllThatIsNeededCanJudge) {
+  const std::vector<Fact> facts = {kGxx, kNoGpu};
+  EXPECT_TRUE(can_judge(facts));
+  EXPECT_EQ(doctor_report(facts),
+            "compilers\n"
+            "  ok      g++                 12.2.0\n"
+            "backends\n"
+            "  none    cuda                no NVIDIA GPU\n"
+            "\n"
+            "This machine can judge candidates with the cpu backend.\n");
+}
+
+TEST(Doctor, GivesTheCommandThatAddsWhatIsMissing) {
+  const std::vector<Fact> facts = {kNoGxx, kNoGpu};
+  EXPECT_FALSE(can_judge(facts));
+  EXPECT_EQ(doctor_report(facts),
+            "compilers\n"
+            "  MISSING g++                 not found\n"
+            "                              to add: apt-get install g++\n"
+            "backends\n"
+            "  none    cuda                no NVIDIA GPU\n"
+            "\n"
+            "This machine cannot judge candidates yet. First:\n"
+            "  apt-get install g++\n");
+}
+
+TEST(Doctor, SaysHowToGoOnWithoutAProtection) {
+  EXPECT_THAT(doctor_report({kNoNamespace}), HasSubstr("--allow-weak-sandbox"));
+  EXPECT_THAT(doctor_report({kNoGxx}), Not(HasSubstr("--allow-weak-sandbox")));
+}
+
+TEST(Doctor, NamesACommandOnceInTheEnd) {
+  const std::string report = doctor_report({kNoGxx, kNoGxx});
+  const std::string end = report.substr(report.find("First:"));
+  EXPECT_EQ(end, "First:\n  apt-get install g++\n");
+}
+
+TEST(Doctor, LooksAtThisMachineWithoutAFault) {
+  const std::vector<Fact> facts = probe_machine();
+  for (const char* name : {"memory", "g++", "cache", "cpu", "cuda", "seccomp"}) {
+    EXPECT_TRUE(std::any_of(facts.begin(), facts.end(), [&](const Fact& fact) {
+      return fact.name == name;
+    })) << name;
+  }
+  for (const Fact& fact : facts) {
+    EXPECT_EQ(fact.detail.find('\n'), std::string::npos) << fact.name;
+    EXPECT_TRUE(fact.state == State::kPresent || !fact.detail.empty()) << fact.name;
+  }
+}
+
+}  // namespace
+}  // namespace mc::cli
