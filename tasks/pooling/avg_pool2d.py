@@ -22,9 +22,7 @@ class Model(nn.Module):
         self.padding = padding
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return F.avg_pool2d(
-            x, self.kernel_size, self.stride, self.padding, count_include_pad=False
-        )
+        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding, count_include_pad=False)
 
 
 def get_inputs() -> list[torch.Tensor]:

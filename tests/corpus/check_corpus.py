@@ -19,12 +19,29 @@ from collections.abc import Iterator
 CORPUS = pathlib.Path(__file__).resolve().parent
 TASKS = CORPUS.parent.parent / "tasks"
 OUTCOMES = {
-    "pass", "extraction", "illegal", "compile", "runtime", "timeout", "oom", "wrong",
+    "pass",
+    "extraction",
+    "illegal",
+    "compile",
+    "runtime",
+    "timeout",
+    "oom",
+    "wrong",
 }
 FAILURES = OUTCOMES - {"pass"}
 FAMILIES = {
-    "elementwise", "broadcast", "reduction", "normalisation", "softmax", "matmul",
-    "convolution", "pooling", "indexing", "scan", "loss", "fusion",
+    "elementwise",
+    "broadcast",
+    "reduction",
+    "normalisation",
+    "softmax",
+    "matmul",
+    "convolution",
+    "pooling",
+    "indexing",
+    "scan",
+    "loss",
+    "fusion",
 }
 NUM_TASKS_MIN = 36
 NUM_TASKS_A_FAMILY_MIN = 3
@@ -57,9 +74,7 @@ def check_tasks(tasks: set[str]) -> Iterator[str]:
     for name in sorted(tasks):
         if name.split("/")[0] not in FAMILIES:
             yield f"tasks/{name}.py: no such family"
-        missing = {"Model", "get_inputs", "get_init_inputs"} - defined_names(
-            TASKS / (name + ".py")
-        )
+        missing = {"Model", "get_inputs", "get_init_inputs"} - defined_names(TASKS / (name + ".py"))
         if missing:
             yield f"tasks/{name}.py: lacks {', '.join(sorted(missing))}"
 
@@ -113,9 +128,7 @@ def check_mutants() -> Iterator[str]:
             yield f"{name}: {fault}"
 
 
-def check_expectations(
-    folder: str, suffix: str, count_min: int, tasks: set[str]
-) -> Iterator[str]:
+def check_expectations(folder: str, suffix: str, count_min: int, tasks: set[str]) -> Iterator[str]:
     path = CORPUS / folder / "expected.json"
     expected = json.loads(path.read_text(encoding="utf-8"))
     files = {p.name for p in (CORPUS / folder).glob("*" + suffix)}

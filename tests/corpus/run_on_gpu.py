@@ -101,7 +101,10 @@ def run_child(name: str) -> tuple[str, bool, str]:
     try:
         done = subprocess.run(
             [sys.executable, __file__, "--one", name],
-            env=env, capture_output=True, text=True, timeout=TIMEOUT_S,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
         )
         ok, output = done.returncode == 0, done.stdout + done.stderr
     except subprocess.TimeoutExpired:

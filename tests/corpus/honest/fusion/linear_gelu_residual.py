@@ -76,6 +76,4 @@ class ModelNew(nn.Module):
         self.linear = nn.Linear(features, features)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return block_ext.linear_gelu_residual(
-            x.contiguous(), self.linear.weight, self.linear.bias
-        )
+        return block_ext.linear_gelu_residual(x.contiguous(), self.linear.weight, self.linear.bias)

@@ -98,6 +98,4 @@ class ModelNew(nn.Module):
         self.down = nn.Linear(hidden, features, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return swiglu_ext.swiglu(
-            x.contiguous(), self.gate.weight, self.up.weight, self.down.weight
-        )
+        return swiglu_ext.swiglu(x.contiguous(), self.gate.weight, self.up.weight, self.down.weight)

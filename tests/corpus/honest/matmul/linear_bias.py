@@ -93,6 +93,4 @@ class ModelNew(nn.Module):
         self.linear = Affine(in_features, out_features)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return linear_ext.linear(
-            x=x.contiguous(), weight=self.linear.weight, bias=self.linear.bias
-        )
+        return linear_ext.linear(x=x.contiguous(), weight=self.linear.weight, bias=self.linear.bias)

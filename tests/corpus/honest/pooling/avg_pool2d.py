@@ -69,6 +69,4 @@ class ModelNew(nn.Module):
         self.padding = padding
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return avg_pool_ext.avg_pool2d(
-            x.contiguous(), self.kernel_size, self.stride, self.padding
-        )
+        return avg_pool_ext.avg_pool2d(x.contiguous(), self.kernel_size, self.stride, self.padding)

@@ -65,6 +65,4 @@ class ModelNew(nn.Module):
         self.padding = padding
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return max_pool_ext.max_pool2d(
-            x.contiguous(), self.kernel_size, self.stride, self.padding
-        )
+        return max_pool_ext.max_pool2d(x.contiguous(), self.kernel_size, self.stride, self.padding)

@@ -85,6 +85,4 @@ class ModelNew(nn.Module):
         self.scale = scale
 
     def forward(self, scores: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
-        return masked_softmax_ext.masked_softmax(
-            scores.contiguous(), keep.contiguous(), self.scale
-        )
+        return masked_softmax_ext.masked_softmax(scores.contiguous(), keep.contiguous(), self.scale)
