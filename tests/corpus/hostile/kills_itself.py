@@ -2,7 +2,6 @@
 """Sends itself SIGKILL, as the out-of-memory killer would."""
 
 import os
-import signal
 
 import torch
 import torch.nn as nn
@@ -36,5 +35,5 @@ ext = load_inline(
 
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), 9)  # SIGKILL
         return torch.zeros(x.shape, device=x.device)
