@@ -20,6 +20,9 @@ from harness.wire import Answer, Json, Question, Refusal
 SOURCE_BYTES_MAX = 1 << 20
 FINDINGS_MAX = 32
 
+# Layers that compute nothing, or nothing in every mode.
+_HARMLESS_LAYERS = {"torch.nn.Identity", "torch.nn.Dropout", "torch.nn.Module"}
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -202,13 +205,25 @@ class _Rules:
         if "ModelNew" not in self.program.classes:
             return
         methods = self.program.methods_of("ModelNew")
+        held = self._torch_modules(methods.get("__init__"))
         starts = [methods[name] for name in ("forward", "__call__") if name in methods]
         for start in starts:
             for function in self.program.reachable(start, methods):
                 for node in ast.walk(function):
-                    yield from self._in_function(node)
+                    yield from self._in_function(node, held)
 
-    def _in_function(self, node: ast.AST) -> Iterator[Json]:
+    def _torch_modules(self, init: Function | None) -> dict[str, str]:
+        """Attributes that `__init__` binds to layers of torch: {"self.fc": "torch.nn.Linear"}."""
+        layers = set(self._list("parameter_containers"))
+        held = {}
+        for node in ast.walk(init) if init is not None else ():
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                made = self.program.dotted(node.value.func)
+                for target in node.targets if made in layers - _HARMLESS_LAYERS else []:
+                    held[self.program.dotted(target)] = made
+        return held
+
+    def _in_function(self, node: ast.AST, held: dict[str, str]) -> Iterator[Json]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             if self._list("forbidden_calls"):
                 yield self._finding("forbidden_call", "the operator @ is torch.matmul", node)
@@ -216,6 +231,9 @@ class _Rules:
             return
         dotted = self.program.dotted(node.func)
         allowed = self._list("allowed_torch_calls")
+        if dotted in held:
+            message = f"{dotted} is a {held[dotted]}, which may hold parameters, not compute"
+            yield self._finding("module_call", message, node)
         if dotted.startswith("torch.") and dotted in allowed:
             return
         if _matches(dotted, self._list("forbidden_calls")):
