@@ -13,6 +13,8 @@ from typing import Any
 
 import jsonschema
 
+MAPS = ("constants", "histogram", "aten_ops", "native", "used")
+
 
 def objects(value: Any, free: bool = False) -> Iterator[dict[str, Any]]:
     """Yields every object with fixed fields inside `value`, itself first.  `free` objects are maps
@@ -21,7 +23,7 @@ def objects(value: Any, free: bool = False) -> Iterator[dict[str, Any]]:
         if not free:
             yield value
         for key, item in value.items():
-            yield from objects(item, key in ("constants", "histogram", "aten_ops", "native", "used"))
+            yield from objects(item, key in MAPS)
     elif isinstance(value, list):
         for item in value:
             yield from objects(item)

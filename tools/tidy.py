@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `tidy` test: rules of the house that no compiler checks.
+
+Looks at every file that git tracks or would track, prints "path:line: rule" for each breach, and
+exits with 1 when there is one.  Changes nothing.
+
+usage: python3 tools/tidy.py [ROOT]
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+LINE_COLUMNS_MAX = 100
+FILE_BYTES_MAX = 1 << 20
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+CODE_SUFFIXES = {".cc", ".h", ".hpp", ".cuh", ".cu", ".py", ".sh", ".cmake"}
+BUILD_SUFFIXES = {".o", ".a", ".so", ".gch", ".pyc", ".whl", ".deb", ".exe", ".log"}
+# What models write is kept as they write it: any line ends, any length.
+ANSWERS = ("tests/corpus/", "src/reward/golden/", "tests/golden/")
+THIRD_PARTY = ("nlohmann/", "fmt/", "sodium", "seccomp", "boost/", "CLI/", "hiredis", "sqlite3")
+NEEDS_NO_INCLUDER = ("emu/include/", "emu/runtime/mc_emu.h")  # Candidates and ctypes do.
+
+Finding = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class File:
+    path: str
+    text: str
+
+    @property
+    def suffix(self) -> str:
+        return pathlib.PurePath(self.path).suffix
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @property
+    def is_ours(self) -> bool:
+        return not self.path.startswith(ANSWERS)
+
+
+Rule = Callable[[File], Iterator[Finding]]
+
+
+def has_licence(file: File) -> Iterator[Finding]:
+    if file.suffix not in CODE_SUFFIXES and not file.path.endswith("CMakeLists.txt"):
+        return
+    first = file.lines[1] if file.text.startswith("#!") and len(file.lines) > 1 else file.lines[0]
+    if SPDX not in first:
+        yield 1, f"the first line is not a comment with {SPDX}"
+
+
+def includes_no_parent(file: File) -> Iterator[Finding]:
+    for number, line in enumerate(file.lines, 1):
+        if file.suffix in {".cc", ".h"} and re.match(r'\s*#\s*include\s*"\.\./', line):
+            yield number, 'include "../..." would slip past the layers'
+
+
+def has_no_bare_todo(file: File) -> Iterator[Finding]:
+    if file.suffix not in CODE_SUFFIXES or not file.is_ours:
+        return
+    for number, line in enumerate(file.lines, 1):
+        if re.search(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b(?!\(#\d+\))", line):
+            yield number, "a note to do something names no issue"
+
+
+def fits_the_page(file: File) -> Iterator[Finding]:
+    if file.suffix not in {".cc", ".h", ".py", ".cmake"} or not file.is_ours:
+        return
+    for number, line in enumerate(file.lines, 1):
+        if len(line) > LINE_COLUMNS_MAX:
+            yield number, f"{len(line)} columns"
+        if line != line.rstrip():
+            yield number, "ends in white space"
+        if "\t" in line:
+            yield number, "holds a tab"
+
+
+def has_its_guard(file: File) -> Iterator[Finding]:
+    if not (file.path.startswith("src/") and file.suffix == ".h"):
+        return
+    guard = "MC_" + re.sub(r"\W", "_", file.path.removeprefix("src/")).upper() + "_"
+    if f"#ifndef {guard}\n#define {guard}\n" not in file.text:
+        yield 1, f"the guard is not {guard}"
+
+
+def header_hides_libraries(file: File) -> Iterator[Finding]:
+    if not (file.path.startswith("src/") and file.suffix == ".h"):
+        return
+    for number, line in enumerate(file.lines, 1):
+        found = re.match(r"\s*#\s*include\s*[<\"]([^>\"]+)", line)
+        if found and found[1].startswith(THIRD_PARTY) and not file.path.startswith("src/cli/"):
+            yield number, f"a header includes {found[1]}: only a .cc may"
+        if re.match(r"\s*using namespace\b", line):
+            yield number, "using namespace in a header"
+
+
+RULES: tuple[Rule, ...] = (
+    has_licence,
+    includes_no_parent,
+    has_no_bare_todo,
+    fits_the_page,
+    has_its_guard,
+    header_hides_libraries,
+)
+
+
+def machine_paths(root: pathlib.Path) -> list[str]:
+    """Directories that exist on this machine only: the checkout, what holds it, the user's own."""
+    checkout = root.resolve()
+    home = pathlib.Path.home()
+    shared = {pathlib.Path("/"), pathlib.Path("/tmp"), home, home.parent}
+    holders = [path for path in (checkout, checkout.parent) if path not in shared]
+    return [str(path) for path in (*holders, home / ".cache", home / ".local")]
+
+
+def machine_names(files: list[File], root: pathlib.Path) -> Iterator[str]:
+    alternatives = "|".join(re.escape(path) for path in machine_paths(root))
+    pattern = re.compile(rf"(?<![\w.~$}}/-])({alternatives})(?![\w-])")
+    for file in files:
+        for number, line in enumerate(file.lines, 1):
+            if pattern.search(line):
+                yield f"{file.path}:{number}: names a directory of this machine"
+
+
+def unused_headers(files: list[File]) -> Iterator[str]:
+    included = {
+        name for file in files for name in re.findall(r'#\s*include\s*[<"]([^>"]+)[>"]', file.text)
+    }
+    for file in files:
+        name = file.path.removeprefix("src/").removeprefix("emu/")
+        if file.suffix != ".h" or file.path.startswith(NEEDS_NO_INCLUDER):
+            continue
+        if not any(path == name or name.endswith("/" + path) for path in included):
+            yield f"{file.path}:1: nobody includes this header"
+
+
+def missing_documents(files: list[File], root: pathlib.Path) -> Iterator[str]:
+    for file in files:
+        if file.suffix not in CODE_SUFFIXES | {".md"} or not file.is_ours:
+            continue
+        for number, line in enumerate(file.lines, 1):
+            for name in re.findall(r"\bdocs/[\w/-]+\.(?:md|json)\b", line):
+                if not (root / name).exists():
+                    yield f"{file.path}:{number}: there is no {name}"
+
+
+def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
+    files = []
+    for path in paths:
+        data = (root / path).read_bytes()
+        if len(data) > FILE_BYTES_MAX or pathlib.PurePath(path).suffix in BUILD_SUFFIXES:
+            yield f"{path}:1: build output or too large to be source ({len(data)} bytes)"
+            continue
+        files.append(File(path, data.decode("utf-8", "replace")))
+    for file in files:
+        for rule in RULES:
+            for number, what in rule(file):
+                yield f"{file.path}:{number}: {what}"
+    yield from machine_names(files, root)
+    yield from unused_headers(files)
+    yield from missing_documents(files, root)
+
+
+def known_to_git(root: pathlib.Path) -> list[str]:
+    options = ["-z", "--cached", "--others", "--exclude-standard"]
+    command = ["git", "-C", str(root), "ls-files", *options]
+    listed = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
+    return sorted(path for path in set(listed) if path and (root / path).is_file())
+
+
+def main(arguments: list[str]) -> int:
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parents[1])
+    found = list(breaches(known_to_git(root), root))
+    print("\n".join(found) if found else "tidy")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

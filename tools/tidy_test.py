@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule of tidy.py finds its breach, and finds nothing in a file that keeps the rules.
+
+usage: python3 -m unittest discover -s tools -p '*_test.py'
+"""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import tidy
+
+CC = "// " + tidy.SPDX + "\n"
+PY = "# " + tidy.SPDX + "\n"
+GUARD = CC + "#ifndef MC_CORE_X_H_\n#define MC_CORE_X_H_\n"
+
+# Path, text, and a part of what is to be said of it; "" = nothing.
+TABLE = (
+    ("src/core/x.cc", CC + '#include "core/x.h"\n', ""),
+    ("src/core/x.cc", '#include "core/x.h"\n', "the first line is not"),
+    ("tools/x.sh", "#!/bin/sh\n" + PY, ""),
+    ("tools/x.sh", "#!/bin/sh\n", "the first line is not"),
+    ("tests/corpus/a.py", "import torch\n", "the first line is not"),
+    ("tests/corpus/a.md", "no licence in an answer  \r\n", ""),
+    ("src/core/x.cc", CC + '#include "../x.h"\n', "would slip past"),
+    ("src/core/x.cc", CC + "// TO" + "DO: later\n", "names no issue"),
+    ("src/core/x.cc", CC + "// TO" + "DO(#12): later\n", ""),
+    ("src/core/x.cc", CC + "x" * 101 + "\n", "101 columns"),
+    ("src/core/x.cc", CC + "x \n", "white space"),
+    ("src/core/x.cc", CC + "\tx\n", "a tab"),
+    ("src/core/x.h", GUARD, ""),
+    ("src/core/x.h", CC + "#pragma once\n", "the guard is not MC_CORE_X_H_"),
+    ("src/core/x.h", GUARD + "#include <nlohmann/json.hpp>\n", "only a .cc may"),
+    ("src/core/x.h", GUARD + "using namespace std;\n", "using namespace"),
+)
+
+
+class Rules(unittest.TestCase):
+    def test_each_rule_finds_its_breach_and_no_more(self) -> None:
+        for path, text, expected in TABLE:
+            with self.subTest(path=path, text=text):
+                file = tidy.File(path, text)
+                found = [what for rule in tidy.RULES for _, what in rule(file)]
+                if expected:
+                    self.assertEqual(len(found), 1, found)
+                    self.assertIn(expected, found[0])
+                else:
+                    self.assertEqual(found, [])
+
+
+NAME = "docs/" + "x.md"
+
+
+class Repository(unittest.TestCase):
+    def setUp(self) -> None:
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.root = pathlib.Path(self.directory.name)
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+
+    def write(self, path: str, text: str) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text, "utf-8")
+
+    def found(self) -> list[str]:
+        return list(tidy.breaches(tidy.known_to_git(self.root), self.root))
+
+    def test_finds_build_output(self) -> None:
+        self.write("lib/x.so", "")
+        self.assertEqual(len(self.found()), 1)
+        self.assertIn("build output", self.found()[0])
+
+    def test_passes_over_what_git_ignores(self) -> None:
+        self.write(".gitignore", "/lib/\n")
+        self.write("lib/x.so", "")
+        self.assertEqual(self.found(), [])
+
+    def test_finds_a_header_that_nobody_includes(self) -> None:
+        self.write("src/core/x.h", GUARD)
+        self.assertEqual(self.found(), ["src/core/x.h:1: nobody includes this header"])
+        self.write("src/core/x.cc", CC + '#include "core/x.h"\n')
+        self.assertEqual(self.found(), [])
+
+    def test_finds_a_path_of_this_machine(self) -> None:
+        for path in (self.root / "build", pathlib.Path.home() / ".cache/x"):
+            self.write("README.md", f"see {path}\n")
+            self.assertEqual(self.found(), ["README.md:1: names a directory of this machine"])
+        self.write("README.md", f"see ~/.cache/x and copies{self.root}\n")
+        self.assertEqual(self.found(), [])
+
+    def test_finds_a_document_that_does_not_exist(self) -> None:
+        self.write("src/core/x.cc", CC + f"// See {NAME}.\n")
+        self.assertEqual(self.found(), [f"src/core/x.cc:2: there is no {NAME}"])
+        self.write(NAME, "x\n")
+        self.assertEqual(self.found(), [])
+
+    def test_exits_with_1_when_something_is_found(self) -> None:
+        self.assertEqual(tidy.main([str(self.root)]), 0)
+        self.write("a.py", "\n")
+        self.assertEqual(tidy.main([str(self.root)]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
