@@ -16,7 +16,7 @@ class Model(nn.Module):
 
 def get_inputs() -> list[torch.Tensor]:
     # Few distinct values, so that ties are common; all below zero.
-    return [torch.randint(-60, -10, (ROWS, COLS)).to(torch.float32)]
+    return [torch.floor(50.0 * torch.rand(ROWS, COLS)) - 60.0]
 
 
 def get_init_inputs() -> list[object]:
