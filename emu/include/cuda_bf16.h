@@ -56,3 +56,8 @@ typedef __nv_bfloat162 nv_bfloat162;
 #define CUDART_ONE_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x3F80u))
 
 #endif  // MC_EMU_CUDA_BF16_H_
+
+// Atomics need the language, which this header may precede; so they are looked for each time.
+#ifdef MC_EMU_ATOMIC_H_
+#include "mc_emu/half_atomic.h"
+#endif

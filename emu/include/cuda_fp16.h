@@ -79,3 +79,8 @@ typedef __half2 nv_half2;
 #define CUDART_ONE_FP16 __ushort_as_half(static_cast<unsigned short>(0x3C00u))
 
 #endif  // MC_EMU_CUDA_FP16_H_
+
+// Atomics need the language, which this header may precede; so they are looked for each time.
+#ifdef MC_EMU_ATOMIC_H_
+#include "mc_emu/half_atomic.h"
+#endif

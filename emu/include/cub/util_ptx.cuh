@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MC_EMU_CUB_UTIL_PTX_CUH_
+#define MC_EMU_CUB_UTIL_PTX_CUH_
+
+// CUB's names for lanes, warps and shuffles.
+
+#include "cooperative_groups/lanes.h"
+
+namespace cub {
+
+inline unsigned LaneId() { return ::mc_emu::lane(); }
+inline unsigned WarpId() { return ::mc_emu::rank_in_block() / 32u; }
+inline int RowMajorTid(int dim_x, int dim_y, int) {
+  return static_cast<int>((threadIdx.z * static_cast<unsigned>(dim_y) + threadIdx.y) *
+                              static_cast<unsigned>(dim_x) +
+                          threadIdx.x);
+}
+
+// From `offset` lanes below or above; lanes before `first` or after `last` of the (logical) warp
+// keep their own value.
+template <int kWidth, class T>
+T ShuffleUp(T value, int offset, int first, unsigned mask) {
+  const T other = ::mc_emu::shuffle_pieces(value, [&](unsigned long long piece) {
+    return __shfl_up_sync(mask, piece, static_cast<unsigned>(offset), kWidth);
+  });
+  return static_cast<int>(LaneId()) % kWidth - offset < first ? value : other;
+}
+template <int kWidth, class T>
+T ShuffleDown(T value, int offset, int last, unsigned mask) {
+  const T other = ::mc_emu::shuffle_pieces(value, [&](unsigned long long piece) {
+    return __shfl_down_sync(mask, piece, static_cast<unsigned>(offset), kWidth);
+  });
+  return static_cast<int>(LaneId()) % kWidth + offset > last ? value : other;
+}
+template <int kWidth, class T>
+T ShuffleIndex(T value, int lane, unsigned mask) {
+  return ::mc_emu::shuffle_pieces(
+      value, [&](unsigned long long piece) { return __shfl_sync(mask, piece, lane, kWidth); });
+}
+
+}  // namespace cub
+
+#endif  // MC_EMU_CUB_UTIL_PTX_CUH_
