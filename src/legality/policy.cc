@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "legality/policy.h"
+
+#include <cstddef>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+
+namespace mc::legality {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kPolicyBytesMax = std::size_t{1} << 20;
+
+constexpr const char* kPythonMembers[] = {"forbidden_imports", "forbidden_names", "forbidden_calls",
+                                          "allowed_torch_calls", "parameter_containers"};
+
+// Reads members and remembers the first thing that is wrong; what it returns then is of no use.
+class Reader {
+ public:
+  const std::string& problem() const { return problem_; }
+
+  void expect_members(const Json& json, const std::string& path, const Words& known) {
+    if (!json.is_object()) return fail(path + " is missing or no object");
+    for (const auto& [name, value] : json.items()) {
+      if (!known.contains(name)) fail(path + " has an unknown member \"" + name + "\"");
+    }
+  }
+
+  std::string text(const Json& json, const std::string& path, const char* name) {
+    const Json member = json.value(name, Json());
+    if (member.is_string() && !member.get<std::string>().empty()) return member;
+    fail(path + "." + name + " is missing or no text");
+    return "";
+  }
+
+  const Json& array(const Json& json, const std::string& path, const char* name) {
+    static const Json kEmpty = Json::array();
+    const auto member = json.find(name);
+    if (member != json.end() && member->is_array()) return *member;
+    fail(path + "." + name + " is missing or no list");
+    return kEmpty;
+  }
+
+  std::vector<std::string> texts(const Json& json, const std::string& path, const char* name) {
+    std::vector<std::string> list;
+    for (const Json& item : array(json, path, name)) {
+      if (item.is_string() && !item.get<std::string>().empty()) {
+        list.push_back(item);
+      } else {
+        fail(path + "." + name + " has an item that is no text");
+      }
+    }
+    return list;
+  }
+
+  // Empty if there is no such member.
+  Words words(const Json& json, const std::string& path, const char* name) {
+    if (!json.contains(name)) return {};
+    const std::vector<std::string> list = texts(json, path, name);
+    return {list.begin(), list.end()};
+  }
+
+  void fail(const std::string& problem) {
+    if (problem_.empty()) problem_ = problem;
+  }
+
+ private:
+  std::string problem_;
+};
+
+SourceRule read_source_rule(Reader& reader, const Json& json, const std::string& path) {
+  reader.expect_members(
+      json, path,
+      {"id", "message", "operators", "calls", "names", "prefixes", "scopes", "headers"});
+  if (!reader.problem().empty()) return {};
+  SourceRule rule;
+  rule.id = reader.text(json, path, "id");
+  rule.message = reader.text(json, path, "message");
+  rule.operators = reader.words(json, path, "operators");
+  rule.calls = reader.words(json, path, "calls");
+  rule.names = reader.words(json, path, "names");
+  rule.prefixes = reader.words(json, path, "prefixes");
+  rule.scopes = reader.words(json, path, "scopes");
+  rule.headers = reader.words(json, path, "headers");
+  return rule;
+}
+
+SymbolRule read_symbol_rule(Reader& reader, const Json& json, const std::string& path) {
+  reader.expect_members(json, path, {"id", "message", "patterns", "except"});
+  if (!reader.problem().empty()) return {};
+  SymbolRule rule;
+  rule.id = reader.text(json, path, "id");
+  rule.message = reader.text(json, path, "message");
+  rule.patterns = reader.texts(json, path, "patterns");
+  rule.exceptions = reader.texts(json, path, "except");
+  return rule;
+}
+
+// The rules of a section, each read by `read`.
+template <typename Rule>
+std::vector<Rule> read_rules(Reader& reader, const Json& policy, const char* section,
+                             Rule (*read)(Reader&, const Json&, const std::string&)) {
+  const Json json = policy.value(section, Json());
+  reader.expect_members(json, section, {"rules"});
+  if (!reader.problem().empty()) return {};
+  std::vector<Rule> rules;
+  for (const Json& rule : reader.array(json, section, "rules")) {
+    const std::string index = std::to_string(rules.size());
+    rules.push_back(read(reader, rule, section + (".rules[" + index + "]")));
+  }
+  return rules;
+}
+
+std::string read_python(Reader& reader, const Json& policy) {
+  const Json section = policy.value("python", Json());
+  const Words members(std::begin(kPythonMembers), std::end(kPythonMembers));
+  reader.expect_members(section, "python", members);
+  if (!reader.problem().empty()) return "";
+  for (const char* name : kPythonMembers) reader.texts(section, "python", name);
+  return Json{{"python", section}}.dump();
+}
+
+std::string read_version(Reader& reader, const Json& json) {
+  std::string version = reader.text(json, "policy", "version");
+  if (version.rfind(kPolicyFormat, 0) != 0) {
+    reader.fail("policy.version \"" + version + "\" does not start with \"" + kPolicyFormat + "\"");
+  }
+  return version;
+}
+
+Policy read_policy(Reader& reader, const Json& json) {
+  reader.expect_members(json, "policy", {"version", "aten_allowed", "python", "cpp", "symbols"});
+  if (!reader.problem().empty()) return {};
+  Policy policy;
+  policy.version = read_version(reader, json);
+  for (const std::string& name : reader.texts(json, "policy", "aten_allowed")) {
+    policy.aten_allowed.insert("aten::" + name);
+  }
+  policy.python_json = read_python(reader, json);
+  policy.source_rules = read_rules(reader, json, "cpp", read_source_rule);
+  policy.symbol_rules = read_rules(reader, json, "symbols", read_symbol_rule);
+  return policy;
+}
+
+}  // namespace
+
+Result<Policy> parse_policy(std::string_view json) {
+  try {
+    Reader reader;
+    Policy policy = read_policy(reader, Json::parse(json));
+    if (reader.problem().empty()) return policy;
+    return Error{ErrorCode::kInvalidInput, reader.problem()};
+  } catch (const Json::exception& error) {
+    return Error{ErrorCode::kInvalidInput, std::string("not JSON: ") + error.what()};
+  }
+}
+
+Result<Policy> load_policy(const std::filesystem::path& path) {
+  MC_TRY(const std::string text, read_file(path, kPolicyBytesMax), "load policy");
+  MC_TRY(Policy policy, parse_policy(text), "policy " + path.string());
+  return policy;
+}
+
+}  // namespace mc::legality

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Policy: what a candidate may do, as data (policy/default.json; docs/legality.md says what each
+// member means).  The version is part of the file and of every verdict; a change of the rules is a
+// change of the version.  Reading is strict: an unknown or missing member is an error, since a rule
+// that is silently ignored is worse than none.
+//
+//   MC_TRY(Policy policy, load_policy(layout.share("policy") / "default.json"), "policy");
+#ifndef MC_LEGALITY_POLICY_H_
+#define MC_LEGALITY_POLICY_H_
+
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace mc::legality {
+
+inline constexpr const char* kPolicyFormat = "musacoder-policy/1";
+
+using Words = std::set<std::string, std::less<>>;
+
+// One rule for native source; each member is a way to break it.
+struct SourceRule {
+  std::string id;       // "cpp.process"
+  std::string message;  // Why, for the candidate's author.
+  Words operators;      // PyTorch operators: torch::x, at::x, x(tensor), tensor.x.
+  Words calls;          // Functions by name, unless the sources define one of that name.
+  Words names;          // Identifiers.
+  Words prefixes;       // Of identifiers that go on with a capital letter: cublas of cublasCreate.
+  Words scopes;         // Qualified names and all below them: at::native.
+  Words headers;        // Beginnings of included headers.
+};
+
+// One rule for the undefined symbols of the compiled library, demangled; `*` matches any text.
+struct SymbolRule {
+  std::string id;
+  std::string message;
+  std::vector<std::string> patterns;
+  std::vector<std::string> exceptions;
+};
+
+struct Policy {
+  std::string version;                 // kPolicyFormat, and a suffix if it is not the default.
+  std::set<std::string> aten_allowed;  // "aten::empty", ...: what may run during forward.
+  std::string python_json;             // {"python": {...}}: for the inspector, as it is.
+  std::vector<SourceRule> source_rules;
+  std::vector<SymbolRule> symbol_rules;
+};
+
+// kInvalidInput names the member that is wrong.
+Result<Policy> parse_policy(std::string_view json);
+
+// kNotFound, kIo or kInvalidInput; the message names the file.
+Result<Policy> load_policy(const std::filesystem::path& path);
+
+}  // namespace mc::legality
+
+#endif  // MC_LEGALITY_POLICY_H_

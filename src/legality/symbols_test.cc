@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "legality/symbols.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace mc::legality {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> broken_rules(const std::vector<std::string>& symbols) {
+  static const Policy kPolicy =
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy/default.json").value();
+  std::vector<std::string> rules;
+  for (const task::RuleFinding& finding : check_symbols(kPolicy, symbols)) {
+    rules.push_back(finding.rule);
+  }
+  return rules;
+}
+
+TEST(CheckSymbols, FindsOperatorsLibrariesAndSystemCalls) {
+  EXPECT_THAT(broken_rules({"_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE"}),
+              ElementsAre("link.torch_compute"));
+  EXPECT_THAT(
+      broken_rules({"cublasSgemm_v2", "dlopen@GLIBC_2.34", "fork", "execve"}),
+      ElementsAre("link.vendor_library", "link.dynamic_loading", "link.process", "link.process"));
+  EXPECT_THAT(broken_rules({"_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_"
+                            "deleteIS1_EEPFvvE"}),
+              ElementsAre("link.process"));
+}
+
+TEST(CheckSymbols, AllowsTheOperatorsThatMayRunAndOrdinaryLibraries) {
+  EXPECT_THAT(
+      broken_rules({"_ZN2at4_ops19empty_memory_format4callEN3c108ArrayRefINS2_6SymIntEEE",
+                    "_ZN2at4_ops4view4callERKNS_6TensorEN3c108ArrayRefINS5_6SymIntEEE", "memcpy",
+                    "expf", "_Znwm", "cublas_like", "__tsan_read4", "cudaMemcpyAsync"}),
+      IsEmpty());
+}
+
+TEST(CheckSymbols, ToleratesNamesThatDoNotDemangle) {
+  EXPECT_THAT(broken_rules({"_Z", "_Znonsense", "", "@", std::string(10000, 'a')}), IsEmpty());
+}
+
+struct Row {
+  std::string text;
+  std::string pattern;
+  bool matches;
+};
+
+class Pattern : public ::testing::TestWithParam<Row> {};
+
+TEST_P(Pattern, MatchesAllOfTheText) {
+  EXPECT_EQ(matches_pattern(GetParam().text, GetParam().pattern), GetParam().matches)
+      << GetParam().text << " " << GetParam().pattern;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Pattern,
+                         ::testing::Values(Row{"fork", "fork", true}, Row{"forks", "fork", false},
+                                           Row{"fork", "forks", false}, Row{"", "", true},
+                                           Row{"", "*", true}, Row{"abc", "a*c", true},
+                                           Row{"abcbc", "a*bc", true}, Row{"abcb", "a*bc", false},
+                                           Row{"aXbXc", "a*b*c", true},
+                                           Row{"cublasSgemm", "cublas[A-Z]*", true},
+                                           Row{"cublas_x", "cublas[A-Z]*", false},
+                                           Row{"x", "**", true}, Row{"[", "[A-Z]", false}));
+
+}  // namespace
+}  // namespace mc::legality
