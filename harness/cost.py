@@ -47,6 +47,7 @@ class Cost:
     bytes_state: int
     bytes_tensor_max: int
     shapes: tuple[tuple[int, ...], ...]  # Of the inputs.
+    has_empty: bool  # Some operation made a tensor without elements.
 
 
 class _Counter(TorchDispatchMode):
@@ -54,6 +55,7 @@ class _Counter(TorchDispatchMode):
         super().__init__()
         self.work = 0
         self.bytes_max = 0
+        self.has_empty = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -66,6 +68,7 @@ class _Counter(TorchDispatchMode):
         elif not _is_view(func):
             sizes = [tensor.numel() for tensor in [*made, *tensors_of(list(args))]]
             self.work += ELEMENT_WORK * max(sizes, default=0)
+        self.has_empty = self.has_empty or any(tensor.numel() == 0 for tensor in made)
         self.bytes_max = max([self.bytes_max, *(bytes_of(tensor) for tensor in made)])
         return result
 
@@ -96,6 +99,7 @@ def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
         bytes_state=sum(bytes_of(tensor) for tensor in state_of(model).values()),
         bytes_tensor_max=counter.bytes_max,
         shapes=tuple(tuple(tensor.shape) for tensor in given),
+        has_empty=counter.has_empty,
     )
 
 

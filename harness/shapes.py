@@ -86,6 +86,7 @@ class ShapePlanner:
         self._task = task
         self._options = options
         self._tries_left = VARIANT_TRIES
+        self._may_be_empty = False
         self.native = {site.name: site.value for site in task.sites}
         # What the Model class itself reads, a candidate cannot be told.
         self._sites = [
@@ -100,6 +101,7 @@ class ShapePlanner:
             native = estimate(self._task, {})
         except Exception:
             return self._shape("native", {}, None)
+        self._may_be_empty = native.has_empty
         if self._options.excess(native) <= 1:
             return self._shape("native", {}, native)
         bound, cost = self._reduce(native)
@@ -166,10 +168,13 @@ class ShapePlanner:
         return None
 
     def _estimate(self, bound: Mapping[str, int]) -> Cost | None:
+        """The cost at these sizes; None where the reference cannot take them."""
         try:
-            return estimate(self._task, bound)
+            cost = estimate(self._task, bound)
         except Exception:
             return None
+        # A kernel larger than its input gives nothing on the meta device and fails elsewhere.
+        return None if cost.has_empty and not self._may_be_empty else cost
 
     def _try(self, bound: Mapping[str, int]) -> Cost | None:
         self._tries_left -= 1
