@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface between compiled candidate code and the emulator's runtime (libmc_emu.so).
+//
+// Candidate code never names these functions: the CUDA names in `language.h` and `launch.h` are
+// thin inline wrappers over them.  Everything is plain C so that one runtime serves objects that
+// were compiled against different PyTorch versions.  All symbols start with `mc_emu_`, because the
+// process may hold a real libcudart whose symbols would win otherwise.
+#ifndef MC_EMU_ABI_H_
+#define MC_EMU_ABI_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+
+// One kernel launch.  `invoke(arguments)` runs the kernel for the current coordinates.
+struct McEmuLaunch {
+  uint32_t grid[3];
+  uint32_t block[3];
+  size_t shared_bytes;     // Dynamic shared memory.
+  const char* kernel;      // The callee as written, e.g. "K<float>".
+  void (*invoke)(void* arguments);
+  void* arguments;
+  const void* code;        // An address inside the module that launches.
+  int cooperative;         // All blocks resident; grid barriers allowed.
+};
+
+// Checks the launch rules and runs the grid to its end; returns a cudaError_t and remembers it as
+// the last error.
+int mc_emu_launch(const struct McEmuLaunch* launch);
+
+enum McEmuBarrier { kMcEmuBarrierCount = 0, kMcEmuBarrierAnd = 1, kMcEmuBarrierOr = 2 };
+
+// Block barrier; combines `predicate` over the live threads.  `line` identifies the call site.
+int mc_emu_barrier(int kind, int predicate, int line);
+
+// Grid barrier of a cooperative launch.
+void mc_emu_grid_barrier(int line);
+int mc_emu_is_cooperative(void);
+
+enum McEmuWarp {
+  kMcEmuWarpSync,
+  kMcEmuWarpIndex,
+  kMcEmuWarpUp,
+  kMcEmuWarpDown,
+  kMcEmuWarpXor,
+  kMcEmuWarpBallot,
+  kMcEmuWarpMatchAny,
+  kMcEmuWarpMatchAll,
+  kMcEmuWarpAddUnsigned,
+  kMcEmuWarpMinUnsigned,
+  kMcEmuWarpMaxUnsigned,
+  kMcEmuWarpMinSigned,
+  kMcEmuWarpMaxSigned,
+  kMcEmuWarpAnd,
+  kMcEmuWarpOr,
+  kMcEmuWarpExclusiveOr
+};
+
+// One lane's part in a warp collective over the lanes of `mask`.  `argument` is the lane, delta or
+// lane mask of a shuffle and `width` its segment width.  Blocks until all live lanes arrived.
+uint64_t mc_emu_warp(int kind, uint32_t mask, uint64_t value, int argument, int width, int line);
+
+// The lanes of this warp that reach this line together.
+uint32_t mc_emu_active_mask(int line);
+
+void* mc_emu_dynamic_shared(void);
+size_t mc_emu_dynamic_shared_bytes(void);
+
+enum McEmuAtomic { kMcEmuAtomicUpdate = 0, kMcEmuAtomicExchange = 1 };
+
+// Announces an atomic access before it is done: checks bounds and alignment, and lets other threads
+// run when this one spins.  Exchanges (CAS, Exch) may be locks.
+void mc_emu_atomic(const volatile void* address, size_t size, int kind);
+
+// Announces a write done by uninstrumented code in a kernel (a copy).
+void mc_emu_access(const volatile void* address, size_t size, int is_write);
+
+void mc_emu_fence(void);  // __threadfence and its kin.
+void mc_emu_pause(void);  // Lets other threads run.
+[[noreturn]] void mc_emu_assert_fail(const char* expression, const char* file, int line);
+[[noreturn]] void mc_emu_trap(void);
+int mc_emu_in_kernel(void);
+uint64_t mc_emu_clock(void);
+uint64_t mc_emu_nanoseconds(void);
+
+}  // extern "C"
+
+#endif  // MC_EMU_ABI_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's extensions to C++: qualifiers, coordinates, barriers, fences.
+//
+// Kernels and device functions are ordinary functions; `__device__` and `__constant__` variables are
+// ordinary globals; `__shared__` variables are thread-local, because exactly one block runs on an
+// OS thread at a time.  Coordinates are variables, not macros: host code may well declare locals of
+// the same names.
+#ifndef MC_EMU_LANGUAGE_H_
+#define MC_EMU_LANGUAGE_H_
+
+#include <cstring>
+
+#include "mc_emu/abi.h"
+#include "mc_emu/vector_types.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __shared__ thread_local
+#define __grid_constant__
+// Not `inline`: that word may stand beside it, and must not stand twice.
+#define __forceinline__ __attribute__((always_inline))
+#define __inline_hint__
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __cluster_dims__(...)
+
+// A dim3 without constructors: the compiler then knows that a constant one never changes.
+struct McEmuShape {
+  unsigned int x, y, z;
+  constexpr operator dim3() const { return dim3(x, y, z); }
+  constexpr operator uint3() const { return uint3{x, y, z}; }
+};
+
+#define MC_EMU_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
+extern "C" {
+MC_EMU_TLS const uint3 threadIdx __asm__("mc_emu_thread_index");
+MC_EMU_TLS const uint3 blockIdx __asm__("mc_emu_block_index");
+MC_EMU_TLS const McEmuShape blockDim __asm__("mc_emu_block_dim");
+MC_EMU_TLS const McEmuShape gridDim __asm__("mc_emu_grid_dim");
+}
+#undef MC_EMU_TLS
+
+inline constexpr int warpSize = 32;
+
+// --- Barriers.  The default argument is the line of the call, which tells barriers apart.
+
+inline void __syncthreads(int line = __builtin_LINE()) {
+  mc_emu_barrier(kMcEmuBarrierCount, 0, line);
+}
+inline int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
+  return mc_emu_barrier(kMcEmuBarrierCount, predicate, line);
+}
+inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
+  return mc_emu_barrier(kMcEmuBarrierAnd, predicate, line);
+}
+inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
+  return mc_emu_barrier(kMcEmuBarrierOr, predicate, line);
+}
+
+inline void __threadfence() { mc_emu_fence(); }
+inline void __threadfence_block() { mc_emu_fence(); }
+inline void __threadfence_system() { mc_emu_fence(); }
+
+// --- Time, traps.
+
+inline long long clock64() { return static_cast<long long>(mc_emu_clock()); }
+inline unsigned long long __globaltimer() { return mc_emu_nanoseconds(); }
+inline void __nanosleep(unsigned) { mc_emu_pause(); }
+[[noreturn]] inline void __trap() { mc_emu_trap(); }
+inline void __brkpt() { mc_emu_trap(); }
+inline void __prof_trigger(int) {}
+
+// --- Loads and stores with cache hints are loads and stores.
+
+#define MC_EMU_LOAD(name) \
+  template <class T>      \
+  inline T name(const T* p) { return *p; }
+#define MC_EMU_STORE(name) \
+  template <class T>       \
+  inline void name(T* p, T value) { *p = value; }
+MC_EMU_LOAD(__ldg)
+MC_EMU_LOAD(__ldca)
+MC_EMU_LOAD(__ldcg)
+MC_EMU_LOAD(__ldcs)
+MC_EMU_LOAD(__ldlu)
+MC_EMU_LOAD(__ldcv)
+MC_EMU_STORE(__stcg)
+MC_EMU_STORE(__stcs)
+MC_EMU_STORE(__stwb)
+MC_EMU_STORE(__stwt)
+#undef MC_EMU_LOAD
+#undef MC_EMU_STORE
+
+inline size_t __cvta_generic_to_shared(const void* p) { return reinterpret_cast<size_t>(p); }
+inline size_t __cvta_generic_to_global(const void* p) { return reinterpret_cast<size_t>(p); }
+
+#endif  // MC_EMU_LANGUAGE_H_

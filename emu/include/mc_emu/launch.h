@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel launches: what `kernel<<<grid, block, shared, stream>>>(a, b)` is rewritten to.
+//
+//   ::mc_emu::launch(::mc_emu::Config(grid, block, shared, stream), "kernel",
+//                    [&](auto... mc_a) { kernel(mc_a...); }, a, b);
+//
+// Arguments are evaluated once and copied for every thread; calling through a generic lambda keeps
+// template deduction and conversions.  The call returns when the grid is done.
+#ifndef MC_EMU_LAUNCH_H_
+#define MC_EMU_LAUNCH_H_
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "mc_emu/abi.h"
+#include "mc_emu/driver_types.h"
+#include "mc_emu/language.h"
+
+namespace mc_emu {
+
+struct Config {
+  Config(dim3 grid_shape, dim3 block_shape, size_t shared = 0, cudaStream_t = nullptr)
+      : grid(grid_shape), block(block_shape), shared_bytes(shared) {}
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes;
+};
+
+template <class F, class... Values>
+struct Call {
+  F kernel;
+  std::tuple<Values...> values;
+  static void invoke(void* self) {
+    Call& call = *static_cast<Call*>(self);
+    std::apply(call.kernel, call.values);
+  }
+};
+
+template <class F, class... Arguments>
+cudaError_t launch_as(bool cooperative, const Config& config, const char* name, F kernel,
+                      Arguments&&... arguments) {
+  using Bound = Call<F, std::decay_t<Arguments>...>;
+  Bound call{std::move(kernel), {std::forward<Arguments>(arguments)...}};
+  const McEmuLaunch spec{{config.grid.x, config.grid.y, config.grid.z},
+                         {config.block.x, config.block.y, config.block.z},
+                         config.shared_bytes,
+                         name,
+                         &Bound::invoke,
+                         &call,
+                         reinterpret_cast<const void*>(&Bound::invoke),
+                         cooperative};
+  return static_cast<cudaError_t>(mc_emu_launch(&spec));
+}
+
+template <class F, class... Arguments>
+void launch(const Config& config, const char* name, F kernel, Arguments&&... arguments) {
+  launch_as(false, config, name, std::move(kernel), std::forward<Arguments>(arguments)...);
+}
+
+// The block's dynamic shared memory.
+inline void* dynamic_shared() { return mc_emu_dynamic_shared(); }
+
+// `extern __shared__ T name[]` at file scope: a stand-in that converts to the pointer.
+template <class T>
+struct DynamicShared {
+  operator T*() const { return static_cast<T*>(mc_emu_dynamic_shared()); }
+  template <class Index>
+  T& operator[](Index i) const {
+    return static_cast<T*>(mc_emu_dynamic_shared())[i];
+  }
+};
+
+}  // namespace mc_emu
+
+#endif  // MC_EMU_LAUNCH_H_

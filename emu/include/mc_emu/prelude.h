@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every candidate source is compiled behind: PyTorch's tensor headers without pybind11, then the
+// CUDA language.  Made into a precompiled header once for each PyTorch and set of flags.
+//
+// The order matters: PyTorch and the standard library change shape when __CUDACC__ is defined, so
+// they come first.
+#ifndef MC_EMU_PRELUDE_H_
+#define MC_EMU_PRELUDE_H_
+
+#include <ATen/Dispatch.h>
+#include <ATen/Dispatch_v2.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <array>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "mc_emu/bind.h"
+#include "mc_emu/cuda.h"
+#include "mc_emu/torch_cuda.h"
+
+#endif  // MC_EMU_PRELUDE_H_

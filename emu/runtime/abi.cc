@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of mc_emu/abi.h over Runtime and Worker.
+#include "mc_emu/abi.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "mc_emu/errors.h"
+#include "runtime/runtime.h"
+
+using mc::emu::Runtime;
+using mc::emu::Worker;
+
+namespace {
+
+uintptr_t address_of(const volatile void* p) { return reinterpret_cast<uintptr_t>(p); }
+
+// Device-only functions called from host code: the program is wrong in a way that nvcc would refuse.
+[[noreturn]] void refuse_host(const char* name) {
+  std::fprintf(stderr, "%s was called outside a kernel\n", name);
+  std::abort();
+}
+
+}  // namespace
+
+#define MC_RETURN_ADDRESS reinterpret_cast<uintptr_t>(__builtin_return_address(0))
+
+extern "C" {
+
+int mc_emu_launch(const McEmuLaunch* launch) { return Runtime::get().launch(*launch); }
+
+int mc_emu_barrier(int kind, int predicate, int line) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) refuse_host("__syncthreads");
+  return worker->barrier(kind, predicate, line, MC_RETURN_ADDRESS);
+}
+
+uint64_t mc_emu_warp(int kind, uint32_t mask, uint64_t value, int argument, int width, int line) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) refuse_host("a warp operation");
+  return worker->warp_collective(kind, mask, value, argument, width, line, MC_RETURN_ADDRESS);
+}
+
+uint32_t mc_emu_active_mask(int line) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) refuse_host("__activemask");
+  return worker->active_mask(line, MC_RETURN_ADDRESS);
+}
+
+void* mc_emu_dynamic_shared(void) {
+  Worker* worker = Worker::current();
+  return worker == nullptr ? nullptr : worker->dynamic_shared();
+}
+
+size_t mc_emu_dynamic_shared_bytes(void) {
+  Worker* worker = Worker::current();
+  return worker == nullptr ? 0 : worker->dynamic_shared_bytes();
+}
+
+void mc_emu_atomic(const volatile void* address, size_t size, int kind) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) return;
+  worker->note_atomic(kind);
+  worker->check_access(address_of(address), size, mc::emu::kWrite | mc::emu::kAtomic,
+                       MC_RETURN_ADDRESS);
+  worker->count_busy_access();
+}
+
+void mc_emu_access(const volatile void* address, size_t size, int is_write) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr || size == 0) return;
+  worker->check_access(address_of(address), size, is_write != 0 ? mc::emu::kWrite : 0,
+                       MC_RETURN_ADDRESS);
+}
+
+void mc_emu_fence(void) {
+  if (Worker* worker = Worker::current()) worker->note_fence();
+}
+
+void mc_emu_pause(void) {
+  if (Worker* worker = Worker::current()) worker->yield();
+}
+
+void mc_emu_assert_fail(const char* expression, const char* file, int line) {
+  char detail[300];
+  std::snprintf(detail, sizeof detail, "assertion `%.160s' failed at %.80s:%d", expression, file,
+                line);
+  if (Worker* worker = Worker::current()) {
+    worker->fail("device_assert", cudaErrorAssert, MC_RETURN_ADDRESS, detail);
+  }
+  std::fprintf(stderr, "%s\n", detail);
+  std::abort();
+}
+
+void mc_emu_trap(void) {
+  if (Worker* worker = Worker::current()) {
+    worker->fail("device_assert", cudaErrorLaunchFailure, MC_RETURN_ADDRESS, "__trap()");
+  }
+  std::abort();
+}
+
+int mc_emu_in_kernel(void) { return Worker::current() != nullptr; }
+
+uint64_t mc_emu_clock(void) { return __builtin_ia32_rdtsc(); }
+
+uint64_t mc_emu_nanoseconds(void) {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+}  // extern "C"

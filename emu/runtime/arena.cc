@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/arena.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace mc::emu {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kQuarantine = 64;  // Released runs of one size that stay inaccessible.
+constexpr unsigned char kPoison = 0xFF;
+
+size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+void* map_lazily(size_t bytes, int protection) {
+  void* p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+}  // namespace
+
+bool Arena::reserve(size_t bytes) {
+  bytes = round_up(bytes, kChunkBytes);
+  void* base = map_lazily(bytes + kChunkBytes, PROT_NONE);
+  if (base == nullptr) return false;
+  const size_t chunks = bytes / kChunkBytes;
+  slot_of_chunk_ = static_cast<uint32_t*>(
+      map_lazily(round_up(chunks * sizeof(uint32_t), kPage), PROT_READ | PROT_WRITE));
+  table_ = static_cast<Allocation*>(
+      map_lazily(round_up(kSlots * sizeof(Allocation), kPage), PROT_READ | PROT_WRITE));
+  if (slot_of_chunk_ == nullptr || table_ == nullptr) return false;
+  shadow_ = static_cast<uint64_t*>(map_lazily(bytes * 2, PROT_READ | PROT_WRITE));
+  base_ = round_up(reinterpret_cast<uintptr_t>(base), kChunkBytes);
+  bytes_ = bytes;
+  return true;
+}
+
+void* Arena::allocate(size_t size) {
+  if (size == 0 || size > bytes_) return nullptr;
+  const size_t span = round_up(size, kPage);
+  const std::lock_guard lock(mutex_);
+  const uint32_t count = static_cast<uint32_t>(span / kChunkBytes + 2);
+  uint32_t first = 0;
+  const uint32_t slot = claim_slot();
+  if (slot == 0 || !claim_chunks(count, &first)) return nullptr;
+  // The last chunk stays unmapped, so the pages end where it starts.
+  const uintptr_t end = base_ + (size_t{first} + count - 1) * kChunkBytes;
+  char* pages = reinterpret_cast<char*>(end - span);
+  if (mprotect(pages, span, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  std::memset(pages, kPoison, span);
+  const uintptr_t begin = end - round_up(size, kAlignment);
+  publish(slot, begin, size, first, count);
+  return reinterpret_cast<void*>(begin);
+}
+
+void* Arena::map(int fd, uint64_t offset, size_t size) {
+  if (size == 0 || size > bytes_) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  const size_t lead = offset % kPage;
+  const size_t span = round_up(lead + size, kPage);
+  const std::lock_guard lock(mutex_);
+  const uint32_t count = static_cast<uint32_t>(span / kChunkBytes + 2);
+  uint32_t first = 0;
+  const uint32_t slot = claim_slot();
+  if (slot == 0 || !claim_chunks(count, &first)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const uintptr_t end = base_ + (size_t{first} + count - 1) * kChunkBytes;
+  char* pages = reinterpret_cast<char*>(end - span);
+  if (mmap(pages, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+           static_cast<off_t>(offset - lead)) == MAP_FAILED) {
+    return nullptr;
+  }
+  const uintptr_t begin = end - span + lead;
+  publish(slot, begin, size, first, count);
+  return reinterpret_cast<void*>(begin);
+}
+
+void Arena::release(void* pointer) {
+  if (pointer == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+  if (!contains(address)) return;
+  const uint32_t slot = slot_of_chunk_[(address - base_) / kChunkBytes];
+  Allocation& allocation = table_[slot];
+  if (slot == 0 || allocation.begin != address) return;
+  make_inaccessible(allocation);
+  for (uint32_t i = 0; i < allocation.num_chunks; ++i) {
+    slot_of_chunk_[allocation.first_chunk + i] = 0;
+  }
+  chunks_free_[allocation.num_chunks].push_back(allocation.first_chunk);
+  allocation.begin = allocation.end = 0;
+  slots_free_.push_back(slot);
+}
+
+void Arena::clear_shadow() {
+  if (shadow_ != nullptr) madvise(shadow_, bytes_ * 2, MADV_DONTNEED);
+}
+
+uint32_t Arena::claim_slot() {
+  if (slots_used_ < kSlots) return slots_used_++;
+  if (slots_free_.empty()) return 0;
+  const uint32_t slot = slots_free_.front();
+  slots_free_.pop_front();
+  return slot;
+}
+
+bool Arena::claim_chunks(size_t count, uint32_t* first) {
+  const auto found = chunks_free_.find(static_cast<uint32_t>(count));
+  if (found != chunks_free_.end() && found->second.size() > kQuarantine) {
+    *first = found->second.front();
+    found->second.pop_front();
+    return true;
+  }
+  if (chunks_used_ + count > bytes_ / kChunkBytes) return false;
+  *first = chunks_used_;
+  chunks_used_ += static_cast<uint32_t>(count);
+  return true;
+}
+
+void Arena::publish(uint32_t slot, uintptr_t begin, size_t size, uint32_t first, uint32_t count) {
+  Allocation& allocation = table_[slot];
+  allocation.begin = begin;
+  allocation.end = begin + size;
+  allocation.written_in = 0;
+  allocation.first_chunk = first;
+  allocation.num_chunks = count;
+  for (uint32_t i = 0; i < count; ++i) slot_of_chunk_[first + i] = slot;
+}
+
+void Arena::make_inaccessible(const Allocation& allocation) {
+  const uintptr_t page = allocation.begin / kPage * kPage;
+  const size_t span = round_up(allocation.end, kPage) - page;
+  mmap(reinterpret_cast<void*>(page), span, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (shadow_ != nullptr && allocation.written_in != 0) {
+    madvise(shadow(page), span * 2, MADV_DONTNEED);
+  }
+}
+
+}  // namespace mc::emu

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/report.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/mc_emu.h"
+
+namespace mc::emu {
+namespace {
+
+constexpr size_t kLineMax = 2048;
+
+// Copies `text` as the inside of a JSON string, cut off at the end of the buffer.
+struct Escaped {
+  explicit Escaped(const char* source) {
+    size_t n = 0;
+    for (; *source != '\0' && n + 8 < sizeof(text); ++source) {
+      const unsigned char c = static_cast<unsigned char>(*source);
+      if (c == '"' || c == '\\') {
+        text[n++] = '\\';
+        text[n++] = static_cast<char>(c);
+      } else if (c < 0x20 || c >= 0x7F) {
+        n += static_cast<size_t>(std::snprintf(text + n, 7, "\\u%04x", c));
+      } else {
+        text[n++] = static_cast<char>(c);
+      }
+    }
+    text[n] = '\0';
+  }
+  char text[512];
+};
+
+}  // namespace
+
+bool Report::open(int fd) {
+  void* p = mmap(nullptr, kMcEmuReportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (p == MAP_FAILED) return false;
+  if (text_ != nullptr) munmap(text_, kMcEmuReportBytes);
+  text_ = static_cast<char*>(p);
+  used_ = strnlen(text_, kMcEmuReportBytes);
+  num_lines_ = 0;
+  num_seen_ = 0;
+  return true;
+}
+
+void Report::add(const Finding& finding) {
+  while (busy_.test_and_set(std::memory_order_acquire)) {
+  }
+  if (text_ != nullptr && num_lines_ < kMcEmuFindingsMax && !is_duplicate(finding)) {
+    const CodePlace place = locate(finding.pc);
+    char line[kLineMax];
+    const int n = std::snprintf(
+        line, sizeof line,
+        "{\"kind\":\"%s\",\"kernel\":\"%s\",\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u],"
+        "\"pc\":%zu,\"module\":\"%s\",\"detail\":\"%s\"}\n",
+        finding.kind, Escaped(finding.kernel).text, finding.block[0], finding.block[1],
+        finding.block[2], finding.thread[0], finding.thread[1], finding.thread[2],
+        static_cast<size_t>(place.offset), Escaped(place.module).text, Escaped(finding.detail).text);
+    const size_t length = static_cast<size_t>(n);
+    if (n > 0 && length < sizeof line && used_ + length + 1 < kMcEmuReportBytes) {
+      std::memcpy(text_ + used_ + 1, line + 1, length - 1);
+      __atomic_store_n(text_ + used_, line[0], __ATOMIC_RELEASE);
+      used_ += length;
+      ++num_lines_;
+    }
+  }
+  busy_.clear(std::memory_order_release);
+}
+
+bool Report::is_duplicate(const Finding& finding) {
+  for (int i = 0; i < num_seen_; ++i) {
+    if (seen_[i].pc == finding.pc && std::strcmp(seen_[i].kind, finding.kind) == 0) return true;
+  }
+  if (num_seen_ < 64) seen_[num_seen_++] = {finding.kind, finding.pc};
+  return false;
+}
+
+CodePlace locate(uintptr_t pc) {
+  Dl_info info{};
+  if (pc == 0 || dladdr(reinterpret_cast<void*>(pc), &info) == 0 || info.dli_fname == nullptr) {
+    return {};
+  }
+  const char* slash = std::strrchr(info.dli_fname, '/');
+  return {slash == nullptr ? info.dli_fname : slash + 1,
+          pc - reinterpret_cast<uintptr_t>(info.dli_fbase)};
+}
+
+}  // namespace mc::emu

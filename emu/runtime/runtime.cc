@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/runtime.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "mc_emu/errors.h"
+#include "runtime/coordinates.h"
+
+namespace mc::emu {
+namespace {
+
+constexpr size_t kArenaDefaultBytes = size_t{1} << 38;
+constexpr int kWorkersMax = 64;
+constexpr uint32_t kLaunchNumberMax = 0xFFFF;  // What a record of device memory can hold.
+
+std::string format(const char* text, size_t a, size_t b) {
+  char buffer[160];
+  std::snprintf(buffer, sizeof buffer, text, a, b);
+  return buffer;
+}
+
+int choose_workers(int wanted) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return std::clamp(wanted > 0 ? wanted : cores, 1, kWorkersMax);
+}
+
+}  // namespace
+
+// Never destroyed: workers may still wait when the process exits.
+Runtime& Runtime::get() {
+  static Runtime* const runtime = new Runtime;
+  return *runtime;
+}
+
+int Runtime::start(const McEmuOptions* options) {
+  const McEmuOptions defaults{sizeof(McEmuOptions), -1, 0, 0, 0};
+  const McEmuOptions& o = options == nullptr ? defaults : *options;
+  if (o.report_fd > 0 && !report_.open(o.report_fd)) return errno;
+  has_race_checks_ = (o.flags & kMcEmuNoRaceChecks) == 0;
+  if (is_started_) return 0;
+  if (!arena_.reserve(o.arena_bytes != 0 ? o.arena_bytes : kArenaDefaultBytes)) return ENOMEM;
+  num_workers_ = choose_workers(o.workers);
+  install_fault_handlers();
+  use_alternate_stack();
+  is_started_ = true;
+  return 0;
+}
+
+int Runtime::take_last_error() {
+  const int error = last_error_;
+  last_error_ = sticky_error_;
+  return error;
+}
+
+int Runtime::set_last_error(int error) {
+  if (error != cudaSuccess) last_error_ = error;
+  return error;
+}
+
+void Runtime::reset() {
+  last_error_ = 0;
+  sticky_error_ = 0;
+  shared_allowed_.clear();
+  report_.forget_duplicates();
+}
+
+// --- Launch rules.
+
+int Runtime::allow_shared(const void* function, size_t bytes) {
+  if (bytes > kSharedOptInMax) return set_last_error(cudaErrorInvalidValue);
+  const Module* module = Module::containing(function);
+  const std::string name =
+      module == nullptr ? "" : module->function_at(reinterpret_cast<uintptr_t>(function));
+  shared_allowed_[name] = bytes;
+  return 0;
+}
+
+size_t Runtime::shared_limit(const McEmuLaunch& launch, const Module* module) const {
+  const std::string name = kernel_base_name(launch.kernel);
+  const auto exact = shared_allowed_.find(name);
+  if (exact != shared_allowed_.end()) return std::max(exact->second, kSharedDefaultMax);
+  // A callee that is not a kernel's name (a pointer, a parameter): any allowance may be its own.
+  const bool is_kernel_name = module != nullptr && module->has_function(name);
+  size_t limit = kSharedDefaultMax;
+  for (const auto& [kernel, bytes] : shared_allowed_) {
+    if (kernel.empty() || !is_kernel_name) limit = std::max(limit, bytes);
+  }
+  return limit;
+}
+
+int Runtime::check_rules(const McEmuLaunch& l, const Module* module, std::string* reason) const {
+  const size_t threads = size_t{l.block[0]} * l.block[1] * l.block[2];
+  if (l.grid[0] == 0 || l.grid[1] == 0 || l.grid[2] == 0 || threads == 0) {
+    *reason = "a dimension of grid or block is zero";
+    return cudaErrorInvalidConfiguration;
+  }
+  if (l.block[0] > 1024 || l.block[1] > 1024 || threads > 1024 || l.block[2] > 64) {
+    *reason = format("a block of %zu threads, %zu of them in z: at most 1024, and 64 in z", threads,
+                     l.block[2]);
+    return cudaErrorInvalidConfiguration;
+  }
+  if (l.grid[0] > 0x7FFFFFFF || l.grid[1] > 65535 || l.grid[2] > 65535) {
+    *reason = format("a grid of %zu blocks in y and %zu in z: at most 65535", l.grid[1], l.grid[2]);
+    return cudaErrorInvalidConfiguration;
+  }
+  const std::string name = kernel_base_name(l.kernel);
+  const size_t static_bytes = module == nullptr || module->shared_bytes() <= kSharedDefaultMax
+                                  ? 0
+                                  : module->shared_bytes_of(name);
+  if (static_bytes > kSharedDefaultMax) {
+    *reason = format("%zu bytes of static shared memory: at most %zu", static_bytes,
+                     kSharedDefaultMax);
+    return cudaErrorInvalidValue;
+  }
+  const size_t limit = shared_limit(l, module);
+  if (l.shared_bytes > limit || l.shared_bytes + static_bytes > kSharedOptInMax) {
+    *reason = format("%zu bytes of dynamic shared memory: at most %zu without (or beyond) "
+                     "cudaFuncSetAttribute", l.shared_bytes, limit);
+    return cudaErrorInvalidValue;
+  }
+  return cudaSuccess;
+}
+
+// --- Launching.
+
+uint32_t Runtime::next_launch_number() {
+  if (++launch_number_ > kLaunchNumberMax) {
+    arena_.clear_shadow();
+    launch_number_ = 1;
+  }
+  return launch_number_;
+}
+
+int Runtime::launch(const McEmuLaunch& launch) {
+  if (!is_started_ && start(nullptr) != 0) return set_last_error(cudaErrorInitializationError);
+  if (sticky_error_ != 0) return set_last_error(sticky_error_);
+  const Module* module = Module::containing(launch.code);
+  std::string reason;
+  const int error = check_rules(launch, module, &reason);
+  if (error != cudaSuccess) {
+    Finding f;
+    f.kind = "launch_error";
+    f.kernel = launch.kernel;
+    f.pc = reinterpret_cast<uintptr_t>(launch.code);
+    std::snprintf(f.detail, sizeof f.detail, "%s", reason.c_str());
+    report_.add(f);
+    return set_last_error(error);
+  }
+  Job job;
+  job.launch = &launch;
+  job.module = module;
+  job.number = next_launch_number();
+  job.schedule = schedule_;
+  job.num_blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  job.num_threads = static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]);
+  run_job(&job);
+  sticky_error_ = job.error.load();
+  return set_last_error(job.error.load());
+}
+
+void Runtime::run_job(Job* job) {
+  std::unique_lock lock(mutex_);
+  const int wanted = static_cast<int>(std::min<uint64_t>(
+      job->num_blocks, static_cast<uint64_t>(num_workers_)));
+  while (static_cast<int>(pool_.size()) < wanted) {
+    pool_.emplace_back([this, i = static_cast<int>(pool_.size())] { worker_main(i); });
+    pool_.back().detach();
+  }
+  job_ = job;
+  ++generation_;
+  wanted_ = wanted;
+  running_ = wanted;
+  wake_.notify_all();
+  done_.wait(lock, [this] { return running_ == 0; });
+  job_ = nullptr;
+}
+
+void Runtime::worker_main(int) {
+  use_alternate_stack();
+  Worker* worker = new Worker;
+  uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return generation_ != seen && wanted_ > 0; });
+    seen = generation_;
+    --wanted_;
+    Job* job = job_;
+    lock.unlock();
+    worker->run(job);
+    lock.lock();
+    if (--running_ == 0) done_.notify_one();
+  }
+}
+
+}  // namespace mc::emu
+
+// --- The host's interface.
+
+using mc::emu::Runtime;
+
+extern "C" {
+
+int mc_emu_init(const McEmuOptions* options) { return Runtime::get().start(options); }
+void mc_emu_set_schedule(uint64_t seed) { Runtime::get().set_schedule(seed); }
+int mc_emu_sticky_error(void) { return Runtime::get().sticky_error(); }
+void mc_emu_reset(void) { Runtime::get().reset(); }
+
+void* mc_emu_arena_allocate(size_t size) {
+  Runtime& runtime = Runtime::get();
+  if (!runtime.is_started() && runtime.start(nullptr) != 0) return nullptr;
+  return runtime.arena().allocate(size);
+}
+
+void mc_emu_arena_release(void* pointer) { Runtime::get().arena().release(pointer); }
+
+void* mc_emu_arena_map(int fd, uint64_t offset, size_t size) {
+  Runtime& runtime = Runtime::get();
+  if (!runtime.is_started() && runtime.start(nullptr) != 0) return nullptr;
+  return runtime.arena().map(fd, offset, size);
+}
+
+void mc_emu_report_unsupported(const char* detail) {
+  mc::emu::Finding f;
+  f.kind = "unsupported";
+  f.pc = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  std::snprintf(f.detail, sizeof f.detail, "%s", detail);
+  Runtime::get().report().add(f);
+}
+
+}  // extern "C"

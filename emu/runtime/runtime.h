@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one emulator of a process: arena, report, errors and the pool of workers.
+//
+// CUDA's own model is one implicit device for a process, and instrumented code calls in from
+// anywhere, so this is one of the few objects with a global address.
+#ifndef MC_EMU_RUNTIME_RUNTIME_H_
+#define MC_EMU_RUNTIME_RUNTIME_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/arena.h"
+#include "runtime/mc_emu.h"
+#include "runtime/report.h"
+#include "runtime/worker.h"
+
+namespace mc::emu {
+
+constexpr size_t kSharedDefaultMax = 48 * 1024;
+constexpr size_t kSharedOptInMax = 227 * 1024;
+
+class Runtime {
+ public:
+  static Runtime& get();
+
+  // Idempotent; 0 or errno.
+  int start(const McEmuOptions* options);
+  bool is_started() const { return is_started_; }
+
+  Arena& arena() { return arena_; }
+  Report& report() { return report_; }
+  bool has_race_checks() const { return has_race_checks_; }
+
+  // Runs a checked launch to its end and returns the error.
+  int launch(const McEmuLaunch& launch);
+  void set_schedule(uint64_t seed) { schedule_ = seed; }
+
+  // cudaFuncSetAttribute(MaxDynamicSharedMemorySize).
+  int allow_shared(const void* function, size_t bytes);
+
+  int last_error() const { return last_error_; }
+  int take_last_error();
+  int set_last_error(int error);
+  int sticky_error() const { return sticky_error_; }
+  void reset();
+
+  // A new number for accesses that are ordered after all before.
+  uint32_t next_launch_number();
+
+ private:
+  int check_rules(const McEmuLaunch& launch, const Module* module, std::string* reason) const;
+  size_t shared_limit(const McEmuLaunch& launch, const Module* module) const;
+  void run_job(Job* job);
+  void worker_main(int index);
+
+  bool is_started_ = false;
+  bool has_race_checks_ = true;
+  int num_workers_ = 1;
+  Arena arena_;
+  Report report_;
+  std::atomic<uint64_t> schedule_{0};
+  uint32_t launch_number_ = 0;
+  int last_error_ = 0;
+  std::atomic<int> sticky_error_{0};
+  std::map<std::string, size_t> shared_allowed_;  // By kernel; "" for any.
+
+  // The pool: job_, generation_ and running_ are guarded by mutex_.
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  std::vector<std::thread> pool_;
+  Job* job_ = nullptr;
+  uint64_t generation_ = 0;
+  int wanted_ = 0;   // Workers that may still join the job.
+  int running_ = 0;
+};
+
+// Installs the handlers for faults; and an alternate stack for the calling OS thread.
+void install_fault_handlers();
+void use_alternate_stack();
+
+}  // namespace mc::emu
+
+#endif  // MC_EMU_RUNTIME_RUNTIME_H_

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// One OS thread that runs thread blocks, one after the other.
+//
+// Theory of operation.  The CUDA threads of a block run one at a time on fibres.  A fibre runs
+// successive threads to their ends as a plain loop until one of them blocks (barrier, warp
+// collective, spinning); then the fibre keeps that thread's stack and another fibre goes on: with a
+// thread that became ready, else with the next thread that has not started, else with one that only
+// yielded.  A kernel without barriers so runs on one stack and never switches.
+//
+// A barrier opens when all live threads wait at it; threads that returned do not count.  A warp
+// collective completes when all live lanes of its mask arrived with the same mask; the last one to
+// arrive computes all results.  When nothing can run and threads are left, the block is stuck.
+//
+// A fatal finding abandons the block: control jumps to where the block was started, and the stacks
+// of its threads are forgotten without unwinding.
+#ifndef MC_EMU_RUNTIME_WORKER_H_
+#define MC_EMU_RUNTIME_WORKER_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "mc_emu/abi.h"
+#include "runtime/fibre.h"
+#include "runtime/module.h"
+#include "runtime/race.h"
+#include "runtime/report.h"
+
+namespace mc::emu {
+
+struct Coordinates {
+  uint32_t x = 0, y = 0, z = 0;
+};
+
+// A launch in progress, shared by all workers.
+struct Job {
+  const McEmuLaunch* launch = nullptr;
+  const Module* module = nullptr;
+  uint32_t number = 0;  // Counts launches, and grid barriers in them.
+  uint64_t schedule = 0;
+  uint64_t num_blocks = 0;
+  int num_threads = 0;
+  std::atomic<uint64_t> next_block{0};
+  std::atomic<int> error{0};  // A fatal cudaError_t stops all workers.
+};
+
+enum class ThreadState : uint8_t { kRunning, kReady, kBarrier, kWarp, kActiveMask, kDone };
+
+struct Thread {
+  Fibre* fibre = nullptr;
+  uint64_t value = 0;   // Deposit, then result, of a warp collective.
+  uint32_t mask = 0;
+  int argument = 0;
+  int width = 0;
+  int line = 0;         // Where it waits.
+  uint32_t busy_accesses = 0;  // Since it last let others run.
+  uint32_t lock_interval = 0;  // The interval of its last exchange.
+  uintptr_t pc = 0;
+  uint16_t kind = 0;
+  ThreadState state = ThreadState::kDone;
+};
+
+struct Warp {
+  uint32_t live = 0;
+  uint32_t waiting = 0;  // Lanes in a collective.
+};
+
+// A store that may turn out to change nothing; settled at this worker's next event.
+struct WriteSuspect {
+  bool is_active = false;
+  const unsigned char* address = nullptr;
+  size_t size = 0;
+  unsigned char before[16];
+  Finding finding;
+};
+
+class Worker {
+ public:
+  Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // The worker that runs a kernel on this OS thread now, or null.
+  static Worker* current();
+
+  // Takes blocks of the job until none are left or it failed.
+  void run(Job* job);
+
+  // Called by kernel code through the C interface.
+  int barrier(int kind, int predicate, int line, uintptr_t pc);
+  uint64_t warp_collective(int kind, uint32_t mask, uint64_t value, int argument, int width,
+                           int line, uintptr_t pc);
+  uint32_t active_mask(int line, uintptr_t pc);
+  void yield();
+  void count_busy_access();
+  char* dynamic_shared() const { return dynamic_; }
+  size_t dynamic_shared_bytes() const { return job_->launch->shared_bytes; }
+
+  // Called by instrumentation, before the access happens.
+  void check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
+  void note_atomic(int kind);
+  void note_fence() { has_global_sync_ = true; }
+
+  // Reports and abandons the block.  REQUIRES: running a kernel.
+  [[noreturn]] void fail(const char* kind, int error, uintptr_t pc, const char* detail);
+  // The same for the fault handler: reports, and returns the stack pointer to continue at.
+  void* fail_at_fault(uintptr_t address, bool is_write, uintptr_t pc);
+  void* fail_at_division(uintptr_t pc);
+
+ private:
+  friend void fibre_main();
+
+  // Blocks.
+  void prepare(Job* job);
+  void run_block(uint64_t block_index);
+  void begin_block(uint64_t block_index);
+  void find_shared();
+  void poison_shared();
+  [[noreturn]] void abandon();
+
+  // Threads.
+  void run_new_threads();
+  void finish_thread();
+  void resume_next();
+  bool pop_runnable(int* index);
+  void wait(ThreadState state, int line, uintptr_t pc);
+  void enter(int index);
+  void open_barrier();
+  void check_barrier_lines();
+
+  // Warps.
+  bool try_complete_warp(int warp, uint32_t mask);
+  void complete_warp(int warp, uint32_t lanes);
+  bool release_active_masks();
+  [[noreturn]] void report_stuck();
+
+  // Accesses.
+  void check_shared(size_t offset, size_t size, uint16_t flags, uintptr_t pc);
+  void check_arena(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
+  void check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
+  [[noreturn]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, uintptr_t pc);
+  void suspect_write(const void* address, size_t size, const Finding& finding);
+  void settle_suspect();
+  void describe_shared(char* text, size_t capacity, size_t offset) const;
+  void report_shared(const Conflict& conflict, size_t offset, size_t size, uintptr_t pc);
+  Finding finding(const char* kind, uintptr_t pc) const;
+  uint64_t global_record(uint64_t bytes_mask) const;
+
+  // Constant during a launch.
+  Job* job_ = nullptr;
+  bool has_checks_ = true;
+  int num_threads_ = 0;
+  std::array<uint16_t, kThreadsMax> order_;
+  std::array<Coordinates, kThreadsMax> coordinates_;
+  Coordinates shape_;  // Of a block, that coordinates_ was made for.
+  uintptr_t static_begin_ = 0;
+  size_t static_bytes_ = 0;
+  bool static_is_isolated_ = false;  // Nothing else lies close to it.
+  uintptr_t dynamic_begin_ = 0;
+  char* dynamic_ = nullptr;
+  char* dynamic_pages_ = nullptr;
+
+  // The block.
+  uint64_t block_index_ = 0;
+  int next_new_ = 0;  // Position in order_.
+  int live_ = 0;
+  int arrived_ = 0;
+  int barrier_line_ = 0;
+  int barrier_count_ = 0;
+  int barrier_and_ = 0;
+  int barrier_or_ = 0;
+  int barrier_result_[3] = {0, 0, 0};
+  bool lines_differ_ = false;
+  bool has_global_sync_ = false;
+  uint32_t block_interval_ = 0;
+  int current_ = 0;
+  Fibre* current_fibre_ = nullptr;
+  void* home_ = nullptr;  // The stack pointer to return to when the block is over.
+  std::array<Thread, kThreadsMax> threads_;
+  std::array<Warp, kWarpsMax> warps_;
+  std::vector<uint16_t> barrier_waiters_;
+  std::vector<uint16_t> ready_;    // First in, first out from ready_head_.
+  size_t ready_head_ = 0;
+  std::vector<uint16_t> yielded_;
+  size_t yielded_head_ = 0;
+  FibrePool fibres_;
+  SharedChecker checker_;
+  WriteSuspect suspect_;
+};
+
+}  // namespace mc::emu
+
+#endif  // MC_EMU_RUNTIME_WORKER_H_

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// What instrumented code reports: accesses to shared and device memory.
+//
+// Device memory has one 64-bit record for each four bytes, of the last plain write in this launch:
+// launch number, bytes, block, thread and barrier interval.  A write of other bytes by another
+// thread of another block, or of the same block without a barrier, is a race; so is a read.  Blocks
+// that used atomics or fences may have synchronised in ways that are not followed here, and are
+// left alone.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "mc_emu/errors.h"
+#include "runtime/coordinates.h"
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+namespace mc::emu {
+namespace {
+
+constexpr size_t kNearby = 1024;  // Bytes around static shared memory that nothing else may touch.
+constexpr uint32_t kIntervalMax = 1023;
+
+// The fields of a record, low bits first: interval 10, thread 10, block 24, bytes 4, launch 16.
+constexpr int kThreadShift = 10;
+constexpr int kBlockShift = 20;
+constexpr int kBytesShift = 44;
+constexpr int kLaunchShift = 48;
+constexpr uint64_t kBlockMask = 0xFFFFFF;
+
+uint32_t record_interval(uint64_t r) { return r & 1023; }
+int record_thread(uint64_t r) { return static_cast<int>(r >> kThreadShift & 1023); }
+uint64_t record_block(uint64_t r) { return r >> kBlockShift & kBlockMask; }
+uint64_t record_bytes(uint64_t r) { return r >> kBytesShift & 15; }
+uint64_t record_launch(uint64_t r) { return r >> kLaunchShift; }
+
+const char* describe(Conflict::Kind kind) {
+  switch (kind) {
+    case Conflict::kReadAfterWrite:
+      return "reads what another thread wrote";
+    case Conflict::kWriteAfterWrite:
+      return "writes what another thread wrote";
+    case Conflict::kWriteAfterRead:
+      return "writes what another thread read";
+    default:
+      return "reads what no thread of the block has written";
+  }
+}
+
+[[gnu::format(printf, 2, 3)]] void set_detail(Finding* finding, const char* format, ...) {
+  va_list list;
+  va_start(list, format);
+  std::vsnprintf(finding->detail, sizeof finding->detail, format, list);
+  va_end(list);
+}
+
+// The address near `pc` with the given low half.
+uintptr_t widen(uintptr_t pc, uint32_t low) {
+  return pc - static_cast<uint32_t>(pc) + low;
+}
+
+}  // namespace
+
+void Worker::check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
+  if (suspect_.is_active) settle_suspect();
+  if (Runtime::get().arena().contains(address)) {
+    check_arena(address, size, flags, pc);
+    return;
+  }
+  const size_t static_offset = address - static_begin_;
+  if (static_offset < static_bytes_) {
+    if (size > static_bytes_ - static_offset) {
+      fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+    }
+    if (has_checks_) check_shared(static_offset, size, flags, pc);
+    return;
+  }
+  const size_t pages_offset = address - reinterpret_cast<uintptr_t>(dynamic_pages_);
+  if (pages_offset < 264 * 1024) {
+    const size_t offset = address - dynamic_begin_;
+    const size_t bytes = job_->launch->shared_bytes;
+    if (offset >= bytes || size > bytes - offset) {
+      fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+    }
+    if (has_checks_) check_shared(static_bytes_ + offset, size, flags, pc);
+    return;
+  }
+  if (static_is_isolated_ &&
+      (static_offset - static_bytes_ < kNearby || static_begin_ - address <= kNearby)) {
+    fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+  }
+}
+
+void Worker::note_atomic(int kind) {
+  has_global_sync_ = true;
+  if (kind == kMcEmuAtomicExchange) threads_[current_].lock_interval = checker_.interval();
+}
+
+// --- Shared memory.
+
+void Worker::check_shared(size_t offset, size_t size, uint16_t flags, uintptr_t pc) {
+  if (threads_[current_].lock_interval == checker_.interval()) flags |= kMayHoldLock;
+  const Conflict conflict =
+      checker_.access(offset, size, current_, flags, static_cast<uint32_t>(pc));
+  if (conflict.kind != Conflict::kNone) [[unlikely]] report_shared(conflict, offset, size, pc);
+}
+
+void Worker::report_shared(const Conflict& conflict, size_t offset, size_t size, uintptr_t pc) {
+  const bool is_race = conflict.kind != Conflict::kUninitialised;
+  Finding f = finding(is_race ? "shared_race" : "uninitialised_shared", pc);
+  char place[192];
+  describe_shared(place, sizeof place, offset);
+  if (is_race) {
+    const Coordinates c = coordinates_[conflict.other.thread];
+    const CodePlace other = locate(widen(pc, conflict.other.pc));
+    set_detail(&f, "%s: %s, thread (%u,%u,%u) at pc %zu, with no barrier between", place,
+               describe(conflict.kind), c.x, c.y, c.z, static_cast<size_t>(other.offset));
+  } else {
+    set_detail(&f, "%s: %s", place, describe(conflict.kind));
+  }
+  const bool may_be_harmless = conflict.kind == Conflict::kWriteAfterWrite ||
+                               conflict.kind == Conflict::kWriteAfterRead;
+  if (!may_be_harmless) {
+    Runtime::get().report().add(f);
+    return;
+  }
+  const uintptr_t address = offset < static_bytes_ ? static_begin_ + offset
+                                                   : dynamic_begin_ + (offset - static_bytes_);
+  suspect_write(reinterpret_cast<const void*>(address), size, f);
+}
+
+void Worker::describe_shared(char* text, size_t capacity, size_t offset) const {
+  if (offset >= static_bytes_) {
+    std::snprintf(text, capacity, "dynamic shared memory, byte %zu of %zu", offset - static_bytes_,
+                  job_->launch->shared_bytes);
+    return;
+  }
+  const SharedArray* array = job_->module->array_at(offset);
+  if (array == nullptr) {
+    std::snprintf(text, capacity, "static shared memory, byte %zu", offset);
+  } else {
+    std::snprintf(text, capacity, "shared array '%.100s', byte %zu of %zu", array->name.c_str(),
+                  offset - array->offset, array->size);
+  }
+}
+
+// A store is about to happen; whether it changes anything is seen later.
+void Worker::suspect_write(const void* address, size_t size, const Finding& finding) {
+  suspect_.is_active = true;
+  suspect_.address = static_cast<const unsigned char*>(address);
+  suspect_.size = std::min(size, sizeof suspect_.before);
+  std::memcpy(suspect_.before, address, suspect_.size);
+  suspect_.finding = finding;
+}
+
+void Worker::settle_suspect() {
+  if (!suspect_.is_active) return;
+  suspect_.is_active = false;
+  if (std::memcmp(suspect_.before, suspect_.address, suspect_.size) != 0) {
+    Runtime::get().report().add(suspect_.finding);
+  }
+}
+
+// --- Device memory.
+
+void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
+  Allocation* allocation = Runtime::get().arena().find(address);
+  if (address < allocation->begin || address + size > allocation->end) {
+    fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+  }
+  if (!has_checks_ || (flags & (kAtomic | kVolatile)) != 0) return;
+  if ((flags & kWrite) != 0) {
+    if (allocation->written_in.load(std::memory_order_relaxed) != job_->number) {
+      allocation->written_in.store(job_->number, std::memory_order_relaxed);
+    }
+    check_global_race(address, size, flags, pc);
+  } else if (allocation->written_in.load(std::memory_order_relaxed) == job_->number) {
+    check_global_race(address, size, flags, pc);
+  }
+}
+
+uint64_t Worker::global_record(uint64_t bytes) const {
+  const uint64_t interval = std::min(block_interval_, kIntervalMax);
+  return interval | static_cast<uint64_t>(current_) << kThreadShift |
+         (block_index_ & kBlockMask) << kBlockShift | bytes << kBytesShift |
+         static_cast<uint64_t>(job_->number) << kLaunchShift;
+}
+
+void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
+  uint64_t* cell = Runtime::get().arena().shadow(address);
+  if (cell == nullptr) return;
+  const bool is_write = (flags & kWrite) != 0;
+  size_t lead = address % 4;
+  for (size_t done = 0; done < size; ++cell, lead = 0) {
+    const size_t here = std::min(size - done, 4 - lead);
+    done += here;
+    const uint64_t bytes = ((uint64_t{1} << here) - 1) << lead;
+    const uint64_t old = *cell;
+    uint64_t mine = global_record(bytes);
+    const bool same_launch = record_launch(old) == record_launch(mine);
+    const bool same_block = same_launch && record_block(old) == record_block(mine);
+    const bool same_thread = same_block && record_thread(old) == current_;
+    if (same_thread) mine = global_record(bytes | record_bytes(old));
+    if (is_write) *cell = mine;
+    if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0 || has_global_sync_) {
+      continue;
+    }
+    if (same_block && (record_interval(old) != record_interval(mine) ||
+                       record_interval(mine) == kIntervalMax)) {
+      continue;
+    }
+    const bool same_warp = same_block && record_thread(old) / kWarpLanes == current_ / kWarpLanes;
+    if (same_warp && checker_.warp(current_ / kWarpLanes).tick() != 0) continue;
+    Finding f = finding("global_race", pc);
+    const Allocation* allocation = Runtime::get().arena().find(address);
+    const Coordinates c = coordinates_[record_thread(old)];
+    set_detail(&f, "%s in the same launch: byte %zu of a buffer of %zu, block %zu, thread (%u,%u,%u)",
+               describe(is_write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite),
+               static_cast<size_t>(address - allocation->begin),
+               static_cast<size_t>(allocation->end - allocation->begin),
+               static_cast<size_t>(record_block(old)), c.x, c.y, c.z);
+    if (is_write) {
+      suspect_write(reinterpret_cast<const void*>(address), size, f);
+    } else {
+      Runtime::get().report().add(f);
+    }
+  }
+}
+
+// --- Fatal findings.
+
+Finding Worker::finding(const char* kind, uintptr_t pc) const {
+  Finding f;
+  f.kind = kind;
+  f.kernel = job_->launch->kernel;
+  f.pc = pc == 0 ? 0 : pc - 1;  // Inside the call, not after it.
+  const Coordinates b = mc_emu_block_index;
+  const Coordinates t = coordinates_[current_];
+  f.block[0] = b.x, f.block[1] = b.y, f.block[2] = b.z;
+  f.thread[0] = t.x, f.thread[1] = t.y, f.thread[2] = t.z;
+  return f;
+}
+
+void Worker::fail(const char* kind, int error, uintptr_t pc, const char* detail) {
+  Finding f = finding(kind, pc);
+  set_detail(&f, "%s", detail);
+  Runtime::get().report().add(f);
+  job_->error.store(error);
+  abandon();
+}
+
+namespace {
+
+// Says how an address misses the memory nearest to it.
+void describe_miss(const Allocation& allocation, uintptr_t address, size_t size, char* text,
+                   size_t capacity) {
+  const size_t bytes = allocation.end - allocation.begin;
+  if (allocation.begin == 0) {
+    std::snprintf(text, capacity, "%zu-byte access to device memory that is not allocated", size);
+  } else if (address < allocation.begin) {
+    std::snprintf(text, capacity, "%zu-byte access %zu bytes before a buffer of %zu bytes", size,
+                  static_cast<size_t>(allocation.begin - address), bytes);
+  } else {
+    std::snprintf(text, capacity, "%zu-byte access at byte %zu of a buffer of %zu bytes", size,
+                  static_cast<size_t>(address - allocation.begin), bytes);
+  }
+}
+
+}  // namespace
+
+void Worker::fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, uintptr_t pc) {
+  char detail[256];
+  Runtime& runtime = Runtime::get();
+  if (runtime.arena().contains(address)) {
+    describe_miss(*runtime.arena().find(address), address, size, detail, sizeof detail);
+  } else if (address - reinterpret_cast<uintptr_t>(dynamic_pages_) < 264 * 1024) {
+    std::snprintf(detail, sizeof detail,
+                  "%zu-byte access at byte %td of dynamic shared memory of %zu bytes", size,
+                  static_cast<ptrdiff_t>(address - dynamic_begin_), job_->launch->shared_bytes);
+  } else {
+    char place[192] = "";
+    describe_shared(place, sizeof place, std::min(address - static_begin_, static_bytes_ - 1));
+    std::snprintf(detail, sizeof detail, "%zu-byte access outside static shared memory; nearest: %s",
+                  size, place);
+  }
+  fail(is_write ? "out_of_bounds_write" : "out_of_bounds_read", cudaErrorIllegalAddress, pc, detail);
+}
+
+void* Worker::fail_at_fault(uintptr_t address, bool is_write, uintptr_t pc) {
+  Finding f = finding(is_write ? "out_of_bounds_write" : "out_of_bounds_read", pc + 1);
+  Runtime& runtime = Runtime::get();
+  if (runtime.arena().contains(address)) {
+    describe_miss(*runtime.arena().find(address), address, 1, f.detail, sizeof f.detail);
+  } else if (fibres_.is_stack_guard(address)) {
+    set_detail(&f, "the stack of a thread overflowed (%zu bytes)", kStackBytes);
+  } else {
+    set_detail(&f, "access to address 0x%zx, which is no memory", static_cast<size_t>(address));
+  }
+  runtime.report().add(f);
+  job_->error.store(cudaErrorIllegalAddress);
+  suspect_.is_active = false;
+  fibres_.abandon_all();
+  return home_;
+}
+
+void* Worker::fail_at_division(uintptr_t pc) {
+  Finding f = finding("device_assert", pc + 1);
+  set_detail(&f, "integer division by zero or overflow of a quotient");
+  Runtime::get().report().add(f);
+  job_->error.store(cudaErrorLaunchFailure);
+  suspect_.is_active = false;
+  fibres_.abandon_all();
+  return home_;
+}
+
+}  // namespace mc::emu
