@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/output_tail.h"
+
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace mc::execute {
+
+struct OutputTail::State {
+  Fd reader;
+  size_t bytes_max = 0;
+  std::mutex mutex;
+  std::string tail;  // Guarded by mutex.
+  std::jthread thread;
+
+  void drain() {
+    char block[4096];
+    for (ssize_t size = 0; (size = ::read(reader.get(), block, sizeof block)) > 0;) {
+      const std::lock_guard lock(mutex);
+      tail.append(block, static_cast<size_t>(size));
+      if (tail.size() > bytes_max) tail.erase(0, tail.size() - bytes_max);
+    }
+  }
+};
+
+Result<std::pair<OutputTail, Fd>> OutputTail::create(size_t bytes_max) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
+  auto state = std::make_unique<State>();
+  state->reader = Fd(ends[0]);
+  state->bytes_max = bytes_max;
+  state->thread = std::jthread([raw = state.get()] { raw->drain(); });
+  return std::pair(OutputTail(std::move(state)), Fd(ends[1]));
+}
+
+OutputTail::OutputTail(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OutputTail::OutputTail(OutputTail&&) noexcept = default;
+OutputTail& OutputTail::operator=(OutputTail&&) noexcept = default;
+OutputTail::~OutputTail() = default;
+
+std::string OutputTail::text() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->tail;
+}
+
+}  // namespace mc::execute

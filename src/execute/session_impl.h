@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Session holds; made by Zygote::spawn.  Members are destroyed bottom up: the child dies
+// before its output is waited for.
+#ifndef MC_EXECUTE_SESSION_IMPL_H_
+#define MC_EXECUTE_SESSION_IMPL_H_
+
+#include "core/fd.h"
+#include "execute/channel.h"
+#include "execute/output_tail.h"
+#include "execute/session.h"
+#include "sandbox/child.h"
+
+namespace mc::execute {
+
+struct Session::Impl {
+  OutputTail output;
+  Mapping report;
+  Channel channel;
+  sandbox::Child child;
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_SESSION_IMPL_H_

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/zygote.h"
+
+#include <chrono>
+#include <mutex>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "execute/session_impl.h"
+
+namespace mc::execute {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr auto kStartLimit = std::chrono::seconds(120);  // torch, from a cold disk.
+constexpr auto kSpawnLimit = std::chrono::seconds(30);
+constexpr size_t kErrorTailBytes = 4 << 10;
+
+const char* name_of(Role role) {
+  switch (role) {
+    case Role::kInspector: return "inspector";
+    case Role::kRecorder: return "recorder";
+    case Role::kJudge: return "judge";
+    case Role::kContestant: return "contestant";
+  }
+  return "";
+}
+
+// Waits on a socket until a deadline.
+Channel::Wait wait_until(TimePoint deadline) {
+  return [deadline](int fd, short events) -> Status {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd poller{fd, events, 0};
+    if (left.count() > 0 && ::poll(&poller, 1, static_cast<int>(left.count())) > 0) return ok();
+    return Error{ErrorCode::kTimeout, "the zygote does not answer"};
+  };
+}
+
+sandbox::Profile profile_for(const ChildLimits& limits) {
+  sandbox::Profile profile;
+  profile.limits.cpu = std::chrono::seconds(static_cast<int64_t>(limits.cpu_s));
+  profile.limits.memory_bytes = static_cast<uint64_t>(limits.memory_bytes);
+  profile.limits.tmp_bytes = static_cast<uint64_t>(limits.tmp_bytes);
+  profile.limits.threads_max = static_cast<uint64_t>(limits.threads_max);
+  profile.visible = limits.visible;
+  return limits.weak_sandbox ? sandbox::lenient(std::move(profile)) : profile;
+}
+
+std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel) {
+  std::vector<std::string> argv = {options.python.string(),
+                                   "-B",
+                                   (options.harness / "zygote.py").string(),
+                                   "--channel",
+                                   std::to_string(channel),
+                                   "--sandbox-lib",
+                                   options.sandbox_lib.string(),
+                                   "--parent-pid",
+                                   std::to_string(::getpid())};
+  if (!options.emulator.empty()) {
+    argv.insert(argv.end(), {"--emu-lib", options.emulator.string(), "--shim", options.shim.string()});
+  }
+  return argv;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Nothing of the supervisor's environment reaches a candidate.
+std::vector<std::string> environment() {
+  return {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp",           "TMPDIR=/tmp",
+          "LC_ALL=C.UTF-8",                    "PYTHONHASHSEED=0",    "CUDA_VISIBLE_DEVICES=",
+          "PYTHONDONTWRITEBYTECODE=1",         "PYTHONUNBUFFERED=1"};
+}
+
+Result<pid_t> start_process(std::vector<std::string> argv, int channel, int output) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, 1);
+  posix_spawn_file_actions_adddup2(&actions, output, 2);
+  posix_spawn_file_actions_adddup2(&actions, channel, channel);  // Clears close-on-exec.
+  std::vector<std::string> env = environment();
+  pid_t pid = -1;
+  const int failure = ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr,
+                                     pointers_to(argv).data(), pointers_to(env).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) {
+    errno = failure;
+    return system_error(ErrorCode::kUnavailable, "cannot start " + argv[0]);
+  }
+  return pid;
+}
+
+}  // namespace
+
+struct Zygote::State {
+  OutputTail output;
+  Channel channel;
+  pid_t pid;
+  std::mutex mutex;  // One question at a time.
+  std::string pytorch_version;
+  std::vector<std::string> protections_off;
+
+  State(OutputTail tail, Channel ours, pid_t process)
+      : output(std::move(tail)), channel(std::move(ours)), pid(process) {}
+  State(const State&) = delete;
+  ~State() {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+
+  Result<Json> ask(const Json& question, const std::vector<int>& fds, TimePoint deadline) {
+    const std::lock_guard lock(mutex);
+    const Status sent = channel.send(question.dump(), fds, wait_until(deadline));
+    auto message = sent ? channel.receive(wait_until(deadline)) : Result<Message>(sent.error());
+    if (!message) return with_context(message.error(), "zygote: " + output.text());
+    Json answer = Json::parse(message->json, nullptr, false);
+    if (is_ok(message->json)) return answer;
+    const auto refusal = decode_refusal(message->json);
+    return Error{ErrorCode::kUnavailable, "the zygote refused: " +
+                                              (refusal ? refusal->exception.message : message->json)};
+  }
+};
+
+Zygote::Zygote(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Zygote::~Zygote() = default;
+
+const std::string& Zygote::pytorch_version() const { return state_->pytorch_version; }
+const std::vector<std::string>& Zygote::protections_off() const { return state_->protections_off; }
+
+Result<std::unique_ptr<Zygote>> Zygote::create(const ZygoteOptions& options) {
+  MC_TRY_VOID(sandbox::become_reaper(), "zygote");
+  MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "zygote");
+  MC_TRY(auto ends, Channel::create_pair(), "zygote");
+  MC_TRY(const pid_t pid,
+         start_process(arguments_for(options, ends.second.get()), ends.second.get(),
+                       pipe.second.get()),
+         "zygote");
+  pipe.second.reset();
+  ends.second.reset();
+  auto state = std::make_unique<State>(std::move(pipe.first), std::move(ends.first), pid);
+  const TimePoint deadline = std::chrono::steady_clock::now() + kStartLimit;
+  MC_TRY(const Json hello, state->ask({{"op", "hello"}}, {}, deadline), "start the zygote");
+  state->pytorch_version = hello.value("pytorch", "");
+  return std::unique_ptr<Zygote>(new Zygote(std::move(state)));
+}
+
+Result<Session> Zygote::spawn(Role role, const ChildLimits& limits) {
+  MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "spawn");
+  MC_TRY(auto ends, Channel::create_pair(), "spawn");
+  MC_TRY(const Fd report, make_memfd("mc-report", kReportBytes), "spawn");
+  MC_TRY(Mapping mapping, Mapping::create(report, kReportBytes), "spawn");
+  const sandbox::Profile profile = profile_for(limits);
+  const Json question{{"op", "spawn"},
+                      {"role", name_of(role)},
+                      {"sandbox", Json::parse(sandbox::to_json(profile))}};
+  MC_TRY(const Json answer,
+         state_->ask(question, {ends.second.get(), output.second.get(), report.get()},
+                     std::chrono::steady_clock::now() + kSpawnLimit),
+         std::string("spawn a ") + name_of(role));
+  ends.second.reset();
+  output.second.reset();
+  MC_TRY(sandbox::Child child, sandbox::Child::adopt(answer.at("pid").get<pid_t>(), profile),
+         "adopt");
+  return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
+      std::move(output.first), std::move(mapping), std::move(ends.first), std::move(child)}));
+}
+
+}  // namespace mc::execute
