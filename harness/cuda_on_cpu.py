@@ -19,10 +19,25 @@ from torch.utils import _device
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
-_DEVICE_GET = torch.Tensor.device.__get__  # type: ignore[attr-defined]
-_IS_CUDA_GET = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
-_IS_CPU_GET = torch.Tensor.is_cpu.__get__  # type: ignore[attr-defined]
-_SAME_DEVICE = {torch.Tensor.cuda, torch.Tensor.pin_memory, torch.Tensor.cpu}
+_TRUE_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+
+
+def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
+    device: torch.device = _TRUE_DEVICE(tensor)
+    return _CUDA if device.type == "cpu" else device
+
+
+# What a tensor answers by itself.
+_CLAIMS: dict[Any, Callable[..., Any]] = {
+    _TRUE_DEVICE: _claimed_device,
+    torch.Tensor.is_cuda.__get__: lambda tensor, *_: True,  # type: ignore[attr-defined]
+    torch.Tensor.is_cpu.__get__: lambda tensor, *_: False,  # type: ignore[attr-defined]
+    torch.Tensor.get_device: lambda tensor: 0,
+    torch.Tensor.cuda: lambda tensor, *_, **__: tensor,
+    torch.Tensor.cpu: lambda tensor, *_, **__: tensor,
+    torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
+    torch.Tensor.is_pinned: lambda tensor, *_, **__: False,
+}
 PROPERTIES = SimpleNamespace(
     name="CUDA on CPU",
     major=9,
@@ -56,14 +71,11 @@ class CudaOnCpu(TorchFunctionMode):
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        if function is _DEVICE_GET:
-            return _CUDA if function(*args).type == "cpu" else function(*args)
-        if function is _IS_CUDA_GET:
-            return True
-        if function is _IS_CPU_GET:
-            return False
-        if function in _SAME_DEVICE:
-            return args[0]
+        claim = _CLAIMS.get(function)
+        if claim is not None:
+            return claim(*args, **(kwargs or {}))
+        if function is torch.device:  # It is the device's use that counts.
+            return function(*args, **(kwargs or {}))
         kwargs = {name: to_cpu(value) for name, value in (kwargs or {}).items()}
         kwargs.pop("pin_memory", None)  # Pinned memory needs a driver.
         return function(*(to_cpu(value) for value in args), **kwargs)
@@ -135,6 +147,13 @@ class _DeviceScope:
         pass
 
 
+class Generator(torch.Generator):
+    """torch.Generator on the CPU, whatever device is asked for."""
+
+    def __new__(cls, device: Any = None) -> Generator:
+        return super().__new__(cls, "cpu")
+
+
 def install() -> None:
     """Patches torch for the rest of this process."""
     for name, replacement in _torch_cuda().items():
@@ -145,6 +164,7 @@ def install() -> None:
     scope_init: Callable[..., None] = scope.__init__
     setattr(scope, "__init__", lambda self, device: scope_init(self, to_cpu(device)))
     setattr(torch, "compile", _refuse_compile)
+    setattr(torch, "Generator", Generator)
     setattr(torch.nn.Module, "cuda", lambda self, device=None: self)
     setattr(torch.nn.Module, "cpu", lambda self: self)
     CudaOnCpu().__enter__()
