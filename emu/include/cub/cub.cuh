@@ -7,6 +7,9 @@
 // language; simple where CUB is fast.  Every header can also be included alone, by CUB's name for
 // it.
 
+// The standard headers first: the language has macros that they trip over.
+#include "cuda/functional"
+
 #include "cub/block/block_exchange.cuh"
 #include "cub/block/block_load.cuh"
 #include "cub/block/block_radix_sort.cuh"
@@ -19,6 +22,5 @@
 #include "cub/util_ptx.cuh"
 #include "cub/warp/warp_reduce.cuh"
 #include "cub/warp/warp_scan.cuh"
-#include "cuda/functional"
 
 #endif  // MC_EMU_CUB_CUB_CUH_
