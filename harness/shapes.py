@@ -158,10 +158,14 @@ class ShapePlanner:
     def _try_smaller(
         self, site: Site, bound: Mapping[str, int], cost: Cost
     ) -> tuple[dict[str, int], Cost] | None:
+        """The bindings with this size divided; with all sizes equal to it, if they go together."""
         value = bound.get(site.name, site.value)
         far = self._options.excess(cost) > 16 and value >= 256
-        for divisor in (4, 2) if far else (2,):
-            smaller = {**bound, site.name: max(1, value // divisor)}
+        equal = [s.name for s in self._sites if bound.get(s.name, s.value) == value]
+        groups = [[site.name], equal] if len(equal) > 1 else [[site.name]]
+        choices = [(group, divisor) for group in groups for divisor in ((4, 2) if far else (2,))]
+        for group, divisor in choices:
+            smaller = {**bound, **dict.fromkeys(group, max(1, value // divisor))}
             new_cost = self._estimate(smaller)
             if new_cost is not None and self._options.excess(new_cost) < self._options.excess(cost):
                 return smaller, new_cost
