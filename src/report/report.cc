@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <csignal>
-#include <cstring>
 #include <map>
 #include <vector>
 
@@ -55,11 +53,6 @@ std::string trial_phrase(const task::Trial& trial) {
   return finding_phrase(trial.findings);
 }
 
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? std::string("SIG") + name : fmt::format("signal {}", signal);
-}
-
 struct Phraser {
   std::string operator()(const task::Unextractable& x) const {
     return joined(x.reason, joined(place_name(x.place), x.detail));
@@ -78,7 +71,7 @@ struct Phraser {
       const std::string what = joined(x.exception->type, x.exception->message);
       return x.stage + ": " + joined(place_name(x.exception->place), what);
     }
-    if (x.signal != 0) return x.stage + ": " + signal_name(x.signal);
+    if (x.signal != 0) return x.stage + ": " + task::signal_name(x.signal);
     return fmt::format("{}: ended by itself with exit code {}", x.stage, x.exit_code);
   }
   std::string operator()(const task::TimedOut& x) const {

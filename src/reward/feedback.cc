@@ -2,7 +2,6 @@
 #include "reward/feedback.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -195,11 +194,6 @@ void tell_trials(Page& page, const std::vector<task::Trial>& trials) {
 
 // ---- Outcomes -----------------------------------------------------------------------------------
 
-std::string signal_text(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? std::string("SIG") + name : fmt::format("{}", signal);
-}
-
 std::string_view stage_text(std::string_view stage) {
   if (stage == "record" || stage == "load") return "while its module was imported";
   if (stage == "init") return "while ModelNew was constructed";
@@ -289,7 +283,7 @@ struct Teller {
   void tell_death(const task::Crashed& x) const {
     if (x.exception) return;
     if (x.signal != 0) {
-      page.say(fmt::format("The process died by {}.", signal_text(x.signal)));
+      page.say(fmt::format("The process died by {}.", task::signal_name(x.signal)));
       say_hint(page, signal_hint(x.signal));
     } else if (x.findings.empty()) {
       page.say(fmt::format("The process ended by itself with exit code {}.", x.exit_code));

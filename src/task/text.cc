@@ -2,6 +2,7 @@
 #include "task/text.h"
 
 #include <cstdint>
+#include <cstring>
 
 #include "core/check.h"
 
@@ -98,6 +99,11 @@ std::string place_name(const Place& place) {
   constexpr size_t kSourceBytesMax = 60;
   const std::string source = plain_line(place.source, kSourceBytesMax);
   return place.line > 0 ? source + ':' + std::to_string(place.line) : source;
+}
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
 }  // namespace mc::task

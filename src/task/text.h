@@ -27,6 +27,9 @@ std::string plain_line(std::string_view text, size_t bytes_max);
 // "cuda_sources[0]:12", or the source alone where the line is unknown, or "".
 std::string place_name(const Place& place);
 
+// "SIGSEGV"; "signal 99" for one without a name.
+std::string signal_name(int signal);
+
 }  // namespace mc::task
 
 #endif  // MC_TASK_TEXT_H_

@@ -59,5 +59,11 @@ TEST(Text, NamesAPlace) {
   EXPECT_EQ(place_name({}), "");
 }
 
+TEST(Text, NamesASignal) {
+  EXPECT_EQ(signal_name(11), "SIGSEGV");
+  EXPECT_EQ(signal_name(6), "SIGABRT");
+  EXPECT_EQ(signal_name(999), "signal 999");
+}
+
 }  // namespace
 }  // namespace mc::task
