@@ -140,7 +140,7 @@ void Arena::make_inaccessible(const Allocation& allocation) {
   mmap(reinterpret_cast<void*>(page), span, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (shadow_ != nullptr && allocation.written_in != 0) {
-    madvise(shadow(page), span * 2, MADV_DONTNEED);
+    madvise(view().shadow_of(page), span * 2, MADV_DONTNEED);
   }
 }
 

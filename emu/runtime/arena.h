@@ -29,10 +29,31 @@ struct Allocation {
   uint32_t num_chunks = 0;
 };
 
+// What an access check needs of the arena; constant once it was reserved.
+struct ArenaView {
+  static constexpr size_t kChunkBytes = size_t{1} << 20;
+
+  uintptr_t base = 0;
+  size_t bytes = 0;
+  const uint32_t* slot_of_chunk = nullptr;  // Slot 0 is empty for ever.
+  Allocation* table = nullptr;
+  uint64_t* shadow = nullptr;  // Null when the system refused it.
+
+  bool contains(uintptr_t address) const { return address - base < bytes; }
+
+  // The allocation whose chunks hold the address.  REQUIRES: contains(address).
+  Allocation* find(uintptr_t address) const {
+    return &table[slot_of_chunk[(address - base) / kChunkBytes]];
+  }
+  uint64_t* shadow_of(uintptr_t address) const { return shadow + (address - base) / 4; }
+};
+
 class Arena {
  public:
-  static constexpr size_t kChunkBytes = size_t{1} << 20;
+  static constexpr size_t kChunkBytes = ArenaView::kChunkBytes;
   static constexpr size_t kAlignment = 16;
+
+  ArenaView view() const { return {base_, bytes_, slot_of_chunk_, table_, shadow_}; }
 
   // Reserves `bytes` of address space; false when the system refuses.
   bool reserve(size_t bytes);
@@ -49,11 +70,6 @@ class Arena {
   // The allocation whose chunks hold the address, or null.  REQUIRES: contains(address).
   Allocation* find(uintptr_t address) const {
     return &table_[slot_of_chunk_[(address - base_) / kChunkBytes]];
-  }
-
-  // Null when the system refused the shadow.
-  uint64_t* shadow(uintptr_t address) const {
-    return shadow_ == nullptr ? nullptr : shadow_ + (address - base_) / 4;
   }
 
   // Forgets all records.

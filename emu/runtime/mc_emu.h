@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -68,5 +69,6 @@ void mc_emu_report_unsupported(const char* detail);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 
 #endif  // MC_EMU_RUNTIME_MC_EMU_H_

@@ -45,10 +45,7 @@ void SharedChecker::begin_block(size_t bytes, int num_threads) {
   for (int i = 0; i * kWarpLanes < num_threads; ++i) warps_[i].reset();
 }
 
-Conflict SharedChecker::access(size_t offset, size_t size, int thread, uint16_t flags,
-                               uint32_t pc) {
-  const Step step{interval_, warps_[thread / kWarpLanes].tick(), pc,
-                  static_cast<uint16_t>(thread), flags};
+Conflict SharedChecker::access_any(size_t offset, size_t size, const Step& step) {
   Conflict conflict;
   while (size > 0) {
     const size_t word = offset / 4;
@@ -78,36 +75,6 @@ Conflict SharedChecker::check(Cell& cell, const Step& step) {
   return (step.flags & kWrite) != 0 ? check_write(cell, step) : check_read(cell, step);
 }
 
-Conflict SharedChecker::check_read(Cell& cell, const Step& step) {
-  Conflict conflict;
-  if (cell.write.interval < first_interval_) {
-    conflict = {Conflict::kUninitialised, {}};
-    cell.write = step;  // Said once for each word.
-    cell.write.interval = first_interval_;
-  } else if (is_racing(cell.write, step)) {
-    conflict = {Conflict::kReadAfterWrite, cell.write};
-  }
-  if (cell.read.thread == step.thread || is_before(cell.read, step)) {
-    cell.read = step;
-  } else {
-    cell.other_read = step;
-  }
-  return conflict;
-}
-
-Conflict SharedChecker::check_write(Cell& cell, const Step& step) {
-  Conflict conflict;
-  if (is_racing(cell.write, step)) {
-    conflict = {Conflict::kWriteAfterWrite, cell.write};
-  } else if (is_racing(cell.read, step)) {
-    conflict = {Conflict::kWriteAfterRead, cell.read};
-  } else if (is_racing(cell.other_read, step)) {
-    conflict = {Conflict::kWriteAfterRead, cell.other_read};
-  }
-  cell.write = step;
-  return conflict;
-}
-
 SharedChecker::Cell* SharedChecker::split(size_t word) {
   Cell* cells = &bytes_[word * 4];
   if (split_in_[word] != first_interval_) {
@@ -115,19 +82,6 @@ SharedChecker::Cell* SharedChecker::split(size_t word) {
     std::fill(cells, cells + 4, words_[word]);
   }
   return cells;
-}
-
-bool SharedChecker::is_racing(const Step& before, const Step& now) const {
-  if (is_before(before, now)) return false;
-  const uint16_t both = before.flags & now.flags;
-  return (both & (kAtomic | kMayHoldLock)) == 0;
-}
-
-bool SharedChecker::is_before(const Step& before, const Step& now) const {
-  if (before.interval < interval_ || before.thread == now.thread) return true;
-  if (before.thread / kWarpLanes != now.thread / kWarpLanes) return false;
-  return warps_[now.thread / kWarpLanes].is_ordered(now.thread % kWarpLanes,
-                                                    before.thread % kWarpLanes, before.tick);
 }
 
 }  // namespace mc::emu

@@ -69,9 +69,26 @@ class SharedChecker {
   WarpOrder& warp(int index) { return warps_[index]; }
   uint32_t interval() const { return interval_; }
 
+  // Whose accesses follow; to be called again after a barrier and after a warp met.
+  void set_thread(int thread) {
+    now_.interval = interval_;
+    now_.tick = warps_[thread / kWarpLanes].tick();
+    now_.thread = static_cast<uint16_t>(thread);
+  }
+
   // Records an access of `size` bytes at `offset` and says what is wrong with it.
   // REQUIRES: offset + size <= bytes.
-  Conflict access(size_t offset, size_t size, int thread, uint16_t flags, uint32_t pc);
+  [[gnu::always_inline]] Conflict access(size_t offset, size_t size, uint16_t flags, uint32_t pc) {
+    Step step = now_;
+    step.flags = flags;
+    step.pc = pc;
+    if (size == 4 && offset % 4 == 0 && (flags & kAtomic) == 0 &&
+        split_in_[offset / 4] != first_interval_) {
+      Cell& cell = words_[offset / 4];
+      return (flags & kWrite) != 0 ? check_write(cell, step) : check_read(cell, step);
+    }
+    return access_any(offset, size, step);
+  }
 
  private:
   struct Cell {
@@ -80,6 +97,7 @@ class SharedChecker {
     Step other_read;
   };
 
+  Conflict access_any(size_t offset, size_t size, const Step& step);
   Conflict check(Cell& cell, const Step& step);
   Conflict check_read(Cell& cell, const Step& step);
   Conflict check_write(Cell& cell, const Step& step);
@@ -87,6 +105,7 @@ class SharedChecker {
   bool is_racing(const Step& before, const Step& now) const;
   bool is_before(const Step& before, const Step& now) const;
 
+  Step now_;
   uint32_t interval_ = 1;
   uint32_t first_interval_ = 1;  // Of this block.
   std::vector<Cell> words_;
@@ -94,6 +113,51 @@ class SharedChecker {
   std::vector<Cell> bytes_;         // Four for each word; used where it was split.
   WarpOrder warps_[kWarpsMax];
 };
+
+// --- The hot paths.
+
+inline bool SharedChecker::is_before(const Step& before, const Step& now) const {
+  if (before.interval < interval_ || before.thread == now.thread) return true;
+  if (before.thread / kWarpLanes != now.thread / kWarpLanes) return false;
+  return warps_[now.thread / kWarpLanes].is_ordered(now.thread % kWarpLanes,
+                                                    before.thread % kWarpLanes, before.tick);
+}
+
+inline bool SharedChecker::is_racing(const Step& before, const Step& now) const {
+  if (is_before(before, now)) return false;
+  const uint16_t both = before.flags & now.flags;
+  return (both & (kAtomic | kMayHoldLock)) == 0;
+}
+
+inline Conflict SharedChecker::check_read(Cell& cell, const Step& step) {
+  Conflict conflict;
+  if (cell.write.interval < first_interval_) {
+    conflict = {Conflict::kUninitialised, {}};
+    cell.write = step;  // Said once for each word.
+    cell.write.interval = first_interval_;
+  } else if (is_racing(cell.write, step)) {
+    conflict = {Conflict::kReadAfterWrite, cell.write};
+  }
+  if (cell.read.thread == step.thread || is_before(cell.read, step)) {
+    cell.read = step;
+  } else {
+    cell.other_read = step;
+  }
+  return conflict;
+}
+
+inline Conflict SharedChecker::check_write(Cell& cell, const Step& step) {
+  Conflict conflict;
+  if (is_racing(cell.write, step)) {
+    conflict = {Conflict::kWriteAfterWrite, cell.write};
+  } else if (is_racing(cell.read, step)) {
+    conflict = {Conflict::kWriteAfterRead, cell.read};
+  } else if (is_racing(cell.other_read, step)) {
+    conflict = {Conflict::kWriteAfterRead, cell.other_read};
+  }
+  cell.write = step;
+  return conflict;
+}
 
 }  // namespace mc::emu
 

@@ -42,6 +42,7 @@ MC_ALWAYS_INLINE void note_range(void* address, size_t size, uint16_t flags, uin
 
 }  // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 void __tsan_init() {}
@@ -133,3 +134,4 @@ void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); 
 void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 }  // extern "C"
+#pragma GCC visibility pop

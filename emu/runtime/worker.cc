@@ -16,22 +16,22 @@
 #include "runtime/coordinates.h"
 #include "runtime/runtime.h"
 
+#pragma GCC visibility push(default)
 extern "C" {
 __thread mc::emu::Coordinates mc_emu_thread_index;
 __thread mc::emu::Coordinates mc_emu_block_index;
 __thread mc::emu::Coordinates mc_emu_block_dim;
 __thread mc::emu::Coordinates mc_emu_grid_dim;
 }
+#pragma GCC visibility pop
 
 namespace mc::emu {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kDynamicPages = 256 * 1024;
+constexpr size_t kDynamicPages = kDynamicPagesBytes - 2 * kPage;
 constexpr uintptr_t kThreadBlockBytes = 64 * 1024;  // Around this library's thread-local variables.
 constexpr uint32_t kBusyAccessesMax = 256;  // Then others get a turn.
-
-__thread Worker* running_worker __attribute__((tls_model("initial-exec"))) = nullptr;
 
 Coordinates coordinates_of(uint64_t index, const uint32_t* shape) {
   return {static_cast<uint32_t>(index % shape[0]),
@@ -55,6 +55,8 @@ uint64_t scheduled_block(uint64_t position, uint64_t schedule, uint64_t count) {
 
 }  // namespace
 
+thread_local constinit Worker* running_worker = nullptr;
+
 // The body of every fibre.
 void fibre_main() {
   Worker* worker = running_worker;
@@ -74,8 +76,6 @@ Worker::Worker() : fibres_(fibre_main) {
   mprotect(dynamic_pages_ + kPage + kDynamicPages, kPage, PROT_NONE);
 }
 
-Worker* Worker::current() { return running_worker; }
-
 void Worker::run(Job* job) {
   prepare(job);
   running_worker = this;
@@ -91,6 +91,7 @@ void Worker::prepare(Job* job) {
   job_ = job;
   has_checks_ = Runtime::get().has_race_checks();
   num_threads_ = job->num_threads;
+  arena_ = Runtime::get().arena().view();
   const uint32_t* block = job->launch->block;
   const uint32_t* grid = job->launch->grid;
   mc_emu_block_dim = {block[0], block[1], block[2]};
@@ -193,6 +194,16 @@ void Worker::run_new_threads() {
 void Worker::enter(int index) {
   current_ = index;
   mc_emu_thread_index = coordinates_[index];
+  refresh();
+}
+
+// What accesses of the current thread are recorded as, from here on.
+void Worker::refresh() {
+  checker_.set_thread(current_);
+  const uint64_t interval = std::min(block_interval_, kIntervalMax);
+  record_ = interval | static_cast<uint64_t>(current_) << kThreadShift |
+            (block_index_ & kBlockMask) << kBlockShift |
+            static_cast<uint64_t>(job_->number) << kLaunchShift;
 }
 
 void Worker::finish_thread() {
@@ -313,6 +324,7 @@ void Worker::open_barrier() {
     ready_.push_back(index);
   }
   barrier_waiters_.clear();
+  refresh();
 }
 
 void Worker::check_barrier_lines() {

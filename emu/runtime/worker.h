@@ -22,12 +22,16 @@
 #include <vector>
 
 #include "mc_emu/abi.h"
+#include "runtime/arena.h"
 #include "runtime/fibre.h"
 #include "runtime/module.h"
 #include "runtime/race.h"
 #include "runtime/report.h"
 
 namespace mc::emu {
+
+// Of the mapping for dynamic shared memory, with an inaccessible page at either end.
+constexpr size_t kDynamicPagesBytes = 264 * 1024;
 
 struct Coordinates {
   uint32_t x = 0, y = 0, z = 0;
@@ -75,14 +79,27 @@ struct WriteSuspect {
   Finding finding;
 };
 
+class Worker;
+// The worker that runs a kernel on this OS thread now, or null.
+extern thread_local constinit Worker* running_worker
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// The fields of a record of device memory, low bits first: interval 10, thread 10, block 24, bytes 4,
+// launch 16.  worker_access.cc says what they are for.
+constexpr uint32_t kIntervalMax = 1023;
+constexpr int kThreadShift = 10;
+constexpr int kBlockShift = 20;
+constexpr int kBytesShift = 44;
+constexpr int kLaunchShift = 48;
+constexpr uint64_t kBlockMask = 0xFFFFFF;
+
 class Worker {
  public:
   Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // The worker that runs a kernel on this OS thread now, or null.
-  static Worker* current();
+  static Worker* current() { return running_worker; }
 
   // Takes blocks of the job until none are left or it failed.
   void run(Job* job);
@@ -98,7 +115,8 @@ class Worker {
   size_t dynamic_shared_bytes() const { return job_->launch->shared_bytes; }
 
   // Called by instrumentation, before the access happens.
-  void check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
+  [[gnu::always_inline]] void check_access(uintptr_t address, size_t size, uint16_t flags,
+                                           uintptr_t pc);
   void note_atomic(int kind);
   void note_fence() { has_global_sync_ = true; }
 
@@ -126,6 +144,7 @@ class Worker {
   bool pop_runnable(int* index);
   void wait(ThreadState state, int line, uintptr_t pc);
   void enter(int index);
+  void refresh();
   void open_barrier();
   void check_barrier_lines();
 
@@ -136,8 +155,11 @@ class Worker {
   [[noreturn]] void report_stuck();
 
   // Accesses.
-  void check_shared(size_t offset, size_t size, uint16_t flags, uintptr_t pc);
-  void check_arena(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
+  void check_other(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
+  [[gnu::always_inline]] void check_shared(size_t offset, size_t size, uint16_t flags,
+                                           uintptr_t pc);
+  [[gnu::always_inline]] void check_arena(uintptr_t address, size_t size, uint16_t flags,
+                                          uintptr_t pc);
   void check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
   [[noreturn]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, uintptr_t pc);
   void suspect_write(const void* address, size_t size, const Finding& finding);
@@ -145,21 +167,21 @@ class Worker {
   void describe_shared(char* text, size_t capacity, size_t offset) const;
   void report_shared(const Conflict& conflict, size_t offset, size_t size, uintptr_t pc);
   Finding finding(const char* kind, uintptr_t pc) const;
-  uint64_t global_record(uint64_t bytes_mask) const;
 
   // Constant during a launch.
   Job* job_ = nullptr;
   bool has_checks_ = true;
   int num_threads_ = 0;
-  std::array<uint16_t, kThreadsMax> order_;
-  std::array<Coordinates, kThreadsMax> coordinates_;
-  Coordinates shape_;  // Of a block, that coordinates_ was made for.
+  ArenaView arena_;
   uintptr_t static_begin_ = 0;
   size_t static_bytes_ = 0;
   bool static_is_isolated_ = false;  // Nothing else lies close to it.
   uintptr_t dynamic_begin_ = 0;
   char* dynamic_ = nullptr;
   char* dynamic_pages_ = nullptr;
+  std::array<uint16_t, kThreadsMax> order_;
+  std::array<Coordinates, kThreadsMax> coordinates_;
+  Coordinates shape_;  // Of a block, that coordinates_ was made for.
 
   // The block.
   uint64_t block_index_ = 0;
@@ -174,6 +196,7 @@ class Worker {
   bool lines_differ_ = false;
   bool has_global_sync_ = false;
   uint32_t block_interval_ = 0;
+  uint64_t record_ = 0;  // Of the current thread, without bytes.
   int current_ = 0;
   Fibre* current_fibre_ = nullptr;
   void* home_ = nullptr;  // The stack pointer to return to when the block is over.
@@ -188,6 +211,54 @@ class Worker {
   SharedChecker checker_;
   WriteSuspect suspect_;
 };
+
+// --- The hot paths.
+
+inline void Worker::check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
+  if (suspect_.is_active) [[unlikely]] settle_suspect();
+  if (address - arena_.base < arena_.bytes) {
+    check_arena(address, size, flags, pc);
+  } else if (const size_t offset = address - static_begin_; offset < static_bytes_) {
+    if (size > static_bytes_ - offset) [[unlikely]] {
+      fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+    }
+    check_shared(offset, size, flags, pc);
+  } else {
+    check_other(address, size, flags, pc);
+  }
+}
+
+inline void Worker::check_shared(size_t offset, size_t size, uint16_t flags, uintptr_t pc) {
+  if (!has_checks_) return;
+  if (threads_[current_].lock_interval == checker_.interval()) [[unlikely]] flags |= kMayHoldLock;
+  const Conflict conflict = checker_.access(offset, size, flags, static_cast<uint32_t>(pc));
+  if (conflict.kind != Conflict::kNone) [[unlikely]] report_shared(conflict, offset, size, pc);
+}
+
+inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
+  Allocation* allocation = arena_.find(address);
+  if (address < allocation->begin || address + size > allocation->end) [[unlikely]] {
+    fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+  }
+  if (!has_checks_ || (flags & (kAtomic | kVolatile)) != 0) return;
+  const bool is_fresh = allocation->written_in.load(std::memory_order_relaxed) == job_->number;
+  if ((flags & kWrite) == 0) {
+    if (is_fresh) check_global_race(address, size, flags, pc);
+    return;
+  }
+  if (!is_fresh) allocation->written_in.store(job_->number, std::memory_order_relaxed);
+  if (size != 4 || address % 4 != 0 || arena_.shadow == nullptr) {
+    check_global_race(address, size, flags, pc);
+    return;
+  }
+  // The usual store: a whole word that nobody wrote in this launch.
+  uint64_t* cell = arena_.shadow_of(address);
+  if (*cell >> kLaunchShift == record_ >> kLaunchShift) {
+    check_global_race(address, size, flags, pc);
+  } else {
+    *cell = record_ | uint64_t{15} << kBytesShift;
+  }
+}
 
 }  // namespace mc::emu
 

@@ -20,15 +20,6 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kNearby = 1024;  // Bytes around static shared memory that nothing else may touch.
-constexpr uint32_t kIntervalMax = 1023;
-
-// The fields of a record, low bits first: interval 10, thread 10, block 24, bytes 4, launch 16.
-constexpr int kThreadShift = 10;
-constexpr int kBlockShift = 20;
-constexpr int kBytesShift = 44;
-constexpr int kLaunchShift = 48;
-constexpr uint64_t kBlockMask = 0xFFFFFF;
-
 uint32_t record_interval(uint64_t r) { return r & 1023; }
 int record_thread(uint64_t r) { return static_cast<int>(r >> kThreadShift & 1023); }
 uint64_t record_block(uint64_t r) { return r >> kBlockShift & kBlockMask; }
@@ -62,32 +53,17 @@ uintptr_t widen(uintptr_t pc, uint32_t low) {
 
 }  // namespace
 
-void Worker::check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
-  if (suspect_.is_active) settle_suspect();
-  if (Runtime::get().arena().contains(address)) {
-    check_arena(address, size, flags, pc);
-    return;
-  }
-  const size_t static_offset = address - static_begin_;
-  if (static_offset < static_bytes_) {
-    if (size > static_bytes_ - static_offset) {
-      fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
-    }
-    if (has_checks_) check_shared(static_offset, size, flags, pc);
-    return;
-  }
-  const size_t pages_offset = address - reinterpret_cast<uintptr_t>(dynamic_pages_);
-  if (pages_offset < 264 * 1024) {
+// Dynamic shared memory, what lies around shared memory, and everything that is nobody's business.
+void Worker::check_other(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
+  if (address - reinterpret_cast<uintptr_t>(dynamic_pages_) < kDynamicPagesBytes) {
     const size_t offset = address - dynamic_begin_;
     const size_t bytes = job_->launch->shared_bytes;
     if (offset >= bytes || size > bytes - offset) {
       fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
     }
-    if (has_checks_) check_shared(static_bytes_ + offset, size, flags, pc);
-    return;
-  }
-  if (static_is_isolated_ &&
-      (static_offset - static_bytes_ < kNearby || static_begin_ - address <= kNearby)) {
+    check_shared(static_bytes_ + offset, size, flags, pc);
+  } else if (static_is_isolated_ && (address - static_begin_ - static_bytes_ < kNearby ||
+                                     static_begin_ - address <= kNearby)) {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
   }
 }
@@ -98,13 +74,6 @@ void Worker::note_atomic(int kind) {
 }
 
 // --- Shared memory.
-
-void Worker::check_shared(size_t offset, size_t size, uint16_t flags, uintptr_t pc) {
-  if (threads_[current_].lock_interval == checker_.interval()) flags |= kMayHoldLock;
-  const Conflict conflict =
-      checker_.access(offset, size, current_, flags, static_cast<uint32_t>(pc));
-  if (conflict.kind != Conflict::kNone) [[unlikely]] report_shared(conflict, offset, size, pc);
-}
 
 void Worker::report_shared(const Conflict& conflict, size_t offset, size_t size, uintptr_t pc) {
   const bool is_race = conflict.kind != Conflict::kUninitialised;
@@ -164,32 +133,9 @@ void Worker::settle_suspect() {
 
 // --- Device memory.
 
-void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
-  Allocation* allocation = Runtime::get().arena().find(address);
-  if (address < allocation->begin || address + size > allocation->end) {
-    fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
-  }
-  if (!has_checks_ || (flags & (kAtomic | kVolatile)) != 0) return;
-  if ((flags & kWrite) != 0) {
-    if (allocation->written_in.load(std::memory_order_relaxed) != job_->number) {
-      allocation->written_in.store(job_->number, std::memory_order_relaxed);
-    }
-    check_global_race(address, size, flags, pc);
-  } else if (allocation->written_in.load(std::memory_order_relaxed) == job_->number) {
-    check_global_race(address, size, flags, pc);
-  }
-}
-
-uint64_t Worker::global_record(uint64_t bytes) const {
-  const uint64_t interval = std::min(block_interval_, kIntervalMax);
-  return interval | static_cast<uint64_t>(current_) << kThreadShift |
-         (block_index_ & kBlockMask) << kBlockShift | bytes << kBytesShift |
-         static_cast<uint64_t>(job_->number) << kLaunchShift;
-}
-
 void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
-  uint64_t* cell = Runtime::get().arena().shadow(address);
-  if (cell == nullptr) return;
+  if (arena_.shadow == nullptr) return;
+  uint64_t* cell = arena_.shadow_of(address);
   const bool is_write = (flags & kWrite) != 0;
   size_t lead = address % 4;
   for (size_t done = 0; done < size; ++cell, lead = 0) {
@@ -197,11 +143,11 @@ void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, u
     done += here;
     const uint64_t bytes = ((uint64_t{1} << here) - 1) << lead;
     const uint64_t old = *cell;
-    uint64_t mine = global_record(bytes);
+    uint64_t mine = record_ | bytes << kBytesShift;
     const bool same_launch = record_launch(old) == record_launch(mine);
     const bool same_block = same_launch && record_block(old) == record_block(mine);
     const bool same_thread = same_block && record_thread(old) == current_;
-    if (same_thread) mine = global_record(bytes | record_bytes(old));
+    if (same_thread) mine |= record_bytes(old) << kBytesShift;
     if (is_write) *cell = mine;
     if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0 || has_global_sync_) {
       continue;
@@ -213,7 +159,7 @@ void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, u
     const bool same_warp = same_block && record_thread(old) / kWarpLanes == current_ / kWarpLanes;
     if (same_warp && checker_.warp(current_ / kWarpLanes).tick() != 0) continue;
     Finding f = finding("global_race", pc);
-    const Allocation* allocation = Runtime::get().arena().find(address);
+    const Allocation* allocation = arena_.find(address);
     const Coordinates c = coordinates_[record_thread(old)];
     set_detail(&f, "%s in the same launch: byte %zu of a buffer of %zu, block %zu, thread (%u,%u,%u)",
                describe(is_write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite),
@@ -274,7 +220,7 @@ void Worker::fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, u
   Runtime& runtime = Runtime::get();
   if (runtime.arena().contains(address)) {
     describe_miss(*runtime.arena().find(address), address, size, detail, sizeof detail);
-  } else if (address - reinterpret_cast<uintptr_t>(dynamic_pages_) < 264 * 1024) {
+  } else if (address - reinterpret_cast<uintptr_t>(dynamic_pages_) < kDynamicPagesBytes) {
     std::snprintf(detail, sizeof detail,
                   "%zu-byte access at byte %td of dynamic shared memory of %zu bytes", size,
                   static_cast<ptrdiff_t>(address - dynamic_begin_), job_->launch->shared_bytes);

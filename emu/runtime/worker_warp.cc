@@ -173,6 +173,7 @@ void Worker::complete_warp(int index, uint32_t lanes) {
   } else {
     checker_.warp(index).join(lanes);
   }
+  refresh();
   for_each_lane(lanes, [&](int lane) {
     if (threads[lane].state != ThreadState::kWarp) return;  // The one that is running.
     threads[lane].state = ThreadState::kReady;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 // From now on every CPU tensor's memory comes from the emulator's arena: it ends at an inaccessible
@@ -30,5 +31,6 @@ void mc_shim_record_start(void);
 const char* mc_shim_record_stop(void);
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 #endif  // MC_EMU_TORCH_SHIM_H_

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 // One kernel launch.  `invoke(arguments)` runs the kernel for the current coordinates.
@@ -85,5 +86,6 @@ uint64_t mc_emu_clock(void);
 uint64_t mc_emu_nanoseconds(void);
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 #endif  // MC_EMU_ABI_H_

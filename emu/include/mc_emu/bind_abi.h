@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 typedef void McShimObject;
@@ -74,5 +75,6 @@ enum McShimError { kMcShimRuntime, kMcShimValue, kMcShimType, kMcShimIndex, kMcS
 void mc_shim_set_error(int kind, const char* message);
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 #endif  // MC_EMU_BIND_ABI_H_

@@ -9,7 +9,6 @@
 #ifndef MC_EMU_LAUNCH_H_
 #define MC_EMU_LAUNCH_H_
 
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -27,21 +26,34 @@ struct Config {
   size_t shared_bytes;
 };
 
-template <class F, class... Values>
-struct Call {
+// The launch's arguments.  Not a tuple: reading one calls functions, which would be instrumented.
+template <size_t kIndex, class T>
+struct Slot {
+  T value;
+};
+
+template <class Indices, class F, class... Values>
+struct Call;
+
+template <size_t... kIndex, class F, class... Values>
+struct Call<std::index_sequence<kIndex...>, F, Values...> : Slot<kIndex, Values>... {
   F kernel;
-  std::tuple<Values...> values;
-  static void invoke(void* self) {
+
+  template <class... Arguments>
+  explicit Call(F f, Arguments&&... arguments)
+      : Slot<kIndex, Values>{std::forward<Arguments>(arguments)}..., kernel(std::move(f)) {}
+
+  __attribute__((no_sanitize("thread"))) static void invoke(void* self) {
     Call& call = *static_cast<Call*>(self);
-    std::apply(call.kernel, call.values);
+    call.kernel(static_cast<Slot<kIndex, Values>&>(call).value...);
   }
 };
 
 template <class F, class... Arguments>
 cudaError_t launch_as(bool cooperative, const Config& config, const char* name, F kernel,
                       Arguments&&... arguments) {
-  using Bound = Call<F, std::decay_t<Arguments>...>;
-  Bound call{std::move(kernel), {std::forward<Arguments>(arguments)...}};
+  using Bound = Call<std::index_sequence_for<Arguments...>, F, std::decay_t<Arguments>...>;
+  Bound call(std::move(kernel), std::forward<Arguments>(arguments)...);
   const McEmuLaunch spec{{config.grid.x, config.grid.y, config.grid.z},
                          {config.block.x, config.block.y, config.block.z},
                          config.shared_bytes,

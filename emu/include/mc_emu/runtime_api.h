@@ -17,6 +17,7 @@
 // Declares one function under its CUDA name, defined as mc_emu_<name>.
 #define MC_EMU_CUDA(name, ...) cudaError_t name(__VA_ARGS__) __asm__("mc_emu_" #name)
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 MC_EMU_CUDA(cudaMalloc, void** pointer, size_t size);
@@ -81,6 +82,7 @@ cudaError_t mc_emu_function_get_attributes(cudaFuncAttributes* attributes, const
 cudaError_t mc_emu_occupancy(int* blocks, int threads, size_t shared_bytes);
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 #undef MC_EMU_CUDA
 
