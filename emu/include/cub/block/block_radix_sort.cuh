@@ -6,26 +6,13 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "cub/util/operators.cuh"
 #include "cub/util/radix.cuh"
 #include "cub/util/slots.cuh"
 
 namespace cub {
-
-namespace detail {
-
-template <class Key, class Value>
-struct SortItem {
-  Key key;
-  Value value;
-};
-template <class Key>
-struct SortItem<Key, NullType> {
-  Key key;
-};
-
-}  // namespace detail
 
 template <class KeyT, int BLOCK_DIM_X, int ITEMS_PER_THREAD, class ValueT = NullType,
           int RADIX_BITS = 4, bool MEMOIZE_OUTER_SCAN = true, int INNER_SCAN_ALGORITHM = 0,
@@ -35,8 +22,10 @@ class BlockRadixSort {
   static constexpr int kNumItems = kNumThreads * ITEMS_PER_THREAD;
   static constexpr int kNumBits = 8 * static_cast<int>(sizeof(KeyT));
   static constexpr bool kHasValues = !std::is_same<ValueT, NullType>::value;
-  using Item = detail::SortItem<KeyT, ValueT>;
-  using Storage = detail::Slots<Item, kNumItems>;
+  struct Storage {
+    detail::Slots<KeyT, kNumItems> keys;
+    detail::Slots<ValueT, kHasValues ? kNumItems : 1> values;
+  };
   MC_CUB_STORAGE(BlockRadixSort, Storage)
 
   enum class Order { kAscending, kDescending };
@@ -45,31 +34,42 @@ class BlockRadixSort {
 
   static int thread() { return detail::linear_thread<BLOCK_DIM_X, BLOCK_DIM_Y>(); }
 
+  // Thread 0 finds the order of all items and applies it.
+  void sort_slots(int begin_bit, int end_bit, bool descending) {
+    std::vector<KeyT> keys;
+    std::vector<ValueT> values;
+    std::vector<int> order;
+    for (int i = 0; i < kNumItems; ++i) {
+      keys.push_back(storage_.keys[i]);
+      if constexpr (kHasValues) values.push_back(storage_.values[i]);
+      order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return detail::radix_bits(keys[a], begin_bit, end_bit, descending) <
+             detail::radix_bits(keys[b], begin_bit, end_bit, descending);
+    });
+    for (int i = 0; i < kNumItems; ++i) {
+      storage_.keys.put(i, keys[order[i]]);
+      if constexpr (kHasValues) storage_.values.put(i, values[order[i]]);
+    }
+  }
+
   // `values` is null where there are none.
   void sort(Keys keys, ValueT* values, int begin_bit, int end_bit, Order order, Result result) {
     for (int i = 0; i < ITEMS_PER_THREAD; ++i) {
-      Item item;
-      item.key = keys[i];
-      if constexpr (kHasValues) {
-        if (values != nullptr) item.value = values[i];
-      }
-      storage_.put(thread() * ITEMS_PER_THREAD + i, item);
+      const int place = thread() * ITEMS_PER_THREAD + i;
+      storage_.keys.put(place, keys[i]);
+      if constexpr (kHasValues) storage_.values.put(place, values ? values[i] : ValueT());
     }
     __syncthreads();
-    if (thread() == 0) {
-      std::stable_sort(&storage_[0], &storage_[0] + kNumItems, [=](const Item& a, const Item& b) {
-        const bool down = order == Order::kDescending;
-        return detail::radix_bits(a.key, begin_bit, end_bit, down) <
-               detail::radix_bits(b.key, begin_bit, end_bit, down);
-      });
-    }
+    if (thread() == 0) sort_slots(begin_bit, end_bit, order == Order::kDescending);
     __syncthreads();
     for (int i = 0; i < ITEMS_PER_THREAD; ++i) {
       const int place =
           result == Result::kBlocked ? thread() * ITEMS_PER_THREAD + i : thread() + i * kNumThreads;
-      keys[i] = storage_[place].key;
+      keys[i] = storage_.keys[place];
       if constexpr (kHasValues) {
-        if (values != nullptr) values[i] = storage_[place].value;
+        if (values != nullptr) values[i] = storage_.values[place];
       }
     }
   }
