@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Row{"std::system(\"ls\");", "cpp.process system@1"},
                       Row{"if (a) ::fork();", "cpp.process fork@1"},
                       Row{"return fork();", "cpp.process fork@1"},
-                                    Row{"std::thread t(f);", "cpp.process std@1"},
+                      Row{"std::thread t(f);", "cpp.process std@1"},
                       Row{"struct system {}; int i = ::system(\"ls\");", "cpp.process system@1"},
                       Row{"int s = socket(1, 2, 3);", "cpp.network socket@1"},
                       Row{"mmap(0, 1, 2, 3, 4, 5);", "cpp.files mmap@1"},

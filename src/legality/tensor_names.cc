@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "lex/code.h"
+
 namespace mc::legality {
 namespace {
 

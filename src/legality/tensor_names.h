@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "legality/policy.h"
-#include "lex/code.h"
+
+namespace mc::lex {
+struct Code;
+}
 
 namespace mc::legality {
 
