@@ -126,6 +126,12 @@ Ending ending_of(const siginfo_t& info, const Limits& limits, std::chrono::micro
   return out_of_cpu ? Ending(CpuExceeded{}) : Ending(signaled);
 }
 
+// Init has it until it forks the contestant, and then gives it back: the contestant has it then.
+uint64_t inherited_bytes(pid_t init) {
+  const uint64_t before_fork = use_of(init).memory_bytes;
+  return std::max(before_fork, use_of_descendants(init).memory_bytes);
+}
+
 bool holds(const std::vector<Protection>& protections, Protection protection) {
   return std::ranges::count(protections, protection) != 0;
 }
@@ -190,7 +196,7 @@ Child::Child(pid_t init, Fd pidfd, const Profile& profile)
       limits_(profile.limits),
       dies_as_tree_(!holds(profile.optional, Protection::kPidNamespace) &&
                     !holds(profile.off, Protection::kPidNamespace)),
-      inherited_bytes_(profile.allow_exec ? 0 : use_of(init).memory_bytes) {}
+      inherited_bytes_(profile.allow_exec ? 0 : inherited_bytes(init)) {}
 
 Child& Child::operator=(Child&& other) noexcept {
   if (this == &other) return *this;

@@ -24,6 +24,7 @@
 
 #include "core/file.h"
 #include "sandbox/init_status.h"
+#include "sandbox/memory.h"
 #include "sandbox/mounts.h"
 #include "sandbox/steps.h"
 #include "sandbox/syscalls.h"
@@ -204,11 +205,13 @@ void end_orphans() {
   close_range(0, UINT_MAX, 0);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  const bool dies_as_tree = getpid() == 1;
+  if (dies_as_tree) forget_memory();
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, 0);
     if (ended == contestant) {
-      if (getpid() != 1) end_orphans();  // Else the kernel does it.
+      if (!dies_as_tree) end_orphans();  // Else the kernel does it.
       _exit(encode_init_status(status));
     }
     if (ended < 0 && errno != EINTR) _exit(127);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sandbox/enter.h"
+#include "sandbox/memory.h"
 #include "sandbox/profile.h"
 
 namespace {
@@ -55,6 +56,8 @@ mc::Status enter(const char* profile_json, std::span<const int> keep_fds) {
 }
 
 }  // namespace
+
+extern "C" void mc_sandbox_compact_memory(void) { mc::sandbox::compact_memory(); }
 
 extern "C" int mc_sandbox_unshare(const char* profile_json, char* error, int error_size) {
   try {
