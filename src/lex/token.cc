@@ -3,10 +3,7 @@
 // Theory of operation.  Three passes, each linear:
 //  1. scan() cuts the source at each token's end.  Every `>` is a token of its own, and `<<<` is a
 //     kLaunchOpen unless `operator` stands before it.
-//  2. find_launch_closers() walks over these with a stack of open launches.  A run of three or more
-//     `>` that `(` follows, at the bracket depth of the innermost open launch, ends with its
-//     closer, unless the run closes just the templates that were opened since: then it is only
-//     the closer if no better one comes before the statement ends.
+//  2. launch_closers() says which runs of `>` close a launch.
 //  3. glue() joins the remaining runs of `>` into `>>`, `>>=` and `>=`, and each closer into one.
 // A directive is a world of its own: brackets and launches do not reach across its borders.
 #include "lex/token.h"
@@ -15,6 +12,7 @@
 #include <array>
 
 #include "core/check.h"
+#include "lex/launch_closers.h"
 #include "lex/utf8.h"
 
 namespace mc::lex {
@@ -272,154 +270,6 @@ std::vector<Token> scan(std::string_view source) {
   return tokens;
 }
 
-// A run of `>` tokens with at most blanks between them, and whether `(` follows it.
-struct Run {
-  std::vector<std::size_t> positions;  // Indices of the `>` tokens.
-  bool before_parenthesis = false;
-};
-
-class LaunchMatcher {
- public:
-  LaunchMatcher(std::string_view source, const std::vector<Token>& tokens)
-      : source_(source), tokens_(tokens) {}
-
-  // For each closer, closers[index of its first `>`] is the index of its last one; others are 0.
-  std::vector<std::size_t> run() {
-    closers_.assign(tokens_.size(), 0);
-    std::size_t i = 0;
-    while (i < tokens_.size()) {
-      enter_region(tokens_[i].in_directive);
-      i = is_trivia(tokens_[i]) ? i + 1 : visit(i);
-    }
-    end_region(directive_);
-    end_region(text_);
-    return std::move(closers_);
-  }
-
- private:
-  struct Launch {
-    int depth = 0;                      // Of brackets, at its `<<<`.
-    std::size_t num_angles = 0;         // Templates opened at that depth and not closed yet.
-    std::vector<std::size_t> doubtful;  // A run that may have closed templates only.
-  };
-  struct Region {
-    int depth = 0;
-    std::vector<Launch> launches;
-    bool after_identifier = false;
-  };
-
-  Region& region() { return in_directive_ ? directive_ : text_; }
-
-  void enter_region(bool in_directive) {
-    if (in_directive_ && !in_directive) {
-      end_region(directive_);
-      directive_ = Region{};
-    }
-    in_directive_ = in_directive;
-  }
-
-  void end_region(Region& ended) {
-    while (!ended.launches.empty()) settle(ended);
-  }
-
-  // Ends the innermost launch without a clear closer: a doubtful run is better than none.
-  void settle(Region& ended) {
-    if (!ended.launches.back().doubtful.empty()) close_with(ended.launches.back().doubtful);
-    ended.launches.pop_back();
-  }
-
-  void close_with(const std::vector<std::size_t>& positions) {
-    closers_[positions[positions.size() - 3]] = positions.back();
-  }
-
-  // Handles the token at `i`; the index of the next one to look at.
-  std::size_t visit(std::size_t i) {
-    Region& here = region();
-    const Token& token = tokens_[i];
-    const char c = source_[token.offset];
-    const bool after_identifier = here.after_identifier;
-    here.after_identifier = token.kind == Kind::kIdentifier;
-    if (token.kind == Kind::kLaunchOpen) {
-      here.launches.push_back({here.depth, 0, {}});
-    } else if (token.kind == Kind::kPunctuator) {
-      if (c == '(' || c == '[' || c == '{') ++here.depth;
-      if (c == ')' || c == ']' || c == '}') leave_bracket(here);
-      if (c == ';') end_statement(here);
-      if (c == '<' && token.size == 1 && after_identifier) open_angle(here);
-      if (c == '>' && token.size == 1) return visit_run(here, i);
-    }
-    return i + 1;
-  }
-
-  void leave_bracket(Region& here) {
-    --here.depth;
-    while (!here.launches.empty() && here.launches.back().depth > here.depth) settle(here);
-  }
-
-  void end_statement(Region& here) {
-    while (!here.launches.empty() && here.launches.back().depth == here.depth) settle(here);
-  }
-
-  void open_angle(Region& here) {
-    if (!here.launches.empty() && here.launches.back().depth == here.depth) {
-      ++here.launches.back().num_angles;
-    }
-  }
-
-  std::size_t visit_run(Region& here, std::size_t i) {
-    const Run found = run_at(i);
-    const std::size_t size = found.positions.size();
-    if (!here.launches.empty() && here.launches.back().depth == here.depth) {
-      Launch& launch = here.launches.back();
-      const bool closes_templates_only = launch.num_angles == size && launch.doubtful.empty();
-      if (size < 3 || !found.before_parenthesis) {
-        launch.num_angles -= std::min(launch.num_angles, size);
-      } else if (closes_templates_only) {
-        launch.doubtful = found.positions;
-        launch.num_angles = 0;
-      } else {
-        close_with(found.positions);
-        here.launches.pop_back();
-      }
-    }
-    return found.positions.back() + 1;
-  }
-
-  bool is_angle(std::size_t i) const {
-    return tokens_[i].kind == Kind::kPunctuator && tokens_[i].size == 1 &&
-           source_[tokens_[i].offset] == '>';
-  }
-
-  bool is_blank(std::size_t i) const {
-    return tokens_[i].kind == Kind::kWhitespace &&
-           text_of(source_, tokens_[i]).find_first_not_of(" \t") == std::string_view::npos;
-  }
-
-  bool is_in_region(std::size_t i) const {
-    return i < tokens_.size() && tokens_[i].in_directive == in_directive_;
-  }
-
-  Run run_at(std::size_t i) const {
-    Run found;
-    std::size_t next = i;
-    while (is_in_region(next) && (is_angle(next) || is_blank(next))) {
-      if (is_angle(next)) found.positions.push_back(next);
-      ++next;
-    }
-    while (is_in_region(next) && is_trivia(tokens_[next])) ++next;
-    found.before_parenthesis = is_in_region(next) && source_[tokens_[next].offset] == '(' &&
-                               tokens_[next].kind == Kind::kPunctuator;
-    return found;
-  }
-
-  std::string_view source_;
-  const std::vector<Token>& tokens_;
-  std::vector<std::size_t> closers_;
-  bool in_directive_ = false;
-  Region text_;
-  Region directive_;
-};
-
 // The last of the tokens from `i` on that make one token with it.
 std::size_t last_glued(std::string_view source, const std::vector<Token>& tokens,
                        const std::vector<std::size_t>& closers, std::size_t i) {
@@ -505,7 +355,7 @@ std::string quoted_value(std::string_view text) {
 std::vector<Token> tokenize(std::string_view source) {
   MC_CHECK(source.size() <= kSourceBytesMax);
   const std::vector<Token> tokens = scan(source);
-  return glue(source, tokens, LaunchMatcher(source, tokens).run());
+  return glue(source, tokens, launch_closers(source, tokens));
 }
 
 std::string spelling_of(std::string_view source, const Token& token) {
