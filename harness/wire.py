@@ -78,7 +78,8 @@ class Channel:
         rights = array.array("i", descriptors)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
         sent = self._socket.sendmsg([data], ancillary)
-        self._socket.sendall(data[sent:])
+        if sent < len(data):
+            self._socket.sendall(data[sent:])
 
     def receive(self) -> Question:
         """The next message. Raises EOFError when the other end is closed between messages."""

@@ -9,11 +9,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import unittest
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness import wire
+from harness import region, wire
 
 HARNESS = Path(__file__).resolve().parent.parent
 PR_SET_CHILD_SUBREAPER = 36
@@ -79,3 +80,22 @@ class Zygote:
     def close(self) -> None:
         del self._channel
         self._process.wait(10)
+
+
+class ZygoteTest(unittest.TestCase):
+    """A test case that shares one zygote."""
+
+    zygote: Zygote
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.zygote = Zygote()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.zygote.close()
+
+
+def empty_region() -> tuple[wire.Json, int]:
+    """The tree and region of no arguments."""
+    return region.pack([])

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness import extensions
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from support import ZygoteTest, empty_region  # noqa: E402
+
+MODEL = """
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x
+"""
+
+
+def inline(*args: Any, **kwargs: Any) -> Any:
+    return extensions.normal_form_inline(args, kwargs)
+
+
+class NormalFormTest(unittest.TestCase):
+    def test_all_ways_to_say_the_same_have_one_key(self) -> None:
+        forms = [
+            inline("e", "c", "k", functions="f"),
+            inline("e", ["c"], ["k"], None, ["f"]),
+            inline(name="e", cuda_sources=("k",), cpp_sources="c", functions={"f": "f"}),
+            inline("another_name", "c", "k", functions=["f"], verbose=True, build_directory="/x"),
+        ]
+        self.assertEqual(len({form["key"] for form in forms}), 1)
+
+    def test_whatever_is_compiled_changes_the_key(self) -> None:
+        base: dict[str, Any] = {"cpp_sources": "c", "cuda_sources": "k", "functions": ["f"]}
+        changes: list[dict[str, Any]] = [
+            {}, {"cpp_sources": "d"}, {"cuda_sources": "l"}, {"cuda_sources": ["k", ""]},
+            {"functions": ["g"]}, {"functions": {"f": "doc"}}, {"functions": None},
+            {"extra_cflags": ["-DX"]}, {"extra_cuda_cflags": ["-DX"]}, {"extra_ldflags": ["-lx"]},
+        ]  # fmt: skip
+        keys = {inline("e", **{**base, **change})["key"] for change in changes}
+        self.assertEqual(len(keys), len(changes))
+
+    def test_wrong_arguments_are_type_errors(self) -> None:
+        for kwargs in ({}, {"name": "e"}, {"name": "e", "cpp_sources": 3}, {"nam": "e"}):
+            with self.subTest(str(kwargs)):
+                self.assertRaises(TypeError, inline, **kwargs)
+
+    def test_load_reads_its_files_and_their_headers(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "inc").mkdir()
+            (root / "main.cpp").write_text('#include "a.h"\n#include <vector>\n')
+            (root / "k.cu").write_text('#include "a.h"\n#include "../secret.h"\n')
+            (root / "a.h").write_text('#  include "inc/b.h"\n')
+            (root / "inc/b.h").write_text("int b;\n")
+            paths = [str(root / "main.cpp"), root / "k.cu"]
+            form = extensions.normal_form_load(("e", paths), {})
+            other = extensions.normal_form_load((), {"name": "e", "sources": paths})
+        self.assertEqual(form["key"], other["key"])
+        self.assertEqual(len(form["cpp_sources"]), 1)
+        self.assertEqual(len(form["cuda_sources"]), 1)
+        self.assertEqual([file["name"] for file in form["files"]], ["a.h", "inc/b.h"])
+
+    def test_every_alias_is_replaced(self) -> None:
+        module = ModuleType("m")
+        seen: list[Any] = []
+        extensions.install(module, seen.append)
+        module.load_inline("e", "c")
+        self.assertEqual(seen[0]["cpp_sources"], ["c"])
+        self.assertRaises(RuntimeError, module.CUDAExtension, "e", [])
+
+
+class RecorderTest(ZygoteTest):
+    def record(self, source: str) -> Any:
+        tree, descriptor = empty_region()
+        with self.zygote.spawn("recorder") as child:
+            question = {"op": "record", "source": source, "init": tree, "init_seed": 1}
+            answer, _ = child.ask(question, descriptor)
+            return answer
+
+    def names(self, source: str) -> list[str]:
+        answer = self.record(source)
+        self.assertTrue(answer["ok"], str(answer))
+        return [extension["name"] for extension in answer["extensions"]]
+
+    def test_extensions_are_found_wherever_they_are_built(self) -> None:
+        cases = {
+            "alias": "import torch\nfrom torch.utils import cpp_extension as ce\n"
+            "e = ce.load_inline('e', 'c', functions=['f'])" + MODEL,
+            "function": "import torch\nfrom torch.utils.cpp_extension import load_inline as li\n"
+            "def build():\n    return li(cpp_sources='c', name='e')\ne = build()" + MODEL,
+            "dotted": "import torch, torch.utils.cpp_extension\n"
+            "torch.utils.cpp_extension.load_inline('e', 'c')" + MODEL,
+            "imported late": "import torch\n"
+            "ce = __import__('importlib').import_module('torch.utils.cpp_extension')\n"
+            "ce.load_inline('e', 'c')" + MODEL,
+            "constructor": "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+            "class ModelNew(torch.nn.Module):\n    def __init__(self):\n"
+            "        super().__init__()\n        self.e = load_inline('e', 'c')\n",
+            "called at once": "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+            "e = load_inline('e', 'c')\ne.warm_up()\n" + MODEL,
+            "file": "import torch, tempfile, os\nfrom torch.utils.cpp_extension import load\n"
+            "d = tempfile.mkdtemp()\np = os.path.join(d, 'x.cu')\nopen(p, 'w').write('k')\n"
+            "e = load('e', [p])" + MODEL,
+            "cuda tensors": "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+            "x = torch.zeros(3, device='cuda')\ne = load_inline('e', 'c')" + MODEL,
+        }
+        for name, source in cases.items():
+            with self.subTest(name):
+                self.assertEqual(self.names(source), ["e"])
+
+    def test_two_extensions_are_two(self) -> None:
+        source = "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+        source += "a = load_inline('a', 'x')\nb = load_inline('b', 'y')\n" + MODEL
+        self.assertEqual(self.names(source), ["a", "b"])
+
+    def test_a_module_without_native_source_records_nothing(self) -> None:
+        self.assertEqual(self.names("import torch" + MODEL), [])
+
+    def test_an_exception_is_reported_with_its_line(self) -> None:
+        answer = self.record("import torch\n\nraise ValueError('no')\n")
+        self.assertEqual(answer["error"]["type"], "ValueError")
+        self.assertEqual(answer["error"]["frames"][-1]["line"], 3)
+        self.assertEqual(answer["error"]["stage"], "load")
+
+    def test_leaving_the_interpreter_is_an_exception_too(self) -> None:
+        self.assertEqual(self.record("import sys\nsys.exit(0)")["error"]["type"], "SystemExit")
+
+
+if __name__ == "__main__":
+    unittest.main()

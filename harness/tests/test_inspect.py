@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import unittest
+
+from harness.inspect_source import FINDINGS_MAX, inspect_source
+
+RULES = {
+    "forbidden_imports": ["ctypes", "torch.jit", "triton"],
+    "forbidden_names": ["eval", "exec", "__import__"],
+    "forbidden_calls": ["torch", "numpy"],
+    "allowed_torch_calls": ["torch.empty_like", "torch.utils.cpp_extension.load_inline"],
+    "parameter_containers": ["torch.nn.Linear", "torch.nn.Identity"],
+}
+HEAD = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.cpp_extension import load_inline
+"""
+
+
+def rules_of(source: str) -> list[str]:
+    return [item["rule"] for item in inspect_source(source, RULES)["findings"]]
+
+
+def forward(body: str, init: str = "pass", extra: str = "") -> str:
+    return f"""{HEAD}
+{extra}
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+    def helper(self, x):
+        return x.view(-1)
+    def forward(self, x):
+        {body}
+"""
+
+
+class SyntaxTest(unittest.TestCase):
+    def test_what_does_not_parse_is_located(self) -> None:
+        error = inspect_source("x = 1\nif x\n  pass\n", {})["syntax_error"]
+        self.assertEqual(error["line"], 2)
+        self.assertEqual(error["text"], "if x")
+
+    def test_hostile_texts_are_syntax_errors(self) -> None:
+        for name, text in {
+            "nesting": "(" * 5000,
+            "unary": "x = " + "-" * 100000 + "1",
+            "attributes": "x" + ".a" * 100000,
+            "sum": "x = " + "+".join(["1"] * 200000),
+            "nul": "x = 1\0",
+            "size": "#" * (1 << 21),
+            "surrogate": "x = '\udc80'",
+            "indents": "".join(" " * i + "if 1:\n" for i in range(200)),
+        }.items():
+            with self.subTest(name):
+                self.assertIsNotNone(inspect_source(text, RULES)["syntax_error"])
+
+
+class InterfaceTest(unittest.TestCase):
+    def test_definitions_are_found_where_they_may_stand(self) -> None:
+        source = """
+if True:
+    class ModelNew(Base): pass
+else:
+    class Other: pass
+try:
+    def get_inputs(): pass
+except Exception:
+    def fallback():
+        class Inner: pass
+class Base:
+    def forward(self, x): return x
+"""
+        found = inspect_source(source, {})
+        self.assertEqual(sorted(found["classes"]), ["Base", "ModelNew", "Other"])
+        self.assertIn("ModelNew.forward", found["functions"])
+        self.assertIn("get_inputs", found["functions"])
+        self.assertIn("fallback", found["functions"])
+        self.assertNotIn("Inner", found["classes"])
+
+    def test_bases_may_go_in_a_circle(self) -> None:
+        source = "class A(B): pass\nclass B(A):\n  def f(self): pass\n"
+        self.assertIn("A.f", inspect_source(source, {})["functions"])
+
+    def test_words_in_strings_and_comments_define_nothing(self) -> None:
+        found = inspect_source('"""class ModelNew: pass"""\n# class ModelNew\n', {})
+        self.assertEqual(found["classes"], [])
+
+
+class RuleTest(unittest.TestCase):
+    def test_each_rule_is_broken_by_its_cases(self) -> None:
+        cases = {
+            "python.forbidden_import": [
+                "import ctypes",
+                "import ctypes.util as u",
+                "from ctypes import CDLL",
+                "from torch import jit",
+                "def f():\n    import triton.language as tl",
+            ],
+            "python.forbidden_name": ["eval('1')", "f = exec", "__import__('os')"],
+            "python.forbidden_call": [
+                forward("return torch.matmul(x, x)"),
+                forward("return F.softmax(x, -1)"),
+                forward("return nn.functional.gelu(x)"),
+                forward("return getattr(torch, 'mat' + 'mul')(x, x)"),
+                forward("return x @ x"),
+                forward("return mm(x, x)", extra="mm = torch.mm"),
+                forward("return mm(x, x)", extra="from torch import mm"),
+                forward("return helper(x)", extra="def helper(x): return torch.relu(x)"),
+                forward("return nn.Linear(3, 3)(x)"),
+                forward("import numpy as np\n        return np.dot(x, x)"),
+            ],
+            "python.module_call": [
+                forward("return self.fc(x)", init="self.fc = nn.Linear(2, 2)"),
+            ],
+        }
+        for rule, sources in cases.items():
+            for source in sources:
+                with self.subTest(source):
+                    self.assertIn(rule, rules_of(source))
+
+    def test_honest_code_breaks_none(self) -> None:
+        for source in [
+            forward("return ext.f(x.contiguous())", extra="ext = load_inline('e', 'x')"),
+            forward("y = torch.empty_like(x)\n        return ext.softmax(y, self.fc.weight)",
+                    init="self.fc = nn.Linear(2, 2)"),  # fmt: skip
+            forward("return self.id(x)", init="self.id = nn.Identity()"),
+            forward("return self.helper(x)"),
+            forward("# torch.matmul(x, x)\n        return 'torch.matmul'"),
+            forward("return x", init="self.w = torch.randn(3).exp()"),
+            forward("return softmax(x)", extra="def softmax(x): return ext.f(x)"),
+            forward("return x", extra="def unused(x): return torch.relu(x)"),
+            forward("return math.sqrt(2)", extra="import math, os, tempfile"),
+        ]:
+            with self.subTest(source):
+                self.assertEqual(rules_of(source), [])
+
+    def test_a_finding_has_its_place(self) -> None:
+        source = forward("return torch.matmul(x, x)")
+        [found] = inspect_source(source, RULES)["findings"]
+        self.assertEqual(source.splitlines()[found["line"] - 1].strip(), found["text"])
+        self.assertEqual(found["column"], 16)
+
+    def test_findings_are_bounded(self) -> None:
+        found = inspect_source("eval('1')\n" * 1000, RULES)["findings"]
+        self.assertEqual(len(found), FINDINGS_MAX)
+
+
+if __name__ == "__main__":
+    unittest.main()
