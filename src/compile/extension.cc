@@ -129,7 +129,8 @@ std::string excerpt_of(const std::vector<std::string>& lines, int line) {
 Result<std::vector<Extension>> parse_extensions(std::string_view recorder_answer) {
   try {
     std::vector<Extension> extensions;
-    for (const Json& object : Json::parse(recorder_answer).at("extensions")) {
+    const Json answer = Json::parse(recorder_answer);
+    for (const Json& object : answer.at("extensions")) {
       extensions.push_back(extension_of(object));
       if (!is_usable(extensions.back()) || extensions.size() > kExtensionsMax) {
         return Error{ErrorCode::kProtocol, "a recorded extension is over the limits"};
