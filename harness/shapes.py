@@ -205,7 +205,10 @@ class ShapePlanner:
     def _small(self, main: Shape) -> Iterator[Shape]:
         only_inputs = [site for site in self._sites if "get_init_inputs" not in site.used_by]
         choices = [
-            {site.name: 1 if _BATCH.search(site.name) else size for site in only_inputs}
+            {
+                site.name: 1 if _BATCH.search(site.name) else min(size, main.constants[site.name])
+                for site in only_inputs
+            }
             for size in _SMALL
         ]
         yield from self._first("small", main, choices)
