@@ -71,6 +71,7 @@ bool collapse(uintptr_t page) {
 }  // namespace
 
 size_t compact_memory() {
+  if (kIsSanitized) return 0;
   Ranges ranges;
   list_large(ranges);
   size_t num_made = 0;
@@ -85,6 +86,7 @@ size_t compact_memory() {
 }
 
 void forget_memory() {
+  if (kIsSanitized) return;
   Ranges ranges;
   list_large(ranges);
   for (size_t i = 0; i < ranges.size; ++i) {

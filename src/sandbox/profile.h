@@ -8,7 +8,7 @@
 //               "tmp_bytes": 268435456},
 //    "allow_exec": false, "allow_fork": false,
 //    "writable": [], "visible": ["/tmp/build"], "hidden": ["/home/me/.ssh"], "devices": [],
-//    "optional": ["private_proc"], "off": []}
+//    "optional": ["process_limit"], "off": []}
 //
 // Every member may be left out of the JSON and then has its default; an unknown one is an error.
 #ifndef MC_SANDBOX_PROFILE_H_
@@ -48,8 +48,9 @@ struct Profile {
   std::vector<std::string> visible;
   std::vector<std::string> hidden = secret_paths();
   std::vector<std::string> devices;  // Further device nodes, e.g. "/dev/nvidia0".
-  // What may be missing where the machine cannot give it, and what is not even tried.
-  std::vector<Protection> optional;
+  // What may be missing where the machine cannot give it, and what is not even tried.  The number
+  // of tasks is looked at by the supervisor too, and the kernel does not limit root before 6.14.
+  std::vector<Protection> optional = {Protection::kProcessLimit};
   std::vector<Protection> off;
 };
 
