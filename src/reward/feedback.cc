@@ -2,6 +2,7 @@
 #include "reward/feedback.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -73,17 +74,22 @@ std::string triple(const std::array<int64_t, 3>& values) {
   return fmt::format("({}, {}, {})", values[0], values[1], values[2]);
 }
 
-void tell_findings(Page& page, const std::vector<task::KernelFinding>& findings) {
-  std::string_view hinted;  // A hint is said once for findings of one kind in a row.
+void tell_finding(Page& page, const task::KernelFinding& finding) {
+  const std::string kernel = finding.kernel.empty() ? "" : " in kernel " + named(finding.kernel);
+  page.say(fmt::format("Found {}{}, block {}, thread {}{}.", named(finding.kind), kernel,
+                       triple(finding.block), triple(finding.thread), at(finding.place)));
+  page.quote(finding.place.excerpt);
+  page.quote(finding.detail);
+}
+
+// What ended the kernel comes first, because the rest may follow from it; each hint is said once.
+void tell_findings(Page& page, std::vector<task::KernelFinding> findings) {
+  std::stable_partition(findings.begin(), findings.end(),
+                        [](const task::KernelFinding& x) { return ends_kernel(x.kind); });
+  std::set<std::string_view> hinted;
   for (size_t i = 0; i < std::min(findings.size(), kFindingsMax); ++i) {
-    const task::KernelFinding& finding = findings[i];
-    const std::string kernel = finding.kernel.empty() ? "" : " in kernel " + named(finding.kernel);
-    page.say(fmt::format("Found {}{}, block {}, thread {}{}.", named(finding.kind), kernel,
-                         triple(finding.block), triple(finding.thread), at(finding.place)));
-    page.quote(finding.place.excerpt);
-    page.quote(finding.detail);
-    if (finding.kind != hinted) say_hint(page, kernel_hint(finding.kind));
-    hinted = finding.kind;
+    tell_finding(page, findings[i]);
+    if (hinted.insert(findings[i].kind).second) say_hint(page, kernel_hint(findings[i].kind));
   }
   say_how_many_more(page, findings.size(), kFindingsMax, "findings");
 }

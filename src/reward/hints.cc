@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reward/hints.h"
 
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <span>
 
 namespace mc::reward {
@@ -14,11 +16,13 @@ struct Hint {
 
 constexpr Hint kKernelHints[] = {
     {"out_of_bounds_read",
-     "an index runs past the end of its array: compare it with the true size, also in the last "
-     "block and for sizes that are no multiple of the block or vector width."},
+     "an index runs past the end of its array, or the pointer is null or of the host: compare the "
+     "index with the true size, also in the last block and for sizes that are no multiple of the "
+     "block or vector width."},
     {"out_of_bounds_write",
-     "an index runs past the end of its array: guard the store, also in the last block and for "
-     "sizes that are no multiple of the block or vector width."},
+     "an index runs past the end of its array, or the pointer is null or of the host: guard the "
+     "store, also in the last block and for sizes that are no multiple of the block or vector "
+     "width."},
     {"misaligned",
      "a vector access (float4 and the like) needs an address that is a multiple of its size; rows "
      "of odd length start at unaligned addresses."},
@@ -39,8 +43,9 @@ constexpr Hint kKernelHints[] = {
      "do not take part, or a flag that nobody sets."},
     {"device_assert", "an assert or trap in the kernel fired."},
     {"launch_error",
-     "the launch itself was refused: at most 1024 threads a block, no zero dimension, at most 48 "
-     "KiB of shared memory unless cudaFuncSetAttribute raised it."},
+     "the launch itself was refused: at most 1024 threads a block (64 in z), at most 65535 blocks "
+     "in y and z, no zero dimension, at most 48 KiB of shared memory unless cudaFuncSetAttribute "
+     "raised it."},
 };
 
 constexpr Hint kExtractionHints[] = {
@@ -73,6 +78,11 @@ std::string_view find(std::span<const Hint> hints, std::string_view name) {
 }  // namespace
 
 std::string_view kernel_hint(std::string_view kind) { return find(kKernelHints, kind); }
+
+bool ends_kernel(std::string_view kind) {
+  constexpr std::string_view kNoted[] = {"shared_race", "global_race", "uninitialised_shared"};
+  return std::find(std::begin(kNoted), std::end(kNoted), kind) == std::end(kNoted);
+}
 
 std::string_view extraction_hint(std::string_view reason) { return find(kExtractionHints, reason); }
 
