@@ -130,15 +130,18 @@ uint64_t inherited_data_bytes() {
   return uint64_t{kib} * 1024;
 }
 
-// RLIMIT_DATA, not RLIMIT_AS: reserving address space costs nothing, and is done by terabytes.
+// RLIMIT_DATA, not RLIMIT_AS: reserving address space costs nothing, and is done by terabytes.  A
+// program that is executed starts afresh, so the last thing before that is this.
+Status limit_memory(const Profile& profile) {
+  const uint64_t inherited = profile.allow_exec ? 0 : inherited_data_bytes();
+  const uint64_t bytes = profile.limits.memory_bytes + inherited;
+  return set_limit(RLIMIT_DATA, bytes, bytes);
+}
+
 // A core limit of 1, not 0: with 0 a core_pattern that is a pipe would still run, and delay death.
-Status set_limits(const Profile& profile) {
-  const Limits& limits = profile.limits;
+Status set_limits(const Limits& limits) {
   const auto cpu_s = static_cast<uint64_t>(limits.cpu.count());
-  // A program that is executed starts afresh.
-  const uint64_t data = limits.memory_bytes + (profile.allow_exec ? 0 : inherited_data_bytes());
   MC_TRY_VOID(set_limit(RLIMIT_CPU, cpu_s, cpu_s + 1), "cpu limit");
-  MC_TRY_VOID(set_limit(RLIMIT_DATA, data, data), "memory limit");
   MC_TRY_VOID(set_limit(RLIMIT_FSIZE, limits.file_bytes_max, limits.file_bytes_max), "file limit");
   MC_TRY_VOID(set_limit(RLIMIT_NOFILE, limits.files_max, limits.files_max), "files limit");
   MC_TRY_VOID(set_limit(RLIMIT_CORE, 1, 1), "core limit");
@@ -248,7 +251,7 @@ Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
   MC_TRY_VOID(die_with_parent(), "sandbox");
   Steps steps(profile, std::move(threshold.missing));
   MC_TRY_VOID(arrange_files(profile, steps), "sandbox");
-  MC_TRY_VOID(set_limits(profile), "sandbox");
+  MC_TRY_VOID(set_limits(profile.limits), "sandbox");
   MC_TRY_VOID(
       steps.take(kProcessLimit, [&] { return bound_tasks(profile, threshold.host_uid, steps); }),
       "sandbox");
@@ -259,6 +262,7 @@ Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
   MC_TRY_VOID(die_with_parent(), "sandbox");
   close_all_but(keep_fds);
   MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(profile); }), "sandbox");
+  MC_TRY_VOID(limit_memory(profile), "sandbox");
   return steps.missing();
 }
 

@@ -238,7 +238,6 @@ TEST(Enter, RefusesExec) {
 TEST(Enter, RefusesWhatCandidatesHaveNoUseFor) {
   Profile profile;
   profile.allow_fork = true;
-  profile.allow_exec = true;
   const std::vector<std::pair<const char*, long (*)()>> calls = {
       {"ptrace", [] { return syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0); }},
       {"process_vm_readv", [] { return syscall(SYS_process_vm_readv, 1, 0, 0, 0, 0, 0); }},

@@ -50,16 +50,27 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// What execve() takes, made before the fork: with the program's memory limit in force, this
+// process may already have too much to allocate anything.
+struct Image {
+  explicit Image(const Command& command)
+      : directory(command.directory.c_str()),
+        argv(pointers(command.argv)),
+        environment(pointers(command.environment)) {}
+  const char* directory;
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+};
+
 // In the sandbox.  Tells errno through `failure`, which a successful exec closes.
-int execute(const Command& command, int out, int err, int failure) {
+int execute(const Image& image, int out, int err, int failure) {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   reset_signals();
-  if (chdir(command.directory.c_str()) == 0) {
-    execve(command.argv[0].c_str(), pointers(command.argv).data(),
-           pointers(command.environment).data());
+  if (chdir(image.directory) == 0) {
+    execve(image.argv[0], image.argv.data(), image.environment.data());
   }
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(failure, &error, sizeof error);
@@ -96,8 +107,9 @@ Result<Child> start(const Command& command, Streams& streams) {
   const int out = streams.out.writer.get();
   const int err = streams.err.writer.get();
   const int failure = streams.failure.writer.get();
+  const Image image(command);
   auto child = Child::start(command.profile, std::array{out, err, failure},
-                            [&](const auto&) { return execute(command, out, err, failure); });
+                            [&](const auto&) { return execute(image, out, err, failure); });
   streams.out.writer.reset();
   streams.err.writer.reset();
   streams.failure.writer.reset();

@@ -104,6 +104,24 @@ TEST(Run, CountsProcessorTime) {
   EXPECT_GT(completed.usage.cpu, milliseconds(10));
 }
 
+TEST(Run, StartsASmallProgramFromALargeProcess) {
+  const std::string ballast(size_t{256} << 20, 'x');
+  Command command = shell("echo ran");
+  command.profile.limits.memory_bytes = uint64_t{64} << 20;
+  const auto completed = run(command);
+  ASSERT_TRUE(completed) << completed.error().message;
+  EXPECT_EQ(completed->out.text(), "ran\n");
+  EXPECT_EQ(ballast.back(), 'x');
+}
+
+TEST(Run, LimitsMemory) {
+  Command command = shell("x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo ${#x}");
+  command.profile.limits.memory_bytes = uint64_t{64} << 20;
+  const auto completed = run(command);
+  ASSERT_TRUE(completed);
+  EXPECT_FALSE(succeeded(*completed));
+}
+
 TEST(Run, TellsThatThereIsNoSuchProgram) {
   const auto completed = run(Command{.argv = {"/nonexistent/program"}});
   ASSERT_FALSE(completed);
