@@ -59,5 +59,5 @@ typedef __nv_bfloat162 nv_bfloat162;
 
 // Atomics need the language, which this header may precede; so they are looked for each time.
 #ifdef MC_EMU_ATOMIC_H_
-#include "mc_emu/half_atomic.h"
+#include "mc_emu/half_atomic_bf16.h"
 #endif

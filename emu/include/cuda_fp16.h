@@ -82,5 +82,5 @@ typedef __half2 nv_half2;
 
 // Atomics need the language, which this header may precede; so they are looked for each time.
 #ifdef MC_EMU_ATOMIC_H_
-#include "mc_emu/half_atomic.h"
+#include "mc_emu/half_atomic_fp16.h"
 #endif

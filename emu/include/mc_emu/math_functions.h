@@ -23,6 +23,10 @@ inline double sin_of_pi(double x, int turn) {
   const double reduced = std::fmod(x, 2.0);
   const double halves = std::nearbyint(2.0 * reduced);
   const double rest = kPi * (reduced - 0.5 * halves);
+  // Zeros: a sine has the sign of its argument, a cosine is positive.
+  if (rest == 0 && (static_cast<int>(halves) + turn) % 2 == 0) {
+    return turn == 0 ? std::copysign(0.0, x) : 0.0;
+  }
   switch ((static_cast<int>(halves) + turn) & 3) {
     case 0:
       return std::sin(rest);
@@ -68,6 +72,26 @@ inline double erf_inverse(double y) {
   return x;
 }
 
+// The modified Bessel function I of order 0 or 1 for x >= 0: the power series, or for large x the
+// asymptotic one.  (std::cyl_bessel_i throws for large arguments.)
+inline double bessel_i(int order, double x) {
+  double term = 1.0, sum = 1.0;
+  if (std::isinf(x)) return x;
+  if (x < 25.0) {
+    for (int k = 1; k < 200 && term > 1e-18 * sum; ++k) {
+      term *= x * x / (4.0 * k * (k + order));
+      sum += term;
+    }
+    return order == 0 ? sum : sum * x / 2;
+  }
+  const double four_square = 4.0 * order * order;
+  for (int k = 1; k < 30 && std::fabs(term) > 1e-18; ++k) {
+    term *= ((2.0 * k - 1) * (2.0 * k - 1) - four_square) / (8.0 * k * x);
+    sum += term;
+  }
+  return std::exp(x / 2) / std::sqrt(2 * kPi * x) * sum * std::exp(x / 2);
+}
+
 }  // namespace mc_emu
 
 // name(double), namef(float), name(float) from one expression over a double x.
@@ -99,9 +123,9 @@ MC_REAL_FUNCTION(erfcx, ::mc_emu::scaled_erfc(x))
 MC_REAL_FUNCTION(erfinv, ::mc_emu::erf_inverse(x))
 MC_REAL_FUNCTION(erfcinv, ::mc_emu::erfc_inverse(x))
 MC_REAL_FUNCTION(normcdf, 0.5 * std::erfc(-x / ::mc_emu::kSqrt2))
-MC_REAL_FUNCTION(normcdfinv, -::mc_emu::kSqrt2* ::mc_emu::erfc_inverse(2.0 * x))
-MC_REAL_FUNCTION(cyl_bessel_i0, std::cyl_bessel_i(0.0, std::fabs(x)))
-MC_REAL_FUNCTION(cyl_bessel_i1, std::copysign(std::cyl_bessel_i(1.0, std::fabs(x)), x))
+MC_REAL_FUNCTION(normcdfinv, 0.0 - ::mc_emu::kSqrt2 * ::mc_emu::erfc_inverse(2.0 * x))
+MC_REAL_FUNCTION(cyl_bessel_i0, ::mc_emu::bessel_i(0, std::fabs(x)))
+MC_REAL_FUNCTION(cyl_bessel_i1, std::copysign(::mc_emu::bessel_i(1, std::fabs(x)), x))
 #undef MC_REAL_FUNCTION
 #undef MC_REAL_OF_DOUBLE
 
@@ -121,8 +145,8 @@ inline double fdivide(double x, double y) { return x / y; }
 inline float fdividef(float x, float y) { return x / y; }
 inline float fdivide(float x, float y) { return x / y; }
 
-inline double norm3d(double a, double b, double c) { return std::hypot(a, b, c); }
-inline float norm3df(float a, float b, float c) { return std::hypot(a, b, c); }
+inline double norm3d(double a, double b, double c) { return std::hypot(std::hypot(a, b), c); }
+inline float norm3df(float a, float b, float c) { return static_cast<float>(norm3d(a, b, c)); }
 inline double norm4d(double a, double b, double c, double d) {
   return std::hypot(std::hypot(a, b), std::hypot(c, d));
 }

@@ -35,15 +35,14 @@ inline unsigned __fns(unsigned mask, unsigned base, int offset) {
   return ~0u;
 }
 
-// Four bytes chosen from the eight of (y, x); bit 3 of a selector spreads the sign of its byte.
+// Four bytes chosen from the eight of (y, x), by the lowest three bits of each nibble of
+// `selector`.
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const unsigned long long bytes = (static_cast<unsigned long long>(y) << 32) | x;
   unsigned out = 0;
   for (int i = 0; i < 4; ++i) {
-    const unsigned choice = (selector >> (4 * i)) & 0xFu;
-    unsigned byte = static_cast<unsigned>(bytes >> (8 * (choice & 7u))) & 0xFFu;
-    if (choice & 8u) byte = byte & 0x80u ? 0xFFu : 0u;
-    out |= byte << (8 * i);
+    const unsigned choice = (selector >> (4 * i)) & 7u;
+    out |= (static_cast<unsigned>(bytes >> (8 * choice)) & 0xFFu) << (8 * i);
   }
   return out;
 }

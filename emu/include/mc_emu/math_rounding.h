@@ -23,14 +23,26 @@ MC_EMU_INLINE Real overflow_error(Real result, bool finite_operands) {
   return result > 0 ? Real{-1} : Real{1};
 }
 
-// The exact error of a sum of finite numbers, by two-sum, on halves so that no step overflows.
-MC_EMU_INLINE double add_error(double a, double b) {
-  const double half_a = 0.5 * a, half_b = 0.5 * b;
-  const bool huge = std::fabs(a) > 0x1p1000 || std::fabs(b) > 0x1p1000;
-  const double x = huge ? half_a : a, y = huge ? half_b : b;
-  const double sum = x + y;
-  const double y_part = sum - x;
-  return (x - (sum - y_part)) + (y - y_part);
+// Wide enough to hold the product of two doubles exactly, whatever their exponents.
+__extension__ typedef __float128 Quad;
+
+template <class Wide>
+MC_EMU_INLINE int sign_of(Wide x) {
+  return (x > 0) - (x < 0);
+}
+
+// Rounds `nearest` in the mode, given the exact value in a type that is wide enough.
+template <class Real, class Wide>
+MC_EMU_INLINE Real directed_to(Real nearest, Wide exact, Rounding mode) {
+  return directed(nearest, sign_of(exact - static_cast<Wide>(nearest)), mode);
+}
+
+// The exact error of a sum of numbers, by two-sum.
+template <class Wide>
+MC_EMU_INLINE Wide sum_error(Wide a, Wide b) {
+  const Wide sum = a + b;
+  const Wide b_part = sum - a;
+  return (a - (sum - b_part)) + (b - b_part);
 }
 
 MC_EMU_INLINE double add(double a, double b, Rounding mode) {
@@ -39,16 +51,18 @@ MC_EMU_INLINE double add(double a, double b, Rounding mode) {
   if (!std::isfinite(sum)) {
     return directed(sum, overflow_error(sum, std::isfinite(a) && std::isfinite(b)), mode);
   }
-  const bool cancelled = sum == 0 && (a != 0 || std::signbit(a) || std::signbit(b));
-  if (cancelled && mode == Rounding::kDown) return -0.0;
-  return directed(sum, add_error(a, b), mode);
+  const bool both_plus_zero = a == 0 && b == 0 && !std::signbit(a) && !std::signbit(b);
+  if (sum == 0 && mode == Rounding::kDown && !both_plus_zero) return -0.0;
+  return directed(sum,
+                  sign_of(sum_error(static_cast<Quad>(a), static_cast<Quad>(b)) +
+                          (static_cast<Quad>(a) + b - sum)),
+                  mode);
 }
 MC_EMU_INLINE float add(float a, float b, Rounding mode) {
   if (mode == Rounding::kNearest) return a + b;
-  const double sum = static_cast<double>(a) + b;
-  if (sum == 0)
-    return static_cast<float>(add(static_cast<double>(a), static_cast<double>(b), mode));
-  return float_of(sum_odd(a, b), mode);
+  const double x = a, y = b;
+  if (x + y == 0) return static_cast<float>(add(x, y, mode));
+  return float_of(sum_odd(x, y), mode);
 }
 
 MC_EMU_INLINE float multiply(float a, float b, Rounding mode) {
@@ -60,7 +74,15 @@ MC_EMU_INLINE double multiply(double a, double b, Rounding mode) {
   if (!std::isfinite(product)) {
     return directed(product, overflow_error(product, std::isfinite(a) && std::isfinite(b)), mode);
   }
-  return directed(product, std::fma(a, b, -product), mode);
+  return directed_to(product, static_cast<Quad>(a) * b, mode);
+}
+
+// What is left of a after taking b quotient times, and of a after taking root squared.
+MC_EMU_INLINE int remainder_sign(float a, float b, float quotient) {
+  return sign_of(static_cast<double>(a) - static_cast<double>(quotient) * b);
+}
+MC_EMU_INLINE int remainder_sign(double a, double b, double quotient) {
+  return sign_of(static_cast<Quad>(a) - static_cast<Quad>(quotient) * b);
 }
 
 template <class Real>
@@ -70,19 +92,20 @@ MC_EMU_INLINE Real divide(Real a, Real b, Rounding mode) {
   if (!std::isfinite(quotient)) {
     return directed(quotient, overflow_error(quotient, std::isfinite(a) && b != 0), mode);
   }
-  const Real remainder = std::fma(-quotient, b, a);
-  return directed(quotient, std::signbit(b) ? -remainder : remainder, mode);
+  const int sign = std::isinf(b) ? 0 : remainder_sign(a, b, quotient);
+  return directed(quotient, std::signbit(b) ? -sign : sign, mode);
 }
 
 template <class Real>
 MC_EMU_INLINE Real square_root(Real a, Rounding mode) {
   const Real root = std::sqrt(a);
   if (mode == Rounding::kNearest || !std::isfinite(root)) return root;
-  return directed(root, std::fma(-root, root, a), mode);
+  return directed(root, remainder_sign(a, root, root), mode);
 }
 
 MC_EMU_INLINE float multiply_add(float a, float b, float c, Rounding mode) {
   const double product = static_cast<double>(a) * b;
+  if (product + c == 0) return static_cast<float>(add(product, static_cast<double>(c), mode));
   return float_of(sum_odd(product, static_cast<double>(c)), mode);
 }
 MC_EMU_INLINE double multiply_add(double a, double b, double c, Rounding mode) {
@@ -92,12 +115,10 @@ MC_EMU_INLINE double multiply_add(double a, double b, double c, Rounding mode) {
     const bool finite = std::isfinite(a) && std::isfinite(b) && std::isfinite(c);
     return directed(result, overflow_error(result, finite), mode);
   }
-  const double product = a * b;
-  const double product_error = std::fma(a, b, -product);
-  const double sum = product + c;
-  const double c_part = sum - product;
-  const double sum_error = (product - (sum - c_part)) + (c - c_part);
-  return directed(result, (sum - result) + (sum_error + product_error), mode);
+  const Quad product = static_cast<Quad>(a) * b, addend = c;
+  if (product + addend == 0) return add(static_cast<double>(product), c, mode);
+  const Quad rounding = (product + addend) - static_cast<Quad>(result);
+  return directed(result, sign_of(rounding + sum_error(product, addend)), mode);
 }
 
 }  // namespace mc_emu
