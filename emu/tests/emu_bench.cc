@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast kernels run, compiled and checked as candidates are.  On one worker, so that figures are
+// CPU time; items are elements, multiply-adds or operations as the name says.
+#include <benchmark/benchmark.h>
+
+#include "runtime/mc_emu.h"
+// Last: it defines words that the standard library uses.
+#include "mc_emu/cuda.h"
+
+#define MC_LAUNCH(kernel, grid, block, ...)                    \
+  ::mc_emu::launch(::mc_emu::Config(grid, block), #kernel,     \
+                   [&](auto... mc_a) { kernel(mc_a...); }, ##__VA_ARGS__)
+
+namespace {
+
+constexpr int kElements = 1 << 20;
+constexpr int kSide = 256;
+constexpr int kTile = 16;
+
+struct Buffers {
+  float* a = nullptr;
+  float* b = nullptr;
+  float* c = nullptr;
+  Buffers() {
+    const McEmuOptions options{sizeof(McEmuOptions), -1, 1, 0, 0};
+    mc_emu_init(&options);
+    for (float** p : {&a, &b, &c}) {
+      cudaMalloc(p, kElements * sizeof(float));
+      for (int i = 0; i < kElements; ++i) (*p)[i] = 1;
+    }
+  }
+};
+
+Buffers& buffers() {
+  static Buffers instance;
+  return instance;
+}
+
+__global__ void add(const float* a, const float* b, float* c, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) c[i] = a[i] + b[i];
+}
+
+__global__ void row_sums(const float* x, float* y, int n) {
+  __shared__ float partial[32];
+  float v = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
+    v += x[static_cast<int>(blockIdx.x) * n + i];
+  }
+  for (int delta = 16; delta > 0; delta /= 2) v += __shfl_down_sync(0xFFFFFFFFu, v, delta);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  v = threadIdx.x < blockDim.x / 32 ? partial[threadIdx.x] : 0;
+  for (int delta = 16; delta > 0; delta /= 2) v += __shfl_down_sync(0xFFFFFFFFu, v, delta);
+  if (threadIdx.x == 0) y[blockIdx.x] = v;
+}
+
+__global__ void tiled_matmul(const float* a, const float* b, float* c, int n) {
+  __shared__ float as[kTile][kTile];
+  __shared__ float bs[kTile][kTile];
+  const unsigned row = blockIdx.y * kTile + threadIdx.y;
+  const unsigned column = blockIdx.x * kTile + threadIdx.x;
+  float sum = 0;
+  for (unsigned k = 0; k < static_cast<unsigned>(n); k += kTile) {
+    as[threadIdx.y][threadIdx.x] = a[row * n + k + threadIdx.x];
+    bs[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + column];
+    __syncthreads();
+    for (int i = 0; i < kTile; ++i) sum += as[threadIdx.y][i] * bs[i][threadIdx.x];
+    __syncthreads();
+  }
+  c[row * n + column] = sum;
+}
+
+__global__ void wait(int n) {
+  for (int i = 0; i < n; ++i) __syncthreads();
+}
+
+__global__ void shuffle(float* x, int n) {
+  float v = static_cast<float>(threadIdx.x);
+  for (int i = 0; i < n; ++i) v = __shfl_xor_sync(0xFFFFFFFFu, v, 1);
+  if (v < 0) *x = v;
+}
+
+void ElementwiseElements(benchmark::State& state) {
+  const Buffers& m = buffers();
+  for (auto _ : state) MC_LAUNCH(add, kElements / 256, 256, m.a, m.b, m.c, kElements);
+  state.SetItemsProcessed(state.iterations() * kElements);
+}
+BENCHMARK(ElementwiseElements)->MeasureProcessCPUTime()->UseRealTime();
+
+void ReductionElements(benchmark::State& state) {
+  const Buffers& m = buffers();
+  for (auto _ : state) MC_LAUNCH(row_sums, 256, 256, m.a, m.c, kElements / 256);
+  state.SetItemsProcessed(state.iterations() * kElements);
+}
+BENCHMARK(ReductionElements)->MeasureProcessCPUTime()->UseRealTime();
+
+void MatmulMultiplyAdds(benchmark::State& state) {
+  const Buffers& m = buffers();
+  for (auto _ : state) {
+    MC_LAUNCH(tiled_matmul, dim3(kSide / kTile, kSide / kTile), dim3(kTile, kTile), m.a, m.b, m.c,
+              kSide);
+  }
+  state.SetItemsProcessed(state.iterations() * kSide * kSide * kSide);
+}
+BENCHMARK(MatmulMultiplyAdds)->MeasureProcessCPUTime()->UseRealTime();
+
+void BarrierWaits(benchmark::State& state) {
+  buffers();
+  for (auto _ : state) MC_LAUNCH(wait, 16, 256, 100);
+  state.SetItemsProcessed(state.iterations() * 16 * 256 * 100);
+}
+BENCHMARK(BarrierWaits)->MeasureProcessCPUTime()->UseRealTime();
+
+void ShuffleLanes(benchmark::State& state) {
+  const Buffers& m = buffers();
+  for (auto _ : state) MC_LAUNCH(shuffle, 16, 256, m.c, 100);
+  state.SetItemsProcessed(state.iterations() * 16 * 256 * 100);
+}
+BENCHMARK(ShuffleLanes)->MeasureProcessCPUTime()->UseRealTime();
+
+void EmptyLaunches(benchmark::State& state) {
+  buffers();
+  for (auto _ : state) MC_LAUNCH(wait, 1, 1, 0);
+}
+BENCHMARK(EmptyLaunches)->MeasureProcessCPUTime()->UseRealTime();
+
+}  // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests of the emulator: a fresh report for each test, device arrays, and launches as the
+// rewriter writes them.  The sources are compiled with a candidate's flags.
+#ifndef MC_EMU_TESTS_EMULATION_H_
+#define MC_EMU_TESTS_EMULATION_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/mc_emu.h"
+// Last: it defines words that the standard library uses.
+#include "mc_emu/cuda.h"
+
+// kernel<<<grid, block, shared>>>(arguments...)
+#define MC_LAUNCH(kernel, grid, block, shared, ...)                    \
+  ::mc_emu::launch(::mc_emu::Config(grid, block, shared), #kernel,     \
+                   [&](auto... mc_a) { kernel(mc_a...); }, ##__VA_ARGS__)
+
+namespace mc::emu::testing {
+
+class EmulationTest : public ::testing::Test {
+ protected:
+  EmulationTest() {
+    fd_ = memfd_create("report", 0);
+    EXPECT_EQ(ftruncate(fd_, kMcEmuReportBytes), 0);
+    const McEmuOptions options{sizeof(McEmuOptions), fd_, 2, 0, 0};
+    EXPECT_EQ(mc_emu_init(&options), 0);
+    mc_emu_reset();
+    mc_emu_set_schedule(0);
+  }
+  ~EmulationTest() override { close(fd_); }
+
+  // The report's text: one JSON object a line.
+  std::string report() const {
+    std::string text(kMcEmuReportBytes, '\0');
+    EXPECT_EQ(pread(fd_, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    return text.substr(0, text.find('\0'));
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// An array in device memory.
+template <class T>
+class Device {
+ public:
+  explicit Device(size_t size, T value = T()) : size_(size) {
+    EXPECT_EQ(cudaMalloc(&data_, size * sizeof(T)), cudaSuccess);
+    for (size_t i = 0; i < size; ++i) data_[i] = value;
+  }
+  explicit Device(const std::vector<T>& values) : Device(values.size()) {
+    for (size_t i = 0; i < size_; ++i) data_[i] = values[i];
+  }
+  ~Device() { mc_emu_arena_release(data_); }
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  T* get() { return data_; }
+  T& operator[](size_t i) { return data_[i]; }
+  std::vector<T> values() const { return std::vector<T>(data_, data_ + size_); }
+
+ private:
+  size_t size_;
+  T* data_ = nullptr;
+};
+
+constexpr uint64_t kSchedules[] = {0, 1, 2, 77};
+
+}  // namespace mc::emu::testing
+
+#endif  // MC_EMU_TESTS_EMULATION_H_
