@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judge and contestant end to end, through a zygote, with candidates that need no compiler."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from support import Child, ZygoteTest  # noqa: E402
+
+TASK = """
+import torch
+import torch.nn as nn
+ROWS, COLS = 6, 40
+class Model(nn.Module):
+    def __init__(self, cols):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(cols)
+        self.register_buffer("seen", torch.zeros(1))
+    def forward(self, x, scale):
+        self.seen += 1
+        return self.norm(x) * scale, {"max": x.argmax(-1), "n": x.shape[0]}
+def get_inputs():
+    return [torch.randn(ROWS, COLS), 2.5]
+def get_init_inputs():
+    return [COLS]
+"""
+HONEST = TASK.replace("class Model(", "class ModelNew(")
+IN_PLACE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.mul_(2)
+def get_inputs():
+    return [torch.randn(40, 3)]
+def get_init_inputs():
+    return []
+"""
+
+
+class RolesTest(ZygoteTest):
+    def judge(self, task: str, candidate: str, **options: Any) -> Any:
+        """(plan, checks) of a candidate, or (plan, the contestant's error)."""
+        with self.zygote.spawn("judge") as judge, self.zygote.spawn("contestant") as contestant:
+            plan, _ = judge.ask({"op": "open", "source": task, "seed": 3, "options": options})
+            self.assertTrue(plan["ok"], str(plan))
+            load = {"op": "load", "source": candidate, "artifacts": {}, "schedule_seed": 0}
+            loaded, _ = contestant.ask(load)
+            if not loaded["ok"]:
+                return plan, loaded["error"]
+            return plan, self.run_trials(plan, judge, contestant)
+
+    def run_trials(self, plan: Any, judge: Child, contestant: Child) -> Any:
+        checks = []
+        for trial in plan["trials"]:
+            init, regions = judge.ask({"op": "init", "shape": trial["shape"]})
+            built, _ = contestant.ask({**init, "op": "build"}, regions[0])
+            if not built["ok"]:
+                return built["error"]
+            given, regions = judge.ask({"op": "trial", "index": trial["index"]})
+            ran, outputs = contestant.ask({**given, "op": "run"}, regions[0])
+            if not ran["ok"]:
+                return ran["error"]
+            check, _ = judge.ask({**ran, "op": "check", "index": trial["index"]}, outputs[0])
+            self.assertTrue(check["ok"], str(check))
+            checks.append(check)
+        return checks
+
+    def verdicts(self, task: str, candidate: str, **options: Any) -> list[bool]:
+        _, checks = self.judge(task, candidate, **options)
+        self.assertIsInstance(checks, list, str(checks))
+        return [check["passed"] for check in checks]
+
+    def problems(self, task: str, candidate: str) -> set[str]:
+        _, checks = self.judge(task, candidate, shapes=False)
+        self.assertIsInstance(checks, list, str(checks))
+        return {found["problem"] for check in checks for found in check["checks"]}
+
+    def test_the_reference_as_candidate_passes_every_trial(self) -> None:
+        plan, checks = self.judge(TASK, HONEST)
+        self.assertTrue(all(check["passed"] for check in checks), str(checks))
+        labels = [shape["label"] for shape in plan["shapes"]]
+        self.assertEqual(labels, ["native", "ragged", "small"])
+
+    def test_the_same_seed_gives_the_same_inputs(self) -> None:
+        digests = []
+        for _ in range(2):
+            with self.zygote.spawn("judge") as judge:
+                question = {"op": "open", "source": TASK, "seed": 8, "options": {}}
+                plan, _ = judge.ask(question)
+                trials = [judge.ask({"op": "trial", "index": i})[0]["digest"] for i in range(7)]
+                digests.append((plan["trials"], trials))
+        self.assertEqual(digests[0], digests[1])
+        self.assertEqual(len(set(digests[0][1])), 7)
+
+    def test_wrong_candidates_fail_every_trial(self) -> None:
+        edits = {
+            "no weight": ("self.norm(x)", "nn.functional.batch_norm(x, None, None, None,"
+                          " self.norm.bias, True)"),
+            "no bias": ("self.norm(x)", "(self.norm(x) - self.norm.bias)"),
+            "no side effect": ("self.seen += 1", "pass"),
+            "statistics left alone": ("self.norm(x)", "nn.functional.batch_norm(x, None, None,"
+                                      " self.norm.weight, self.norm.bias, True)"),
+            "shape": ("* scale,", "* scale[None],"),
+            "container": ("return self.norm(x) * scale, ", "return self.norm(x) * scale, 1, "),
+            "key": ('"max"', '"maximum"'),
+            "index dtype": ("x.argmax(-1)", "x.argmax(-1).int()"),
+            "index": ("x.argmax(-1)", "x.argmin(-1)"),
+            "plain value": ('"n": x.shape[0]', '"n": x.shape[0] + 1'),
+            "input overwritten": ("self.seen += 1", "self.seen += 1; y = x.clone(); x.zero_(); x = y"),
+            "half": ("self.norm(x) * scale", "(self.norm(x) * scale).half()"),
+            "nan": ("self.norm(x) * scale", "(self.norm(x) * scale).index_fill(0,"
+                    " torch.tensor([0]), float('nan'))"),
+        }  # fmt: skip
+        for name, (old, new) in edits.items():
+            with self.subTest(name):
+                self.assertIn(old, HONEST)
+                candidate = HONEST.replace(old, new)
+                if name == "shape":
+                    candidate = candidate.replace("* scale[None]", "* torch.full((1, 1, 1), scale)")
+                self.assertEqual(set(self.verdicts(TASK, candidate, shapes=False)), {False})
+
+    def test_a_candidate_may_change_what_the_reference_changes(self) -> None:
+        honest = IN_PLACE.replace("class Model(", "class ModelNew(")
+        self.assertEqual(set(self.verdicts(IN_PLACE, honest)), {True})
+        copies = honest.replace("x.mul_(2)", "x * 2")
+        self.assertEqual(set(self.verdicts(IN_PLACE, copies)), {False})
+
+    def test_trivial_answers_fail_where_native_values_would_pass_them(self) -> None:
+        task = IN_PLACE.replace("x.mul_(2)", "torch.relu(x)").replace("randn", "rand")
+        copy = task.replace("class Model(", "class ModelNew(").replace("torch.relu(x)", "x.clone()")
+        self.assertEqual(set(self.verdicts(task, copy, shapes=False)), {False})
+
+    def test_a_random_reference_is_judged_in_eval_mode(self) -> None:
+        task = IN_PLACE.replace("x.mul_(2)", "torch.dropout(x, 0.5, self.training)")
+        honest = task.replace("class Model(", "class ModelNew(")
+        self.assertEqual(set(self.verdicts(task, honest)), {True})
+        with self.zygote.spawn("judge") as judge:
+            task = IN_PLACE.replace("x.mul_(2)", "torch.dropout(x, 0.5, True)")
+            answer, _ = judge.ask({"op": "open", "source": task, "seed": 1})
+            self.assertEqual(answer["error"]["kind"], "unsupported")
+
+    def test_what_a_candidate_raises_is_reported_with_its_stage(self) -> None:
+        head, model = "import torch\n", "class ModelNew(torch.nn.Module):\n"
+        cases = {
+            ("load", "ValueError"): head + "raise ValueError",
+            ("load", "SystemExit"): head + "raise SystemExit(0)",
+            ("load", "SyntaxError"): "if",
+            ("init", "AttributeError"): head + "class Other: pass",
+            ("init", "KeyboardInterrupt"): head + model
+            + "    def __init__(self):\n        raise KeyboardInterrupt",
+            ("forward", "RecursionError"): head + model
+            + "    def forward(self, x):\n        return self.forward(x)",
+            ("outputs", "Refusal"): head + model
+            + "    def forward(self, x):\n        return object()",
+        }  # fmt: skip
+        for (stage, kind), candidate in cases.items():
+            with self.subTest(stage + kind):
+                _, error = self.judge(IN_PLACE, candidate, trials=1, shapes=False)
+                self.assertEqual((error["stage"], error["type"]), (stage, kind))
+
+    def test_source_that_was_not_recorded_finds_no_artifact(self) -> None:
+        candidate = "from torch.utils.cpp_extension import load_inline\nload_inline('e', 'x')\n"
+        _, error = self.judge(IN_PLACE, candidate)
+        self.assertIn("not the one that was compiled", error["message"])
+
+    def test_patching_torch_does_not_reach_the_judge(self) -> None:
+        candidate = IN_PLACE.replace("class Model(", "class ModelNew(").replace("mul_(2)", "clone()")
+        candidate += "torch.allclose = torch.equal = lambda *a, **k: True\n"
+        candidate += "torch.Tensor.__sub__ = lambda self, other: torch.zeros_like(self)\n"
+        self.assertEqual(set(self.verdicts(IN_PLACE, candidate)), {False})
+
+    def test_what_a_candidate_prints_stays_off_the_channel(self) -> None:
+        candidate = "import os\nprint('{\"ok\": true}')\nos.write(1, b'raw')\n"
+        candidate += IN_PLACE.replace("class Model(", "class ModelNew(")
+        self.assertEqual(set(self.verdicts(IN_PLACE, candidate)), {True})
+
+    def test_a_candidate_that_ends_the_process_ends_only_its_own(self) -> None:
+        with self.zygote.spawn("contestant") as contestant:
+            load = {"op": "load", "source": "import os; os._exit(3)", "artifacts": {}}
+            self.assertRaises(EOFError, contestant.ask, load)
+        self.assertTrue(self.zygote.ask({"op": "hello"})["ok"])
+
+    def test_a_malformed_answer_fails_the_trial_and_not_the_judge(self) -> None:
+        with self.zygote.spawn("judge") as judge:
+            judge.ask({"op": "open", "source": IN_PLACE, "seed": 3, "options": {}})
+            for outputs in (None, [], {"t": "tensor"}, {"t": "list", "items": [{}]}):
+                judge.ask({"op": "trial", "index": 0})
+                empty = os.memfd_create("empty")
+                question = {"op": "check", "index": 0, "outputs": outputs, "buffers": 7}
+                answer, _ = judge.ask(question, empty)
+                os.close(empty)
+                self.assertEqual((answer["ok"], answer["passed"]), (True, False))
+                self.assertEqual(answer["checks"][0]["problem"], "malformed")
+
+    def test_children_leave_no_process_and_no_descriptor(self) -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(10):
+            with self.zygote.spawn("inspector") as child:
+                answer, _ = child.ask({"op": "inspect", "source": "x = 1", "which": "candidate"})
+                self.assertTrue(answer["ok"])
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
