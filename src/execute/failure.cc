@@ -19,10 +19,7 @@ task::Outcome Failure::operator()(const Reply&) const {
 
 task::Outcome Failure::operator()(const Refusal& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
-  if (refusal.kind == "unsupported") {
-    return task::Unsupported{
-        {{"cpu.unsupported", refusal.exception.message, refusal.exception.place}}};
-  }
+  // Not "unsupported": a candidate that could say so of itself would never be scored.
   task::Crashed crashed = crashed_with(*this, refusal.exception);
   if (!refusal.stage.empty()) crashed.stage = refusal.stage;
   return crashed;

@@ -204,6 +204,12 @@ TEST(RewriteForCpu, KeepsTheNumberOfLinesOfAnyText) {
   }
 }
 
+TEST(Unsupported, ALaunchBehindAnUnclosedBraceIsLeftToTheCompiler) {
+  EXPECT_THAT(constructs("__global__ void k() { k<<<1, 1>>>(); }"), ElementsAre("<<<@1"));
+  EXPECT_THAT(constructs("__global__ void k() { if (1) {\n}\nvoid f() { k<<<1, 1>>>(); }"),
+              IsEmpty());
+}
+
 TEST(RewriteForCpu, ChangesNothingTheSecondTime) {
   const std::string source =
       "__global__ void k() { extern __shared__ float s[]; }\nvoid f() { k<<<1, 2>>>(x.is_cuda()); "

@@ -143,7 +143,18 @@ class Collector {
   std::vector<Unsupported> found_;
 };
 
+// Where a brace has no partner nobody can tell which function a launch stands in; such text does not
+// compile anyway, and the compiler's word is the one to give.
+bool has_stray_brace(std::string_view source, const Code& code) {
+  for (std::size_t i = 0; i < code.tokens.size(); ++i) {
+    const std::string_view text = text_of(source, code.tokens[i]);
+    if ((text == "{" || text == "}") && code.partners[i] == kNone) return true;
+  }
+  return false;
+}
+
 void collect_nested_launches(std::string_view source, const Code& code, Collector& found) {
+  if (has_stray_brace(source, code)) return;
   const std::vector<Scope> scopes = scopes_of(source, code);
   for (const Launch& launch : launches_in(source, code)) {
     if (scopes[launch.open] == Scope::kDevice) {

@@ -24,7 +24,7 @@
 // Not `inline`: that word may stand beside it, and must not stand twice.
 #define __forceinline__ __attribute__((always_inline))
 #define __inline_hint__
-#define __noinline__ __attribute__((noinline))
+#define __noinline__  // Empty: libstdc++ writes __attribute__((__noinline__)).
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))

@@ -7,6 +7,8 @@
 #ifndef MC_EMU_PRELUDE_H_
 #define MC_EMU_PRELUDE_H_
 
+#include "mc_emu/half_c10.h"  // Before PyTorch: gives at::Half its conversions to and from __half.
+
 #include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>
 #include <torch/types.h>
@@ -40,5 +42,8 @@
 #include "mc_emu/bind.h"
 #include "mc_emu/cuda.h"
 #include "mc_emu/torch_cuda.h"
+
+#include <cuda_bf16.h>  // Atomics of half and bfloat16, for those that do not include it.
+#include <cuda_fp16.h>
 
 #endif  // MC_EMU_PRELUDE_H_
