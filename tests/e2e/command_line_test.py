@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user sees: exit codes and one-line errors, verdicts that repeat, and nothing left behind.
+
+Runs the program named by $MUSACODER; no GPU is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CORPUS = ROOT / "tests/corpus"
+MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+TASK = "reduction/row_sum"
+HONEST = CORPUS / "honest" / f"{TASK}.py"
+BAD_INPUT = 2
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [MUSACODER, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def verdicts(*arguments: str) -> list[dict[str, Any]]:
+    done = run("eval", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def refuse(self, words: str, *arguments: str) -> None:
+        """The program says `words` in one line and exits with 2."""
+        out = self.folder / "results.jsonl"
+        done = run("eval", "--out", str(out), *arguments)
+        errors = [line for line in done.stderr.splitlines() if "preparing" not in line]
+        errors = [line for line in errors if "zygote" not in line]
+        self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertIn(words, errors[0])
+        self.assertEqual(done.stdout, "")
+        self.assertFalse(out.exists(), "results were written in spite of the error")
+
+    def write(self, name: str, data: bytes) -> str:
+        (self.folder / name).write_bytes(data)
+        return str(self.folder / name)
+
+    def test_a_file_that_is_not_there(self) -> None:
+        self.refuse("nowhere.py", "--task", TASK, "-c", str(self.folder / "nowhere.py"))
+
+    def test_a_directory_for_a_file(self) -> None:
+        self.refuse("directory", "--task", TASK, "-c", str(self.folder))
+
+    def test_a_broken_line_is_named(self) -> None:
+        path = self.write("a.jsonl", b'{"task": "t", "sample": 0, "response": "x"}\n{"task": \n')
+        self.refuse("line 2", "-c", path)
+
+    def test_an_empty_answer(self) -> None:
+        self.refuse("empty", "--task", TASK, "-c", self.write("a.md", b""))
+
+    def test_an_answer_of_fifty_megabytes(self) -> None:
+        self.refuse("bytes", "--task", TASK, "-c", self.write("a.md", b"x" * (50 << 20)))
+
+    def test_an_answer_that_is_not_utf8(self) -> None:
+        self.refuse("UTF-8", "--task", TASK, "-c", self.write("a.md", b"\xff\xfe\x00"))
+
+    def test_an_unknown_task(self) -> None:
+        self.refuse("no_such_task", "--task", "reduction/no_such_task", "-c", str(HONEST))
+
+    def test_a_task_without_get_inputs(self) -> None:
+        path = self.write("task.py", b"class Model: pass\ndef get_init_inputs(): return []\n")
+        self.refuse("get_inputs", "--task", path, "-c", str(HONEST))
+
+    def test_a_task_that_does_not_parse(self) -> None:
+        self.refuse("line 1", "--task", self.write("task.py", b"def f(:\n"), "-c", str(HONEST))
+
+    def test_an_unknown_backend(self) -> None:
+        self.refuse("backend", "--task", TASK, "--backend", "tpu", "-c", str(HONEST))
+
+
+class Verdicts(unittest.TestCase):
+    def test_the_same_seed_gives_the_same_verdict_and_inputs(self) -> None:
+        arguments = ["--task", TASK, "--seed", "7", "-c", str(HONEST)]
+        first, second = verdicts(*arguments)[0], verdicts(*arguments)[0]
+        for verdict in (first, second):
+            for volatile in ("stages", "memory_peak_bytes", "compile_cached"):
+                verdict["telemetry"].pop(volatile)
+        self.assertEqual(first, second)
+        digests = [trial["inputs_digest"] for trial in first["outcome"]["trials"]]
+        self.assertTrue(all(digests))
+
+    def test_another_seed_gives_other_inputs(self) -> None:
+        digests = set()
+        for seed in ("1", "2"):
+            verdict = verdicts("--task", TASK, "--seed", seed, "-c", str(HONEST))[0]
+            digests.add(verdict["outcome"]["trials"][0]["inputs_digest"])
+        self.assertEqual(len(digests), 2)
+
+
+class Doctor(unittest.TestCase):
+    def test_it_names_the_backends(self) -> None:
+        done = run("doctor")
+        self.assertIn("cpu", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
