@@ -82,7 +82,9 @@ class Comparer:
         if isinstance(expected, float):
             tensor = torch.tensor(expected, dtype=torch.float64)
             table = {"float64": self.tolerances["float32"]}
-            return Comparer(table)._tensor(tensor, torch.tensor(got, dtype=torch.float64), None, path)
+            return Comparer(table)._tensor(
+                tensor, torch.tensor(got, dtype=torch.float64), None, path
+            )
         if expected != got:
             return [_problem(path, "value", f"{got!r}, expected {expected!r}")]
         return []

@@ -19,7 +19,7 @@ from torch.utils import _device
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
-_TRUE_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+_TRUE_DEVICE = torch.Tensor.device.__get__
 
 
 def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
@@ -151,7 +151,7 @@ class Generator(torch.Generator):
     """torch.Generator on the CPU, whatever device is asked for."""
 
     def __new__(cls, device: Any = None) -> Generator:
-        return super().__new__(cls, "cpu")
+        return super().__new__(cls, "cpu")  # type: ignore[call-arg]
 
 
 def install() -> None:
@@ -167,7 +167,7 @@ def install() -> None:
     setattr(torch, "Generator", Generator)
     setattr(torch.nn.Module, "cuda", lambda self, device=None: self)
     setattr(torch.nn.Module, "cpu", lambda self: self)
-    CudaOnCpu().__enter__()
+    CudaOnCpu().__enter__()  # type: ignore[no-untyped-call]
 
 
 def _refuse_compile(*_args: Any, **_kwargs: Any) -> Any:

@@ -105,5 +105,5 @@ def _may_change(tensor: torch.Tensor) -> bool:
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return False
     sample = tensor.detach().reshape(-1)[:_SAMPLE]
-    few = tensor.numel() > 3 and sample.unique().numel() <= 3
+    few = tensor.numel() > 3 and torch.unique(sample).numel() <= 3
     return not few and bool(tensor.isfinite().all())

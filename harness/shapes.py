@@ -107,7 +107,9 @@ class ShapePlanner:
         bound, cost = self._reduce(native)
         excess = self._options.excess(cost)
         if excess > EXCESS_MAX:
-            raise Refusal("unsupported", "the task is too large for the CPU backend: " + _text(cost))
+            raise Refusal(
+                "unsupported", "the task is too large for the CPU backend: " + _text(cost)
+            )
         reason = f"the native shape needs {_text(native)}; reduced to {_text(cost)}"
         return self._shape("reduced" if bound else "native", bound, cost, reason)
 
@@ -213,7 +215,9 @@ class ShapePlanner:
         ]
         yield from self._first("small", main, choices)
 
-    def _first(self, label: str, main: Shape, choices: Iterable[Mapping[str, int]]) -> Iterator[Shape]:
+    def _first(
+        self, label: str, main: Shape, choices: Iterable[Mapping[str, int]]
+    ) -> Iterator[Shape]:
         for choice in choices:
             bound = {**main.bound, **choice}
             cost = self._try(bound)

@@ -125,8 +125,10 @@ class RuleTest(unittest.TestCase):
     def test_honest_code_breaks_none(self) -> None:
         for source in [
             forward("return ext.f(x.contiguous())", extra="ext = load_inline('e', 'x')"),
-            forward("y = torch.empty_like(x)\n        return ext.softmax(y, self.fc.weight)",
-                    init="self.fc = nn.Linear(2, 2)"),  # fmt: skip
+            forward(
+                "y = torch.empty_like(x)\n        return ext.softmax(y, self.fc.weight)",
+                init="self.fc = nn.Linear(2, 2)",
+            ),
             forward("return self.id(x)", init="self.id = nn.Identity()"),
             forward("return self.helper(x)"),
             forward("# torch.matmul(x, x)\n        return 'torch.matmul'"),

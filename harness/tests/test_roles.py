@@ -169,7 +169,9 @@ class RolesTest(ZygoteTest):
         self.assertIn("not the one that was compiled", error["message"])
 
     def test_patching_torch_does_not_reach_the_judge(self) -> None:
-        candidate = IN_PLACE.replace("class Model(", "class ModelNew(").replace("mul_(2)", "clone()")
+        candidate = IN_PLACE.replace("class Model(", "class ModelNew(").replace(
+            "mul_(2)", "clone()"
+        )
         candidate += "torch.allclose = torch.equal = lambda *a, **k: True\n"
         candidate += "torch.Tensor.__sub__ = lambda self, other: torch.zeros_like(self)\n"
         self.assertEqual(set(self.verdicts(IN_PLACE, candidate)), {False})

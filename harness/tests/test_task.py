@@ -141,7 +141,9 @@ class PlanTest(unittest.TestCase):
         self.assertLessEqual(64 * reduced["N"] * 8, 8 << 20)
 
     def test_partners_are_reduced_together(self) -> None:
-        one = task("M = 1 << 14\nN = 1 << 14", "x[0] * x[1]", "torch.rand(M, 3000), torch.rand(N, 1)")
+        one = task(
+            "M = 1 << 14\nN = 1 << 14", "x[0] * x[1]", "torch.rand(M, 3000), torch.rand(N, 1)"
+        )
         reduced = self.plan(one)["reduced"]
         self.assertEqual(reduced["M"], reduced["N"])
 
