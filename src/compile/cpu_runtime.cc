@@ -8,6 +8,7 @@
 #include "compile/cpu_runtime.h"
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <sstream>
 
@@ -25,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kHeaderBytesMax = 4 << 20;
+constexpr size_t kRuntimesKept = 4;
 
 Result<fs::path> find_program(const std::string& name) {
   for (const char* directory : {"/usr/local/bin", "/usr/bin", "/bin"}) {
@@ -112,6 +114,18 @@ Result<Fd> lock(const fs::path& path) {
   return fd;
 }
 
+// Each runtime takes half a gigabyte; those of former PyTorches and emulators go, oldest first.
+void forget_old_runtimes(const fs::path& home) {
+  std::error_code failure;
+  std::vector<fs::directory_entry> runtimes;
+  for (const auto& entry : fs::directory_iterator(home, failure)) {
+    if (entry.is_directory(failure)) runtimes.push_back(entry);
+  }
+  std::ranges::sort(runtimes, std::greater(),
+                    [](const fs::directory_entry& entry) { return entry.last_write_time(); });
+  for (size_t i = kRuntimesKept; i < runtimes.size(); ++i) fs::remove_all(runtimes[i], failure);
+}
+
 }  // namespace
 
 Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& layout,
@@ -144,6 +158,7 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
   fs::permissions(work.path(), fs::perms(0755), failure);
   fs::rename(work.path(), runtime.directory, failure);
   if (failure) return Error{ErrorCode::kIo, "cannot publish " + runtime.directory.string()};
+  forget_old_runtimes(home);
   return runtime;
 }
 
