@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hinge loss; one target a column, as broadcasting gives it, or one a prediction.
+"""Hinge loss; one target a column, as broadcasting gives it, one a prediction, or one for all.
 
 The mean is finished by the block that is last to deliver its sum.
 """
@@ -52,7 +52,7 @@ __global__ void hinge_kernel(const float* __restrict__ predictions,
 
 torch::Tensor hinge_loss_cuda(torch::Tensor predictions, torch::Tensor targets) {
   const int64_t n = predictions.numel(), num_targets = targets.numel();
-  TORCH_CHECK(num_targets == predictions.size(-1) || num_targets == n,
+  TORCH_CHECK(num_targets == predictions.size(-1) || num_targets == n || num_targets == 1,
               "targets do not broadcast to the predictions");
   const int blocks = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(512, n / 1024)));
   auto partial = torch::empty({blocks}, predictions.options());

@@ -37,9 +37,12 @@ __global__ void linear_scale_kernel(const float* __restrict__ x,
             ? weight[static_cast<int64_t>(w_row) * in_features + k]
             : 0.0f;
     __syncthreads();
+    // Each tile is added up by itself: batch norm over few rows magnifies rounding errors.
+    float partial = 0.0f;
     for (int i = 0; i < kTile; ++i) {
-      sum += x_tile[threadIdx.y][i] * w_tile[threadIdx.x][i];
+      partial += x_tile[threadIdx.y][i] * w_tile[threadIdx.x][i];
     }
+    sum += partial;
     __syncthreads();
   }
   if (row < rows && out < out_features) {
