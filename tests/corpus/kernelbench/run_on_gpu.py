@@ -147,7 +147,8 @@ def main() -> int:
         check_one(options.suite, options.one, options.references)
         return 0
     names = options.names or [
-        f"{path.parent.name[len('level'):]}/{path.stem}" for path in sorted(HERE.glob("level*/*.py"))
+        f"{path.parent.name.removeprefix('level')}/{path.stem}"
+        for path in sorted(HERE.glob("level*/*.py"))
     ]
     arguments = ["--suite", str(options.suite)] + ["--references"] * options.references
     failures = 0
