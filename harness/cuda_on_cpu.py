@@ -156,6 +156,8 @@ class Generator(torch.Generator):
 
 def install() -> None:
     """Patches torch for the rest of this process."""
+    # Recurrent layers would call cuDNN in their constructor, seeing tensors that say they are CUDA.
+    torch.backends.cudnn.enabled = False
     for name, replacement in _torch_cuda().items():
         setattr(torch.cuda, name, replacement)
     default_device = torch.set_default_device

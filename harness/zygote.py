@@ -72,6 +72,8 @@ def main() -> int:
     cost.warm_up()
     gc.collect()
     gc.freeze()
+    if sandbox is not None:
+        sandbox.mc_sandbox_compact_memory()  # Once; every fork after it is cheaper.
     wire.serve(channel, lambda question: _answer(question, libraries, arguments.parent_pid))
     return 0
 
