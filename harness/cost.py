@@ -27,7 +27,10 @@ class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = torch.nn.Sequential(
-            torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.GELU(), torch.nn.LayerNorm(4)
+            torch.nn.Conv2d(1, 2, 3),
+            torch.nn.BatchNorm2d(2),
+            torch.nn.GELU(),
+            torch.nn.LayerNorm(4),
         )
     def forward(self, x):
         x = torch.softmax(self.layers(x), -1)

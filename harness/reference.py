@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference at one shape: its model, secret inputs drawn from a seed, and what it makes of them.
+"""The reference at one shape: its model, secret inputs from a seed, and what it makes of them.
 
 Everything here is deterministic in the seed, and a trial does not depend on the trials before it:
 what a forward does to buffers and inputs is noted and undone.

@@ -4,7 +4,8 @@
   python harness/tests/check_tasks.py tasks
   python harness/tests/check_tasks.py level1.jsonl level2.jsonl [--only 3:12] [--verbose]
 
-Each task runs in a process of its own; a line tells the shapes, the processor time and the peak memory.
+Each task runs in a process of its own; a line tells the shapes, the processor time and the peak
+memory.
 The exit status is 1 where a task fails.
 """
 

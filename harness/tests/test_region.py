@@ -105,7 +105,8 @@ class HostileTreeTest(unittest.TestCase):
             {"t": "pickle"}, {"t": []}, {"dtype": "float31"}, {"shape": [-4]}, {"shape": [4.0]},
             {"shape": "4"}, {"shape": [True] * 4}, {"offset": -16}, {"offset": 4082},
             {"offset": 8192}, {"nbytes": 12}, {"nbytes": "16"}, {"shape": [1] * 65},
-            {"shape": [1 << 60, 1 << 60], "nbytes": 1 << 122}, {"shape": [1 << 30], "nbytes": 1 << 32},
+            {"shape": [1 << 60, 1 << 60], "nbytes": 1 << 122},
+            {"shape": [1 << 30], "nbytes": 1 << 32},
         ]  # fmt: skip
         for change in changes:
             with self.subTest(str(change)):

@@ -111,7 +111,10 @@ class RolesTest(ZygoteTest):
             "index dtype": ("x.argmax(-1)", "x.argmax(-1).int()"),
             "index": ("x.argmax(-1)", "x.argmin(-1)"),
             "plain value": ('"n": x.shape[0]', '"n": x.shape[0] + 1'),
-            "input overwritten": ("self.seen += 1", "self.seen += 1; y = x.clone(); x.zero_(); x = y"),
+            "input overwritten": (
+                "self.seen += 1",
+                "self.seen += 1; y = x.clone(); x.zero_(); x = y",
+            ),
             "half": ("self.norm(x) * scale", "(self.norm(x) * scale).half()"),
             "nan": ("self.norm(x) * scale", "(self.norm(x) * scale).index_fill(0,"
                     " torch.tensor([0]), float('nan'))"),

@@ -153,19 +153,25 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
   eval::Correctness& correctness = arguments.options.correctness;
   const auto positive = CLI::PositiveNumber;
   command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
-      ->check(positive)->capture_default_str();
+      ->check(positive)
+      ->capture_default_str();
   command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
-      ->check(positive)->capture_default_str();
+      ->check(positive)
+      ->capture_default_str();
   command.add_option("--load-timeout", limits.load_s, "Seconds to import and construct it")
-      ->check(positive)->capture_default_str();
+      ->check(positive)
+      ->capture_default_str();
   command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
       ->transform(CLI::AsSizeValue(false));
   command.add_option("--trials", correctness.trials, "Trials at the main shape")
-      ->check(CLI::Range(1, 100))->capture_default_str();
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   command.add_option("--tolerance", correctness.tolerance_fp32, "For fp32 and fp64 outputs")
-      ->check(positive)->capture_default_str();
+      ->check(positive)
+      ->capture_default_str();
   command.add_option("--tolerance-half", correctness.tolerance_half, "For fp16 and bf16 outputs")
-      ->check(positive)->capture_default_str();
+      ->check(positive)
+      ->capture_default_str();
   command.add_flag("--no-shapes", arguments.no_shapes, "Judge at the task's own shape only");
 }
 
@@ -186,20 +192,25 @@ void add_eval(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("eval", "Judge candidates");
   command->add_option("--task", arguments->task,
                       "A KernelBench .py file, suite:level/id, or family/name of tasks/");
-  command->add_option("--candidate,-c", arguments->candidates,
-                      "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}")
+  command
+      ->add_option("--candidate,-c", arguments->candidates,
+                   "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}")
       ->required();
   command->add_option("--backend", arguments->backend, "auto or cpu")->capture_default_str();
   command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)");
   command->add_option("--jobs,-j", arguments->jobs, "Candidates judged at once")
-      ->check(CLI::Range(1, 256))->capture_default_str();
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   command->add_option("--out,-o", arguments->out, "Write verdicts as JSON Lines to this file");
   command->add_option("--lambda", arguments->score.lambda, "Reward: weight of the speed-up")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--nu-max", arguments->score.nu_max, "Reward: most of it that counts")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--feedback-tokens", arguments->feedback_tokens, "Bound of the feedback")
-      ->check(CLI::Range(50, 100000))->capture_default_str();
+      ->check(CLI::Range(50, 100000))
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print verdicts as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for each candidate");
   command->add_flag("--no-static-rules", arguments->no_static_rules, "Let only the run decide");

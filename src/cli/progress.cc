@@ -15,7 +15,8 @@ constexpr size_t kTextColumns = 48;
 }  // namespace
 
 ProgressBar::ProgressBar(size_t total)
-    : total_(total), is_terminal_(::isatty(STDERR_FILENO) == 1),
+    : total_(total),
+      is_terminal_(::isatty(STDERR_FILENO) == 1),
       start_(std::chrono::steady_clock::now()) {}
 
 void ProgressBar::note(std::string_view step) {

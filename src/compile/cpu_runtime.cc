@@ -83,15 +83,17 @@ Status build_header(const CpuRuntime& runtime, const fs::path& emu, const fs::pa
 
 Status build_shim(const CpuRuntime& runtime, const PyTorch& pytorch, const fs::path& emu,
                   const fs::path& directory) {
-  std::vector<std::string> argv = {runtime.compiler.string(), "-std=c++17", "-O2", "-fPIC",
-                                   "-shared", "-w", "-I" + emu.string()};
+  std::vector<std::string> argv = {
+      runtime.compiler.string(), "-std=c++17", "-O2", "-fPIC", "-shared", "-w",
+      "-I" + emu.string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   std::error_code failure;
   for (const auto& entry : fs::directory_iterator(emu / "torch", failure)) {
     if (entry.path().extension() == ".cc") argv.push_back(entry.path().string());
   }
-  argv.insert(argv.end(), {"-o", (directory / "mc_shim.so").string(), "-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cpu",
-                           "-ltorch", "-lc10", runtime.emulator.string()});
+  argv.insert(argv.end(),
+              {"-o", (directory / "mc_shim.so").string(), "-L" + (pytorch.root / "lib").string(),
+               "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10", runtime.emulator.string()});
   MC_TRY_VOID(run_tool(argv), "build the shim");
   return ok();
 }
@@ -99,8 +101,8 @@ Status build_shim(const CpuRuntime& runtime, const PyTorch& pytorch, const fs::p
 // Both at once: each takes most of a minute.
 Status build_all(const CpuRuntime& runtime, const PyTorch& pytorch, const fs::path& emu,
                  const fs::path& directory) {
-  auto header = std::async(std::launch::async,
-                           [&] { return build_header(runtime, emu, directory); });
+  auto header =
+      std::async(std::launch::async, [&] { return build_header(runtime, emu, directory); });
   const Status shim = build_shim(runtime, pytorch, emu, directory);
   const Status built = header.get();
   return built ? shim : built;

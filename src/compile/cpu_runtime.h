@@ -21,14 +21,14 @@
 namespace mc::compile {
 
 struct CpuRuntime {
-  std::string fingerprint;           // Of all that decides what a compilation yields.
-  std::filesystem::path directory;   // Holds the precompiled header; first on the include path.
-  std::filesystem::path shim;        // Shared object for the contestant.
-  std::filesystem::path emulator;    // libmc_emu.so
-  std::filesystem::path compiler;    // g++
+  std::string fingerprint;          // Of all that decides what a compilation yields.
+  std::filesystem::path directory;  // Holds the precompiled header; first on the include path.
+  std::filesystem::path shim;       // Shared object for the contestant.
+  std::filesystem::path emulator;   // libmc_emu.so
+  std::filesystem::path compiler;   // g++
   std::filesystem::path nm;
   std::filesystem::path addr2line;
-  std::vector<std::string> flags;    // For every candidate source.
+  std::vector<std::string> flags;  // For every candidate source.
 };
 
 // Called with a phrase before each long step.

@@ -3,16 +3,17 @@
 // Theory of operation.  make_units() gives what load_inline would write: main.cpp (declarations and
 // the binding) and cuda.cu.  When main.cpp only declares, both are compiled as one unit, which
 // halves the time; when that fails with an error that two units would not have (a default argument
-// given twice, say), they are compiled apart.  g++ runs in the sandbox in a private directory beside
-// the cache; a finished directory is renamed into the cache, so that readers see all or nothing.
+// given twice, say), they are compiled apart.  g++ runs in the sandbox in a private directory
+// beside the cache; a finished directory is renamed into the cache, so that readers see all or
+// nothing.
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "compile/diagnostics.h"
 #include "core/file.h"
@@ -36,7 +37,8 @@ std::vector<std::string> definitions_of(const Extension& extension) {
   std::vector<std::string> kept;
   for (const auto* flags : {&extension.extra_cflags, &extension.extra_cuda_cflags}) {
     for (const std::string& flag : *flags) {
-      if (flag.starts_with("-D") && std::ranges::find(kept, flag) == kept.end()) kept.push_back(flag);
+      if (flag.starts_with("-D") && std::ranges::find(kept, flag) == kept.end())
+        kept.push_back(flag);
     }
   }
   return kept;
@@ -64,8 +66,9 @@ Rewriting rewrite(const Extension& extension, const PlaceMapper& mapper) {
   const auto rewrite_one = [&](SourceFile& piece) {
     lex::Rewritten rewritten = lex::rewrite_for_cpu(piece.text);
     for (const lex::Unsupported& found : rewritten.unsupported) {
-      result.unsupported.constructs.push_back({"cpu.unsupported", found.construct + " (" + found.spelling + ")",
-                                               mapper.map(piece.name, static_cast<int>(found.line), static_cast<int>(found.column))});
+      result.unsupported.constructs.push_back(
+          {"cpu.unsupported", found.construct + " (" + found.spelling + ")",
+           mapper.map(piece.name, static_cast<int>(found.line), static_cast<int>(found.column))});
     }
     piece.text = std::move(rewritten.text);
   };
@@ -119,7 +122,8 @@ struct Job {
 };
 
 std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Unit>& units) {
-  std::vector<std::string> argv = {job.runtime.compiler.string(), "-shared", "-fdiagnostics-format=json",
+  std::vector<std::string> argv = {job.runtime.compiler.string(), "-shared",
+                                   "-fdiagnostics-format=json",
                                    "-I" + job.runtime.directory.string()};
   argv.insert(argv.end(), job.runtime.flags.begin(), job.runtime.flags.end());
   argv.push_back("-I" + job.directory.string());
@@ -163,8 +167,9 @@ Status write_units(const Job& job, const std::vector<Unit>& units,
 }
 
 std::vector<std::string> undefined_symbols(const Job& job) {
-  auto listed = sandbox::run(
-      sandboxed(job, {job.runtime.nm.string(), "-D", "--undefined-only", (job.directory / (job.extension.name + ".so")).string()}));
+  auto listed =
+      sandbox::run(sandboxed(job, {job.runtime.nm.string(), "-D", "--undefined-only",
+                                   (job.directory / (job.extension.name + ".so")).string()}));
   std::vector<std::string> symbols;
   if (!listed) return symbols;
   std::istringstream stream(listed->out.text());
@@ -228,7 +233,8 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
                                        const CompileLimits& limits) {
   const fs::path home = artifacts_ / hash_of(extension, runtime_.fingerprint);
   const auto artifact = [&](std::vector<std::string> symbols, bool cached) {
-    return Artifact{extension.key, extension.name, home / (extension.name + ".so"), std::move(symbols), cached};
+    return Artifact{extension.key, extension.name, home / (extension.name + ".so"),
+                    std::move(symbols), cached};
   };
   if (auto symbols = symbols_in_manifest(home)) {
     return Compiled(artifact(std::move(symbols).value(), true));
@@ -239,13 +245,14 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
   MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
   const Job job{runtime_, extension, mapper, limits, work.path()};
   const bool join = source.units.size() == 2 && only_declares(extension);
-  MC_TRY(Attempt attempt,
-         build(job, join ? joined(source.units) : source.units, source.files), "compile");
+  MC_TRY(Attempt attempt, build(job, join ? joined(source.units) : source.units, source.files),
+         "compile");
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt);
       failed != nullptr && join && is_artifact_of_joining(failed->diagnostics)) {
     MC_TRY(attempt, build(job, source.units, source.files), "compile");
   }
-  if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) return Compiled(std::move(*failed));
+  if (auto* failed = std::get_if<task::CompileFailed>(&attempt))
+    return Compiled(std::move(*failed));
   if (auto* late = std::get_if<task::TimedOut>(&attempt)) return Compiled(std::move(*late));
   if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) return Compiled(std::move(*large));
   std::vector<std::string> symbols = undefined_symbols(job);

@@ -49,7 +49,8 @@ Extension extension_of(const Json& object) {
     }
   }
   for (const Json& file : object.value("files", Json::array())) {
-    extension.files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+    extension.files.push_back(
+        {file.at("name").get<std::string>(), file.at("text").get<std::string>()});
   }
   return extension;
 }
@@ -95,7 +96,8 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 // The shift between piece lines and candidate lines that most of the piece's lines agree on.
-int offset_between(const std::vector<std::string>& piece, const std::vector<std::string>& candidate) {
+int offset_between(const std::vector<std::string>& piece,
+                   const std::vector<std::string>& candidate) {
   std::multimap<std::string_view, int> places;
   for (size_t i = 0; i < candidate.size(); ++i) {
     if (candidate[i].size() > 3) places.emplace(candidate[i], static_cast<int>(i));

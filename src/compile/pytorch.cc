@@ -49,8 +49,9 @@ Result<PyTorch> find_pytorch(const fs::path& python) {
   PyTorch found{json.value("executable", ""), json.value("version", ""), json.value("root", ""),
                 json.value("include", ""), json.value("python", "")};
   if (found.root.empty()) {
-    return Error{ErrorCode::kUnavailable, python.string() + " has no PyTorch: run ./run.sh setup, "
-                                          "or pip install torch==2.11.0 and set MC_PYTHON"};
+    return Error{ErrorCode::kUnavailable, python.string() +
+                                              " has no PyTorch: run ./run.sh setup, "
+                                              "or pip install torch==2.11.0 and set MC_PYTHON"};
   }
   return found;
 }

@@ -14,7 +14,7 @@ namespace mc::compile {
 
 struct PyTorch {
   std::filesystem::path python;
-  std::string version;  // "2.11.0+cu130"
+  std::string version;         // "2.11.0+cu130"
   std::filesystem::path root;  // The package's directory.
   std::filesystem::path python_include;
   std::string python_version;  // "3.11.7"

@@ -3,7 +3,7 @@
 // Toolchain: turns one recorded extension into an artifact, outside any device process.
 //
 // An artifact is a directory of the cache, named by the content hash of all that decided it (the
-// sources, the flags, the toolchain): <name>.so, which Python imports, and manifest.json.  Compiling
+// sources, the flags, the toolchain): <name>.so, which Python imports, and manifest.json. Compiling
 // the same again returns the same artifact at once.  Thread-safe; several processes may share one
 // cache.
 #ifndef MC_COMPILE_TOOLCHAIN_H_

@@ -11,8 +11,8 @@ namespace mc {
 
 }  // namespace mc
 
-#define MC_CHECK(condition) \
-  do { \
+#define MC_CHECK(condition)                                               \
+  do {                                                                    \
     if (!(condition)) ::mc::check_failed(__FILE__, __LINE__, #condition); \
   } while (false)
 

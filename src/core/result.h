@@ -71,14 +71,14 @@ inline Error with_context(Error error, const std::string& context) {
 #define MC_CONCAT_(a, b) a##b
 #define MC_CONCAT(a, b) MC_CONCAT_(a, b)
 // MC_TRY(declaration, expression, context): declares the value, or returns the error from here.
-#define MC_TRY(declaration, expression, context) \
-  auto MC_CONCAT(mc_try_, __LINE__) = (expression); \
-  if (!MC_CONCAT(mc_try_, __LINE__)) \
+#define MC_TRY(declaration, expression, context)                              \
+  auto MC_CONCAT(mc_try_, __LINE__) = (expression);                           \
+  if (!MC_CONCAT(mc_try_, __LINE__))                                          \
     return ::mc::with_context(MC_CONCAT(mc_try_, __LINE__).error(), context); \
   declaration = std::move(MC_CONCAT(mc_try_, __LINE__)).value()
 // MC_TRY_VOID(expression, context): the same for a Status.
-#define MC_TRY_VOID(expression, context) \
+#define MC_TRY_VOID(expression, context)         \
   if (auto mc_status = (expression); !mc_status) \
-    return ::mc::with_context(mc_status.error(), context)
+  return ::mc::with_context(mc_status.error(), context)
 
 #endif  // MC_CORE_RESULT_H_

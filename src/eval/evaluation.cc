@@ -21,14 +21,13 @@ namespace {
 
 execute::JudgeOptions judge_options(const Options& options, uint64_t seed) {
   const Correctness& wanted = options.correctness;
-  return {seed,          wanted.trials, wanted.distributions, wanted.shapes, wanted.tolerance_fp32,
-          wanted.tolerance_half};
+  return {seed,          wanted.trials,         wanted.distributions,
+          wanted.shapes, wanted.tolerance_fp32, wanted.tolerance_half};
 }
 
 }  // namespace
 
-Evaluation::Evaluation(const Parts& parts, const task::Task& task,
-                       const task::Candidate& candidate)
+Evaluation::Evaluation(const Parts& parts, const task::Task& task, const task::Candidate& candidate)
     : parts_(parts), task_(task), candidate_(candidate) {
   verdict_.task = task.id;
   verdict_.candidate = candidate.id;
@@ -63,7 +62,8 @@ Evaluation::Stage Evaluation::judge_all() {
   for (const Step& step : kSteps) {
     const auto start = std::chrono::steady_clock::now();
     MC_TRY(Decided decided, (this->*step.run)(), step.name);
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::milli> taken =
+        std::chrono::steady_clock::now() - start;
     verdict_.telemetry.stages.push_back({step.name, taken.count()});
     if (decided) return decided;
   }
@@ -86,8 +86,8 @@ Evaluation::Stage Evaluation::inspect() {
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {
-    return Decided(task::Unextractable{"syntax_error", inspection.syntax_error,
-                                       inspection.syntax_place});
+    return Decided(
+        task::Unextractable{"syntax_error", inspection.syntax_error, inspection.syntax_place});
   }
   if (std::ranges::find(inspection.classes, "ModelNew") == inspection.classes.end()) {
     return Decided(task::Unextractable{"no_model_new", "the module defines no class ModelNew", {}});
@@ -103,8 +103,8 @@ Evaluation::Stage Evaluation::open_judge() {
   judge_key_ = content_hash({task_.code, std::to_string(seed)});
   judge_ = parts_.judges.take(judge_key_);
   if (judge_ == nullptr) {
-    MC_TRY(auto stage,
-           parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed)), "judge");
+    MC_TRY(auto stage, parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed)),
+           "judge");
     if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
     judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(stage));
   }
@@ -123,8 +123,8 @@ Evaluation::Stage Evaluation::record() {
   extensions_ = std::move(extensions).value();
   if (extensions_.empty()) {
     return Decided(task::Illegal{
-        "static", {{"native.none", "the module compiles no native source with load_inline or load",
-                    {}}}});
+        "static",
+        {{"native.none", "the module compiles no native source with load_inline or load", {}}}});
   }
   mapper_ = std::make_unique<compile::PlaceMapper>(source_, extensions_);
   return Decided();
@@ -135,9 +135,11 @@ Evaluation::Stage Evaluation::check_sources() {
   std::vector<legality::NativeSource> sources;
   for (const compile::Extension& extension : extensions_) {
     for (const compile::Unit& unit : compile::make_units(extension)) {
-      for (const compile::SourceFile& piece : unit.pieces) sources.push_back({piece.name, piece.text});
+      for (const compile::SourceFile& piece : unit.pieces)
+        sources.push_back({piece.name, piece.text});
     }
-    for (const compile::SourceFile& file : extension.files) sources.push_back({file.name, file.text});
+    for (const compile::SourceFile& file : extension.files)
+      sources.push_back({file.name, file.text});
   }
   std::vector<task::RuleFinding> findings = legality::check_sources(parts_.policy, sources);
   for (task::RuleFinding& found : findings) {
@@ -155,8 +157,10 @@ Evaluation::Stage Evaluation::compile() {
   for (const compile::Extension& extension : extensions_) {
     MC_TRY(compile::Compiled compiled, parts_.toolchain.compile(extension, *mapper_, limits),
            "compile");
-    if (auto* failed = std::get_if<task::CompileFailed>(&compiled)) return Decided(std::move(*failed));
-    if (auto* lacking = std::get_if<task::Unsupported>(&compiled)) return Decided(std::move(*lacking));
+    if (auto* failed = std::get_if<task::CompileFailed>(&compiled))
+      return Decided(std::move(*failed));
+    if (auto* lacking = std::get_if<task::Unsupported>(&compiled))
+      return Decided(std::move(*lacking));
     if (auto* late = std::get_if<task::TimedOut>(&compiled)) return Decided(std::move(*late));
     if (auto* large = std::get_if<task::OutOfMemory>(&compiled)) return Decided(std::move(*large));
     artifacts_.push_back(std::move(std::get<compile::Artifact>(compiled)));

@@ -49,8 +49,8 @@ Result<Machine> find_machine(const std::filesystem::path& python, const Progress
   MC_TRY(machine.layout, find_layout(), "set-up");
   MC_TRY(machine.pytorch,
          compile::find_pytorch(python.empty() ? compile::default_python() : python), "set-up");
-  MC_TRY(machine.runtime,
-         compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress), "set-up");
+  MC_TRY(machine.runtime, compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress),
+         "set-up");
   return machine;
 }
 

@@ -27,9 +27,9 @@ namespace mc::eval {
 
 struct Limits {
   double compile_s = 120;
-  double load_s = 60;    // Import of the candidate's module, and construction of ModelNew.
-  double forward_s = 30; // One trial.
-  double judge_s = 300;  // One question to the judge: the reference may be slow on a CPU.
+  double load_s = 60;     // Import of the candidate's module, and construction of ModelNew.
+  double forward_s = 30;  // One trial.
+  double judge_s = 300;   // One question to the judge: the reference may be slow on a CPU.
   int64_t memory_bytes = int64_t{4} << 30;
   int64_t tmp_bytes = int64_t{256} << 20;
   int threads_max = 64;

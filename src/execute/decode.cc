@@ -117,7 +117,8 @@ Result<T> guarded(std::string_view answer, const Decode& decode) {
 
 bool is_ok(std::string_view answer) {
   const Json json = Json::parse(answer, nullptr, false);
-  return json.is_object() && json.contains("ok") && json["ok"].is_boolean() && json["ok"].get<bool>();
+  return json.is_object() && json.contains("ok") && json["ok"].is_boolean() &&
+         json["ok"].get<bool>();
 }
 
 Result<Refusal> decode_refusal(std::string_view answer) {
@@ -126,9 +127,8 @@ Result<Refusal> decode_refusal(std::string_view answer) {
     Refusal refusal{text_of(error, "kind"), text_of(error, "stage"), {}};
     refusal.exception.type = text_of(error, "type").substr(0, 200);
     refusal.exception.message = text_of(error, "message");
-    for_each_item(error, "frames", [&](const Json& frame) {
-      refusal.exception.frames.push_back(place_of(frame));
-    });
+    for_each_item(error, "frames",
+                  [&](const Json& frame) { refusal.exception.frames.push_back(place_of(frame)); });
     if (!refusal.exception.frames.empty()) {
       refusal.exception.place = refusal.exception.frames.back();
     }
@@ -172,7 +172,8 @@ Result<JudgePlan> decode_plan(std::string_view answer) {
 Status decode_check(std::string_view answer, task::Trial& trial) {
   return guarded<Nothing>(answer, [&](const Json& json) {
     trial.passed = json.at("passed").get<bool>();
-    for_each_item(json, "checks", [&](const Json& check) { trial.checks.push_back(check_of(check)); });
+    for_each_item(json, "checks",
+                  [&](const Json& check) { trial.checks.push_back(check_of(check)); });
     trial.inputs_mutated = text_of(json, "inputs_mutated");
     return Nothing{};
   });

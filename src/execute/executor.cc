@@ -26,7 +26,8 @@ Result<Reply> Judge::ask(std::string_view question, const Fd* region, double lim
   Answer answer = session_.ask(question, region, Seconds(limit_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
   if (auto* refusal = std::get_if<Refusal>(&answer)) {
-    return infra("the judge failed: " + refusal->exception.type + ": " + refusal->exception.message);
+    return infra("the judge failed: " + refusal->exception.type + ": " +
+                 refusal->exception.message);
   }
   if (auto* death = std::get_if<Death>(&answer)) {
     return infra("the judge died of signal " + std::to_string(death->signal) + ", exit code " +

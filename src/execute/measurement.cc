@@ -23,7 +23,7 @@ std::string text_of(const Json& json) {
 }
 
 const std::set<std::string, std::less<>> kFatalKinds = {
-    "out_of_bounds_read", "out_of_bounds_write", "misaligned", "divergent_barrier",
+    "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
     "deadlock",           "device_assert",       "launch_error"};
 
 // The shape that the task asks for, as far as it fits; the others are variants.
@@ -35,7 +35,11 @@ bool is_main(const task::Trial& trial) {
 
 Measurement::Measurement(const StageLimits& limits, const Program& program, Judge& judge,
                          const std::set<std::string>& aten_allowed, uint64_t seed, Session session)
-    : limits_(limits), program_(program), judge_(judge), aten_allowed_(aten_allowed), seed_(seed),
+    : limits_(limits),
+      program_(program),
+      judge_(judge),
+      aten_allowed_(aten_allowed),
+      seed_(seed),
       session_(std::move(session)) {}
 
 Result<Measured> Measurement::run() {
@@ -80,10 +84,12 @@ Result<Measurement::Decided> Measurement::build(int shape) {
 
 Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   const ShapePlan& shape = judge_.plan().shapes.at(static_cast<size_t>(plan.shape));
-  task::Trial trial{plan.index, shape.label, plan.distribution, shape.constants, "", false, {}, {}, ""};
+  task::Trial trial{plan.index, shape.label, plan.distribution, shape.constants, "", false, {},
+                    {},         ""};
 
   const Json trial_question{{"op", "trial"}, {"index", plan.index}};
-  MC_TRY(const Reply inputs, judge_.ask(text_of(trial_question), nullptr, limits_.judge_s), "inputs");
+  MC_TRY(const Reply inputs, judge_.ask(text_of(trial_question), nullptr, limits_.judge_s),
+         "inputs");
   const Json given = Json::parse(inputs.json);
   trial.inputs_digest = given.value("digest", "");
   const Json question{{"op", "run"}, {"shape", plan.shape}, {"inputs", given.at("inputs")}};
@@ -135,10 +141,10 @@ Measurement::Decided Measurement::note_aten(const std::map<std::string, AtenCall
     aten_ops_[name] += counts.direct;
     if (counts.direct > 0 && !aten_allowed_.contains(name)) {
       const std::string times = std::to_string(counts.direct);
-      illegal.findings.push_back({"run.aten",
-                                  "forward called " + name + " (" + times +
-                                      " times), which is not on the allow-list",
-                                  {}});
+      illegal.findings.push_back(
+          {"run.aten",
+           "forward called " + name + " (" + times + " times), which is not on the allow-list",
+           {}});
     }
   }
   if (illegal.findings.empty()) return std::nullopt;
@@ -166,13 +172,13 @@ std::vector<task::KernelFinding> Measurement::new_findings() {
 }
 
 task::Outcome Measurement::conclude() const {
-  const auto passed = std::ranges::count_if(trials_, [](const auto& trial) { return trial.passed; });
+  const auto passed =
+      std::ranges::count_if(trials_, [](const auto& trial) { return trial.passed; });
   if (passed == static_cast<long>(trials_.size())) return task::Passed{trials_, std::nullopt};
   task::Wrong wrong;
   wrong.q = static_cast<double>(passed) / static_cast<double>(trials_.size());
-  wrong.specialised = std::ranges::none_of(trials_, [](const task::Trial& trial) {
-    return !trial.passed && is_main(trial);
-  });
+  wrong.specialised = std::ranges::none_of(
+      trials_, [](const task::Trial& trial) { return !trial.passed && is_main(trial); });
   wrong.trials = trials_;
   return wrong;
 }

@@ -5,12 +5,12 @@
 #include <mutex>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "execute/session_impl.h"
 
@@ -25,10 +25,14 @@ constexpr size_t kErrorTailBytes = 4 << 10;
 
 const char* name_of(Role role) {
   switch (role) {
-    case Role::kInspector: return "inspector";
-    case Role::kRecorder: return "recorder";
-    case Role::kJudge: return "judge";
-    case Role::kContestant: return "contestant";
+    case Role::kInspector:
+      return "inspector";
+    case Role::kRecorder:
+      return "recorder";
+    case Role::kJudge:
+      return "judge";
+    case Role::kContestant:
+      return "contestant";
   }
   return "";
 }
@@ -65,7 +69,8 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
                                    "--parent-pid",
                                    std::to_string(::getpid())};
   if (!options.emulator.empty()) {
-    argv.insert(argv.end(), {"--emu-lib", options.emulator.string(), "--shim", options.shim.string()});
+    argv.insert(argv.end(),
+                {"--emu-lib", options.emulator.string(), "--shim", options.shim.string()});
   }
   return argv;
 }
@@ -79,9 +84,14 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 // Nothing of the supervisor's environment reaches a candidate.
 std::vector<std::string> environment() {
-  return {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp",           "TMPDIR=/tmp",
-          "LC_ALL=C.UTF-8",                    "PYTHONHASHSEED=0",    "CUDA_VISIBLE_DEVICES=",
-          "PYTHONDONTWRITEBYTECODE=1",         "PYTHONUNBUFFERED=1"};
+  return {"PATH=/usr/local/bin:/usr/bin:/bin",
+          "HOME=/tmp",
+          "TMPDIR=/tmp",
+          "LC_ALL=C.UTF-8",
+          "PYTHONHASHSEED=0",
+          "CUDA_VISIBLE_DEVICES=",
+          "PYTHONDONTWRITEBYTECODE=1",
+          "PYTHONUNBUFFERED=1"};
 }
 
 Result<pid_t> start_process(std::vector<std::string> argv, int channel, int output) {
@@ -129,8 +139,8 @@ struct Zygote::State {
     Json answer = Json::parse(message->json, nullptr, false);
     if (is_ok(message->json)) return answer;
     const auto refusal = decode_refusal(message->json);
-    return Error{ErrorCode::kUnavailable, "the zygote refused: " +
-                                              (refusal ? refusal->exception.message : message->json)};
+    return Error{ErrorCode::kUnavailable,
+                 "the zygote refused: " + (refusal ? refusal->exception.message : message->json)};
   }
 };
 

@@ -143,8 +143,8 @@ class Collector {
   std::vector<Unsupported> found_;
 };
 
-// Where a brace has no partner nobody can tell which function a launch stands in; such text does not
-// compile anyway, and the compiler's word is the one to give.
+// Where a brace has no partner nobody can tell which function a launch stands in; such text does
+// not compile anyway, and the compiler's word is the one to give.
 bool has_stray_brace(std::string_view source, const Code& code) {
   for (std::size_t i = 0; i < code.tokens.size(); ++i) {
     const std::string_view text = text_of(source, code.tokens[i]);

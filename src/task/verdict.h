@@ -86,8 +86,8 @@ struct OutputCheck {
 
 struct Trial {
   int index = 0;
-  std::string shape;         // "native", "reduced", "ragged", "small"
-  std::string distribution;  // "native", "heavy_tail", ...
+  std::string shape;                         // "native", "reduced", "ragged", "small"
+  std::string distribution;                  // "native", "heavy_tail", ...
   std::map<std::string, int64_t> constants;  // Module constants bound for this shape.
   std::string inputs_digest;                 // Of the bytes of all inputs.
   bool passed = false;
@@ -153,7 +153,7 @@ struct OutOfMemory {
   bool operator==(const OutOfMemory&) const = default;
 };
 struct Wrong {
-  double q = 0;  // Share of trials passed, < 1.
+  double q = 0;              // Share of trials passed, < 1.
   bool specialised = false;  // Right at the main shape, wrong only at other shapes.
   std::vector<Trial> trials;
   bool operator==(const Wrong&) const = default;
