@@ -16,7 +16,8 @@ namespace {
 
 uintptr_t address_of(const volatile void* p) { return reinterpret_cast<uintptr_t>(p); }
 
-// Device-only functions called from host code: the program is wrong in a way that nvcc would refuse.
+// Device-only functions called from host code: the program is wrong in a way that nvcc would
+// refuse.
 [[noreturn]] void refuse_host(const char* name) {
   std::fprintf(stderr, "%s was called outside a kernel\n", name);
   std::abort();
@@ -46,6 +47,17 @@ uint32_t mc_emu_active_mask(int line) {
   Worker* worker = Worker::current();
   if (worker == nullptr) refuse_host("__activemask");
   return worker->active_mask(line, MC_RETURN_ADDRESS);
+}
+
+void mc_emu_grid_barrier(int line) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) refuse_host("a grid barrier");
+  worker->grid_barrier(line, MC_RETURN_ADDRESS);
+}
+
+int mc_emu_is_cooperative(void) {
+  Worker* worker = Worker::current();
+  return worker != nullptr && worker->is_cooperative();
 }
 
 void* mc_emu_dynamic_shared(void) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinates that kernels read, as the runtime writes them: to candidate code they are constant.
+// The coordinates that kernels read, as the runtime writes them: to candidate code they are
+// constant.
 #ifndef MC_EMU_RUNTIME_COORDINATES_H_
 #define MC_EMU_RUNTIME_COORDINATES_H_
 

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "runtime/device.h"
 #include "runtime/runtime.h"
 // Last: it defines __noinline__, which the standard library uses.
 #include "mc_emu/runtime_api.h"
@@ -23,11 +24,10 @@ struct McEmuEvent {
 
 namespace {
 
-// The device that the emulator claims to be: the limits are those of compute capability 8.0 to 9.0.
-constexpr int kMultiprocessors = 108;
-constexpr int kThreadsPerMultiprocessor = 2048;
-constexpr int kBlocksPerMultiprocessor = 32;
-constexpr int kSharedPerMultiprocessor = 228 * 1024;
+using mc::emu::kBlocksPerMultiprocessor;
+using mc::emu::kMultiprocessors;
+using mc::emu::kSharedPerMultiprocessor;
+using mc::emu::kThreadsPerMultiprocessor;
 
 cudaError_t finish(cudaError_t error) {
   Runtime& runtime = Runtime::get();
@@ -99,7 +99,7 @@ int attribute_value(cudaDeviceAttr attribute) {
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       return static_cast<int>(mc::emu::kSharedOptInMax);
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      return kSharedPerMultiprocessor;
+      return static_cast<int>(kSharedPerMultiprocessor);
     case cudaDevAttrTotalConstantMemory:
     case cudaDevAttrMaxRegistersPerBlock:
     case cudaDevAttrMaxRegistersPerMultiprocessor:
@@ -107,11 +107,11 @@ int attribute_value(cudaDeviceAttr attribute) {
     case cudaDevAttrWarpSize:
       return warpSize;
     case cudaDevAttrMultiProcessorCount:
-      return kMultiprocessors;
+      return static_cast<int>(kMultiprocessors);
     case cudaDevAttrMaxThreadsPerMultiProcessor:
-      return kThreadsPerMultiprocessor;
+      return static_cast<int>(kThreadsPerMultiprocessor);
     case cudaDevAttrMaxBlocksPerMultiprocessor:
-      return kBlocksPerMultiprocessor;
+      return static_cast<int>(kBlocksPerMultiprocessor);
     case cudaDevAttrClockRate:
     case cudaDevAttrMemoryClockRate:
       return 1000000;
@@ -238,7 +238,9 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
 
 // --- Errors.
 
-cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(Runtime::get().take_last_error()); }
+cudaError_t cudaGetLastError() {
+  return static_cast<cudaError_t>(Runtime::get().take_last_error());
+}
 cudaError_t cudaPeekAtLastError() { return static_cast<cudaError_t>(Runtime::get().last_error()); }
 const char* cudaGetErrorString(cudaError_t error) { return find_name(error).text; }
 const char* cudaGetErrorName(cudaError_t error) { return find_name(error).name; }
@@ -323,7 +325,8 @@ cudaError_t cudaEventQuery(cudaEvent_t) { return finish(cudaSuccess); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (start == nullptr || end == nullptr) return finish(cudaErrorInvalidResourceHandle);
   *milliseconds = static_cast<float>(static_cast<double>(end->recorded_at) -
-                                     static_cast<double>(start->recorded_at)) * 1e-6f;
+                                     static_cast<double>(start->recorded_at)) *
+                  1e-6f;
   return finish(cudaSuccess);
 }
 
@@ -332,8 +335,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 cudaError_t mc_emu_function_set_attribute(const void* function, int attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return finish(cudaSuccess);
   if (value < 0) return finish(cudaErrorInvalidValue);
-  return finish(static_cast<cudaError_t>(
-      Runtime::get().allow_shared(function, static_cast<size_t>(value))));
+  return finish(
+      static_cast<cudaError_t>(Runtime::get().allow_shared(function, static_cast<size_t>(value))));
 }
 
 cudaError_t mc_emu_function_get_attributes(cudaFuncAttributes* attributes, const void*) {
@@ -347,11 +350,9 @@ cudaError_t mc_emu_function_get_attributes(cudaFuncAttributes* attributes, const
 
 cudaError_t mc_emu_occupancy(int* blocks, int threads, size_t shared_bytes) {
   if (threads <= 0) return finish(cudaErrorInvalidValue);
-  int count = std::min(kThreadsPerMultiprocessor / threads, kBlocksPerMultiprocessor);
-  if (shared_bytes > 0) {
-    count = std::min(count, static_cast<int>(kSharedPerMultiprocessor / (shared_bytes + 1024)));
-  }
-  *blocks = threads > 1024 ? 0 : count;
+  *blocks = threads > 1024 ? 0
+                           : static_cast<int>(mc::emu::blocks_per_multiprocessor(
+                                 static_cast<size_t>(threads), shared_bytes));
   return finish(cudaSuccess);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory faults and the like.  A fault in a kernel becomes a finding and ends the block: the handler,
-// on its own stack, sets the interrupted context to continue where the block was started.  A fault in
-// host code is written down and then kills the process, as it would without an emulator.
+// Memory faults and the like.  A fault in a kernel becomes a finding and ends the block: the
+// handler, on its own stack, sets the interrupted context to continue where the block was started.
+// A fault in host code is written down and then kills the process, as it would without an emulator.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -52,7 +52,7 @@ void handle_fault(int signal_number, siginfo_t* info, void* raw_context) {
 }  // namespace
 
 void install_fault_handlers() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handle_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);

@@ -51,16 +51,16 @@ int mc_emu_sticky_error(void);
 // Forgets errors, function attributes and duplicates of findings; keeps memory and the report.
 void mc_emu_reset(void);
 
-// Device memory: `size` bytes that end at (or, for alignment, up to 15 bytes before) an inaccessible
-// page, aligned to 16 bytes, filled with 0xFF.  NULL when there is none left.
+// Device memory: `size` bytes that end at (or, for alignment, up to 15 bytes before) an
+// inaccessible page, aligned to 16 bytes, filled with 0xFF.  NULL when there is none left.
 void* mc_emu_arena_allocate(size_t size);
 
 // Gives back what allocate or map returned; NULL is allowed.
 void mc_emu_arena_release(void* pointer);
 
 // Maps bytes [offset, offset + size) of a file, shared, so that inaccessible pages surround its
-// pages.  The pointer is offset modulo the page size into its first page.  NULL and errno on failure.
-// REQUIRES: the file reaches to offset + size.
+// pages.  The pointer is offset modulo the page size into its first page.  NULL and errno on
+// failure. REQUIRES: the file reaches to offset + size.
 void* mc_emu_arena_map(int fd, uint64_t offset, size_t size);
 
 // Writes one finding of kind "unsupported" on behalf of a shim.

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 extern "C" {
 struct McEmuTlsIndex {
@@ -39,8 +40,8 @@ int match_module(dl_phdr_info* info, size_t, void* data) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = info->dlpi_phdr[i];
     if (header.p_type == PT_TLS) tls_bytes = header.p_memsz;
-    holds |= header.p_type == PT_LOAD &&
-             want.code - (info->dlpi_addr + header.p_vaddr) < header.p_memsz;
+    holds |=
+        header.p_type == PT_LOAD && want.code - (info->dlpi_addr + header.p_vaddr) < header.p_memsz;
   }
   if (!holds) return 0;
   want.found = true;
@@ -81,7 +82,8 @@ const Elf64_Shdr* symbol_section(const Elf64_Shdr* sections, size_t count) {
 }
 
 SharedArray shared_array(const Elf64_Sym& symbol, const char* mangled) {
-  SharedArray array{symbol.st_value, symbol.st_size, "", demangle(mangled)};
+  const bool is_guard = std::string_view(mangled).starts_with("_ZGV");
+  SharedArray array{symbol.st_value, symbol.st_size, "", demangle(mangled), is_guard};
   const size_t scope = array.name.rfind("::");
   if (scope != std::string::npos) {
     array.owner = array.name.substr(0, scope);
@@ -122,9 +124,9 @@ char* Module::shared_begin() const {
 }
 
 const SharedArray* Module::array_at(size_t offset) const {
-  const auto after = std::upper_bound(
-      arrays_.begin(), arrays_.end(), offset,
-      [](size_t value, const SharedArray& array) { return value < array.offset; });
+  const auto after =
+      std::upper_bound(arrays_.begin(), arrays_.end(), offset,
+                       [](size_t value, const SharedArray& array) { return value < array.offset; });
   return after == arrays_.begin() ? nullptr : &*(after - 1);
 }
 

@@ -19,6 +19,9 @@ struct SharedArray {
   size_t size = 0;
   std::string owner;  // The demangled function, with its signature.
   std::string name;   // The variable.
+  // The compiler's mark that a variable's constructor ran.  Shared variables have no constructors
+  // in CUDA; the poison in the mark reads as "ran".
+  bool is_guard = false;
 };
 
 struct FunctionSymbol {

@@ -17,8 +17,8 @@ void WarpOrder::join(uint32_t mask) {
     std::memset(met_, 0, sizeof met_);
     partial_ = true;
   }
-  ++tick_;
-  uint32_t joined[kWarpLanes] = {};
+  next_tick();
+  uint16_t joined[kWarpLanes] = {};
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
     for (int other = 0; other < kWarpLanes; ++other) {
@@ -42,22 +42,27 @@ void SharedChecker::begin_block(size_t bytes, int num_threads) {
     split_in_.resize(words);
     bytes_.resize(words * 4);
   }
+  reset_warps(num_threads);
+}
+
+void SharedChecker::reset_warps(int num_threads) {
   for (int i = 0; i * kWarpLanes < num_threads; ++i) warps_[i].reset();
 }
 
-Conflict SharedChecker::access_any(size_t offset, size_t size, const Step& step) {
+Conflict SharedChecker::access(size_t offset, size_t size, uint16_t flags, uint32_t pc) {
+  const Step step = now_.with_flags(flags);
   Conflict conflict;
   while (size > 0) {
     const size_t word = offset / 4;
     const size_t lead = offset % 4;
     const size_t here = std::min(size, 4 - lead);
     if (here == 4 && split_in_[word] != first_interval_) {
-      const Conflict found = check(words_[word], step);
+      const Conflict found = check(words_[word], step, pc);
       if (conflict.kind == Conflict::kNone) conflict = found;
     } else {
       Cell* cells = split(word);
       for (size_t i = lead; i < lead + here; ++i) {
-        const Conflict found = check(cells[i], step);
+        const Conflict found = check(cells[i], step, pc);
         if (conflict.kind == Conflict::kNone) conflict = found;
       }
     }
@@ -67,12 +72,42 @@ Conflict SharedChecker::access_any(size_t offset, size_t size, const Step& step)
   return conflict;
 }
 
-Conflict SharedChecker::check(Cell& cell, const Step& step) {
-  if ((step.flags & kAtomic) != 0 && cell.write.interval < first_interval_) {
+Conflict SharedChecker::check(Cell& cell, const Step& step, uint32_t pc) {
+  if ((step.flags() & kAtomic) != 0 && cell.write.interval() < first_interval_) {
     cell.write = step;  // An atomic update reads first.
-    return {Conflict::kUninitialised, {}};
+    return {Conflict::kUninitialised, {}, 0};
   }
-  return (step.flags & kWrite) != 0 ? check_write(cell, step) : check_read(cell, step);
+  return (step.flags() & kWrite) != 0 ? check_write(cell, step, pc) : check_read(cell, step);
+}
+
+Conflict SharedChecker::check_read(Cell& cell, const Step& step) {
+  Conflict conflict;
+  if (cell.write.interval() < first_interval_) {
+    conflict = {Conflict::kUninitialised, {}, 0};
+    cell.write = step.in_interval(first_interval_);  // Said once for each word.
+  } else if (is_racing(cell.write, step)) {
+    conflict = {Conflict::kReadAfterWrite, cell.write, cell.write_pc};
+  }
+  if (cell.read.thread() == step.thread() || is_before(cell.read, step)) {
+    cell.read = step;
+  } else {
+    cell.other_read = step;
+  }
+  return conflict;
+}
+
+Conflict SharedChecker::check_write(Cell& cell, const Step& step, uint32_t pc) {
+  Conflict conflict;
+  if (is_racing(cell.write, step)) {
+    conflict = {Conflict::kWriteAfterWrite, cell.write, cell.write_pc};
+  } else if (is_racing(cell.read, step)) {
+    conflict = {Conflict::kWriteAfterRead, cell.read, 0};
+  } else if (is_racing(cell.other_read, step)) {
+    conflict = {Conflict::kWriteAfterRead, cell.other_read, 0};
+  }
+  cell.write = step;
+  cell.write_pc = pc;
+  return conflict;
 }
 
 SharedChecker::Cell* SharedChecker::split(size_t word) {
@@ -82,6 +117,19 @@ SharedChecker::Cell* SharedChecker::split(size_t word) {
     std::fill(cells, cells + 4, words_[word]);
   }
   return cells;
+}
+
+bool SharedChecker::is_before(const Step& before, const Step& now) const {
+  if (before.interval() < interval_ || before.thread() == now.thread()) return true;
+  if (before.thread() / kWarpLanes != now.thread() / kWarpLanes) return false;
+  return warps_[now.thread() / kWarpLanes].is_ordered(now.thread() % kWarpLanes,
+                                                      before.thread() % kWarpLanes, before.tick());
+}
+
+bool SharedChecker::is_racing(const Step& before, const Step& now) const {
+  if (is_before(before, now)) return false;
+  const uint16_t both = before.flags() & now.flags();
+  return (both & (kAtomic | kMayHoldLock)) == 0;
 }
 
 }  // namespace mc::emu

@@ -2,10 +2,10 @@
 // Races and uninitialised reads in one block's shared memory.
 //
 // Every four-byte word has a cell that remembers its last write and two of its last reads.  Two
-// accesses of different threads are ordered by a block barrier between them (`interval` differs) or,
-// within a warp, by a warp-level synchronisation that both lanes took part in (`tick`).  What is not
-// ordered, and not atomic on both sides, is a race when at least one is a write.  A write that leaves
-// the same bytes is harmless, which is known only after it was done: `WriteSuspect`.
+// accesses of different threads are ordered by a block barrier between them (`interval` differs)
+// or, within a warp, by a warp-level synchronisation that both lanes took part in (`tick`).  What
+// is not ordered, and not atomic on both sides, is a race when at least one is a write.  A write
+// that leaves the same bytes is harmless, which is known only after it was done: `WriteSuspect`.
 //
 // The rules err on the silent side: a thread that exchanged atomically since the last barrier may
 // hold a lock, and its accesses do not race with those of another such thread.
@@ -24,13 +24,26 @@ constexpr int kWarpsMax = kThreadsMax / kWarpLanes;
 
 enum AccessFlags : uint16_t { kWrite = 1, kAtomic = 2, kMayHoldLock = 4, kVolatile = 8 };
 
-// One access, as far as ordering is concerned.
-struct Step {
-  uint32_t interval = 0;  // 0: never.
-  uint32_t tick = 0;
-  uint32_t pc = 0;  // Low half.
-  uint16_t thread = 0;
-  uint16_t flags = 0;
+// One access, as far as ordering is concerned, in one word: every word of shared memory has three.
+class Step {
+ public:
+  Step() = default;  // Never.
+  Step(uint32_t interval, uint16_t tick, int thread)
+      : bits_(uint64_t{interval} << 32 | uint64_t{tick} << 16 |
+              static_cast<uint64_t>(thread) << 6) {}
+  Step with_flags(uint16_t flags) const { return Step(bits_ | (flags & 63)); }
+  Step in_interval(uint32_t interval) const {
+    return Step((bits_ & 0xFFFFFFFF) | uint64_t{interval} << 32);
+  }
+
+  uint32_t interval() const { return static_cast<uint32_t>(bits_ >> 32); }
+  uint16_t tick() const { return static_cast<uint16_t>(bits_ >> 16); }
+  int thread() const { return static_cast<int>(bits_ >> 6 & 1023); }
+  uint16_t flags() const { return bits_ & 63; }
+
+ private:
+  explicit Step(uint64_t bits) : bits_(bits) {}
+  uint64_t bits_ = 0;
 };
 
 // Which lanes of a warp have synchronised with which, and when.
@@ -38,69 +51,71 @@ class WarpOrder {
  public:
   void reset();
   // All live lanes met.
-  void join_all() { full_tick_ = ++tick_; }
+  void join_all() { full_tick_ = next_tick(); }
   // The lanes of `mask` met.
   void join(uint32_t mask);
-  uint32_t tick() const { return tick_; }
+  // Counts meetings; stops at its greatest value, from where on everything counts as ordered.
+  uint16_t tick() const { return tick_; }
   // Whether what `other` did at `tick` happened before what `lane` does now.
-  bool is_ordered(int lane, int other, uint32_t tick) const {
-    return tick < full_tick_ || (partial_ && tick < met_[lane][other]);
+  bool is_ordered(int lane, int other, uint16_t tick) const {
+    return tick < full_tick_ || tick_ == kTickMax || (partial_ && tick < met_[lane][other]);
   }
 
  private:
-  uint32_t tick_ = 0;
-  uint32_t full_tick_ = 0;
+  static constexpr uint16_t kTickMax = 0xFFFF;
+  uint16_t next_tick() { return tick_ == kTickMax ? tick_ : ++tick_; }
+
+  uint16_t tick_ = 0;
+  uint16_t full_tick_ = 0;
   bool partial_ = false;
-  uint32_t met_[kWarpLanes][kWarpLanes];  // Meaningful when partial_.
+  uint16_t met_[kWarpLanes][kWarpLanes];  // Meaningful when partial_.
 };
 
 struct Conflict {
   enum Kind { kNone, kUninitialised, kReadAfterWrite, kWriteAfterWrite, kWriteAfterRead };
   Kind kind = kNone;
   Step other;
+  uint32_t other_pc = 0;  // Low half; 0 for a read, which is not remembered with its place.
 };
 
 class SharedChecker {
  public:
   // A block with `bytes` of shared memory starts; nothing is initialised.
   void begin_block(size_t bytes, int num_threads);
-  // A block barrier was passed.
-  void begin_interval() { ++interval_; }
+  // A block barrier was passed: what came before is ordered, so warps may count anew.
+  void begin_interval(int num_threads) {
+    ++interval_;
+    reset_warps(num_threads);
+  }
   WarpOrder& warp(int index) { return warps_[index]; }
   uint32_t interval() const { return interval_; }
 
-  // Whose accesses follow; to be called again after a barrier and after a warp met.
-  void set_thread(int thread) {
-    now_.interval = interval_;
-    now_.tick = warps_[thread / kWarpLanes].tick();
-    now_.thread = static_cast<uint16_t>(thread);
+  // Whose accesses follow, and what is common to them (kMayHoldLock); to be called again after a
+  // barrier and after a warp met.
+  void set_thread(int thread, uint16_t flags = 0) {
+    now_ = Step(interval_, warps_[thread / kWarpLanes].tick(), thread).with_flags(flags);
   }
 
+  // Records a plain access of the whole word at `offset` when it is plain to see that nothing is
+  // wrong with it; false when access() has to look.  REQUIRES: offset is a multiple of four.
+  [[gnu::always_inline]] bool record_quickly(size_t offset, bool is_write, uint32_t pc);
+
   // Records an access of `size` bytes at `offset` and says what is wrong with it.
-  // REQUIRES: offset + size <= bytes.
-  [[gnu::always_inline]] Conflict access(size_t offset, size_t size, uint16_t flags, uint32_t pc) {
-    Step step = now_;
-    step.flags = flags;
-    step.pc = pc;
-    if (size == 4 && offset % 4 == 0 && (flags & kAtomic) == 0 &&
-        split_in_[offset / 4] != first_interval_) {
-      Cell& cell = words_[offset / 4];
-      return (flags & kWrite) != 0 ? check_write(cell, step) : check_read(cell, step);
-    }
-    return access_any(offset, size, step);
-  }
+  // REQUIRES: offset + size <= the block's bytes.
+  Conflict access(size_t offset, size_t size, uint16_t flags, uint32_t pc);
 
  private:
   struct Cell {
     Step write;
     Step read;
     Step other_read;
+    uint32_t write_pc = 0;
   };
 
-  Conflict access_any(size_t offset, size_t size, const Step& step);
-  Conflict check(Cell& cell, const Step& step);
+  void reset_warps(int num_threads);
+  Conflict check(Cell& cell, const Step& step, uint32_t pc);
   Conflict check_read(Cell& cell, const Step& step);
-  Conflict check_write(Cell& cell, const Step& step);
+  Conflict check_write(Cell& cell, const Step& step, uint32_t pc);
   Cell* split(size_t word);
   bool is_racing(const Step& before, const Step& now) const;
   bool is_before(const Step& before, const Step& now) const;
@@ -116,47 +131,26 @@ class SharedChecker {
 
 // --- The hot paths.
 
-inline bool SharedChecker::is_before(const Step& before, const Step& now) const {
-  if (before.interval < interval_ || before.thread == now.thread) return true;
-  if (before.thread / kWarpLanes != now.thread / kWarpLanes) return false;
-  return warps_[now.thread / kWarpLanes].is_ordered(now.thread % kWarpLanes,
-                                                    before.thread % kWarpLanes, before.tick);
-}
-
-inline bool SharedChecker::is_racing(const Step& before, const Step& now) const {
-  if (is_before(before, now)) return false;
-  const uint16_t both = before.flags & now.flags;
-  return (both & (kAtomic | kMayHoldLock)) == 0;
-}
-
-inline Conflict SharedChecker::check_read(Cell& cell, const Step& step) {
-  Conflict conflict;
-  if (cell.write.interval < first_interval_) {
-    conflict = {Conflict::kUninitialised, {}};
-    cell.write = step;  // Said once for each word.
-    cell.write.interval = first_interval_;
-  } else if (is_racing(cell.write, step)) {
-    conflict = {Conflict::kReadAfterWrite, cell.write};
+inline bool SharedChecker::record_quickly(size_t offset, bool is_write, uint32_t pc) {
+  if (split_in_[offset / 4] == first_interval_) return false;
+  Cell& cell = words_[offset / 4];
+  const uint32_t written = cell.write.interval();
+  if (is_write) {
+    const bool is_ordered = written < interval_ && cell.read.interval() < interval_ &&
+                            cell.other_read.interval() < interval_;
+    if (!is_ordered) return false;
+    cell.write = now_.with_flags(kWrite);
+    cell.write_pc = pc;
+    return true;
   }
-  if (cell.read.thread == step.thread || is_before(cell.read, step)) {
-    cell.read = step;
+  if (written < first_interval_) return false;
+  if (written == interval_ && cell.write.thread() != now_.thread()) return false;
+  if (cell.read.interval() != interval_ || cell.read.thread() == now_.thread()) {
+    cell.read = now_;
   } else {
-    cell.other_read = step;
+    cell.other_read = now_;
   }
-  return conflict;
-}
-
-inline Conflict SharedChecker::check_write(Cell& cell, const Step& step) {
-  Conflict conflict;
-  if (is_racing(cell.write, step)) {
-    conflict = {Conflict::kWriteAfterWrite, cell.write};
-  } else if (is_racing(cell.read, step)) {
-    conflict = {Conflict::kWriteAfterRead, cell.read};
-  } else if (is_racing(cell.other_read, step)) {
-    conflict = {Conflict::kWriteAfterRead, cell.other_read};
-  }
-  cell.write = step;
-  return conflict;
+  return true;
 }
 
 }  // namespace mc::emu

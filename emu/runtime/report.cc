@@ -59,7 +59,8 @@ void Report::add(const Finding& finding) {
         "\"pc\":%zu,\"module\":\"%s\",\"detail\":\"%s\"}\n",
         finding.kind, Escaped(finding.kernel).text, finding.block[0], finding.block[1],
         finding.block[2], finding.thread[0], finding.thread[1], finding.thread[2],
-        static_cast<size_t>(place.offset), Escaped(place.module).text, Escaped(finding.detail).text);
+        static_cast<size_t>(place.offset), Escaped(place.module).text,
+        Escaped(finding.detail).text);
     const size_t length = static_cast<size_t>(n);
     if (n > 0 && length < sizeof line && used_ + length + 1 < kMcEmuReportBytes) {
       std::memcpy(text_ + used_ + 1, line + 1, length - 1);

@@ -2,8 +2,8 @@
 // The findings report: JSON lines in a file shared with another process.
 //
 // Lines are bounded, complete and never more than kMcEmuFindingsMax; a finding of the same kind at
-// the same address is written once.  The first byte of a line is stored last, so a reader that stops
-// at the first zero byte never sees half a line, even after a crash.
+// the same address is written once.  The first byte of a line is stored last, so a reader that
+// stops at the first zero byte never sees half a line, even after a crash.
 #ifndef MC_EMU_RUNTIME_REPORT_H_
 #define MC_EMU_RUNTIME_REPORT_H_
 

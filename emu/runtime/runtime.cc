@@ -8,6 +8,7 @@
 
 #include "mc_emu/errors.h"
 #include "runtime/coordinates.h"
+#include "runtime/device.h"
 
 namespace mc::emu {
 namespace {
@@ -20,6 +21,11 @@ std::string format(const char* text, size_t a, size_t b) {
   char buffer[160];
   std::snprintf(buffer, sizeof buffer, text, a, b);
   return buffer;
+}
+
+// Blocks that the device holds at once.
+size_t blocks_resident(size_t threads, size_t shared_bytes) {
+  return kMultiprocessors * blocks_per_multiprocessor(threads, shared_bytes);
 }
 
 int choose_workers(int wanted) {
@@ -111,15 +117,23 @@ int Runtime::check_rules(const McEmuLaunch& l, const Module* module, std::string
                                   ? 0
                                   : module->shared_bytes_of(name);
   if (static_bytes > kSharedDefaultMax) {
-    *reason = format("%zu bytes of static shared memory: at most %zu", static_bytes,
-                     kSharedDefaultMax);
+    *reason =
+        format("%zu bytes of static shared memory: at most %zu", static_bytes, kSharedDefaultMax);
     return cudaErrorInvalidValue;
   }
   const size_t limit = shared_limit(l, module);
   if (l.shared_bytes > limit || l.shared_bytes + static_bytes > kSharedOptInMax) {
-    *reason = format("%zu bytes of dynamic shared memory: at most %zu without (or beyond) "
-                     "cudaFuncSetAttribute", l.shared_bytes, limit);
+    *reason = format(
+        "%zu bytes of dynamic shared memory: at most %zu without (or beyond) "
+        "cudaFuncSetAttribute",
+        l.shared_bytes, limit);
     return cudaErrorInvalidValue;
+  }
+  const uint64_t blocks = uint64_t{l.grid[0]} * l.grid[1] * l.grid[2];
+  if (l.cooperative != 0 && blocks > blocks_resident(threads, l.shared_bytes)) {
+    *reason = format("a cooperative grid of %zu blocks: at most %zu are resident", blocks,
+                     blocks_resident(threads, l.shared_bytes));
+    return cudaErrorCooperativeLaunchTooLarge;
   }
   return cudaSuccess;
 }
@@ -163,8 +177,10 @@ int Runtime::launch(const McEmuLaunch& launch) {
 
 void Runtime::run_job(Job* job) {
   std::unique_lock lock(mutex_);
-  const int wanted = static_cast<int>(std::min<uint64_t>(
-      job->num_blocks, static_cast<uint64_t>(num_workers_)));
+  const int wanted = job->launch->cooperative != 0
+                         ? 1
+                         : static_cast<int>(std::min<uint64_t>(
+                               job->num_blocks, static_cast<uint64_t>(num_workers_)));
   while (static_cast<int>(pool_.size()) < wanted) {
     pool_.emplace_back([this, i = static_cast<int>(pool_.size())] { worker_main(i); });
     pool_.back().detach();

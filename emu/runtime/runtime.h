@@ -22,9 +22,6 @@
 
 namespace mc::emu {
 
-constexpr size_t kSharedDefaultMax = 48 * 1024;
-constexpr size_t kSharedOptInMax = 227 * 1024;
-
 class Runtime {
  public:
   static Runtime& get();
@@ -77,7 +74,7 @@ class Runtime {
   std::vector<std::thread> pool_;
   Job* job_ = nullptr;
   uint64_t generation_ = 0;
-  int wanted_ = 0;   // Workers that may still join the job.
+  int wanted_ = 0;  // Workers that may still join the job.
   int running_ = 0;
 };
 

@@ -51,24 +51,24 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define MC_PLAIN(size)                                                                       \
-  void __tsan_read##size(void* p) { note<size, 0>(p, MC_RETURN_ADDRESS); }                   \
-  void __tsan_write##size(void* p) { note<size, kWrite>(p, MC_RETURN_ADDRESS); }             \
-  void __tsan_volatile_read##size(void* p) { note<size, kVolatile>(p, MC_RETURN_ADDRESS); }  \
-  void __tsan_volatile_write##size(void* p) {                                                \
-    note<size, kWrite | kVolatile>(p, MC_RETURN_ADDRESS);                                    \
-  }                                                                                          \
-  void __tsan_unaligned_read##size(void* p) {                                                \
-    note<size, 0, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);                              \
-  }                                                                                          \
-  void __tsan_unaligned_write##size(void* p) {                                               \
-    note<size, kWrite, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);                         \
-  }                                                                                          \
-  void __tsan_unaligned_volatile_read##size(void* p) {                                       \
-    note<size, kVolatile, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);                      \
-  }                                                                                          \
-  void __tsan_unaligned_volatile_write##size(void* p) {                                      \
-    note<size, kWrite | kVolatile, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);             \
+#define MC_PLAIN(size)                                                                      \
+  void __tsan_read##size(void* p) { note<size, 0>(p, MC_RETURN_ADDRESS); }                  \
+  void __tsan_write##size(void* p) { note<size, kWrite>(p, MC_RETURN_ADDRESS); }            \
+  void __tsan_volatile_read##size(void* p) { note<size, kVolatile>(p, MC_RETURN_ADDRESS); } \
+  void __tsan_volatile_write##size(void* p) {                                               \
+    note<size, kWrite | kVolatile>(p, MC_RETURN_ADDRESS);                                   \
+  }                                                                                         \
+  void __tsan_unaligned_read##size(void* p) {                                               \
+    note<size, 0, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);                             \
+  }                                                                                         \
+  void __tsan_unaligned_write##size(void* p) {                                              \
+    note<size, kWrite, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);                        \
+  }                                                                                         \
+  void __tsan_unaligned_volatile_read##size(void* p) {                                      \
+    note<size, kVolatile, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);                     \
+  }                                                                                         \
+  void __tsan_unaligned_volatile_write##size(void* p) {                                     \
+    note<size, kWrite | kVolatile, Alignment::kUnchecked>(p, MC_RETURN_ADDRESS);            \
   }
 
 MC_PLAIN(1)
@@ -81,48 +81,46 @@ void __tsan_read_range(void* p, size_t size) { note_range(p, size, 0, MC_RETURN_
 void __tsan_write_range(void* p, size_t size) { note_range(p, size, kWrite, MC_RETURN_ADDRESS); }
 
 // Memory orders arrive as integers; the strongest is always right.
-#define MC_ATOMIC(bits, type)                                                                  \
-  type __tsan_atomic##bits##_load(const volatile type* p, int) {                               \
-    note<sizeof(type), kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                      \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                               \
-  }                                                                                            \
-  void __tsan_atomic##bits##_store(volatile type* p, type v, int) {                            \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);             \
-    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                  \
-  }                                                                                            \
-  type __tsan_atomic##bits##_exchange(volatile type* p, type v, int) {                         \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);             \
-    return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                                        \
-  }                                                                                            \
-  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* p, type* expected, type v,  \
-                                                    int, int) {                                \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);             \
-    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST,                \
-                                       __ATOMIC_SEQ_CST);                                      \
-  }                                                                                            \
-  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* p, type* expected, type v,    \
-                                                  int, int) {                                  \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);             \
-    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST,                \
-                                       __ATOMIC_SEQ_CST);                                      \
-  }                                                                                            \
-  type __tsan_atomic##bits##_compare_exchange_val(volatile type* p, type expected, type v, int, \
-                                                  int) {                                       \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);             \
-    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);   \
-    return expected;                                                                           \
-  }                                                                                            \
-  MC_FETCH(bits, type, add)                                                                    \
-  MC_FETCH(bits, type, sub)                                                                    \
-  MC_FETCH(bits, type, and)                                                                    \
-  MC_FETCH(bits, type, or)                                                                     \
-  MC_FETCH(bits, type, xor)                                                                    \
+#define MC_ATOMIC(bits, type)                                                                      \
+  type __tsan_atomic##bits##_load(const volatile type* p, int) {                                   \
+    note<sizeof(type), kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                          \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                \
+  void __tsan_atomic##bits##_store(volatile type* p, type v, int) {                                \
+    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                      \
+  }                                                                                                \
+  type __tsan_atomic##bits##_exchange(volatile type* p, type v, int) {                             \
+    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+    return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                                            \
+  }                                                                                                \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* p, type* expected, type v, int, \
+                                                    int) {                                         \
+    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                                \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* p, type* expected, type v, int,   \
+                                                  int) {                                           \
+    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                                \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* p, type expected, type v, int,    \
+                                                  int) {                                           \
+    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
+    return expected;                                                                               \
+  }                                                                                                \
+  MC_FETCH(bits, type, add)                                                                        \
+  MC_FETCH(bits, type, sub)                                                                        \
+  MC_FETCH(bits, type, and)                                                                        \
+  MC_FETCH(bits, type, or)                                                                         \
+  MC_FETCH(bits, type, xor)                                                                        \
   MC_FETCH(bits, type, nand)
 
-#define MC_FETCH(bits, type, operation)                                               \
-  type __tsan_atomic##bits##_fetch_##operation(volatile type* p, type v, int) {       \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);    \
-    return __atomic_fetch_##operation(p, v, __ATOMIC_SEQ_CST);                        \
+#define MC_FETCH(bits, type, operation)                                            \
+  type __tsan_atomic##bits##_fetch_##operation(volatile type* p, type v, int) {    \
+    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS); \
+    return __atomic_fetch_##operation(p, v, __ATOMIC_SEQ_CST);                     \
   }
 
 MC_ATOMIC(8, uint8_t)

@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "mc_emu/errors.h"
 #include "runtime/coordinates.h"
@@ -31,7 +33,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kDynamicPages = kDynamicPagesBytes - 2 * kPage;
 constexpr uintptr_t kThreadBlockBytes = 64 * 1024;  // Around this library's thread-local variables.
-constexpr uint32_t kBusyAccessesMax = 256;  // Then others get a turn.
+constexpr uint32_t kBusyAccessesMax = 256;          // Then others get a turn.
 
 Coordinates coordinates_of(uint64_t index, const uint32_t* shape) {
   return {static_cast<uint32_t>(index % shape[0]),
@@ -79,12 +81,20 @@ Worker::Worker() : fibres_(fibre_main) {
 void Worker::run(Job* job) {
   prepare(job);
   running_worker = this;
-  while (job->error.load(std::memory_order_relaxed) == 0) {
-    const uint64_t position = job->next_block.fetch_add(1, std::memory_order_relaxed);
-    if (position >= job->num_blocks) break;
-    run_block(scheduled_block(position, job->schedule, job->num_blocks));
+  if (is_cooperative()) {
+    run_cooperatively();
+  } else {
+    run_blocks();
   }
   running_worker = nullptr;
+}
+
+void Worker::run_blocks() {
+  while (job_->error.load(std::memory_order_relaxed) == 0) {
+    const uint64_t position = job_->next_block.fetch_add(1, std::memory_order_relaxed);
+    if (position >= job_->num_blocks) break;
+    run_block(scheduled_block(position, job_->schedule, job_->num_blocks));
+  }
 }
 
 void Worker::prepare(Job* job) {
@@ -122,8 +132,8 @@ void Worker::find_shared() {
   }
   // A module loaded late has its own block; others share one with the C library and with this one.
   const uintptr_t own = reinterpret_cast<uintptr_t>(&mc_emu_thread_index);
-  static_is_isolated_ = static_bytes_ != 0 &&
-                        static_begin_ - own + kThreadBlockBytes > 2 * kThreadBlockBytes;
+  static_is_isolated_ =
+      static_bytes_ != 0 && static_begin_ - own + kThreadBlockBytes > 2 * kThreadBlockBytes;
   const size_t rounded = (job_->launch->shared_bytes + 15) / 16 * 16;
   dynamic_ = dynamic_pages_ + kPage + kDynamicPages - rounded;
   dynamic_begin_ = reinterpret_cast<uintptr_t>(dynamic_);
@@ -131,28 +141,105 @@ void Worker::find_shared() {
 
 void Worker::run_block(uint64_t block_index) {
   begin_block(block_index);
+  enter_fibres();
+}
+
+// Returns when the block is over, suspended or abandoned.
+void Worker::enter_fibres() {
   current_fibre_ = fibres_.acquire();
   if (current_fibre_ == nullptr) std::abort();
   mc_emu_fibre_switch(&home_, current_fibre_->stack_pointer);
   settle_suspect();
 }
 
+// --- Cooperative launches.
+
+void Worker::run_cooperatively() {
+  std::vector<std::unique_ptr<Block>> saved(job_->num_blocks);
+  size_t num_waiting = 0;
+  for (uint64_t position = 0; position < job_->num_blocks && job_->error == 0; ++position) {
+    run_block(scheduled_block(position, job_->schedule, job_->num_blocks));
+    if (block_.live == 0) continue;
+    suspend_block(&saved[position]);
+    ++num_waiting;
+  }
+  while (num_waiting > 0 && job_->error == 0) {
+    if (num_waiting < job_->num_blocks) {
+      report_stuck_grid(job_->num_blocks - num_waiting);
+      return;
+    }
+    job_->number = Runtime::get().next_launch_number();
+    num_waiting = 0;
+    for (std::unique_ptr<Block>& block : saved) {
+      resume_block(&block);
+      enter_fibres();
+      if (job_->error != 0) return;
+      if (block_.live == 0) continue;
+      suspend_block(&block);
+      ++num_waiting;
+    }
+  }
+}
+
+void Worker::report_stuck_grid(uint64_t num_finished) {
+  Finding f = finding("deadlock", 0);
+  std::snprintf(f.detail, sizeof f.detail,
+                "blocks wait at a grid barrier that %zu of %zu blocks never reach",
+                static_cast<size_t>(num_finished), static_cast<size_t>(job_->num_blocks));
+  Runtime::get().report().add(f);
+  job_->error = cudaErrorLaunchFailure;
+}
+
+void Worker::suspend_block(std::unique_ptr<Block>* saved) {
+  const char* static_shared = reinterpret_cast<const char*>(static_begin_);
+  block_.shared.assign(static_shared, static_shared + static_bytes_);
+  block_.shared.insert(block_.shared.end(), dynamic_, dynamic_ + job_->launch->shared_bytes);
+  *saved = std::make_unique<Block>(std::move(block_));
+}
+
+// All threads of the block wait at the grid barrier, and become ready.
+void Worker::resume_block(std::unique_ptr<Block>* saved) {
+  block_ = std::move(**saved);
+  saved->reset();
+  mc_emu_block_index = coordinates_of(block_.index, job_->launch->grid);
+  std::memcpy(reinterpret_cast<void*>(static_begin_), block_.shared.data(), static_bytes_);
+  std::memcpy(dynamic_, block_.shared.data() + static_bytes_, job_->launch->shared_bytes);
+  ++block_.interval;
+  block_.checker.begin_interval(num_threads_);
+  for (const uint16_t index : block_.grid_waiters) {
+    block_.threads[index].state = ThreadState::kReady;
+    block_.ready.push_back(index);
+  }
+  block_.grid_waiters.clear();
+}
+
+void Worker::grid_barrier(int line, uintptr_t pc) {
+  settle_suspect();
+  if (!is_cooperative()) {
+    fail("deadlock", cudaErrorLaunchFailure, pc,
+         "a grid barrier in a kernel that was not launched cooperatively");
+  }
+  block_.grid_waiters.push_back(static_cast<uint16_t>(current_));
+  wait(ThreadState::kGridBarrier, line, pc);
+}
+
 void Worker::begin_block(uint64_t block_index) {
-  block_index_ = block_index;
+  block_.index = block_index;
   mc_emu_block_index = coordinates_of(block_index, job_->launch->grid);
-  next_new_ = 0;
-  live_ = num_threads_;
-  arrived_ = 0;
-  has_global_sync_ = false;
-  block_interval_ = 0;
+  block_.next_new = 0;
+  block_.live = num_threads_;
+  block_.arrived = 0;
+  block_.has_global_sync = false;
+  block_.interval = 0;
   suspect_.is_active = false;
-  barrier_waiters_.clear();
-  ready_.clear();
-  yielded_.clear();
-  ready_head_ = yielded_head_ = 0;
+  block_.barrier_waiters.clear();
+  block_.grid_waiters.clear();
+  block_.ready.clear();
+  block_.yielded.clear();
+  block_.ready_head = block_.yielded_head = 0;
   for (int first = 0; first < num_threads_; first += kWarpLanes) {
     const int lanes = std::min(num_threads_ - first, kWarpLanes);
-    warps_[first / kWarpLanes] = {lanes == kWarpLanes ? ~0u : (1u << lanes) - 1, 0};
+    block_.warps[first / kWarpLanes] = {lanes == kWarpLanes ? ~0u : (1u << lanes) - 1, 0};
   }
   poison_shared();
 }
@@ -163,7 +250,7 @@ void Worker::poison_shared() {
     std::memset(reinterpret_cast<void*>(static_begin_), 0xFF, static_bytes_);
     std::memset(dynamic_, 0xFF, dynamic_bytes);
   }
-  checker_.begin_block(static_bytes_ + dynamic_bytes, num_threads_);
+  block_.checker.begin_block(static_bytes_ + dynamic_bytes, num_threads_);
 }
 
 void Worker::abandon() {
@@ -175,9 +262,9 @@ void Worker::abandon() {
 // --- Threads.
 
 void Worker::run_new_threads() {
-  while (next_new_ < num_threads_ && ready_head_ == ready_.size()) {
-    const int index = order_[next_new_++];
-    Thread& thread = threads_[index];
+  while (block_.next_new < num_threads_ && block_.ready_head == block_.ready.size()) {
+    const int index = order_[block_.next_new++];
+    Thread& thread = block_.threads[index];
     thread.state = ThreadState::kRunning;
     thread.busy_accesses = 0;
     thread.lock_interval = 0;
@@ -199,25 +286,26 @@ void Worker::enter(int index) {
 
 // What accesses of the current thread are recorded as, from here on.
 void Worker::refresh() {
-  checker_.set_thread(current_);
-  const uint64_t interval = std::min(block_interval_, kIntervalMax);
+  const bool may_hold_lock = block_.threads[current_].lock_interval == block_.checker.interval();
+  block_.checker.set_thread(current_, may_hold_lock ? kMayHoldLock : 0);
+  const uint64_t interval = std::min(block_.interval, kIntervalMax);
   record_ = interval | static_cast<uint64_t>(current_) << kThreadShift |
-            (block_index_ & kBlockMask) << kBlockShift |
+            (block_.index & kBlockMask) << kBlockShift |
             static_cast<uint64_t>(job_->number) << kLaunchShift;
 }
 
 void Worker::finish_thread() {
-  Thread& thread = threads_[current_];
+  Thread& thread = block_.threads[current_];
   thread.state = ThreadState::kDone;
-  --live_;
-  Warp& warp = warps_[current_ / kWarpLanes];
+  --block_.live;
+  Warp& warp = block_.warps[current_ / kWarpLanes];
   warp.live &= ~(1u << current_ % kWarpLanes);
   if (suspect_.is_active) settle_suspect();
-  if (arrived_ > 0 && arrived_ == live_) open_barrier();
+  if (block_.arrived > 0 && block_.arrived == block_.live) open_barrier();
   while (warp.waiting != 0) {
     const int lane = __builtin_ctz(warp.waiting);
     const int first = current_ / kWarpLanes * kWarpLanes;
-    if (!try_complete_warp(current_ / kWarpLanes, threads_[first + lane].mask)) break;
+    if (!try_complete_warp(current_ / kWarpLanes, block_.threads[first + lane].mask)) break;
   }
 }
 
@@ -225,14 +313,15 @@ void Worker::finish_thread() {
 void Worker::resume_next() {
   Fibre* self = current_fibre_;
   int index = 0;
-  if (ready_head_ == ready_.size() && next_new_ < num_threads_) {
+  if (block_.ready_head == block_.ready.size() && block_.next_new < num_threads_) {
     current_fibre_ = fibres_.acquire();
     if (current_fibre_ == nullptr) std::abort();
   } else if (pop_runnable(&index)) {
     enter(index);
-    threads_[index].state = ThreadState::kRunning;
-    current_fibre_ = threads_[index].fibre;
-  } else if (live_ == 0) {
+    block_.threads[index].state = ThreadState::kRunning;
+    current_fibre_ = block_.threads[index].fibre;
+  } else if (block_.grid_waiters.size() == static_cast<size_t>(block_.live)) {
+    // The block is over, or waits for others.
     mc_emu_fibre_switch(&self->stack_pointer, home_);
     return;
   } else {
@@ -244,27 +333,29 @@ void Worker::resume_next() {
 }
 
 bool Worker::pop_runnable(int* index) {
-  if (ready_head_ == ready_.size() && yielded_head_ == yielded_.size()) release_active_masks();
-  if (ready_head_ < ready_.size()) {
-    *index = ready_[ready_head_++];
-    if (ready_head_ == ready_.size()) {
-      ready_.clear();
-      ready_head_ = 0;
+  if (block_.ready_head == block_.ready.size() && block_.yielded_head == block_.yielded.size())
+    release_active_masks();
+  if (block_.ready_head < block_.ready.size()) {
+    *index = block_.ready[block_.ready_head++];
+    if (block_.ready_head == block_.ready.size()) {
+      block_.ready.clear();
+      block_.ready_head = 0;
     }
     return true;
   }
-  if (yielded_head_ == yielded_.size()) return false;
-  *index = yielded_[yielded_head_++];
-  if (yielded_head_ > kThreadsMax) {
-    yielded_.erase(yielded_.begin(), yielded_.begin() + static_cast<ptrdiff_t>(yielded_head_));
-    yielded_head_ = 0;
+  if (block_.yielded_head == block_.yielded.size()) return false;
+  *index = block_.yielded[block_.yielded_head++];
+  if (block_.yielded_head > kThreadsMax) {
+    block_.yielded.erase(block_.yielded.begin(),
+                         block_.yielded.begin() + static_cast<ptrdiff_t>(block_.yielded_head));
+    block_.yielded_head = 0;
     sched_yield();
   }
   return true;
 }
 
 void Worker::wait(ThreadState state, int line, uintptr_t pc) {
-  Thread& self = threads_[current_];
+  Thread& self = block_.threads[current_];
   self.state = state;
   self.line = line;
   self.pc = pc;
@@ -275,64 +366,64 @@ void Worker::wait(ThreadState state, int line, uintptr_t pc) {
 
 void Worker::yield() {
   settle_suspect();
-  yielded_.push_back(static_cast<uint16_t>(current_));
+  block_.yielded.push_back(static_cast<uint16_t>(current_));
   if (job_->error.load(std::memory_order_relaxed) != 0) abandon();
   wait(ThreadState::kReady, 0, 0);
 }
 
 void Worker::count_busy_access() {
-  if (++threads_[current_].busy_accesses >= kBusyAccessesMax) yield();
+  if (++block_.threads[current_].busy_accesses >= kBusyAccessesMax) yield();
 }
 
 // --- Barriers.
 
 int Worker::barrier(int kind, int predicate, int line, uintptr_t pc) {
   settle_suspect();
-  if (arrived_ == 0) {
-    barrier_line_ = line;
-    barrier_count_ = barrier_or_ = 0;
-    barrier_and_ = 1;
-    lines_differ_ = false;
+  if (block_.arrived == 0) {
+    block_.barrier_line = line;
+    block_.barrier_count = block_.barrier_or = 0;
+    block_.barrier_and = 1;
+    block_.lines_differ = false;
   }
-  lines_differ_ |= line != barrier_line_;
-  barrier_count_ += predicate != 0;
-  barrier_or_ |= predicate != 0;
-  barrier_and_ &= predicate != 0;
-  threads_[current_].line = line;
-  threads_[current_].pc = pc;
-  barrier_waiters_.push_back(static_cast<uint16_t>(current_));
-  if (++arrived_ == live_) {
+  block_.lines_differ |= line != block_.barrier_line;
+  block_.barrier_count += predicate != 0;
+  block_.barrier_or |= predicate != 0;
+  block_.barrier_and &= predicate != 0;
+  block_.threads[current_].line = line;
+  block_.threads[current_].pc = pc;
+  block_.barrier_waiters.push_back(static_cast<uint16_t>(current_));
+  if (++block_.arrived == block_.live) {
     open_barrier();
   } else {
     wait(ThreadState::kBarrier, line, pc);
   }
-  return barrier_result_[kind];
+  return block_.barrier_result[kind];
 }
 
 // The threads that wait become ready, except the one that is running.
 void Worker::open_barrier() {
-  if (lines_differ_) check_barrier_lines();
-  arrived_ = 0;
-  ++block_interval_;
-  checker_.begin_interval();
-  barrier_result_[kMcEmuBarrierCount] = barrier_count_;
-  barrier_result_[kMcEmuBarrierAnd] = barrier_and_;
-  barrier_result_[kMcEmuBarrierOr] = barrier_or_;
-  for (const uint16_t index : barrier_waiters_) {
-    if (threads_[index].state != ThreadState::kBarrier) continue;
-    threads_[index].state = ThreadState::kReady;
-    ready_.push_back(index);
+  if (block_.lines_differ) check_barrier_lines();
+  block_.arrived = 0;
+  ++block_.interval;
+  block_.checker.begin_interval(num_threads_);
+  block_.barrier_result[kMcEmuBarrierCount] = block_.barrier_count;
+  block_.barrier_result[kMcEmuBarrierAnd] = block_.barrier_and;
+  block_.barrier_result[kMcEmuBarrierOr] = block_.barrier_or;
+  for (const uint16_t index : block_.barrier_waiters) {
+    if (block_.threads[index].state != ThreadState::kBarrier) continue;
+    block_.threads[index].state = ThreadState::kReady;
+    block_.ready.push_back(index);
   }
-  barrier_waiters_.clear();
+  block_.barrier_waiters.clear();
   refresh();
 }
 
 void Worker::check_barrier_lines() {
-  const Thread& first = threads_[barrier_waiters_[0]];
-  for (const uint16_t index : barrier_waiters_) {
-    const Thread& thread = threads_[index];
+  const Thread& first = block_.threads[block_.barrier_waiters[0]];
+  for (const uint16_t index : block_.barrier_waiters) {
+    const Thread& thread = block_.threads[index];
     if (thread.line == first.line) continue;
-    const Coordinates a = coordinates_[barrier_waiters_[0]];
+    const Coordinates a = coordinates_[block_.barrier_waiters[0]];
     const Coordinates b = coordinates_[index];
     char detail[256];
     std::snprintf(detail, sizeof detail,
@@ -349,7 +440,7 @@ void Worker::report_stuck() {
   const Thread* barrier = nullptr;
   const Thread* warp = nullptr;
   for (int i = 0; i < num_threads_; ++i) {
-    const Thread& thread = threads_[i];
+    const Thread& thread = block_.threads[i];
     if (thread.state == ThreadState::kBarrier && at_barrier++ == 0) barrier = &thread;
     if (thread.state == ThreadState::kWarp && at_warp++ == 0) warp = &thread;
     if (thread.state == ThreadState::kWarp || thread.state == ThreadState::kBarrier) current_ = i;
@@ -361,7 +452,8 @@ void Worker::report_stuck() {
                 at_barrier, barrier == nullptr ? 0 : barrier->line, at_warp,
                 warp == nullptr ? 0 : warp->line, warp == nullptr ? 0 : warp->mask);
   mc_emu_thread_index = coordinates_[current_];
-  fail("deadlock", cudaErrorLaunchFailure, warp != nullptr ? warp->pc : barrier->pc, detail);
+  const Thread* stuck = warp != nullptr ? warp : barrier;
+  fail("deadlock", cudaErrorLaunchFailure, stuck == nullptr ? 0 : stuck->pc, detail);
 }
 
 }  // namespace mc::emu

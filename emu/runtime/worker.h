@@ -11,6 +11,10 @@
 // collective completes when all live lanes of its mask arrived with the same mask; the last one to
 // arrive computes all results.  When nothing can run and threads are left, the block is stuck.
 //
+// A cooperative launch runs on one worker, in phases: each block runs until all its live threads
+// wait at the grid barrier, and is put aside with its shared memory; then the next block has its
+// turn.
+//
 // A fatal finding abandons the block: control jumps to where the block was started, and the stacks
 // of its threads are forgotten without unwinding.
 #ifndef MC_EMU_RUNTIME_WORKER_H_
@@ -19,6 +23,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "mc_emu/abi.h"
@@ -49,15 +54,23 @@ struct Job {
   std::atomic<int> error{0};  // A fatal cudaError_t stops all workers.
 };
 
-enum class ThreadState : uint8_t { kRunning, kReady, kBarrier, kWarp, kActiveMask, kDone };
+enum class ThreadState : uint8_t {
+  kRunning,
+  kReady,
+  kBarrier,
+  kGridBarrier,
+  kWarp,
+  kActiveMask,
+  kDone
+};
 
 struct Thread {
   Fibre* fibre = nullptr;
-  uint64_t value = 0;   // Deposit, then result, of a warp collective.
+  uint64_t value = 0;  // Deposit, then result, of a warp collective.
   uint32_t mask = 0;
   int argument = 0;
   int width = 0;
-  int line = 0;         // Where it waits.
+  int line = 0;                // Where it waits.
   uint32_t busy_accesses = 0;  // Since it last let others run.
   uint32_t lock_interval = 0;  // The interval of its last exchange.
   uintptr_t pc = 0;
@@ -79,13 +92,42 @@ struct WriteSuspect {
   Finding finding;
 };
 
+// A block in progress.  Saved and restored as a whole in a cooperative launch, else reused.
+struct Block {
+  uint64_t index = 0;
+  int next_new = 0;  // Position in the order of threads.
+  int live = 0;      // Threads that have not returned.
+
+  // The block barrier.
+  int arrived = 0;
+  int barrier_line = 0;
+  int barrier_count = 0;
+  int barrier_and = 0;
+  int barrier_or = 0;
+  int barrier_result[3] = {0, 0, 0};
+  bool lines_differ = false;
+  uint32_t interval = 0;  // Barriers passed.
+  std::vector<uint16_t> barrier_waiters;
+
+  std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
+  bool has_global_sync = false;        // Used atomics or fences.
+  std::array<Thread, kThreadsMax> threads;
+  std::array<Warp, kWarpsMax> warps;
+  std::vector<uint16_t> ready;  // First in, first out from ready_head.
+  size_t ready_head = 0;
+  std::vector<uint16_t> yielded;
+  size_t yielded_head = 0;
+  SharedChecker checker;
+  std::vector<char> shared;  // While suspended: the contents of static, then dynamic shared memory.
+};
+
 class Worker;
 // The worker that runs a kernel on this OS thread now, or null.
 extern thread_local constinit Worker* running_worker
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// The fields of a record of device memory, low bits first: interval 10, thread 10, block 24, bytes 4,
-// launch 16.  worker_access.cc says what they are for.
+// The fields of a record of device memory, low bits first: interval 10, thread 10, block 24, bytes
+// 4, launch 16.  worker_access.cc says what they are for.
 constexpr uint32_t kIntervalMax = 1023;
 constexpr int kThreadShift = 10;
 constexpr int kBlockShift = 20;
@@ -109,6 +151,8 @@ class Worker {
   uint64_t warp_collective(int kind, uint32_t mask, uint64_t value, int argument, int width,
                            int line, uintptr_t pc);
   uint32_t active_mask(int line, uintptr_t pc);
+  void grid_barrier(int line, uintptr_t pc);
+  bool is_cooperative() const { return job_->launch->cooperative != 0; }
   void yield();
   void count_busy_access();
   char* dynamic_shared() const { return dynamic_; }
@@ -118,7 +162,7 @@ class Worker {
   [[gnu::always_inline]] void check_access(uintptr_t address, size_t size, uint16_t flags,
                                            uintptr_t pc);
   void note_atomic(int kind);
-  void note_fence() { has_global_sync_ = true; }
+  void note_fence() { block_.has_global_sync = true; }
 
   // Reports and abandons the block.  REQUIRES: running a kernel.
   [[noreturn]] void fail(const char* kind, int error, uintptr_t pc, const char* detail);
@@ -131,7 +175,12 @@ class Worker {
 
   // Blocks.
   void prepare(Job* job);
+  void run_blocks();
   void run_block(uint64_t block_index);
+  void run_cooperatively();
+  void suspend_block(std::unique_ptr<Block>* saved);
+  void resume_block(std::unique_ptr<Block>* saved);
+  void enter_fibres();
   void begin_block(uint64_t block_index);
   void find_shared();
   void poison_shared();
@@ -153,6 +202,7 @@ class Worker {
   void complete_warp(int warp, uint32_t lanes);
   bool release_active_masks();
   [[noreturn]] void report_stuck();
+  void report_stuck_grid(uint64_t num_finished);
 
   // Accesses.
   void check_other(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
@@ -161,10 +211,13 @@ class Worker {
   [[gnu::always_inline]] void check_arena(uintptr_t address, size_t size, uint16_t flags,
                                           uintptr_t pc);
   void check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
-  [[noreturn]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, uintptr_t pc);
+  [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
+                                                  uintptr_t pc);
   void suspect_write(const void* address, size_t size, const Finding& finding);
   void settle_suspect();
+  bool is_guard(size_t offset) const;
   void describe_shared(char* text, size_t capacity, size_t offset) const;
+  void check_shared_fully(size_t offset, size_t size, uint16_t flags, uintptr_t pc);
   void report_shared(const Conflict& conflict, size_t offset, size_t size, uintptr_t pc);
   Finding finding(const char* kind, uintptr_t pc) const;
 
@@ -183,39 +236,20 @@ class Worker {
   std::array<Coordinates, kThreadsMax> coordinates_;
   Coordinates shape_;  // Of a block, that coordinates_ was made for.
 
-  // The block.
-  uint64_t block_index_ = 0;
-  int next_new_ = 0;  // Position in order_.
-  int live_ = 0;
-  int arrived_ = 0;
-  int barrier_line_ = 0;
-  int barrier_count_ = 0;
-  int barrier_and_ = 0;
-  int barrier_or_ = 0;
-  int barrier_result_[3] = {0, 0, 0};
-  bool lines_differ_ = false;
-  bool has_global_sync_ = false;
-  uint32_t block_interval_ = 0;
+  Block block_;
   uint64_t record_ = 0;  // Of the current thread, without bytes.
   int current_ = 0;
   Fibre* current_fibre_ = nullptr;
-  void* home_ = nullptr;  // The stack pointer to return to when the block is over.
-  std::array<Thread, kThreadsMax> threads_;
-  std::array<Warp, kWarpsMax> warps_;
-  std::vector<uint16_t> barrier_waiters_;
-  std::vector<uint16_t> ready_;    // First in, first out from ready_head_.
-  size_t ready_head_ = 0;
-  std::vector<uint16_t> yielded_;
-  size_t yielded_head_ = 0;
+  void* home_ = nullptr;  // The stack pointer to return to when the block is over or suspended.
   FibrePool fibres_;
-  SharedChecker checker_;
   WriteSuspect suspect_;
 };
 
 // --- The hot paths.
 
 inline void Worker::check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
-  if (suspect_.is_active) [[unlikely]] settle_suspect();
+  if (suspect_.is_active) [[unlikely]]
+    settle_suspect();
   if (address - arena_.base < arena_.bytes) {
     check_arena(address, size, flags, pc);
   } else if (const size_t offset = address - static_begin_; offset < static_bytes_) {
@@ -230,9 +264,11 @@ inline void Worker::check_access(uintptr_t address, size_t size, uint16_t flags,
 
 inline void Worker::check_shared(size_t offset, size_t size, uint16_t flags, uintptr_t pc) {
   if (!has_checks_) return;
-  if (threads_[current_].lock_interval == checker_.interval()) [[unlikely]] flags |= kMayHoldLock;
-  const Conflict conflict = checker_.access(offset, size, flags, static_cast<uint32_t>(pc));
-  if (conflict.kind != Conflict::kNone) [[unlikely]] report_shared(conflict, offset, size, pc);
+  if (size == 4 && offset % 4 == 0 && (flags & ~kWrite) == 0 &&
+      block_.checker.record_quickly(offset, flags != 0, static_cast<uint32_t>(pc))) {
+    return;
+  }
+  check_shared_fully(offset, size, flags, pc);
 }
 
 inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {

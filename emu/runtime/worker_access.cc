@@ -47,9 +47,7 @@ const char* describe(Conflict::Kind kind) {
 }
 
 // The address near `pc` with the given low half.
-uintptr_t widen(uintptr_t pc, uint32_t low) {
-  return pc - static_cast<uint32_t>(pc) + low;
-}
+uintptr_t widen(uintptr_t pc, uint32_t low) { return pc - static_cast<uint32_t>(pc) + low; }
 
 }  // namespace
 
@@ -69,34 +67,53 @@ void Worker::check_other(uintptr_t address, size_t size, uint16_t flags, uintptr
 }
 
 void Worker::note_atomic(int kind) {
-  has_global_sync_ = true;
-  if (kind == kMcEmuAtomicExchange) threads_[current_].lock_interval = checker_.interval();
+  block_.has_global_sync = true;
+  if (kind != kMcEmuAtomicExchange) return;
+  block_.threads[current_].lock_interval = block_.checker.interval();
+  refresh();
 }
 
 // --- Shared memory.
 
+void Worker::check_shared_fully(size_t offset, size_t size, uint16_t flags, uintptr_t pc) {
+  const Conflict conflict = block_.checker.access(offset, size, flags, static_cast<uint32_t>(pc));
+  if (conflict.kind != Conflict::kNone) [[unlikely]]
+    report_shared(conflict, offset, size, pc);
+}
+
 void Worker::report_shared(const Conflict& conflict, size_t offset, size_t size, uintptr_t pc) {
+  if (is_guard(offset)) return;
   const bool is_race = conflict.kind != Conflict::kUninitialised;
   Finding f = finding(is_race ? "shared_race" : "uninitialised_shared", pc);
   char place[192];
   describe_shared(place, sizeof place, offset);
   if (is_race) {
-    const Coordinates c = coordinates_[conflict.other.thread];
-    const CodePlace other = locate(widen(pc, conflict.other.pc));
-    set_detail(&f, "%s: %s, thread (%u,%u,%u) at pc %zu, with no barrier between", place,
-               describe(conflict.kind), c.x, c.y, c.z, static_cast<size_t>(other.offset));
+    const Coordinates c = coordinates_[conflict.other.thread()];
+    char written_at[48] = "";
+    if (conflict.other_pc != 0) {
+      std::snprintf(written_at, sizeof written_at, " at pc %zu",
+                    static_cast<size_t>(locate(widen(pc, conflict.other_pc)).offset));
+    }
+    set_detail(&f, "%s: %s, thread (%u,%u,%u)%s, with no barrier between", place,
+               describe(conflict.kind), c.x, c.y, c.z, written_at);
   } else {
     set_detail(&f, "%s: %s", place, describe(conflict.kind));
   }
-  const bool may_be_harmless = conflict.kind == Conflict::kWriteAfterWrite ||
-                               conflict.kind == Conflict::kWriteAfterRead;
+  const bool may_be_harmless =
+      conflict.kind == Conflict::kWriteAfterWrite || conflict.kind == Conflict::kWriteAfterRead;
   if (!may_be_harmless) {
     Runtime::get().report().add(f);
     return;
   }
-  const uintptr_t address = offset < static_bytes_ ? static_begin_ + offset
-                                                   : dynamic_begin_ + (offset - static_bytes_);
+  const uintptr_t address =
+      offset < static_bytes_ ? static_begin_ + offset : dynamic_begin_ + (offset - static_bytes_);
   suspect_write(reinterpret_cast<const void*>(address), size, f);
+}
+
+bool Worker::is_guard(size_t offset) const {
+  if (offset >= static_bytes_) return false;
+  const SharedArray* array = job_->module->array_at(offset);
+  return array != nullptr && array->is_guard;
 }
 
 void Worker::describe_shared(char* text, size_t capacity, size_t offset) const {
@@ -149,19 +166,20 @@ void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, u
     const bool same_thread = same_block && record_thread(old) == current_;
     if (same_thread) mine |= record_bytes(old) << kBytesShift;
     if (is_write) *cell = mine;
-    if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0 || has_global_sync_) {
+    if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0 || block_.has_global_sync) {
       continue;
     }
-    if (same_block && (record_interval(old) != record_interval(mine) ||
-                       record_interval(mine) == kIntervalMax)) {
+    if (same_block &&
+        (record_interval(old) != record_interval(mine) || record_interval(mine) == kIntervalMax)) {
       continue;
     }
     const bool same_warp = same_block && record_thread(old) / kWarpLanes == current_ / kWarpLanes;
-    if (same_warp && checker_.warp(current_ / kWarpLanes).tick() != 0) continue;
+    if (same_warp && block_.checker.warp(current_ / kWarpLanes).tick() != 0) continue;
     Finding f = finding("global_race", pc);
     const Allocation* allocation = arena_.find(address);
     const Coordinates c = coordinates_[record_thread(old)];
-    set_detail(&f, "%s in the same launch: byte %zu of a buffer of %zu, block %zu, thread (%u,%u,%u)",
+    set_detail(&f,
+               "%s in the same launch: byte %zu of a buffer of %zu, block %zu, thread (%u,%u,%u)",
                describe(is_write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite),
                static_cast<size_t>(address - allocation->begin),
                static_cast<size_t>(allocation->end - allocation->begin),
@@ -227,10 +245,11 @@ void Worker::fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, u
   } else {
     char place[192] = "";
     describe_shared(place, sizeof place, std::min(address - static_begin_, static_bytes_ - 1));
-    std::snprintf(detail, sizeof detail, "%zu-byte access outside static shared memory; nearest: %s",
-                  size, place);
+    std::snprintf(detail, sizeof detail,
+                  "%zu-byte access outside static shared memory; nearest: %s", size, place);
   }
-  fail(is_write ? "out_of_bounds_write" : "out_of_bounds_read", cudaErrorIllegalAddress, pc, detail);
+  fail(is_write ? "out_of_bounds_write" : "out_of_bounds_read", cudaErrorIllegalAddress, pc,
+       detail);
 }
 
 void* Worker::fail_at_fault(uintptr_t address, bool is_write, uintptr_t pc) {

@@ -124,7 +124,7 @@ void compute(Thread* threads, uint32_t lanes, int kind) {
 uint64_t Worker::warp_collective(int kind, uint32_t mask, uint64_t value, int argument, int width,
                                  int line, uintptr_t pc) {
   settle_suspect();
-  Thread& self = threads_[current_];
+  Thread& self = block_.threads[current_];
   const int lane = current_ % kWarpLanes;
   if ((mask >> lane & 1) == 0) {
     fail("deadlock", cudaErrorLaunchFailure, pc,
@@ -137,7 +137,7 @@ uint64_t Worker::warp_collective(int kind, uint32_t mask, uint64_t value, int ar
   self.width = width;
   self.line = line;
   self.pc = pc;
-  Warp& warp = warps_[current_ / kWarpLanes];
+  Warp& warp = block_.warps[current_ / kWarpLanes];
   warp.waiting |= 1u << lane;
   if (!try_complete_warp(current_ / kWarpLanes, mask)) wait(ThreadState::kWarp, line, pc);
   return self.value;
@@ -145,10 +145,10 @@ uint64_t Worker::warp_collective(int kind, uint32_t mask, uint64_t value, int ar
 
 // Completes the collective over `mask` when every live lane of it waits for that mask.
 bool Worker::try_complete_warp(int index, uint32_t mask) {
-  const Warp& warp = warps_[index];
+  const Warp& warp = block_.warps[index];
   const uint32_t lanes = mask & warp.live;
   if ((lanes & ~warp.waiting) != 0 || lanes == 0) return false;
-  const Thread* threads = &threads_[index * kWarpLanes];
+  const Thread* threads = &block_.threads[index * kWarpLanes];
   bool agree = true;
   for_each_lane(lanes, [&](int lane) { agree &= threads[lane].mask == mask; });
   if (agree) complete_warp(index, lanes);
@@ -156,9 +156,9 @@ bool Worker::try_complete_warp(int index, uint32_t mask) {
 }
 
 void Worker::complete_warp(int index, uint32_t lanes) {
-  Warp& warp = warps_[index];
+  Warp& warp = block_.warps[index];
   const int first = index * kWarpLanes;
-  Thread* threads = &threads_[first];
+  Thread* threads = &block_.threads[first];
   const int kind = threads[std::countr_zero(lanes)].kind;
   for_each_lane(lanes, [&](int lane) {
     if (threads[lane].kind != kind) {
@@ -169,33 +169,34 @@ void Worker::complete_warp(int index, uint32_t lanes) {
   compute(threads, lanes, kind);
   warp.waiting &= ~lanes;
   if (lanes == warp.live) {
-    checker_.warp(index).join_all();
+    block_.checker.warp(index).join_all();
   } else {
-    checker_.warp(index).join(lanes);
+    block_.checker.warp(index).join(lanes);
   }
   refresh();
   for_each_lane(lanes, [&](int lane) {
     if (threads[lane].state != ThreadState::kWarp) return;  // The one that is running.
     threads[lane].state = ThreadState::kReady;
-    ready_.push_back(static_cast<uint16_t>(first + lane));
+    block_.ready.push_back(static_cast<uint16_t>(first + lane));
   });
 }
 
-// CUDA says little about which lanes are active together.  Here a lane that asks waits until nothing
-// else in the block can run: then the lanes of its warp that ask at the same line are together.
+// CUDA says little about which lanes are active together.  Here a lane that asks waits until
+// nothing else in the block can run: then the lanes of its warp that ask at the same line are
+// together.
 uint32_t Worker::active_mask(int line, uintptr_t pc) {
   settle_suspect();
   wait(ThreadState::kActiveMask, line, pc);
-  return static_cast<uint32_t>(threads_[current_].value);
+  return static_cast<uint32_t>(block_.threads[current_].value);
 }
 
 bool Worker::release_active_masks() {
   bool released = false;
   for (int first = 0; first < num_threads_; first += kWarpLanes) {
-    Thread* threads = &threads_[first];
+    Thread* threads = &block_.threads[first];
     uint32_t lanes = 0;
     int line = 0;
-    for_each_lane(warps_[first / kWarpLanes].live, [&](int lane) {
+    for_each_lane(block_.warps[first / kWarpLanes].live, [&](int lane) {
       if (threads[lane].state != ThreadState::kActiveMask) return;
       if (lanes == 0) line = threads[lane].line;
       if (threads[lane].line == line) lanes |= 1u << lane;
@@ -203,7 +204,7 @@ bool Worker::release_active_masks() {
     for_each_lane(lanes, [&](int lane) {
       threads[lane].value = lanes;
       threads[lane].state = ThreadState::kReady;
-      ready_.push_back(static_cast<uint16_t>(first + lane));
+      block_.ready.push_back(static_cast<uint16_t>(first + lane));
     });
     released |= lanes != 0;
   }

@@ -7,9 +7,10 @@
 // Last: it defines words that the standard library uses.
 #include "mc_emu/cuda.h"
 
-#define MC_LAUNCH(kernel, grid, block, ...)                    \
-  ::mc_emu::launch(::mc_emu::Config(grid, block), #kernel,     \
-                   [&](auto... mc_a) { kernel(mc_a...); }, ##__VA_ARGS__)
+#define MC_LAUNCH(kernel, grid, block, ...)                                           \
+  ::mc_emu::launch(                                                                   \
+      ::mc_emu::Config(grid, block), #kernel, [&](auto... mc_a) { kernel(mc_a...); }, \
+      ##__VA_ARGS__)
 
 namespace {
 
@@ -87,14 +88,14 @@ void ElementwiseElements(benchmark::State& state) {
   for (auto _ : state) MC_LAUNCH(add, kElements / 256, 256, m.a, m.b, m.c, kElements);
   state.SetItemsProcessed(state.iterations() * kElements);
 }
-BENCHMARK(ElementwiseElements)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(ElementwiseElements)->MeasureProcessCPUTime();
 
 void ReductionElements(benchmark::State& state) {
   const Buffers& m = buffers();
   for (auto _ : state) MC_LAUNCH(row_sums, 256, 256, m.a, m.c, kElements / 256);
   state.SetItemsProcessed(state.iterations() * kElements);
 }
-BENCHMARK(ReductionElements)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(ReductionElements)->MeasureProcessCPUTime();
 
 void MatmulMultiplyAdds(benchmark::State& state) {
   const Buffers& m = buffers();
@@ -104,27 +105,27 @@ void MatmulMultiplyAdds(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * kSide * kSide * kSide);
 }
-BENCHMARK(MatmulMultiplyAdds)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(MatmulMultiplyAdds)->MeasureProcessCPUTime();
 
 void BarrierWaits(benchmark::State& state) {
   buffers();
   for (auto _ : state) MC_LAUNCH(wait, 16, 256, 100);
   state.SetItemsProcessed(state.iterations() * 16 * 256 * 100);
 }
-BENCHMARK(BarrierWaits)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(BarrierWaits)->MeasureProcessCPUTime();
 
 void ShuffleLanes(benchmark::State& state) {
   const Buffers& m = buffers();
   for (auto _ : state) MC_LAUNCH(shuffle, 16, 256, m.c, 100);
   state.SetItemsProcessed(state.iterations() * 16 * 256 * 100);
 }
-BENCHMARK(ShuffleLanes)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(ShuffleLanes)->MeasureProcessCPUTime();
 
 void EmptyLaunches(benchmark::State& state) {
   buffers();
   for (auto _ : state) MC_LAUNCH(wait, 1, 1, 0);
 }
-BENCHMARK(EmptyLaunches)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(EmptyLaunches)->MeasureProcessCPUTime();
 
 }  // namespace
 

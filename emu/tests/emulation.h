@@ -18,9 +18,10 @@
 #include "mc_emu/cuda.h"
 
 // kernel<<<grid, block, shared>>>(arguments...)
-#define MC_LAUNCH(kernel, grid, block, shared, ...)                    \
-  ::mc_emu::launch(::mc_emu::Config(grid, block, shared), #kernel,     \
-                   [&](auto... mc_a) { kernel(mc_a...); }, ##__VA_ARGS__)
+#define MC_LAUNCH(kernel, grid, block, shared, ...)                                           \
+  ::mc_emu::launch(                                                                           \
+      ::mc_emu::Config(grid, block, shared), #kernel, [&](auto... mc_a) { kernel(mc_a...); }, \
+      ##__VA_ARGS__)
 
 namespace mc::emu::testing {
 

@@ -182,6 +182,24 @@ TEST_F(Findings, UninitialisedSharedMemoryIsAFindingAndReadsAsNan) {
   EXPECT_TRUE(std::isnan(y[0]));
 }
 
+struct Constructed {
+  Constructed() : value(3) {}
+  int value;
+};
+
+__global__ void construct_in_shared(int* y) {
+  __shared__ Constructed s[32];
+  s[threadIdx.x].value = 1;
+  y[threadIdx.x] = s[threadIdx.x].value;
+}
+
+TEST_F(Findings, ConstructorsOfSharedVariablesDoNotRun) {
+  Device<int> y(32);
+  MC_LAUNCH(construct_in_shared, 2, 32, 0, y.get());
+  EXPECT_EQ(report(), "");
+  EXPECT_THAT(y.values(), ::testing::Each(1));
+}
+
 __global__ void leave_behind(int* y, int writes) {
   __shared__ int s[32];
   if (writes != 0 || blockIdx.x == 0) s[threadIdx.x] = 1;

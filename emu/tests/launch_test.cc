@@ -48,17 +48,17 @@ TEST_F(Launch, LargeSharedMemoryNeedsAnAttribute) {
   Device<int> y(1);
   MC_LAUNCH(mark_large, 1, 1, 100 * 1024, y.get());
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaFuncSetAttribute(mark_large, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 100 * 1024),
-            cudaSuccess);
+  EXPECT_EQ(
+      cudaFuncSetAttribute(mark_large, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024),
+      cudaSuccess);
   MC_LAUNCH(mark_large, 1, 1, 100 * 1024, y.get());
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   EXPECT_EQ(y[0], 1);
   MC_LAUNCH(mark, 1, 1, 100 * 1024, y.get());
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue) << "the attribute is the other kernel's";
-  EXPECT_EQ(cudaFuncSetAttribute(mark_large, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 228 * 1024),
-            cudaErrorInvalidValue);
+  EXPECT_EQ(
+      cudaFuncSetAttribute(mark_large, cudaFuncAttributeMaxDynamicSharedMemorySize, 228 * 1024),
+      cudaErrorInvalidValue);
 }
 
 __global__ void copy_by_value(float4 v, const float* x, float scale, float* y) {
@@ -109,9 +109,7 @@ TEST_F(Launch, SchedulesGiveTheSameOrderForTheSameSeed) {
     mc_emu_set_schedule(schedule);
     Device<float> y(1);
     Device<float> z(1);
-    const auto sum = [](float* out) {
-      atomicAdd(out, 1.0f / static_cast<float>(threadIdx.x + 1));
-    };
+    const auto sum = [](float* out) { atomicAdd(out, 1.0f / static_cast<float>(threadIdx.x + 1)); };
     MC_LAUNCH(sum, 1, 1000, 0, y.get());
     MC_LAUNCH(sum, 1, 1000, 0, z.get());
     EXPECT_EQ(y[0], z[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between Python and C++ for the candidate's binding, compiled against the user's PyTorch.
-// The allocator is in shim_arena.cc, the recording of operations in shim_record.cc.
+// Conversions between Python and C++ for the candidate's binding, compiled against the user's
+// PyTorch. The allocator is in shim_arena.cc, the recording of operations in shim_record.cc.
 #include <Python.h>
 
 #include <ATen/ATen.h>
@@ -151,8 +151,15 @@ extern "C" {
 
 McShimObject* mc_shim_module_new(const char* name) {
   // The interpreter keeps the definition and its name as long as the module.
-  auto* definition = new PyModuleDef{PyModuleDef_HEAD_INIT, (new std::string(name))->c_str(), "", -1,
-                                     nullptr, nullptr, nullptr, nullptr, nullptr};
+  auto* definition = new PyModuleDef{PyModuleDef_HEAD_INIT,
+                                     (new std::string(name))->c_str(),
+                                     "",
+                                     -1,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr};
   return PyModule_Create(definition);
 }
 
@@ -165,7 +172,8 @@ int mc_shim_module_def(McShimObject* module, const McShimFunction* description) 
   auto* function = new Function{description->name, description->doc, {}, {}};
   function->overloads.push_back(make_overload(*description));
   PyObject* callable = make_callable(function);
-  return callable != nullptr && PyModule_AddObject(as_python(module), description->name, callable) == 0;
+  return callable != nullptr &&
+         PyModule_AddObject(as_python(module), description->name, callable) == 0;
 }
 
 int mc_shim_module_set(McShimObject* module, const char* name, McShimObject* value) {
@@ -197,7 +205,8 @@ int mc_shim_to_int(McShimObject* object, int64_t* value) {
 }
 
 int mc_shim_to_double(McShimObject* object, double* value) {
-  if (!PyFloat_Check(as_python(object)) && !PyLong_Check(as_python(object)) && !PyNumber_Check(as_python(object))) {
+  if (!PyFloat_Check(as_python(object)) && !PyLong_Check(as_python(object)) &&
+      !PyNumber_Check(as_python(object))) {
     return 0;
   }
   *value = PyFloat_AsDouble(as_python(object));
@@ -279,9 +288,7 @@ McShimObject* mc_shim_from_none(void) {
   Py_INCREF(Py_None);
   return Py_None;
 }
-McShimObject* mc_shim_tuple_new(size_t size) {
-  return PyTuple_New(static_cast<Py_ssize_t>(size));
-}
+McShimObject* mc_shim_tuple_new(size_t size) { return PyTuple_New(static_cast<Py_ssize_t>(size)); }
 McShimObject* mc_shim_list_new(size_t size) { return PyList_New(static_cast<Py_ssize_t>(size)); }
 void mc_shim_tuple_set(McShimObject* tuple, size_t index, McShimObject* item) {
   PyTuple_SET_ITEM(as_python(tuple), static_cast<Py_ssize_t>(index), as_python(item));

@@ -24,9 +24,9 @@ void* mc_shim_from_blob(void* data, int dtype, int64_t num_dims, const int64_t* 
 int mc_shim_dtype_number(void* dtype);
 
 // Between the two, dispatcher operations are counted.  stop returns JSON that stays valid until the
-// next start: [{"name": "aten::empty_like", "count": 3, "top": 2, "parents": ["aten::zeros_like"]}],
-// sorted by name.  `top` counts calls that no other operation made; `parents` are the operations
-// that made the rest.
+// next start: [{"name": "aten::empty_like", "count": 3, "top": 2, "parents":
+// ["aten::zeros_like"]}], sorted by name.  `top` counts calls that no other operation made;
+// `parents` are the operations that made the rest.
 void mc_shim_record_start(void);
 const char* mc_shim_record_stop(void);
 

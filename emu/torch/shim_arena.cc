@@ -20,8 +20,9 @@ struct ArenaAllocator final : c10::Allocator {
     void* pointer = nullptr;
     if (size > 0) {
       pointer = mc_emu_arena_allocate(size);
-      TORCH_CHECK_WITH(OutOfMemoryError, pointer != nullptr, "CUDA out of memory. Tried to allocate ",
-                       size, " bytes on the emulated device.");
+      TORCH_CHECK_WITH(OutOfMemoryError, pointer != nullptr,
+                       "CUDA out of memory. Tried to allocate ", size,
+                       " bytes on the emulated device.");
     }
     return {pointer, pointer, &release, c10::Device(c10::DeviceType::CPU)};
   }

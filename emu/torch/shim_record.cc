@@ -70,8 +70,8 @@ std::string to_json(const std::map<std::string, Counts>& operations) {
       parents += (parents.empty() ? "" : ",") + quote(parent);
     }
     json += std::string(json.size() == 1 ? "" : ",") + "{\"name\":" + quote(name) +
-            ",\"count\":" + std::to_string(counts.count) + ",\"top\":" +
-            std::to_string(counts.top) + ",\"parents\":[" + parents + "]}";
+            ",\"count\":" + std::to_string(counts.count) +
+            ",\"top\":" + std::to_string(counts.top) + ",\"parents\":[" + parents + "]}";
   }
   return json + "]";
 }

@@ -18,12 +18,12 @@ extern "C" {
 struct McEmuLaunch {
   uint32_t grid[3];
   uint32_t block[3];
-  size_t shared_bytes;     // Dynamic shared memory.
-  const char* kernel;      // The callee as written, e.g. "K<float>".
+  size_t shared_bytes;  // Dynamic shared memory.
+  const char* kernel;   // The callee as written, e.g. "K<float>".
   void (*invoke)(void* arguments);
   void* arguments;
-  const void* code;        // An address inside the module that launches.
-  int cooperative;         // All blocks resident; grid barriers allowed.
+  const void* code;  // An address inside the module that launches.
+  int cooperative;   // All blocks resident; grid barriers allowed.
 };
 
 // Checks the launch rules and runs the grid to its end; returns a cudaError_t and remembers it as

@@ -5,10 +5,10 @@
 //     m.def("scale", &scale, "doc", py::arg("x"), py::arg("factor") = 2.0);
 //   }
 //
-// Serves functions, lambdas and function pointers over tensors, numbers, booleans, strings, scalars,
-// dtypes, devices, optionals, vectors, tuples and None.  Classes (py::class_), Python objects and
-// NumPy arrays are not served: they do not compile.  pybind11 itself would cost seconds for each
-// candidate; this costs milliseconds.
+// Serves functions, lambdas and function pointers over tensors, numbers, booleans, strings,
+// scalars, dtypes, devices, optionals, vectors, tuples and None.  Classes (py::class_), Python
+// objects and NumPy arrays are not served: they do not compile.  pybind11 itself would cost seconds
+// for each candidate; this costs milliseconds.
 #ifndef MC_EMU_BIND_H_
 #define MC_EMU_BIND_H_
 
@@ -220,9 +220,7 @@ struct OwnedArray {
 };
 template <class T>
 struct Converter<c10::ArrayRef<T>> {
-  static OwnedArray<T> load(McShimObject* object) {
-    return {bind::load<std::vector<T>>(object)};
-  }
+  static OwnedArray<T> load(McShimObject* object) { return {bind::load<std::vector<T>>(object)}; }
   static McShimObject* store(c10::ArrayRef<T> values) { return bind::store(values.vec()); }
 };
 
@@ -431,8 +429,13 @@ class module_ {
     for (size_t i = 0; i < kCount && i < bound->arguments.size(); ++i) {
       parameters[i] = {bound->arguments[i].name, bound->arguments[i].has_default};
     }
-    const McShimFunction description{name,  doc, name, &mc_emu::bind::Bound<Function>::call,
-                                     bound, parameters.data(), static_cast<int>(kCount)};
+    const McShimFunction description{name,
+                                     doc,
+                                     name,
+                                     &mc_emu::bind::Bound<Function>::call,
+                                     bound,
+                                     parameters.data(),
+                                     static_cast<int>(kCount)};
     if (mc_shim_module_def(object_, &description) == 0) throw std::runtime_error("cannot bind");
     return *this;
   }
@@ -507,13 +510,13 @@ inline void* make_module(const char* name, void (*init)(pybind11::module_&)) {
 }  // namespace mc_emu::bind
 
 #define MC_EMU_TEXT_OF(name) #name
-#define PYBIND11_MODULE(name, variable, ...)                                             \
-  static void mc_emu_init_module(::pybind11::module_& variable);                         \
-  MC_EMU_DEFINE_INIT(name)                                                               \
+#define PYBIND11_MODULE(name, variable, ...)                     \
+  static void mc_emu_init_module(::pybind11::module_& variable); \
+  MC_EMU_DEFINE_INIT(name)                                       \
   static void mc_emu_init_module([[maybe_unused]] ::pybind11::module_& variable)
-#define MC_EMU_DEFINE_INIT(name)                                                         \
-  extern "C" __attribute__((visibility("default"))) void* PyInit_##name() {              \
-    return ::mc_emu::bind::make_module(MC_EMU_TEXT_OF(name), &mc_emu_init_module);       \
+#define MC_EMU_DEFINE_INIT(name)                                                   \
+  extern "C" __attribute__((visibility("default"))) void* PyInit_##name() {        \
+    return ::mc_emu::bind::make_module(MC_EMU_TEXT_OF(name), &mc_emu_init_module); \
   }
 
 #endif  // MC_EMU_BIND_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface between a candidate's binding code (bind.h) and the shim that speaks to Python.
 //
-// Python objects are opaque pointers; `borrowed` ones are not owned by the receiver, `new` ones are.
-// A converter returns 1 on success; on failure 0, with no Python error set.  All functions need the
-// interpreter's lock, which a call from Python holds.
+// Python objects are opaque pointers; `borrowed` ones are not owned by the receiver, `new` ones
+// are. A converter returns 1 on success; on failure 0, with no Python error set.  All functions
+// need the interpreter's lock, which a call from Python holds.
 #ifndef MC_EMU_BIND_ABI_H_
 #define MC_EMU_BIND_ABI_H_
 
@@ -16,12 +16,12 @@ extern "C" {
 typedef void McShimObject;
 
 // One way to call a bound function.  `arguments` are borrowed, one for each parameter; null for a
-// parameter that was not given.  Returns a new object; null with *mismatch = 1 when an argument does
-// not convert, null with a Python error set when the function failed.
+// parameter that was not given.  Returns a new object; null with *mismatch = 1 when an argument
+// does not convert, null with a Python error set when the function failed.
 typedef McShimObject* (*McShimCall)(void* closure, McShimObject* const* arguments, int* mismatch);
 
 struct McShimParameter {
-  const char* name;       // Null: positional only.
+  const char* name;  // Null: positional only.
   int has_default;
 };
 
@@ -30,14 +30,15 @@ struct McShimFunction {
   const char* doc;
   const char* signature;  // For error messages.
   McShimCall call;
-  void* closure;          // Lives as long as the process.
+  void* closure;  // Lives as long as the process.
   const McShimParameter* parameters;
   int num_parameters;
 };
 
 // A new module object; null with a Python error set.
 McShimObject* mc_shim_module_new(const char* name);
-// Adds a function, as one more overload if the name is taken.  Copies the description.  0 on failure.
+// Adds a function, as one more overload if the name is taken.  Copies the description.  0 on
+// failure.
 int mc_shim_module_def(McShimObject* module, const struct McShimFunction* function);
 // Adds an object; takes it over.
 int mc_shim_module_set(McShimObject* module, const char* name, McShimObject* value);
@@ -70,8 +71,14 @@ void mc_shim_list_set(McShimObject* list, size_t index, McShimObject* item);
 void mc_shim_retain(McShimObject* object);
 void mc_shim_release(McShimObject* object);
 
-enum McShimError { kMcShimRuntime, kMcShimValue, kMcShimType, kMcShimIndex, kMcShimMemory,
-                   kMcShimNotImplemented };
+enum McShimError {
+  kMcShimRuntime,
+  kMcShimValue,
+  kMcShimType,
+  kMcShimIndex,
+  kMcShimMemory,
+  kMcShimNotImplemented
+};
 void mc_shim_set_error(int kind, const char* message);
 
 }  // extern "C"

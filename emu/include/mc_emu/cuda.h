@@ -11,9 +11,9 @@
 #include <cstring>
 #include <limits>
 
+#include "mc_emu/atomic.h"
 #include "mc_emu/language.h"
 #include "mc_emu/launch.h"
-#include "mc_emu/atomic.h"
 #include "mc_emu/runtime_api.h"
 #include "mc_emu/warp.h"
 #if __has_include("mc_emu/math.h")

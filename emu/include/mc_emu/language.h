@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's extensions to C++: qualifiers, coordinates, barriers, fences.
 //
-// Kernels and device functions are ordinary functions; `__device__` and `__constant__` variables are
-// ordinary globals; `__shared__` variables are thread-local, because exactly one block runs on an
-// OS thread at a time.  Coordinates are variables, not macros: host code may well declare locals of
-// the same names.
+// Kernels and device functions are ordinary functions; `__device__` and `__constant__` variables
+// are ordinary globals; `__shared__` variables are thread-local, because exactly one block runs on
+// an OS thread at a time.  Coordinates are variables, not macros: host code may well declare locals
+// of the same names.
 #ifndef MC_EMU_LANGUAGE_H_
 #define MC_EMU_LANGUAGE_H_
 
@@ -79,12 +79,16 @@ inline void __prof_trigger(int) {}
 
 // --- Loads and stores with cache hints are loads and stores.
 
-#define MC_EMU_LOAD(name) \
-  template <class T>      \
-  inline T name(const T* p) { return *p; }
-#define MC_EMU_STORE(name) \
-  template <class T>       \
-  inline void name(T* p, T value) { *p = value; }
+#define MC_EMU_LOAD(name)     \
+  template <class T>          \
+  inline T name(const T* p) { \
+    return *p;                \
+  }
+#define MC_EMU_STORE(name)              \
+  template <class T, class Value>       \
+  inline void name(T* p, Value value) { \
+    *p = value;                         \
+  }
 MC_EMU_LOAD(__ldg)
 MC_EMU_LOAD(__ldca)
 MC_EMU_LOAD(__ldcg)

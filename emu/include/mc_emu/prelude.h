@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every candidate source is compiled behind: PyTorch's tensor headers without pybind11, then the
-// CUDA language.  Made into a precompiled header once for each PyTorch and set of flags.
+// What every candidate source is compiled behind: PyTorch's tensor headers without pybind11, then
+// the CUDA language.  Made into a precompiled header once for each PyTorch and set of flags.
 //
 // The order matters: PyTorch and the standard library change shape when __CUDACC__ is defined, so
 // they come first.
@@ -45,5 +45,9 @@
 
 #include <cuda_bf16.h>  // Atomics of half and bfloat16, for those that do not include it.
 #include <cuda_fp16.h>
+
+// A kernel's argument keeps its type on the way: GCC's own NULL would arrive as an integer.
+#undef NULL
+#define NULL nullptr
 
 #endif  // MC_EMU_PRELUDE_H_

@@ -145,19 +145,27 @@ inline T ATenCeilDiv(T a, T b) {
 
 }  // namespace at::cuda
 
+namespace at {
+// PyTorch has it for CUDA compilers only.
+template <class T>
+struct RestrictPtrTraits {
+  using PtrType = T* __restrict__;
+};
+}  // namespace at
+
 namespace torch::cuda {
 inline bool is_available() { return true; }
 inline size_t device_count() { return 1; }
 inline void synchronize(int64_t = -1) {}
 }  // namespace torch::cuda
 
-#define C10_CUDA_CHECK(expression)                                              \
-  do {                                                                          \
-    const cudaError_t mc_emu_error = (expression);                              \
-    if (mc_emu_error != cudaSuccess) {                                          \
-      (void)cudaGetLastError();                                                 \
-      TORCH_CHECK(false, "CUDA error: ", cudaGetErrorString(mc_emu_error));     \
-    }                                                                           \
+#define C10_CUDA_CHECK(expression)                                          \
+  do {                                                                      \
+    const cudaError_t mc_emu_error = (expression);                          \
+    if (mc_emu_error != cudaSuccess) {                                      \
+      (void)cudaGetLastError();                                             \
+      TORCH_CHECK(false, "CUDA error: ", cudaGetErrorString(mc_emu_error)); \
+    }                                                                       \
   } while (0)
 #define C10_CUDA_CHECK_WARN(expression) (void)(expression)
 #define C10_CUDA_IGNORE_ERROR(expression) (void)(expression)

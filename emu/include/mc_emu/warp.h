@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warp shuffles, votes, matches and reductions.
 //
-// A value of up to eight bytes travels through a 64-bit word.  A lane that reads from one which does
-// not take part (it returned, or the mask leaves it out) gets all ones: CUDA leaves it undefined.
+// A value of up to eight bytes travels through a 64-bit word.  A lane that reads from one which
+// does not take part (it returned, or the mask leaves it out) gets all ones: CUDA leaves it
+// undefined.
 #ifndef MC_EMU_WARP_H_
 #define MC_EMU_WARP_H_
 
@@ -91,8 +92,8 @@ inline unsigned __match_all_sync(unsigned mask, T value, int* all, int line = __
   return static_cast<unsigned>(lanes);
 }
 
-#define MC_EMU_REDUCE(name, type, kind)                                                    \
-  inline type name(unsigned mask, type value, int line = __builtin_LINE()) {               \
+#define MC_EMU_REDUCE(name, type, kind)                                                     \
+  inline type name(unsigned mask, type value, int line = __builtin_LINE()) {                \
     return static_cast<type>(mc_emu::vote(kind, mask, static_cast<unsigned>(value), line)); \
   }
 MC_EMU_REDUCE(__reduce_add_sync, unsigned, kMcEmuWarpAddUnsigned)
