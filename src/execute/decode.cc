@@ -185,7 +185,8 @@ Result<RunAnswer> decode_run(std::string_view answer) {
     const Json ops = json.value("aten", Json::object());
     for (const auto& [name, counts] : ops.items()) {
       if (run.aten.size() >= kOpsMax) break;
-      run.aten[name.substr(0, 200)] = {number_of(counts, "direct"), number_of(counts, "nested")};
+      run.aten[name.substr(0, 200)] = {counts.at("direct").get<int64_t>(),
+                                       counts.at("nested").get<int64_t>()};
     }
     run.sticky = text_of(json, "sticky");
     const Json fields{{"outputs", json.at("outputs")},

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/extension.h"
+
+#include <gmock/gmock.h>
+
+#include "compile/diagnostics.h"
+
+namespace mc::compile {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kKey(64, 'a');
+
+std::string recording(const std::string& members) {
+  return R"({"ok": true, "extensions": [{"name": "ext", "key": ")" + kKey + "\"" + members + "}]}";
+}
+
+TEST(ParseExtensions, ReadsWhatTheRecorderSaw) {
+  const auto parsed = parse_extensions(
+      recording(R"(, "cpp_sources": ["int f();"], "cuda_sources": ["int f() { return 1; }"],
+                "functions": {"f": "the doc"}, "files": [{"name": "a.h", "text": "//"}],
+                "extra_cuda_cflags": ["-O3"])"));
+  ASSERT_TRUE(parsed);
+  ASSERT_EQ(parsed->size(), 1u);
+  const Extension& extension = parsed->front();
+  EXPECT_EQ(extension.cpp_sources.front(), "int f();");
+  EXPECT_EQ(extension.functions.front().second, "the doc");
+  EXPECT_EQ(extension.files.front().name, "a.h");
+  EXPECT_EQ(extension.extra_cuda_cflags.front(), "-O3");
+}
+
+class Refused : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Refused, IsAProtocolError) {
+  const auto parsed = parse_extensions(GetParam());
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code, ErrorCode::kProtocol);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Recordings, Refused,
+    ::testing::Values("", "[]", "{}", R"({"extensions": 3})", R"({"extensions": [{"name": "a"}]})",
+                      R"({"extensions": [{"name": "a", "key": "short"}]})",
+                      recording(R"(, "cpp_sources": 5)"), recording(R"(, "functions": {"f": 1})"),
+                      recording(R"(, "files": [{"name": "../../etc/passwd", "text": ""}])"),
+                      recording(R"(, "files": [{"name": "/etc/passwd", "text": ""}])"),
+                      recording(R"(, "cuda_sources": [")" + std::string(2 << 20, 'x') + "\"]")));
+
+TEST(MakeUnits, BindsFunctionsBehindTheDeclarations) {
+  Extension extension{
+      "ext", kKey, {"int f();"}, {"int f() { return 1; }"}, {{"f", "a \"doc\"\n"}}, {}, {}, {}, {}};
+  const std::vector<Unit> units = make_units(extension);
+  ASSERT_EQ(units.size(), 2u);
+  EXPECT_THAT(units[0].pieces.back().text, HasSubstr("m.def(\"f\", &f, \"a \\\"doc\\\"\\n\");"));
+  EXPECT_EQ(units[1].pieces.front().name, "cuda_sources[0]");
+}
+
+const char* const kModule =
+    "import torch\n"
+    "source = r'''\n"
+    "__global__ void k() {}\n"
+    "int f() { return undefined_name; }\n"
+    "'''\n"
+    "class ModelNew: pass\n";
+
+Extension with_source(const std::string& source) {
+  Extension extension;
+  extension.name = "ext";
+  extension.key = kKey;
+  extension.cuda_sources = {source};
+  return extension;
+}
+
+TEST(PlaceMapper, FindsTheLineInTheCandidate) {
+  const PlaceMapper mapper(kModule, {with_source("\n__global__ void k() {}\n"
+                                                 "int f() { return undefined_name; }\n")});
+  const task::Place place = mapper.map("cuda_sources[0]", 3, 18);
+  EXPECT_EQ(place.source, "candidate");
+  EXPECT_EQ(place.line, 4);
+  EXPECT_EQ(place.excerpt, "int f() { return undefined_name; }");
+}
+
+TEST(PlaceMapper, KeepsThePieceWhereTheCandidateMadeTheTextItself) {
+  const PlaceMapper mapper(kModule, {with_source("int g() {\n  return 1;\n}\n")});
+  const task::Place place = mapper.map("cuda_sources[0]", 2, 1);
+  EXPECT_EQ(place.source, "cuda_sources[0]");
+  EXPECT_EQ(place.line, 2);
+  EXPECT_EQ(place.excerpt, "  return 1;");
+}
+
+TEST(PlaceMapper, TakesAnyLineNumber) {
+  const PlaceMapper mapper(kModule, {with_source("int g();\n")});
+  for (const int line : {-1, 0, 1, 2, 1 << 30}) mapper.map("cuda_sources[0]", line, 0);
+  EXPECT_EQ(mapper.map("nowhere", 1, 0).excerpt, "");
+}
+
+TEST(Diagnostics, PutErrorsFirstAndKeepWhatTheLinkerSays) {
+  const PlaceMapper mapper(kModule, {with_source("__global__ void k() {}\n")});
+  const std::string output =
+      R"([{"kind": "warning", "message": "w", "locations": []}, {"kind": "error", "message": "e",)"
+      R"( "locations": [{"caret": {"file": "cuda_sources[0]", "line": 1, "column": 2}}]}])"
+      "\n/usr/bin/ld: x.o: undefined reference to `g()'\nnoise\n[not json\n";
+  const auto diagnostics = parse_gcc_diagnostics(output, mapper);
+  ASSERT_EQ(diagnostics.size(), 3u);
+  EXPECT_EQ(diagnostics[0].message, "e");
+  EXPECT_EQ(diagnostics[0].place.line, 3);
+  EXPECT_THAT(diagnostics[1].message, HasSubstr("undefined reference"));
+  EXPECT_EQ(diagnostics[2].severity, "warning");
+}
+
+}  // namespace
+}  // namespace mc::compile

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/fd.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "core/result.h"
+
+namespace mc {
+namespace {
+
+Result<int> half_of(int number) {
+  if (number % 2 != 0) return Error{ErrorCode::kInvalidInput, "it is odd"};
+  return number / 2;
+}
+
+Result<int> quarter_of(int number) {
+  MC_TRY(const int half, half_of(number), "halve " + std::to_string(number));
+  MC_TRY(const int quarter, half_of(half), "halve the half");
+  return quarter;
+}
+
+TEST(Result, PassesAValueOn) { EXPECT_EQ(quarter_of(12).value(), 3); }
+
+TEST(Result, PassesAnErrorOnWithItsContext) {
+  const auto failed = quarter_of(7);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(failed.error().message, "halve 7: it is odd");
+}
+
+TEST(ContentHash, TellsPartsApart) {
+  EXPECT_NE(content_hash({"ab", "c"}), content_hash({"a", "bc"}));
+  EXPECT_NE(content_hash({"a"}), content_hash({"a", ""}));
+  EXPECT_EQ(content_hash({"a", "b"}), content_hash({"a", "b"}));
+  EXPECT_EQ(content_hash({}).size(), 64u);
+}
+
+TEST(DeriveSeed, DependsOnSeedAndLabel) {
+  EXPECT_EQ(derive_seed(1, "a"), derive_seed(1, "a"));
+  EXPECT_NE(derive_seed(1, "a"), derive_seed(2, "a"));
+  EXPECT_NE(derive_seed(1, "a"), derive_seed(1, "b"));
+}
+
+TEST(ReadFile, RefusesWhatIsLargerThanTheLimit) {
+  auto directory = TemporaryDirectory::create("mc-core-test");
+  ASSERT_TRUE(directory);
+  const auto path = directory->path() / "text";
+  ASSERT_TRUE(write_file_atomically(path, "12345"));
+  EXPECT_EQ(read_file(path, 5).value(), "12345");
+  EXPECT_EQ(read_file(path, 4).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(read_file(directory->path(), 5).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(read_file(directory->path() / "none", 5).error().code, ErrorCode::kNotFound);
+}
+
+TEST(WriteFile, LeavesNothingWhereItCannotWrite) {
+  EXPECT_FALSE(write_file_atomically("/nonexistent-directory/file", "text"));
+  EXPECT_FALSE(std::filesystem::exists("/nonexistent-directory"));
+}
+
+TEST(TemporaryDirectory, GoesWithItsOwner) {
+  std::filesystem::path path;
+  {
+    auto directory = TemporaryDirectory::create("mc-core-test");
+    ASSERT_TRUE(directory);
+    path = directory->path();
+    ASSERT_TRUE(write_file_atomically(path / "file", "text"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Mapping, ShowsWhatAnotherWrites) {
+  const auto fd = make_memfd("test", 4096);
+  ASSERT_TRUE(fd);
+  const auto mapping = Mapping::create(*fd, 4096);
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(mapping->text(), "");
+  ASSERT_EQ(::pwrite(fd->get(), "hello", 5, 0), 5);
+  EXPECT_EQ(mapping->text(), "hello");
+}
+
+}  // namespace
+}  // namespace mc
