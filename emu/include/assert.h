@@ -7,7 +7,7 @@
 
 #ifndef NDEBUG
 #undef assert
-#define assert(condition) \
+#define assert(condition)                              \
   (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : mc_emu_assert_fail(#condition, __FILE__, __LINE__))
 #endif
