@@ -152,6 +152,8 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
   fs::create_directories(home, failure);
   runtime.directory = home / runtime.fingerprint.substr(0, 32);
   runtime.shim = runtime.directory / "mc_shim.so";
+  runtime.visible = {emu.string(), runtime.directory.string(), pytorch.root.string(),
+                     pytorch.python_include.string()};
   MC_TRY(const Fd held, lock(home / "lock"), "CPU backend");
   if (fs::exists(runtime.directory)) return runtime;
   progress("preparing the CPU backend for PyTorch " + pytorch.version + " (about a minute, once)");

@@ -28,7 +28,8 @@ struct CpuRuntime {
   std::filesystem::path compiler;   // g++
   std::filesystem::path nm;
   std::filesystem::path addr2line;
-  std::vector<std::string> flags;  // For every candidate source.
+  std::vector<std::string> visible;  // What the compiler reads, should it lie below /tmp.
+  std::vector<std::string> flags;    // For every candidate source.
 };
 
 // Called with a phrase before each long step.

@@ -141,6 +141,7 @@ sandbox::Command sandboxed(const Job& job, std::vector<std::string> argv) {
   command.directory = job.directory;
   command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
   command.profile.writable = {job.directory.string()};
+  command.profile.visible = job.runtime.visible;
   const auto seconds = static_cast<int64_t>(std::ceil(job.limits.wall_s));
   command.profile.limits.cpu = std::chrono::seconds(seconds);
   command.profile.limits.wall = std::chrono::seconds(seconds);
