@@ -66,7 +66,7 @@ build() {
   setup
   [[ -f build/dev/build.ninja ]] || cmake --preset dev >/dev/null
   say "building"
-  cmake --build --preset dev
+  cmake --build --preset dev "$@"
   build/dev/bin/musacoder prepare
 }
 
@@ -79,10 +79,10 @@ run_tests() {
 case ${1:-} in
   setup) setup ;;
   build) build ;;
-  demo) build; exec "$MC_PYTHON" examples/demo.py ;;
+  demo) build --target musacoder; exec "$MC_PYTHON" examples/demo.py ;;
   test) run_tests ;;
   fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;
-  eval) build; exec build/dev/bin/musacoder "$@" ;;
+  eval) build --target musacoder; exec build/dev/bin/musacoder "$@" ;;
   *) usage; exit 2 ;;
 esac

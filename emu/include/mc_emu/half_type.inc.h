@@ -316,10 +316,17 @@ MC_EMU_INLINE int __hisinf(const MC_T a) {
 }
 
 #if MC_OPERATORS
-MC_EMU_INLINE MC_T operator+(const MC_T& a, const MC_T& b) { return __hadd(a, b); }
-MC_EMU_INLINE MC_T operator-(const MC_T& a, const MC_T& b) { return __hsub(a, b); }
-MC_EMU_INLINE MC_T operator*(const MC_T& a, const MC_T& b) { return __hmul(a, b); }
-MC_EMU_INLINE MC_T operator/(const MC_T& a, const MC_T& b) { return __hdiv(a, b); }
+// For operands of exactly this type: PyTorch's half types convert to it, and compare and calculate
+// as floats.
+#define MC_BINARY(result, operation, function)                                    \
+  template <class MC_A, std::enable_if_t<std::is_same_v<MC_A, MC_T>, int> = 0>    \
+  MC_EMU_INLINE result operator operation(const MC_A& a, const MC_A& b) {         \
+    return function(a, b);                                                        \
+  }
+MC_BINARY(MC_T, +, __hadd)
+MC_BINARY(MC_T, -, __hsub)
+MC_BINARY(MC_T, *, __hmul)
+MC_BINARY(MC_T, /, __hdiv)
 MC_EMU_INLINE MC_T& operator+=(MC_T& a, const MC_T& b) { return a = __hadd(a, b); }
 MC_EMU_INLINE MC_T& operator-=(MC_T& a, const MC_T& b) { return a = __hsub(a, b); }
 MC_EMU_INLINE MC_T& operator*=(MC_T& a, const MC_T& b) { return a = __hmul(a, b); }
@@ -342,12 +349,13 @@ MC_EMU_INLINE MC_T operator--(MC_T& a, int) {
   --a;
   return before;
 }
-MC_EMU_INLINE bool operator==(const MC_T& a, const MC_T& b) { return __heq(a, b); }
-MC_EMU_INLINE bool operator!=(const MC_T& a, const MC_T& b) { return __hneu(a, b); }
-MC_EMU_INLINE bool operator<(const MC_T& a, const MC_T& b) { return __hlt(a, b); }
-MC_EMU_INLINE bool operator<=(const MC_T& a, const MC_T& b) { return __hle(a, b); }
-MC_EMU_INLINE bool operator>(const MC_T& a, const MC_T& b) { return __hgt(a, b); }
-MC_EMU_INLINE bool operator>=(const MC_T& a, const MC_T& b) { return __hge(a, b); }
+MC_BINARY(bool, ==, __heq)
+MC_BINARY(bool, !=, __hneu)
+MC_BINARY(bool, <, __hlt)
+MC_BINARY(bool, <=, __hle)
+MC_BINARY(bool, >, __hgt)
+MC_BINARY(bool, >=, __hge)
+#undef MC_BINARY
 #endif
 
 #if MC_OPERATORS2

@@ -147,28 +147,6 @@ inline T ATenCeilDiv(T a, T b) {
 
 }  // namespace at::cuda
 
-namespace c10 {
-
-// PyTorch compares its half types as floats.  Said outright, because they also convert to CUDA's
-// half types, whose operators would be as good a match; PyTorch's builds for CUDA switch those off.
-#define MC_EMU_COMPARE(type, operation)                           \
-  inline bool operator operation(const type& a, const type& b) {  \
-    return static_cast<float>(a) operation static_cast<float>(b); \
-  }
-#define MC_EMU_COMPARISONS(type) \
-  MC_EMU_COMPARE(type, ==)       \
-  MC_EMU_COMPARE(type, !=)       \
-  MC_EMU_COMPARE(type, <)        \
-  MC_EMU_COMPARE(type, >)        \
-  MC_EMU_COMPARE(type, <=)       \
-  MC_EMU_COMPARE(type, >=)
-MC_EMU_COMPARISONS(Half)
-MC_EMU_COMPARISONS(BFloat16)
-#undef MC_EMU_COMPARISONS
-#undef MC_EMU_COMPARE
-
-}  // namespace c10
-
 namespace at {
 // PyTorch has it for CUDA compilers only.
 template <class T>
