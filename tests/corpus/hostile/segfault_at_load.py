@@ -8,14 +8,15 @@ from torch.utils.cpp_extension import load_inline
 source = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <cstdint>
 
 __global__ void swish_kernel(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = x[i] / (1.0f + expf(-x[i]));
 }
 __attribute__((constructor)) static void crash() {
-  volatile int* nowhere = nullptr;
-  *nowhere = 1;
+  volatile std::uintptr_t address = 8;
+  *reinterpret_cast<volatile int*>(address) = 1;
 }
 
 torch::Tensor swish(torch::Tensor x) {
