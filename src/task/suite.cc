@@ -272,15 +272,24 @@ bool is_family_and_name(const std::string& spec) {
 
 // ---- Candidates ---------------------------------------------------------------------------------
 
+// A sample is numbered, as harnesses do, or named, as people do.
+Result<std::string> sample_field(const Json& json) {
+  if (json.contains("sample") && json["sample"].is_string()) {
+    return text_field(json, "sample", kNameBytesMax);
+  }
+  MC_TRY(const int64_t number, count_field(json, "sample"), "number or name");
+  return std::to_string(number);
+}
+
 Result<std::vector<Submission>> load_many(const fs::path& path) {
   std::vector<Submission> out;
   std::set<std::string> ids;
   const Status read = for_each_line(path, kSubmissionsBytesMax, [&](const Json& json) -> Status {
     MC_TRY(std::string task, text_field(json, "task", kNameBytesMax), "candidate");
     if (task.empty()) return invalid("candidate: \"task\" is empty");
-    MC_TRY(const int64_t sample, count_field(json, "sample"), "candidate");
+    MC_TRY(const std::string sample, sample_field(json), "candidate");
     MC_TRY(std::string response, text_field(json, "response", kAnswerBytesMax), "candidate");
-    const std::string id = task + '#' + std::to_string(sample);
+    const std::string id = task + '#' + sample;
     if (!ids.insert(id).second) return invalid("candidate: a second " + id);
     if (out.size() == kSubmissionsMax) return invalid("more than 10^7 candidates");
     out.push_back({task, {id, std::move(response)}});

@@ -56,7 +56,7 @@ struct Submission {
 };
 
 // The candidates in a file: a .jsonl file holds many, {"task", "sample", "response"} a line, with
-// ids "task#sample"; any other file holds one, whose id is the path.
+// ids "task#sample" (a number or a name); any other file holds one, whose id is the path.
 // kInvalidInput for a file or response that is larger than kAnswerBytesMax or is not UTF-8, for a
 // line that cannot be read or repeats a sample, and for a file with nothing in it.  A response that
 // is empty is kept, because that is what some model answered; a file that is empty is a mistake.

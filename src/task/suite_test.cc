@@ -189,6 +189,13 @@ TEST_F(Suite, ReadsManyAnswersAndKeepsAnEmptyOne) {
   EXPECT_EQ(submissions->at(1).candidate.answer, "");
 }
 
+TEST_F(Suite, TakesANameForASample) {
+  const auto submissions = load_submissions(
+      write("answers.jsonl", R"({"task": "loss/mse", "sample": "race", "response": "a"})"));
+  ASSERT_TRUE(submissions.has_value()) << submissions.error().message;
+  EXPECT_EQ(submissions->at(0).candidate.id, "loss/mse#race");
+}
+
 TEST_F(Suite, RefusesAnswersThatCannotBeUsed) {
   EXPECT_THAT(error_of_submissions("empty.md", " \n\t\n"), EndsWith("empty.md is empty"));
   EXPECT_THAT(error_of_submissions("empty.jsonl", "\n"), EndsWith("empty.jsonl is empty"));
