@@ -171,7 +171,17 @@ std::vector<task::KernelFinding> Measurement::new_findings() {
   return decode_findings(fresh, program_.locate);
 }
 
-task::Outcome Measurement::conclude() const {
+// The emulator tells of each place once, in the trial that met it first; but a race or an
+// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial.
+void Measurement::fail_all_after_findings() {
+  const bool has_findings =
+      std::ranges::any_of(trials_, [](const auto& trial) { return !trial.findings.empty(); });
+  if (!has_findings) return;
+  for (task::Trial& trial : trials_) trial.passed = false;
+}
+
+task::Outcome Measurement::conclude() {
+  fail_all_after_findings();
   const auto passed =
       std::ranges::count_if(trials_, [](const auto& trial) { return trial.passed; });
   if (passed == static_cast<long>(trials_.size())) return task::Passed{trials_, std::nullopt};

@@ -34,7 +34,8 @@ class Measurement {
   Result<Reply> check(const std::string& fields, const Fd& region, int trial_index);
 
   std::vector<task::KernelFinding> new_findings();
-  task::Outcome conclude() const;
+  void fail_all_after_findings();
+  task::Outcome conclude();
   Measured finish(task::Outcome outcome);
 
   // Constant after construction.
