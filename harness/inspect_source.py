@@ -89,9 +89,17 @@ class Program:
                 program.classes[statement.name] = statement
             elif isinstance(statement, Function):
                 program.functions[statement.name] = statement
+            elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
+                program._note_second_names(statement.targets, statement.value.id)
         for node in ast.walk(tree):
             program._note_alias(node)
         return program
+
+    def _note_second_names(self, targets: list[ast.expr], name: str) -> None:
+        """`ModelNew = Other` defines ModelNew where Other is a class of the module."""
+        for target in targets:
+            if isinstance(target, ast.Name) and name in self.classes:
+                self.classes[target.id] = self.classes[name]
 
     def _note_alias(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):

@@ -44,6 +44,11 @@ class SyntaxTest(unittest.TestCase):
         self.assertEqual(error["line"], 2)
         self.assertEqual(error["text"], "if x")
 
+    def test_a_class_may_get_its_name_by_assignment(self) -> None:
+        found = inspect_source("class A:\n    pass\nModelNew = A\n", {})
+        self.assertEqual(found["classes"], ["A", "ModelNew"])
+        self.assertNotIn("ModelNew", inspect_source("ModelNew = 3\n", {})["classes"])
+
     def test_hostile_texts_are_syntax_errors(self) -> None:
         for name, text in {
             "nesting": "(" * 5000,

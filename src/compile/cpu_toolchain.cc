@@ -183,6 +183,12 @@ std::vector<std::string> undefined_symbols(const Job& job) {
 
 using Attempt = std::variant<Nothing, task::CompileFailed, task::TimedOut, task::OutOfMemory>;
 
+// What g++ prints, and all that it tells, when the memory limit stops it.
+bool ran_out_of_memory(const std::string& output) {
+  return output.find("out of memory allocating") != std::string::npos ||
+         output.find("virtual memory exhausted") != std::string::npos;
+}
+
 Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
                       const std::vector<SourceFile>& files) {
   MC_TRY_VOID(write_units(job, units, files), "prepare a compilation");
@@ -197,6 +203,9 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   }
   if (sandbox::succeeded(done)) return Attempt(Nothing{});
   task::CompileFailed failed{parse_gcc_diagnostics(done.err.text(), job.mapper)};
+  if (failed.diagnostics.empty() && ran_out_of_memory(done.err.text())) {
+    return Attempt(task::OutOfMemory{"compile", job.limits.memory_bytes});
+  }
   if (failed.diagnostics.empty()) {
     return Error{ErrorCode::kUnavailable, "g++ failed without a diagnostic (" +
                                               sandbox::describe(done.ending) +
