@@ -25,8 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests/corpus"
 SKIPPED = 77
-# Share of cases that must come out as expected.  What a resource bomb hits first, and the last digit
-# of a reduced KernelBench task, may differ between machines.
+# Share of cases that must come out as expected.  What a resource bomb hits first, and the last
+# digit of a reduced KernelBench task, may differ between machines.
 BARS = {"honest": 1.0, "mutants": 0.95, "answers": 1.0, "hostile": 0.95, "kernelbench": 0.95}
 
 
