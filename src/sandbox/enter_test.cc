@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -260,6 +261,27 @@ TEST(Enter, RefusesWhatCandidatesHaveNoUseFor) {
   for (const auto& [name, call] : calls) {
     EXPECT_TRUE(holds_inside(profile, [&] { return is_refused(call()); })) << name;
   }
+}
+
+// What the CUDA driver cannot do without, and no more.
+TEST(Enter, WithDevicesAllowsOneKindOfSocketThatReachesNobody) {
+  Profile profile;
+  profile.devices = {"/dev/null"};
+  EXPECT_TRUE(holds_inside(profile, [] {
+    const Fd local(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{AF_UNIX, "/tmp/nobody"};
+    const auto* any = reinterpret_cast<const sockaddr*>(&address);
+    return local.is_open() && is_refused(connect(local.get(), any, sizeof address)) &&
+           is_refused(socket(AF_UNIX, SOCK_STREAM, 0)) &&
+           is_refused(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) &&
+           is_refused(socket(AF_INET, SOCK_SEQPACKET, 0));
+  }));
+}
+
+TEST(Enter, LetsAProcessNameItsThreads) {
+  EXPECT_TRUE(holds_inside(Profile{}, [] {
+    return Fd(open("/proc/self/task/2/comm", O_WRONLY | O_CLOEXEC)).is_open();
+  }));
 }
 
 TEST(Enter, AllowsMemfd) {

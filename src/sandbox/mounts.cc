@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -215,6 +216,13 @@ Status set_mount_read_only(const std::string& path) {
   return failed("mount_setattr " + path);
 }
 
+Status bind_read_only(const std::string& path) {
+  if (mount(path.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    return failed("bind " + path);
+  }
+  return set_mount_read_only(path);
+}
+
 }  // namespace
 
 Status build_view(const Profile& profile, Steps& steps) {
@@ -240,9 +248,23 @@ Status build_view(const Profile& profile, Steps& steps) {
   return ok();
 }
 
-// /proc/sys belongs to the host's root, whom the sandboxed process may be outside.
+// What is not about one process (/proc/sys, /proc/sysrq-trigger …) belongs to the host's root, whom
+// the sandboxed process may be outside.  The processes' own entries stay as they are: the CUDA
+// driver writes the names of its threads there, and gives up where it cannot.
 Status seal_view(const Steps& steps) {
-  return steps.has(Protection::kPrivateProc) ? set_mount_read_only("/proc") : ok();
+  if (!steps.has(Protection::kPrivateProc)) return ok();
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", failure)) {
+    const std::string name = entry.path().filename().string();
+    struct stat info{};
+    if (std::isdigit(static_cast<unsigned char>(name[0])) != 0) continue;
+    if (lstat(entry.path().c_str(), &info) != 0) continue;
+    const bool is_writable = S_ISREG(info.st_mode) && (info.st_mode & 0222) != 0;
+    if (S_ISDIR(info.st_mode) || is_writable) {
+      MC_TRY_VOID(bind_read_only(entry.path()), "seal /proc");
+    }
+  }
+  return failure ? Status(Error{ErrorCode::kUnavailable, "read /proc: " + failure.message()}) : ok();
 }
 
 }  // namespace mc::sandbox

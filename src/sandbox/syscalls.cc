@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
@@ -82,7 +83,7 @@ constexpr const char* kRefused[] = {
     "clock_adjtime",
     "adjtimex",
     // Ways out, and memory that no limit counts.
-    "socket",
+    "connect",
     "shmget",
     "shmat",
     "semget",
@@ -94,6 +95,8 @@ constexpr const char* kRefusedWithoutFork[] = {"fork", "vfork"};
 constexpr uint64_t kNamespaceFlags[] = {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNS,    CLONE_NEWNET,
                                         CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
 constexpr uint64_t kTerminalRequests[] = {TIOCSTI, TIOCLINUX};
+constexpr uint64_t kSocketTypeMask = 0xf;  // Above it are flags.
+constexpr uint64_t kOtherSocketTypes[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_RDM, SOCK_PACKET};
 constexpr uint32_t kRefuse = SCMP_ACT_ERRNO(EPERM);
 
 // A filter under construction; the first failure sticks.
@@ -143,6 +146,16 @@ void refuse_new_namespaces(Filter& filter) {
   }
 }
 
+// The CUDA driver does not start without a local socket of its own.  It may have that one kind,
+// which can reach nobody without connect().
+void refuse_sockets(Filter& filter, const Profile& profile) {
+  if (profile.devices.empty()) return filter.refuse("socket");
+  filter.refuse("socket", SCMP_A0(SCMP_CMP_NE, uint64_t{AF_UNIX}));
+  for (const uint64_t type : kOtherSocketTypes) {
+    filter.refuse("socket", SCMP_A1(SCMP_CMP_MASKED_EQ, kSocketTypeMask, type));
+  }
+}
+
 }  // namespace
 
 Status filter_syscalls(const Profile& profile) {
@@ -152,6 +165,7 @@ Status filter_syscalls(const Profile& profile) {
     filter.refuse("ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, uint64_t{0xffffffff}, request));
   }
   filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
+  refuse_sockets(filter, profile);
   refuse_new_namespaces(filter);
   if (!profile.allow_fork) refuse_new_processes(filter);
   if (!profile.allow_exec) {
