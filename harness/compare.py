@@ -13,19 +13,15 @@ stand where the reference has them. Integers, bools and all other values must be
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from harness.closeness import MISMATCHES_SHOWN, differences, mismatches
 from harness.wire import Json
 
-YARDSTICK_FACTOR = 4.0  # K above.
-MISMATCHES_SHOWN = 5
-DECADES = ("1-10", "10-100", "100-1e3", "1e3-1e4", ">=1e4")
-NONFINITE = "nonfinite"
 TOLERANCES: Mapping[str, float] = {
     "float64": 1e-7,
     "float32": 1e-4,
@@ -111,112 +107,23 @@ class Comparer:
         self, expected: torch.Tensor, got: torch.Tensor, yardstick: Any, path: str
     ) -> list[Json]:
         tolerance = self.tolerances.get(str(expected.dtype).removeprefix("torch."), 1e-2)
-        exact, mine = expected.double(), got.double()
-        finite = exact.isfinite()
-        allowed = allowance(exact, yardstick, tolerance)
-        error = (mine - exact).abs()
-        same_special = (exact == mine) | (exact.isnan() & mine.isnan())
-        wrong = torch.where(finite, ~(error <= allowed), ~same_special)
-        if not bool(wrong.any()):
-            return []
-        misplaced = wrong & (~finite | ~mine.isfinite())
-        problem = NONFINITE if bool(misplaced.any()) else "value"
-        detail = f"{int(wrong.sum())} of {wrong.numel()} elements are outside the tolerance"
-        if problem == NONFINITE:
-            detail += f", {int(misplaced.sum())} of them by a NaN or an infinity"
-        check = _problem(path, problem, detail)
-        check |= _evidence(expected, got, wrong)
-        check |= _errors(error, allowed, wrong, finite & mine.isfinite())
-        return [check]
-
-
-def allowance(exact: torch.Tensor, yardstick: Any, tolerance: float) -> torch.Tensor:
-    """What each element may differ by."""
-    finite = exact.isfinite()
-    size = torch.where(finite, exact, 0.0).abs()
-    allowed = tolerance * size.clamp(min=_rms(size, finite))
-    if yardstick is not None:
-        fine = yardstick.double()
-        both = finite & fine.isfinite()
-        doubt = torch.where(both, exact - fine, 0.0).abs()
-        allowed = allowed + YARDSTICK_FACTOR * doubt.clamp(min=_rms(doubt, both))
-    return allowed
-
-
-def _rms(size: torch.Tensor, counted: torch.Tensor) -> float:
-    """Root mean square of `size` over the counted elements (the others are 0)."""
-    count = int(counted.sum())
-    top = float(size.max()) if count else 0.0
-    if top == 0.0:
-        return 0.0
-    return top * math.sqrt(float((size / top).square().sum()) / count)
+        evidence = differences(expected, got, yardstick, tolerance)
+        return [] if evidence is None else [{"path": path, **evidence}]
 
 
 def _exact(expected: torch.Tensor, got: torch.Tensor, path: str) -> list[Json]:
     wrong = expected != got
     if not bool(wrong.any()):
         return []
-    detail = f"{int(wrong.sum())} of {wrong.numel()} elements differ; {expected.dtype} is exact"
-    check = _problem(path, "value", detail) | _evidence(expected, got, wrong)
+    num_wrong = int(wrong.sum())
+    detail = f"{num_wrong} of {wrong.numel()} elements differ; {expected.dtype} is exact"
+    places = wrong.reshape(-1).nonzero().reshape(-1)[:MISMATCHES_SHOWN].tolist()
+    check = _problem(path, "value", detail)
+    check |= {"num_elements": wrong.numel(), "num_wrong": num_wrong}
+    check["first_mismatches"] = mismatches(expected, got, places)
     if expected.dtype != torch.bool:
         check["error_max"] = float((expected.double() - got.double()).abs().max())
     return [check]
-
-
-def _evidence(expected: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> Json:
-    places = wrong.reshape(-1).nonzero().reshape(-1)[:MISMATCHES_SHOWN].tolist()
-    flat_expected, flat_got = expected.reshape(-1), got.reshape(-1)
-    shown = [
-        {
-            "index": _index(place, list(wrong.shape)),
-            "expected": _number(flat_expected[place].item()),
-            "got": _number(flat_got[place].item()),
-        }
-        for place in places
-    ]
-    return {
-        "num_elements": wrong.numel(),
-        "num_wrong": int(wrong.sum()),
-        "first_mismatches": shown,
-    }
-
-
-def _errors(
-    error: torch.Tensor, allowed: torch.Tensor, wrong: torch.Tensor, finite: torch.Tensor
-) -> Json:
-    """The largest error with its allowance, and a histogram of error over allowance by decade."""
-    counted = wrong & finite
-    histogram = {NONFINITE: int((wrong & ~finite).sum())} if bool((wrong & ~finite).any()) else {}
-    if not bool(counted.any()):
-        return {"error_max": "inf", "error_tolerance": 0.0, "histogram": histogram}
-    errors, limits = error[counted], allowed[counted]
-    worst = int(errors.argmax())
-    decades = (errors / limits.clamp(min=1e-300)).log10().floor().clamp(0, len(DECADES) - 1)
-    for number, name in enumerate(DECADES):
-        count = int((decades == number).sum())
-        if count:
-            histogram[name] = count
-    return {
-        "error_max": _json_real(float(errors[worst])),
-        "error_tolerance": _json_real(float(limits[worst])),
-        "histogram": histogram,
-    }
-
-
-def _index(place: int, shape: list[int]) -> list[int]:
-    index = []
-    for size in reversed(shape):
-        index.append(place % size)
-        place //= size
-    return index[::-1]
-
-
-def _number(value: Any) -> str:
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
-
-
-def _json_real(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)
 
 
 def _problem(path: str, problem: str, detail: str) -> Json:

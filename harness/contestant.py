@@ -19,7 +19,9 @@ import torch
 from torch.utils import cpp_extension
 
 from harness import cuda_on_cpu, extensions, perturb, region
+from harness.aten import AtenRecorder
 from harness.emulator import Emulator, GuardedMapping
+from harness.place import HOST_PLACE, Place
 from harness.program import construct, run_module
 from harness.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
 
@@ -38,8 +40,15 @@ class _Loaded:
 class Contestant:
     """Answers `load`, then `build`, then `run`, then perhaps `build` for another shape."""
 
-    def __init__(self, emulator: Emulator | None) -> None:
+    def __init__(
+        self,
+        emulator: Emulator | None,
+        place: Place = HOST_PLACE,
+        recorder: AtenRecorder | None = None,
+    ) -> None:
         self._emulator = emulator
+        self._place = place
+        self._recorder = recorder
         self._held = _Loaded()
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType] = {}
@@ -57,7 +66,10 @@ class Contestant:
             self._emulator.set_schedule(int(body.get("schedule_seed", 0)))
         self._artifacts = dict(body["artifacts"])
         extensions.install(cpp_extension, self._find)
-        cuda_on_cpu.install()
+        if self._place.device.type == "cpu":
+            cuda_on_cpu.install()
+        else:
+            setattr(torch, "compile", cuda_on_cpu.refuse_compile)
         torch.set_grad_enabled(False)
         try:
             self._held.module = run_module(str(body["source"]), CANDIDATE_FILE)
@@ -84,11 +96,11 @@ class Contestant:
         if self._held.module is None:
             raise Refusal("protocol", "build before load")
         seed = int(body["init_seed"])
-        source = region.Snapshot(question.descriptors[0], STATE_BYTES_MAX)
+        source = self._place.memory.snapshot(question.descriptors[0], STATE_BYTES_MAX)
         init = region.unpack(body["init"], source)
         perturb.install(seed)
         try:
-            model = construct(self._held.module.ModelNew, init, seed)
+            model = construct(self._held.module.ModelNew, init, seed).to(self._place.device)
         except BaseException as error:
             set_stage(error, "init")
             raise
@@ -105,25 +117,37 @@ class Contestant:
         _copy_state(self._held.state, model)  # Each trial starts from the reference's buffers.
         aten: Json = {}
         sticky = ""
+        self._place.finish()
         try:
-            if self._emulator is not None:
-                self._emulator.record_start()
+            if self._recorder is not None:
+                self._recorder.start()
             outputs = model(*inputs)
+            if self._recorder is not None:
+                aten = self._recorder.stop()
             if self._emulator is not None:
-                aten, sticky = self._emulator.record_stop(), self._emulator.sticky_error()
+                sticky = self._emulator.sticky_error()
+            self._place.finish()
         except BaseException as error:
             set_stage(error, "forward")
             raise
         try:
-            return _pack(outputs, model, aten, sticky)
+            return self._pack(outputs, model, aten, sticky)
         except BaseException as error:
             set_stage(error, "outputs")
             raise
 
     def _map(self, descriptor: int) -> region.Source:
         if self._emulator is None:
-            return region.Mapping(descriptor)
+            return self._place.memory.mapping(descriptor)
         return GuardedMapping(self._emulator, descriptor)
+
+    def _pack(self, outputs: object, model: torch.nn.Module, aten: Json, sticky: str) -> Answer:
+        """Outputs and buffers in one region."""
+        named: list[tuple[str, object]] = [("", outputs)]
+        named += [(name, buffer.detach()) for name, buffer in model.named_buffers()]
+        entries, descriptor = region.pack_named(named, self._place.memory)
+        body = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
+        return Answer({**body, "aten": aten, "sticky": sticky}, [descriptor])
 
 
 def _import(name: str, path: str) -> ModuleType:
@@ -153,12 +177,3 @@ def _copy_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
         elif not region.same_bytes(mine, theirs):
             mine.detach().copy_(theirs)
     return {"missing": missing, "unmatched": unmatched}
-
-
-def _pack(outputs: object, model: torch.nn.Module, aten: Json, sticky: str) -> Answer:
-    """Outputs and buffers in one region."""
-    named: list[tuple[str, object]] = [("", outputs)]
-    named += [(name, buffer.detach()) for name, buffer in model.named_buffers()]
-    entries, descriptor = region.pack_named(named)
-    body = {"outputs": entries[0]["tree"], "buffers": entries[1:], "aten": aten, "sticky": sticky}
-    return Answer(body, [descriptor])

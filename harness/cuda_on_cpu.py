@@ -165,14 +165,14 @@ def install() -> None:
     scope = _device.DeviceContext
     scope_init: Callable[..., None] = scope.__init__
     setattr(scope, "__init__", lambda self, device: scope_init(self, to_cpu(device)))
-    setattr(torch, "compile", _refuse_compile)
+    setattr(torch, "compile", refuse_compile)
     setattr(torch, "Generator", Generator)
     setattr(torch.nn.Module, "cuda", lambda self, device=None: self)
     setattr(torch.nn.Module, "cpu", lambda self: self)
     CudaOnCpu().__enter__()  # type: ignore[no-untyped-call]
 
 
-def _refuse_compile(*_args: Any, **_kwargs: Any) -> Any:
+def refuse_compile(*_args: Any, **_kwargs: Any) -> Any:
     raise RuntimeError("torch.compile is not available to candidates")
 
 

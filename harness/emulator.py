@@ -8,15 +8,12 @@ process and one thread.
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
 import os
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-
-from harness.wire import Json
 
 
 class _Options(ctypes.Structure):
@@ -52,9 +49,6 @@ class Emulator:
         runtime.mc_emu_set_schedule.argtypes = [ctypes.c_uint64]
         runtime.mc_emu_set_schedule.restype = None
         shim = ctypes.PyDLL(shim_path, mode=ctypes.RTLD_GLOBAL) if shim_path else None
-        if shim is not None:
-            shim.mc_shim_record_start.restype = None
-            shim.mc_shim_record_stop.restype = ctypes.c_char_p
         return Emulator(runtime, shim)
 
     @property
@@ -80,26 +74,6 @@ class Emulator:
         code = self.runtime.mc_emu_sticky_error()
         return _STICKY.get(code, f"CUDA error {code}") if code else ""
 
-    def record_start(self) -> None:
-        if self.shim is not None:
-            self.shim.mc_shim_record_start()
-
-    def record_stop(self) -> Json:
-        """The operators called since `record_start`: {name: {"direct": n, "nested": n}}.
-
-        Direct calls are those that no other operator made.
-        """
-        if self.shim is None:
-            return {}
-        calls = json.loads(self.shim.mc_shim_record_stop() or b"[]")
-        return {
-            str(call["name"]): {
-                "direct": call["top"],
-                "nested": call["count"] - call["top"],
-            }
-            for call in calls
-        }
-
 
 class GuardedMapping:
     """A region's pages between inaccessible ones (a region.Source)."""
@@ -108,7 +82,7 @@ class GuardedMapping:
         self._map = emulator.runtime.mc_emu_arena_map
         self._descriptor = descriptor
 
-    def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
+    def bytes_of(self, offset: int, nbytes: int, _region_bytes: int = 0) -> torch.Tensor:
         if not nbytes:
             return torch.empty(0, dtype=torch.uint8)
         pointer = self._map(self._descriptor, offset, nbytes)

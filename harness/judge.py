@@ -16,6 +16,7 @@ import torch
 
 from harness import distributions, region
 from harness.compare import TOLERANCES, Comparer
+from harness.place import HOST_PLACE, Place
 from harness.reference import Outcome, Reference, changed_inputs, derive_seed, is_finite
 from harness.shapes import Options, Shape, ShapePlanner
 from harness.task import Task
@@ -52,6 +53,7 @@ class _Given:
 class _Case:
     """An opened task."""
 
+    place: Place
     task: Task
     seed: int
     comparer: Comparer
@@ -66,13 +68,14 @@ class _Case:
 class Judge:
     """Answers `open`, then `init`, `trial` and `check` in any number."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place = HOST_PLACE) -> None:
+        self._place = place
         self._opened: _Case | None = None
 
     def answer(self, question: Question) -> Answer:
         with torch.no_grad():
             if question.body.get("op") == "open":
-                self._opened = _open(question.body)
+                self._opened = _open(self._place, question.body)
                 return Answer(_plan_report(self._opened))
             operations = {"init": _init, "trial": _trial, "check": _check}
             operation = operations.get(question.body.get("op", ""))
@@ -84,7 +87,7 @@ class Judge:
 # ---- Planning -----------------------------------------------------------------------------------
 
 
-def _open(body: Json) -> _Case:
+def _open(place: Place, body: Json) -> _Case:
     options = Options.of(body.get("options", {}))
     source = str(body["source"])
     task = Task(source)
@@ -96,7 +99,8 @@ def _open(body: Json) -> _Case:
         "bfloat16": options.tolerance_half,
     }
     is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
-    case = _Case(task, int(body["seed"]), Comparer(tolerances), planner.native, is_random)
+    seed = int(body["seed"])
+    case = _Case(place, task, seed, Comparer(tolerances), planner.native, is_random)
     case.shapes.append(planner.main())
     names = list(_choose_distributions(case, options))
     _plan_trials(case, 0, names)
@@ -235,7 +239,7 @@ def _reference(case: _Case, shape: int) -> Reference:
     if shape not in case.references:
         seed = derive_seed(case.seed, "init", shape)
         training = [kept.model.training for kept in case.references.values()]
-        reference = Reference(case.task, case.shapes[shape].bound, seed)
+        reference = Reference(case.task, case.shapes[shape].bound, seed, case.place.device)
         if training and not training[0]:
             reference.model.eval()
         case.references[shape] = reference
@@ -246,7 +250,8 @@ def _init(case: _Case, question: Question) -> Answer:
     shape = _in_range(question.body["shape"], len(case.shapes))
     reference = _reference(case, shape)
     state = region.state_of(reference.model)
-    entries, descriptor = region.pack_named([("", reference.init), *state.items()])
+    values = [("", reference.init), *state.items()]
+    entries, descriptor = region.pack_named(values, case.place.memory)
     body = {
         "init": entries[0]["tree"],
         "init_seed": reference.init_seed,
@@ -260,14 +265,14 @@ def _trial(case: _Case, question: Question) -> Answer:
     trial = case.trials[_in_range(question.body["index"], len(case.trials))]
     reference = _reference(case, trial.shape)
     outcome = reference.run(reference.draw_inputs(trial.seed, trial.distribution), trial.seed)
-    tree, descriptor = region.pack(outcome.inputs)
+    tree, descriptor = region.pack(outcome.inputs, case.place.memory)
     tensors = region.tensors_of(outcome.inputs)
     trees = region.tensor_nodes(tree)
     _forget(case, trial.index)
     case.given[trial.index] = _Given(outcome, trees, os.dup(descriptor))
     body = {
         "inputs": tree,
-        "digest": region.digest(tree, tensors),
+        "digest": case.place.digest(tree, tensors),
         "outputs_bytes_max": _bytes_allowed(outcome),
     }
     return Answer(body, [descriptor])
@@ -316,7 +321,8 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
     try:
         if not question.descriptors:
             raise Refusal("protocol", "no region came with the outputs")
-        source = region.Snapshot(question.descriptors[0], _bytes_allowed(outcome))
+        memory = case.place.memory
+        source = memory.snapshot(question.descriptors[0], _bytes_allowed(outcome))
         got = region.unpack(question.body["outputs"], source)
         yield from case.comparer.failures(outcome.outputs, got, outcome.yardstick)
         buffers = _buffers(question.body.get("buffers"), outcome, source)
@@ -343,7 +349,7 @@ def _buffers(entries: Any, outcome: Outcome, source: region.Source) -> dict[str,
 
 def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
     """Inputs that do not hold what the reference leaves in them."""
-    source = region.Snapshot(given.descriptor, 1 << 62)
+    source = case.place.memory.mapping(given.descriptor)
     rewritten = changed_inputs(given.outcome.inputs, given.outcome.inputs_after)
     expected = region.tensors_of(given.outcome.inputs_after)
     names = []

@@ -23,7 +23,9 @@ from harness.region import flat_bytes, map_tensors, same_bytes, state_of, tensor
 from harness.task import Task
 from harness.wire import set_stage
 
-YARDSTICK_BYTES_MAX = 256 << 20  # Of state and inputs in double precision.
+CPU = torch.device("cpu")
+# Of state and inputs in double precision.
+YARDSTICK_BYTES_MAX = {"cpu": 256 << 20, "cuda": 4 << 30}
 
 
 @dataclass(frozen=True)
@@ -46,32 +48,48 @@ def derive_seed(seed: int, *parts: object) -> int:
 class Reference:
     """One task's Model with one binding of its sizes."""
 
-    def __init__(self, task: Task, bound: Mapping[str, int], init_seed: int) -> None:
+    def __init__(
+        self, task: Task, bound: Mapping[str, int], init_seed: int, device: torch.device = CPU
+    ) -> None:
         self.init_seed = init_seed
+        self._device = device
         try:
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
             self.init = list(self._module.get_init_inputs())
             perturb.install(init_seed)
             # A private copy: the constructor must not change what the candidate is given.
-            self.model = construct(self._module.Model, copy.deepcopy(self.init), init_seed)
+            model = construct(self._module.Model, copy.deepcopy(self.init), init_seed)
+            self.model = model.to(device)
         except Exception as error:
             set_stage(error, "reference")
             raise
 
     def draw_inputs(self, seed: int, distribution: str) -> list[Any]:
-        """Fresh inputs, contiguous, each in memory of its own."""
-        torch.default_generator.manual_seed(seed)
-        inputs = self._module.get_inputs()
-        inputs = map_tensors(list(inputs), lambda tensor: tensor.detach().contiguous())
+        """Fresh inputs, contiguous, each in memory of its own.
+
+        On a CUDA device they are drawn there, by PyTorch's Philox generator, which counts: the same
+        seed gives the same bits.
+        """
+        torch.manual_seed(seed)
+        inputs = self._draw()
+        inputs = map_tensors(
+            list(inputs), lambda tensor: tensor.detach().to(self._device).contiguous()
+        )
         return distributions.apply(distribution, inputs)
+
+    def _draw(self) -> Any:
+        if self._device == CPU:
+            return self._module.get_inputs()
+        with self._device:
+            return self._module.get_inputs()
 
     def run(self, inputs: list[Any], seed: int, yardstick: bool = True) -> Outcome:
         """One forward. Raises what the reference raises."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         given = _clone(inputs)
         try:
-            torch.default_generator.manual_seed(seed)
+            torch.manual_seed(seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 outputs = self.model(*given)
@@ -107,10 +125,10 @@ class Reference:
     def _in_double(self, inputs: list[Any], outputs: Any, seed: int) -> Any:
         """The outputs again in double precision; None where it does not fit or does not run."""
         held = [*state_of(self.model).values(), *tensors_of(inputs)]
-        if sum(8 * tensor.numel() for tensor in held) > YARDSTICK_BYTES_MAX:
+        if sum(8 * tensor.numel() for tensor in held) > YARDSTICK_BYTES_MAX[self._device.type]:
             return None
         try:
-            torch.default_generator.manual_seed(seed)
+            torch.manual_seed(seed)
             model = copy.deepcopy(self.model).double()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -45,29 +45,44 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 class Source(Protocol):
     """Where the bytes of a region's tensors come from."""
 
-    def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
-        """A flat uint8 tensor of these bytes."""
+    def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
+        """A flat uint8 tensor of these bytes; `region_bytes` is 0 for a region in host memory."""
+
+
+class Memory(Protocol):
+    """Where regions live: `HOST`, or a CUDA device (cuda_memory.py)."""
+
+    def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+        """Makes a region of tensors, completes their nodes, and returns its descriptor."""
+
+    def mapping(self, descriptor: int) -> Source:
+        """The region's own memory."""
+
+    def snapshot(self, descriptor: int, bytes_max: int) -> Source:
+        """At most so many bytes of a region that an untrusted process sent."""
 
 
 # ---- Writing ------------------------------------------------------------------------------------
 
 
-def pack(value: object) -> tuple[Json, int]:
-    """The tree of `value` and a new sealed memfd with its tensors. The caller owns the memfd."""
+def pack(value: object, memory: Memory | None = None) -> tuple[Json, int]:
+    """The tree of `value` and a new region with its tensors. The caller owns the descriptor."""
     tensors: list[tuple[Json, torch.Tensor]] = []
     tree = _tree(value, tensors, 0)
-    return tree, write(tensors)
+    return tree, (memory or HOST).write(tensors)
 
 
-def pack_named(named: Sequence[tuple[str, object]]) -> tuple[list[Json], int]:
+def pack_named(
+    named: Sequence[tuple[str, object]], memory: Memory | None = None
+) -> tuple[list[Json], int]:
     """`[{"name", "tree"}]` and one region that holds all of them."""
     tensors: list[tuple[Json, torch.Tensor]] = []
     entries = [{"name": name, "tree": _tree(value, tensors, 0)} for name, value in named]
-    return entries, write(tensors)
+    return entries, (memory or HOST).write(tensors)
 
 
-def write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
-    """Lays the tensors out, completes their nodes' offsets, and returns the memfd."""
+def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+    """Lays the tensors out, completes their nodes' offsets, and returns a sealed memfd."""
     end = 0
     for node, _ in tensors:
         rounded = -(-node["nbytes"] // ALIGNMENT) * ALIGNMENT
@@ -152,7 +167,7 @@ class Snapshot:
         self._descriptor = descriptor
         self._bytes_left = bytes_max
 
-    def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
+    def bytes_of(self, offset: int, nbytes: int, region_bytes: int = 0) -> torch.Tensor:
         if nbytes > self._bytes_left:
             raise Refusal("protocol", "a region holds more bytes than allowed")
         if offset + nbytes > os.fstat(self._descriptor).st_size:
@@ -178,10 +193,21 @@ class Mapping:
         size = os.fstat(descriptor).st_size
         self._pages = mmap.mmap(descriptor, size) if size else None
 
-    def bytes_of(self, offset: int, nbytes: int) -> torch.Tensor:
+    def bytes_of(self, offset: int, nbytes: int, region_bytes: int = 0) -> torch.Tensor:
         if not nbytes or self._pages is None:
             return torch.empty(0, dtype=torch.uint8)
         return torch.frombuffer(self._pages, dtype=torch.uint8, count=nbytes, offset=offset)
+
+
+class _Host:
+    """Regions as memfds."""
+
+    write = staticmethod(_write)
+    mapping = staticmethod(Mapping)
+    snapshot = staticmethod(Snapshot)
+
+
+HOST: Memory = _Host()
 
 
 def unpack(tree: object, source: Source) -> Any:
@@ -212,9 +238,13 @@ def _read_tensor(tree: Json, source: Source, _depth: int, _nodes: list[int]) -> 
     if nbytes != numel * dtype.itemsize:
         raise ValueError("nbytes does not agree with shape and dtype")
     if not numel:
-        tensor = torch.empty(shape, dtype=dtype)
+        on_device = tree.get("device") == "cuda" and torch.cuda.is_initialized()
+        tensor = torch.empty(shape, dtype=dtype, device="cuda" if on_device else "cpu")
     else:
-        tensor = source.bytes_of(offset, nbytes).view(dtype).reshape(shape)
+        tensor = source.bytes_of(offset, nbytes, int(tree.get("region_bytes", 0)))
+        tensor = tensor.view(dtype).reshape(shape)
+    if tree.get("device") == "cpu":
+        tensor = tensor.cpu()
     return torch.nn.Parameter(tensor, requires_grad=False) if tree.get("param") else tensor
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The zygote: imports torch once, then forks one child for each thing to be done.
 
-  zygote.py --channel FD --sandbox-lib PATH|off [--emu-lib PATH --shim PATH] --parent-pid N
+  zygote.py --channel FD --sandbox-lib PATH|off --parent-pid N
+            [--emu-lib PATH --shim PATH | --device cuda --aten-lib PATH]
 
 It has one thread and never runs code of a task or a candidate. A child gets its end of a channel,
 a descriptor for its output, and the emulator's report; it enters the sandbox and serves its role
@@ -39,10 +40,17 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)
 
+# cpp_extension asks whether there is a GPU, which would start the driver before the forks.
+_is_available = torch.cuda.is_available
+setattr(torch.cuda, "is_available", lambda: True)
 from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
 
+setattr(torch.cuda, "is_available", _is_available)
+
 from harness import contestant, cost, inspect_source, judge, record, wire  # noqa: E402
+from harness.aten import AtenRecorder  # noqa: E402
 from harness.emulator import Emulator  # noqa: E402
+from harness.place import HOST_PLACE, Place, cuda_place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.
@@ -54,6 +62,12 @@ class Libraries:
 
     sandbox: ctypes.CDLL | None
     emulator: Emulator | None
+    aten: AtenRecorder | None
+    device: str  # "cpu" or "cuda"
+
+    def place(self) -> Place:
+        """To be called after the fork: a CUDA context cannot be forked."""
+        return cuda_place() if self.device == "cuda" else HOST_PLACE
 
 
 def main() -> int:
@@ -62,12 +76,17 @@ def main() -> int:
     parser.add_argument("--sandbox-lib", required=True)
     parser.add_argument("--emu-lib")
     parser.add_argument("--shim")
+    parser.add_argument("--aten-lib")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--parent-pid", type=int, required=True)
     arguments = parser.parse_args()
     _die_with_parent(arguments.parent_pid)
     sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
     emulator = Emulator.load(arguments.emu_lib, arguments.shim) if arguments.emu_lib else None
-    libraries = Libraries(sandbox, emulator)
+    aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
+    if emulator is not None and emulator.has_shim:
+        aten = AtenRecorder(emulator.shim)
+    libraries = Libraries(sandbox, emulator, aten, arguments.device)
     channel = wire.Channel(arguments.channel)
     cost.warm_up()
     gc.collect()
@@ -215,13 +234,14 @@ def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | Non
 
 
 def _contestant(libraries: Libraries) -> Callable[[wire.Question], wire.Answer]:
-    return contestant.Contestant(libraries.emulator).answer
+    place = libraries.place()
+    return contestant.Contestant(libraries.emulator, place, libraries.aten).answer
 
 
 _ROLES: dict[str, Callable[[Libraries], Callable[[wire.Question], wire.Answer]]] = {
     "inspector": lambda _: inspect_source.answer,
     "recorder": lambda _: record.Recorder().answer,
-    "judge": lambda _: judge.Judge().answer,
+    "judge": lambda libraries: judge.Judge(libraries.place()).answer,
     "contestant": _contestant,
 }
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from harness.compare import TOLERANCES, YARDSTICK_FACTOR, Comparer
+from harness.closeness import YARDSTICK_FACTOR
+from harness.compare import TOLERANCES, Comparer
 
 COMPARER = Comparer(TOLERANCES)
 

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which ATen operators run: PyTorch's record-function callback, set from C++."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from typing import Any
+
+from harness.wire import Json
+
+
+class AtenRecorder:
+    """Counts the operators of one process between `start` and `stop`."""
+
+    def __init__(self, library: Any) -> None:
+        """`library` has mc_shim_record_start and mc_shim_record_stop (emu/torch/shim.h)."""
+        self._library = library
+        library.mc_shim_record_start.restype = None
+        library.mc_shim_record_stop.restype = ctypes.c_char_p
+
+    @staticmethod
+    def load(path: str) -> AtenRecorder:
+        return AtenRecorder(ctypes.PyDLL(path, mode=ctypes.RTLD_GLOBAL))
+
+    def start(self) -> None:
+        self._library.mc_shim_record_start()
+
+    def stop(self) -> Json:
+        """The operators called since `start`: {name: {"direct": n, "nested": n}}.
+
+        Direct calls are those that no other operator made.
+        """
+        calls = json.loads(self._library.mc_shim_record_stop() or b"[]")
+        return {
+            str(call["name"]): {"direct": call["top"], "nested": call["count"] - call["top"]}
+            for call in calls
+        }

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a floating tensor is close enough to the reference's; `compare.py` gives the formula.
+
+Works in pieces, so that it needs a few dozen MiB beyond the tensors however large these are, on
+the CPU as on a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from harness.wire import Json
+
+YARDSTICK_FACTOR = 4.0  # K in compare.py.
+MISMATCHES_SHOWN = 5
+DECADES = ("1-10", "10-100", "100-1e3", "1e3-1e4", ">=1e4")
+NONFINITE = "nonfinite"
+PIECE = 1 << 20  # Elements.
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A stretch of the tensors, in double precision."""
+
+    start: int
+    exact: torch.Tensor
+    got: torch.Tensor
+    fine: torch.Tensor | None
+
+
+@dataclass
+class _Tally:
+    """What is told of the elements outside the tolerance."""
+
+    num_wrong: int = 0
+    num_misplaced: int = 0  # Where exactly one side is NaN or infinite.
+    num_nonfinite: int = 0
+    places: list[int] = field(default_factory=list)
+    error_max: float = -1.0
+    error_tolerance: float = 0.0
+    decades: list[int] = field(default_factory=lambda: [0] * len(DECADES))
+
+
+def differences(
+    expected: torch.Tensor, got: torch.Tensor, yardstick: torch.Tensor | None, tolerance: float
+) -> Json | None:
+    """Evidence of the elements outside the tolerance, for an OutputCheck; None where there is none.
+
+    `expected` and `got` have one shape and dtype; `yardstick` has that shape, in double precision.
+    """
+    scale = _rms(expected)
+    doubt = _doubt_rms(expected, yardstick) if yardstick is not None else 0.0
+    tally = _Tally()
+    for piece in _pieces(expected, got, yardstick):
+        _count(piece, tally, tolerance, scale, doubt)
+    return _report(tally, expected, got) if tally.num_wrong else None
+
+
+def _pieces(
+    expected: torch.Tensor, got: torch.Tensor, yardstick: torch.Tensor | None
+) -> Iterator[_Piece]:
+    flat = [None if t is None else t.reshape(-1) for t in (expected, got, yardstick)]
+    for start in range(0, expected.numel(), PIECE):
+        exact, mine, fine = (None if t is None else t[start : start + PIECE].double() for t in flat)
+        assert exact is not None and mine is not None
+        yield _Piece(start, exact, mine, fine)
+
+
+def _rms(expected: torch.Tensor) -> float:
+    """Root mean square of the finite elements."""
+    pieces = (piece.exact for piece in _pieces(expected, expected, None))
+    return _rms_of((piece, piece.isfinite()) for piece in pieces)
+
+
+def _doubt_rms(expected: torch.Tensor, yardstick: torch.Tensor) -> float:
+    """Root mean square of what the reference differs from the yardstick by."""
+    pairs = ((p.exact, p.fine) for p in _pieces(expected, expected, yardstick) if p.fine is not None)
+    return _rms_of((exact - fine, exact.isfinite() & fine.isfinite()) for exact, fine in pairs)
+
+
+def _rms_of(parts: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> float:
+    """Root mean square of the counted elements of all parts; no square overflows."""
+    top, total, count = 0.0, 0.0, 0
+    for values, counted in parts:
+        size = torch.where(counted, values, 0.0).abs()
+        count += int(counted.sum())
+        largest = float(size.max())
+        if largest > top:
+            total *= (top / largest) ** 2
+            top = largest
+        if top > 0.0:
+            total += float((size / top).square().sum())
+    return top * math.sqrt(total / count) if count else 0.0
+
+
+def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, doubt: float) -> None:
+    exact, got = piece.exact, piece.got
+    finite = exact.isfinite()
+    allowed = tolerance * torch.where(finite, exact, 0.0).abs().clamp(min=scale)
+    if piece.fine is not None:
+        both = finite & piece.fine.isfinite()
+        distance = torch.where(both, exact - piece.fine, 0.0).abs()
+        allowed = allowed + YARDSTICK_FACTOR * distance.clamp(min=doubt)
+    error = (got - exact).abs()
+    same_special = (exact == got) | (exact.isnan() & got.isnan())
+    wrong = torch.where(finite, ~(error <= allowed), ~same_special)
+    num_wrong = int(wrong.sum())
+    if not num_wrong:
+        return
+    tally.num_wrong += num_wrong
+    tally.num_misplaced += int((wrong & (~finite | ~got.isfinite())).sum())
+    if len(tally.places) < MISMATCHES_SHOWN:
+        found = wrong.nonzero().reshape(-1)[: MISMATCHES_SHOWN - len(tally.places)]
+        tally.places += [piece.start + place for place in found.tolist()]
+    _count_errors(error, allowed, wrong, finite & got.isfinite(), tally)
+
+
+def _count_errors(
+    error: torch.Tensor,
+    allowed: torch.Tensor,
+    wrong: torch.Tensor,
+    finite: torch.Tensor,
+    tally: _Tally,
+) -> None:
+    tally.num_nonfinite += int((wrong & ~finite).sum())
+    counted = wrong & finite
+    if not bool(counted.any()):
+        return
+    errors, limits = error[counted], allowed[counted]
+    worst = int(errors.argmax())
+    if float(errors[worst]) > tally.error_max:
+        tally.error_max, tally.error_tolerance = float(errors[worst]), float(limits[worst])
+    decades = (errors / limits.clamp(min=1e-300)).log10().floor().clamp(0, len(DECADES) - 1)
+    for number in range(len(DECADES)):
+        tally.decades[number] += int((decades == number).sum())
+
+
+def _report(tally: _Tally, expected: torch.Tensor, got: torch.Tensor) -> Json:
+    detail = f"{tally.num_wrong} of {expected.numel()} elements are outside the tolerance"
+    if tally.num_misplaced:
+        detail += f", {tally.num_misplaced} of them by a NaN or an infinity"
+    histogram = {NONFINITE: tally.num_nonfinite} if tally.num_nonfinite else {}
+    histogram |= {name: count for name, count in zip(DECADES, tally.decades) if count}
+    none_finite = tally.error_max < 0
+    return {
+        "problem": NONFINITE if tally.num_misplaced else "value",
+        "detail": detail,
+        "num_elements": expected.numel(),
+        "num_wrong": tally.num_wrong,
+        "first_mismatches": mismatches(expected, got, tally.places),
+        "error_max": "inf" if none_finite else _json_real(tally.error_max),
+        "error_tolerance": 0.0 if none_finite else _json_real(tally.error_tolerance),
+        "histogram": histogram,
+    }
+
+
+def mismatches(expected: torch.Tensor, got: torch.Tensor, places: list[int]) -> list[Json]:
+    """The elements at these flat places."""
+    flat_expected, flat_got = expected.reshape(-1), got.reshape(-1)
+    return [
+        {
+            "index": _index(place, list(expected.shape)),
+            "expected": _number(flat_expected[place].item()),
+            "got": _number(flat_got[place].item()),
+        }
+        for place in places
+    ]
+
+
+def _index(place: int, shape: list[int]) -> list[int]:
+    index = []
+    for size in reversed(shape):
+        index.append(place % size)
+        place //= size
+    return index[::-1]
+
+
+def _number(value: object) -> str:
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
+def _json_real(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions in the memory of a CUDA device, as virtual-memory allocations behind descriptors.
+
+A region is one allocation of cuMemCreate, exported as a POSIX file descriptor; whoever receives the
+descriptor maps the same device memory (CUDA driver API, "Virtual Memory Management"). Classic CUDA
+IPC handles do not work between the namespaces that judge and contestant live in; these do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness.region import flat_bytes
+from harness.wire import Json, Refusal
+
+ALIGNMENT = 512  # Of each tensor; what PyTorch's own allocator gives.
+DEVICE = torch.device("cuda", 0)
+_PINNED = 1  # CU_MEM_ALLOCATION_TYPE_PINNED
+_ON_DEVICE = 1  # CU_MEM_LOCATION_TYPE_DEVICE
+_POSIX_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+_READ_WRITE = 3  # CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+_SLACK = 64 << 20  # Alignment and granularity of a region's tensors.
+
+
+class _Location(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("id", ctypes.c_int)]
+
+
+class _Properties(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = [
+        ("type", ctypes.c_int),
+        ("requested_handle_types", ctypes.c_int),
+        ("location", _Location),
+        ("win32_handle_meta_data", ctypes.c_void_p),
+        ("compression_type", ctypes.c_ubyte),
+        ("gpu_direct_rdma_capable", ctypes.c_ubyte),
+        ("usage", ctypes.c_ushort),
+        ("reserved", ctypes.c_ubyte * 4),
+    ]
+
+
+class _Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = [("location", _Location), ("flags", ctypes.c_int)]
+
+
+class _Driver:
+    """The functions of libcuda that regions need; raises for every failure."""
+
+    def __init__(self) -> None:
+        torch.zeros(1, device=DEVICE)  # Creates the context.
+        self._library = ctypes.CDLL("libcuda.so.1")
+        properties = _Properties()
+        properties.type = _PINNED
+        properties.requested_handle_types = _POSIX_DESCRIPTOR
+        properties.location = _Location(_ON_DEVICE, DEVICE.index)
+        self._properties = properties
+        size = ctypes.c_size_t()
+        self._call("cuMemGetAllocationGranularity", ctypes.byref(size), ctypes.byref(properties), 0)
+        self.granularity = size.value
+
+    def create(self, nbytes: int) -> tuple[int, int]:
+        """A new allocation: its handle and a descriptor of it."""
+        handle, descriptor = ctypes.c_uint64(), ctypes.c_int()
+        size, none = ctypes.c_size_t(nbytes), ctypes.c_uint64(0)
+        properties = ctypes.byref(self._properties)
+        self._call("cuMemCreate", ctypes.byref(handle), size, properties, none)
+        arguments = (ctypes.byref(descriptor), handle, _POSIX_DESCRIPTOR, none)
+        self._call("cuMemExportToShareableHandle", *arguments)
+        return handle.value, descriptor.value
+
+    def receive(self, descriptor: int) -> int:
+        """The handle behind a descriptor."""
+        handle = ctypes.c_uint64()
+        source = ctypes.c_void_p(descriptor)
+        name = "cuMemImportFromShareableHandle"
+        self._call(name, ctypes.byref(handle), source, _POSIX_DESCRIPTOR)
+        return handle.value
+
+    def map(self, handle: int, nbytes: int) -> int:
+        """Maps an allocation; the handle is released, the memory lives as long as it is mapped."""
+        address = ctypes.c_uint64()
+        size, none = ctypes.c_size_t(nbytes), ctypes.c_uint64(0)
+        held = ctypes.c_uint64(handle)
+        try:
+            no_alignment = ctypes.c_size_t(0)
+            reference = ctypes.byref(address)
+            self._call("cuMemAddressReserve", reference, size, no_alignment, none, none)
+            self._call("cuMemMap", address, size, ctypes.c_size_t(0), held, none)
+        finally:
+            self._library.cuMemRelease(held)
+        access = _Access(_Location(_ON_DEVICE, DEVICE.index), _READ_WRITE)
+        self._call("cuMemSetAccess", address, size, ctypes.byref(access), ctypes.c_size_t(1))
+        return address.value
+
+    def unmap(self, address: int, nbytes: int) -> None:
+        where, size = ctypes.c_uint64(address), ctypes.c_size_t(nbytes)
+        self._library.cuMemUnmap(where, size)
+        self._library.cuMemAddressFree(where, size)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status == _OUT_OF_MEMORY:
+            raise MemoryError(f"the device has no room for a region ({name})")
+        if status:
+            raise OSError(f"{name} failed with CUDA error {status}")
+
+
+class _Pages:
+    """A mapped region; unmapped once no tensor refers to it."""
+
+    def __init__(self, driver: _Driver, handle: int, nbytes: int) -> None:
+        self._driver, self._nbytes = driver, nbytes
+        self._address = driver.map(handle, nbytes)
+        self.__cuda_array_interface__ = {
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (self._address, False),
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        address = getattr(self, "_address", 0)
+        if address:
+            self._driver.unmap(address, self._nbytes)
+
+
+class Mapping:
+    """A region's own device memory (a region.Source), as far as `nbytes_max` bytes of it."""
+
+    def __init__(self, driver: _Driver, descriptor: int, nbytes_max: int) -> None:
+        self._driver, self._descriptor, self._nbytes_max = driver, descriptor, nbytes_max
+        self._bytes: torch.Tensor | None = None
+
+    def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
+        """A driver maps a region only as a whole: its size is what the sender says, or it fails."""
+        if self._bytes is None:
+            self._bytes = self._map(region_bytes)
+        if offset + nbytes > self._bytes.numel():
+            raise Refusal("protocol", "a tensor lies outside its region")
+        return self._bytes[offset : offset + nbytes]
+
+    def _map(self, nbytes: int) -> torch.Tensor:
+        if not 0 < nbytes <= self._nbytes_max or nbytes % self._driver.granularity:
+            raise Refusal("protocol", f"a region of {nbytes} bytes is not allowed")
+        try:
+            pages = _Pages(self._driver, self._driver.receive(self._descriptor), nbytes)
+        except OSError as error:
+            raise Refusal("protocol", f"a region cannot be mapped: {error}") from None
+        return torch.as_tensor(pages, device=DEVICE)
+
+
+class CudaMemory:
+    """Where a region's bytes live on the CUDA backend (a region.Memory)."""
+
+    def __init__(self) -> None:
+        self._driver = _Driver()
+
+    def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+        """Lays the tensors out, completes their nodes, and returns the region's descriptor."""
+        end = 0
+        for node, tensor in tensors:
+            node["offset"], node["device"] = end, tensor.device.type
+            end += _round_up(max(1, node["nbytes"]), ALIGNMENT)
+        nbytes = _round_up(max(1, end), self._driver.granularity)
+        for node, _ in tensors:
+            node["region_bytes"] = nbytes
+        handle, descriptor = self._driver.create(nbytes)
+        try:
+            whole = torch.as_tensor(_Pages(self._driver, handle, nbytes), device=DEVICE)
+            for node, tensor in tensors:
+                place = whole[node["offset"] : node["offset"] + node["nbytes"]]
+                place.copy_(flat_bytes(tensor))
+            torch.cuda.synchronize()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def mapping(self, descriptor: int) -> Mapping:
+        return Mapping(self._driver, descriptor, 1 << 62)
+
+    def snapshot(self, descriptor: int, bytes_max: int) -> Mapping:
+        """No copy, for which there may be no room: whoever sent it may still write to it."""
+        return Mapping(self._driver, descriptor, bytes_max + _SLACK)
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a judge and its contestants compute: on the CPU, or on a CUDA device."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from harness import region
+from harness.wire import Json
+
+_PIECE = 1 << 22  # Words of a digest at a time.
+_WEIGHT, _OFFSET = 0x5851F42D4C957F2D, 0x14057B7EF767814F
+
+
+@dataclass(frozen=True)
+class Place:
+    """The device, the memory of its regions, and how a value's digest is taken there."""
+
+    device: torch.device
+    memory: region.Memory
+    digest: Callable[[Json, Sequence[torch.Tensor]], str]
+
+    def finish(self) -> None:
+        """Waits for all work, and raises what it failed of."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+HOST_PLACE = Place(torch.device("cpu"), region.HOST, region.digest)
+
+
+def cuda_place() -> Place:
+    """Creates the device's context in this process."""
+    from harness.cuda_memory import DEVICE, CudaMemory
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    return Place(DEVICE, CudaMemory(), digest_by_sums)
+
+
+def digest_by_sums(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
+    """A digest of sums modulo 2^64 of the data's 32-bit words times odd weights by their place.
+
+    It is taken where the data is, and tells whether the same seed gave the same bits; nobody gains
+    by a collision.
+    """
+    state = hashlib.blake2b(repr(_form(tree)).encode(), digest_size=32)
+    for tensor in tensors:
+        data = region.flat_bytes(tensor)
+        data = torch.nn.functional.pad(data, (0, -data.numel() % 4)).view(torch.int32)
+        total = 0
+        for start in range(0, data.numel(), _PIECE):
+            piece = data[start : start + _PIECE].long()
+            index = torch.arange(start, start + piece.numel(), device=piece.device)
+            total += int((piece * ((index * _WEIGHT + _OFFSET) | 1)).sum())
+        state.update((total % 2**64).to_bytes(8, "little"))
+    return state.hexdigest()
+
+
+def _form(tree: Json) -> object:
+    """A tree without what tells where its tensors happen to lie."""
+    if tree["t"] == "tensor":
+        return (tree["dtype"], tree["shape"])
+    if tree["t"] == "dict":
+        return [(key, _form(item)) for key, item in tree["items"]]
+    if "items" in tree:
+        return (tree["t"], [_form(item) for item in tree["items"]])
+    return sorted(tree.items())
