@@ -55,6 +55,9 @@ from harness.place import HOST_PLACE, Place, cuda_place  # noqa: E402
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.
 
+# [{"protection": name, "why": text}], or None without a sandbox.
+Missing = list[dict[str, str]] | None
+
 
 @dataclass(frozen=True)
 class Libraries:
@@ -191,11 +194,12 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         os.setsid()
         os.dup2(birth.output, 1)
         os.dup2(birth.output, 2)
-        _enter(birth, libraries, helper)
+        missing = _enter(birth, libraries, helper)
         channel = _arrange_descriptors(birth)
         if libraries.emulator is not None and birth.role is _contestant:
             libraries.emulator.start(None if birth.report is None else REPORT)
-        wire.serve(channel, birth.role(libraries))
+        role = birth.role(libraries)
+        wire.serve(channel, lambda question: _answer_inside(question, role, missing))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -203,14 +207,33 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         os._exit(status)
 
 
-def _enter(birth: _Birth, libraries: Libraries, helper: int) -> None:
+def _answer_inside(
+    question: wire.Question, role: Callable[[wire.Question], wire.Answer], missing: Missing
+) -> wire.Answer:
+    """A child's answer: to what protects it itself, which the supervisor asks first, or its role's.
+
+    Once candidate code ran here, no answer is worth anything; the supervisor does not ask again.
+    """
+    if question.body.get("op") != "protections":
+        return role(question)
+    if missing is None:
+        raise wire.Refusal("protocol", "this child is in no sandbox")
+    return wire.Answer({"missing": missing})
+
+
+def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
+    """Enters the sandbox; returns the protections that are not in force."""
     if birth.profile is None:
         while os.getppid() == helper:  # Its end makes the supervisor the parent.
             time.sleep(0.0005)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        return
+        return None
+    assert libraries.sandbox is not None
     keep = [birth.channel] if birth.report is None else [birth.channel, birth.report]
     _call_sandbox(libraries.sandbox, "mc_sandbox_enter", birth.profile, keep)
+    libraries.sandbox.mc_sandbox_missing.restype = ctypes.c_char_p
+    missing: Missing = json.loads(libraries.sandbox.mc_sandbox_missing())
+    return missing
 
 
 def _arrange_descriptors(birth: _Birth) -> wire.Channel:

@@ -224,9 +224,9 @@ void add_backends(Facts& facts) {
 
 void probe_sandbox(Facts& facts) {
   for (const sandbox::Feature& feature : sandbox::probe()) {
-    facts.push_back({"sandbox", feature.name,
-                     feature.is_available ? State::kPresent : State::kMissing, feature.why_not,
-                     feature.remedy});
+    const State without = feature.is_needed ? State::kMissing : State::kOptional;
+    facts.push_back({"sandbox", feature.name, feature.is_available ? State::kPresent : without,
+                     feature.why_not, feature.remedy});
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sandbox/protection.h"
+
 namespace mc::execute {
 namespace {
 
@@ -119,6 +121,22 @@ bool is_ok(std::string_view answer) {
   const Json json = Json::parse(answer, nullptr, false);
   return json.is_object() && json.contains("ok") && json["ok"].is_boolean() &&
          json["ok"].get<bool>();
+}
+
+Result<std::vector<std::string>> decode_protections(std::string_view answer) {
+  using Names = std::vector<std::string>;
+  return guarded<Names>(answer, [](const Json& json) -> Result<Names> {
+    const Json& missing = json.at("missing");
+    if (!missing.is_array()) return Error{ErrorCode::kProtocol, "\"missing\" is no list"};
+    Names names;
+    for (const Json& item : missing) {
+      names.push_back(item.at("protection").get<std::string>());
+      if (!sandbox::protection_named(names.back())) {
+        return Error{ErrorCode::kProtocol, "unknown protection: " + names.back().substr(0, 100)};
+      }
+    }
+    return names;
+  });
 }
 
 Result<Refusal> decode_refusal(std::string_view answer) {

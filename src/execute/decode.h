@@ -65,6 +65,8 @@ struct InspectorAnswer {
 using Locate = std::function<task::Place(std::string_view module, uint64_t pc)>;
 
 bool is_ok(std::string_view answer);
+// Names of the protections that a child goes without; an unknown one is a protocol error.
+Result<std::vector<std::string>> decode_protections(std::string_view answer);
 Result<Refusal> decode_refusal(std::string_view answer);
 Result<InspectorAnswer> decode_inspection(std::string_view answer);
 Result<JudgePlan> decode_plan(std::string_view answer);

@@ -18,6 +18,23 @@ TEST(Decode, TellsRepliesFromRefusals) {
   }
 }
 
+TEST(Decode, ReadsTheNamesOfMissingProtections) {
+  const auto names = decode_protections(
+      R"({"ok": true, "missing": [{"protection": "seccomp", "why": "old kernel"},
+                                  {"protection": "uts_namespace", "why": ""}]})");
+  ASSERT_TRUE(names);
+  EXPECT_THAT(*names, ::testing::ElementsAre("seccomp", "uts_namespace"));
+  EXPECT_THAT(decode_protections(R"({"missing": []})").value(), ::testing::IsEmpty());
+}
+
+TEST(Decode, DoesNotTakeSilenceOrNonsenseForFullProtection) {
+  for (const char* text :
+       {"{}", R"({"missing": null})", R"({"missing": [{}]})", R"({"missing": [{"protection": 3}]})",
+        R"({"missing": ["seccomp"]})", R"({"missing": [{"protection": "no_such_protection"}]})"}) {
+    EXPECT_FALSE(decode_protections(text)) << text;
+  }
+}
+
 TEST(Decode, KeepsTheInnermostFrameOfAnException) {
   const auto refusal = decode_refusal(
       R"({"ok": false, "error": {"kind": "exception", "type": "ValueError", "message": "no",

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <set>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -94,6 +95,14 @@ std::vector<std::string> environment() {
           "PYTHONUNBUFFERED=1"};
 }
 
+// Which protections a new child goes without.  It has run nothing but our code yet.
+Result<std::vector<std::string>> ask_protections(Session& session) {
+  const Answer answer = session.ask(R"({"op": "protections"})", nullptr, kSpawnLimit);
+  if (const auto* reply = std::get_if<Reply>(&answer)) return decode_protections(reply->json);
+  return Error{ErrorCode::kUnavailable,
+               "the child does not get into its sandbox: " + session.output_tail()};
+}
+
 Result<pid_t> start_process(std::vector<std::string> argv, int channel, int output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -119,9 +128,10 @@ struct Zygote::State {
   OutputTail output;
   Channel channel;
   pid_t pid;
-  std::mutex mutex;  // One question at a time.
   std::string pytorch_version;
-  std::vector<std::string> protections_off;
+  std::mutex mutex;  // One question at a time.
+  std::mutex protections_mutex;
+  std::set<std::string> protections_off;  // Guarded by protections_mutex.
 
   State(OutputTail tail, Channel ours, pid_t process)
       : output(std::move(tail)), channel(std::move(ours)), pid(process) {}
@@ -148,7 +158,11 @@ Zygote::Zygote(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Zygote::~Zygote() = default;
 
 const std::string& Zygote::pytorch_version() const { return state_->pytorch_version; }
-const std::vector<std::string>& Zygote::protections_off() const { return state_->protections_off; }
+
+std::vector<std::string> Zygote::protections_off() const {
+  const std::lock_guard lock(state_->protections_mutex);
+  return {state_->protections_off.begin(), state_->protections_off.end()};
+}
 
 Result<std::unique_ptr<Zygote>> Zygote::create(const ZygoteOptions& options) {
   MC_TRY_VOID(sandbox::become_reaper(), "zygote");
@@ -184,8 +198,12 @@ Result<Session> Zygote::spawn(Role role, const ChildLimits& limits) {
   output.second.reset();
   MC_TRY(sandbox::Child child, sandbox::Child::adopt(answer.at("pid").get<pid_t>(), profile),
          "adopt");
-  return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
+  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
       std::move(output.first), std::move(mapping), std::move(ends.first), std::move(child)}));
+  MC_TRY(const auto missing, ask_protections(session), std::string("spawn a ") + name_of(role));
+  const std::lock_guard lock(state_->protections_mutex);
+  state_->protections_off.insert(missing.begin(), missing.end());
+  return session;
 }
 
 }  // namespace mc::execute

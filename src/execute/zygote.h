@@ -40,9 +40,15 @@ class Zygote {
   static Result<std::unique_ptr<Zygote>> create(const ZygoteOptions& options);
   ~Zygote();
 
+  // A child that has entered its sandbox.  kUnavailable where it could not; the message names the
+  // protection that this machine cannot give.
   Result<Session> spawn(Role role, const ChildLimits& limits);
+
   const std::string& pytorch_version() const;
-  const std::vector<std::string>& protections_off() const;
+
+  // Names of the protections that a child spawned so far goes without, sorted.  Each child told its
+  // own before it was given anything of a task or a candidate.
+  std::vector<std::string> protections_off() const;
 
  private:
   struct State;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -161,6 +162,18 @@ struct Count {
   int64_t num_passed = 0;
 };
 
+std::string protections_line(std::span<const Judged> judged) {
+  std::set<std::string> off;
+  for (const Judged& one : judged) {
+    const std::vector<std::string>& names = one.verdict.telemetry.protections_off;
+    off.insert(names.begin(), names.end());
+  }
+  if (off.empty()) return "";
+  return plain_line(fmt::format("sandbox without {} (why: musacoder doctor)", fmt::join(off, ", ")),
+                    1000) +
+         '\n';
+}
+
 std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
   std::map<std::string, Count> out;
   for (const Judged& one : judged) {
@@ -231,7 +244,7 @@ std::string summary(std::span<const Judged> judged) {
   if (num_rewards > 0) {
     out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
   }
-  return out + '\n';
+  return out + '\n' + protections_line(judged);
 }
 
 std::string json_line(const Judged& judged) {

@@ -43,7 +43,8 @@ std::string phrase(const task::Verdict& verdict, size_t bytes_max);
 // Share of trials passed: 1 for a pass, q for a wrong kernel, else empty.
 std::optional<double> share_passed(const task::Outcome& outcome);
 
-// "7 candidates: 2 pass, 1 wrong, ...; correct 28.6 % of 7 scored; mean reward -0.21".
+// "7 candidates: 2 pass, 1 wrong, ...; correct 28.6 % of 7 scored; mean reward -0.21".  A second
+// line names the sandbox's protections that some verdict was reached without, if any.
 std::string summary(std::span<const Judged> judged);
 
 // One line of JSON with the verdict (docs/verdict.md), the reward (null where not scored) and the

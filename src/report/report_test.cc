@@ -133,6 +133,14 @@ TEST(Summary, CountsEachOutcome) {
   EXPECT_EQ(summary({}), "0 candidates: \n");
 }
 
+TEST(Summary, NamesEachMissingProtectionOnce) {
+  std::vector<Judged> judged(3);
+  judged[0].verdict.telemetry.protections_off = {"seccomp", "uts_namespace"};
+  judged[2].verdict.telemetry.protections_off = {"seccomp"};
+  EXPECT_THAT(summary(judged),
+              HasSubstr("\nsandbox without seccomp, uts_namespace (why: musacoder doctor)\n"));
+}
+
 TEST(JsonLine, HoldsTheVerdictAndTheReward) {
   const Judged judged = judged_of("a\n", wrong_kernel(), -0.25);
   const std::string line = json_line(judged);

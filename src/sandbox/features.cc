@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <fstream>
@@ -72,13 +73,15 @@ Reasons parse_report(const std::string& text) {
 }
 
 std::vector<Feature> features_from(const Reasons& reasons) {
+  const std::vector<Protection> optional = Profile{}.optional;
   std::vector<Feature> features;
   for (const Protection protection : kAllProtections) {
     const std::string name(name_of(protection));
+    const bool is_needed = std::ranges::find(optional, protection) == optional.end();
     const auto reason = reasons.find(name);
-    features.push_back(reason == reasons.end()
-                           ? Feature{name, true, "", ""}
-                           : Feature{name, false, reason->second, remedy_for(protection)});
+    features.push_back(reason == reasons.end() ? Feature{name, true, is_needed, "", ""}
+                                               : Feature{name, false, is_needed, reason->second,
+                                                         remedy_for(protection)});
   }
   return features;
 }

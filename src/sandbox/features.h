@@ -16,8 +16,9 @@ namespace mc::sandbox {
 struct Feature {
   std::string name;  // As in protection.h.
   bool is_available = false;
-  std::string why_not;  // Empty when available.
-  std::string remedy;   // The command or setting that enables it; empty when available.
+  bool is_needed = true;  // Without it there is no sandbox, unless the user allows a weak one.
+  std::string why_not;    // Empty when available.
+  std::string remedy;     // The command or setting that enables it; empty when available.
 };
 
 // One entry for each protection, in their order.  Takes some milliseconds; thread-safe.

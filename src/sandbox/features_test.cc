@@ -20,9 +20,15 @@ TEST(Features, SayWhyAndHowForEachThatIsMissing) {
 }
 
 TEST(Features, AgreeWithEntering) {
-  bool all_available = true;
-  for (const Feature& feature : probe()) all_available = all_available && feature.is_available;
-  EXPECT_EQ(ending_inside(Profile{}, [] { return 0; }) == "exit code 0", all_available);
+  bool has_all = true;
+  for (const Feature& f : probe()) has_all = has_all && (f.is_available || !f.is_needed);
+  EXPECT_EQ(ending_inside(Profile{}, [] { return 0; }) == "exit code 0", has_all);
+}
+
+TEST(Features, AreNeededUnlessTheDefaultProfileDoesWithout) {
+  for (const Feature& feature : probe()) {
+    EXPECT_EQ(feature.is_needed, feature.name != "process_limit") << feature.name;
+  }
 }
 
 }  // namespace

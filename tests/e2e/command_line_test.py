@@ -11,6 +11,7 @@ import os
 import subprocess
 import tempfile
 import unittest
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,15 @@ CORPUS = ROOT / "tests/corpus"
 MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
 TASK = "reduction/row_sum"
 HONEST = CORPUS / "honest" / f"{TASK}.py"
+MACHINE_FAILED = 1
 BAD_INPUT = 2
+# Runs a program on a machine that cannot make a UTS namespace, and can do everything else.
+FORBID_UTS = 'echo 0 > /proc/sys/user/max_uts_namespaces && exec "$@"'
+WITHOUT_UTS = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID_UTS, "-"]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [MUSACODER, *arguments]
+def run(*arguments: str, within: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    command = [*within, MUSACODER, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
@@ -105,6 +110,36 @@ class Verdicts(unittest.TestCase):
             verdict = verdicts("--task", TASK, "--seed", seed, "-c", str(HONEST))[0]
             digests.add(verdict["outcome"]["trials"][0]["inputs_digest"])
         self.assertEqual(len(digests), 2)
+
+
+def can_do_without_uts() -> bool:
+    return subprocess.run([*WITHOUT_UTS, "true"], capture_output=True, check=False).returncode == 0
+
+
+@unittest.skipUnless(can_do_without_uts(), "needs to make a user namespace with limits of its own")
+class WeakSandbox(unittest.TestCase):
+    ARGUMENTS = ("eval", "--no-shapes", "--trials", "1", "--task", TASK, "-c", str(HONEST))
+
+    def test_a_missing_protection_is_named_in_the_verdict(self) -> None:
+        done = run(*self.ARGUMENTS, "--json", "--allow-weak-sandbox", within=WITHOUT_UTS)
+        verdict = json.loads(done.stdout)["verdict"]
+        self.assertEqual(verdict["outcome"]["kind"], "pass", done.stdout)
+        off = verdict["telemetry"]["protections_off"]
+        self.assertEqual(set(off) - {"process_limit"}, {"uts_namespace"})
+
+    def test_a_missing_protection_is_named_to_those_who_only_read_the_table(self) -> None:
+        done = run(*self.ARGUMENTS, "--allow-weak-sandbox", within=WITHOUT_UTS)
+        self.assertRegex(done.stdout, "sandbox without .*uts_namespace")
+
+    def test_without_leave_nothing_is_judged(self) -> None:
+        done = run(*self.ARGUMENTS, within=WITHOUT_UTS)
+        self.assertEqual(done.returncode, MACHINE_FAILED, done.stdout)
+        self.assertIn("uts_namespace", done.stderr.splitlines()[-1])
+
+    def test_the_doctor_names_it_too(self) -> None:
+        done = run("doctor", within=WITHOUT_UTS)
+        self.assertEqual(done.returncode, MACHINE_FAILED, done.stdout)
+        self.assertRegex(done.stdout, "MISSING uts_namespace")
 
 
 class Doctor(unittest.TestCase):
