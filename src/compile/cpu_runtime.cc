@@ -28,15 +28,6 @@ namespace fs = std::filesystem;
 constexpr size_t kHeaderBytesMax = 4 << 20;
 constexpr size_t kRuntimesKept = 4;
 
-Result<fs::path> find_program(const std::string& name) {
-  for (const char* directory : {"/usr/local/bin", "/usr/bin", "/bin"}) {
-    std::error_code failure;
-    const fs::path path = fs::path(directory) / name;
-    if (fs::exists(path, failure)) return path;
-  }
-  return Error{ErrorCode::kUnavailable, name + " is missing: apt-get install g++ binutils"};
-}
-
 // All files of emu/ that candidates or the shim are compiled from, in a fixed order.
 Result<std::string> hash_of_sources(const fs::path& emu) {
   std::vector<fs::path> files = {emu / "flags.txt"};

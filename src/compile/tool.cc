@@ -63,4 +63,13 @@ Result<std::string> run_tool(const std::vector<std::string>& argv) {
   return read_all(out);
 }
 
+Result<std::filesystem::path> find_program(const std::string& name) {
+  for (const char* directory : {"/usr/local/bin", "/usr/bin", "/bin"}) {
+    std::error_code failure;
+    const std::filesystem::path path = std::filesystem::path(directory) / name;
+    if (std::filesystem::exists(path, failure)) return path;
+  }
+  return Error{ErrorCode::kUnavailable, name + " is missing: apt-get install g++ binutils"};
+}
+
 }  // namespace mc::compile

@@ -5,6 +5,7 @@
 #ifndef MC_COMPILE_TOOL_H_
 #define MC_COMPILE_TOOL_H_
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace mc::compile {
 // What it printed on standard output; kUnavailable, with the end of its standard error, when it
 // cannot be started or fails.
 Result<std::string> run_tool(const std::vector<std::string>& argv);
+
+// g++, nm and the like, where a distribution puts them.  kUnavailable says what to install.
+Result<std::filesystem::path> find_program(const std::string& name);
 
 }  // namespace mc::compile
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "compile/extension.h"
+#include "compile/kernel_resources.h"
 #include "core/result.h"
 #include "task/verdict.h"
 
@@ -25,6 +26,7 @@ struct Artifact {
   std::string module;             // Python module name.
   std::filesystem::path library;  // The shared object.
   std::vector<std::string> undefined_symbols;  // What it wants from others, mangled.
+  std::vector<KernelResources> kernels;        // That it holds for the device; none for the CPU.
   bool cached = false;
 };
 

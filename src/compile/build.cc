@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/build.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <system_error>
+
+#include "core/file.h"
+#include "sandbox/run.h"
+
+namespace mc::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kObjectBytesMax = int64_t{512} << 20;
+constexpr size_t kSymbolsMax = 20000;
+constexpr size_t kCompilerOutputBytesMax = 4 << 20;
+
+std::string text_of(const Unit& unit) {
+  std::string text;
+  for (const SourceFile& piece : unit.pieces) {
+    text += "#line 1 \"" + piece.name + "\"\n" + piece.text + "\n";
+  }
+  return text;
+}
+
+sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
+  sandbox::Command command;
+  command.argv = std::move(argv);
+  command.directory = build.directory;
+  command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
+  command.profile.writable = {build.directory.string()};
+  command.profile.visible = build.visible;
+  const auto seconds = static_cast<int64_t>(std::ceil(build.limits.wall_s));
+  command.profile.limits.cpu = std::chrono::seconds(seconds);
+  command.profile.limits.wall = std::chrono::seconds(seconds);
+  command.profile.limits.memory_bytes = static_cast<uint64_t>(build.limits.memory_bytes);
+  command.profile.limits.file_bytes_max = kObjectBytesMax;
+  if (build.limits.allow_weak_sandbox) command.profile = sandbox::lenient(command.profile);
+  command.output_bytes_max = kCompilerOutputBytesMax;
+  return command;
+}
+
+}  // namespace
+
+Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv) {
+  MC_TRY(const sandbox::Completed done, sandbox::run(sandboxed(build, std::move(argv))),
+         "run a compiler");
+  if (std::holds_alternative<sandbox::TimedOut>(done.ending) ||
+      std::holds_alternative<sandbox::CpuExceeded>(done.ending)) {
+    return BuildRun(task::TimedOut{"compile", build.limits.wall_s, {}});
+  }
+  if (std::holds_alternative<sandbox::MemoryExceeded>(done.ending)) {
+    return BuildRun(task::OutOfMemory{"compile", build.limits.memory_bytes});
+  }
+  return BuildRun(ToolRun{sandbox::succeeded(done), done.out.text(), done.err.text(),
+                          sandbox::describe(done.ending)});
+}
+
+Status write_sources(const Build& build, const std::vector<Unit>& units,
+                     const std::vector<SourceFile>& files) {
+  for (const SourceFile& file : files) {
+    const fs::path path = build.directory / file.name;
+    std::error_code failure;
+    fs::create_directories(path.parent_path(), failure);
+    MC_TRY_VOID(write_file_atomically(path, "#line 1 \"" + file.name + "\"\n" + file.text),
+                "write a header of the extension");
+  }
+  for (const Unit& unit : units) {
+    MC_TRY_VOID(write_file_atomically(build.directory / unit.file, text_of(unit)), "write a unit");
+  }
+  return ok();
+}
+
+std::vector<std::string> undefined_symbols(const Build& build, const fs::path& nm,
+                                           const fs::path& library) {
+  std::vector<std::string> symbols;
+  const auto listed =
+      sandbox::run(sandboxed(build, {nm.string(), "-D", "--undefined-only", library.string()}));
+  if (!listed) return symbols;
+  std::istringstream stream(listed->out.text());
+  for (std::string line; std::getline(stream, line) && symbols.size() < kSymbolsMax;) {
+    const size_t name = line.find_first_not_of(" Uw");
+    if (name != std::string::npos) symbols.push_back(line.substr(name, line.find('@') - name));
+  }
+  return symbols;
+}
+
+bool ran_out_of_memory(std::string_view output) {
+  // g++ says the first two; nvcc the third, of a program that the kernel killed; its programs the
+  // rest.
+  constexpr std::string_view kPhrases[] = {
+      "out of memory allocating", "virtual memory exhausted",  "died due to signal 9",
+      "std::bad_alloc",           "LLVM ERROR: out of memory", "Memory allocation failure"};
+  return std::ranges::any_of(kPhrases, [&](std::string_view phrase) {
+    return output.find(phrase) != std::string_view::npos;
+  });
+}
+
+}  // namespace mc::compile

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Build: what every toolchain does in its working directory: writes the sources, runs compilers on
+// them in the sandbox, reads what the library wants from others.
+#ifndef MC_COMPILE_BUILD_H_
+#define MC_COMPILE_BUILD_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "compile/extension.h"
+#include "compile/toolchain.h"
+#include "core/result.h"
+#include "task/verdict.h"
+
+namespace mc::compile {
+
+struct Build {
+  std::filesystem::path directory;   // Private to this build; the only place it may write.
+  std::vector<std::string> visible;  // What compilers read, should it lie below /tmp.
+  const CompileLimits& limits;
+};
+
+// A program that ended by itself.
+struct ToolRun {
+  bool succeeded = false;
+  std::string out;
+  std::string err;
+  std::string ending;  // "exit code 1"
+};
+using BuildRun = std::variant<ToolRun, task::TimedOut, task::OutOfMemory>;
+
+// Runs a compiler on candidate code.  An Error says that it could not be started.  Thread-safe.
+Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv);
+
+// Each piece under its own name for diagnostics (#line); headers where includes find them.
+Status write_sources(const Build& build, const std::vector<Unit>& units,
+                     const std::vector<SourceFile>& files);
+
+// Of the dynamic symbol table, mangled, without versions; none when nm fails.
+std::vector<std::string> undefined_symbols(const Build& build, const std::filesystem::path& nm,
+                                           const std::filesystem::path& library);
+
+// What compilers print, and all that they tell, when the memory limit stops them.
+bool ran_out_of_memory(std::string_view output);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_BUILD_H_
