@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <filesystem>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -82,9 +84,47 @@ Status check_tasks(eval::Pipeline& pipeline, const std::vector<Work>& work) {
   return ok();
 }
 
+// --out while candidates are still being judged: <path>.part has a line for each verdict so far, so
+// that a run that is cut short loses none.
+class Results {
+ public:
+  static Result<std::unique_ptr<Results>> create(const std::string& path) {
+    auto results = std::make_unique<Results>();
+    results->path_ = path;
+    if (path.empty()) return results;
+    results->part_.open(path + ".part", std::ios::trunc);
+    if (results->part_) return results;
+    return Error{ErrorCode::kIo, "cannot write " + path + ".part"};
+  }
+
+  // Thread-safe.
+  void add(const report::Judged& judged) {
+    if (path_.empty()) return;
+    const std::lock_guard lock(mutex_);
+    part_ << report::json_line(judged) << std::flush;
+  }
+
+  // All of them in order, in place of the part.
+  Status finish(const std::vector<report::Judged>& judged) {
+    if (path_.empty()) return ok();
+    std::string text;
+    for (const report::Judged& item : judged) text += report::json_line(item);
+    MC_TRY_VOID(write_file_atomically(path_, text), "--out");
+    std::error_code ignored;
+    std::filesystem::remove(path_ + ".part", ignored);
+    return ok();
+  }
+
+ private:
+  std::string path_;
+  std::mutex mutex_;
+  std::ofstream part_;  // Guarded by mutex_.
+};
+
 // Judges all work with `jobs` threads; results keep the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
-                                      const EvalArguments& arguments, ProgressBar& bar) {
+                                      const EvalArguments& arguments, Results& results,
+                                      ProgressBar& bar) {
   std::vector<report::Judged> judged(work.size());
   std::atomic<size_t> next = 0;
   const auto judge_some = [&] {
@@ -94,6 +134,7 @@ std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vecto
       judged[i].reward = reward::score(judged[i].verdict, arguments.score);
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
       judged[i].seconds = taken.count();
+      results.add(judged[i]);
       bar.advance(work[i].candidate.id);
     }
   };
@@ -119,31 +160,32 @@ void print(const std::vector<report::Judged>& judged, const EvalArguments& argum
   }
 }
 
-Status write_results(const std::vector<report::Judged>& judged, const std::string& path) {
-  std::string text;
-  for (const report::Judged& item : judged) text += report::json_line(item);
-  return write_file_atomically(path, text);
+Result<task::Backend> chosen_backend(const std::string& name) {
+  if (name == "auto") return eval::best_backend({});
+  if (name == "cpu") return task::Backend::kCpu;
+  if (name == "cuda") return task::Backend::kCuda;
+  return Error{ErrorCode::kInvalidInput,
+               "backend '" + name + "' is not built in: use auto, cpu or cuda"};
 }
 
 Status run_eval(EvalArguments& arguments, const CLI::App& command) {
-  if (arguments.backend != "auto" && arguments.backend != "cpu") {
-    return Error{ErrorCode::kInvalidInput,
-                 "backend '" + arguments.backend + "' is not built in: use auto or cpu"};
-  }
+  MC_TRY(arguments.options.backend, chosen_backend(arguments.backend), "eval");
   if (command.count("--seed") > 0) arguments.options.seed = arguments.seed;
   arguments.options.static_rules = !arguments.no_static_rules;
   arguments.options.allow_weak_sandbox = arguments.weak_sandbox;
   arguments.options.correctness.shapes = !arguments.no_shapes;
   MC_TRY(const Layout layout, find_layout(), "eval");
   MC_TRY(const std::vector<Work> work, load_work(arguments, layout), "eval");
+  MC_TRY(const auto results, Results::create(arguments.out), "eval");
   ProgressBar bar(work.size());
   MC_TRY(auto pipeline,
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "eval");
   MC_TRY_VOID(check_tasks(*pipeline, work), "eval");
-  const std::vector<report::Judged> judged = judge_all(*pipeline, work, arguments, bar);
+  const std::vector<report::Judged> judged =
+      judge_all(*pipeline, work, arguments, *results, bar);
   bar.finish();
-  if (!arguments.out.empty()) MC_TRY_VOID(write_results(judged, arguments.out), "--out");
+  MC_TRY_VOID(results->finish(judged), "eval");
   print(judged, arguments);
   return ok();
 }
@@ -196,7 +238,7 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->add_option("--candidate,-c", arguments->candidates,
                    "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}")
       ->required();
-  command->add_option("--backend", arguments->backend, "auto or cpu")->capture_default_str();
+  command->add_option("--backend", arguments->backend, "auto, cpu or cuda")->capture_default_str();
   command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)");
   command->add_option("--jobs,-j", arguments->jobs, "Candidates judged at once")
       ->check(CLI::Range(1, 256))

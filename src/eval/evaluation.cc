@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <chrono>
 
-#include "compile/cpu_runtime.h"
 #include "compile/extension.h"
 #include "compile/locator.h"
 #include "compile/toolchain.h"
 #include "core/hash.h"
 #include "eval/judge_pool.h"
+#include "eval/machine.h"
 #include "execute/executor.h"
 #include "legality/extract.h"
 #include "legality/policy.h"
@@ -19,10 +19,19 @@
 namespace mc::eval {
 namespace {
 
+// A GPU computes native shapes; what does not fit into its memory is for the driver to refuse.
+constexpr double kCudaCostMax = 1e16;
+constexpr int64_t kCudaBytesMax = int64_t{24} << 30;
+
 execute::JudgeOptions judge_options(const Options& options, uint64_t seed) {
   const Correctness& wanted = options.correctness;
-  return {seed,          wanted.trials,         wanted.distributions,
-          wanted.shapes, wanted.tolerance_fp32, wanted.tolerance_half};
+  execute::JudgeOptions judge{seed,          wanted.trials,         wanted.distributions,
+                              wanted.shapes, wanted.tolerance_fp32, wanted.tolerance_half};
+  if (options.backend == task::Backend::kCuda) {
+    judge.cost_max = kCudaCostMax;
+    judge.bytes_max = kCudaBytesMax;
+  }
+  return judge;
 }
 
 }  // namespace
@@ -31,6 +40,7 @@ Evaluation::Evaluation(const Parts& parts, const task::Task& task, const task::C
     : parts_(parts), task_(task), candidate_(candidate) {
   verdict_.task = task.id;
   verdict_.candidate = candidate.id;
+  verdict_.backend = parts.machine.backend;
   verdict_.seed = parts.seed;
   verdict_.policy = parts.policy.version;
 }
@@ -155,7 +165,7 @@ Evaluation::Stage Evaluation::compile() {
                                       parts_.options.allow_weak_sandbox};
   verdict_.telemetry.compile_cached = true;
   for (const compile::Extension& extension : extensions_) {
-    MC_TRY(compile::Compiled compiled, parts_.toolchain.compile(extension, *mapper_, limits),
+    MC_TRY(compile::Compiled compiled, parts_.machine.toolchain->compile(extension, *mapper_, limits),
            "compile");
     if (auto* failed = std::get_if<task::CompileFailed>(&compiled))
       return Decided(std::move(*failed));
@@ -180,9 +190,10 @@ Evaluation::Stage Evaluation::check_symbols() {
 }
 
 Evaluation::Stage Evaluation::measure() {
-  compile::Locator locator(parts_.runtime, artifacts_, *mapper_);
+  std::optional<compile::Locator> locator;
+  if (parts_.machine.cpu) locator.emplace(*parts_.machine.cpu, artifacts_, *mapper_);
   execute::Program program{source_, {}, [&](std::string_view module, uint64_t pc) {
-                             return locator.locate(module, pc);
+                             return locator ? locator->locate(module, pc) : task::Place{};
                            }};
   for (const compile::Artifact& artifact : artifacts_) {
     program.libraries.push_back({artifact.key, artifact.module, artifact.library});

@@ -14,9 +14,7 @@
 #include "task/verdict.h"
 
 namespace mc::compile {
-class Toolchain;
 struct Artifact;
-struct CpuRuntime;
 struct Extension;
 class PlaceMapper;
 }  // namespace mc::compile
@@ -31,6 +29,7 @@ struct Policy;
 namespace mc::eval {
 
 class JudgePool;
+struct Machine;
 
 // What evaluations share; outlives them.
 struct Parts {
@@ -38,8 +37,7 @@ struct Parts {
   uint64_t seed;
   const legality::Policy& policy;
   execute::Executor& executor;
-  compile::Toolchain& toolchain;
-  const compile::CpuRuntime& runtime;
+  const Machine& machine;
   JudgePool& judges;
 };
 

@@ -6,14 +6,11 @@
 // lending it on is safe.
 #include "eval/pipeline.h"
 
-#include "compile/cpu_runtime.h"
-#include "compile/cpu_toolchain.h"
-#include "compile/pytorch.h"
 #include "core/file.h"
 #include "core/hash.h"
-#include "core/layout.h"
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
+#include "eval/machine.h"
 #include "execute/executor.h"
 #include "execute/zygote.h"
 #include "legality/policy.h"
@@ -21,37 +18,22 @@
 namespace mc::eval {
 namespace {
 
-execute::StageLimits stage_limits(const Options& options, const Layout& layout,
-                                  const compile::PyTorch& pytorch) {
+execute::StageLimits stage_limits(const Options& options, const Machine& machine) {
   execute::StageLimits limits;
   limits.load_s = options.limits.load_s;
   limits.forward_s = options.limits.forward_s;
   limits.judge_s = options.limits.judge_s;
   limits.child.memory_bytes = options.limits.memory_bytes;
+  limits.child.devices = machine.devices;
   limits.child.tmp_bytes = options.limits.tmp_bytes;
   limits.child.threads_max = options.limits.threads_max;
   limits.child.weak_sandbox = options.allow_weak_sandbox;
   // Should one of these lie below a folder that the sandbox empties, such as /tmp.
-  limits.child.visible = {cache_directory().string(), layout.prefix.string(),
-                          std::filesystem::weakly_canonical(layout.share("harness")).string(),
-                          pytorch.root.parent_path().string(), pytorch.python_include.string()};
+  limits.child.visible = {cache_directory().string(), machine.layout.prefix.string(),
+                          std::filesystem::weakly_canonical(machine.layout.share("harness")).string(),
+                          machine.pytorch.root.parent_path().string(),
+                          machine.pytorch.python_include.string()};
   return limits;
-}
-
-struct Machine {
-  Layout layout;
-  compile::PyTorch pytorch;
-  compile::CpuRuntime runtime;
-};
-
-Result<Machine> find_machine(const std::filesystem::path& python, const Progress& progress) {
-  Machine machine;
-  MC_TRY(machine.layout, find_layout(), "set-up");
-  MC_TRY(machine.pytorch,
-         compile::find_pytorch(python.empty() ? compile::default_python() : python), "set-up");
-  MC_TRY(machine.runtime, compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress),
-         "set-up");
-  return machine;
 }
 
 }  // namespace
@@ -63,7 +45,6 @@ struct Pipeline::State {
   legality::Policy policy;
   std::unique_ptr<execute::Zygote> zygote;
   execute::Executor executor;
-  compile::CpuToolchain toolchain;
   JudgePool judges;
 };
 
@@ -72,22 +53,18 @@ Pipeline::~Pipeline() = default;
 
 Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
                                                    const Progress& progress) {
-  MC_TRY(Machine machine, find_machine(options.python, progress), "pipeline");
+  MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
   MC_TRY(legality::Policy policy,
          legality::load_policy(machine.layout.share("policy") / "default.json"), "pipeline");
   progress("starting the zygote (imports torch)");
   MC_TRY(auto zygote,
-         execute::Zygote::create({machine.pytorch.python, machine.layout.share("harness"),
-                                  machine.layout.library("libmc_sandbox.so"),
-                                  machine.runtime.emulator, machine.runtime.shim}),
-         "pipeline");
-  const execute::StageLimits limits = stage_limits(options, machine.layout, machine.pytorch);
+         execute::Zygote::create(zygote_options(machine)), "pipeline");
+  const execute::StageLimits limits = stage_limits(options, machine);
   execute::Executor executor(*zygote, limits);
-  compile::CpuToolchain toolchain(machine.runtime, cache_directory() / "artifacts");
   const uint64_t seed = options.seed.value_or(random_seed());
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
       new State{options, seed, std::move(machine), std::move(policy), std::move(zygote), executor,
-                std::move(toolchain), JudgePool()})));
+                JudgePool()})));
 }
 
 Status Pipeline::check_task(const task::Task& task) {
@@ -117,7 +94,7 @@ Status Pipeline::check_task(const task::Task& task) {
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
   const Parts parts{state.options,  state.seed,      state.policy,
-                    state.executor, state.toolchain, state.machine.runtime,
+                    state.executor, state.machine,
                     state.judges};
   task::Verdict verdict = Evaluation(parts, task, candidate).run();
   verdict.telemetry.pytorch = state.zygote->pytorch_version();
@@ -125,8 +102,8 @@ task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& 
   return verdict;
 }
 
-Status prepare_machine(const std::filesystem::path& python, const Progress& progress) {
-  MC_TRY_VOID(find_machine(python, progress), "prepare");
+Status prepare_machine(const Options& options, const Progress& progress) {
+  MC_TRY_VOID(find_machine(options, progress), "prepare");
   return ok();
 }
 

@@ -44,6 +44,7 @@ struct Correctness {
 };
 
 struct Options {
+  task::Backend backend = task::Backend::kCpu;
   // Of all inputs; drawn from the operating system's entropy when absent, and told in the verdict.
   std::optional<uint64_t> seed;
   Limits limits;
@@ -74,7 +75,11 @@ class Pipeline final : public task::Evaluator {
 };
 
 // Builds what `create` would build, and no more.
-Status prepare_machine(const std::filesystem::path& python, const Progress& progress);
+Status prepare_machine(const Options& options, const Progress& progress);
+
+// The backend that this machine is best judged with: CUDA where nvcc, a GPU and a PyTorch that
+// knows CUDA are, else the CPU.
+task::Backend best_backend(const std::filesystem::path& python);
 
 }  // namespace mc::eval
 

@@ -65,11 +65,13 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_sourc
                         {"distributions", options.distributions},
                         {"shapes", options.shapes},
                         {"tolerance_fp32", options.tolerance_fp32},
-                        {"tolerance_half", options.tolerance_half}}}};
+                        {"tolerance_half", options.tolerance_half},
+                        {"cost_max", options.cost_max},
+                        {"bytes_max", options.bytes_max}}}};
   Answer answer = session.ask(text_of(question), nullptr, Seconds(limits_.judge_s));
   if (auto* refusal = std::get_if<Refusal>(&answer); refusal && refusal->kind == "unsupported") {
     return Opened(task::Outcome(
-        task::Unsupported{{{"cpu.task_does_not_fit", refusal->exception.message, {}}}}));
+        task::Unsupported{{{"task.does_not_fit", refusal->exception.message, {}}}}));
   }
   if (auto* refusal = std::get_if<Refusal>(&answer)) {
     const int line = refusal->exception.place.line;

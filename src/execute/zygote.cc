@@ -49,8 +49,14 @@ Channel::Wait wait_until(TimePoint deadline) {
   };
 }
 
-sandbox::Profile profile_for(const ChildLimits& limits) {
+constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens some fifty.
+
+sandbox::Profile profile_for(Role role, const ChildLimits& limits) {
   sandbox::Profile profile;
+  if (!limits.devices.empty() && (role == Role::kJudge || role == Role::kContestant)) {
+    profile.devices = limits.devices;
+    profile.limits.files_max = kFilesMaxWithDevices;
+  }
   profile.limits.cpu = std::chrono::seconds(static_cast<int64_t>(limits.cpu_s));
   profile.limits.memory_bytes = static_cast<uint64_t>(limits.memory_bytes);
   profile.limits.tmp_bytes = static_cast<uint64_t>(limits.tmp_bytes);
@@ -73,6 +79,9 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
     argv.insert(argv.end(),
                 {"--emu-lib", options.emulator.string(), "--shim", options.shim.string()});
   }
+  if (options.backend == task::Backend::kCuda) {
+    argv.insert(argv.end(), {"--device", "cuda", "--aten-lib", options.aten_lib.string()});
+  }
   return argv;
 }
 
@@ -84,15 +93,16 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }
 
 // Nothing of the supervisor's environment reaches a candidate.
-std::vector<std::string> environment() {
-  return {"PATH=/usr/local/bin:/usr/bin:/bin",
+std::vector<std::string> environment(task::Backend backend) {
+  std::vector<std::string> variables = {"PATH=/usr/local/bin:/usr/bin:/bin",
           "HOME=/tmp",
           "TMPDIR=/tmp",
           "LC_ALL=C.UTF-8",
           "PYTHONHASHSEED=0",
-          "CUDA_VISIBLE_DEVICES=",
           "PYTHONDONTWRITEBYTECODE=1",
           "PYTHONUNBUFFERED=1"};
+  if (backend == task::Backend::kCpu) variables.push_back("CUDA_VISIBLE_DEVICES=");
+  return variables;
 }
 
 // Which protections a new child goes without.  It has run nothing but our code yet.
@@ -103,14 +113,14 @@ Result<std::vector<std::string>> ask_protections(Session& session) {
                "the child does not get into its sandbox: " + session.output_tail()};
 }
 
-Result<pid_t> start_process(std::vector<std::string> argv, int channel, int output) {
+Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::string> env, int channel,
+                            int output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output, 1);
   posix_spawn_file_actions_adddup2(&actions, output, 2);
   posix_spawn_file_actions_adddup2(&actions, channel, channel);  // Clears close-on-exec.
-  std::vector<std::string> env = environment();
   pid_t pid = -1;
   const int failure = ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr,
                                      pointers_to(argv).data(), pointers_to(env).data());
@@ -169,7 +179,8 @@ Result<std::unique_ptr<Zygote>> Zygote::create(const ZygoteOptions& options) {
   MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "zygote");
   MC_TRY(auto ends, Channel::create_pair(), "zygote");
   MC_TRY(const pid_t pid,
-         start_process(arguments_for(options, ends.second.get()), ends.second.get(),
+         start_process(arguments_for(options, ends.second.get()), environment(options.backend),
+                       ends.second.get(),
                        pipe.second.get()),
          "zygote");
   pipe.second.reset();
@@ -186,7 +197,7 @@ Result<Session> Zygote::spawn(Role role, const ChildLimits& limits) {
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
   MC_TRY(const Fd report, make_memfd("mc-report", kReportBytes), "spawn");
   MC_TRY(Mapping mapping, Mapping::create(report, kReportBytes), "spawn");
-  const sandbox::Profile profile = profile_for(limits);
+  const sandbox::Profile profile = profile_for(role, limits);
   const Json question{{"op", "spawn"},
                       {"role", name_of(role)},
                       {"sandbox", Json::parse(sandbox::to_json(profile))}};

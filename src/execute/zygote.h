@@ -13,6 +13,7 @@
 
 #include "core/result.h"
 #include "execute/session.h"
+#include "task/task.h"
 
 namespace mc::execute {
 
@@ -24,6 +25,8 @@ struct ZygoteOptions {
   std::filesystem::path sandbox_lib;  // libmc_sandbox.so
   std::filesystem::path emulator;     // libmc_emu.so; empty: none.
   std::filesystem::path shim;
+  task::Backend backend = task::Backend::kCpu;
+  std::filesystem::path aten_lib;  // The recorder of ATen operators, where there is no shim.
 };
 
 struct ChildLimits {
@@ -32,6 +35,7 @@ struct ChildLimits {
   double cpu_s = 600;
   int threads_max = 64;
   std::vector<std::string> visible;  // Read-only paths below /tmp that the child needs.
+  std::vector<std::string> devices;  // Device nodes, for judges and contestants only.
   bool weak_sandbox = false;         // Go on where a protection cannot be had.
 };
 

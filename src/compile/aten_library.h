@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The library that counts ATen operators in a contestant (emu/torch/shim_record.cc), for backends
+// that need nothing else of the shim.  Built once per PyTorch, then kept in the cache.
+#ifndef MC_COMPILE_ATEN_LIBRARY_H_
+#define MC_COMPILE_ATEN_LIBRARY_H_
+
+#include <filesystem>
+
+#include "compile/cpu_runtime.h"
+#include "compile/pytorch.h"
+#include "core/layout.h"
+#include "core/result.h"
+
+namespace mc::compile {
+
+Result<std::filesystem::path> prepare_aten_library(const PyTorch& pytorch, const Layout& layout,
+                                                   const Progress& progress);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_ATEN_LIBRARY_H_

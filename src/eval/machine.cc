@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/machine.h"
+
+#include <algorithm>
+
+#include "compile/aten_library.h"
+#include "compile/cpu_toolchain.h"
+#include "compile/cuda_runtime.h"
+#include "compile/cuda_toolchain.h"
+#include "compile/tool.h"
+#include "core/file.h"
+
+namespace mc::eval {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "90" of the first GPU, without touching it from this process.
+Result<std::string> compute_capability() {
+  MC_TRY(std::string text,
+         compile::run_tool({"nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"}),
+         "CUDA backend: no GPU answers");
+  text = text.substr(0, text.find('\n'));
+  std::erase(text, '.');
+  return text;
+}
+
+std::vector<std::string> nvidia_devices() {
+  std::vector<std::string> nodes;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator("/dev", failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("nvidia") && entry.is_character_file(failure)) {
+      nodes.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
+Status find_cpu(Machine& machine, const Progress& progress) {
+  MC_TRY(machine.cpu, compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress),
+         "set-up");
+  machine.toolchain =
+      std::make_unique<compile::CpuToolchain>(*machine.cpu, cache_directory() / "artifacts");
+  return ok();
+}
+
+Status find_cuda(Machine& machine, const Progress& progress) {
+  MC_TRY(const std::string architecture, compute_capability(), "set-up");
+  MC_TRY(compile::CudaRuntime runtime, compile::find_cuda_runtime(machine.pytorch, architecture),
+         "set-up");
+  machine.devices = nvidia_devices();
+  MC_TRY(machine.aten_lib,
+         compile::prepare_aten_library(machine.pytorch, machine.layout, progress), "set-up");
+  machine.toolchain = std::make_unique<compile::CudaToolchain>(std::move(runtime),
+                                                               cache_directory() / "artifacts");
+  return ok();
+}
+
+Result<compile::PyTorch> pytorch_of(const fs::path& python) {
+  return compile::find_pytorch(python.empty() ? compile::default_python() : python);
+}
+
+}  // namespace
+
+Result<Machine> find_machine(const Options& options, const Progress& progress) {
+  Machine machine;
+  machine.backend = options.backend;
+  MC_TRY(machine.layout, find_layout(), "set-up");
+  MC_TRY(machine.pytorch, pytorch_of(options.python), "set-up");
+  const bool is_cuda = options.backend == task::Backend::kCuda;
+  MC_TRY_VOID(is_cuda ? find_cuda(machine, progress) : find_cpu(machine, progress), "set-up");
+  return machine;
+}
+
+execute::ZygoteOptions zygote_options(const Machine& machine) {
+  execute::ZygoteOptions options;
+  options.python = machine.pytorch.python;
+  options.harness = machine.layout.share("harness");
+  options.sandbox_lib = machine.layout.library("libmc_sandbox.so");
+  options.backend = machine.backend;
+  options.aten_lib = machine.aten_lib;
+  if (machine.cpu) {
+    options.emulator = machine.cpu->emulator;
+    options.shim = machine.cpu->shim;
+  }
+  return options;
+}
+
+task::Backend best_backend(const fs::path& python) {
+  if (nvidia_devices().empty()) return task::Backend::kCpu;
+  const auto architecture = compute_capability();
+  const auto pytorch = pytorch_of(python);
+  if (!architecture || !pytorch) return task::Backend::kCpu;
+  const bool compiles = compile::find_cuda_runtime(*pytorch, *architecture).has_value();
+  return compiles ? task::Backend::kCuda : task::Backend::kCpu;
+}
+
+}  // namespace mc::eval

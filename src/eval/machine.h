@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machine: what this machine has for one backend, found once.
+#ifndef MC_EVAL_MACHINE_H_
+#define MC_EVAL_MACHINE_H_
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compile/cpu_runtime.h"
+#include "compile/pytorch.h"
+#include "compile/toolchain.h"
+#include "core/layout.h"
+#include "core/result.h"
+#include "eval/pipeline.h"
+#include "execute/zygote.h"
+
+namespace mc::eval {
+
+struct Machine {
+  Layout layout;
+  compile::PyTorch pytorch;
+  task::Backend backend = task::Backend::kCpu;
+  std::unique_ptr<compile::Toolchain> toolchain;
+  std::optional<compile::CpuRuntime> cpu;  // Of the CPU backend.
+  std::filesystem::path aten_lib;          // Of the CUDA backend.
+  std::vector<std::string> devices;        // Device nodes.
+};
+
+// Builds what is missing in the cache.  kUnavailable says what this machine lacks.
+Result<Machine> find_machine(const Options& options, const Progress& progress);
+
+execute::ZygoteOptions zygote_options(const Machine& machine);
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_MACHINE_H_
