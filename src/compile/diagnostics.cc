@@ -53,6 +53,13 @@ bool is_linker_error(const std::string& line) {
 
 }  // namespace
 
+std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnostics) {
+  std::ranges::stable_partition(
+      diagnostics, [](const task::Diagnostic& entry) { return entry.severity == "error"; });
+  if (diagnostics.size() > kDiagnosticsMax) diagnostics.resize(kDiagnosticsMax);
+  return diagnostics;
+}
+
 std::vector<task::Diagnostic> parse_gcc_diagnostics(std::string_view output,
                                                     const PlaceMapper& mapper) {
   std::vector<task::Diagnostic> diagnostics;
@@ -64,10 +71,7 @@ std::vector<task::Diagnostic> parse_gcc_diagnostics(std::string_view output,
       diagnostics.push_back({"error", line.substr(0, kMessageBytesMax), {}});
     }
   }
-  std::ranges::stable_partition(
-      diagnostics, [](const task::Diagnostic& entry) { return entry.severity == "error"; });
-  if (diagnostics.size() > kDiagnosticsMax) diagnostics.resize(kDiagnosticsMax);
-  return diagnostics;
+  return errors_first(std::move(diagnostics));
 }
 
 }  // namespace mc::compile

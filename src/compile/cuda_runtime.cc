@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The flags are those of torch/utils/cpp_extension.py in PyTorch 2.11; each group below names the
+// function or constant there that it follows.  A candidate is to compile here as it would by
+// load_inline on the user's machine, and its time must not depend on flags of ours.
+#include "compile/cuda_runtime.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+#include <system_error>
+
+#include "compile/tool.h"
+#include "core/hash.h"
+
+namespace mc::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kInstallToolkit =
+    "install the CUDA toolkit 13.0 and set CUDA_HOME, or pip install "
+    "\"cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.2\"";
+
+bool is_there(const fs::path& path) {
+  std::error_code failure;
+  return fs::exists(path, failure);
+}
+
+// Where nvcc may be, best first.
+std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
+  std::vector<fs::path> folders;
+  if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(fs::path(home) / "bin");
+  if (const char* path = std::getenv("PATH")) {
+    std::istringstream stream{std::string(path)};
+    for (std::string folder; std::getline(stream, folder, ':');) {
+      if (folder.starts_with('/')) folders.push_back(folder);
+    }
+  }
+  folders.push_back("/usr/local/cuda/bin");
+  folders.push_back(pytorch.root.parent_path() / "nvidia/cu13/bin");
+  return folders;
+}
+
+Result<fs::path> find_nvcc(const PyTorch& pytorch) {
+  for (const fs::path& folder : nvcc_candidates(pytorch)) {
+    std::error_code failure;
+    const fs::path nvcc = fs::canonical(folder / "nvcc", failure);
+    if (!failure) return nvcc;
+  }
+  return Error{ErrorCode::kUnavailable, std::string("nvcc is missing: ") + kInstallToolkit};
+}
+
+// "13.0" from "Cuda compilation tools, release 13.0, V13.0.88".
+std::string release_of(const std::string& version_text) {
+  constexpr std::string_view kRelease = "release ";
+  const size_t begin = version_text.find(kRelease);
+  if (begin == std::string::npos) return "";
+  const size_t number = begin + kRelease.size();
+  return version_text.substr(number, version_text.find(',', number) - number);
+}
+
+// As _check_cuda_version: the major numbers must agree.  "2.11.0+cu130" tells PyTorch's.
+Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
+  if (!is_there(pytorch.root / "lib/libtorch_cuda.so")) {
+    return Error{ErrorCode::kUnavailable,
+                 "PyTorch " + pytorch.version + " was built without CUDA: pip install " +
+                     "torch==2.11.0 --index-url https://download.pytorch.org/whl/cu130"};
+  }
+  const std::string release = release_of(nvcc_version);
+  const size_t suffix = pytorch.version.find("+cu");
+  if (suffix == std::string::npos) return ok();
+  int wanted = 0;
+  const std::string digits = pytorch.version.substr(suffix + 3);
+  std::from_chars(digits.data(), digits.data() + digits.size(), wanted);
+  if (release.substr(0, release.find('.')) == std::to_string(wanted / 10)) return ok();
+  return Error{ErrorCode::kUnavailable, "nvcc " + release + " does not fit PyTorch " +
+                                            pytorch.version + ": " + kInstallToolkit};
+}
+
+Status check_architecture(const fs::path& nvcc, const std::string& architecture) {
+  if (architecture.size() < 2 || architecture.size() > 3 ||
+      !std::ranges::all_of(architecture, [](unsigned char c) { return std::isdigit(c) != 0; })) {
+    return Error{ErrorCode::kInvalidInput,
+                 "\"" + architecture + "\" is no compute capability such as 90"};
+  }
+  MC_TRY(const std::string known, run_tool({nvcc.string(), "--list-gpu-arch"}), "nvcc");
+  if (("\n" + known).find("\ncompute_" + architecture + "\n") != std::string::npos) return ok();
+  return Error{ErrorCode::kUnavailable, nvcc.string() + " cannot compile for compute capability " +
+                                            architecture +
+                                            ": install a CUDA toolkit that knows the device"};
+}
+
+// include_paths("cuda") and the Python headers.  A toolkit in /usr is on the path anyway, and
+// naming /usr/include would break #include_next.
+std::vector<std::string> include_flags(const PyTorch& pytorch, const fs::path& root) {
+  std::vector<fs::path> folders = {pytorch.root / "include",
+                                   pytorch.root / "include/torch/csrc/api/include"};
+  if (root != "/usr") folders.push_back(root / "include");
+  folders.push_back(pytorch.python_include);
+  std::vector<std::string> flags;
+  for (const fs::path& folder : folders) {
+    flags.push_back("-isystem");
+    flags.push_back(folder.string());
+  }
+  return flags;
+}
+
+// _write_ninja_file_to_build_library: common_cflags and cflags.
+std::vector<std::string> cxx_flags(const std::vector<std::string>& includes) {
+  std::vector<std::string> flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
+  flags.insert(flags.end(), includes.begin(), includes.end());
+  flags.insert(flags.end(), {"-fPIC", "-std=c++17"});
+  return flags;
+}
+
+// The same function's cuda_flags: common_cflags, COMMON_NVCC_FLAGS, the architecture.  -std comes
+// later, when the candidate gives none.  -ccbin names what nvcc would find by itself, for certain.
+std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
+                                    const CudaRuntime& runtime) {
+  std::vector<std::string> flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
+  flags.insert(flags.end(), includes.begin(), includes.end());
+  flags.insert(flags.end(), {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                             "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
+                             "--expt-relaxed-constexpr", gencode_flag(runtime.architecture),
+                             "--compiler-options=-fPIC", "-ccbin=" + runtime.compiler.string()});
+  return flags;
+}
+
+// A toolkit from PyPI has libcudart.so.13 and no libcudart.so.
+std::string cudart_flag(const fs::path& folder) {
+  if (is_there(folder / "libcudart.so")) return "-lcudart";
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("libcudart.so.")) return "-l:" + name;
+  }
+  return "-lcudart";
+}
+
+// _prepare_ldflags.
+std::vector<std::string> link_flags(const PyTorch& pytorch, const fs::path& root) {
+  const fs::path folder = is_there(root / "lib64") ? root / "lib64" : root / "lib";
+  return {"-L" + (pytorch.root / "lib").string(),
+          "-lc10",
+          "-lc10_cuda",
+          "-ltorch_cpu",
+          "-ltorch_cuda",
+          "-ltorch",
+          "-ltorch_python",
+          "-L" + folder.string(),
+          cudart_flag(folder)};
+}
+
+std::string joined(const std::vector<std::string>& flags) {
+  std::string text;
+  for (const std::string& flag : flags) text += flag + '\0';
+  return text;
+}
+
+}  // namespace
+
+// From 9.0 on, instructions such as wgmma exist only in the target with an "a", whose code runs on
+// that one architecture; as it is the device's own, nothing is lost.
+std::string gencode_flag(std::string_view architecture) {
+  std::string name(architecture);
+  if (name.size() > 2 || name >= "90") name += 'a';
+  return "-gencode=arch=compute_" + name + ",code=sm_" + name;
+}
+
+Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture) {
+  CudaRuntime runtime;
+  runtime.architecture = architecture;
+  MC_TRY(runtime.nvcc, find_nvcc(pytorch), "CUDA backend");
+  MC_TRY(runtime.compiler, find_program("g++"), "CUDA backend");
+  MC_TRY(runtime.nm, find_program("nm"), "CUDA backend");
+  MC_TRY(const std::string nvcc_version, run_tool({runtime.nvcc.string(), "--version"}), "nvcc");
+  MC_TRY(const std::string compiler_version,
+         run_tool({runtime.compiler.string(), "-dumpfullversion", "-dumpmachine"}), "g++");
+  MC_TRY_VOID(check_fit(pytorch, nvcc_version), "CUDA backend");
+  MC_TRY_VOID(check_architecture(runtime.nvcc, architecture), "CUDA backend");
+  runtime.root = runtime.nvcc.parent_path().parent_path();
+
+  const std::vector<std::string> includes = include_flags(pytorch, runtime.root);
+  runtime.cxx_flags = cxx_flags(includes);
+  runtime.nvcc_flags = nvcc_flags(includes, runtime);
+  runtime.link_flags = link_flags(pytorch, runtime.root);
+  // load_inline, unless told no_implicit_headers; load() adds none, but repeating them is harmless.
+  runtime.cxx_prelude = "#include <torch/extension.h>\n";
+  runtime.cuda_prelude = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n";
+  runtime.visible = {runtime.root.string(), pytorch.root.string(), pytorch.python_include.string()};
+  runtime.fingerprint =
+      content_hash({"cuda", nvcc_version, compiler_version, pytorch.version, architecture,
+                    joined(runtime.nvcc_flags), joined(runtime.cxx_flags),
+                    joined(runtime.link_flags), runtime.cxx_prelude, runtime.cuda_prelude});
+  return runtime;
+}
+
+}  // namespace mc::compile

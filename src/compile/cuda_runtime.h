@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CudaRuntime: what it takes to compile for an NVIDIA device: nvcc, the host compiler and the flags
+// that torch.utils.cpp_extension would pass.  Plain data; a test may change it.
+//
+// Finding it needs no device and touches none: the architecture is given.
+//
+//   MC_TRY(CudaRuntime runtime, find_cuda_runtime(pytorch, "90"), "CUDA backend");
+#ifndef MC_COMPILE_CUDA_RUNTIME_H_
+#define MC_COMPILE_CUDA_RUNTIME_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compile/pytorch.h"
+#include "core/result.h"
+
+namespace mc::compile {
+
+struct CudaRuntime {
+  std::string fingerprint;  // Of all that decides what a compilation yields.
+  std::filesystem::path nvcc;
+  std::filesystem::path root;      // The toolkit: root/include, root/lib64.
+  std::filesystem::path compiler;  // g++
+  std::filesystem::path nm;
+  std::string architecture;             // Compute capability without a point: "90".
+  std::vector<std::string> visible;     // What compilers read, should it lie below /tmp.
+  std::vector<std::string> nvcc_flags;  // For every CUDA source.
+  std::vector<std::string> cxx_flags;   // For every C++ source.
+  std::vector<std::string> link_flags;  // Behind the objects.
+  std::string cxx_prelude;              // What load_inline puts before the C++ sources,
+  std::string cuda_prelude;             // and before the CUDA sources.
+};
+
+// Looks for nvcc in $CUDA_HOME/bin, on PATH, in /usr/local/cuda/bin and in the Python environment.
+// kUnavailable, with what to install, when nvcc, g++ or a PyTorch for CUDA is missing or they do
+// not fit together; kInvalidInput when `architecture` is no compute capability.
+Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture);
+
+// "-gencode=arch=compute_90a,code=sm_90a".
+std::string gencode_flag(std::string_view architecture);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_CUDA_RUNTIME_H_

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Theory of operation.  As load_inline does, main.cpp goes to g++ and cuda.cu to nvcc, each with
+// PyTorch's headers, which take most of the time; so both run at once, each in a sandbox of its own
+// over the same working directory.  Both are awaited, and the errors of both are told.  Then g++
+// links the objects, and the directory is published (artifact_store.h).
+#include "compile/cuda_toolchain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <variant>
+#include <vector>
+
+#include "compile/artifact_store.h"
+#include "compile/build.h"
+#include "compile/diagnostics.h"
+#include "core/file.h"
+
+namespace mc::compile {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Flags = std::vector<std::string>;
+
+constexpr double kLinkSecondsMin = 5;
+constexpr size_t kOutputShownBytes = 500;
+
+struct Job {
+  const CudaRuntime& runtime;
+  const Extension& extension;
+  const PlaceMapper& mapper;
+  Build build;
+};
+
+// One program to run, and what turns its complaints into diagnostics.
+struct Step {
+  const char* tool;
+  Flags argv;
+  std::vector<task::Diagnostic> (*parse)(std::string_view, const PlaceMapper&);
+};
+
+// What it printed, or how the candidate failed.
+using StepEnd = std::variant<std::string, task::CompileFailed, task::TimedOut, task::OutOfMemory>;
+
+bool is_blank(const Unit& unit) {
+  return std::ranges::all_of(unit.pieces, [](const SourceFile& piece) {
+    return piece.text.find_first_not_of(" \t\r\n") == std::string::npos;
+  });
+}
+
+bool is_cuda(const Unit& unit) { return unit.file.ends_with(".cu"); }
+
+// With what load_inline puts before them.  An empty main.cpp, as of cpp_sources="", is left out:
+// PyTorch's headers alone would take half a minute.
+std::vector<Unit> units_of(const Extension& extension, const CudaRuntime& runtime) {
+  std::vector<Unit> units = make_units(extension);
+  std::erase_if(units, is_blank);
+  for (Unit& unit : units) {
+    unit.pieces.insert(
+        unit.pieces.begin(),
+        SourceFile{"prelude", is_cuda(unit) ? runtime.cuda_prelude : runtime.cxx_prelude});
+  }
+  return units;
+}
+
+bool gives_standard(const Flags& flags) {
+  return std::ranges::any_of(flags, [](const std::string& flag) {
+    return flag.starts_with("-std=") || flag.starts_with("--std=");
+  });
+}
+
+std::string object_of(const Job& job, const Unit& unit) {
+  return (job.build.directory / (unit.file + ".o")).string();
+}
+
+void append(Flags& flags, const Flags& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+}
+
+Step compile_step(const Job& job, const Unit& unit) {
+  const bool cuda = is_cuda(unit);
+  const std::string source = (job.build.directory / unit.file).string();
+  Flags argv = {(cuda ? job.runtime.nvcc : job.runtime.compiler).string(),
+                "-DTORCH_EXTENSION_NAME=" + job.extension.name,
+                "-I" + job.build.directory.string()};
+  append(argv, cuda ? job.runtime.nvcc_flags : job.runtime.cxx_flags);
+  append(argv, cuda ? job.extension.extra_cuda_cflags : job.extension.extra_cflags);
+  if (cuda) {
+    // These change what is printed, not what is compiled.
+    append(argv, {"--resource-usage", "-Xcompiler=-fno-diagnostics-show-caret"});
+    if (!gives_standard(job.extension.extra_cuda_cflags)) argv.push_back("-std=c++17");
+  } else {
+    argv.push_back("-fdiagnostics-format=json");
+  }
+  append(argv, {"-c", source, "-o", object_of(job, unit)});
+  return {cuda ? "nvcc" : "g++", std::move(argv),
+          cuda ? parse_nvcc_diagnostics : parse_gcc_diagnostics};
+}
+
+Step link_step(const Job& job, const std::vector<Unit>& units) {
+  Flags argv = {job.runtime.compiler.string()};
+  for (const Unit& unit : units) argv.push_back(object_of(job, unit));
+  argv.push_back("-shared");
+  append(argv, job.extension.extra_ldflags);
+  append(argv, job.runtime.link_flags);
+  append(argv, {"-o", library_in(job.build.directory, job.extension).string()});
+  return {"the linker", std::move(argv), parse_gcc_diagnostics};
+}
+
+Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
+  MC_TRY(BuildRun run, run_in_sandbox(build, step.argv), step.tool);
+  if (std::holds_alternative<task::TimedOut>(run)) {  // Of the whole limit, not the linker's rest.
+    return StepEnd(task::TimedOut{"compile", job.build.limits.wall_s, {}});
+  }
+  if (auto* large = std::get_if<task::OutOfMemory>(&run)) return StepEnd(*large);
+  ToolRun& done = std::get<ToolRun>(run);
+  const std::string printed = done.err + done.out;
+  if (done.succeeded) return StepEnd(printed);
+  task::CompileFailed failed{step.parse(printed, job.mapper)};
+  const bool has_error = std::ranges::any_of(
+      failed.diagnostics, [](const auto& entry) { return entry.severity == "error"; });
+  if (has_error) return StepEnd(std::move(failed));
+  if (ran_out_of_memory(printed)) {
+    return StepEnd(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
+  }
+  return Error{ErrorCode::kUnavailable, std::string(step.tool) + " failed without a diagnostic (" +
+                                            done.ending +
+                                            "): " + printed.substr(0, kOutputShownBytes)};
+}
+
+// All at once; what they printed together, or the failures of all.  Limits come before errors,
+// since a compiler that was stopped has not told all of its own.
+Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
+  std::vector<std::future<Result<StepEnd>>> running;
+  for (const Step& step : steps) {
+    running.push_back(
+        std::async(std::launch::async, [&job, &step] { return run_step(job, job.build, step); }));
+  }
+  std::vector<Result<StepEnd>> ends;
+  for (auto& future : running) ends.push_back(future.get());
+  std::string printed;
+  task::CompileFailed failed;
+  std::optional<StepEnd> stopped;
+  for (Result<StepEnd>& result : ends) {
+    MC_TRY(StepEnd end, std::move(result), "compile");
+    if (auto* text = std::get_if<std::string>(&end)) {
+      printed += *text + "\n";
+    } else if (auto* own = std::get_if<task::CompileFailed>(&end)) {
+      std::ranges::move(own->diagnostics, std::back_inserter(failed.diagnostics));
+    } else if (!stopped) {
+      stopped = std::move(end);
+    }
+  }
+  if (stopped) return std::move(*stopped);
+  if (failed.diagnostics.empty()) return StepEnd(std::move(printed));
+  return StepEnd(task::CompileFailed{errors_first(std::move(failed.diagnostics))});
+}
+
+Compiled as_compiled(StepEnd end) {
+  if (auto* failed = std::get_if<task::CompileFailed>(&end)) return Compiled(std::move(*failed));
+  if (auto* late = std::get_if<task::TimedOut>(&end)) return Compiled(std::move(*late));
+  return Compiled(std::get<task::OutOfMemory>(end));
+}
+
+// What is left of the limits for the linker.
+CompileLimits remaining(const CompileLimits& limits, Clock::time_point start) {
+  CompileLimits left = limits;
+  const std::chrono::duration<double> taken = Clock::now() - start;
+  left.wall_s = std::max(limits.wall_s - taken.count(), kLinkSecondsMin);
+  return left;
+}
+
+// All that decides the outcome beside the sources and the toolchain.
+Flags flags_of(const Extension& extension) {
+  Flags flags = {"cxx"};
+  append(flags, extension.extra_cflags);
+  flags.push_back("cuda");
+  append(flags, extension.extra_cuda_cflags);
+  flags.push_back("link");
+  append(flags, extension.extra_ldflags);
+  return flags;
+}
+
+}  // namespace
+
+Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
+                                        const CompileLimits& limits) {
+  const ArtifactStore store{artifacts_, runtime_.fingerprint};
+  const fs::path home = store.home_of(extension, flags_of(extension));
+  if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
+
+  const std::vector<Unit> units = units_of(extension, runtime_);
+  if (units.empty()) {
+    return Compiled(task::CompileFailed{{{"error", "the extension has no source", {}}}});
+  }
+  const Clock::time_point start = Clock::now();
+  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
+  const Job job{runtime_, extension, mapper, Build{work.path(), runtime_.visible, limits}};
+  MC_TRY_VOID(write_sources(job.build, units, extension.files), "prepare a compilation");
+  std::vector<Step> steps;
+  for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
+  MC_TRY(StepEnd compiled, run_all(job, steps), "CUDA");
+  if (!std::holds_alternative<std::string>(compiled)) return as_compiled(std::move(compiled));
+  const CompileLimits left = remaining(limits, start);
+  MC_TRY(StepEnd linked,
+         run_step(job, Build{work.path(), runtime_.visible, left}, link_step(job, units)), "CUDA");
+  if (!std::holds_alternative<std::string>(linked)) return as_compiled(std::move(linked));
+
+  Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};
+  artifact.undefined_symbols =
+      undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension));
+  artifact.kernels = parse_kernel_resources(std::get<std::string>(compiled));
+  std::error_code ignored;
+  for (const Unit& unit : units) fs::remove(object_of(job, unit), ignored);
+  MC_TRY_VOID(store.publish(work.path(), home, artifact), "cache");
+  return Compiled(std::move(artifact));
+}
+
+}  // namespace mc::compile

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CudaToolchain: CUDA C++ to a shared object for one NVIDIA architecture.
+//
+// The sources are those that load_inline would write, the flags those that it would pass
+// (cuda_runtime.h).  No device is needed or touched.
+#ifndef MC_COMPILE_CUDA_TOOLCHAIN_H_
+#define MC_COMPILE_CUDA_TOOLCHAIN_H_
+
+#include <filesystem>
+#include <utility>
+
+#include "compile/cuda_runtime.h"
+#include "compile/toolchain.h"
+
+namespace mc::compile {
+
+class CudaToolchain final : public Toolchain {
+ public:
+  CudaToolchain(CudaRuntime runtime, std::filesystem::path artifacts)
+      : runtime_(std::move(runtime)), artifacts_(std::move(artifacts)) {}
+
+  // REQUIRES: the flags of `extension` are those that legality::check_flags let pass; they go to
+  // the compilers as they are.  Each of the two compilers gets the whole memory limit.
+  Result<Compiled> compile(const Extension& extension, const PlaceMapper& mapper,
+                           const CompileLimits& limits) override;
+
+ private:
+  // Constant after construction.
+  CudaRuntime runtime_;
+  std::filesystem::path artifacts_;
+};
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_CUDA_TOOLCHAIN_H_

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the real nvcc, where there is one; no device is needed.  PyTorch's headers take a minute, so
+// but for one test the runtime is changed to do without them.
+#include "compile/cuda_toolchain.h"
+
+#include <gmock/gmock.h>
+
+#include "core/file.h"
+
+namespace mc::compile {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr const char* kArchitecture = "90";
+
+std::string key_of(char c) { return std::string(64, c); }
+
+class Cuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto pytorch = find_pytorch(default_python());
+    if (!pytorch) GTEST_SKIP() << "no PyTorch: " << pytorch.error().message;
+    auto runtime = find_cuda_runtime(*pytorch, kArchitecture);
+    if (!runtime) GTEST_SKIP() << "no nvcc: " << runtime.error().message;
+    runtime_ = *runtime;
+    auto artifacts = TemporaryDirectory::create("mc-cuda-test");
+    ASSERT_TRUE(artifacts) << artifacts.error().message;
+    artifacts_ = std::make_unique<TemporaryDirectory>(std::move(*artifacts));
+  }
+
+  // Leaves PyTorch out but for pybind11, which comes with it.
+  void use_plain_headers() {
+    runtime_.cuda_prelude = "";
+    runtime_.cxx_prelude = "#include <pybind11/pybind11.h>\n";
+    std::erase_if(runtime_.link_flags, [](const std::string& flag) {
+      return flag.starts_with("-ltorch") || flag.starts_with("-lc10");
+    });
+  }
+
+  Compiled compile(const Extension& extension) {
+    const PlaceMapper mapper(candidate_, {extension});
+    CompileLimits limits{.wall_s = 600, .memory_bytes = int64_t{8} << 30};
+    auto compiled = CudaToolchain(runtime_, artifacts_->path()).compile(extension, mapper, limits);
+    EXPECT_TRUE(compiled) << compiled.error().message;
+    return compiled ? std::move(*compiled) : Compiled(task::CompileFailed{});
+  }
+
+  Artifact build(const Extension& extension) {
+    Compiled compiled = compile(extension);
+    if (auto* failed = std::get_if<task::CompileFailed>(&compiled)) {
+      for (const auto& entry : failed->diagnostics) ADD_FAILURE() << entry.message;
+    }
+    auto* artifact = std::get_if<Artifact>(&compiled);
+    EXPECT_NE(artifact, nullptr) << compiled.index();
+    return artifact != nullptr ? std::move(*artifact) : Artifact{};
+  }
+
+  std::vector<task::Diagnostic> errors_of(const Extension& extension) {
+    Compiled compiled = compile(extension);
+    auto* failed = std::get_if<task::CompileFailed>(&compiled);
+    EXPECT_NE(failed, nullptr) << compiled.index();
+    return failed != nullptr ? failed->diagnostics : std::vector<task::Diagnostic>{};
+  }
+
+  CudaRuntime runtime_;
+  std::unique_ptr<TemporaryDirectory> artifacts_;
+  std::string candidate_;
+};
+
+Extension extension_of(std::vector<std::string> cuda_sources) {
+  Extension extension;
+  extension.name = "ext";
+  extension.key = key_of('a');
+  extension.cuda_sources = std::move(cuda_sources);
+  return extension;
+}
+
+TEST_F(Cuda, CompilesWhatLoadInlineWould) {
+  Extension extension = extension_of(
+      {"__global__ void add_one(float* y, const float* x, int n) {\n"
+       "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+       "  if (i < n) y[i] = x[i] + 1;\n"
+       "}\n"
+       "torch::Tensor go(torch::Tensor x) {\n"
+       "  auto y = torch::empty_like(x);\n"
+       "  const int n = x.numel();\n"
+       "  add_one<<<(n + 255) / 256, 256>>>(y.data_ptr<float>(), x.data_ptr<float>(), n);\n"
+       "  return y;\n"
+       "}\n"});
+  extension.cpp_sources = {"torch::Tensor go(torch::Tensor x);"};
+  extension.functions = {{"go", "go"}};
+  extension.extra_cuda_cflags = {"-O3", "--use_fast_math"};
+  const Artifact artifact = build(extension);
+  EXPECT_TRUE(std::filesystem::exists(artifact.library));
+  ASSERT_EQ(artifact.kernels.size(), 1u);
+  EXPECT_EQ(artifact.kernels[0].name, "add_one(float*, float const*, int)");
+  EXPECT_THAT(artifact.undefined_symbols, Contains(HasSubstr("empty_like")));
+  EXPECT_THAT(artifact.undefined_symbols, Contains("cudaLaunchKernel"));
+}
+
+// Two sources, one with a binding of its own, and a header.
+TEST_F(Cuda, CompilesSeveralSourcesAndRemembersThem) {
+  use_plain_headers();
+  Extension extension =
+      extension_of({"#include \"scale.cuh\"\n"
+                    "template <typename T> __global__ void scale(T* x, T a) {\n"
+                    "  __shared__ T tile[128];\n"
+                    "  tile[threadIdx.x] = scaled(x[threadIdx.x], a);\n"
+                    "  __syncthreads();\n"
+                    "  x[threadIdx.x] = tile[threadIdx.x ^ 1];\n"
+                    "}\n",
+                    "#include <pybind11/pybind11.h>\n"
+                    "void go(float* x) { scale<float><<<1, 128>>>(x, 2.f); }\n"
+                    "void more() { extern void not_there(); not_there(); }\n"
+                    "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"more\", &more); }\n"});
+  extension.cpp_sources = {""};
+  extension.files = {
+      {"scale.cuh", "template <typename T> __device__ T scaled(T x, T a) { return a * x; }\n"}};
+  const Artifact first = build(extension);
+  EXPECT_FALSE(first.cached);
+  ASSERT_EQ(first.kernels.size(), 1u);
+  EXPECT_EQ(first.kernels[0].kernel, "_Z5scaleIfEvPT_S0_");
+  EXPECT_EQ(first.kernels[0].name, "void scale<float>(float*, float)");
+  EXPECT_EQ(first.kernels[0].shared_bytes, 512);
+  EXPECT_GT(first.kernels[0].registers, 0);
+  EXPECT_THAT(first.undefined_symbols, Contains("_Z9not_therev"));
+
+  const Artifact second = build(extension);
+  EXPECT_TRUE(second.cached);
+  EXPECT_EQ(second.library, first.library);
+  EXPECT_EQ(second.kernels, first.kernels);
+  EXPECT_EQ(second.undefined_symbols, first.undefined_symbols);
+}
+
+TEST_F(Cuda, BindsFunctionsInAUnitOfTheirOwn) {
+  use_plain_headers();
+  Extension extension = extension_of({"int go(int n) { return n + 1; }\n"});
+  extension.cpp_sources = {"int go(int n);"};
+  extension.functions = {{"go", "adds one"}};
+  const Artifact artifact = build(extension);
+  EXPECT_TRUE(artifact.kernels.empty());
+  EXPECT_THAT(read_file(artifact.library, size_t{1} << 28).value(), HasSubstr("PyInit_ext"));
+}
+
+TEST_F(Cuda, TellsTheCandidatesOwnLine) {
+  use_plain_headers();
+  const std::string source =
+      "__global__ void k(float* x) {\n"
+      "  x[threadIdx.x] = nowhere;\n"
+      "}\n";
+  candidate_ = "import torch\nsource = '''\n" + source + "'''\n";
+  const auto errors = errors_of(extension_of({source}));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].message, "identifier \"nowhere\" is undefined");
+  EXPECT_EQ(errors[0].place, (task::Place{"candidate", 4, 20, "  x[threadIdx.x] = nowhere;"}));
+}
+
+TEST_F(Cuda, TellsTheErrorsOfBothCompilers) {
+  use_plain_headers();
+  Extension extension = extension_of({"#include \"nowhere.cuh\"\n"});
+  extension.cpp_sources = {"int go(int n) { return m; }"};
+  const auto errors = errors_of(extension);
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_EQ(errors[0].place.source, "cpp_sources[0]");
+  EXPECT_THAT(errors[1].message, HasSubstr("nowhere.cuh: No such file"));
+  EXPECT_EQ(errors[1].place.excerpt, "#include \"nowhere.cuh\"");
+}
+
+TEST_F(Cuda, TellsWhatTheAssemblerRefuses) {
+  use_plain_headers();
+  const auto errors =
+      errors_of(extension_of({"__global__ void big(float* x) {\n"
+                              "  __shared__ float tile[100000];\n"
+                              "  tile[threadIdx.x] = x[0];\n"
+                              "  __syncthreads();\n"
+                              "  x[1] = tile[threadIdx.x ^ 1];\n"
+                              "}\n"}));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_THAT(errors[0].message,
+              HasSubstr("Entry function 'big(float*)' uses too much shared data"));
+}
+
+TEST_F(Cuda, CompilesForTheDevicesOwnInstructions) {
+  use_plain_headers();
+  const Artifact artifact = build(extension_of(
+      {"__global__ void k() { asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\"); }\n"}));
+  EXPECT_EQ(artifact.kernels.size(), 1u);
+}
+
+TEST_F(Cuda, StopsAtTheLimits) {
+  use_plain_headers();
+  const Extension endless = extension_of(
+      {"template <int N> struct F { static constexpr long v = F<N - 1>::v + F<N - 2>::v; };\n"
+       "constexpr long spin(long n) { long s = 0; for (long i = 0; i < n; ++i) s += i; return s; "
+       "}\n"
+       "__global__ void k(long* x) {\n"
+       "  for (int i = 0; i < 1000; ++i) {\n"
+       "    #pragma unroll\n"
+       "    for (int j = 0; j < 1000; ++j) { x[i * j] += j; x[j] *= x[i + 2 * j]; }\n"
+       "  }\n"
+       "}\n"});
+  const PlaceMapper mapper("", {endless});
+  CudaToolchain toolchain(runtime_, artifacts_->path());
+  const auto late = toolchain.compile(endless, mapper, {.wall_s = 0.2});
+  ASSERT_TRUE(late) << late.error().message;
+  EXPECT_TRUE(std::holds_alternative<task::TimedOut>(*late)) << late->index();
+  const auto large = toolchain.compile(endless, mapper, {.memory_bytes = 24 << 20});
+  ASSERT_TRUE(large) << large.error().message;
+  EXPECT_TRUE(std::holds_alternative<task::OutOfMemory>(*large)) << large->index();
+}
+
+TEST_F(Cuda, FailsWithoutASource) {
+  EXPECT_EQ(errors_of(extension_of({" \n"})).front().message, "the extension has no source");
+}
+
+TEST_F(Cuda, RefusesWhatIsNoArchitecture) {
+  const auto pytorch = find_pytorch(default_python());
+  EXPECT_EQ(find_cuda_runtime(*pytorch, "sm_90").error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(find_cuda_runtime(*pytorch, "35").error().code, ErrorCode::kUnavailable);
+}
+
+TEST(GencodeFlag, TakesTheDevicesOwnTargetWhereThereIsOne) {
+  EXPECT_EQ(gencode_flag("80"), "-gencode=arch=compute_80,code=sm_80");
+  EXPECT_EQ(gencode_flag("90"), "-gencode=arch=compute_90a,code=sm_90a");
+  EXPECT_EQ(gencode_flag("120"), "-gencode=arch=compute_120a,code=sm_120a");
+}
+
+TEST(FindCudaRuntime, SaysWhatToInstall) {
+  PyTorch pytorch;
+  pytorch.version = "2.11.0+cpu";
+  pytorch.root = "/nonexistent/torch";
+  const auto runtime = find_cuda_runtime(pytorch, "90");
+  ASSERT_FALSE(runtime);
+  EXPECT_EQ(runtime.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(runtime.error().message,
+              ::testing::AnyOf(HasSubstr("pip install"), HasSubstr("apt-get install")));
+}
+
+}  // namespace
+}  // namespace mc::compile

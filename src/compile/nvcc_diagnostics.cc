@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What nvcc 13.0 prints, by who says it:
+//
+//   front end   cuda_sources[0](12): error: argument of type "int" is incompatible with ...
+//                       more of the message, far to the right
+//                 the line of source, after preprocessing
+//                    ^
+//                       detected during instantiation of "..." at line 4 of cuda_sources[0]
+//               (an empty line)
+//   g++         cuda_sources[0]:12:3: error: ...        and its assembler: "...:12: Error: ..."
+//   ptxas       ptxas error   : Entry function '_Z1kPf' uses too much shared data (...)
+//               ptxas /tmp/x.ptx, line 54; error   : Unknown modifier '.nope'
+//   nvcc        nvcc fatal   : Unknown option '--bogus'
+//
+// A message that is no error of these forms is passed over: notes of ptxas, sums, remarks.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "compile/diagnostics.h"
+#include "compile/kernel_resources.h"
+
+namespace mc::compile {
+namespace {
+
+constexpr size_t kMessageBytesMax = 600;
+constexpr size_t kBlockLinesMax = 200;
+
+struct Word {
+  std::string_view text;
+  const char* severity;
+};
+constexpr Word kWords[] = {{"error", "error"},
+                           {"fatal error", "error"},
+                           {"catastrophic error", "error"},
+                           {"internal error", "error"},
+                           {"Error", "error"},
+                           {"fatal", "error"},
+                           {"warning", "warning"},
+                           {"Warning", "warning"},
+                           {"remark", "note"},
+                           {"note", "note"}};
+constexpr std::string_view kTools[] = {"ptxas", "nvcc", "nvlink", "cicc", "cudafe++", "fatbinary"};
+
+// "12" at the whole of `text`; 0 when it is no positive number.
+int number_of(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::max(number, 0) : 0;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// "error: message", "error #20-D: message", "fatal   : message".
+struct Said {
+  const char* severity;
+  std::string_view message;
+};
+
+std::optional<Said> parse_said(std::string_view text) {
+  for (const Word& word : kWords) {
+    if (!text.starts_with(word.text)) continue;
+    std::string_view rest = trimmed(text.substr(word.text.size()));
+    if (rest.starts_with('#')) rest = trimmed(rest.substr(std::min(rest.find(':'), rest.size())));
+    if (rest.starts_with(':')) return Said{word.severity, trimmed(rest.substr(1))};
+  }
+  return std::nullopt;
+}
+
+struct Found {
+  std::string file;  // Empty: it names none.
+  int line = 0;
+  int column = 0;
+  Said said;
+};
+
+// Names of nvcc's intermediate files say nothing to anybody.
+std::string plain_file(std::string_view file) {
+  return file.find("tmpxft_") == std::string_view::npos ? std::string(file) : "";
+}
+
+// file(12): error: ...
+std::optional<Found> parse_front_end(std::string_view line) {
+  const size_t close = line.find("): ");
+  if (close == std::string_view::npos) return std::nullopt;
+  const size_t open = line.rfind('(', close);
+  if (open == std::string_view::npos || open == 0) return std::nullopt;
+  const int number = number_of(line.substr(open + 1, close - open - 1));
+  const auto said = parse_said(line.substr(close + 3));
+  if (number == 0 || !said) return std::nullopt;
+  return Found{plain_file(line.substr(0, open)), number, 0, *said};
+}
+
+// Takes ":12" from the end of `text`; 0 when there is none.
+int take_number(std::string_view& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return 0;
+  const int number = number_of(text.substr(colon + 1));
+  if (number > 0) text = text.substr(0, colon);
+  return number;
+}
+
+// file:12:3: error: ..., or without the column.
+std::optional<Found> parse_host(std::string_view line) {
+  for (size_t at = line.find(": "); at != std::string_view::npos; at = line.find(": ", at + 1)) {
+    const auto said = parse_said(line.substr(at + 2));
+    if (!said) continue;
+    std::string_view file = line.substr(0, at);
+    const int last = take_number(file);
+    const int first = take_number(file);
+    if (last == 0) return Found{"", 0, 0, *said};
+    return Found{plain_file(file), first > 0 ? first : last, first > 0 ? last : 0, *said};
+  }
+  return std::nullopt;
+}
+
+// ptxas error   : ...
+std::optional<Found> parse_tool(std::string_view line) {
+  const size_t space = line.find(' ');
+  if (std::ranges::find(kTools, line.substr(0, space)) == std::end(kTools)) return std::nullopt;
+  std::string_view rest = line.substr(space + 1);
+  if (const size_t position = rest.find("; "); position != std::string_view::npos) {
+    if (const auto said = parse_said(rest.substr(position + 2))) return Found{"", 0, 0, *said};
+  }
+  if (const auto said = parse_said(rest)) return Found{"", 0, 0, *said};
+  return std::nullopt;
+}
+
+// Sums that follow the errors themselves, and deaths that are the memory limit's doing.
+bool says_nothing(std::string_view message) {
+  return message.find("Ptx assembly aborted") != std::string_view::npos ||
+         message.find("ld returned 1 exit status") != std::string_view::npos ||
+         message.find("died due to signal 9") != std::string_view::npos;
+}
+
+// 'names' in quotes as the author wrote them.
+std::string with_plain_names(std::string_view message) {
+  std::string text;
+  for (size_t quote = message.find("'_Z"); quote != std::string_view::npos;
+       quote = message.find("'_Z")) {
+    const size_t end = message.find('\'', quote + 1);
+    if (end == std::string_view::npos) break;
+    text += message.substr(0, quote + 1);
+    text += demangle(std::string(message.substr(quote + 1, end - quote - 1)));
+    message.remove_prefix(end);
+  }
+  text += message;
+  return text;
+}
+
+// The lines below a message of the front end, up to an empty one.
+struct Block {
+  std::string more;      // The rest of the message.
+  std::string source;    // As shown.
+  int caret_column = 0;  // In what is shown.
+  std::vector<std::string> context;
+};
+
+Block read_block(std::istringstream& stream) {
+  std::vector<std::string> lines;
+  size_t caret = std::string::npos;
+  for (std::string line; stream.peek() == ' ' && std::getline(stream, line);) {
+    if (lines.size() == kBlockLinesMax) continue;
+    if (trimmed(line) == "^" && caret == std::string::npos) caret = lines.size();
+    lines.push_back(std::move(line));
+  }
+  Block block;
+  const size_t source = caret == std::string::npos || caret == 0 ? lines.size() : caret - 1;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i < source) block.more += " " + std::string(trimmed(lines[i]));
+    if (i == source) block.source = lines[i];
+    if (i == caret) block.caret_column = static_cast<int>(lines[i].find('^'));
+    if (caret != std::string::npos && i > caret) block.context.push_back(lines[i]);
+  }
+  return block;
+}
+
+// The column in the candidate's line: told only where preprocessing has left the line as it was.
+int column_of(const Block& block, const task::Place& place) {
+  constexpr int kIndent = 2;
+  const bool same = !place.excerpt.empty() && trimmed(block.source) == trimmed(place.excerpt) &&
+                    block.source.size() == place.excerpt.size() + kIndent;
+  return same ? block.caret_column - kIndent + 1 : 0;
+}
+
+// The candidate's own line that a context line tells: "... at line 4 of cuda_sources[0]", or
+// "... at line 4" of the same file.
+task::Place place_in_context(const Block& block, const std::string& file,
+                             const PlaceMapper& mapper) {
+  task::Place own;
+  for (const std::string& line : block.context) {
+    constexpr std::string_view kAt = " at line ";
+    const size_t at = line.rfind(kAt);
+    if (at == std::string::npos) continue;
+    const std::string_view rest = std::string_view(line).substr(at + kAt.size());
+    const size_t of = rest.find(" of ");
+    const int number = number_of(trimmed(rest.substr(0, of)));
+    std::string where =
+        of == std::string_view::npos ? file : std::string(trimmed(rest.substr(of + 4)));
+    std::erase(where, '"');
+    if (task::Place place = mapper.map(where, number, 0); !place.excerpt.empty()) {
+      own = std::move(place);
+    }
+  }
+  return own;
+}
+
+task::Diagnostic front_end_diagnostic(const Found& found, std::istringstream& stream,
+                                      const PlaceMapper& mapper) {
+  const Block block = read_block(stream);
+  std::string message = std::string(found.said.message) + block.more;
+  task::Place place = mapper.map(found.file, found.line, 0);
+  place.column = column_of(block, place);
+  if (place.excerpt.empty()) {
+    if (task::Place own = place_in_context(block, found.file, mapper); !own.excerpt.empty()) {
+      place = std::move(own);
+    }
+  }
+  for (const std::string& line : block.context) message += "; " + std::string(trimmed(line));
+  return {found.said.severity, message.substr(0, kMessageBytesMax), place};
+}
+
+}  // namespace
+
+std::vector<task::Diagnostic> parse_nvcc_diagnostics(std::string_view output,
+                                                     const PlaceMapper& mapper) {
+  std::vector<task::Diagnostic> diagnostics;
+  std::istringstream stream{std::string(output)};
+  for (std::string line; std::getline(stream, line);) {
+    if (line.empty() || line.front() == ' ') continue;  // Excerpts, and what belongs to them.
+    if (const auto found = parse_front_end(line)) {
+      diagnostics.push_back(front_end_diagnostic(*found, stream, mapper));
+      continue;
+    }
+    auto found = parse_tool(line);
+    const std::string tool = found ? line.substr(0, line.find(' ')) + ": " : "";
+    if (!found) found = parse_host(line);
+    if (!found || says_nothing(found->said.message)) continue;
+    const std::string message = tool + with_plain_names(found->said.message);
+    const task::Place place =
+        found->file.empty() ? task::Place{} : mapper.map(found->file, found->line, found->column);
+    diagnostics.push_back({found->said.severity, message.substr(0, kMessageBytesMax), place});
+  }
+  return errors_first(std::move(diagnostics));
+}
+
+}  // namespace mc::compile
