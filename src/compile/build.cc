@@ -35,7 +35,7 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   command.profile.visible = build.visible;
   const auto seconds = static_cast<int64_t>(std::ceil(build.limits.wall_s));
   command.profile.limits.cpu = std::chrono::seconds(seconds);
-  command.profile.limits.wall = std::chrono::seconds(seconds);
+  command.profile.limits.wall = std::chrono::milliseconds(std::llround(build.limits.wall_s * 1000));
   command.profile.limits.memory_bytes = static_cast<uint64_t>(build.limits.memory_bytes);
   command.profile.limits.file_bytes_max = kObjectBytesMax;
   if (build.limits.allow_weak_sandbox) command.profile = sandbox::lenient(command.profile);
@@ -91,9 +91,13 @@ std::vector<std::string> undefined_symbols(const Build& build, const fs::path& n
 bool ran_out_of_memory(std::string_view output) {
   // g++ says the first two; nvcc the third, of a program that the kernel killed; its programs the
   // rest.
-  constexpr std::string_view kPhrases[] = {
-      "out of memory allocating", "virtual memory exhausted",  "died due to signal 9",
-      "std::bad_alloc",           "LLVM ERROR: out of memory", "Memory allocation failure"};
+  constexpr std::string_view kPhrases[] = {"out of memory allocating",
+                                           "virtual memory exhausted",
+                                           "died due to signal 9",
+                                           "std::bad_alloc",
+                                           "LLVM ERROR: out of memory",
+                                           "Memory allocation failure",
+                                           "catastrophic error: out of memory"};
   return std::ranges::any_of(kPhrases, [&](std::string_view phrase) {
     return output.find(phrase) != std::string_view::npos;
   });

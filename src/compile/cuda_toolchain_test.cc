@@ -98,7 +98,7 @@ TEST_F(Cuda, CompilesWhatLoadInlineWould) {
   ASSERT_EQ(artifact.kernels.size(), 1u);
   EXPECT_EQ(artifact.kernels[0].name, "add_one(float*, float const*, int)");
   EXPECT_THAT(artifact.undefined_symbols, Contains(HasSubstr("empty_like")));
-  EXPECT_THAT(artifact.undefined_symbols, Contains("cudaLaunchKernel"));
+  EXPECT_THAT(artifact.undefined_symbols, Contains(HasSubstr("cudaLaunchKernel")));
 }
 
 // Two sources, one with a binding of its own, and a header.
@@ -192,22 +192,13 @@ TEST_F(Cuda, CompilesForTheDevicesOwnInstructions) {
 
 TEST_F(Cuda, StopsAtTheLimits) {
   use_plain_headers();
-  const Extension endless = extension_of(
-      {"template <int N> struct F { static constexpr long v = F<N - 1>::v + F<N - 2>::v; };\n"
-       "constexpr long spin(long n) { long s = 0; for (long i = 0; i < n; ++i) s += i; return s; "
-       "}\n"
-       "__global__ void k(long* x) {\n"
-       "  for (int i = 0; i < 1000; ++i) {\n"
-       "    #pragma unroll\n"
-       "    for (int j = 0; j < 1000; ++j) { x[i * j] += j; x[j] *= x[i + 2 * j]; }\n"
-       "  }\n"
-       "}\n"});
-  const PlaceMapper mapper("", {endless});
+  const Extension extension = extension_of({"__global__ void k(long* x) { x[0] = 1; }\n"});
+  const PlaceMapper mapper("", {extension});
   CudaToolchain toolchain(runtime_, artifacts_->path());
-  const auto late = toolchain.compile(endless, mapper, {.wall_s = 0.2});
+  const auto late = toolchain.compile(extension, mapper, {.wall_s = 0.1});
   ASSERT_TRUE(late) << late.error().message;
   EXPECT_TRUE(std::holds_alternative<task::TimedOut>(*late)) << late->index();
-  const auto large = toolchain.compile(endless, mapper, {.memory_bytes = 24 << 20});
+  const auto large = toolchain.compile(extension, mapper, {.memory_bytes = 24 << 20});
   ASSERT_TRUE(large) << large.error().message;
   EXPECT_TRUE(std::holds_alternative<task::OutOfMemory>(*large)) << large->index();
 }

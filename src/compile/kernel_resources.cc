@@ -11,6 +11,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
@@ -23,6 +24,7 @@ constexpr std::string_view kInfo = "ptxas info    : ";
 constexpr std::string_view kEntry = "Compiling entry function '";
 constexpr std::string_view kProperties = "Function properties for ";
 constexpr size_t kMangledBytesMax = 4096;
+constexpr int64_t kAmountMax = 1 << 30;  // No device has more; sums of it do not overflow.
 
 // Calls `take(number, what)` for each "12 bytes smem" or "used 3 barriers" of a list with commas.
 template <typename Take>
@@ -36,7 +38,7 @@ void for_each_amount(std::string_view list, const Take& take) {
     item.remove_prefix(digit);
     int64_t number = 0;
     const auto end = std::from_chars(item.data(), item.data() + item.size(), number).ptr;
-    take(number, item.substr(static_cast<size_t>(end - item.data())));
+    take(std::min(number, kAmountMax), item.substr(static_cast<size_t>(end - item.data())));
   }
 }
 

@@ -133,9 +133,10 @@ std::optional<Found> parse_tool(std::string_view line) {
   return std::nullopt;
 }
 
-// Sums that follow the errors themselves, and deaths that are the memory limit's doing.
-bool says_nothing(std::string_view message) {
-  return message.find("Ptx assembly aborted") != std::string_view::npos ||
+// Sums that follow the errors themselves, and ends that are the memory limit's doing.
+bool says_nothing(std::string_view line, std::string_view message) {
+  return line.find("catastrophic error: out of memory") != std::string_view::npos ||
+         message.find("Ptx assembly aborted") != std::string_view::npos ||
          message.find("ld returned 1 exit status") != std::string_view::npos ||
          message.find("died due to signal 9") != std::string_view::npos;
 }
@@ -236,13 +237,14 @@ std::vector<task::Diagnostic> parse_nvcc_diagnostics(std::string_view output,
   for (std::string line; std::getline(stream, line);) {
     if (line.empty() || line.front() == ' ') continue;  // Excerpts, and what belongs to them.
     if (const auto found = parse_front_end(line)) {
-      diagnostics.push_back(front_end_diagnostic(*found, stream, mapper));
+      task::Diagnostic diagnostic = front_end_diagnostic(*found, stream, mapper);
+      if (!says_nothing(line, diagnostic.message)) diagnostics.push_back(std::move(diagnostic));
       continue;
     }
     auto found = parse_tool(line);
     const std::string tool = found ? line.substr(0, line.find(' ')) + ": " : "";
     if (!found) found = parse_host(line);
-    if (!found || says_nothing(found->said.message)) continue;
+    if (!found || says_nothing(line, found->said.message)) continue;
     const std::string message = tool + with_plain_names(found->said.message);
     const task::Place place =
         found->file.empty() ? task::Place{} : mapper.map(found->file, found->line, found->column);

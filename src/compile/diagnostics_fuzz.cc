@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "compile/diagnostics_properties.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  mc::compile::check_nvcc_output(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

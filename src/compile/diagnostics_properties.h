@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What must hold of the readers of nvcc's output for every text: the oracle of their fuzz target
+// and property test.  A candidate writes part of that output: names, messages, #pragma message.
+#ifndef MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_
+#define MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_
+
+#include <string_view>
+
+namespace mc::compile {
+
+// Aborts by MC_CHECK unless what is read from `output` is bounded and in order.
+void check_nvcc_output(std::string_view output);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_
