@@ -114,6 +114,41 @@ std::vector<Rule> read_rules(Reader& reader, const Json& policy, const char* sec
   return rules;
 }
 
+std::map<std::string, FlagList, std::less<>> read_flag_lists(Reader& reader, const Json& section) {
+  std::map<std::string, FlagList, std::less<>> lists;
+  const Json given = section.value("lists", Json::object());
+  for (const auto& [name, list] : given.items()) {
+    const std::string path = "flags.lists." + name;
+    reader.expect_members(list, path, {"passed", "dropped"});
+    if (!reader.problem().empty()) return {};
+    lists[name] = {reader.texts(list, path, "passed"), reader.texts(list, path, "dropped")};
+  }
+  for (const char* name : {"cxx", "cuda", "link"}) {
+    if (!lists.contains(name)) reader.fail(std::string("flags.lists.") + name + " is missing");
+  }
+  return lists;
+}
+
+FlagRules read_flags(Reader& reader, const Json& policy) {
+  const Json section = policy.value("flags", Json());
+  reader.expect_members(section, "flags", {"id", "message", "valued", "nested", "lists"});
+  if (!reader.problem().empty()) return {};
+  FlagRules rules;
+  rules.id = reader.text(section, "flags", "id");
+  rules.message = reader.text(section, "flags", "message");
+  rules.valued = reader.words(section, "flags", "valued");
+  rules.lists = read_flag_lists(reader, section);
+  const Json nested = section.value("nested", Json::object());
+  for (const auto& [option, value] : nested.items()) {
+    const std::string list = reader.text(nested, "flags.nested", option.c_str());
+    if (!rules.lists.contains(list)) {
+      reader.fail("flags.nested." + option + " names no list of flags.lists");
+    }
+    rules.nested[option] = list;
+  }
+  return rules;
+}
+
 std::string read_python(Reader& reader, const Json& policy) {
   const Json section = policy.value("python", Json());
   const Words members(std::begin(kPythonMembers), std::end(kPythonMembers));
@@ -132,7 +167,8 @@ std::string read_version(Reader& reader, const Json& json) {
 }
 
 Policy read_policy(Reader& reader, const Json& json) {
-  reader.expect_members(json, "policy", {"version", "aten_allowed", "python", "cpp", "symbols"});
+  reader.expect_members(json, "policy",
+                        {"version", "aten_allowed", "python", "cpp", "symbols", "flags"});
   if (!reader.problem().empty()) return {};
   Policy policy;
   policy.version = read_version(reader, json);
@@ -142,6 +178,7 @@ Policy read_policy(Reader& reader, const Json& json) {
   policy.python_json = read_python(reader, json);
   policy.source_rules = read_rules(reader, json, "cpp", read_source_rule);
   policy.symbol_rules = read_rules(reader, json, "symbols", read_symbol_rule);
+  policy.flags = read_flags(reader, json);
   return policy;
 }
 

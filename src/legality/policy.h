@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -44,12 +45,29 @@ struct SymbolRule {
   std::vector<std::string> exceptions;
 };
 
+// Compiler flags, as patterns like those of a SymbolRule.
+struct FlagList {
+  std::vector<std::string> passed;
+  std::vector<std::string> dropped;  // Asked first.
+};
+
+// What a candidate may ask of its compilers; all that no list names breaks the rule.
+struct FlagRules {
+  std::string id;
+  std::string message;
+  Words valued;  // Options whose value may be the next word.
+  // Options that hand flags on, such as -Xptxas, and the list that judges these.
+  std::map<std::string, std::string, std::less<>> nested;
+  std::map<std::string, FlagList, std::less<>> lists;  // "cxx", "cuda", "link", and those above.
+};
+
 struct Policy {
   std::string version;                 // kPolicyFormat, and a suffix if it is not the default.
   std::set<std::string> aten_allowed;  // "aten::empty", ...: what may run during forward.
   std::string python_json;             // {"python": {...}}: for the inspector, as it is.
   std::vector<SourceRule> source_rules;
   std::vector<SymbolRule> symbol_rules;
+  FlagRules flags;
 };
 
 // kInvalidInput names the member that is wrong.

@@ -18,18 +18,27 @@ const std::filesystem::path kDefault = std::filesystem::path(MC_SOURCE_DIR) / "p
 
 Json valid() {
   const Json none = Json::array();
-  return {{"version", "musacoder-policy/1-test"},
-          {"aten_allowed", {"empty"}},
-          {"python",
-           {{"forbidden_imports", {"ctypes"}},
-            {"forbidden_names", none},
-            {"forbidden_calls", none},
-            {"allowed_torch_calls", none},
-            {"parameter_containers", none}}},
-          {"cpp", {{"rules", {{{"id", "cpp.a"}, {"message", "m"}, {"calls", {"f"}}}}}}},
-          {"symbols",
-           {{"rules",
-             {{{"id", "link.a"}, {"message", "m"}, {"patterns", {"f*"}}, {"except", none}}}}}}};
+  return {
+      {"version", "musacoder-policy/1-test"},
+      {"aten_allowed", {"empty"}},
+      {"python",
+       {{"forbidden_imports", {"ctypes"}},
+        {"forbidden_names", none},
+        {"forbidden_calls", none},
+        {"allowed_torch_calls", none},
+        {"parameter_containers", none}}},
+      {"cpp", {{"rules", {{{"id", "cpp.a"}, {"message", "m"}, {"calls", {"f"}}}}}}},
+      {"symbols",
+       {{"rules", {{{"id", "link.a"}, {"message", "m"}, {"patterns", {"f*"}}, {"except", none}}}}}},
+      {"flags",
+       {{"id", "native.flag"},
+        {"message", "m"},
+        {"valued", {"-D"}},
+        {"nested", {{"-Xcompiler", "cxx"}}},
+        {"lists",
+         {{"cxx", {{"passed", {"-O2"}}, {"dropped", none}}},
+          {"cuda", {{"passed", none}, {"dropped", {"-arch*"}}}},
+          {"link", {{"passed", none}, {"dropped", none}}}}}}}};
 }
 
 TEST(ParsePolicy, ReadsEveryMember) {
@@ -42,6 +51,9 @@ TEST(ParsePolicy, ReadsEveryMember) {
   EXPECT_TRUE(policy.value().source_rules[0].calls.contains("f"));
   ASSERT_EQ(policy.value().symbol_rules.size(), 1U);
   EXPECT_EQ(policy.value().symbol_rules[0].patterns[0], "f*");
+  EXPECT_EQ(policy.value().flags.id, "native.flag");
+  EXPECT_EQ(policy.value().flags.nested.at("-Xcompiler"), "cxx");
+  EXPECT_EQ(policy.value().flags.lists.at("cuda").dropped[0], "-arch*");
 }
 
 struct Row {
@@ -76,7 +88,14 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"/cpp/rules/0/id", "", "cpp.rules[0].id is missing"},
         Row{"/cpp/rules/0/callz", 1, "cpp.rules[0] has an unknown member \"callz\""},
         Row{"/cpp/rules/0/calls", "f", "cpp.rules[0].calls is missing or no list"},
-        Row{"/symbols/rules/0/patterns", nullptr, "symbols.rules[0].patterns is missing"}));
+        Row{"/symbols/rules/0/patterns", nullptr, "symbols.rules[0].patterns is missing"},
+        Row{"/flags", nullptr, "flags is missing or no object"},
+        Row{"/flags/id", nullptr, "flags.id is missing"},
+        Row{"/flags/allowed", 1, "flags has an unknown member \"allowed\""},
+        Row{"/flags/nested/-Xptxas", "ptxas", "flags.nested.-Xptxas names no list"},
+        Row{"/flags/lists", nullptr, "flags.lists.cxx is missing"},
+        Row{"/flags/lists/cxx/passed", 1, "flags.lists.cxx.passed is missing or no list"},
+        Row{"/flags/lists/link", nullptr, "flags.lists.link is missing or no object"}));
 
 TEST(ParsePolicy, RefusesWhatIsNoJson) {
   EXPECT_THAT(parse_policy("{").error().message, HasSubstr("not JSON"));
