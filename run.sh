@@ -14,6 +14,7 @@ usage: ./run.sh COMMAND
   build    set up and build (build/dev/bin/musacoder)
   fuzz     build the fuzz targets with clang-19 and run each for 30 s
   bench    build the benchmarks and run them
+  bundle [DIR]  install a release build into DIR (build/bundle), to be copied anywhere
   eval …   set up, build, and run: musacoder eval …
 TXT
 }
@@ -76,6 +77,24 @@ run_tests() {
   ctest --test-dir build/dev --output-on-failure
 }
 
+# A folder that needs nothing of this one, nor of the packages that it was built with.
+make_bundle() {
+  local folder=${1:-}
+  if [[ -z $folder ]]; then
+    folder=build/bundle
+    rm -rf "$folder"
+  elif [[ -e $folder && -n $(ls -A "$folder") ]]; then
+    say "$folder is not empty"
+    exit 2
+  fi
+  install_packages "${packages[@]}"
+  [[ -f build/release-bundle/build.ninja ]] || cmake --preset bundle >/dev/null
+  say "building"
+  cmake --build --preset bundle
+  cmake --install build/release-bundle --strip --prefix "$folder" >/dev/null
+  say "$(du -sm "$folder" | cut -f1) MiB in $folder; to begin with: $folder/bin/musacoder doctor"
+}
+
 case ${1:-} in
   setup) setup ;;
   build) build ;;
@@ -83,6 +102,7 @@ case ${1:-} in
   test) run_tests ;;
   fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;
+  bundle) make_bundle "${2:-}" ;;
   eval) build --target musacoder; exec build/dev/bin/musacoder "$@" ;;
   *) usage; exit 2 ;;
 esac

@@ -11,6 +11,21 @@ if(MC_SANITIZE)
   target_link_options(mc_options INTERFACE -fsanitize=${MC_SANITIZE})
 endif()
 
+# mc_stand_alone(<target>): needs no shared library at run time but those of glibc, and shows no
+# symbol of what it holds.  The two belong together: libmc_emu.so and libmc_sandbox.so are loaded
+# beside the libstdc++.so that PyTorch uses, and neither may take for its own what is the other's.
+# Not with sanitizers, whose run-time libraries replace parts of libstdc++.so.
+function(mc_stand_alone target)
+  set(hide ${PROJECT_SOURCE_DIR}/cmake/hide_cxx.map)
+  if(NOT MC_SANITIZE)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
+      -Wl,--version-script=${hide})
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${hide})
+  endif()
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
 # mc_static_library(<name> <header> <archive>): an imported static library of the system.
 function(mc_static_library name header archive)
   find_path(${name}_INCLUDE ${header} REQUIRED)

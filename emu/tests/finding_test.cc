@@ -42,6 +42,22 @@ TEST_F(Findings, AnAccessBeforeTheBeginningIsAFinding) {
   EXPECT_THAT(report(), HasSubstr("4 bytes before a buffer of 400 bytes"));
 }
 
+__global__ void throw_at(int index) {
+  if (static_cast<int>(threadIdx.x) == index) throw index;
+}
+
+// Thrown by this program's C++ library, caught by the emulator's own copy of it.
+TEST_F(Findings, AnExceptionThatLeavesAKernelIsAFinding) {
+  for (int round = 0; round < 3; ++round) {
+    mc_emu_reset();
+    MC_LAUNCH(throw_at, 2, 64, 0, -1);
+    EXPECT_EQ(mc_emu_sticky_error(), cudaSuccess);
+    MC_LAUNCH(throw_at, 2, 64, 0, 33);
+    EXPECT_EQ(mc_emu_sticky_error(), cudaErrorLaunchFailure);
+    EXPECT_THAT(report(), HasSubstr("a C++ exception left the kernel"));
+  }
+}
+
 __global__ void read_address(const float* x, float* y) { *y = *x; }
 
 TEST_F(Findings, ANullPointerIsAFindingAndNotADeath) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  Everything lies in one directory of the cache, named by a hash of what went
-// in: the PyTorch, the compiler, the flags and every file of emu/.  It is built in a private
-// directory and renamed into place, under a lock that makes a second process wait instead of
-// building the same.  The precompiled header works because g++ looks for mc_emu/prelude.h.gch in
-// each directory of the include path before it looks for mc_emu/prelude.h.
+// in: the PyTorch, the compiler, and every file of emu/, flags.txt too.  Where emu/ lies is not
+// part of it, so an installed folder that is moved, or replaced by an equal one, finds what was
+// built. It is built in a private directory and renamed into place, under a lock that makes a
+// second process wait instead of building the same.  The precompiled header works because g++ looks
+// for mc_emu/prelude.h.gch in each directory of the include path before it looks for
+// mc_emu/prelude.h.
 #include "compile/cpu_runtime.h"
 
 #include <algorithm>
@@ -133,10 +135,8 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
   MC_TRY(const std::string sources, hash_of_sources(emu), "CPU backend");
   MC_TRY(const std::string compiler,
          run_tool({runtime.compiler.string(), "-dumpfullversion", "-dumpmachine"}), "CPU backend");
-  std::string flags;
-  for (const std::string& flag : runtime.flags) flags += flag + '\0';
-  runtime.fingerprint =
-      content_hash({pytorch.version, pytorch.root.string(), compiler, flags, sources});
+  runtime.fingerprint = content_hash(
+      {pytorch.version, pytorch.root.string(), pytorch.python_include.string(), compiler, sources});
 
   const fs::path home = cache_directory() / "runtimes";
   std::error_code failure;

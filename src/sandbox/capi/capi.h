@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 // To be called once, after imports and before the first fork: makes forks take a third of the time
 // where the kernel can (memory.h).
@@ -34,6 +35,8 @@ int mc_sandbox_enter(const char* profile_json, const int* keep_fds, int num_keep
 // The protections that are not in force in this process: [{"protection": name, "why": text}].
 // Empty before mc_sandbox_enter().  Valid until the next call.
 const char* mc_sandbox_missing(void);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
