@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include <sys/utsname.h>
 
 #include "cli/commands.h"
+#include "cli/gpu.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
 #include "core/file.h"
@@ -124,9 +126,7 @@ void probe_compiler(Facts& facts) {
   facts.push_back(fact);
 }
 
-void probe_pytorch(Facts& facts) {
-  const fs::path python = compile::default_python();
-  const auto found = compile::find_pytorch(python);
+void probe_pytorch(const fs::path& python, const Result<compile::PyTorch>& found, Facts& facts) {
   if (!found) {
     facts.push_back(
         {"Python", "PyTorch", State::kMissing, found.error().message,
@@ -212,13 +212,7 @@ void add_backends(Facts& facts) {
   facts.push_back(
       {"backends", "cpu", has_cpu ? State::kPresent : State::kMissing,
        has_cpu ? "CUDA source runs on the CPU by emulation" : "needs what is missing above", ""});
-  const bool has_gpu = is_there("/dev/nvidia0");
-  const auto nvcc = compile::run_tool({"nvcc", "--version"});
-  facts.push_back({"backends", "cuda", State::kOptional,
-                   fmt::format("not built into this version; {}, nvcc {}",
-                               has_gpu ? "NVIDIA GPU present" : "no NVIDIA GPU",
-                               nvcc ? "present" : "not found"),
-                   ""});
+  facts.push_back({"backends", "cuda", State::kOptional, "not built into this version", ""});
   facts.push_back({"backends", "musa", State::kOptional, "not built into this version", ""});
 }
 
@@ -296,11 +290,15 @@ std::string doctor_report(const Facts& facts) {
 }
 
 Facts probe_machine() {
+  const fs::path python = compile::default_python();
+  const auto pytorch = compile::find_pytorch(python);
   Facts facts;
   probe_hardware(facts);
   probe_limits(facts);
   probe_compiler(facts);
-  probe_pytorch(facts);
+  probe_pytorch(python, pytorch, facts);
+  std::ranges::move(gpu_facts(look_for_gpu(pytorch ? &*pytorch : nullptr)),
+                    std::back_inserter(facts));
   probe_installation(facts);
   probe_cache(facts);
   probe_kernelbench(facts);

@@ -31,7 +31,7 @@ struct Fact {
   std::string remedy;  // The command or setting that adds it; "" when present or when nothing does.
 };
 
-// Looks at everything; takes a few seconds at most.
+// Looks at everything; takes a few seconds, or cuda_driver.h's limit where the GPU's driver hangs.
 std::vector<Fact> probe_machine();
 
 // Sections in order of first appearance, a line a fact and the remedy below what is missing; at the

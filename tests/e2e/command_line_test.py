@@ -148,6 +148,11 @@ class Doctor(unittest.TestCase):
         self.assertIn("cpu", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_it_tells_of_the_gpu_and_needs_none(self) -> None:
+        done = run("doctor")
+        self.assertRegex(done.stdout, r"(?m)^GPU\n  (ok|none) +driver ")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The child writes lines to a pipe: "cuda 13 0", one "device <major> <minor> <bytes> <name>" each,
+// and "end"; or "error <code> <words>".  A text without "end" or "error" is that of a child that
+// died.
+#include "cli/cuda_driver.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/fd.h"
+
+namespace mc::cli {
+namespace {
+
+constexpr size_t kTextBytesMax = 64 << 10;
+constexpr int kDevicesMax = 64;
+constexpr int kErrorNoDevice = 100;
+constexpr int kNoLibrary = -1;
+constexpr int kNoFunction = -2;
+
+// ---- The child ----------------------------------------------------------------------------------
+
+[[noreturn]] void give_up(int code, const char* words) {
+  std::printf("error %d %s\n", code, words);
+  std::fflush(stdout);
+  ::_exit(0);
+}
+
+class Library {
+ public:
+  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) give_up(kNoLibrary, ::dlerror());
+  }
+
+  // Calls a function of the driver, whose types are those of its C header; ends at an error.
+  template <typename... Parameters>
+  void call(const char* name, Parameters... parameters) const {
+    const auto function = reinterpret_cast<int (*)(Parameters...)>(::dlsym(handle_, name));
+    if (function == nullptr) give_up(kNoFunction, ::dlerror());
+    if (const int code = function(parameters...); code != 0) give_up(code, words_for(code));
+  }
+
+ private:
+  const char* words_for(int code) const {
+    const char* words = nullptr;
+    const auto function =
+        reinterpret_cast<int (*)(int, const char**)>(::dlsym(handle_, "cuGetErrorString"));
+    if (function != nullptr) function(code, &words);
+    return words != nullptr ? words : "unknown error";
+  }
+
+  void* handle_;
+};
+
+void tell_device(const Library& driver, int index) {
+  constexpr int kCapabilityMajor = 75;
+  constexpr int kCapabilityMinor = 76;
+  int device = 0;
+  int major = 0;
+  int minor = 0;
+  size_t bytes = 0;
+  char name[256] = "";
+  driver.call("cuDeviceGet", &device, index);
+  driver.call("cuDeviceGetName", &name[0], static_cast<int>(sizeof name), device);
+  driver.call("cuDeviceGetAttribute", &major, kCapabilityMajor, device);
+  driver.call("cuDeviceGetAttribute", &minor, kCapabilityMinor, device);
+  driver.call("cuDeviceTotalMem_v2", &bytes, device);
+  std::printf("device %d %d %zu %s\n", major, minor, bytes, name);
+}
+
+[[noreturn]] void tell_all(const char* library, int output) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int nowhere = ::open("/dev/null", O_RDWR);
+  ::dup2(nowhere, STDERR_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  const Library driver(library);
+  driver.call("cuInit", 0U);
+  int version = 0;
+  int num_devices = 0;
+  driver.call("cuDriverGetVersion", &version);
+  driver.call("cuDeviceGetCount", &num_devices);
+  if (num_devices == 0) give_up(kErrorNoDevice, "it shows no device");
+  std::printf("cuda %d %d\n", version / 1000, version % 1000 / 10);
+  for (int i = 0; i < num_devices && i < kDevicesMax; ++i) tell_device(driver, i);
+  std::printf("end\n");
+  std::fflush(stdout);
+  ::_exit(0);
+}
+
+// ---- The parent ---------------------------------------------------------------------------------
+
+using Clock = std::chrono::steady_clock;
+
+// What comes until the other end closes.
+Result<std::string> read_until(const Fd& input, Clock::time_point deadline) {
+  std::string text;
+  while (text.size() < kTextBytesMax) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd poller{input.get(), POLLIN, 0};
+    if (left <= 0 || ::poll(&poller, 1, static_cast<int>(left)) == 0) {
+      return Error{ErrorCode::kTimeout, "the driver does not answer"};
+    }
+    char block[4096];
+    const ssize_t size = ::read(input.get(), block, sizeof block);
+    if (size <= 0) break;
+    text.append(block, static_cast<size_t>(size));
+  }
+  return text;
+}
+
+// Waits for at most a second: one that hangs in the kernel cannot be killed.
+void end(pid_t child) {
+  ::kill(child, SIGKILL);
+  for (int look = 0; look < 1000 && ::waitpid(child, nullptr, WNOHANG) == 0; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::string rest_of(std::istringstream& line) {
+  std::string text;
+  std::getline(line >> std::ws, text);
+  return text;
+}
+
+Error error_of(int code, const std::string& words) {
+  if (code == kNoLibrary || code == kErrorNoDevice) return {ErrorCode::kNotFound, words};
+  if (code == kNoFunction) return {ErrorCode::kUnavailable, words};
+  return {ErrorCode::kUnavailable, "CUDA error " + std::to_string(code) + ": " + words};
+}
+
+Result<CudaDriver> parse(const std::string& text) {
+  CudaDriver driver;
+  std::istringstream lines(text);
+  for (std::string content; std::getline(lines, content);) {
+    std::istringstream line(content);
+    std::string kind;
+    line >> kind;
+    if (kind == "end") return driver;
+    if (kind == "error") {
+      int code = 0;
+      line >> code;
+      return error_of(code, rest_of(line));
+    }
+    if (kind == "cuda") line >> driver.cuda_major >> driver.cuda_minor;
+    if (kind == "device") {
+      CudaDevice device;
+      line >> device.major >> device.minor >> device.bytes;
+      device.name = rest_of(line);
+      driver.devices.push_back(device);
+    }
+  }
+  return Error{ErrorCode::kUnavailable, "the driver's library crashes"};
+}
+
+}  // namespace
+
+Result<CudaDriver> ask_cuda_driver(const std::string& library, std::chrono::milliseconds time_max) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "make a pipe");
+  const Fd input(ends[0]);
+  Fd output(ends[1]);
+  std::fflush(nullptr);  // Else the child has what is buffered too.
+  const pid_t child = ::fork();
+  if (child < 0) return system_error(ErrorCode::kUnavailable, "fork");
+  if (child == 0) tell_all(library.c_str(), output.get());
+  output.reset();
+  const auto text = read_until(input, Clock::now() + time_max);
+  end(child);
+  return text ? parse(*text) : text.error();
+}
+
+}  // namespace mc::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a CUDA program would see of this machine's GPUs, without being one.
+//
+// A child process loads the driver's library and asks it; this process never loads it, so it holds
+// no context, needs no CUDA to be built or to start, and goes on when the driver hangs or crashes.
+// Asked rather than nvidia-smi, which containers often lack, which does not heed
+// CUDA_VISIBLE_DEVICES, and which hangs with the driver.
+#ifndef MC_CLI_CUDA_DRIVER_H_
+#define MC_CLI_CUDA_DRIVER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace mc::cli {
+
+struct CudaDevice {
+  std::string name;  // "NVIDIA H100 80GB HBM3"
+  int major = 0;     // Compute capability.
+  int minor = 0;
+  int64_t bytes = 0;  // Of memory.
+  bool operator==(const CudaDevice&) const = default;
+};
+
+struct CudaDriver {
+  int cuda_major = 0;  // The newest CUDA that it can serve.
+  int cuda_minor = 0;
+  std::vector<CudaDevice> devices;  // At least one.
+};
+
+inline constexpr std::chrono::seconds kCudaDriverTimeMax{20};  // Eight sleeping GPUs take seconds.
+
+// kNotFound when there is no such library, or no device that it shows; kTimeout when it does not
+// answer; else kUnavailable with the driver's own words.  Not thread-safe against other forks.
+Result<CudaDriver> ask_cuda_driver(const std::string& library = "libcuda.so.1",
+                                   std::chrono::milliseconds time_max = kCudaDriverTimeMax);
+
+}  // namespace mc::cli
+
+#endif  // MC_CLI_CUDA_DRIVER_H_

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cuda_driver.h"
+
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/file.h"
+
+namespace mc::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+Result<CudaDriver> ask_one_that(const char* behaviour,
+                                std::chrono::milliseconds time_max = kCudaDriverTimeMax) {
+  ::setenv("MC_FAKE_CUDA", behaviour, 1);
+  return ask_cuda_driver(MC_FAKE_CUDA_DRIVER, time_max);
+}
+
+TEST(CudaDriver, TellsWhatItServesAndItsDevices) {
+  const auto driver = ask_one_that("works");
+  ASSERT_TRUE(driver) << driver.error().message;
+  EXPECT_EQ(driver->cuda_major, 13);
+  EXPECT_EQ(driver->cuda_minor, 0);
+  EXPECT_THAT(driver->devices, ElementsAre(CudaDevice{"Fake GPU 0", 9, 0, int64_t{80} << 30},
+                                           CudaDevice{"Fake GPU 1", 10, 0, int64_t{80} << 30}));
+}
+
+TEST(CudaDriver, IsNotFoundWithoutItsLibraryOrADevice) {
+  const auto nowhere = ask_cuda_driver("libno_such_driver.so.1");
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(nowhere.error().message, HasSubstr("libno_such_driver.so.1"));
+  const auto empty = ask_one_that("shows none");
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().code, ErrorCode::kNotFound);
+}
+
+TEST(CudaDriver, GivesTheDriversOwnWords) {
+  const auto driver = ask_one_that("does not fit");
+  ASSERT_FALSE(driver);
+  EXPECT_EQ(driver.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(driver.error().message, HasSubstr("803: system has unsupported display driver"));
+}
+
+TEST(CudaDriver, MayHang) {
+  const auto driver = ask_one_that("hangs", std::chrono::milliseconds(50));
+  ASSERT_FALSE(driver);
+  EXPECT_EQ(driver.error().code, ErrorCode::kTimeout);
+}
+
+TEST(CudaDriver, MayCrash) {
+  const auto driver = ask_one_that("crashes");
+  ASSERT_FALSE(driver);
+  EXPECT_EQ(driver.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(driver.error().message, HasSubstr("crashes"));
+}
+
+TEST(CudaDriver, IsNotLoadedIntoThisProcess) {
+  ASSERT_TRUE(ask_one_that("works"));
+  const auto maps = read_file("/proc/self/maps", 1 << 20);
+  ASSERT_TRUE(maps);
+  EXPECT_THAT(*maps, Not(HasSubstr("fake_cuda_driver")));
+}
+
+}  // namespace
+}  // namespace mc::cli
