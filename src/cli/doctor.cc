@@ -212,7 +212,8 @@ void add_backends(Facts& facts) {
   facts.push_back(
       {"backends", "cpu", has_cpu ? State::kPresent : State::kMissing,
        has_cpu ? "CUDA source runs on the CPU by emulation" : "needs what is missing above", ""});
-  facts.push_back({"backends", "cuda", State::kOptional, "not built into this version", ""});
+  facts.push_back({"backends", "cuda", State::kOptional,
+                   "judges on an NVIDIA GPU, without timing yet; needs what GPU lists", ""});
   facts.push_back({"backends", "musa", State::kOptional, "not built into this version", ""});
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -182,8 +182,7 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "eval");
   MC_TRY_VOID(check_tasks(*pipeline, work), "eval");
-  const std::vector<report::Judged> judged =
-      judge_all(*pipeline, work, arguments, *results, bar);
+  const std::vector<report::Judged> judged = judge_all(*pipeline, work, arguments, *results, bar);
   bar.finish();
   MC_TRY_VOID(results->finish(judged), "eval");
   print(judged, arguments);

@@ -12,7 +12,8 @@ void add_prepare(CLI::App& app, int& exit_code) {
       app.add_subcommand("prepare", "Build what is needed against the installed PyTorch (once)");
   command->callback([&exit_code] {
     ProgressBar bar(0);
-    const Status status = eval::prepare_machine(eval::Options{}, [&](std::string_view step) { bar.note(step); });
+    const Status status =
+        eval::prepare_machine(eval::Options{}, [&](std::string_view step) { bar.note(step); });
     bar.finish();
     exit_code = status ? kExitDone : report_error(status.error());
   });

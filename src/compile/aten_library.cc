@@ -27,8 +27,8 @@ Result<fs::path> prepare_aten_library(const PyTorch& pytorch, const Layout& layo
   progress("building the ATen recorder for PyTorch " + pytorch.version + " (once)");
   MC_TRY(const TemporaryDirectory work, TemporaryDirectory::create_in(home, "work"), "ATen");
   const fs::path built = work.path() / "aten.so";
-  std::vector<std::string> argv = {"g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-w",
-                                   "-I" + emu.string()};
+  std::vector<std::string> argv = {"g++", "-std=c++17",       "-O2", "-fPIC", "-shared",
+                                   "-w",  "-I" + emu.string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   argv.insert(argv.end(), {source.string(), "-o", built.string(),
                            "-L" + (pytorch.root / "lib").string(), "-ltorch_cpu", "-lc10"});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "compile/extension.h"
 #include "compile/locator.h"
@@ -12,6 +13,7 @@
 #include "eval/machine.h"
 #include "execute/executor.h"
 #include "legality/extract.h"
+#include "legality/flags.h"
 #include "legality/policy.h"
 #include "legality/static_rules.h"
 #include "legality/symbols.h"
@@ -64,10 +66,11 @@ Evaluation::Stage Evaluation::judge_all() {
     Stage (Evaluation::*run)();
   };
   static constexpr Step kSteps[] = {
-      {"extract", &Evaluation::extract},       {"inspect", &Evaluation::inspect},
-      {"judge", &Evaluation::open_judge},      {"record", &Evaluation::record},
-      {"rules", &Evaluation::check_sources},   {"compile", &Evaluation::compile},
-      {"symbols", &Evaluation::check_symbols}, {"measure", &Evaluation::measure},
+      {"extract", &Evaluation::extract},   {"inspect", &Evaluation::inspect},
+      {"judge", &Evaluation::open_judge},  {"record", &Evaluation::record},
+      {"flags", &Evaluation::check_flags}, {"rules", &Evaluation::check_sources},
+      {"compile", &Evaluation::compile},   {"symbols", &Evaluation::check_symbols},
+      {"measure", &Evaluation::measure},
   };
   for (const Step& step : kSteps) {
     const auto start = std::chrono::steady_clock::now();
@@ -140,6 +143,22 @@ Evaluation::Stage Evaluation::record() {
   return Decided();
 }
 
+// What is allowed is all that stays: the toolchains pass it on as it is.
+Evaluation::Stage Evaluation::check_flags() {
+  std::vector<task::RuleFinding> findings;
+  for (compile::Extension& extension : extensions_) {
+    legality::CheckedFlags checked = legality::check_flags(
+        parts_.policy,
+        {extension.extra_cflags, extension.extra_cuda_cflags, extension.extra_ldflags});
+    std::ranges::move(checked.findings, std::back_inserter(findings));
+    extension.extra_cflags = std::move(checked.passed.cxx);
+    extension.extra_cuda_cflags = std::move(checked.passed.cuda);
+    extension.extra_ldflags = std::move(checked.passed.link);
+  }
+  if (findings.empty()) return Decided();
+  return Decided(task::Illegal{"static", std::move(findings)});
+}
+
 Evaluation::Stage Evaluation::check_sources() {
   if (!parts_.options.static_rules) return Decided();
   std::vector<legality::NativeSource> sources;
@@ -165,8 +184,8 @@ Evaluation::Stage Evaluation::compile() {
                                       parts_.options.allow_weak_sandbox};
   verdict_.telemetry.compile_cached = true;
   for (const compile::Extension& extension : extensions_) {
-    MC_TRY(compile::Compiled compiled, parts_.machine.toolchain->compile(extension, *mapper_, limits),
-           "compile");
+    MC_TRY(compile::Compiled compiled,
+           parts_.machine.toolchain->compile(extension, *mapper_, limits), "compile");
     if (auto* failed = std::get_if<task::CompileFailed>(&compiled))
       return Decided(std::move(*failed));
     if (auto* lacking = std::get_if<task::Unsupported>(&compiled))

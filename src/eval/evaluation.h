@@ -57,6 +57,7 @@ class Evaluation {
   Stage inspect();
   Stage open_judge();
   Stage record();
+  Stage check_flags();
   Stage check_sources();
   Stage compile();
   Stage check_symbols();

@@ -51,10 +51,10 @@ Status find_cuda(Machine& machine, const Progress& progress) {
   MC_TRY(compile::CudaRuntime runtime, compile::find_cuda_runtime(machine.pytorch, architecture),
          "set-up");
   machine.devices = nvidia_devices();
-  MC_TRY(machine.aten_lib,
-         compile::prepare_aten_library(machine.pytorch, machine.layout, progress), "set-up");
-  machine.toolchain = std::make_unique<compile::CudaToolchain>(std::move(runtime),
-                                                               cache_directory() / "artifacts");
+  MC_TRY(machine.aten_lib, compile::prepare_aten_library(machine.pytorch, machine.layout, progress),
+         "set-up");
+  machine.toolchain =
+      std::make_unique<compile::CudaToolchain>(std::move(runtime), cache_directory() / "artifacts");
   return ok();
 }
 

@@ -29,10 +29,10 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.child.threads_max = options.limits.threads_max;
   limits.child.weak_sandbox = options.allow_weak_sandbox;
   // Should one of these lie below a folder that the sandbox empties, such as /tmp.
-  limits.child.visible = {cache_directory().string(), machine.layout.prefix.string(),
-                          std::filesystem::weakly_canonical(machine.layout.share("harness")).string(),
-                          machine.pytorch.root.parent_path().string(),
-                          machine.pytorch.python_include.string()};
+  limits.child.visible = {
+      cache_directory().string(), machine.layout.prefix.string(),
+      std::filesystem::weakly_canonical(machine.layout.share("harness")).string(),
+      machine.pytorch.root.parent_path().string(), machine.pytorch.python_include.string()};
   return limits;
 }
 
@@ -57,14 +57,13 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY(legality::Policy policy,
          legality::load_policy(machine.layout.share("policy") / "default.json"), "pipeline");
   progress("starting the zygote (imports torch)");
-  MC_TRY(auto zygote,
-         execute::Zygote::create(zygote_options(machine)), "pipeline");
+  MC_TRY(auto zygote, execute::Zygote::create(zygote_options(machine)), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
   execute::Executor executor(*zygote, limits);
   const uint64_t seed = options.seed.value_or(random_seed());
-  return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
-      new State{options, seed, std::move(machine), std::move(policy), std::move(zygote), executor,
-                JudgePool()})));
+  return std::unique_ptr<Pipeline>(new Pipeline(
+      std::unique_ptr<State>(new State{options, seed, std::move(machine), std::move(policy),
+                                       std::move(zygote), executor, JudgePool()})));
 }
 
 Status Pipeline::check_task(const task::Task& task) {
@@ -93,9 +92,8 @@ Status Pipeline::check_task(const task::Task& task) {
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
-  const Parts parts{state.options,  state.seed,      state.policy,
-                    state.executor, state.machine,
-                    state.judges};
+  const Parts parts{state.options,  state.seed,    state.policy,
+                    state.executor, state.machine, state.judges};
   task::Verdict verdict = Evaluation(parts, task, candidate).run();
   verdict.telemetry.pytorch = state.zygote->pytorch_version();
   verdict.telemetry.protections_off = state.zygote->protections_off();

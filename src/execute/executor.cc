@@ -70,8 +70,8 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_sourc
                         {"bytes_max", options.bytes_max}}}};
   Answer answer = session.ask(text_of(question), nullptr, Seconds(limits_.judge_s));
   if (auto* refusal = std::get_if<Refusal>(&answer); refusal && refusal->kind == "unsupported") {
-    return Opened(task::Outcome(
-        task::Unsupported{{{"task.does_not_fit", refusal->exception.message, {}}}}));
+    return Opened(
+        task::Outcome(task::Unsupported{{{"task.does_not_fit", refusal->exception.message, {}}}}));
   }
   if (auto* refusal = std::get_if<Refusal>(&answer)) {
     const int line = refusal->exception.place.line;

@@ -40,8 +40,8 @@ struct JudgeOptions {
   bool shapes = true;
   double tolerance_fp32 = 1e-4;
   double tolerance_half = 1e-2;
-  double cost_max = 6e7;                   // Operations of one forward (harness/cost.py).
-  int64_t bytes_max = int64_t{8} << 20;    // Of its inputs and outputs.
+  double cost_max = 6e7;                 // Operations of one forward (harness/cost.py).
+  int64_t bytes_max = int64_t{8} << 20;  // Of its inputs and outputs.
 };
 
 // A judge with an open task.  Never runs candidate code, so it serves one candidate after another.

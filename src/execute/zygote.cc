@@ -95,12 +95,12 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 // Nothing of the supervisor's environment reaches a candidate.
 std::vector<std::string> environment(task::Backend backend) {
   std::vector<std::string> variables = {"PATH=/usr/local/bin:/usr/bin:/bin",
-          "HOME=/tmp",
-          "TMPDIR=/tmp",
-          "LC_ALL=C.UTF-8",
-          "PYTHONHASHSEED=0",
-          "PYTHONDONTWRITEBYTECODE=1",
-          "PYTHONUNBUFFERED=1"};
+                                        "HOME=/tmp",
+                                        "TMPDIR=/tmp",
+                                        "LC_ALL=C.UTF-8",
+                                        "PYTHONHASHSEED=0",
+                                        "PYTHONDONTWRITEBYTECODE=1",
+                                        "PYTHONUNBUFFERED=1"};
   if (backend == task::Backend::kCpu) variables.push_back("CUDA_VISIBLE_DEVICES=");
   return variables;
 }
@@ -113,8 +113,8 @@ Result<std::vector<std::string>> ask_protections(Session& session) {
                "the child does not get into its sandbox: " + session.output_tail()};
 }
 
-Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::string> env, int channel,
-                            int output) {
+Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::string> env,
+                            int channel, int output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -180,8 +180,7 @@ Result<std::unique_ptr<Zygote>> Zygote::create(const ZygoteOptions& options) {
   MC_TRY(auto ends, Channel::create_pair(), "zygote");
   MC_TRY(const pid_t pid,
          start_process(arguments_for(options, ends.second.get()), environment(options.backend),
-                       ends.second.get(),
-                       pipe.second.get()),
+                       ends.second.get(), pipe.second.get()),
          "zygote");
   pipe.second.reset();
   ends.second.reset();

@@ -264,7 +264,8 @@ Status seal_view(const Steps& steps) {
       MC_TRY_VOID(bind_read_only(entry.path()), "seal /proc");
     }
   }
-  return failure ? Status(Error{ErrorCode::kUnavailable, "read /proc: " + failure.message()}) : ok();
+  return failure ? Status(Error{ErrorCode::kUnavailable, "read /proc: " + failure.message()})
+                 : ok();
 }
 
 }  // namespace mc::sandbox
