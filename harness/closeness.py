@@ -78,7 +78,8 @@ def _rms(expected: torch.Tensor) -> float:
 
 def _doubt_rms(expected: torch.Tensor, yardstick: torch.Tensor) -> float:
     """Root mean square of what the reference differs from the yardstick by."""
-    pairs = ((p.exact, p.fine) for p in _pieces(expected, expected, yardstick) if p.fine is not None)
+    pieces = _pieces(expected, expected, yardstick)
+    pairs = ((piece.exact, piece.fine) for piece in pieces if piece.fine is not None)
     return _rms_of((exact - fine, exact.isfinite() & fine.isfinite()) for exact, fine in pairs)
 
 
