@@ -209,7 +209,7 @@ ptxas info    : Function properties for _Z6helperf
 ptxas info    : Compiling entry function '_Z4axpyIdEvPT_PKS0_S0_i' for 'sm_90a'
 ptxas info    : Function properties for _Z4axpyIdEvPT_PKS0_S0_i
     0 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
-ptxas info    : Used 10 registers, used 1 barriers, 1024 bytes smem, 400 bytes cmem[0]
+ptxas info    : Used 10 registers, 1024 bytes smem, 400 bytes cmem[0], 8 bytes cmem[2]
 ptxas info    : Compile time = 7.408 ms
 ptxas info    : Function properties for _Z6helperf
     8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
