@@ -106,12 +106,77 @@ struct Exception {
   bool operator==(const Exception&) const = default;
 };
 
+// ---- Performance --------------------------------------------------------------------------------
+
+// A median with its 95 % confidence interval.
+struct Estimate {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+  bool operator==(const Estimate&) const = default;
+};
+
+// One kernel of the traced calls, all its launches together.
+struct KernelTime {
+  std::string name;  // Mangled, as the device knows it.
+  std::string
+      owner;  // "candidate", or the library that holds it: "libtorch_cuda.so", "driver", ...
+  double launches = 0;  // A call.
+  double time_us = 0;   // A call, by CUPTI.
+  double share = 0;     // Of the device time of a call.
+  std::array<int64_t, 3> grid{};
+  std::array<int64_t, 3> block{};
+  int64_t registers = 0;     // A thread.
+  int64_t spill_bytes = 0;   // Stores and loads, from ptxas.
+  int64_t shared_bytes = 0;  // A block, static and dynamic.
+  double occupancy = 0;      // Warps that fit on a multiprocessor, of those it can hold.
+  bool operator==(const KernelTime&) const = default;
+};
+
+// What bounds the candidate: the least time that the device needs for the bytes and operations.
+struct Floor {
+  double time_us = 0;        // max(bytes / bandwidth, operations / peak)
+  std::string bound;         // "memory" or "compute": which of the two.
+  int64_t bytes = 0;         // Of inputs and outputs.
+  double operations = 0;     // Of the reference.
+  double bandwidth_gbs = 0;  // Measured on this device, 1e9 bytes a second.
+  double peak_tflops = 0;    // Measured on this device for the task's dtype.
+  bool operator==(const Floor&) const = default;
+};
+
+// What the device was doing meanwhile, by NVML.
+struct Clocks {
+  int64_t sm_mhz_min = 0;
+  int64_t sm_mhz_max = 0;
+  int64_t memory_mhz = 0;
+  std::vector<std::string> throttling;  // "power_cap", "thermal", ...
+  bool operator==(const Clocks&) const = default;
+};
+
+// How it was timed (docs/timing.md).
+struct Timing {
+  std::string mode;  // "gated": queued, then let run at once; "open": forward waits for the device.
+  std::string cache;           // "inputs_cold": flushed before each burst, each input used once.
+  int64_t bursts = 0;          // Of the candidate, and as many of the baseline, by turns.
+  int64_t calls = 0;           // A burst.
+  int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared.
+  bool tf32 = false;           // Whether the baselines may use it.
+  std::vector<std::string> notes;
+  Clocks clocks;
+  bool operator==(const Timing&) const = default;
+};
+
 // Device measurement; absent on the CPU backend, whose timings say nothing of a GPU.
 struct Performance {
-  double speedup_eager = 0;
-  double speedup_eager_low = 0;  // Lower end of the 95 % confidence interval.
-  double time_us = 0;
-  double time_eager_us = 0;
+  Estimate speedup_eager;                   // Time of eager PyTorch over the candidate's.
+  std::optional<Estimate> speedup_compile;  // The same of torch.compile.
+  Estimate time_us;                         // A call.
+  Estimate time_eager_us;
+  std::optional<Estimate> time_compile_us;
+  Timing timing;
+  double own_share = 0;             // Of the traced device time, in the candidate's own kernels.
+  std::vector<KernelTime> kernels;  // Longest first.
+  Floor floor;
   bool operator==(const Performance&) const = default;
 };
 
@@ -124,7 +189,7 @@ struct Unextractable {  // No module, no ModelNew, or Python that does not parse
   bool operator==(const Unextractable&) const = default;
 };
 struct Illegal {
-  std::string when;  // "static" | "link" | "run"
+  std::string when;  // "static" | "link" | "run" | "timing"
   std::vector<RuleFinding> findings;
   bool operator==(const Illegal&) const = default;
 };
