@@ -48,7 +48,8 @@ find_python() {
     MC_PYTHON=$(python3 -c 'import sys; print(sys.executable)')
   else
     MC_PYTHON=$cache/venv/bin/python
-    if ! "$MC_PYTHON" -c "import torch; assert torch.__version__.startswith('$torch_version')" 2>/dev/null; then
+    if ! "$MC_PYTHON" -c "import torch, numpy, jsonschema
+assert torch.__version__.startswith('$torch_version')" 2>/dev/null; then
       say "installing PyTorch $torch_version into $cache/venv (several GB, once)"
       mkdir -p "$cache"
       python3 -m venv "$cache/venv"

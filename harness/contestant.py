@@ -20,10 +20,12 @@ from torch.utils import cpp_extension
 
 from harness import cuda_on_cpu, extensions, perturb, region
 from harness.aten import AtenRecorder
+from harness.bursts import Bursts
+from harness.device import Device
 from harness.emulator import Emulator, GuardedMapping
 from harness.place import HOST_PLACE, Place
 from harness.program import construct, run_module
-from harness.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
+from harness.wire import CANDIDATE_FILE, TASK_FILE, Answer, Json, Question, Refusal, set_stage
 
 STATE_BYTES_MAX = 8 << 30
 
@@ -45,23 +47,33 @@ class Contestant:
         emulator: Emulator | None,
         place: Place = HOST_PLACE,
         recorder: AtenRecorder | None = None,
+        device: Device | None = None,
     ) -> None:
         self._emulator = emulator
         self._place = place
         self._recorder = recorder
+        self._bursts = None if device is None else Bursts(device, place)
         self._held = _Loaded()
+        self._class_name = "ModelNew"
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType] = {}
 
     def answer(self, question: Question) -> Answer:
-        operations = {"load": self._load, "build": self._build, "run": self._run}
+        operations = {
+            "load": self._load,
+            "build": self._build,
+            "run": self._run,
+            "time": self._time,
+        }
         operation = operations.get(question.body.get("op", ""))
         if operation is None:
-            raise Refusal("protocol", "a contestant answers load, build and run")
+            raise Refusal("protocol", "a contestant answers load, build, run and time")
         return operation(question)
 
     def _load(self, question: Question) -> Answer:
         body = question.body
+        if body.get("is_reference"):
+            return self._load_reference(str(body["source"]))
         if self._emulator is not None:
             self._emulator.set_schedule(int(body.get("schedule_seed", 0)))
         self._artifacts = dict(body["artifacts"])
@@ -76,6 +88,13 @@ class Contestant:
         except BaseException as error:
             set_stage(error, "load")
             raise
+        return Answer()
+
+    def _load_reference(self, source: str) -> Answer:
+        """A task's own Model, as a baseline of timing: nothing of a candidate is in this process."""
+        self._class_name = "Model"
+        torch.set_grad_enabled(False)
+        self._held.module = run_module(source, TASK_FILE)
         return Answer()
 
     def _find(self, extension: Json) -> ModuleType:
@@ -100,14 +119,17 @@ class Contestant:
         init = region.unpack(body["init"], source)
         perturb.install(seed)
         try:
-            model = construct(self._held.module.ModelNew, init, seed).to(self._place.device)
+            model = construct(getattr(self._held.module, self._class_name), init, seed).to(self._place.device)
         except BaseException as error:
             set_stage(error, "init")
             raise
         given = {entry["name"]: region.unpack(entry["tree"], source) for entry in body["state"]}
         model.train(bool(body.get("training", True)))
+        missing = _copy_state(given, model)
+        if body.get("compile"):
+            model = torch.compile(model, mode=str(body["compile"]))  # type: ignore[assignment]
         self._held = _Loaded(self._held.module, model, given)
-        return Answer(_copy_state(given, model))
+        return Answer(missing)
 
     def _run(self, question: Question) -> Answer:
         model = self._held.model
@@ -117,6 +139,7 @@ class Contestant:
         _copy_state(self._held.state, model)  # Each trial starts from the reference's buffers.
         aten: Json = {}
         sticky = ""
+        self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
         try:
             if self._recorder is not None:
@@ -135,6 +158,24 @@ class Contestant:
         except BaseException as error:
             set_stage(error, "outputs")
             raise
+
+    def _time(self, question: Question) -> Answer:
+        """Timing's own questions (bursts.py)."""
+        model, bursts = self._held.model, self._bursts
+        if model is None or bursts is None:
+            raise Refusal("protocol", "time before build, or without a device")
+        operation = question.body.get("do")
+        try:
+            if operation == "attach":
+                return bursts.attach(question)
+            if operation == "queue":
+                return bursts.queue(model, question)
+            if operation == "finish":
+                return bursts.finish(model)
+        except BaseException as error:
+            set_stage(error, "forward")
+            raise
+        raise Refusal("protocol", f"timing has no {operation!r}")
 
     def _map(self, descriptor: int) -> region.Source:
         if self._emulator is None:

@@ -174,9 +174,8 @@ class CudaMemory:
         nbytes = _round_up(max(1, end), self._driver.granularity)
         for node, _ in tensors:
             node["region_bytes"] = nbytes
-        handle, descriptor = self._driver.create(nbytes)
+        whole, descriptor = self.reserve(nbytes)
         try:
-            whole = torch.as_tensor(_Pages(self._driver, handle, nbytes), device=DEVICE)
             for node, tensor in tensors:
                 place = whole[node["offset"] : node["offset"] + node["nbytes"]]
                 place.copy_(flat_bytes(tensor))
@@ -185,6 +184,15 @@ class CudaMemory:
             os.close(descriptor)
             raise
         return descriptor
+
+    def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
+        nbytes = _round_up(max(1, nbytes), self._driver.granularity)
+        handle, descriptor = self._driver.create(nbytes)
+        try:
+            return torch.as_tensor(_Pages(self._driver, handle, nbytes), device=DEVICE), descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
 
     def mapping(self, descriptor: int) -> Mapping:
         return Mapping(self._driver, descriptor, 1 << 62)

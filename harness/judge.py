@@ -16,6 +16,7 @@ import torch
 
 from harness import distributions, region
 from harness.compare import TOLERANCES, Comparer
+from harness.fresh_inputs import FreshInputs
 from harness.place import HOST_PLACE, Place
 from harness.reference import Outcome, Reference, changed_inputs, derive_seed, is_finite
 from harness.shapes import Options, Shape, ShapePlanner
@@ -63,10 +64,11 @@ class _Case:
     trials: list[_Trial] = field(default_factory=list)
     references: dict[int, Reference] = field(default_factory=dict)
     given: dict[int, _Given] = field(default_factory=dict)
+    timing: FreshInputs | None = None
 
 
 class Judge:
-    """Answers `open`, then `init`, `trial` and `check` in any number."""
+    """Answers `open`, then `init`, `trial`, `check` and `time` in any number."""
 
     def __init__(self, place: Place = HOST_PLACE) -> None:
         self._place = place
@@ -77,10 +79,10 @@ class Judge:
             if question.body.get("op") == "open":
                 self._opened = _open(self._place, question.body)
                 return Answer(_plan_report(self._opened))
-            operations = {"init": _init, "trial": _trial, "check": _check}
+            operations = {"init": _init, "trial": _trial, "check": _check, "time": _time}
             operation = operations.get(question.body.get("op", ""))
             if operation is None or self._opened is None:
-                raise Refusal("protocol", "a judge answers open, then init, trial and check")
+                raise Refusal("protocol", "a judge answers open, then init, trial, check and time")
             return operation(self._opened, question)
 
 
@@ -362,3 +364,20 @@ def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
         if wrong:
             names.append(f"input[{number}]")
     return names
+
+
+# ---- Timing -------------------------------------------------------------------------------------
+
+
+def _time(case: _Case, question: Question) -> Answer:
+    """Timing's own questions; `plan` begins with a candidate, `close` gives all memory back."""
+    operation = str(question.body.get("do"))
+    if operation in ("plan", "close"):
+        case.timing = None
+    if operation == "close":
+        case.place.trim()
+        return Answer()
+    if case.timing is None:
+        seed = derive_seed(case.seed, "timing", int(question.body.get("seed", 0)))
+        case.timing = FreshInputs(case.place, _reference(case, 0), case.comparer, seed)
+    return case.timing.answer(operation, question)

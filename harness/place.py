@@ -12,6 +12,8 @@ import torch
 from harness import region
 from harness.wire import Json
 
+_SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
+_LARGE_MIN = 64 << 20
 _PIECE = 1 << 22  # Words of a digest at a time.
 _WEIGHT, _OFFSET = 0x5851F42D4C957F2D, 0x14057B7EF767814F
 
@@ -28,6 +30,26 @@ class Place:
         """Waits for all work, and raises what it failed of."""
         if self.device.type == "cuda":
             torch.cuda.synchronize()
+
+    def trim(self) -> None:
+        """Gives memory that is only kept for later back to the device."""
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def poison(self, nbytes: int) -> None:
+        """Makes memory that will be handed out next hold what no kernel wrote: NaN."""
+        if self.device.type != "cuda":
+            return
+        small = [self._filled(_SMALL_BLOCK) for _ in range(_SMALL_BLOCKS)]
+        large = self._filled(nbytes + _LARGE_MIN)
+        del small, large
+
+    def _filled(self, nbytes: int) -> torch.Tensor | None:
+        try:
+            memory = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
+        except torch.OutOfMemoryError:
+            return None
+        return memory.fill_(0xFF)
 
 
 HOST_PLACE = Place(torch.device("cpu"), region.HOST, region.digest)

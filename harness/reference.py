@@ -72,11 +72,13 @@ class Reference:
         seed gives the same bits.
         """
         torch.manual_seed(seed)
-        inputs = self._draw()
-        inputs = map_tensors(
-            list(inputs), lambda tensor: tensor.detach().to(self._device).contiguous()
+        return distributions.apply(distribution, self.draw_more())
+
+    def draw_more(self) -> list[Any]:
+        """The next inputs of the generators as they stand, in their native distribution."""
+        return map_tensors(
+            list(self._draw()), lambda tensor: tensor.detach().to(self._device).contiguous()
         )
-        return distributions.apply(distribution, inputs)
 
     def _draw(self) -> Any:
         if self._device == CPU:

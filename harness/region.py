@@ -55,6 +55,9 @@ class Memory(Protocol):
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
         """Makes a region of tensors, completes their nodes, and returns its descriptor."""
 
+    def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
+        """A region of at least so many bytes: its memory as flat uint8, and its descriptor."""
+
     def mapping(self, descriptor: int) -> Source:
         """The region's own memory."""
 
@@ -95,6 +98,14 @@ def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
     for node, tensor in tensors:
         source.bytes_of(node["offset"], node["nbytes"]).copy_(flat_bytes(tensor))
     return descriptor
+
+
+def _reserve(nbytes: int) -> tuple[torch.Tensor, int]:
+    size = max(1, -(-nbytes // PAGE)) * PAGE
+    descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return Mapping(descriptor).bytes_of(0, size), descriptor
 
 
 def flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
@@ -157,6 +168,27 @@ def _tensor_node(tensor: torch.Tensor, tensors: list[tuple[Json, torch.Tensor]])
     return node
 
 
+def tree_in_place(value: object, base: int) -> Json:
+    """The tree of tensors that stay where they are, `base` being the region's address."""
+    tensors: list[tuple[Json, torch.Tensor]] = []
+    tree = _tree(value, tensors, 0)
+    for node, tensor in tensors:
+        node["offset"] = tensor.data_ptr() - base if tensor.numel() else 0
+        node["stride"] = list(tensor.stride())
+    return tree
+
+
+def shifted(tree: Json, nbytes: int) -> Json:
+    """The tree of a value that lies so many bytes further on."""
+    if tree["t"] == "tensor":
+        return {**tree, "offset": tree["offset"] + nbytes}
+    if tree["t"] == "dict":
+        return {**tree, "items": [[key, shifted(item, nbytes)] for key, item in tree["items"]]}
+    if "items" in tree:
+        return {**tree, "items": [shifted(item, nbytes) for item in tree["items"]]}
+    return tree
+
+
 # ---- Reading ------------------------------------------------------------------------------------
 
 
@@ -203,6 +235,7 @@ class _Host:
     """Regions as memfds."""
 
     write = staticmethod(_write)
+    reserve = staticmethod(_reserve)
     mapping = staticmethod(Mapping)
     snapshot = staticmethod(Snapshot)
 
@@ -237,15 +270,27 @@ def _read_tensor(tree: Json, source: Source, _depth: int, _nodes: list[int]) -> 
         raise ValueError("bad offset or size")
     if nbytes != numel * dtype.itemsize:
         raise ValueError("nbytes does not agree with shape and dtype")
+    stride = tree.get("stride")
     if not numel:
         on_device = tree.get("device") == "cuda" and torch.cuda.is_initialized()
         tensor = torch.empty(shape, dtype=dtype, device="cuda" if on_device else "cpu")
+    elif stride is not None:
+        extent = _extent(shape, stride) * dtype.itemsize
+        tensor = source.bytes_of(offset, extent, int(tree.get("region_bytes", 0)))
+        tensor = tensor.view(dtype).as_strided(shape, stride)
     else:
         tensor = source.bytes_of(offset, nbytes, int(tree.get("region_bytes", 0)))
         tensor = tensor.view(dtype).reshape(shape)
     if tree.get("device") == "cpu":
         tensor = tensor.cpu()
     return torch.nn.Parameter(tensor, requires_grad=False) if tree.get("param") else tensor
+
+
+def _extent(shape: list[int], stride: Any) -> int:
+    """Elements from a tensor's first to its last in memory, both counted."""
+    if len(shape) != len(stride) or any(type(step) is not int or step < 0 for step in stride):
+        raise ValueError("bad stride")
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride))
 
 
 def _read_value(tree: Json, _s: Source, _depth: int, _nodes: list[int]) -> object:

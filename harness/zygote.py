@@ -2,7 +2,7 @@
 """The zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --channel FD --sandbox-lib PATH|off --parent-pid N
-            [--emu-lib PATH --shim PATH | --device cuda --aten-lib PATH]
+            [--emu-lib PATH --shim PATH | --device cuda --aten-lib PATH --device-lib PATH]
 
 It has one thread and never runs code of a task or a candidate. A child gets its end of a channel,
 a descriptor for its output, and the emulator's report; it enters the sandbox and serves its role
@@ -49,6 +49,7 @@ setattr(torch.cuda, "is_available", _is_available)
 
 from harness import contestant, cost, inspect_source, judge, record, wire  # noqa: E402
 from harness.aten import AtenRecorder  # noqa: E402
+from harness.device import Device  # noqa: E402
 from harness.emulator import Emulator  # noqa: E402
 from harness.place import HOST_PLACE, Place, cuda_place  # noqa: E402
 
@@ -67,6 +68,7 @@ class Libraries:
     emulator: Emulator | None
     aten: AtenRecorder | None
     device: str  # "cpu" or "cuda"
+    device_library: str  # Path of what contestants load on a device, or "".
 
     def place(self) -> Place:
         """To be called after the fork: a CUDA context cannot be forked."""
@@ -80,6 +82,7 @@ def main() -> int:
     parser.add_argument("--emu-lib")
     parser.add_argument("--shim")
     parser.add_argument("--aten-lib")
+    parser.add_argument("--device-lib", default="")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--parent-pid", type=int, required=True)
     arguments = parser.parse_args()
@@ -89,7 +92,7 @@ def main() -> int:
     aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
     if emulator is not None and emulator.has_shim:
         aten = AtenRecorder(emulator.shim)
-    libraries = Libraries(sandbox, emulator, aten, arguments.device)
+    libraries = Libraries(sandbox, emulator, aten, arguments.device, arguments.device_lib)
     channel = wire.Channel(arguments.channel)
     cost.warm_up()
     gc.collect()
@@ -258,7 +261,8 @@ def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | Non
 
 def _contestant(libraries: Libraries) -> Callable[[wire.Question], wire.Answer]:
     place = libraries.place()
-    return contestant.Contestant(libraries.emulator, place, libraries.aten).answer
+    device = Device(libraries.device_library) if libraries.device_library else None
+    return contestant.Contestant(libraries.emulator, place, libraries.aten, device).answer
 
 
 _ROLES: dict[str, Callable[[Libraries], Callable[[wire.Question], wire.Answer]]] = {

@@ -115,8 +115,12 @@ def machine_paths(root: pathlib.Path) -> list[str]:
     """Directories that exist on this machine only: the checkout, what holds it, the user's own."""
     checkout = root.resolve()
     home = pathlib.Path.home()
-    shared = {pathlib.Path("/"), pathlib.Path("/tmp"), home, home.parent}
-    holders = [path for path in (checkout, checkout.parent) if path not in shared]
+    shared = {home, home.parent}
+    holders = [
+        path
+        for path in (checkout, checkout.parent)
+        if path not in shared and len(path.parts) > 2  # "/opt" is on every machine.
+    ]
     return [str(path) for path in (*holders, home / ".cache", home / ".local")]
 
 

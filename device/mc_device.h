@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a judge's contestants need of the device in native code, as C functions for ctypes:
+//
+//   arena   an allocator over memory that the judge maps too, so that it reads what a timed call
+//           returned without the contestant's help;
+//   gate    a burst of calls is queued behind a closed gate in the stream, and let run at once;
+//   trace   which kernels ran, when, and who owns them, by CUPTI.
+//
+// Built on first use against the CUDA toolkit of the machine (src/compile/device_library.h).  It
+// runs in the process that runs the candidate, so nothing that it says is believed where the
+// supervisor's clock or the judge's comparison can tell (docs/timing.md).
+//
+// Functions return 0, or the CUresult or CUptiResult that failed.  Not thread-safe, except for the
+// arena.
+#ifndef MC_DEVICE_H_
+#define MC_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+// ---- Arena --------------------------------------------------------------------------------------
+
+// Hands out [base, base + nbytes) from now on; what was handed out before must have been freed.
+void mc_arena_open(uint64_t base, uint64_t nbytes);
+// For torch.cuda.memory.CUDAPluggableAllocator.  Memory is filled with 0xff, which is NaN for every
+// floating type.  Beyond the arena's end it comes from the driver, and is not visible to the judge.
+void* mc_arena_malloc(size_t nbytes, int device, void* stream);
+void mc_arena_free(void* pointer, size_t nbytes, int device, void* stream);
+
+// ---- Gate ---------------------------------------------------------------------------------------
+
+// Shares the page behind a descriptor with the device: 32-bit words gate, ready, done.
+int mc_gate_attach(int descriptor);
+// Queues into the current context's default stream: wait until the gate has reached `number`, then
+// note the time.
+int mc_gate_close(uint32_t number);
+// The same for a forward that waits for the device: waits on the host, then notes the time.
+int mc_gate_await(uint32_t number);
+// Queues: note the time.
+int mc_gate_end();
+// Tells the supervisor that the burst is queued (`ready`), waits for everything on the device, side
+// streams too, tells it (`done`), and gives the microseconds between the two notes.
+int mc_gate_finish(uint32_t number, double* elapsed_us);
+
+// ---- Trace --------------------------------------------------------------------------------------
+
+int mc_trace_start();
+// Waits for the device, looks on for a moment for work that begins late, and returns the kernels as
+// JSON: [{"name", "owner", "stream", "start_us", "us", "late", "grid", "block", "registers",
+// "shared_bytes"}]; the owner is the file whose host code launched it, "driver" or "graph".  The
+// text is valid until the next call; null when CUPTI failed.
+const char* mc_trace_stop();
+
+}  // extern "C"
+
+#endif  // MC_DEVICE_H_

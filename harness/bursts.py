@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contestant's side of timing: bursts of calls, each on inputs of its own.
+
+A burst is queued behind a gate that the supervisor opens, after the judge has written the inputs. A
+forward that waits for the device cannot be queued; its bursts are *open*: they run once the gate
+opens. `docs/timing.md` tells what is believed of all this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from harness import region
+from harness.device import Device
+from harness.place import Place
+from harness.wire import Answer, Json, Question, Refusal
+
+Model = Callable[..., Any]
+KERNELS_MAX = 64
+
+
+@dataclass
+class _Burst:
+    """One burst on its way."""
+
+    number: int
+    calls: int
+    gated: bool
+    told: bool  # Whether the judge wants to know where the outputs lie.
+    traced: bool
+    outputs: list[Any] = field(default_factory=list)
+
+
+class Bursts:
+    """Answers `attach`, then `queue` and `finish` by turns."""
+
+    def __init__(self, device: Device, place: Place) -> None:
+        self._device = device
+        self._place = place
+        self._inputs: list[list[Any]] = []
+        self._arena: torch.Tensor | None = None
+        self._burst: _Burst | None = None
+
+    def attach(self, question: Question) -> Answer:
+        """Takes what the judge shares: inputs, arena, or the gate's page."""
+        body, descriptor = question.body, question.descriptors[0]
+        self._burst = None
+        if body["what"] == "gate":
+            self._device.attach_gate(descriptor)
+        elif body["what"] == "arena":
+            source = self._place.memory.mapping(descriptor)
+            self._arena = source.bytes_of(0, int(body["nbytes"]), int(body["nbytes"]))
+            self._device.open_arena(self._arena)
+        elif body["what"] == "inputs":
+            source = self._place.memory.mapping(descriptor)
+            sets = range(int(body["calls"]))
+            stride = int(body["stride"])
+            self._inputs = [
+                region.unpack(region.shifted(body["inputs"], number * stride), source)
+                for number in sets
+            ]
+        else:
+            raise Refusal("protocol", "attach takes inputs, arena or gate")
+        return Answer()
+
+    def queue(self, model: Model, question: Question) -> Answer:
+        """Queues a gated burst; only notes an open one."""
+        body = question.body
+        self._burst = None  # Its outputs' memory is used again.
+        number, calls = int(body["number"]), int(body["calls"])
+        burst = _Burst(number, calls, body["gated"], body["told"], body["traced"])
+        if burst.calls > len(self._inputs) or self._arena is None:
+            raise Refusal("protocol", "queue before attach")
+        if burst.gated:
+            self._run(burst, model, self._device.close_gate)
+        self._burst = burst
+        return Answer(self._places(burst) if burst.gated else {})
+
+    def finish(self, model: Model) -> Answer:
+        """Runs an open burst, waits for the device, and tells what the events said."""
+        burst = self._burst
+        if burst is None:
+            raise Refusal("protocol", "finish before queue")
+        if not burst.gated:
+            self._run(burst, model, self._device.await_gate)
+        body: Json = {"events_us": self._device.finish(burst.number)}
+        if burst.traced:
+            body["kernels"] = _summary(self._device.stop_trace())
+        return Answer(body if burst.gated else {**body, **self._places(burst)})
+
+    def _run(self, burst: _Burst, model: Model, begin: Callable[[int], None]) -> None:
+        if burst.traced:
+            self._device.start_trace()
+        with self._device.pool():
+            begin(burst.number)
+            burst.outputs = [model(*inputs) for inputs in self._inputs[: burst.calls]]
+            if burst.told:
+                burst.outputs = [
+                    region.map_tensors(output, self._visible) for output in burst.outputs
+                ]
+            self._device.end()
+
+    def _visible(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What lies elsewhere is copied to where the judge can see it, inside the burst."""
+        if type(tensor) is torch.Tensor and not self._holds(tensor):
+            return tensor.detach().clone()
+        return tensor
+
+    def _holds(self, tensor: torch.Tensor) -> bool:
+        assert self._arena is not None
+        offset = tensor.data_ptr() - self._arena.data_ptr()
+        return 0 <= offset < self._arena.numel() or not tensor.numel()
+
+    def _places(self, burst: _Burst) -> Json:
+        """Where in the arena each call's outputs lie."""
+        if not burst.told:
+            return {}
+        assert self._arena is not None
+        base = self._arena.data_ptr()
+        return {"outputs": [region.tree_in_place(output, base) for output in burst.outputs]}
+
+
+def _summary(kernels: list[Json]) -> list[Json]:
+    """One entry for all launches of a kernel that are alike, longest first."""
+    alike: dict[str, Json] = {}
+    for kernel in kernels:
+        us, late = kernel.pop("us"), kernel.pop("late")
+        del kernel["start_us"]
+        entry = alike.setdefault(repr(kernel), {**kernel, "launches": 0, "us": 0.0, "late": 0})
+        entry["launches"] += 1
+        entry["us"] += us
+        entry["late"] += int(late)
+    return sorted(alike.values(), key=lambda entry: -float(entry["us"]))[:KERNELS_MAX]

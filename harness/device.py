@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native library of contestants on a CUDA device (device/mc_device.h): gate, arena, trace."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from typing import Any
+
+import torch
+
+from harness.wire import Json, Refusal
+
+
+class Device:
+    """One process's gate, arena and trace."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        library.mc_trace_stop.restype = ctypes.c_char_p
+        library.mc_arena_open.restype = None
+        self._library = library
+        self._pool: Any = None
+        self._allocator: Any = None
+
+    def open_arena(self, memory: torch.Tensor) -> None:
+        """From now on `pool` hands out this memory."""
+        self._pool = None  # Returns what it holds.
+        base, nbytes = ctypes.c_uint64(memory.data_ptr()), ctypes.c_uint64(memory.numel())
+        self._library.mc_arena_open(base, nbytes)
+        if self._allocator is None:
+            names = ("mc_arena_malloc", "mc_arena_free")
+            self._allocator = torch.cuda.memory.CUDAPluggableAllocator(self._path, *names)
+        self._pool = torch.cuda.MemPool(self._allocator.allocator())
+
+    def pool(self) -> Any:
+        """A context in which PyTorch allocates from the arena."""
+        return torch.cuda.use_mem_pool(self._pool)
+
+    def attach_gate(self, descriptor: int) -> None:
+        self._call("mc_gate_attach", descriptor)
+
+    def close_gate(self, number: int) -> None:
+        self._call("mc_gate_close", ctypes.c_uint32(number))
+
+    def await_gate(self, number: int) -> None:
+        self._call("mc_gate_await", ctypes.c_uint32(number))
+
+    def end(self) -> None:
+        self._call("mc_gate_end")
+
+    def finish(self, number: int) -> float:
+        """Waits for the device; the microseconds between the burst's two events."""
+        elapsed = ctypes.c_double()
+        self._call("mc_gate_finish", ctypes.c_uint32(number), ctypes.byref(elapsed))
+        return elapsed.value
+
+    def start_trace(self) -> None:
+        self._call("mc_trace_start")
+
+    def stop_trace(self) -> list[Json]:
+        """The kernels that ran since `start_trace` (mc_device.h)."""
+        text = self._library.mc_trace_stop()
+        if text is None:
+            raise Refusal("exception", "CUPTI cannot trace here")
+        kernels: list[Json] = json.loads(text)
+        return kernels
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise RuntimeError(f"{name} failed with error {status}")
