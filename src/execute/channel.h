@@ -39,6 +39,7 @@ class Channel {
   // Both ends; the second is for the child.
   static Result<std::pair<Channel, Fd>> create_pair();
 
+  int fd() const { return fd_.get(); }
   Status send(std::string_view json, const std::vector<int>& fds, const Wait& wait) const;
   Result<Message> receive(const Wait& wait) const;
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/session.h"
 
+#include <iterator>
+#include <utility>
+
 #include <poll.h>
 
 #include "execute/session_impl.h"
@@ -20,6 +23,38 @@ struct ToAnswer {
   Answer operator()(const sandbox::ThreadsExceeded&) const { return Overrun{Limit::kThreads}; }
 };
 
+// Watches the child's life and limits while a message is under way.
+class Watch {
+ public:
+  Watch(Session::Impl& impl, std::chrono::duration<double> limit)
+      : impl_(impl),
+        deadline_(Child::Clock::now() +
+                  std::chrono::duration_cast<Child::Clock::duration>(limit)) {}
+
+  Channel::Wait wait() {
+    return [this](int fd, short events) -> Status {
+      const auto ready = events == POLLIN ? Child::Ready::kToRead : Child::Ready::kToWrite;
+      ending_ = impl_.child.await({.fd = fd, .ready = ready, .deadline = deadline_});
+      if (ending_) return Error{ErrorCode::kUnavailable, "the child ended"};
+      return ok();
+    };
+  }
+
+  // What to answer after a message failed.  The child is dead then.
+  Answer why_not(const Error& error) {
+    // A closed channel is how a death is often seen first.
+    if (!ending_ && error.code == ErrorCode::kUnavailable) ending_ = impl_.child.wait(deadline_);
+    impl_.child.kill_tree();
+    if (ending_) return std::visit(ToAnswer{}, *ending_);
+    return Garbled{error.message};
+  }
+
+ private:
+  Session::Impl& impl_;
+  Child::Clock::time_point deadline_;
+  std::optional<Ending> ending_;
+};
+
 }  // namespace
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -29,33 +64,36 @@ Session::~Session() = default;
 
 Answer Session::ask(std::string_view question, const Fd* region,
                     std::chrono::duration<double> limit) {
-  const auto deadline =
-      Child::Clock::now() + std::chrono::duration_cast<Child::Clock::duration>(limit);
-  std::optional<Ending> ending;
-  const Channel::Wait wait = [&](int fd, short events) -> Status {
-    const auto ready = events == POLLIN ? Child::Ready::kToRead : Child::Ready::kToWrite;
-    ending = impl_->child.await({.fd = fd, .ready = ready, .deadline = deadline});
-    if (ending) return Error{ErrorCode::kUnavailable, "the child ended"};
-    return ok();
-  };
+  const auto start = Child::Clock::now();
+  send(question, region, limit);
+  return receive(limit - (Child::Clock::now() - start));
+}
+
+void Session::send(std::string_view question, const Fd* region,
+                   std::chrono::duration<double> limit) {
+  Watch watch(*impl_, limit);
   std::vector<int> fds;
   if (region != nullptr) fds.push_back(region->get());
-  const Status sent = impl_->channel.send(question, fds, wait);
-  auto message = sent ? impl_->channel.receive(wait) : Result<Message>(sent.error());
-  if (!message) {
-    // A closed channel is how a death is often seen first.
-    if (!ending && message.error().code == ErrorCode::kUnavailable) {
-      ending = impl_->child.wait(deadline);
-    }
-    impl_->child.kill_tree();
-    if (ending) return std::visit(ToAnswer{}, *ending);
-    return Garbled{message.error().message};
-  }
+  const Status sent = impl_->channel.send(question, fds, watch.wait());
+  if (!sent) impl_->unsent = watch.why_not(sent.error());
+}
+
+Answer Session::receive(std::chrono::duration<double> limit) {
+  if (impl_->unsent) return std::move(*std::exchange(impl_->unsent, std::nullopt));
+  Watch watch(*impl_, limit);
+  auto message = impl_->channel.receive(watch.wait());
+  if (!message) return watch.why_not(message.error());
   if (is_ok(message->json)) return Reply{std::move(message->json), std::move(message->region)};
   auto refusal = decode_refusal(message->json);
   if (refusal) return std::move(refusal).value();
   impl_->child.kill_tree();
   return Garbled{refusal.error().message};
+}
+
+bool Session::has_news(std::chrono::milliseconds wait) {
+  if (impl_->unsent) return true;
+  pollfd pollers[] = {{impl_->channel.fd(), POLLIN, 0}, {impl_->child.end_fd(), POLLIN, 0}};
+  return ::poll(pollers, std::size(pollers), static_cast<int>(wait.count())) > 0;
 }
 
 std::string Session::report() const { return std::string(impl_->report.text()); }

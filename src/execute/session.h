@@ -55,6 +55,13 @@ class Session {
   // anything but Reply and Refusal the child is dead.
   Answer ask(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
 
+  // The two halves of `ask`, for a question that the child answers later.  After a failed send,
+  // `receive` tells why.  REQUIRES: they alternate.
+  void send(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
+  Answer receive(std::chrono::duration<double> limit);
+  // Whether an answer, or the child's end, waits to be received; waits that long for it.
+  bool has_news(std::chrono::milliseconds wait);
+
   // What the emulator reported since the session began.
   std::string report() const;
   // The last bytes of what the child printed.

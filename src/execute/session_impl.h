@@ -5,6 +5,8 @@
 #ifndef MC_EXECUTE_SESSION_IMPL_H_
 #define MC_EXECUTE_SESSION_IMPL_H_
 
+#include <optional>
+
 #include "core/fd.h"
 #include "execute/channel.h"
 #include "execute/output_tail.h"
@@ -18,6 +20,7 @@ struct Session::Impl {
   Mapping report;
   Channel channel;
   sandbox::Child child;
+  std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
 };
 
 }  // namespace mc::execute

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/clock_page.h"
+
+#include <atomic>
+#include <utility>
+
+#include <sys/mman.h>
+
+namespace mc::execute {
+namespace {
+
+constexpr size_t kBytes = 4096;
+enum Word { kGate, kReady, kDone };
+
+}  // namespace
+
+Result<ClockPage> ClockPage::create() {
+  MC_TRY(Fd fd, make_memfd("mc-clock", kBytes), "clock page");
+  void* page = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (page == MAP_FAILED) return system_error(ErrorCode::kUnavailable, "map a clock page");
+  return ClockPage(std::move(fd), static_cast<uint32_t*>(page));
+}
+
+ClockPage::ClockPage(ClockPage&& other) noexcept
+    : fd_(std::move(other.fd_)), words_(std::exchange(other.words_, nullptr)) {}
+
+ClockPage::~ClockPage() {
+  if (words_ != nullptr) ::munmap(words_, kBytes);
+}
+
+void ClockPage::open_gate(uint32_t number) {
+  std::atomic_ref(words_[kGate]).store(number, std::memory_order_release);
+}
+
+uint32_t ClockPage::ready() const {
+  return std::atomic_ref(words_[kReady]).load(std::memory_order_acquire);
+}
+
+uint32_t ClockPage::done() const {
+  return std::atomic_ref(words_[kDone]).load(std::memory_order_acquire);
+}
+
+}  // namespace mc::execute

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/timed_arm.h"
+
+#include <nlohmann/json.hpp>
+
+#include "execute/failure.h"
+
+namespace mc::execute {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr auto kBlockedAfter = std::chrono::milliseconds(2000);
+constexpr int kSpinsPerLook = 512;  // At a child's life, while its words are watched.
+constexpr size_t kCallsMax = 4096;
+constexpr size_t kKernelsMax = 64;
+constexpr size_t kNameBytesMax = 400;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::array<int64_t, 3> triple_of(const Json& values) {
+  std::array<int64_t, 3> triple{};
+  for (size_t i = 0; i < triple.size(); ++i) triple[i] = values.at(i).get<int64_t>();
+  return triple;
+}
+
+TracedKernel kernel_of(const Json& json) {
+  TracedKernel kernel;
+  kernel.name = json.at("name").get<std::string>().substr(0, kNameBytesMax);
+  kernel.owner = json.at("owner").get<std::string>().substr(0, kNameBytesMax);
+  kernel.stream = json.at("stream").get<uint64_t>();
+  kernel.launches = json.at("launches").get<int64_t>();
+  kernel.time_us = json.at("us").get<double>();
+  kernel.late = json.at("late").get<int64_t>();
+  kernel.grid = triple_of(json.at("grid"));
+  kernel.block = triple_of(json.at("block"));
+  kernel.registers = json.at("registers").get<int64_t>();
+  kernel.shared_bytes = json.at("shared_bytes").get<int64_t>();
+  return kernel;
+}
+
+}  // namespace
+
+Result<BurstTime> decode_burst(std::string_view answer) {
+  try {
+    const Json json = Json::parse(answer);
+    BurstTime burst;
+    burst.events_us = json.value("events_us", 0.0);
+    for (const Json& outputs : json.value("outputs", Json::array())) {
+      if (burst.outputs.size() < kCallsMax) burst.outputs.push_back(text_of(outputs));
+    }
+    for (const Json& kernel : json.value("kernels", Json::array())) {
+      if (burst.kernels.size() < kKernelsMax) burst.kernels.push_back(kernel_of(kernel));
+    }
+    return burst;
+  } catch (const Json::exception& failure) {
+    return Error{ErrorCode::kProtocol, std::string("malformed answer: ") + failure.what()};
+  }
+}
+
+Stage<TimedArm> TimedArm::create(std::string name, Judge& judge, Session& session,
+                                 const StageLimits& limits) {
+  using Created = std::variant<TimedArm, task::Outcome>;
+  MC_TRY(ClockPage page, ClockPage::create(), "timing");
+  TimedArm arm(std::move(name), judge, session, limits, std::move(page));
+  MC_TRY(auto attached, arm.ask(R"({"op": "time", "do": "attach", "what": "gate"})",
+                                &arm.page_.fd()),
+         "gate");
+  if (auto* outcome = std::get_if<task::Outcome>(&attached)) return Created(std::move(*outcome));
+  return Created(std::move(arm));
+}
+
+Stage<Reply> TimedArm::ask(const std::string& question, const Fd* region) {
+  return outcome_of(session_.ask(question, region, Seconds(limits_.forward_s)));
+}
+
+Stage<Reply> TimedArm::outcome_of(Answer answer) {
+  using Asked = std::variant<Reply, task::Outcome>;
+  if (auto* reply = std::get_if<Reply>(&answer)) return Asked(std::move(*reply));
+  return Asked(std::visit(Failure{limits_, "forward", limits_.forward_s, {}}, answer));
+}
+
+Stage<Nothing> TimedArm::prepare(const Room& room) {
+  using Prepared = std::variant<Nothing, task::Outcome>;
+  const Json inputs_question{{"op", "time"}, {"do", "inputs"}, {"arm", name_},
+                             {"calls", room.calls}};
+  const Json arena_question{{"op", "time"}, {"do", "arena"}, {"arm", name_},
+                            {"nbytes", room.arena_bytes}};
+  for (const Json& question : {inputs_question, arena_question}) {
+    MC_TRY(const Reply shared, judge_.ask(text_of(question), nullptr, limits_.judge_s), "share");
+    Json attach = Json::parse(shared.json);
+    attach.update({{"op", "time"}, {"do", "attach"}, {"what", question.at("do")},
+                   {"calls", room.calls}});
+    MC_TRY(auto attached, ask(text_of(attach), &shared.region), "attach");
+    if (auto* outcome = std::get_if<task::Outcome>(&attached)) {
+      return Prepared(std::move(*outcome));
+    }
+  }
+  return Prepared(Nothing{});
+}
+
+Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
+  using Timed = std::variant<BurstTime, task::Outcome>;
+  const uint32_t number = ++number_;
+  const Json draw{{"op", "time"}, {"do", "draw"}, {"number", number}, {"calls", wanted.calls}};
+  MC_TRY_VOID(judge_.ask(text_of(draw), nullptr, limits_.judge_s), "draw");
+  const Json queue{{"op", "time"},    {"do", "queue"}, {"number", number},
+                   {"calls", wanted.calls}, {"gated", gated_}, {"told", true},
+                   {"traced", wanted.traced}};
+  session_.send(text_of(queue), nullptr, Seconds(limits_.forward_s));
+  bool blocked = false;
+  MC_TRY(auto queued, receive_queued(number, blocked), "queue");
+  if (auto* outcome = std::get_if<task::Outcome>(&queued)) return Timed(std::move(*outcome));
+
+  const Json reveal{{"op", "time"}, {"do", "reveal"}, {"arm", name_}, {"calls", wanted.calls}};
+  MC_TRY_VOID(judge_.ask(text_of(reveal), nullptr, limits_.judge_s), "reveal");
+  session_.send(R"({"op": "time", "do": "finish"})", nullptr, Seconds(limits_.forward_s));
+  const std::chrono::duration<double, std::micro> bracket = time_bracket(number);
+  MC_TRY(auto finished, outcome_of(session_.receive(Seconds(limits_.forward_s))), "finish");
+  if (auto* outcome = std::get_if<task::Outcome>(&finished)) return Timed(std::move(*outcome));
+
+  const auto first = decode_burst(std::get<Reply>(queued).json);
+  auto last = decode_burst(std::get<Reply>(finished).json);
+  if (!first || !last) {
+    const Error& error = !first ? first.error() : last.error();
+    return Timed(Failure{limits_, "forward", 0, {}}(Garbled{error.message}));
+  }
+  BurstTime burst = std::move(last).value();
+  if (gated_) burst.outputs = first->outputs;
+  burst.bracket_us = bracket.count();
+  burst.is_valid = !blocked;
+  if (blocked) gated_ = false;
+  return Timed(std::move(burst));
+}
+
+// The answer to "queue".  A gated burst that does not come to its end is let go.
+Stage<Reply> TimedArm::receive_queued(uint32_t number, bool& blocked) {
+  if (gated_ && !session_.has_news(kBlockedAfter)) {
+    blocked = true;
+    page_.open_gate(number);
+  }
+  return outcome_of(session_.receive(Seconds(limits_.forward_s)));
+}
+
+// Opens the gate once the process waits for nothing else; from there to the end.
+std::chrono::duration<double> TimedArm::time_bracket(uint32_t number) {
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           Seconds(limits_.forward_s));
+  const auto await = [&](auto reached) {
+    for (int spins = 1; !reached(); ++spins) {
+      if (spins % kSpinsPerLook != 0) continue;
+      if (session_.has_news(std::chrono::milliseconds(0)) || Clock::now() > deadline) return;
+    }
+  };
+  await([&] { return page_.ready() >= number; });
+  const auto start = Clock::now();
+  page_.open_gate(number);
+  await([&] { return page_.done() >= number; });
+  return Clock::now() - start;
+}
+
+Result<std::string> TimedArm::verify(const BurstTime& burst, const std::vector<int>& calls) {
+  Json picks = Json::array();
+  for (const int call : calls) {
+    if (static_cast<size_t>(call) >= burst.outputs.size()) return std::string("an output is missing");
+    picks.push_back({{"call", call},
+                     {"outputs", Json::parse(burst.outputs[static_cast<size_t>(call)])}});
+  }
+  const Json question{{"op", "time"}, {"do", "verify"}, {"arm", name_}, {"picks", picks}};
+  MC_TRY(const Reply reply, judge_.ask(text_of(question), nullptr, limits_.judge_s), "verify");
+  const Json answer = Json::parse(reply.json);
+  return answer.at("passed").get<bool>() ? std::string() : answer.at("problem").get<std::string>();
+}
+
+}  // namespace mc::execute

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TimedArm: one of the processes whose calls are timed by turns, a candidate's or a baseline's.
+//
+// A burst is queued behind a gate; then the judge writes inputs that nobody has seen; then the gate
+// opens and the supervisor's clock runs until everything on the device is done.  A forward that
+// waits for the device blocks while it is queued: the gate opens early, that burst does not count,
+// and from then on its bursts are open (harness/bursts.py).  docs/timing.md has the whole protocol.
+#ifndef MC_EXECUTE_TIMED_ARM_H_
+#define MC_EXECUTE_TIMED_ARM_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/result.h"
+#include "execute/clock_page.h"
+#include "execute/executor.h"
+
+namespace mc::execute {
+
+// One launched kernel of a traced burst, all alike launches together (harness/bursts.py).
+struct TracedKernel {
+  std::string name;
+  std::string owner;  // A file, "driver", "graph", "runtime" or "unknown".
+  uint64_t stream = 0;
+  int64_t launches = 0;
+  double time_us = 0;
+  int64_t late = 0;  // Launches that began after the device had been waited for.
+  std::array<int64_t, 3> grid{};
+  std::array<int64_t, 3> block{};
+  int64_t registers = 0;
+  int64_t shared_bytes = 0;
+};
+
+struct BurstTime {
+  double events_us = 0;    // Between the burst's two events on the device, as the process says.
+  double bracket_us = 0;   // By the supervisor's clock.
+  bool is_valid = false;   // Not one that blocked as it was queued.
+  std::vector<std::string> outputs;  // Of each call, where its outputs lie; JSON for the judge.
+  std::vector<TracedKernel> kernels;
+};
+
+class TimedArm {
+ public:
+  struct Room {
+    int calls = 1;
+    int64_t arena_bytes = 0;
+  };
+  struct Wanted {
+    int calls = 1;
+    bool traced = false;
+  };
+
+  // REQUIRES: judge, session and limits outlive it.
+  static Stage<TimedArm> create(std::string name, Judge& judge, Session& session,
+                                const StageLimits& limits);
+
+  // Fresh memory for inputs and outputs of so many calls.  Decides the outcome where the process
+  // fails; an Error is the judge's failure.
+  Stage<Nothing> prepare(const Room& room);
+  Stage<BurstTime> burst(const Wanted& wanted);
+
+  // The judge's opinion on the outputs of some calls of the last burst; "" when they are right.
+  Result<std::string> verify(const BurstTime& burst, const std::vector<int>& calls);
+
+  bool is_gated() const { return gated_; }
+  void set_gated(bool gated) { gated_ = gated; }
+
+ private:
+  TimedArm(std::string name, Judge& judge, Session& session, const StageLimits& limits,
+           ClockPage page)
+      : name_(std::move(name)),
+        judge_(judge),
+        session_(session),
+        limits_(limits),
+        page_(std::move(page)) {}
+  Stage<Reply> ask(const std::string& question, const Fd* region);
+  Stage<Reply> outcome_of(Answer answer);
+  Stage<Reply> receive_queued(uint32_t number, bool& blocked);
+  std::chrono::duration<double> time_bracket(uint32_t number);
+
+  std::string name_;
+  Judge& judge_;
+  Session& session_;
+  const StageLimits& limits_;
+  ClockPage page_;
+  bool gated_ = true;
+  uint32_t number_ = 0;  // Of the last burst.
+};
+
+// What a burst's answer says; a protocol error for what it cannot say.
+Result<BurstTime> decode_burst(std::string_view answer);
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_TIMED_ARM_H_

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "execute/statistics.h"
+
+namespace mc::execute {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kWarmUpCalls = 2;
+constexpr double kArenaSlackBytes = 256 << 20;  // For what a forward allocates besides its outputs.
+constexpr double kBracketSlackUs = 40;
+constexpr double kBracketSlackShare = 0.005;
+constexpr double kCallUsMin = 0.1;
+
+double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
+
+double overhead_of(const BurstTime& burst) { return burst.bracket_us - burst.events_us; }
+
+}  // namespace
+
+Timing::Timing(Judge& judge, const StageLimits& limits, const TimingOptions& options,
+               const Nvml* nvml)
+    : judge_(judge), limits_(limits), options_(options), nvml_(nvml), random_(options.seed) {}
+
+Stage<Timed> Timing::run(Session& candidate, Session& baseline) {
+  using Ran = std::variant<Timed, task::Outcome>;
+  MC_TRY_VOID(plan(), "timing");
+  MC_TRY(Decided decided, open_arms(candidate, baseline), "timing");
+  Timed timed;
+  if (!decided) {
+    MC_TRY(decided, warm_up(), "warm-up");
+  }
+  if (!decided) {
+    MC_TRY(decided, take_pairs(), "timing");
+  }
+  if (!decided) {
+    timed = conclude();
+    MC_TRY(decided, trace(timed), "trace");
+  }
+  const std::string close = R"({"op": "time", "do": "close"})";
+  MC_TRY_VOID(judge_.ask(close, nullptr, limits_.judge_s), "timing");
+  if (decided) return Ran(std::move(*decided));
+  return Ran(std::move(timed));
+}
+
+Status Timing::plan() {
+  const Json question{{"op", "time"}, {"do", "plan"}, {"seed", options_.seed}};
+  MC_TRY(const Reply reply, judge_.ask(question.dump(), nullptr, limits_.judge_s), "plan");
+  const Json plan = Json::parse(reply.json);
+  inputs_bytes_ = bytes_of(plan, "inputs_bytes");
+  outputs_bytes_ = bytes_of(plan, "outputs_bytes");
+  free_bytes_ = bytes_of(plan, "free_bytes");
+  return ok();
+}
+
+// A baseline runs the reference alone: where it fails, the machine is to blame.
+Timing::Decided Timing::fate(const Arm& arm, const task::Outcome& outcome, Status& failed) const {
+  if (arm.is_candidate) return outcome;
+  failed = Error{ErrorCode::kUnavailable,
+                 std::string("the baseline ended as '") + task::outcome_name(outcome) + "'"};
+  return std::nullopt;
+}
+
+Result<Timing::Decided> Timing::open_arms(Session& candidate, Session& baseline) {
+  for (Session* session : {&candidate, &baseline}) {
+    const bool is_candidate = session == &candidate;
+    MC_TRY(auto created,
+           TimedArm::create(is_candidate ? "candidate" : "baseline", judge_, *session, limits_),
+           "timing");
+    if (auto* outcome = std::get_if<task::Outcome>(&created)) {
+      if (is_candidate) return Decided(std::move(*outcome));
+      return Error{ErrorCode::kUnavailable, "the baseline does not answer"};
+    }
+    arms_.push_back({std::move(std::get<TimedArm>(created)), is_candidate, {}});
+  }
+  return Decided();
+}
+
+Result<Timing::Decided> Timing::prepare(int calls) {
+  calls_ = calls;
+  const double arena = 1.25 * calls * outputs_bytes_ + 2 * (inputs_bytes_ + outputs_bytes_);
+  for (Arm& arm : arms_) {
+    MC_TRY(auto prepared,
+           arm.timed.prepare({calls, static_cast<int64_t>(arena + kArenaSlackBytes)}), "memory");
+    if (auto* outcome = std::get_if<task::Outcome>(&prepared)) {
+      Status failed = ok();
+      Decided decided = fate(arm, *outcome, failed);
+      MC_TRY_VOID(failed, "memory");
+      return decided;
+    }
+  }
+  return Decided();
+}
+
+// One burst with a look at what it returned.
+Result<Timing::Decided> Timing::sample(Arm& arm, bool traced, BurstTime& burst) {
+  const int calls = traced ? std::min(calls_, options_.calls_traced) : calls_;
+  MC_TRY(auto timed, arm.timed.burst({calls, traced}), "burst");
+  if (auto* outcome = std::get_if<task::Outcome>(&timed)) {
+    Status failed = ok();
+    Decided decided = fate(arm, *outcome, failed);
+    MC_TRY_VOID(failed, "burst");
+    return decided;
+  }
+  burst = std::move(std::get<BurstTime>(timed));
+  // Where the burst blocked, the gate opened before there were inputs.
+  if (!arm.is_candidate || !burst.is_valid) return Decided();
+  return look_at_outputs(arm, burst);
+}
+
+// The last call, which work that is put off would reach last, and one that nobody could foresee.
+Result<Timing::Decided> Timing::look_at_outputs(Arm& arm, const BurstTime& burst) {
+  const int last = static_cast<int>(burst.outputs.size()) - 1;
+  if (last < 0) return Error{ErrorCode::kProtocol, "a burst without outputs"};
+  std::vector<int> calls = {last};
+  if (last > 0 && outputs_bytes_ < 64 << 20) {
+    calls.push_back(std::uniform_int_distribution<int>(0, last - 1)(random_));
+  }
+  MC_TRY(const std::string problem, arm.timed.verify(burst, calls), "verify");
+  verified_ += static_cast<int64_t>(calls.size());
+  if (problem.empty()) return Decided();
+  task::Trial trial;
+  trial.shape = judge_.plan().shapes.at(0).label;
+  trial.distribution = "timed";
+  task::OutputCheck check;
+  check.path = "output";
+  check.problem = "timed";
+  check.detail = "in a series of calls, each on inputs of its own: " + problem;
+  trial.checks.push_back(std::move(check));
+  return Decided(task::Wrong{0, false, {std::move(trial)}});
+}
+
+int Timing::choose_calls(double call_us) const {
+  // Inputs: the judge's own, and each arm's. Outputs: each arm's, with some slack.
+  const double each = 3 * inputs_bytes_ + 2.5 * outputs_bytes_;
+  const double room = options_.memory_share * free_bytes_ - 2 * kArenaSlackBytes;
+  const double wanted =
+      std::min(options_.burst_us / std::max(call_us, kCallUsMin), room / std::max(each, 1.0));
+  return std::clamp(static_cast<int>(wanted), 1, options_.calls_max);
+}
+
+// Kernels are loaded and memory is found before anything is timed. A first burst must not be gated
+// (device/gate.cc); a second one shows whether the forward can be, and how long a call takes.
+Result<Timing::Decided> Timing::warm_up() {
+  MC_TRY(Decided decided, prepare(kWarmUpCalls), "warm-up");
+  double call_us = 0;
+  for (Arm& arm : arms_) {
+    if (decided) return decided;
+    BurstTime burst;
+    arm.timed.set_gated(false);
+    MC_TRY(decided, sample(arm, false, burst), "warm-up");
+    if (decided) return decided;
+    arm.timed.set_gated(true);
+    for (int i = 0; i < 2 && !decided; ++i) {
+      MC_TRY(decided, sample(arm, false, burst), "warm-up");
+    }
+    call_us = std::max(call_us, burst.events_us / calls_);
+  }
+  if (decided) return decided;
+  return prepare_and_settle(choose_calls(call_us));
+}
+
+// A burst of each arm that is not noted, after its memory was laid out anew.
+Result<Timing::Decided> Timing::prepare_and_settle(int calls) {
+  MC_TRY(Decided decided, prepare(calls), "memory");
+  for (Arm& arm : arms_) {
+    if (decided) return decided;
+    BurstTime burst;
+    MC_TRY(decided, sample(arm, false, burst), "warm-up");
+  }
+  return decided;
+}
+
+Result<Timing::Decided> Timing::take_pairs() {
+  const auto start = Clock::now();
+  for (int pair = 0; pair < options_.pairs; ++pair) {
+    const std::chrono::duration<double> taken = Clock::now() - start;
+    if (pair >= options_.pairs_min && taken.count() > options_.budget_s) break;
+    if (pair > 0 && pair % options_.pairs_a_placement == 0) {
+      MC_TRY(Decided decided, prepare_and_settle(calls_), "timing");
+      if (decided) return decided;
+    }
+    const size_t first = random_() % 2;
+    for (const size_t which : {first, 1 - first}) {
+      Arm& arm = arms_[which];
+      BurstTime burst;
+      MC_TRY(Decided decided, sample(arm, false, burst), "burst");
+      if (decided) return decided;
+      arm.samples.push_back(std::move(burst));
+    }
+    if (nvml_ != nullptr) nvml_->look(clocks_);
+  }
+  return Decided();
+}
+
+Result<Timing::Decided> Timing::trace(Timed& timed) {
+  BurstTime burst;
+  MC_TRY(Decided decided, sample(arms_[0], true, burst), "trace");
+  if (decided) return decided;
+  timed.kernels = std::move(burst.kernels);
+  timed.calls_traced = std::min(calls_, options_.calls_traced);
+  return Decided();
+}
+
+// Microseconds a call. What the clock saw beyond what it sees of an honest process is charged.
+std::vector<double> Timing::times_of(const Arm& arm, double overhead_max, double overhead,
+                                     int& charged) {
+  std::vector<double> times;
+  for (const BurstTime& burst : arm.samples) {
+    double us = burst.events_us;
+    const double allowed = overhead_max + kBracketSlackUs + kBracketSlackShare * burst.events_us;
+    if (overhead_of(burst) > allowed) {
+      us = burst.bracket_us - overhead;
+      ++charged;
+    }
+    const double call_us = us / calls_;
+    times.push_back(std::max(call_us - options_.launch_gap_us, 0.2 * call_us));
+  }
+  return times;
+}
+
+Timed Timing::conclude() {
+  std::vector<double> overheads;
+  for (const BurstTime& burst : arms_[1].samples) overheads.push_back(overhead_of(burst));
+  const double overhead = estimate_median(overheads).median;
+  const double overhead_max = *std::ranges::max_element(overheads);
+  int charged = 0;
+  int charged_baseline = 0;
+  const std::vector<double> own = times_of(arms_[0], overhead_max, overhead, charged);
+  const std::vector<double> base = times_of(arms_[1], overhead_max, overhead, charged_baseline);
+  std::vector<double> ratios;
+  for (size_t i = 0; i < own.size(); ++i) ratios.push_back(base[i] / own[i]);
+
+  Timed timed;
+  task::Performance& result = timed.performance;
+  result.time_us = widened(estimate_median(own), options_.spread);
+  result.time_eager_us = widened(estimate_median(base), options_.spread);
+  result.speedup_eager = widened(estimate_median(ratios), options_.spread * std::sqrt(2.0));
+  result.timing.mode = arms_[0].timed.is_gated() ? "gated" : "open";
+  result.timing.cache = "inputs_cold";
+  result.timing.bursts = static_cast<int64_t>(own.size());
+  result.timing.calls = calls_;
+  result.timing.calls_verified = verified_;
+  result.timing.clocks = clocks_;
+  if (charged > 0) {
+    result.timing.notes.push_back(std::to_string(charged) +
+                                  " bursts took longer than the device's events say, and are "
+                                  "charged by the clock");
+  }
+  timed.bytes = inputs_bytes_ + outputs_bytes_;
+  return timed;
+}
+
+}  // namespace mc::execute

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Timing: a candidate against a baseline, by turns, on a device that nobody else uses meanwhile.
+//
+//   warm-up, unnoticed       a few open bursts and gated ones of every size that follows
+//   pairs                    one burst of each, in random order; a sample each
+//   a traced burst           who owns the kernels that run, and how long each takes
+//
+// Every burst of the candidate's, warm-up or not, is followed by a look of the judge at outputs that
+// are chosen then.  What the device's events say counts as far as the supervisor's clock agrees;
+// where it does not, its clock counts.  docs/timing.md.
+#ifndef MC_EXECUTE_TIMING_H_
+#define MC_EXECUTE_TIMING_H_
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "execute/nvml.h"
+#include "execute/timed_arm.h"
+#include "task/verdict.h"
+
+namespace mc::execute {
+
+struct TimingOptions {
+  double burst_us = 20000;     // What a burst should last.
+  int calls_max = 400;         // In one burst.
+  int pairs = 13;              // As many as the budget allows, but
+  int pairs_min = 7;           // no fewer than this.
+  int pairs_a_placement = 4;   // Then all memory is laid out anew.
+  double budget_s = 6;         // For the pairs.
+  int calls_traced = 40;
+  double memory_share = 0.7;   // Of the device's free memory, for inputs and outputs.
+  double launch_gap_us = 1.2;  // From one kernel's end to the next one's start.
+  double spread = 0.004;       // Standard deviation between processes (statistics.h).
+  uint64_t seed = 0;           // Of what is looked at, and in which order.
+};
+
+struct Timed {
+  task::Performance performance;      // Without floor, kernels and own_share.
+  std::vector<TracedKernel> kernels;  // Of one burst of the candidate's,
+  int calls_traced = 0;               // which had so many calls.
+  double bytes = 0;                   // Of one call's inputs and outputs.
+};
+
+class Timing {
+ public:
+  Timing(Judge& judge, const StageLimits& limits, const TimingOptions& options, const Nvml* nvml);
+
+  // Decides `Wrong` where a timed output is wrong, and what else may happen to a running candidate.
+  Stage<Timed> run(Session& candidate, Session& baseline);
+
+ private:
+  using Decided = std::optional<task::Outcome>;
+  struct Arm {
+    TimedArm timed;
+    bool is_candidate;
+    std::vector<BurstTime> samples;
+  };
+  Status plan();
+  Result<Decided> open_arms(Session& candidate, Session& baseline);
+  Result<Decided> prepare(int calls);
+  Result<Decided> warm_up();
+  Result<Decided> prepare_and_settle(int calls);
+  Result<Decided> take_pairs();
+  Result<Decided> trace(Timed& timed);
+  Result<Decided> sample(Arm& arm, bool traced, BurstTime& burst);
+  Result<Decided> look_at_outputs(Arm& arm, const BurstTime& burst);
+  Decided fate(const Arm& arm, const task::Outcome& outcome, Status& failed) const;
+  int choose_calls(double call_us) const;
+  std::vector<double> times_of(const Arm& arm, double overhead_max, double overhead, int& charged);
+  Timed conclude();
+
+  // Constant after construction.
+  Judge& judge_;
+  const StageLimits& limits_;
+  TimingOptions options_;
+  const Nvml* nvml_;
+
+  std::mt19937_64 random_;
+  std::vector<Arm> arms_;  // The candidate, the baseline.
+  int calls_ = 0;
+  int64_t verified_ = 0;
+  double inputs_bytes_ = 0;
+  double outputs_bytes_ = 0;
+  double free_bytes_ = 0;
+  task::Clocks clocks_;
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_TIMING_H_
