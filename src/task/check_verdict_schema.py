@@ -56,7 +56,8 @@ def main() -> int:
         for error in validator.iter_errors(verdict):
             print(f"verdict {number}: {error.json_path}: {error.message[:200]}")
             faults += 1
-    for number, verdict in enumerate(verdicts[::20], 1):
+    # A sample that holds passes whose measurement has every part.
+    for number, verdict in enumerate(verdicts[4::10], 1):
         accepted = spoil(verdict, validator)
         if accepted:
             print(f"verdict {number}: the schema accepts {accepted} spoilt copies")

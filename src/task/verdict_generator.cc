@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task/verdict_generator.h"
 
+#include <array>
 #include <cmath>
 #include <random>
 #include <string>
@@ -57,9 +58,8 @@ class Generator {
   Place place() { return {text(), small(), small(), text()}; }
   Diagnostic diagnostic() { return {text(), text(), place()}; }
   RuleFinding rule_finding() { return {text(), text(), place()}; }
-  KernelFinding kernel_finding() {
-    return {text(), text(), {wide(), wide(), wide()}, {wide(), wide(), wide()}, text(), place()};
-  }
+  std::array<int64_t, 3> triple() { return {wide(), wide(), wide()}; }
+  KernelFinding kernel_finding() { return {text(), text(), triple(), triple(), text(), place()}; }
   Mismatch mismatch() { return {some(&Generator::wide), text(), text()}; }
   OutputCheck check() {
     return {text(),   text(), text(), wide(), wide(), real(), real(), some(&Generator::mismatch),
@@ -77,7 +77,21 @@ class Generator {
             text()};
   }
   Exception exception() { return {text(), text(), place(), some(&Generator::place)}; }
-  Performance performance() { return {real(), real(), real(), real()}; }
+  Estimate estimate() { return {real(), real(), real()}; }
+  KernelTime kernel_time() {
+    return {text(),   text(), real(), real(), real(), triple(),
+            triple(), wide(), wide(), wide(), real()};
+  }
+  Floor floor() { return {real(), text(), wide(), real(), real(), real()}; }
+  Clocks clocks() { return {wide(), wide(), wide(), some(&Generator::text)}; }
+  Timing timing() {
+    return {text(), text(), wide(), wide(), wide(), coin(), some(&Generator::text), clocks()};
+  }
+  Performance performance() {
+    return {estimate(), maybe(&Generator::estimate),   estimate(),
+            estimate(), maybe(&Generator::estimate),   timing(),
+            real(),     some(&Generator::kernel_time), floor()};
+  }
   StageTime stage_time() { return {text(), real()}; }
   Telemetry telemetry() {
     return {some(&Generator::stage_time),

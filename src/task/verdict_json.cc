@@ -96,11 +96,63 @@ void fields(V& v, Exception& x) {
   v("frames", x.frames);
 }
 template <typename V>
+void fields(V& v, Estimate& x) {
+  v("median", x.median);
+  v("low", x.low);
+  v("high", x.high);
+}
+template <typename V>
+void fields(V& v, KernelTime& x) {
+  v("name", x.name);
+  v("owner", x.owner);
+  v("launches", x.launches);
+  v("time_us", x.time_us);
+  v("share", x.share);
+  v("grid", x.grid);
+  v("block", x.block);
+  v("registers", x.registers);
+  v("spill_bytes", x.spill_bytes);
+  v("shared_bytes", x.shared_bytes);
+  v("occupancy", x.occupancy);
+}
+template <typename V>
+void fields(V& v, Floor& x) {
+  v("time_us", x.time_us);
+  v("bound", x.bound);
+  v("bytes", x.bytes);
+  v("operations", x.operations);
+  v("bandwidth_gbs", x.bandwidth_gbs);
+  v("peak_tflops", x.peak_tflops);
+}
+template <typename V>
+void fields(V& v, Clocks& x) {
+  v("sm_mhz_min", x.sm_mhz_min);
+  v("sm_mhz_max", x.sm_mhz_max);
+  v("memory_mhz", x.memory_mhz);
+  v("throttling", x.throttling);
+}
+template <typename V>
+void fields(V& v, Timing& x) {
+  v("mode", x.mode);
+  v("cache", x.cache);
+  v("bursts", x.bursts);
+  v("calls", x.calls);
+  v("calls_verified", x.calls_verified);
+  v("tf32", x.tf32);
+  v("notes", x.notes);
+  v("clocks", x.clocks);
+}
+template <typename V>
 void fields(V& v, Performance& x) {
   v("speedup_eager", x.speedup_eager);
-  v("speedup_eager_low", x.speedup_eager_low);
+  v("speedup_compile", x.speedup_compile);
   v("time_us", x.time_us);
   v("time_eager_us", x.time_eager_us);
+  v("time_compile_us", x.time_compile_us);
+  v("timing", x.timing);
+  v("own_share", x.own_share);
+  v("kernels", x.kernels);
+  v("floor", x.floor);
 }
 template <typename V>
 void fields(V& v, Unextractable& x) {

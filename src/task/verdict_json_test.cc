@@ -55,19 +55,33 @@ TEST(VerdictJson, NamesTheOutcome) {
 
 TEST(VerdictJson, WritesDoublesThatAreNotFiniteAsStrings) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Performance performance;
+  performance.speedup_eager = {std::nan(""), kInfinity, -kInfinity};
   Verdict verdict;
-  verdict.outcome = Passed{{}, Performance{std::nan(""), kInfinity, -kInfinity, 1.5}};
+  verdict.outcome = Passed{{}, performance};
   const std::string text = to_json(verdict, Indent::kCompact);
-  const Json performance = Json::parse(text)["outcome"]["performance"];
-  EXPECT_EQ(performance["speedup_eager"], "nan");
-  EXPECT_EQ(performance["speedup_eager_low"], "inf");
-  EXPECT_EQ(performance["time_us"], "-inf");
+  EXPECT_EQ(Json::parse(text)["outcome"]["performance"]["speedup_eager"],
+            (Json{{"median", "nan"}, {"low", "inf"}, {"high", "-inf"}}));
   const auto again = verdict_from_json(text);
   ASSERT_TRUE(again.has_value());
-  const Performance read = *std::get<Passed>(again->outcome).performance;
-  EXPECT_TRUE(std::isnan(read.speedup_eager));
-  EXPECT_EQ(read.speedup_eager_low, kInfinity);
-  EXPECT_EQ(read.time_us, -kInfinity);
+  const Estimate read = std::get<Passed>(again->outcome).performance->speedup_eager;
+  EXPECT_TRUE(std::isnan(read.median));
+  EXPECT_EQ(read.low, kInfinity);
+  EXPECT_EQ(read.high, -kInfinity);
+}
+
+TEST(VerdictJson, WritesNullForABaselineThatWasNotTimed) {
+  Performance performance;
+  Verdict verdict;
+  verdict.outcome = Passed{{}, performance};
+  Json json = Json::parse(to_json(verdict, Indent::kCompact))["outcome"]["performance"];
+  EXPECT_TRUE(json["speedup_compile"].is_null());
+  EXPECT_TRUE(json["time_compile_us"].is_null());
+
+  performance.speedup_compile = Estimate{1.5, 1.25, 1.75};
+  verdict.outcome = Passed{{}, performance};
+  json = Json::parse(to_json(verdict, Indent::kCompact))["outcome"]["performance"];
+  EXPECT_EQ(json["speedup_compile"], (Json{{"median", 1.5}, {"low", 1.25}, {"high", 1.75}}));
 }
 
 TEST(VerdictJson, ReplacesBytesThatAreNotUtf8) {
@@ -109,7 +123,7 @@ TEST(VerdictJson, NamesTheFieldThatCannotBeRead) {
   ASSERT_EQ(message_of(sound), "");
 
   const Spoiled kTable[] = {
-      {"/schema", "musacoder-verdict/2", "schema: not \"musacoder-verdict/1\""},
+      {"/schema", "musacoder-verdict/1", "schema: not \"musacoder-verdict/2\""},
       {"/task", 3, "task: not a string"},
       {"/seed", 3, "seed: not a string"},
       {"/seed", "-3", "seed: not a string of decimal digits"},
@@ -135,6 +149,32 @@ TEST(VerdictJson, NamesTheFieldThatCannotBeRead) {
       {"/outcome/trials/0/findings/0/block", Json::array({1, 2}),
        "outcome.trials[0].findings[0].block: not an array of 3"},
       {"/telemetry/compile_cached", nullptr, "telemetry.compile_cached: not a boolean"},
+  };
+  for (const Spoiled& row : kTable) {
+    Json json = sound;
+    json[Json::json_pointer(row.pointer)] = row.value;
+    EXPECT_EQ(message_of(json), row.message);
+  }
+}
+
+TEST(VerdictJson, NamesTheFieldOfAMeasurementThatCannotBeRead) {
+  Performance performance;
+  performance.kernels.resize(1);
+  Verdict verdict;
+  verdict.outcome = Passed{{}, performance};
+  const Json sound = Json::parse(to_json(verdict, Indent::kCompact));
+  ASSERT_EQ(message_of(sound), "");
+
+  const Spoiled kTable[] = {
+      {"/outcome/performance/speedup_eager", 2.0,
+       "outcome.performance.speedup_eager: not an object"},
+      {"/outcome/performance/speedup_compile/low", 1.0,
+       "outcome.performance.speedup_compile: lacks the field \"median\""},
+      {"/outcome/performance/kernels/0/grid", Json::array({1}),
+       "outcome.performance.kernels[0].grid: not an array of 3"},
+      {"/outcome/performance/timing/clocks/throttling", "thermal",
+       "outcome.performance.timing.clocks.throttling: not an array"},
+      {"/outcome/performance/floor/bytes", 0.5, "outcome.performance.floor.bytes: not an integer"},
   };
   for (const Spoiled& row : kTable) {
     Json json = sound;
