@@ -28,7 +28,7 @@ struct Scorer {
     return -0.5 + 0.5 * std::min(wrong.q, 1.0);
   }
   std::optional<double> operator()(const task::Passed& passed) const {
-    const double nu = passed.performance ? passed.performance->speedup_eager_low : 0;
+    const double nu = passed.performance ? passed.performance->speedup_eager.low : 0;
     if (std::isnan(nu)) return 1.0;
     return 1 + options.lambda * std::min(std::max(nu - 1, 0.0), options.nu_max);
   }

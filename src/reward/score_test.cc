@@ -18,9 +18,13 @@ using task::Wrong;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Passed passed_at(double speedup_low) {
-  return {{}, Performance{.speedup_eager = 9, .speedup_eager_low = speedup_low}};
+Passed passed_with(const task::Estimate& speedup_eager) {
+  Performance performance;
+  performance.speedup_eager = speedup_eager;
+  return {{}, performance};
 }
+
+Passed passed_at(double speedup_low) { return passed_with({9, speedup_low, 10}); }
 
 Wrong wrong_at(double q) { return {q, false, {}}; }
 
@@ -76,8 +80,14 @@ TEST(Score, TakesItsWeightsFromTheOptions) {
 }
 
 TEST(Score, IgnoresASpeedUpThatMayBeNoise) {
-  EXPECT_DOUBLE_EQ(*score_of(Passed{{}, Performance{.speedup_eager = 3, .speedup_eager_low = 0.9}}),
-                   1);
+  EXPECT_DOUBLE_EQ(*score_of(passed_with({3, 0.9, 5})), 1);
+}
+
+TEST(Score, TakesTheSpeedUpOverEagerAlone) {
+  Performance performance;
+  performance.speedup_eager = {2, 2, 2};
+  performance.speedup_compile = task::Estimate{0.5, 0.5, 0.5};
+  EXPECT_DOUBLE_EQ(*score_of(Passed{{}, performance}), 1.25);
 }
 
 TEST(Score, OfAWrongKernelIsNeverThatOfACorrectOne) {
