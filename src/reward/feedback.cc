@@ -9,6 +9,7 @@
 
 #include "reward/hints.h"
 #include "reward/page.h"
+#include "reward/profile_text.h"
 #include "task/text.h"
 
 namespace mc::reward {
@@ -25,14 +26,6 @@ constexpr size_t kMismatchesMax = 5;
 constexpr size_t kTrialsMax = 8;
 constexpr size_t kOutputLinesMax = 5;
 constexpr size_t kMessageLinesMax = 6;
-
-void say_how_many_more(Page& page, size_t num, size_t num_max, const char* what) {
-  if (num > num_max) page.say(fmt::format("... and {} more {}.", num - num_max, what));
-}
-
-void say_hint(Page& page, std::string_view hint) {
-  if (!hint.empty()) page.say(fmt::format("Hint: {}", hint));
-}
 
 // The first lines of a text that may have many.
 void quote_lines(Page& page, std::string_view text, size_t num_max) {
@@ -207,6 +200,13 @@ std::string_view stage_text(std::string_view stage) {
   return stage;
 }
 
+// When a rule was seen to be broken.
+std::string_view time_text(std::string_view when) {
+  if (when == "run") return "seen while it ran";
+  if (when == "timing") return "seen while it was timed";
+  return "seen before it ran";
+}
+
 struct Teller {
   Page& page;
   const task::Verdict& verdict;
@@ -219,12 +219,13 @@ struct Teller {
   }
   void operator()(const task::Illegal& x) const {
     page.say(fmt::format("Result: rejected; the candidate does what the policy {} forbids ({}).",
-                         verdict.policy,
-                         x.when == "run" ? "seen while it ran" : "seen before it ran"));
+                         verdict.policy, time_text(x.when)));
     tell_rules(page, x.findings);
-    page.say(
-        "Hint: all arithmetic must be in the candidate's own kernels; of PyTorch, forward may "
-        "use only allocation, views and copies.");
+    say_hint(page, x.when == "timing"
+                       ? "each call of forward must do all of its work, on its own inputs and in "
+                         "the candidate's own kernels, before what follows on the same stream."
+                       : "all arithmetic must be in the candidate's own kernels; of PyTorch, "
+                         "forward may use only allocation, views and copies.");
   }
   void operator()(const task::CompileFailed& x) const {
     page.say("Result: the native source does not compile.");
@@ -266,14 +267,8 @@ struct Teller {
   void operator()(const task::Passed& x) const {
     page.say(fmt::format("Result: correct; trials that agree with the reference: {0} of {0}.",
                          x.trials.size()));
-    if (x.performance) {
-      page.say(
-          fmt::format("It is {:.2f} times as fast as eager PyTorch (at least {:.2f}): {:.1f} us "
-                      "against {:.1f} us.",
-                      x.performance->speedup_eager, x.performance->speedup_eager_low,
-                      x.performance->time_us, x.performance->time_eager_us));
-    }
     for (const task::Trial& trial : x.trials) tell_findings(page, trial.findings);
+    if (x.performance) tell_profile(page, *x.performance);
   }
   void operator()(const task::Unsupported& x) const {
     page.say(

@@ -6,7 +6,8 @@
 // compiler's first errors with the candidate's lines; the exception, its place and frames; kernel
 // findings with block, thread and line and what such a thing usually means; for a wrong kernel the
 // first failing trial in full (shape, values, mismatches with indices, histogram of errors) and one
-// line for each other; at the end how the task was reduced for this backend.
+// line for each other; for a correct one the profile of its time on a device (profile_text.h); at
+// the end how the task was reduced for this backend.
 //
 // The text is bounded, and the end goes first.  What the candidate wrote or printed is data: it is
 // stripped of control characters, kept to one line, bounded, and stands behind "> " on a line of
@@ -27,7 +28,8 @@ struct FeedbackOptions {
   size_t tokens_max = 2000;  // By estimate_tokens.
 };
 
-// Pure; depends on nothing that differs between two runs of one verdict (no times, no paths).
+// Pure; of times it tells those measured on a device alone, and no paths: without a measurement it
+// is the same for two runs of one candidate.
 // Ends in a newline and never holds more than tokens_max tokens.
 // REQUIRES: options.tokens_max >= 50.
 std::string feedback(const task::Verdict& verdict, const FeedbackOptions& options);

@@ -103,6 +103,72 @@ task::Crashed exception_in_forward() {
       {}};
 }
 
+task::KernelTime row_sum_kernel() {
+  task::KernelTime kernel;
+  kernel.name = "_Z7row_sumIfEvPKT_PS0_ii";
+  kernel.owner = "candidate";
+  kernel.launches = 1;
+  kernel.time_us = 8.5;
+  kernel.share = 1;
+  kernel.grid = {4096, 1, 1};
+  kernel.block = {256, 1, 1};
+  kernel.registers = 32;
+  kernel.shared_bytes = 1024;
+  kernel.occupancy = 1;
+  return kernel;
+}
+
+task::Performance fast_row_sum() {
+  task::Performance out;
+  out.speedup_eager = {2.125, 2.0625, 2.25};
+  out.speedup_compile = {{1.5, 1.25, 1.75}};
+  out.time_us = {10, 9.75, 10.25};
+  out.time_eager_us = {21.25, 21, 21.5};
+  out.time_compile_us = {{15, 14.5, 15.5}};
+  out.timing.mode = "gated";
+  out.own_share = 1;
+  out.kernels = {row_sum_kernel()};
+  out.floor = {9.5, "memory", 16793600, 4194304, 1768, 50};
+  return out;
+}
+
+// Many short launches, some of them PyTorch's, behind one kernel that spills.
+task::Performance slow_gemm() {
+  task::Performance out;
+  out.speedup_eager = {0.25, 0.1875, 0.3125};
+  out.time_us = {250.5, 240.25, 260.75};
+  out.time_eager_us = {62.5, 62, 63};
+  out.timing.mode = "open";
+  out.own_share = 0.75;
+  out.floor = {50, "compute", 3 << 22, 34359738368, 1768, 687.5};
+  task::KernelTime gemm = row_sum_kernel();
+  gemm.name = "_ZN43_GLOBAL__N__0a1b2c3d_7_main_cu_0a1b2c3d4e5f4gemmEPKfS1_Pfiii";
+  gemm.time_us = 150;
+  gemm.share = 0.625;
+  gemm.grid = {32, 32, 1};
+  gemm.block = {32, 32, 1};
+  gemm.registers = 128;
+  gemm.spill_bytes = 96;
+  gemm.shared_bytes = 49152;
+  gemm.occupancy = 0.25;
+  task::KernelTime fill = row_sum_kernel();
+  fill.name =
+      "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
+      "11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_"
+      "T1_";
+  fill.owner = "libtorch_cuda.so";
+  fill.launches = 20;
+  fill.time_us = 60;
+  fill.share = 0.25;
+  task::KernelTime scale = row_sum_kernel();
+  scale.name = "scale";
+  scale.launches = 12.5;
+  scale.time_us = 30;
+  scale.share = 0.125;
+  out.kernels = {gemm, fill, scale};
+  return out;
+}
+
 // ---- Golden texts -------------------------------------------------------------------------------
 
 TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
@@ -120,6 +186,8 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
       {"illegal_run", task::Illegal{"run",
                                     {{"aten.not_allowed", "aten::mm called 5 times", {}},
                                      {"aten.not_allowed", "aten::add called once", {}}}}},
+      {"illegal_timing",
+       task::Illegal{"timing", {{"timing.output", "the output of timed call 7 is wrong", {}}}}},
       {"compile", task::CompileFailed{{{"warning", "unused variable 'n'", kLine14},
                                        {"error", "expected ';' before '}' token", kLine14},
                                        {"note", "to match this '{'", kLine14},
@@ -135,8 +203,8 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
       {"oom", task::OutOfMemory{"init", int64_t{4} << 30}},
       {"wrong", wrong_value()},
       {"pass", task::Passed{{trial_of(0, "native", true), trial_of(1, "ragged", true)}, {}}},
-      {"pass_fast",
-       task::Passed{{trial_of(0, "native", true)}, task::Performance{2.125, 2.0625, 10, 21.25}}},
+      {"pass_fast", task::Passed{{trial_of(0, "native", true)}, fast_row_sum()}},
+      {"pass_slow", task::Passed{{trial_of(0, "native", true)}, slow_gemm()}},
       {"unsupported", task::Unsupported{{{"cuda.inline_ptx", "asm statement", kLine14}}}},
       {"infra", task::Infra{"fork failed"}},
   };
@@ -215,6 +283,9 @@ TEST(Feedback, NeverLetsTheCandidateBeginALine) {
   check.first_mismatches = {{{0}, "1", attack}};
   trial.checks = {check};
   trial.findings = {{attack, attack, {}, {}, attack, place}};
+  task::Performance performance = fast_row_sum();
+  performance.own_share = 0;
+  performance.kernels[0].name = performance.kernels[0].owner = attack;
   const Outcome kOutcomes[] = {
       task::Unextractable{"syntax_error", attack, place},
       task::Illegal{"static", {{attack, attack, place}}},
@@ -226,6 +297,7 @@ TEST(Feedback, NeverLetsTheCandidateBeginALine) {
                     trial.findings,
                     {trial}},
       task::Wrong{0, false, {trial}},
+      task::Passed{{}, performance},
       task::Unsupported{{{attack, attack, place}}},
   };
   for (const Outcome& outcome : kOutcomes) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
 #include "core/check.h"
 #include "reward/tokens.h"
 #include "task/text.h"
@@ -41,6 +43,14 @@ void Page::add(std::string line) {
 std::string Page::text() const {
   if (num_lines_left_out_ == 0) return text_;
   return text_ + '(' + std::to_string(num_lines_left_out_) + " more lines left out)\n";
+}
+
+void say_hint(Page& page, std::string_view hint) {
+  if (!hint.empty()) page.say(fmt::format("Hint: {}", hint));
+}
+
+void say_how_many_more(Page& page, size_t num, size_t num_max, std::string_view what) {
+  if (num > num_max) page.say(fmt::format("... and {} more {}.", num - num_max, what));
 }
 
 std::string quoted(std::string_view text) {

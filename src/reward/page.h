@@ -41,6 +41,12 @@ class Page {
   std::string text_;
 };
 
+// "Hint: <hint>"; "" adds nothing.
+void say_hint(Page& page, std::string_view hint);
+
+// "... and 3 more errors." where `num` of them are more than the `num_max` that were told.
+void say_how_many_more(Page& page, size_t num, size_t num_max, std::string_view what);
+
 // Something of the candidate's within a sentence: in quotation marks, plain, bounded, without
 // quotation marks of its own.
 std::string quoted(std::string_view text);

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reward/profile_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "task/text.h"
+
+namespace mc::reward {
+namespace {
+
+using task::Estimate;
+using task::KernelTime;
+using task::Performance;
+
+constexpr size_t kKernelsMax = 4;
+constexpr size_t kOwnersMax = 3;
+constexpr double kTinyUs = 5;             // The gap behind a kernel is 1 to 2.
+constexpr double kLaunchesMany = 4;       // A call.
+constexpr double kShareWorthAHint = 0.1;  // Of the device time.
+constexpr double kOwnShareFull = 0.95;
+constexpr double kOccupancyLow = 0.4;
+constexpr double kFloorFar = 0.6;  // Of its speed.
+constexpr double kFloorNear = 0.9;
+
+// ---- Numbers ------------------------------------------------------------------------------------
+
+// With three digits, or more before the point: "0.42", "8.20", "21.2", "2900".
+std::string number(double value) {
+  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+// "16.8 MB" of 16777216 bytes.
+std::string amount(double value, std::string_view unit) {
+  constexpr std::array kPrefixes = {"", "k", "M", "G", "T"};
+  size_t i = 0;
+  for (; value >= 1000 && i + 1 < kPrefixes.size(); ++i) value /= 1000;
+  return i == 0 ? fmt::format("{:.0f} {}", value, unit)
+                : fmt::format("{} {}{}", number(value), kPrefixes[i], unit);
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+// "128x4" of {128, 4, 1}.
+std::string size_of(const std::array<int64_t, 3>& sizes) {
+  size_t num = sizes.size();
+  while (num > 1 && sizes[num - 1] == 1) --num;
+  return fmt::format("{}", fmt::join(sizes.begin(), sizes.begin() + num, "x"));
+}
+
+// ---- Names --------------------------------------------------------------------------------------
+
+// Takes "7row_sum" off the front and returns "row_sum"; "" where there is no such thing.
+std::string_view take_name(std::string_view& rest) {
+  if (rest.starts_with('L')) rest.remove_prefix(1);  // Internal linkage.
+  size_t size = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
+  const auto num_digits = static_cast<size_t>(end - rest.data());
+  if (error != std::errc() || size > rest.size() - num_digits) return "";
+  const std::string_view name = rest.substr(num_digits, size);
+  rest.remove_prefix(num_digits + size);
+  return name;
+}
+
+// "ns::row_sum<...>" of "_ZN2ns7row_sumIfEEvPKT_": without arguments and anonymous namespaces.
+// Not by the demangler of the C++ library: a name of 85 bytes can refer back to its own parts so
+// often that it stands for megabytes, and one of 200 for more than any memory.
+std::string kernel_name(const std::string& mangled) {
+  constexpr size_t kNameBytesMax = 80;
+  std::string_view rest = mangled;
+  std::vector<std::string_view> names;
+  if (rest.starts_with("_Z")) {
+    rest.remove_prefix(2);
+    const bool is_nested = rest.starts_with('N');
+    if (is_nested) rest.remove_prefix(1);
+    for (std::string_view name = take_name(rest); !name.empty(); name = take_name(rest)) {
+      if (!name.starts_with("_GLOBAL__N")) names.push_back(name);
+      if (!is_nested) break;
+    }
+  }
+  if (names.empty()) return named(task::plain_line(mangled, kNameBytesMax));
+  const char* arguments = rest.starts_with('I') ? "<...>" : "";
+  return named(
+      task::plain_line(fmt::format("{}{}", fmt::join(names, "::"), arguments), kNameBytesMax));
+}
+
+bool is_own(const KernelTime& kernel) { return kernel.owner == "candidate"; }
+
+// ---- What the numbers say -----------------------------------------------------------------------
+
+// 1 at the floor; 0 where there is none.
+double share_of_floor(const Performance& performance) {
+  const double time_us = performance.time_us.median;
+  return performance.floor.time_us > 0 && time_us > 0 ? performance.floor.time_us / time_us : 0;
+}
+
+bool is_worth_a_hint(const KernelTime& kernel) {
+  return is_own(kernel) && kernel.share >= kShareWorthAHint;
+}
+
+// ---- Sentences ----------------------------------------------------------------------------------
+
+void tell_speedup(Page& page, std::string_view baseline, const Estimate& speedup,
+                  const Estimate& time_us) {
+  page.say(fmt::format("It is {:.2f} times as fast as {} ({:.2f} to {:.2f}), which takes {} us.",
+                       speedup.median, baseline, speedup.low, speedup.high,
+                       number(time_us.median)));
+}
+
+void tell_time(Page& page, const Performance& x) {
+  page.say(fmt::format("Profile: a call takes {} us ({} to {}).", number(x.time_us.median),
+                       number(x.time_us.low), number(x.time_us.high)));
+  tell_speedup(page, "eager PyTorch", x.speedup_eager, x.time_eager_us);
+  if (x.speedup_compile && x.time_compile_us) {
+    tell_speedup(page, "torch.compile", *x.speedup_compile, *x.time_compile_us);
+  }
+  if (x.timing.mode == "open") {
+    say_hint(page,
+             "forward waits for the device (a copy to the host, item(), a synchronisation): "
+             "without that, calls follow each other at once.");
+  }
+}
+
+void tell_rates(Page& page, const task::Floor& floor, double time_us) {
+  std::vector<std::string> parts;
+  if (floor.bytes > 0) {
+    const auto bytes = static_cast<double>(floor.bytes);
+    parts.push_back(fmt::format("moves {} of inputs and outputs at {} of {} GB/s",
+                                amount(bytes, "B"), number(bytes / time_us / 1e3),
+                                number(floor.bandwidth_gbs)));
+  }
+  if (floor.operations > 0) {
+    parts.push_back(
+        fmt::format("does the reference's {} at {} of {} TFLOP/s", amount(floor.operations, "FLOP"),
+                    number(floor.operations / time_us / 1e6), number(floor.peak_tflops)));
+  }
+  if (!parts.empty()) page.say(fmt::format("It {}.", fmt::join(parts, " and ")));
+}
+
+void hint_at_floor(Page& page, const Performance& x) {
+  const double share = share_of_floor(x);
+  if (share >= kFloorNear) {
+    say_hint(page, "it is close to the floor; little is left to gain.");
+  } else if (share < kFloorFar) {
+    say_hint(page, x.floor.bound == "compute"
+                       ? "let each value that is loaded serve many operations (tiles in shared "
+                         "memory and registers), and use tensor cores where dtype and tolerance "
+                         "allow."
+                       : "read and write each element once, in wide coalesced accesses, and fuse "
+                         "kernels so that what lies between them needs no memory.");
+  }
+}
+
+void tell_floor(Page& page, const Performance& x) {
+  const double share = share_of_floor(x);
+  if (!(share > 0)) return;
+  page.say(fmt::format(
+      "Bound by {}: the floor on this device is {} us; the call runs at {} of its speed.",
+      named(x.floor.bound), number(x.floor.time_us), percent(share)));
+  tell_rates(page, x.floor, x.time_us.median);
+  hint_at_floor(page, x);
+}
+
+std::string launches_text(double launches) {
+  return fmt::format("{:.{}f} launch{}", launches, launches == std::floor(launches) ? 0 : 1,
+                     launches == 1 ? "" : "es");
+}
+
+void tell_kernel(Page& page, const KernelTime& kernel) {
+  std::vector<std::string> parts = {fmt::format("{} registers", kernel.registers)};
+  if (kernel.spill_bytes > 0) {
+    parts.push_back(fmt::format("{} bytes spilled", kernel.spill_bytes));
+  } else if (is_own(kernel)) {
+    parts.emplace_back("no spills");
+  }
+  if (kernel.shared_bytes > 0) {
+    parts.push_back(fmt::format("{} bytes of shared memory", kernel.shared_bytes));
+  }
+  parts.push_back("occupancy " + percent(kernel.occupancy));
+  page.say(fmt::format("Kernel {}{}: {} us a call ({}) in {}, grid {}, block {}; {}.",
+                       kernel_name(kernel.name), is_own(kernel) ? "" : " of " + named(kernel.owner),
+                       number(kernel.time_us), percent(kernel.share),
+                       launches_text(kernel.launches), size_of(kernel.grid), size_of(kernel.block),
+                       fmt::join(parts, ", ")));
+}
+
+void hint_at_launches(Page& page, const std::vector<KernelTime>& kernels) {
+  double launches = 0;
+  double share = 0;
+  for (const KernelTime& kernel : kernels) {
+    if (!(kernel.time_us < kTinyUs * kernel.launches)) continue;
+    launches += kernel.launches;
+    share += kernel.share;
+  }
+  if (!(launches >= kLaunchesMany && share >= kShareWorthAHint)) return;
+  say_hint(page, fmt::format("{} a call are shorter than {:.0f} us, so that the gaps between them "
+                             "count: fuse them into fewer kernels.",
+                             launches_text(launches), kTinyUs));
+}
+
+void hint_at_spills(Page& page, const std::vector<KernelTime>& kernels) {
+  const auto found = std::ranges::find_if(kernels, [](const KernelTime& kernel) {
+    return is_worth_a_hint(kernel) && kernel.spill_bytes > 0;
+  });
+  if (found == kernels.end()) return;
+  say_hint(page, fmt::format("{} spills registers to memory: hold fewer values at a time, or "
+                             "allow more registers a thread with __launch_bounds__.",
+                             kernel_name(found->name)));
+}
+
+void hint_at_occupancy(Page& page, const std::vector<KernelTime>& kernels) {
+  const auto found = std::ranges::find_if(kernels, [](const KernelTime& kernel) {
+    return is_worth_a_hint(kernel) && kernel.occupancy > 0 && kernel.occupancy < kOccupancyLow;
+  });
+  if (found == kernels.end()) return;
+  say_hint(page, fmt::format("few warps of {} fit on a multiprocessor at a time: use fewer "
+                             "registers a thread, less shared memory a block, or blocks of 128 to "
+                             "256 threads.",
+                             kernel_name(found->name)));
+}
+
+void tell_own_share(Page& page, const Performance& x) {
+  if (!(x.own_share < kOwnShareFull)) return;
+  std::set<std::string> owners;
+  for (const KernelTime& kernel : x.kernels) {
+    if (!is_own(kernel) && owners.size() < kOwnersMax) owners.insert(named(kernel.owner));
+  }
+  page.say(fmt::format("Its own kernels take {} of the device time, others{} the rest.",
+                       percent(x.own_share),
+                       owners.empty() ? "" : fmt::format(" ({})", fmt::join(owners, ", "))));
+  say_hint(page,
+           "do that work in the candidate's own kernels, and drop copies and fills that no "
+           "output needs.");
+}
+
+void tell_kernels(Page& page, const Performance& x) {
+  const size_t num = std::min(x.kernels.size(), kKernelsMax);
+  for (size_t i = 0; i < num; ++i) tell_kernel(page, x.kernels[i]);
+  say_how_many_more(page, x.kernels.size(), kKernelsMax, "kernels");
+  if (x.kernels.empty()) return;
+  tell_own_share(page, x);
+  hint_at_launches(page, x.kernels);
+  hint_at_spills(page, x.kernels);
+  if (share_of_floor(x) < kFloorFar) hint_at_occupancy(page, x.kernels);
+}
+
+}  // namespace
+
+void tell_profile(Page& page, const Performance& performance) {
+  tell_time(page, performance);
+  tell_floor(page, performance);
+  tell_kernels(page, performance);
+}
+
+}  // namespace mc::reward
