@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -54,6 +56,11 @@ std::string trial_phrase(const task::Trial& trial) {
   return finding_phrase(trial.findings);
 }
 
+std::string speedup_phrase(const task::Estimate& speedup, std::string_view baseline) {
+  return fmt::format("{:.2f}x {} [{:.2f}, {:.2f}]", speedup.median, baseline, speedup.low,
+                     speedup.high);
+}
+
 struct Phraser {
   std::string operator()(const task::Unextractable& x) const {
     return joined(x.reason, joined(place_name(x.place), x.detail));
@@ -95,8 +102,11 @@ struct Phraser {
   }
   std::string operator()(const task::Passed& x) const {
     if (!x.performance) return "";
-    return fmt::format("{:.2f} times as fast as eager (at least {:.2f})",
-                       x.performance->speedup_eager, x.performance->speedup_eager_low);
+    const task::Performance& performance = *x.performance;
+    std::string eager = fmt::format("{:.1f} us, {}", performance.time_us.median,
+                                    speedup_phrase(performance.speedup_eager, "eager"));
+    if (!performance.speedup_compile) return eager;
+    return eager + ", " + speedup_phrase(*performance.speedup_compile, "torch.compile");
   }
   std::string operator()(const task::Unsupported& x) const { return rule_phrase(x.constructs); }
   std::string operator()(const task::Infra& x) const { return x.message; }
@@ -174,6 +184,48 @@ std::string protections_line(std::span<const Judged> judged) {
          '\n';
 }
 
+using Estimates = std::vector<task::Estimate>;
+
+// Of the medians, of the lower and of the upper ends.
+task::Estimate geometric_mean(const Estimates& estimates) {
+  task::Estimate sum;
+  for (const task::Estimate& estimate : estimates) {
+    sum.median += std::log(estimate.median);
+    sum.low += std::log(estimate.low);
+    sum.high += std::log(estimate.high);
+  }
+  const auto num = static_cast<double>(estimates.size());
+  return {std::exp(sum.median / num), std::exp(sum.low / num), std::exp(sum.high / num)};
+}
+
+void add_if_usable(Estimates& estimates, const task::Estimate& estimate) {
+  const auto has_logarithm = [](double x) { return std::isfinite(x) && x > 0; };
+  if (has_logarithm(estimate.median) && has_logarithm(estimate.low) &&
+      has_logarithm(estimate.high)) {
+    estimates.push_back(estimate);
+  }
+}
+
+std::string speedups_line(std::span<const Judged> judged) {
+  Estimates eager;
+  Estimates compile;
+  for (const Judged& one : judged) {
+    const auto* passed = std::get_if<task::Passed>(&one.verdict.outcome);
+    if (passed == nullptr || !passed->performance) continue;
+    add_if_usable(eager, passed->performance->speedup_eager);
+    if (const auto& speedup = passed->performance->speedup_compile)
+      add_if_usable(compile, *speedup);
+  }
+  if (eager.empty()) return "";
+  std::string out = fmt::format("{} timed: in the geometric mean {}", eager.size(),
+                                speedup_phrase(geometric_mean(eager), "eager"));
+  if (!compile.empty()) {
+    out += fmt::format("; {} of them {}", compile.size(),
+                       speedup_phrase(geometric_mean(compile), "torch.compile"));
+  }
+  return out + '\n';
+}
+
 std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
   std::map<std::string, Count> out;
   for (const Judged& one : judged) {
@@ -244,7 +296,7 @@ std::string summary(std::span<const Judged> judged) {
   if (num_rewards > 0) {
     out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
   }
-  return out + '\n' + protections_line(judged);
+  return out + '\n' + speedups_line(judged) + protections_line(judged);
 }
 
 std::string json_line(const Judged& judged) {

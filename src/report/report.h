@@ -32,19 +32,23 @@ struct TableOptions {
   size_t columns_max = 120;  // Of the terminal; the last column gives way.
 };
 
-// One line a verdict: task, candidate, outcome, q, reward, seconds, and where and why it failed in
-// one phrase.  What a candidate wrote is shown without control characters.
+// One line a verdict: task, candidate, outcome, q, reward, seconds, and in one phrase where and why
+// it failed or how fast it is.  What a candidate wrote is shown without control characters.
 std::string table(std::span<const Judged> judged, const TableOptions& options);
 
-// Where and why in one plain line of at most `bytes_max` bytes; "" for a pass with nothing to say.
-// REQUIRES: bytes_max >= 3.
+// Where and why in one plain line of at most `bytes_max` bytes; for a pass that was timed its time
+// a call and its speed-ups with their 95 % confidence intervals, "12.3 us, 2.00x eager
+// [1.90, 2.10], 1.30x torch.compile [1.21, 1.40]"; "" for a pass that was not. REQUIRES: bytes_max
+// >= 3.
 std::string phrase(const task::Verdict& verdict, size_t bytes_max);
 
 // Share of trials passed: 1 for a pass, q for a wrong kernel, else empty.
 std::optional<double> share_passed(const task::Outcome& outcome);
 
 // "7 candidates: 2 pass, 1 wrong, ...; correct 28.6 % of 7 scored; mean reward -0.21".  A second
-// line names the sandbox's protections that some verdict was reached without, if any.
+// line has the speed-ups of the candidates that were timed, if any: the geometric means of the
+// medians and of the ends of their intervals.  A last one names the sandbox's protections that some
+// verdict was reached without, if any.
 std::string summary(std::span<const Judged> judged);
 
 // One line of JSON with the verdict (docs/verdict.md), the reward (null where not scored) and the

@@ -2,6 +2,8 @@
 #include "report/report.h"
 
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,9 @@ namespace mc::report {
 namespace {
 
 using task::Outcome;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 Judged judged_of(const std::string& task, const Outcome& outcome,
                  std::optional<double> reward = {}) {
@@ -47,6 +51,15 @@ task::Wrong wrong_kernel() {
   return {0.5, false, {good, bad}};
 }
 
+task::Passed timed(const task::Estimate& speedup_eager,
+                   std::optional<task::Estimate> speedup_compile = {}) {
+  task::Performance performance;
+  performance.time_us = {12.25, 12, 12.5};
+  performance.speedup_eager = speedup_eager;
+  performance.speedup_compile = speedup_compile;
+  return {{}, performance};
+}
+
 TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
   const task::Place place{"cuda_sources[0]", 12, 3, "x = y"};
   const task::KernelFinding finding{"out_of_bounds_write", "add", {}, {}, "4 bytes past", place};
@@ -73,8 +86,9 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {task::OutOfMemory{"init", int64_t{4} << 30}, "init needs more than 4096 MiB"},
       {wrong_kernel(), "1 of 2 trials fail, first ragged/native: output value: 12 of 40 elements"},
       {task::Passed{}, ""},
-      {task::Passed{{}, task::Performance{2, 1.9, 1, 2}},
-       "2.00 times as fast as eager (at least 1.90)"},
+      {timed({2, 1.9, 2.1}), "12.2 us, 2.00x eager [1.90, 2.10]"},
+      {timed({2, 1.9, 2.1}, task::Estimate{0.8, 0.75, 0.875}),
+       "12.2 us, 2.00x eager [1.90, 2.10], 0.80x torch.compile [0.75, 0.88]"},
       {task::Unsupported{{{"cuda.inline_ptx", "asm", place}}},
        "cuda.inline_ptx: cuda_sources[0]:12: asm"},
       {task::Infra{"fork failed"}, "fork failed"},
@@ -131,6 +145,25 @@ TEST(Summary, CountsEachOutcome) {
             "3 candidates: 1 wrong, 1 pass, 1 infra; correct 50.0 % of 2 scored; "
             "mean reward 0.38\n");
   EXPECT_EQ(summary({}), "0 candidates: \n");
+}
+
+TEST(Summary, HasTheGeometricMeansOfTheSpeedUpsThatWereMeasured) {
+  std::vector<Judged> judged = {judged_of("a", task::Passed{}), judged_of("a", timed({2, 1, 4})),
+                                judged_of("b", timed({8, 4, 16}, task::Estimate{1.5, 1.25, 2}))};
+  EXPECT_THAT(summary(judged),
+              HasSubstr("\n2 timed: in the geometric mean 4.00x eager [2.00, 8.00]; "
+                        "1 of them 1.50x torch.compile [1.25, 2.00]\n"));
+  judged.pop_back();
+  EXPECT_THAT(summary(judged),
+              EndsWith("\n1 timed: in the geometric mean 2.00x eager [1.00, 4.00]\n"));
+}
+
+TEST(Summary, LeavesOutSpeedUpsWithoutAGeometricMean) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const task::Estimate& speedup :
+       {task::Estimate{2, 0, 4}, {2, 1, kInfinity}, {std::nan(""), 1, 4}, {-1, -2, 3}}) {
+    EXPECT_THAT(summary(std::vector{judged_of("a", timed(speedup))}), Not(HasSubstr("timed")));
+  }
 }
 
 TEST(Summary, NamesEachMissingProtectionOnce) {
