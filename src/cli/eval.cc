@@ -35,6 +35,7 @@ struct EvalArguments {
   bool no_static_rules = false;
   bool weak_sandbox = false;
   bool no_shapes = false;
+  bool no_timing = false;
   uint64_t seed = 0;
   int jobs = 1;
   reward::ScoreOptions score;
@@ -174,6 +175,7 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   arguments.options.static_rules = !arguments.no_static_rules;
   arguments.options.allow_weak_sandbox = arguments.weak_sandbox;
   arguments.options.correctness.shapes = !arguments.no_shapes;
+  arguments.options.timing.enabled = !arguments.no_timing;
   MC_TRY(const Layout layout, find_layout(), "eval");
   MC_TRY(const std::vector<Work> work, load_work(arguments, layout), "eval");
   MC_TRY(const auto results, Results::create(arguments.out), "eval");
@@ -211,6 +213,16 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
       ->check(positive)
       ->capture_default_str();
   command.add_option("--tolerance-half", correctness.tolerance_half, "For fp16 and bf16 outputs")
+      ->check(positive)
+      ->capture_default_str();
+  command.add_flag("--no-timing", arguments.no_timing, "On a device: correctness alone");
+  command
+      .add_option("--baseline", arguments.options.timing.baseline,
+                  "On a device: what is timed by turns with the candidate")
+      ->check(CLI::IsMember({"eager", "candidate"}))
+      ->capture_default_str();
+  command
+      .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
       ->check(positive)
       ->capture_default_str();
   command.add_flag("--no-shapes", arguments.no_shapes, "Judge at the task's own shape only");

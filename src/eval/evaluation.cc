@@ -9,11 +9,15 @@
 #include "compile/locator.h"
 #include "compile/toolchain.h"
 #include "core/hash.h"
+#include "eval/device_share.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
 #include "execute/executor.h"
+#include "execute/provenance.h"
+#include "execute/timing.h"
 #include "legality/extract.h"
 #include "legality/flags.h"
+#include "legality/kernels.h"
 #include "legality/policy.h"
 #include "legality/static_rules.h"
 #include "legality/symbols.h"
@@ -70,7 +74,7 @@ Evaluation::Stage Evaluation::judge_all() {
       {"judge", &Evaluation::open_judge},  {"record", &Evaluation::record},
       {"flags", &Evaluation::check_flags}, {"rules", &Evaluation::check_sources},
       {"compile", &Evaluation::compile},   {"symbols", &Evaluation::check_symbols},
-      {"measure", &Evaluation::measure},
+      {"measure", &Evaluation::measure},   {"time", &Evaluation::time},
   };
   for (const Step& step : kSteps) {
     const auto start = std::chrono::steady_clock::now();
@@ -116,6 +120,7 @@ Evaluation::Stage Evaluation::open_judge() {
   judge_key_ = content_hash({task_.code, std::to_string(seed)});
   judge_ = parts_.judges.take(judge_key_);
   if (judge_ == nullptr) {
+    const auto turn = parts_.device.take(DeviceShare::Use::kTogether);
     MC_TRY(auto stage, parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed)),
            "judge");
     if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
@@ -208,22 +213,92 @@ Evaluation::Stage Evaluation::check_symbols() {
   return Decided(task::Illegal{"link", std::move(findings)});
 }
 
-Evaluation::Stage Evaluation::measure() {
-  std::optional<compile::Locator> locator;
-  if (parts_.machine.cpu) locator.emplace(*parts_.machine.cpu, artifacts_, *mapper_);
-  execute::Program program{source_, {}, [&](std::string_view module, uint64_t pc) {
-                             return locator ? locator->locate(module, pc) : task::Place{};
-                           }};
+execute::Program Evaluation::program() const {
+  execute::Program program{source_, {}, [](std::string_view, uint64_t) { return task::Place{}; }};
   for (const compile::Artifact& artifact : artifacts_) {
     program.libraries.push_back({artifact.key, artifact.module, artifact.library});
   }
+  return program;
+}
+
+Evaluation::Stage Evaluation::measure() {
+  std::optional<compile::Locator> locator;
+  execute::Program program = this->program();
+  if (parts_.machine.cpu) {
+    locator.emplace(*parts_.machine.cpu, artifacts_, *mapper_);
+    program.locate = [&](std::string_view module, uint64_t pc) {
+      return locator->locate(module, pc);
+    };
+  }
+  const auto turn = parts_.device.take(DeviceShare::Use::kTogether);
   MC_TRY(execute::Measured measured,
          parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed, parts_.seed),
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   verdict_.telemetry.output_tail = measured.output_tail;
-  return Decided(std::move(measured.outcome));
+  const bool is_device = parts_.machine.backend == task::Backend::kCuda;
+  if (!measured.contestant || !is_device || !parts_.options.timing.enabled) {
+    return Decided(std::move(measured.outcome));
+  }
+  passed_ = std::move(measured.outcome);
+  contestant_ = std::make_unique<execute::Session>(std::move(*measured.contestant));
+  return Decided();
+}
+
+// The process that the candidate is timed against.
+Result<execute::Session*> Evaluation::baseline(const execute::Program& program) {
+  const std::string& name = parts_.options.timing.baseline;
+  if (name == "candidate") {
+    MC_TRY(auto started, parts_.executor.start_candidate(program, *judge_, parts_.seed),
+           "baseline");
+    if (std::holds_alternative<task::Outcome>(started)) {
+      return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
+    }
+    judge_->keep_baseline(name, std::move(std::get<execute::Session>(started)));
+  } else if (judge_->baseline(name) == nullptr) {
+    MC_TRY(execute::Session session, parts_.executor.start_baseline(*judge_, {task_.code, ""}),
+           "baseline");
+    judge_->keep_baseline(name, std::move(session));
+  }
+  return judge_->baseline(name);
+}
+
+Evaluation::Stage Evaluation::time() {
+  const execute::Program program = this->program();
+  execute::TimingOptions options;
+  options.budget_s = parts_.options.timing.budget_s;
+  options.seed = random_seed();
+  const auto turn = parts_.device.take(DeviceShare::Use::kAlone);
+  MC_TRY(auto rebuilt, parts_.executor.rebuild(*judge_, *contestant_), "time");
+  if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Decided(std::move(*outcome));
+  MC_TRY(execute::Session * baseline, this->baseline(program), "time");
+  execute::Timing timing(*judge_, parts_.executor.limits(), options, parts_.nvml);
+  MC_TRY(auto stage, timing.run(*contestant_, *baseline), "time");
+  contestant_.reset();
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  return note_timing(std::move(std::get<execute::Timed>(stage)));
+}
+
+Evaluation::Stage Evaluation::note_timing(execute::Timed timed) {
+  std::vector<std::string> libraries;
+  std::vector<execute::OwnKernel> own;
+  for (const compile::Artifact& artifact : artifacts_) {
+    libraries.push_back(artifact.library.string());
+    for (const compile::KernelResources& kernel : artifact.kernels) {
+      own.push_back({kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes});
+    }
+  }
+  execute::Provenance found =
+      execute::find_owners({timed.kernels, timed.calls_traced}, libraries, own);
+  auto findings =
+      legality::check_kernels(parts_.policy, found.kernels, found.own_share, found.is_late);
+  if (!findings.empty()) return Decided(task::Illegal{"run", std::move(findings)});
+  timed.performance.kernels = std::move(found.kernels);
+  timed.performance.own_share = found.own_share;
+  auto& passed = std::get<task::Passed>(*passed_);
+  passed.performance = std::move(timed.performance);
+  return Decided(std::move(*passed_));
 }
 
 }  // namespace mc::eval

@@ -21,6 +21,10 @@ class PlaceMapper;
 namespace mc::execute {
 class Executor;
 class Judge;
+class Nvml;
+class Session;
+struct Program;
+struct Timed;
 }  // namespace mc::execute
 namespace mc::legality {
 struct Policy;
@@ -28,6 +32,7 @@ struct Policy;
 
 namespace mc::eval {
 
+class DeviceShare;
 class JudgePool;
 struct Machine;
 
@@ -39,6 +44,8 @@ struct Parts {
   execute::Executor& executor;
   const Machine& machine;
   JudgePool& judges;
+  const execute::Nvml* nvml;  // Null without a device.
+  DeviceShare& device;
 };
 
 class Evaluation {
@@ -62,6 +69,10 @@ class Evaluation {
   Stage compile();
   Stage check_symbols();
   Stage measure();
+  Stage time();
+  Result<execute::Session*> baseline(const execute::Program& program);
+  Stage note_timing(execute::Timed timed);
+  execute::Program program() const;
 
   const Parts& parts_;
   const task::Task& task_;
@@ -74,6 +85,8 @@ class Evaluation {
   std::vector<compile::Extension> extensions_;
   std::unique_ptr<compile::PlaceMapper> mapper_;
   std::vector<compile::Artifact> artifacts_;
+  std::optional<task::Outcome> passed_;  // What correctness says, until timing is over.
+  std::unique_ptr<execute::Session> contestant_;
 };
 
 }  // namespace mc::eval

@@ -7,6 +7,7 @@
 #include "compile/cpu_toolchain.h"
 #include "compile/cuda_runtime.h"
 #include "compile/cuda_toolchain.h"
+#include "compile/device_library.h"
 #include "compile/tool.h"
 #include "core/file.h"
 
@@ -53,6 +54,9 @@ Status find_cuda(Machine& machine, const Progress& progress) {
   machine.devices = nvidia_devices();
   MC_TRY(machine.aten_lib, compile::prepare_aten_library(machine.pytorch, machine.layout, progress),
          "set-up");
+  MC_TRY(machine.device_lib,
+         compile::prepare_device_library(machine.pytorch, runtime.root, machine.layout, progress),
+         "set-up");
   machine.toolchain =
       std::make_unique<compile::CudaToolchain>(std::move(runtime), cache_directory() / "artifacts");
   return ok();
@@ -81,6 +85,7 @@ execute::ZygoteOptions zygote_options(const Machine& machine) {
   options.sandbox_lib = machine.layout.library("libmc_sandbox.so");
   options.backend = machine.backend;
   options.aten_lib = machine.aten_lib;
+  options.device_lib = machine.device_lib;
   if (machine.cpu) {
     options.emulator = machine.cpu->emulator;
     options.shim = machine.cpu->shim;

@@ -27,6 +27,7 @@ struct Machine {
   std::unique_ptr<compile::Toolchain> toolchain;
   std::optional<compile::CpuRuntime> cpu;  // Of the CPU backend.
   std::filesystem::path aten_lib;          // Of the CUDA backend.
+  std::filesystem::path device_lib;        // The same.
   std::vector<std::string> devices;        // Device nodes.
 };
 

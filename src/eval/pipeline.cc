@@ -8,10 +8,12 @@
 
 #include "core/file.h"
 #include "core/hash.h"
+#include "eval/device_share.h"
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
 #include "execute/executor.h"
+#include "execute/nvml.h"
 #include "execute/zygote.h"
 #include "legality/policy.h"
 
@@ -46,6 +48,8 @@ struct Pipeline::State {
   std::unique_ptr<execute::Zygote> zygote;
   execute::Executor executor;
   JudgePool judges;
+  std::unique_ptr<execute::Nvml> nvml;
+  DeviceShare device;
 };
 
 Pipeline::Pipeline(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -60,10 +64,18 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY(auto zygote, execute::Zygote::create(zygote_options(machine)), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
   execute::Executor executor(*zygote, limits);
+  const bool is_cuda = options.backend == task::Backend::kCuda;
   const uint64_t seed = options.seed.value_or(random_seed());
-  return std::unique_ptr<Pipeline>(new Pipeline(
-      std::unique_ptr<State>(new State{options, seed, std::move(machine), std::move(policy),
-                                       std::move(zygote), executor, JudgePool()})));
+  return std::unique_ptr<Pipeline>(
+      new Pipeline(std::unique_ptr<State>(new State{options,
+                                                    seed,
+                                                    std::move(machine),
+                                                    std::move(policy),
+                                                    std::move(zygote),
+                                                    executor,
+                                                    JudgePool(),
+                                                    is_cuda ? execute::Nvml::open() : nullptr,
+                                                    {}})));
 }
 
 Status Pipeline::check_task(const task::Task& task) {
@@ -92,8 +104,8 @@ Status Pipeline::check_task(const task::Task& task) {
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
-  const Parts parts{state.options,  state.seed,    state.policy,
-                    state.executor, state.machine, state.judges};
+  const Parts parts{state.options, state.seed,   state.policy,     state.executor,
+                    state.machine, state.judges, state.nvml.get(), state.device};
   task::Verdict verdict = Evaluation(parts, task, candidate).run();
   verdict.telemetry.pytorch = state.zygote->pytorch_version();
   verdict.telemetry.protections_off = state.zygote->protections_off();

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/result.h"
 #include "task/evaluator.h"
@@ -43,12 +44,21 @@ struct Correctness {
   double tolerance_half = 1e-2;
 };
 
+// What a correct candidate is timed against, on a device.
+struct Timing {
+  bool enabled = true;
+  std::string baseline = "eager";  // "eager", or "candidate": against itself, to test the timing.
+  std::vector<std::string> compile_modes = {};  // Of torch.compile, timed against eager.
+  double budget_s = 6;
+};
+
 struct Options {
   task::Backend backend = task::Backend::kCpu;
   // Of all inputs; drawn from the operating system's entropy when absent, and told in the verdict.
   std::optional<uint64_t> seed;
   Limits limits;
   Correctness correctness;
+  Timing timing;
   std::filesystem::path python;  // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
   bool static_rules = true;  // Off: only the run decides.

@@ -2,8 +2,8 @@
 //
 // ClockPage: the words by which supervisor, contestant and device tell each other where a burst of
 // timed calls stands (device/mc_device.h).  The contestant may write anything there; that can only
-// make a bracket of the supervisor's clock wrong by as much as the judge's look at the outputs, right
-// after it, would notice.
+// make a bracket of the supervisor's clock wrong by as much as the judge's look at the outputs,
+// right after it, would notice.
 #ifndef MC_EXECUTE_CLOCK_PAGE_H_
 #define MC_EXECUTE_CLOCK_PAGE_H_
 

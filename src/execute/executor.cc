@@ -18,9 +18,28 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr const char* kInitMainShape = R"({"op": "init", "shape": 0})";
+
+// What a contestant is asked after the judge answered kInitMainShape.
+Json build_question(const Reply& init) {
+  Json question = Json::parse(init.json);
+  question.erase("ok");
+  question.update({{"op", "build"}, {"shape", 0}});
+  return question;
+}
+
 Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
 
 }  // namespace
+
+Session* Judge::baseline(const std::string& name) {
+  const auto it = baselines_.find(name);
+  return it == baselines_.end() ? nullptr : &it->second;
+}
+
+void Judge::keep_baseline(const std::string& name, Session session) {
+  baselines_.insert_or_assign(name, std::move(session));
+}
 
 Result<Reply> Judge::ask(std::string_view question, const Fd* region, double limit_s) {
   Answer answer = session_.ask(question, region, Seconds(limit_s));
@@ -86,7 +105,7 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_sourc
 
 Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
   using Recorded = std::variant<std::string, task::Outcome>;
-  MC_TRY(const Reply init, judge.ask(R"({"op": "init", "shape": 0})", nullptr, limits_.judge_s),
+  MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s),
          "initial arguments");
   MC_TRY(Session session, zygote_.spawn(Role::kRecorder, limits_.child), "record");
   const Json reference = Json::parse(init.json);
@@ -103,6 +122,39 @@ Result<Measured> Executor::measure(const Program& program, Judge& judge,
                                    const std::set<std::string>& aten_allowed, uint64_t seed) {
   MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "contestant");
   return Measurement(limits_, program, judge, aten_allowed, seed, std::move(session)).run();
+}
+
+Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
+  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "baseline");
+  const Json load{{"op", "load"}, {"is_reference", true}, {"source", options.task_source}};
+  MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "baseline");
+  Json build = build_question(init);
+  build["compile"] = options.compile_mode;
+  for (const Json& question : {load, build}) {
+    const Fd* region = question == build ? &init.region : nullptr;
+    const Answer answer = session.ask(text_of(question), region, Seconds(limits_.judge_s));
+    if (const auto* refusal = std::get_if<Refusal>(&answer)) {
+      return infra("the baseline failed: " + refusal->exception.message);
+    }
+    if (!std::holds_alternative<Reply>(answer)) {
+      return infra("the baseline died: " + session.output_tail());
+    }
+  }
+  return session;
+}
+
+Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
+  using Rebuilt = std::variant<Nothing, task::Outcome>;
+  MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "rebuild");
+  const Answer answer =
+      session.ask(text_of(build_question(init)), &init.region, Seconds(limits_.load_s));
+  if (std::holds_alternative<Reply>(answer)) return Rebuilt(Nothing{});
+  return Rebuilt(std::visit(Failure{limits_, "init", limits_.load_s, {}}, answer));
+}
+
+Stage<Session> Executor::start_candidate(const Program& program, Judge& judge, uint64_t seed) {
+  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "contestant");
+  return Measurement(limits_, program, judge, {}, seed, std::move(session)).start();
 }
 
 }  // namespace mc::execute

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,9 +54,15 @@ class Judge {
   // Asks, and turns everything but a reply into an Error: a judge that fails is the world's fault.
   Result<Reply> ask(std::string_view question, const Fd* region, double limit_s);
 
+  // Processes that run the task's own Model, to be timed beside candidates; they live as long as
+  // the judge and never run candidate code either.  Null before one was kept.
+  Session* baseline(const std::string& name);
+  void keep_baseline(const std::string& name, Session session);
+
  private:
   Session session_;
   JudgePlan plan_;
+  std::map<std::string, Session> baselines_;
 };
 
 struct Library {
@@ -74,6 +82,13 @@ struct Measured {
   std::map<std::string, int64_t> aten_ops;
   int64_t memory_peak_bytes = 0;
   std::string output_tail;
+  std::optional<Session> contestant;  // Alive, where the candidate passed.
+};
+
+// How a baseline runs the task's Model.
+struct BaselineOptions {
+  std::string task_source;
+  std::string compile_mode;  // Of torch.compile; "" for eager.
 };
 
 class Executor {
@@ -95,6 +110,14 @@ class Executor {
   // Correctness on every trial of the judge's plan, and the ATen calls of each.
   Result<Measured> measure(const Program& program, Judge& judge,
                            const std::set<std::string>& aten_allowed, uint64_t seed);
+
+  // Contestants that are ready to be timed at the main shape: the reference, and a candidate.
+  Result<Session> start_baseline(Judge& judge, const BaselineOptions& options);
+  // Builds the candidate's model anew at the main shape, after trials at others.
+  Stage<Nothing> rebuild(Judge& judge, Session& session);
+  Stage<Session> start_candidate(const Program& program, Judge& judge, uint64_t seed);
+
+  const StageLimits& limits() const { return limits_; }
 
  private:
   Zygote& zygote_;

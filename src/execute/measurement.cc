@@ -55,6 +55,14 @@ Result<Measured> Measurement::run() {
   return finish(conclude());
 }
 
+Stage<Session> Measurement::start() {
+  using Started = std::variant<Session, task::Outcome>;
+  if (Decided outcome = load()) return Started(std::move(*outcome));
+  MC_TRY(Decided outcome, build(0), "build");
+  if (outcome) return Started(std::move(*outcome));
+  return Started(std::move(session_));
+}
+
 Measurement::Decided Measurement::load() {
   Json artifacts = Json::object();
   for (const Library& library : program_.libraries) {
@@ -195,7 +203,12 @@ task::Outcome Measurement::conclude() {
 
 Measured Measurement::finish(task::Outcome outcome) {
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
-  return {std::move(outcome), aten_ops_, session_.memory_peak_bytes(), session_.output_tail()};
+  Measured measured{std::move(outcome), aten_ops_, session_.memory_peak_bytes(),
+                    session_.output_tail(), std::nullopt};
+  if (std::holds_alternative<task::Passed>(measured.outcome)) {
+    measured.contestant = std::move(session_);
+  }
+  return measured;
 }
 
 }  // namespace mc::execute

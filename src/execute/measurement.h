@@ -22,6 +22,9 @@ class Measurement {
   // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
   Result<Measured> run();
 
+  // Only loads the candidate and builds it at the main shape.
+  Stage<Session> start();
+
  private:
   // Each returns the outcome where the candidate's fate is decided.
   using Decided = std::optional<task::Outcome>;
@@ -42,7 +45,7 @@ class Measurement {
   const StageLimits& limits_;
   const Program& program_;
   Judge& judge_;
-  const std::set<std::string>& aten_allowed_;
+  std::set<std::string> aten_allowed_;
   uint64_t seed_;
 
   Session session_;

@@ -53,13 +53,14 @@ std::unique_ptr<Nvml> Nvml::open() {
   if (library->handle == nullptr) return nullptr;
   int (*init)() = nullptr;
   int (*by_index)(unsigned, void**) = nullptr;
-  const bool complete = library->find(init, "nvmlInit_v2") &&
-                        library->find(by_index, "nvmlDeviceGetHandleByIndex_v2") &&
-                        library->find(library->clock, "nvmlDeviceGetClockInfo") &&
-                        library->find(library->uuid, "nvmlDeviceGetUUID") &&
-                        library->find(library->driver, "nvmlSystemGetDriverVersion") &&
-                        library->find(library->shutdown, "nvmlShutdown") &&
-                        library->find(library->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  const bool complete =
+      library->find(init, "nvmlInit_v2") &&
+      library->find(by_index, "nvmlDeviceGetHandleByIndex_v2") &&
+      library->find(library->clock, "nvmlDeviceGetClockInfo") &&
+      library->find(library->uuid, "nvmlDeviceGetUUID") &&
+      library->find(library->driver, "nvmlSystemGetDriverVersion") &&
+      library->find(library->shutdown, "nvmlShutdown") &&
+      library->find(library->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   if (!complete || init() != 0) {
     ::dlclose(library->handle);
     return nullptr;

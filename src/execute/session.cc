@@ -28,8 +28,8 @@ class Watch {
  public:
   Watch(Session::Impl& impl, std::chrono::duration<double> limit)
       : impl_(impl),
-        deadline_(Child::Clock::now() +
-                  std::chrono::duration_cast<Child::Clock::duration>(limit)) {}
+        deadline_(Child::Clock::now() + std::chrono::duration_cast<Child::Clock::duration>(limit)) {
+  }
 
   Channel::Wait wait() {
     return [this](int fd, short events) -> Status {

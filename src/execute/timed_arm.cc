@@ -67,9 +67,8 @@ Stage<TimedArm> TimedArm::create(std::string name, Judge& judge, Session& sessio
   using Created = std::variant<TimedArm, task::Outcome>;
   MC_TRY(ClockPage page, ClockPage::create(), "timing");
   TimedArm arm(std::move(name), judge, session, limits, std::move(page));
-  MC_TRY(auto attached, arm.ask(R"({"op": "time", "do": "attach", "what": "gate"})",
-                                &arm.page_.fd()),
-         "gate");
+  MC_TRY(auto attached,
+         arm.ask(R"({"op": "time", "do": "attach", "what": "gate"})", &arm.page_.fd()), "gate");
   if (auto* outcome = std::get_if<task::Outcome>(&attached)) return Created(std::move(*outcome));
   return Created(std::move(arm));
 }
@@ -86,15 +85,15 @@ Stage<Reply> TimedArm::outcome_of(Answer answer) {
 
 Stage<Nothing> TimedArm::prepare(const Room& room) {
   using Prepared = std::variant<Nothing, task::Outcome>;
-  const Json inputs_question{{"op", "time"}, {"do", "inputs"}, {"arm", name_},
-                             {"calls", room.calls}};
-  const Json arena_question{{"op", "time"}, {"do", "arena"}, {"arm", name_},
-                            {"nbytes", room.arena_bytes}};
+  const Json inputs_question{
+      {"op", "time"}, {"do", "inputs"}, {"arm", name_}, {"calls", room.calls}};
+  const Json arena_question{
+      {"op", "time"}, {"do", "arena"}, {"arm", name_}, {"nbytes", room.arena_bytes}};
   for (const Json& question : {inputs_question, arena_question}) {
     MC_TRY(const Reply shared, judge_.ask(text_of(question), nullptr, limits_.judge_s), "share");
     Json attach = Json::parse(shared.json);
-    attach.update({{"op", "time"}, {"do", "attach"}, {"what", question.at("do")},
-                   {"calls", room.calls}});
+    attach.update(
+        {{"op", "time"}, {"do", "attach"}, {"what", question.at("do")}, {"calls", room.calls}});
     MC_TRY(auto attached, ask(text_of(attach), &shared.region), "attach");
     if (auto* outcome = std::get_if<task::Outcome>(&attached)) {
       return Prepared(std::move(*outcome));
@@ -108,8 +107,8 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   const uint32_t number = ++number_;
   const Json draw{{"op", "time"}, {"do", "draw"}, {"number", number}, {"calls", wanted.calls}};
   MC_TRY_VOID(judge_.ask(text_of(draw), nullptr, limits_.judge_s), "draw");
-  const Json queue{{"op", "time"},    {"do", "queue"}, {"number", number},
-                   {"calls", wanted.calls}, {"gated", gated_}, {"told", true},
+  const Json queue{{"op", "time"},           {"do", "queue"},   {"number", number},
+                   {"calls", wanted.calls},  {"gated", gated_}, {"told", true},
                    {"traced", wanted.traced}};
   session_.send(text_of(queue), nullptr, Seconds(limits_.forward_s));
   bool blocked = false;
@@ -148,8 +147,8 @@ Stage<Reply> TimedArm::receive_queued(uint32_t number, bool& blocked) {
 
 // Opens the gate once the process waits for nothing else; from there to the end.
 std::chrono::duration<double> TimedArm::time_bracket(uint32_t number) {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           Seconds(limits_.forward_s));
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(limits_.forward_s));
   const auto await = [&](auto reached) {
     for (int spins = 1; !reached(); ++spins) {
       if (spins % kSpinsPerLook != 0) continue;
@@ -166,9 +165,10 @@ std::chrono::duration<double> TimedArm::time_bracket(uint32_t number) {
 Result<std::string> TimedArm::verify(const BurstTime& burst, const std::vector<int>& calls) {
   Json picks = Json::array();
   for (const int call : calls) {
-    if (static_cast<size_t>(call) >= burst.outputs.size()) return std::string("an output is missing");
-    picks.push_back({{"call", call},
-                     {"outputs", Json::parse(burst.outputs[static_cast<size_t>(call)])}});
+    if (static_cast<size_t>(call) >= burst.outputs.size())
+      return std::string("an output is missing");
+    picks.push_back(
+        {{"call", call}, {"outputs", Json::parse(burst.outputs[static_cast<size_t>(call)])}});
   }
   const Json question{{"op", "time"}, {"do", "verify"}, {"arm", name_}, {"picks", picks}};
   MC_TRY(const Reply reply, judge_.ask(text_of(question), nullptr, limits_.judge_s), "verify");

@@ -36,9 +36,9 @@ struct TracedKernel {
 };
 
 struct BurstTime {
-  double events_us = 0;    // Between the burst's two events on the device, as the process says.
-  double bracket_us = 0;   // By the supervisor's clock.
-  bool is_valid = false;   // Not one that blocked as it was queued.
+  double events_us = 0;   // Between the burst's two events on the device, as the process says.
+  double bracket_us = 0;  // By the supervisor's clock.
+  bool is_valid = false;  // Not one that blocked as it was queued.
   std::vector<std::string> outputs;  // Of each call, where its outputs lie; JSON for the judge.
   std::vector<TracedKernel> kernels;
 };

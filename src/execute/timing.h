@@ -6,9 +6,9 @@
 //   pairs                    one burst of each, in random order; a sample each
 //   a traced burst           who owns the kernels that run, and how long each takes
 //
-// Every burst of the candidate's, warm-up or not, is followed by a look of the judge at outputs that
-// are chosen then.  What the device's events say counts as far as the supervisor's clock agrees;
-// where it does not, its clock counts.  docs/timing.md.
+// Every burst of the candidate's, warm-up or not, is followed by a look of the judge at outputs
+// that are chosen then.  What the device's events say counts as far as the supervisor's clock
+// agrees; where it does not, its clock counts.  docs/timing.md.
 #ifndef MC_EXECUTE_TIMING_H_
 #define MC_EXECUTE_TIMING_H_
 
@@ -25,12 +25,12 @@
 namespace mc::execute {
 
 struct TimingOptions {
-  double burst_us = 20000;     // What a burst should last.
-  int calls_max = 400;         // In one burst.
-  int pairs = 13;              // As many as the budget allows, but
-  int pairs_min = 7;           // no fewer than this.
-  int pairs_a_placement = 4;   // Then all memory is laid out anew.
-  double budget_s = 6;         // For the pairs.
+  double burst_us = 20000;    // What a burst should last.
+  int calls_max = 400;        // In one burst.
+  int pairs = 13;             // As many as the budget allows, but
+  int pairs_min = 7;          // no fewer than this.
+  int pairs_a_placement = 4;  // Then all memory is laid out anew.
+  double budget_s = 6;        // For the pairs.
   int calls_traced = 40;
   double memory_share = 0.7;   // Of the device's free memory, for inputs and outputs.
   double launch_gap_us = 1.2;  // From one kernel's end to the next one's start.

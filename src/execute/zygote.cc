@@ -80,7 +80,8 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
                 {"--emu-lib", options.emulator.string(), "--shim", options.shim.string()});
   }
   if (options.backend == task::Backend::kCuda) {
-    argv.insert(argv.end(), {"--device", "cuda", "--aten-lib", options.aten_lib.string()});
+    argv.insert(argv.end(), {"--device", "cuda", "--aten-lib", options.aten_lib.string(),
+                             "--device-lib", options.device_lib.string()});
   }
   return argv;
 }

@@ -26,7 +26,8 @@ struct ZygoteOptions {
   std::filesystem::path emulator;     // libmc_emu.so; empty: none.
   std::filesystem::path shim;
   task::Backend backend = task::Backend::kCpu;
-  std::filesystem::path aten_lib;  // The recorder of ATen operators, where there is no shim.
+  std::filesystem::path aten_lib;    // The recorder of ATen operators, where there is no shim.
+  std::filesystem::path device_lib;  // What contestants load on a CUDA device.
 };
 
 struct ChildLimits {

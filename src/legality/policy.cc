@@ -149,6 +149,33 @@ FlagRules read_flags(Reader& reader, const Json& policy) {
   return rules;
 }
 
+KernelRules::Rule read_kernel_rule(Reader& reader, const Json& section, const char* name) {
+  const Json rule = section.value(name, Json());
+  const std::string path = std::string("kernels.") + name;
+  reader.expect_members(rule, path, {"id", "message"});
+  if (!reader.problem().empty()) return {};
+  return {reader.text(rule, path, "id"), reader.text(rule, path, "message")};
+}
+
+KernelRules read_kernels(Reader& reader, const Json& policy) {
+  const Json section = policy.value("kernels", Json());
+  reader.expect_members(section, "kernels",
+                        {"own_share_min", "foreign", "share", "late", "foreign_allowed"});
+  if (!reader.problem().empty()) return {};
+  KernelRules rules;
+  rules.foreign = read_kernel_rule(reader, section, "foreign");
+  rules.share = read_kernel_rule(reader, section, "share");
+  rules.late = read_kernel_rule(reader, section, "late");
+  rules.foreign_allowed = reader.texts(section, "kernels", "foreign_allowed");
+  const Json share = section.value("own_share_min", Json());
+  if (!share.is_number() || share.get<double>() < 0 || share.get<double>() > 1) {
+    reader.fail("kernels.own_share_min is not between 0 and 1");
+    return {};
+  }
+  rules.own_share_min = share.get<double>();
+  return rules;
+}
+
 std::string read_python(Reader& reader, const Json& policy) {
   const Json section = policy.value("python", Json());
   const Words members(std::begin(kPythonMembers), std::end(kPythonMembers));
@@ -167,8 +194,8 @@ std::string read_version(Reader& reader, const Json& json) {
 }
 
 Policy read_policy(Reader& reader, const Json& json) {
-  reader.expect_members(json, "policy",
-                        {"version", "aten_allowed", "python", "cpp", "symbols", "flags"});
+  reader.expect_members(
+      json, "policy", {"version", "aten_allowed", "python", "cpp", "symbols", "flags", "kernels"});
   if (!reader.problem().empty()) return {};
   Policy policy;
   policy.version = read_version(reader, json);
@@ -179,6 +206,7 @@ Policy read_policy(Reader& reader, const Json& json) {
   policy.source_rules = read_rules(reader, json, "cpp", read_source_rule);
   policy.symbol_rules = read_rules(reader, json, "symbols", read_symbol_rule);
   policy.flags = read_flags(reader, json);
+  policy.kernels = read_kernels(reader, json);
   return policy;
 }
 

@@ -61,6 +61,19 @@ struct FlagRules {
   std::map<std::string, FlagList, std::less<>> lists;  // "cxx", "cuda", "link", and those above.
 };
 
+// Which kernels may run in forward besides the candidate's own, by patterns like a SymbolRule's.
+struct KernelRules {
+  struct Rule {
+    std::string id;
+    std::string message;
+  };
+  Rule foreign;
+  Rule share;
+  Rule late;
+  std::vector<std::string> foreign_allowed;  // What the allowed ATen operators launch, mangled.
+  double own_share_min = 0;                  // Of the device's time in forward.
+};
+
 struct Policy {
   std::string version;                 // kPolicyFormat, and a suffix if it is not the default.
   std::set<std::string> aten_allowed;  // "aten::empty", ...: what may run during forward.
@@ -68,6 +81,7 @@ struct Policy {
   std::vector<SourceRule> source_rules;
   std::vector<SymbolRule> symbol_rules;
   FlagRules flags;
+  KernelRules kernels;
 };
 
 // kInvalidInput names the member that is wrong.

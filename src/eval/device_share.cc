@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/device_share.h"
+
+namespace mc::eval {
+
+DeviceShare::Turn DeviceShare::take(Use use) {
+  std::unique_lock lock(mutex_);
+  const uint64_t ticket = last_ticket_++;
+  changed_.wait(lock,
+                [&] { return next_turn_ == ticket && (use == Use::kTogether || together_ == 0); });
+  if (use == Use::kTogether) {
+    ++together_;
+    ++next_turn_;  // The next one may look; one that wants to be alone holds the turn to its end.
+    changed_.notify_all();
+  }
+  return Turn(*this, use);
+}
+
+void DeviceShare::end(Use use) {
+  const std::lock_guard lock(mutex_);
+  if (use == Use::kTogether) {
+    --together_;
+  } else {
+    ++next_turn_;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceShare: who may use a device at the same time.  Correctness runs share it; a timed run has
+// it alone.  First come, first served: neither kind can starve the other.  Thread-safe.
+//
+//   const auto turn = share.take(DeviceShare::Use::kAlone);   // Until `turn` goes out of scope.
+#ifndef MC_EVAL_DEVICE_SHARE_H_
+#define MC_EVAL_DEVICE_SHARE_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+namespace mc::eval {
+
+class DeviceShare {
+ public:
+  enum class Use { kTogether, kAlone };
+
+  class Turn {
+   public:
+    Turn(DeviceShare& share, Use use) : share_(&share), use_(use) {}
+    Turn(Turn&& other) noexcept : share_(std::exchange(other.share_, nullptr)), use_(other.use_) {}
+    Turn& operator=(Turn&&) = delete;
+    ~Turn() {
+      if (share_ != nullptr) share_->end(use_);
+    }
+
+   private:
+    DeviceShare* share_;
+    Use use_;
+  };
+
+  // Waits for those that came before.
+  Turn take(Use use);
+
+ private:
+  void end(Use use);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  uint64_t last_ticket_ = 0;
+  uint64_t next_turn_ = 0;  // The ticket that may go in.
+  int64_t together_ = 0;    // How many are in, sharing.
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_DEVICE_SHARE_H_

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Provenance: whose kernels ran in a traced burst, and how long.
+//
+// A kernel is the candidate's when the file that launched it is one of its compiled extensions, or,
+// for one that a graph launched, when its extensions hold a kernel of that name.
+#ifndef MC_EXECUTE_PROVENANCE_H_
+#define MC_EXECUTE_PROVENANCE_H_
+
+#include <string>
+#include <vector>
+
+#include "execute/timed_arm.h"
+#include "task/verdict.h"
+
+namespace mc::execute {
+
+// What a candidate's artifact says of one of its kernels.
+struct OwnKernel {
+  std::string name;  // Mangled.
+  int64_t spill_bytes = 0;
+};
+
+struct Provenance {
+  std::vector<task::KernelTime> kernels;  // Longest first.
+  double own_share = 0;                   // Of the kernels' time; copies and fills left out.
+  double kernel_us = 0;                   // A call, all kernels together.
+  bool is_late = false;
+};
+
+struct Traced {
+  std::vector<TracedKernel> kernels;
+  int calls = 1;
+};
+
+// `own_libraries` are paths as the contestant was given them.  REQUIRES: traced.calls > 0.
+Provenance find_owners(const Traced& traced, const std::vector<std::string>& own_libraries,
+                       const std::vector<OwnKernel>& own_kernels);
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_PROVENANCE_H_

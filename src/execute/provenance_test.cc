@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/provenance.h"
+
+#include <gtest/gtest.h>
+
+namespace mc::execute {
+namespace {
+
+TracedKernel kernel(const char* name, const char* owner, double us) {
+  TracedKernel kernel;
+  kernel.name = name;
+  kernel.owner = owner;
+  kernel.launches = 2;
+  kernel.time_us = us;
+  kernel.block = {128, 1, 1};
+  return kernel;
+}
+
+const std::vector<std::string> kLibraries = {"/cache/ab/mine.so"};
+const std::vector<OwnKernel> kOwn = {{"_Z4minev", 12}};
+
+TEST(FindOwners, KnowsTheCandidateByTheFileThatLaunched) {
+  const auto found =
+      find_owners({{kernel("_Z4minev", "/cache/ab/mine.so", 8)}, 2}, kLibraries, kOwn);
+  ASSERT_EQ(found.kernels.size(), 1U);
+  EXPECT_EQ(found.kernels[0].owner, "candidate");
+  EXPECT_EQ(found.kernels[0].time_us, 4);
+  EXPECT_EQ(found.kernels[0].launches, 1);
+  EXPECT_EQ(found.kernels[0].spill_bytes, 12);
+  EXPECT_EQ(found.own_share, 1);
+}
+
+TEST(FindOwners, IsNotFooledByAFileOfTheSameName) {
+  const auto found = find_owners({{kernel("_Z4minev", "/lib/mine.so", 6)}, 1}, kLibraries, kOwn);
+  EXPECT_EQ(found.kernels[0].owner, "mine.so");
+  EXPECT_EQ(found.own_share, 0);
+}
+
+TEST(FindOwners, TakesTheWordOfAGraphOnlyForNamesThatTheCandidateHas) {
+  const auto found = find_owners({{kernel("_Z4minev", "graph", 6), kernel("gemm", "graph", 2)}, 1},
+                                 kLibraries, kOwn);
+  EXPECT_EQ(found.kernels[0].owner, "candidate");
+  EXPECT_EQ(found.kernels[1].owner, "graph");
+  EXPECT_EQ(found.own_share, 0.75);
+}
+
+TEST(FindOwners, AKernelOfALibraryIsNotOwnWhateverItsName) {
+  const auto found =
+      find_owners({{kernel("_Z4minev", "/lib/libtorch_cuda.so", 6)}, 1}, kLibraries, kOwn);
+  EXPECT_EQ(found.kernels[0].owner, "libtorch_cuda.so");
+  EXPECT_EQ(found.own_share, 0);
+}
+
+TEST(FindOwners, LeavesCopiesAndFillsOutOfTheShare) {
+  const auto found = find_owners(
+      {{kernel("[memset]", "runtime", 90), kernel("_Z4minev", "/cache/ab/mine.so", 10)}, 1},
+      kLibraries, kOwn);
+  EXPECT_EQ(found.own_share, 1);
+  EXPECT_EQ(found.kernels[0].share, 0.9);
+}
+
+TEST(FindOwners, NothingIsOwnWhereNothingRan) {
+  EXPECT_EQ(find_owners({{}, 1}, kLibraries, kOwn).own_share, 0);
+}
+
+TEST(FindOwners, NotesWhatBeganLate) {
+  TracedKernel late = kernel("_Z4minev", "/cache/ab/mine.so", 1);
+  late.late = 1;
+  EXPECT_TRUE(find_owners({{late}, 1}, kLibraries, kOwn).is_late);
+}
+
+}  // namespace
+}  // namespace mc::execute

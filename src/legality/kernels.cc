@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "legality/kernels.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "legality/symbols.h"
+
+namespace mc::legality {
+namespace {
+
+constexpr size_t kFindingsMax = 8;
+constexpr size_t kNameShownMax = 160;
+
+bool may_run(const KernelRules& rules, const task::KernelTime& kernel) {
+  if (kernel.owner == "candidate") return true;
+  return std::ranges::any_of(rules.foreign_allowed, [&](const std::string& pattern) {
+    return kernel.name == pattern || matches_pattern(kernel.name, pattern);
+  });
+}
+
+}  // namespace
+
+std::vector<task::RuleFinding> check_kernels(const Policy& policy,
+                                             const std::vector<task::KernelTime>& kernels,
+                                             double own_share, bool is_late) {
+  const KernelRules& rules = policy.kernels;
+  std::vector<task::RuleFinding> findings;
+  for (const task::KernelTime& kernel : kernels) {
+    if (may_run(rules, kernel) || findings.size() >= kFindingsMax) continue;
+    findings.push_back({rules.foreign.id,
+                        fmt::format("{}: {} of {}", rules.foreign.message,
+                                    kernel.name.substr(0, kNameShownMax), kernel.owner),
+                        {}});
+  }
+  if (own_share < rules.own_share_min) {
+    findings.push_back(
+        {rules.share.id,
+         fmt::format("{}: {:.1f} %, at least {:.0f} % is asked for", rules.share.message,
+                     100 * own_share, 100 * rules.own_share_min),
+         {}});
+  }
+  if (is_late) findings.push_back({rules.late.id, rules.late.message, {}});
+  return findings;
+}
+
+}  // namespace mc::legality
