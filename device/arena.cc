@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First fit over one range.  PyTorch's caching allocator asks for segments of two MiB and more and
-// keeps them, so there are few, and a map of the free pieces is enough.
+// First fit over the range that was opened last.  PyTorch's caching allocator asks for segments of
+// two MiB and more and keeps them, so there are few, and a map of the free pieces is enough.  What
+// was handed out of an earlier range stays where it is, and is forgotten when it is freed.
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include <cuda.h>
 
@@ -18,8 +21,7 @@ class Arena {
  public:
   void open(uint64_t base, uint64_t nbytes) {
     const std::lock_guard lock(mutex_);
-    begin_ = base;
-    end_ = base + nbytes;
+    ranges_.push_back({base, base + nbytes});
     free_ = {{base, nbytes}};
   }
 
@@ -39,7 +41,11 @@ class Arena {
   // Whether it was taken here.
   bool give_back(uint64_t start, uint64_t nbytes) {
     const std::lock_guard lock(mutex_);
-    if (start < begin_ || start >= end_) return false;
+    const auto holds = [&](const Range& range) {
+      return range.begin <= start && start < range.end;
+    };
+    if (std::none_of(ranges_.begin(), ranges_.end(), holds)) return false;
+    if (!holds(ranges_.back())) return true;
     auto it = free_.emplace(start, nbytes).first;
     if (auto next = std::next(it); next != free_.end() && start + nbytes == next->first) {
       it->second += next->second;
@@ -55,10 +61,13 @@ class Arena {
   }
 
  private:
+  struct Range {
+    uint64_t begin;
+    uint64_t end;
+  };
   std::mutex mutex_;
   // Guarded by mutex_.
-  uint64_t begin_ = 0;
-  uint64_t end_ = 0;
+  std::vector<Range> ranges_;
   std::map<uint64_t, uint64_t> free_;  // Start to size; no two adjoin.
 };
 

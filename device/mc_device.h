@@ -23,7 +23,7 @@ extern "C" {
 
 // ---- Arena --------------------------------------------------------------------------------------
 
-// Hands out [base, base + nbytes) from now on; what was handed out before must have been freed.
+// Hands out [base, base + nbytes) from now on.  Earlier memory stays in use where it still is.
 void mc_arena_open(uint64_t base, uint64_t nbytes);
 // For torch.cuda.memory.CUDAPluggableAllocator.  Memory is filled with 0xff, which is NaN for every
 // floating type.  Beyond the arena's end it comes from the driver, and is not visible to the judge.

@@ -21,22 +21,24 @@ class Device:
         library.mc_trace_stop.restype = ctypes.c_char_p
         library.mc_arena_open.restype = None
         self._library = library
-        self._pool: Any = None
         self._allocator: Any = None
+        # A forward may keep what it allocated (a workspace, packed weights), so none is given back.
+        self._pools: list[Any] = []
+        self._arenas: list[torch.Tensor] = []
 
     def open_arena(self, memory: torch.Tensor) -> None:
-        """From now on `pool` hands out this memory."""
-        self._pool = None  # Returns what it holds.
+        """From now on `pool` hands out this memory, which stays mapped."""
+        self._arenas.append(memory)
         base, nbytes = ctypes.c_uint64(memory.data_ptr()), ctypes.c_uint64(memory.numel())
         self._library.mc_arena_open(base, nbytes)
         if self._allocator is None:
             names = ("mc_arena_malloc", "mc_arena_free")
             self._allocator = torch.cuda.memory.CUDAPluggableAllocator(self._path, *names)
-        self._pool = torch.cuda.MemPool(self._allocator.allocator())
+        self._pools.append(torch.cuda.MemPool(self._allocator.allocator()))
 
     def pool(self) -> Any:
-        """A context in which PyTorch allocates from the arena."""
-        return torch.cuda.use_mem_pool(self._pool)
+        """A context in which PyTorch allocates from the last arena."""
+        return torch.cuda.use_mem_pool(self._pools[-1])
 
     def attach_gate(self, descriptor: int) -> None:
         self._call("mc_gate_attach", descriptor)

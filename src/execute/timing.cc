@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 
 #include <nlohmann/json.hpp>
 
@@ -20,8 +21,16 @@ constexpr double kArenaSlackBytes = 256 << 20;  // For what a forward allocates 
 constexpr double kBracketSlackUs = 40;
 constexpr double kBracketSlackShare = 0.005;
 constexpr double kCallUsMin = 0.1;
+constexpr double kKernelShareMin = 0.2;  // Of a call's time, whatever the gap between launches.
+constexpr int kGatedTries = 2;
 
 double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
+
+std::string exception_of(const task::Outcome& outcome) {
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  if (crashed == nullptr || !crashed->exception) return "";
+  return ": " + crashed->exception->type + ": " + crashed->exception->message;
+}
 
 double overhead_of(const BurstTime& burst) { return burst.bracket_us - burst.events_us; }
 
@@ -65,8 +74,9 @@ Status Timing::plan() {
 // A baseline runs the reference alone: where it fails, the machine is to blame.
 Timing::Decided Timing::fate(const Arm& arm, const task::Outcome& outcome, Status& failed) const {
   if (arm.is_candidate) return outcome;
-  failed = Error{ErrorCode::kUnavailable,
-                 std::string("the baseline ended as '") + task::outcome_name(outcome) + "'"};
+  failed =
+      Error{ErrorCode::kUnavailable, std::string("the baseline ended as '") +
+                                         task::outcome_name(outcome) + "'" + exception_of(outcome)};
   return std::nullopt;
 }
 
@@ -139,34 +149,54 @@ Result<Timing::Decided> Timing::look_at_outputs(Arm& arm, const BurstTime& burst
   return Decided(task::Wrong{0, false, {std::move(trial)}});
 }
 
-int Timing::choose_calls(double call_us) const {
+int Timing::choose_calls() const {
+  double call_us = kCallUsMin;
+  double launches = 1;
+  for (const Arm& arm : arms_) {
+    call_us = std::max(call_us, arm.call_us);
+    launches = std::max(launches, arm.launches);
+  }
   // Inputs: the judge's own, and each arm's. Outputs: each arm's, with some slack.
   const double each = 3 * inputs_bytes_ + 2.5 * outputs_bytes_;
   const double room = options_.memory_share * free_bytes_ - 2 * kArenaSlackBytes;
-  const double wanted =
-      std::min(options_.burst_us / std::max(call_us, kCallUsMin), room / std::max(each, 1.0));
+  const double wanted = std::min(
+      {options_.burst_us / call_us, room / std::max(each, 1.0), options_.launches_max / launches});
   return std::clamp(static_cast<int>(wanted), 1, options_.calls_max);
 }
 
-// Kernels are loaded and memory is found before anything is timed. A first burst must not be gated
-// (device/gate.cc); a second one shows whether the forward can be, and how long a call takes.
 Result<Timing::Decided> Timing::warm_up() {
   MC_TRY(Decided decided, prepare(kWarmUpCalls), "warm-up");
-  double call_us = 0;
   for (Arm& arm : arms_) {
     if (decided) return decided;
-    BurstTime burst;
-    arm.timed.set_gated(false);
-    MC_TRY(decided, sample(arm, false, burst), "warm-up");
-    if (decided) return decided;
-    arm.timed.set_gated(true);
-    for (int i = 0; i < 2 && !decided; ++i) {
-      MC_TRY(decided, sample(arm, false, burst), "warm-up");
-    }
-    call_us = std::max(call_us, burst.events_us / calls_);
+    MC_TRY(decided, warm_up_arm(arm), "warm-up");
   }
   if (decided) return decided;
-  return prepare_and_settle(choose_calls(call_us));
+  return prepare_and_settle(choose_calls());
+}
+
+// Kernels are loaded before anything is gated (device/gate.cc), and counted; then it is seen
+// whether the forward can be gated, and how long a call takes.
+Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
+  BurstTime burst;
+  arm.timed.set_gated(false);
+  MC_TRY(Decided decided, sample(arm, false, burst), "open");
+  if (decided) return decided;
+  MC_TRY(decided, sample(arm, true, burst), "traced");
+  if (decided) return decided;
+  int64_t launches = 0;
+  for (const TracedKernel& kernel : burst.kernels) launches += kernel.launches;
+  arm.launches = std::max(1.0, static_cast<double>(launches) / calls_);
+  for (int i = 0; i < kGatedTries; ++i) {
+    arm.timed.set_gated(true);
+    MC_TRY(decided, sample(arm, false, burst), "gated");
+    if (decided) return decided;
+    if (burst.is_valid) break;
+  }
+  if (!burst.is_valid) {
+    MC_TRY(decided, sample(arm, false, burst), "open");
+  }
+  arm.call_us = burst.events_us / calls_;
+  return decided;
 }
 
 // A burst of each arm that is not noted, after its memory was laid out anew.
@@ -182,24 +212,38 @@ Result<Timing::Decided> Timing::prepare_and_settle(int calls) {
 
 Result<Timing::Decided> Timing::take_pairs() {
   const auto start = Clock::now();
-  for (int pair = 0; pair < options_.pairs; ++pair) {
-    const std::chrono::duration<double> taken = Clock::now() - start;
-    if (pair >= options_.pairs_min && taken.count() > options_.budget_s) break;
-    if (pair > 0 && pair % options_.pairs_a_placement == 0) {
-      MC_TRY(Decided decided, prepare_and_settle(calls_), "timing");
-      if (decided) return decided;
-    }
+  int taken = 0;
+  while (taken < options_.pairs) {
+    const std::chrono::duration<double> passed = Clock::now() - start;
+    if (taken >= options_.pairs_min && passed.count() > options_.budget_s) break;
     const size_t first = random_() % 2;
+    std::array<BurstTime, 2> bursts;
     for (const size_t which : {first, 1 - first}) {
-      Arm& arm = arms_[which];
-      BurstTime burst;
-      MC_TRY(Decided decided, sample(arm, false, burst), "burst");
+      MC_TRY(Decided decided, sample(arms_[which], false, bursts[which]), "burst");
       if (decided) return decided;
-      arm.samples.push_back(std::move(burst));
     }
     if (nvml_ != nullptr) nvml_->look(clocks_);
+    if (is_doubtful(bursts) && ++retaken_ <= options_.pairs) continue;
+    for (size_t which : {0, 1}) arms_[which].samples.push_back(std::move(bursts[which]));
+    ++taken;
   }
   return Decided();
+}
+
+// Whether the supervisor or a process was held up, as a busy machine does at times. An arm that is
+// held up all the time is not spared: after so many pairs were taken again, they count.
+bool Timing::is_doubtful(const std::array<BurstTime, 2>& bursts) {
+  overhead_least_ = std::min(overhead_least_, overhead_of(bursts[1]));
+  const bool is_late = std::ranges::any_of(
+      bursts, [&](const BurstTime& burst) { return overhead_of(burst) > overhead_allowed(burst); });
+  const bool is_blocked = std::ranges::any_of(bursts, std::logical_not<>(), &BurstTime::is_valid);
+  return is_late || is_blocked;
+}
+
+// What an honest process's clock time exceeds its events by: the least that was seen of the
+// baseline, which nobody tampers with, and some slack.
+double Timing::overhead_allowed(const BurstTime& burst) const {
+  return overhead_least_ + kBracketSlackUs + kBracketSlackShare * burst.events_us;
 }
 
 Result<Timing::Decided> Timing::trace(Timed& timed) {
@@ -212,33 +256,25 @@ Result<Timing::Decided> Timing::trace(Timed& timed) {
 }
 
 // Microseconds a call. What the clock saw beyond what it sees of an honest process is charged.
-std::vector<double> Timing::times_of(const Arm& arm, double overhead_max, double overhead,
-                                     int& charged) {
-  std::vector<double> times;
-  for (const BurstTime& burst : arm.samples) {
-    double us = burst.events_us;
-    const double allowed = overhead_max + kBracketSlackUs + kBracketSlackShare * burst.events_us;
-    if (overhead_of(burst) > allowed) {
-      us = burst.bracket_us - overhead;
-      ++charged;
-    }
-    const double call_us = us / calls_;
-    times.push_back(std::max(call_us - options_.launch_gap_us, 0.2 * call_us));
-  }
-  return times;
+double Timing::time_of(const BurstTime& burst) const {
+  const bool agrees = overhead_of(burst) <= overhead_allowed(burst);
+  const double us = agrees ? burst.events_us : burst.bracket_us - overhead_least_;
+  const double call_us = us / calls_;
+  return std::max(call_us - options_.launch_gap_us, kKernelShareMin * call_us);
 }
 
 Timed Timing::conclude() {
-  std::vector<double> overheads;
-  for (const BurstTime& burst : arms_[1].samples) overheads.push_back(overhead_of(burst));
-  const double overhead = estimate_median(overheads).median;
-  const double overhead_max = *std::ranges::max_element(overheads);
-  int charged = 0;
-  int charged_baseline = 0;
-  const std::vector<double> own = times_of(arms_[0], overhead_max, overhead, charged);
-  const std::vector<double> base = times_of(arms_[1], overhead_max, overhead, charged_baseline);
+  std::vector<double> own;
+  std::vector<double> base;
   std::vector<double> ratios;
-  for (size_t i = 0; i < own.size(); ++i) ratios.push_back(base[i] / own[i]);
+  for (size_t i = 0; i < arms_[0].samples.size(); ++i) {
+    own.push_back(time_of(arms_[0].samples[i]));
+    base.push_back(time_of(arms_[1].samples[i]));
+    ratios.push_back(base.back() / own.back());
+  }
+  const auto charged = std::ranges::count_if(arms_[0].samples, [&](const BurstTime& burst) {
+    return overhead_of(burst) > overhead_allowed(burst);
+  });
 
   Timed timed;
   task::Performance& result = timed.performance;

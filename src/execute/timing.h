@@ -12,7 +12,9 @@
 #ifndef MC_EXECUTE_TIMING_H_
 #define MC_EXECUTE_TIMING_H_
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,15 +27,15 @@
 namespace mc::execute {
 
 struct TimingOptions {
-  double burst_us = 20000;    // What a burst should last.
-  int calls_max = 400;        // In one burst.
-  int pairs = 13;             // As many as the budget allows, but
-  int pairs_min = 7;          // no fewer than this.
-  int pairs_a_placement = 4;  // Then all memory is laid out anew.
-  double budget_s = 6;        // For the pairs.
+  double burst_us = 20000;  // What a burst should last.
+  int calls_max = 400;      // In one burst.
+  int pairs = 13;           // As many as the budget allows, but
+  int pairs_min = 7;        // no fewer than this.
+  double budget_s = 6;      // For the pairs.
   int calls_traced = 40;
   double memory_share = 0.7;   // Of the device's free memory, for inputs and outputs.
-  double launch_gap_us = 1.2;  // From one kernel's end to the next one's start.
+  int launches_max = 800;      // In one burst: a device's queue holds about a thousand.
+  double launch_gap_us = 1.1;  // From one kernel's end to the next one's start.
   double spread = 0.004;       // Standard deviation between processes (statistics.h).
   uint64_t seed = 0;           // Of what is looked at, and in which order.
 };
@@ -58,19 +60,24 @@ class Timing {
     TimedArm timed;
     bool is_candidate;
     std::vector<BurstTime> samples;
+    double call_us = 0;   // As warm-up found,
+    double launches = 1;  // with so many kernels, copies and fills a call.
   };
   Status plan();
   Result<Decided> open_arms(Session& candidate, Session& baseline);
   Result<Decided> prepare(int calls);
   Result<Decided> warm_up();
+  Result<Decided> warm_up_arm(Arm& arm);
   Result<Decided> prepare_and_settle(int calls);
   Result<Decided> take_pairs();
   Result<Decided> trace(Timed& timed);
   Result<Decided> sample(Arm& arm, bool traced, BurstTime& burst);
   Result<Decided> look_at_outputs(Arm& arm, const BurstTime& burst);
   Decided fate(const Arm& arm, const task::Outcome& outcome, Status& failed) const;
-  int choose_calls(double call_us) const;
-  std::vector<double> times_of(const Arm& arm, double overhead_max, double overhead, int& charged);
+  int choose_calls() const;
+  bool is_doubtful(const std::array<BurstTime, 2>& bursts);
+  double overhead_allowed(const BurstTime& burst) const;
+  double time_of(const BurstTime& burst) const;
   Timed conclude();
 
   // Constant after construction.
@@ -83,6 +90,8 @@ class Timing {
   std::vector<Arm> arms_;  // The candidate, the baseline.
   int calls_ = 0;
   int64_t verified_ = 0;
+  int retaken_ = 0;
+  double overhead_least_ = std::numeric_limits<double>::infinity();
   double inputs_bytes_ = 0;
   double outputs_bytes_ = 0;
   double free_bytes_ = 0;
