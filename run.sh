@@ -10,6 +10,7 @@ usage() {
 usage: ./run.sh COMMAND
   demo     set up, build, and judge a handful of candidates
   test     set up, build, and run every test
+  gpu-test …  set up, build, and run what needs a GPU: tests/gpu_test.py …
   setup    only install what is missing
   build    set up and build (build/dev/bin/musacoder)
   fuzz     build the fuzz targets with clang-19 and run each for 30 s
@@ -101,6 +102,7 @@ case ${1:-} in
   build) build ;;
   demo) build --target musacoder; exec "$MC_PYTHON" examples/demo.py ;;
   test) run_tests ;;
+  gpu-test) shift; build --target musacoder; exec "$MC_PYTHON" tests/gpu_test.py --musacoder build/dev/bin/musacoder "$@" ;;
   fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;
   bundle) make_bundle "${2:-}" ;;

@@ -4,7 +4,7 @@
     python3 tests/corpus/check_corpus.py
 
 Every task has an honest candidate and the other way round; every mutant's edits apply exactly once
-and change the file; the names are unique; every answer and hostile candidate has its expectation.
+and change the file; the names are unique; every answer, hostile candidate and candidate for a GPU has its expectation.
 Exit code 0 and one line if all is well; otherwise one line for each fault, and exit code 1.
 """
 
@@ -43,11 +43,22 @@ FAMILIES = {
     "loss",
     "fusion",
 }
+GPU_MEMBERS = {
+    "task",
+    "file",
+    "edits",
+    "expect",
+    "rules",
+    "performance",
+    "static_rules",
+    "note",
+}
 NUM_TASKS_MIN = 36
 NUM_TASKS_A_FAMILY_MIN = 3
 NUM_MUTANTS_MIN = 60
 NUM_ANSWERS_MIN = 20
 NUM_HOSTILE_MIN = 20
+NUM_GPU_MIN = 60
 
 
 def names_below(folder: pathlib.Path) -> set[str]:
@@ -143,6 +154,29 @@ def check_expectations(folder: str, suffix: str, count_min: int, tasks: set[str]
             yield f"{folder}/{name}: expects {entry['expect']}"
 
 
+def check_gpu(tasks: set[str]) -> Iterator[str]:
+    """Cases for a GPU: edits of files, or the files as they are."""
+    folder = CORPUS / "gpu"
+    cases = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    if len(cases) < NUM_GPU_MIN:
+        yield f"gpu: only {len(cases)} cases"
+    files = {path.name for path in folder.glob("*.py")}
+    for file in sorted(files ^ {entry["file"] for entry in cases.values()}):
+        yield f"gpu/{file}: a file without a case, or the other way round"
+    for name, entry in sorted(cases.items()):
+        if entry["task"] not in tasks:
+            yield f"gpu/{name}: there is no task {entry['task']}"
+        if not entry["expect"] or not set(entry["expect"]) <= OUTCOMES:
+            yield f"gpu/{name}: expects {entry['expect']}"
+        unknown = set(entry) - GPU_MEMBERS
+        if unknown:
+            yield f"gpu/{name}: what is {', '.join(sorted(unknown))}?"
+        if "edits" in entry and entry["file"] in files:
+            text = (folder / entry["file"]).read_text(encoding="utf-8")
+            for fault in apply_edits(text, entry["edits"]):
+                yield f"gpu/{name}: {fault}"
+
+
 def all_faults() -> Iterator[str]:
     tasks = names_below(TASKS)
     yield from check_tasks(tasks)
@@ -150,6 +184,7 @@ def all_faults() -> Iterator[str]:
     yield from check_mutants()
     yield from check_expectations("answers", ".md", NUM_ANSWERS_MIN, tasks)
     yield from check_expectations("hostile", ".py", NUM_HOSTILE_MIN, tasks)
+    yield from check_gpu(tasks)
 
 
 def main() -> int:

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A constant is off by one percent."""
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+
+__global__ void swish_kernel(const float* x, float* out, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] / (1.01f + expf(-x[i]));
+}
+
+torch::Tensor swish(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  const int n = x.numel();
+  swish_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), n);
+  return out;
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("swish", &swish); }
+"""
+
+ext = load_inline(name="swish_wrong_constant", cpp_sources="", cuda_sources=source)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.swish(x.contiguous())

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sets of the corpus: candidates, each with its task and what is expected of its verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from expectation import Expectation
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "tests/corpus"
+PASS = Expectation(("pass",))
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    task: str
+    response: str
+    expectation: Expectation
+    options: tuple[str, ...] = ()  # Of `musacoder eval`, for this case.
+
+
+def edited(text: str, edits: list[dict[str, str]], name: str) -> str:
+    """`text` after edits that must each fit once."""
+    for edit in edits:
+        if text.count(edit["find"]) != 1:
+            raise ValueError(f"{name}: {edit['find']!r} does not fit once")
+        text = text.replace(edit["find"], edit["replace"])
+    return text
+
+
+def honest() -> list[Case]:
+    folder = CORPUS / "honest"
+    files = sorted(folder.glob("*/*.py"))
+    names = [str(path.relative_to(folder).with_suffix("")) for path in files]
+    return [Case(name, name, path.read_text(), PASS) for name, path in zip(names, files)]
+
+
+def mutants() -> list[Case]:
+    cases = []
+    for mutant in json.loads((CORPUS / "mutants.json").read_text()):
+        text = (CORPUS / "honest" / f"{mutant['of']}.py").read_text()
+        text = edited(text, mutant["edits"], mutant["id"])
+        cases.append(Case(mutant["id"], mutant["of"], text, Expectation.parse(mutant)))
+    return cases
+
+
+def listed(folder: str) -> list[Case]:
+    """Those of an expected.json whose entries are named by their files."""
+    return [
+        _listed_case(folder, name, name, entry)
+        for name, entry in json.loads((CORPUS / folder / "expected.json").read_text()).items()
+    ]
+
+
+def gpu() -> list[Case]:
+    """Those of gpu/expected.json: several cases may be edits of one file."""
+    return [
+        _listed_case("gpu", name, entry["file"], entry)
+        for name, entry in json.loads((CORPUS / "gpu/expected.json").read_text()).items()
+    ]
+
+
+def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Case:
+    text = (CORPUS / folder / file).read_bytes().decode("utf-8", "replace")
+    text = edited(text, entry.get("edits", []), name)
+    options = () if entry.get("static_rules", True) else ("--no-static-rules",)
+    return Case(name, entry["task"], text, Expectation.parse(entry), options)
+
+
+def kernelbench() -> list[Case]:
+    cases = []
+    for path in sorted((CORPUS / "kernelbench").glob("level*/*.py")):
+        level = path.parent.name.removeprefix("level")
+        task = f"kernelbench:{level}/{path.stem}"
+        cases.append(Case(task, task, path.read_text(), PASS))
+    return cases
+
+
+SETS: dict[str, Callable[[], list[Case]]] = {
+    "honest": honest,
+    "mutants": mutants,
+    "answers": lambda: listed("answers"),
+    "hostile": lambda: listed("hostile"),
+    "kernelbench": kernelbench,
+    "gpu": gpu,
+}
+# Share of cases that must come out as expected.  What a resource bomb hits first, and the last
+# digit of a reduced KernelBench task, may differ between machines.
+BARS = {
+    "honest": 1.0,
+    "mutants": 0.95,
+    "answers": 1.0,
+    "hostile": 0.95,
+    "kernelbench": 0.95,
+    "gpu": 1.0,
+}
+
+
+def case_named(name: str) -> Case:
+    """A candidate by its name in any of the sets, such as elementwise/swish or honest_spin."""
+    for cases in (honest, gpu, kernelbench, mutants):
+        for case in cases():
+            if case.name == name:
+                return case
+    raise LookupError(f"the corpus has no candidate {name}")

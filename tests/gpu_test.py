@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that needs a GPU: judges candidates with `--backend cuda`, and looks at what is left behind.
+
+  gpu_test.py --musacoder build/dev/bin/musacoder [--jobs 8] [--only PATTERN] [--sets gpu,honest]
+
+The set gpu (tests/corpus/gpu) holds faults, cheats at timing, cheats about whose kernels do the
+work, and their honest look-alikes; its expected.json is described in expectation.py. Any other set
+of run_corpus.py can be judged too. Prints a line for each surprise and a summary for each set;
+exits 0 when every set reaches its bar and nothing is left on the device, 77 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from fnmatch import fnmatch
+
+from corpus_sets import SETS
+from gpu_use import left_in_the_end, num_gpus, use_now
+from judging import Judge, run_set
+
+SKIPPED = 77
+
+
+def set_names(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in SETS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such set: {', '.join(unknown)}")
+    return names
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--musacoder", required=True)
+    parser.add_argument("--jobs", type=int, default=8, help="candidates compiled at once")
+    parser.add_argument("--only", default="*", help="judge the cases whose name matches")
+    parser.add_argument("--sets", type=set_names, default=["gpu", "honest"])
+    parser.add_argument("--keep", help="append the results to this file")
+    parser.add_argument("--option", action="append", default=[], help="passed on to eval")
+    arguments = parser.parse_args()
+    if not num_gpus():
+        print("skipped: nvidia-smi finds no GPU")
+        return SKIPPED
+    before = use_now()
+    options = ("--backend", "cuda", "--seed", "1", "--timeout", "20", *arguments.option)
+    judge = Judge(arguments.musacoder, arguments.jobs, options)
+    is_good = True
+    for name in arguments.sets:
+        cases = [case for case in SETS[name]() if fnmatch(case.name, arguments.only)]
+        is_good &= run_set(name, cases, judge, arguments.keep)
+    left = left_in_the_end(before)
+    for one in left:
+        print(f"  left on the device: {one}")
+    print("the device is as it was before" if not left else f"{len(left)} things left behind")
+    return 0 if is_good and not left else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

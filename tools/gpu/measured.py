@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the measurement scripts share: candidates of the corpus, judged on a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from corpus_sets import Case, case_named  # noqa: E402
+from expectation import Json, told_by  # noqa: E402
+from judging import Judge  # noqa: E402
+
+# Correctness has tests of its own: one trial is enough to let a candidate be timed.
+OPTIONS = ("--backend", "cuda", "--trials", "1", "--no-shapes")
+
+__all__ = ["OPTIONS", "ROOT", "Case", "Json", "Judge", "Measurements", "case_named"]
+
+
+def parser(description: str, candidates: Sequence[str]) -> argparse.ArgumentParser:
+    """With what every script takes."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--musacoder", default=str(ROOT / "build/dev/bin/musacoder"))
+    made.add_argument("--out", type=Path, help="write the figures as JSON to this file")
+    made.add_argument("--option", action="append", default=[], help="passed on to eval")
+    names = "names in the corpus: family/name, kernelbench:1/19, or a case of tests/corpus/gpu"
+    made.add_argument("candidates", nargs="*", default=list(candidates), help=names)
+    return made
+
+
+class Measurements:
+    """The performance of candidates, one after the other on a device of their own."""
+
+    def __init__(self, arguments: argparse.Namespace, options: Sequence[str] = ()) -> None:
+        self._judge = Judge(arguments.musacoder, 1, (*OPTIONS, *options, *arguments.option))
+        self.cases: list[Case] = [case_named(name) for name in arguments.candidates]
+
+    def performances(self, cases: Sequence[Case]) -> list[Json | None]:
+        """The verdict's `performance` of each; None where it has none, and a line that says why."""
+        found: list[Json | None] = []
+        for case, result in zip(cases, self._judge.results(cases), strict=True):
+            outcome = result["verdict"]["outcome"]
+            performance = outcome.get("performance")
+            if performance is None:
+                print(f"{case.name}: not measured: {outcome['kind']} {told_by(outcome)}")
+            found.append(performance)
+        return found
+
+
+def write(path: Path | None, figures: Any) -> None:
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=2) + "\n")
