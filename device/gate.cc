@@ -17,7 +17,7 @@
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-enum Word { kGate, kReady, kDone };
+enum Word { kGate, kReady, kDone, kTraced };
 
 struct Gate {
   uint32_t* words = nullptr;
@@ -27,6 +27,13 @@ struct Gate {
 };
 
 Gate gate;
+
+// Whether a burst is traced is known here and nowhere before: a candidate that could tell would
+// behave meanwhile.
+int begin_trace(uint32_t number) {
+  const std::atomic_ref<uint32_t> word(gate.words[kTraced]);
+  return word.load(std::memory_order_acquire) == number ? mc_trace_start() : 0;
+}
 
 void tell(Word word, uint32_t number) {
   std::atomic_ref<uint32_t>(gate.words[word]).store(number, std::memory_order_release);
@@ -46,12 +53,14 @@ int mc_gate_attach(int descriptor) {
 }
 
 int mc_gate_close(uint32_t number) {
+  if (const int failed = begin_trace(number); failed != 0) return failed;
   CUdeviceptr word = gate.on_device + kGate * sizeof(uint32_t);
   const CUresult status = cuStreamWaitValue32(nullptr, word, number, CU_STREAM_WAIT_VALUE_GEQ);
   return status == CUDA_SUCCESS ? cuEventRecord(gate.start, nullptr) : status;
 }
 
 int mc_gate_await(uint32_t number) {
+  if (const int failed = begin_trace(number); failed != 0) return failed;
   tell(kReady, number);
   const std::atomic_ref<uint32_t> word(gate.words[kGate]);
   while (word.load(std::memory_order_acquire) < number) {

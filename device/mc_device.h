@@ -32,7 +32,8 @@ void mc_arena_free(void* pointer, size_t nbytes, int device, void* stream);
 
 // ---- Gate ---------------------------------------------------------------------------------------
 
-// Shares the page behind a descriptor with the device: 32-bit words gate, ready, done.
+// Shares the page behind a descriptor with the device: 32-bit words gate, ready, done, and
+// traced: the number of the burst that is to be traced.
 int mc_gate_attach(int descriptor);
 // Queues into the current context's default stream: wait until the gate has reached `number`, then
 // note the time.
@@ -47,12 +48,13 @@ int mc_gate_finish(uint32_t number, double* elapsed_us);
 
 // ---- Trace --------------------------------------------------------------------------------------
 
+// Begun by mc_gate_close and mc_gate_await where the page asks for it.
 int mc_trace_start();
-// Waits for the device, looks on for a moment for work that begins late, and returns the kernels as
-// JSON: [{"name", "owner", "stream", "start_us", "us", "late", "grid", "block", "registers",
-// "shared_bytes"}]; the owner is the file whose host code launched it, "driver" or "graph".  The
-// text is valid until the next call; null when CUPTI failed.
-const char* mc_trace_stop();
+// Where a trace began: waits for the device, looks on for a moment for work that begins late, and
+// returns the kernels as JSON: [{"name", "owner", "stream", "us", "late", "grid", "block",
+// "registers", "shared_bytes"}]; the owner is the file whose host code launched it, "driver" or
+// "graph".  Else "".  The text is valid until the next call; null when CUPTI failed.
+const char* mc_trace_take();
 
 }  // extern "C"
 

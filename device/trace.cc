@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cuda.h>
@@ -49,6 +50,7 @@ struct Trace {
   std::map<uint32_t, std::string> owners;  // By correlation id.
   std::vector<Kernel> kernels;
   std::string json;
+  bool is_on = false;
 };
 
 Trace trace;
@@ -210,23 +212,19 @@ const char* owner_of(const Kernel& kernel) {
   return kernel.is_graph ? "graph" : "driver";
 }
 
-std::string json_of(const Kernel& kernel, uint64_t begin_ns, uint64_t end_ns) {
-  const double start_us =
-      (static_cast<double>(kernel.start_ns) - static_cast<double>(begin_ns)) / 1e3;
+std::string json_of(const Kernel& kernel, uint64_t end_ns) {
   char numbers[400];
   std::snprintf(numbers, sizeof numbers,
-                "\"stream\": %u, \"start_us\": %.3f, \"us\": %.3f, \"late\": %s, "
+                "\"stream\": %u, \"us\": %.3f, \"late\": %s, "
                 "\"grid\": [%d, %d, %d], \"block\": [%d, %d, %d], \"registers\": %d, "
                 "\"shared_bytes\": %d}",
-                kernel.stream, start_us, static_cast<double>(kernel.end_ns - kernel.start_ns) / 1e3,
+                kernel.stream, static_cast<double>(kernel.end_ns - kernel.start_ns) / 1e3,
                 kernel.start_ns > end_ns ? "true" : "false", kernel.grid[0], kernel.grid[1],
                 kernel.grid[2], kernel.block[0], kernel.block[1], kernel.block[2], kernel.registers,
                 kernel.shared_bytes);
   return "{\"name\": " + quoted(kernel.name) + ", \"owner\": " + quoted(owner_of(kernel)) + ", " +
          numbers;
 }
-
-uint64_t begin_ns = 0;
 
 }  // namespace
 
@@ -239,12 +237,12 @@ int mc_trace_start() {
     trace.owners.clear();
     trace.kernels.clear();
   }
-  const CUptiResult status = set_enabled(true);
-  cuptiGetTimestamp(&begin_ns);
-  return status;
+  trace.is_on = true;
+  return set_enabled(true);
 }
 
-const char* mc_trace_stop() {
+const char* mc_trace_take() {
+  if (!std::exchange(trace.is_on, false)) return "";
   cuCtxSynchronize();
   uint64_t end_ns = 0;
   cuptiGetTimestamp(&end_ns);
@@ -256,7 +254,7 @@ const char* mc_trace_stop() {
   trace.json = "[";
   for (const Kernel& kernel : trace.kernels) {
     if (trace.json.size() > 1) trace.json += ", ";
-    trace.json += json_of(kernel, begin_ns, end_ns);
+    trace.json += json_of(kernel, end_ns);
   }
   trace.json += "]";
   return trace.json.c_str();

@@ -30,8 +30,6 @@ class _Burst:
     number: int
     calls: int
     gated: bool
-    told: bool  # Whether the judge wants to know where the outputs lie.
-    traced: bool
     outputs: list[Any] = field(default_factory=list)
 
 
@@ -72,7 +70,7 @@ class Bursts:
         body = question.body
         self._burst = None  # Its outputs' memory is used again.
         number, calls = int(body["number"]), int(body["calls"])
-        burst = _Burst(number, calls, body["gated"], body["told"], body["traced"])
+        burst = _Burst(number, calls, bool(body["gated"]))
         if burst.calls > len(self._inputs) or self._arena is None:
             raise Refusal("protocol", "queue before attach")
         if burst.gated:
@@ -88,20 +86,18 @@ class Bursts:
         if not burst.gated:
             self._run(burst, model, self._device.await_gate)
         body: Json = {"events_us": self._device.finish(burst.number)}
-        if burst.traced:
-            body["kernels"] = _summary(self._device.stop_trace())
+        kernels = self._device.take_trace()
+        if kernels is not None:
+            body["kernels"] = _summary(kernels)
         return Answer(body if burst.gated else {**body, **self._places(burst)})
 
     def _run(self, burst: _Burst, model: Model, begin: Callable[[int], None]) -> None:
-        if burst.traced:
-            self._device.start_trace()
         with self._device.pool():
             begin(burst.number)
             burst.outputs = [model(*inputs) for inputs in self._inputs[: burst.calls]]
-            if burst.told:
-                burst.outputs = [
-                    region.map_tensors(output, self._visible) for output in burst.outputs
-                ]
+            burst.outputs = [
+                region.map_tensors(output, self._visible) for output in burst.outputs
+            ]
             self._device.end()
 
     def _visible(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -117,8 +113,6 @@ class Bursts:
 
     def _places(self, burst: _Burst) -> Json:
         """Where in the arena each call's outputs lie."""
-        if not burst.told:
-            return {}
         assert self._arena is not None
         base = self._arena.data_ptr()
         return {"outputs": [region.tree_in_place(output, base) for output in burst.outputs]}
@@ -129,7 +123,6 @@ def _summary(kernels: list[Json]) -> list[Json]:
     alike: dict[str, Json] = {}
     for kernel in kernels:
         us, late = kernel.pop("us"), kernel.pop("late")
-        del kernel["start_us"]
         entry = alike.setdefault(repr(kernel), {**kernel, "launches": 0, "us": 0.0, "late": 0})
         entry["launches"] += 1
         entry["us"] += us

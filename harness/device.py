@@ -18,7 +18,7 @@ class Device:
     def __init__(self, path: str) -> None:
         self._path = path
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-        library.mc_trace_stop.restype = ctypes.c_char_p
+        library.mc_trace_take.restype = ctypes.c_char_p
         library.mc_arena_open.restype = None
         self._library = library
         self._allocator: Any = None
@@ -58,16 +58,12 @@ class Device:
         self._call("mc_gate_finish", ctypes.c_uint32(number), ctypes.byref(elapsed))
         return elapsed.value
 
-    def start_trace(self) -> None:
-        self._call("mc_trace_start")
-
-    def stop_trace(self) -> list[Json]:
-        """The kernels that ran since `start_trace` (mc_device.h)."""
-        text = self._library.mc_trace_stop()
+    def take_trace(self) -> list[Json] | None:
+        """The kernels of the burst that has just finished, if it was traced (mc_device.h)."""
+        text = self._library.mc_trace_take()
         if text is None:
             raise Refusal("exception", "CUPTI cannot trace here")
-        kernels: list[Json] = json.loads(text)
-        return kernels
+        return json.loads(text) if text else None
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)

@@ -4,8 +4,8 @@
 For each burst the judge draws a set of inputs for every call into memory of its own. `reveal` copies
 them to where one arm (the candidate's process, or a baseline's) can see them and empties the L2
 cache; the supervisor opens the gate right after. What the calls returned lies in an arena that the
-judge maps too: `verify` first takes private copies of the outputs that the supervisor chose after
-the burst, then compares.
+judge maps too: `look` takes private copies of the outputs that the supervisor chose after the burst,
+at once, so that work which is put off is not in them; `verify` compares them.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class FreshInputs:
     tree: Json = field(default_factory=dict)
     stride: int = 0
     drawn: int = 0  # Which burst's inputs are in `private`.
+    taken: list[tuple[int, Any]] = field(default_factory=list)  # Calls and what they returned.
+    malformed: str = ""
 
     def answer(self, operation: str, question: Question) -> Answer:
         operations: dict[str, Callable[[Json], Answer]] = {
@@ -57,6 +59,7 @@ class FreshInputs:
             "arena": self._arena,
             "draw": self._draw,
             "reveal": self._reveal,
+            "look": self._look,
             "verify": self._verify,
         }
         if operation not in operations:
@@ -115,21 +118,29 @@ class FreshInputs:
         self.place.finish()
         return Answer()
 
-    def _verify(self, body: Json) -> Answer:
-        """Compares the outputs of chosen calls: [{"call", "outputs"}]."""
+    def _look(self, body: Json) -> Answer:
+        """Copies the outputs of chosen calls: [{"call", "outputs"}]."""
         arena = self.arms[str(body["arm"])].arena
         if arena is None:
-            raise Refusal("protocol", "verify before arena")
+            raise Refusal("protocol", "look before arena")
+        self.taken, self.malformed = [], ""
         try:
-            got = [_private_copy(picked["outputs"], arena) for picked in body["picks"]]
+            for picked in body["picks"]:
+                self.taken.append((int(picked["call"]), _private_copy(picked["outputs"], arena)))
         except Refusal as error:
-            return Answer({"passed": False, "problem": f"malformed outputs: {error}"[:300]})
+            self.malformed = f"malformed outputs: {error}"[:300]
         self.place.finish()
-        for picked, outputs in zip(body["picks"], got):
-            problem = self._problem(str(body["arm"]), int(picked["call"]), outputs)
-            if problem:
-                return Answer({"passed": False, "problem": f"call {picked['call']}: {problem}"})
-        return Answer({"passed": True, "problem": ""})
+        return Answer()
+
+    def _verify(self, body: Json) -> Answer:
+        """Compares what the last `look` took."""
+        problem = self.malformed
+        for call, outputs in self.taken:
+            if not problem:
+                found = self._problem(str(body["arm"]), call, outputs)
+                problem = found and f"call {call}: {found}"
+        self.taken = []
+        return Answer({"passed": not problem, "problem": problem})
 
     def _problem(self, arm: str, call: int, outputs: Any) -> str:
         nodes = region.tensor_nodes(self.tree)

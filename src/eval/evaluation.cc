@@ -286,7 +286,8 @@ Evaluation::Stage Evaluation::note_timing(execute::Timed timed) {
   for (const compile::Artifact& artifact : artifacts_) {
     libraries.push_back(artifact.library.string());
     for (const compile::KernelResources& kernel : artifact.kernels) {
-      own.push_back({kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes});
+      own.push_back({kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes,
+                     kernel.registers});
     }
   }
   execute::Provenance found =

@@ -10,7 +10,7 @@ namespace mc::execute {
 namespace {
 
 constexpr size_t kBytes = 4096;
-enum Word { kGate, kReady, kDone };
+enum Word { kGate, kReady, kDone, kTraced };
 
 }  // namespace
 
@@ -30,6 +30,10 @@ ClockPage::~ClockPage() {
 
 void ClockPage::open_gate(uint32_t number) {
   std::atomic_ref(words_[kGate]).store(number, std::memory_order_release);
+}
+
+void ClockPage::trace(uint32_t number) {
+  std::atomic_ref(words_[kTraced]).store(number, std::memory_order_release);
 }
 
 uint32_t ClockPage::ready() const {

@@ -25,6 +25,8 @@ class ClockPage {
 
   // Lets burst `number` run.
   void open_gate(uint32_t number);
+  // Has burst `number` traced.
+  void trace(uint32_t number);
   // The last burst that waits for nothing but the gate, and the last one that is over.
   uint32_t ready() const;
   uint32_t done() const;

@@ -2,8 +2,9 @@
 //
 // Provenance: whose kernels ran in a traced burst, and how long.
 //
-// A kernel is the candidate's when the file that launched it is one of its compiled extensions, or,
-// for one that a graph launched, when its extensions hold a kernel of that name.
+// A kernel is the candidate's when the file that launched it is one of its compiled extensions, or
+// a graph launched it; and its extensions hold a kernel of that name, which for a graph's must be
+// as large and not one of PyTorch's.
 #ifndef MC_EXECUTE_PROVENANCE_H_
 #define MC_EXECUTE_PROVENANCE_H_
 
@@ -19,6 +20,7 @@ namespace mc::execute {
 struct OwnKernel {
   std::string name;  // Mangled.
   int64_t spill_bytes = 0;
+  int64_t registers = 0;
 };
 
 struct Provenance {

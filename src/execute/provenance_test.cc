@@ -13,11 +13,12 @@ TracedKernel kernel(const char* name, const char* owner, double us) {
   kernel.launches = 2;
   kernel.time_us = us;
   kernel.block = {128, 1, 1};
+  kernel.registers = 32;
   return kernel;
 }
 
 const std::vector<std::string> kLibraries = {"/cache/ab/mine.so"};
-const std::vector<OwnKernel> kOwn = {{"_Z4minev", 12}};
+const std::vector<OwnKernel> kOwn = {{"_Z4minev", 12, 32}};
 
 TEST(FindOwners, KnowsTheCandidateByTheFileThatLaunched) {
   const auto found =
@@ -49,6 +50,34 @@ TEST(FindOwners, AKernelOfALibraryIsNotOwnWhateverItsName) {
       find_owners({{kernel("_Z4minev", "/lib/libtorch_cuda.so", 6)}, 1}, kLibraries, kOwn);
   EXPECT_EQ(found.kernels[0].owner, "libtorch_cuda.so");
   EXPECT_EQ(found.own_share, 0);
+}
+
+TEST(FindOwners, AGraphsNamesakeOfAnotherSizeIsNotOwn) {
+  TracedKernel namesake = kernel("_Z4minev", "graph", 6);
+  namesake.registers = 40;
+  EXPECT_EQ(find_owners({{namesake}, 1}, kLibraries, kOwn).own_share, 0);
+}
+
+TEST(FindOwners, AGraphsKernelWithAPyTorchNameIsNotOwn) {
+  const std::vector<OwnKernel> own = {{"_ZN2at6native4reluEv", 0, 32}};
+  const auto found =
+      find_owners({{kernel("_ZN2at6native4reluEv", "graph", 6)}, 1}, kLibraries, own);
+  EXPECT_EQ(found.own_share, 0);
+}
+
+TEST(FindOwners, WhatTheCandidateLaunchesButDoesNotHoldIsNotOwn) {
+  const auto found =
+      find_owners({{kernel("_Z6theirsv", "/cache/ab/mine.so", 6)}, 1}, kLibraries, kOwn);
+  EXPECT_EQ(found.kernels[0].owner, "not the candidate's");
+  EXPECT_EQ(found.own_share, 0);
+}
+
+TEST(FindOwners, TakesAlikeKernelsOfSeveralBurstsTogether) {
+  const auto one = kernel("_Z4minev", "/cache/ab/mine.so", 6);
+  const auto found = find_owners({{one, one}, 4}, kLibraries, kOwn);
+  ASSERT_EQ(found.kernels.size(), 1U);
+  EXPECT_EQ(found.kernels[0].launches, 1);
+  EXPECT_EQ(found.kernels[0].time_us, 3);
 }
 
 TEST(FindOwners, LeavesCopiesAndFillsOutOfTheShare) {

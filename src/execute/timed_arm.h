@@ -9,12 +9,15 @@
 #ifndef MC_EXECUTE_TIMED_ARM_H_
 #define MC_EXECUTE_TIMED_ARM_H_
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/hash.h"
 #include "core/result.h"
 #include "execute/clock_page.h"
 #include "execute/executor.h"
@@ -37,6 +40,7 @@ struct TracedKernel {
 
 struct BurstTime {
   double events_us = 0;   // Between the burst's two events on the device, as the process says.
+  double queue_us = 0;    // By the supervisor's clock, until the burst was queued; 0 if it is open.
   double bracket_us = 0;  // By the supervisor's clock.
   bool is_valid = false;  // Not one that blocked as it was queued.
   std::vector<std::string> outputs;  // Of each call, where its outputs lie; JSON for the judge.
@@ -52,6 +56,7 @@ class TimedArm {
   struct Wanted {
     int calls = 1;
     bool traced = false;
+    int looks = 0;  // At outputs: those of the last call, and of others chosen when all is over.
   };
 
   // REQUIRES: judge, session and limits outlive it.
@@ -63,8 +68,9 @@ class TimedArm {
   Stage<Nothing> prepare(const Room& room);
   Stage<BurstTime> burst(const Wanted& wanted);
 
-  // The judge's opinion on the outputs of some calls of the last burst; "" when they are right.
-  Result<std::string> verify(const BurstTime& burst, const std::vector<int>& calls);
+  // The judge's opinion on the outputs of the last burst that were looked at; "" when they are
+  // right.
+  Result<std::string> verify();
 
   bool is_gated() const { return gated_; }
   void set_gated(bool gated) { gated_ = gated; }
@@ -79,7 +85,9 @@ class TimedArm {
         page_(std::move(page)) {}
   Stage<Reply> ask(const std::string& question, const Fd* region);
   Stage<Reply> outcome_of(Answer answer);
-  Stage<Reply> receive_queued(uint32_t number, bool& blocked);
+  Stage<BurstTime> garbled(const Error& error) const;
+  Stage<Reply> receive_queued(uint32_t number, BurstTime& burst);
+  Status look(const BurstTime& answer, int looks);
   std::chrono::duration<double> time_bracket(uint32_t number);
 
   std::string name_;
@@ -89,6 +97,7 @@ class TimedArm {
   ClockPage page_;
   bool gated_ = true;
   uint32_t number_ = 0;  // Of the last burst.
+  std::mt19937_64 random_{random_seed()};
 };
 
 // What a burst's answer says; a protocol error for what it cannot say.

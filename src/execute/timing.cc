@@ -20,6 +20,7 @@ constexpr int kWarmUpCalls = 2;
 constexpr double kArenaSlackBytes = 256 << 20;  // For what a forward allocates besides its outputs.
 constexpr double kBracketSlackUs = 40;
 constexpr double kBracketSlackShare = 0.005;
+constexpr double kManyLooksBytesMax = 64 << 20;  // Of a call's outputs.
 constexpr double kCallUsMin = 0.1;
 constexpr double kKernelShareMin = 0.2;  // Of a call's time, whatever the gap between launches.
 constexpr int kGatedTries = 2;
@@ -49,12 +50,9 @@ Stage<Timed> Timing::run(Session& candidate, Session& baseline) {
     MC_TRY(decided, warm_up(), "warm-up");
   }
   if (!decided) {
-    MC_TRY(decided, take_pairs(), "timing");
+    MC_TRY(decided, take_pairs(timed), "timing");
   }
-  if (!decided) {
-    timed = conclude();
-    MC_TRY(decided, trace(timed), "trace");
-  }
+  if (!decided) conclude(timed);
   const std::string close = R"({"op": "time", "do": "close"})";
   MC_TRY_VOID(judge_.ask(close, nullptr, limits_.judge_s), "timing");
   if (decided) return Ran(std::move(*decided));
@@ -112,9 +110,9 @@ Result<Timing::Decided> Timing::prepare(int calls) {
 }
 
 // One burst with a look at what it returned.
-Result<Timing::Decided> Timing::sample(Arm& arm, bool traced, BurstTime& burst) {
-  const int calls = traced ? std::min(calls_, options_.calls_traced) : calls_;
-  MC_TRY(auto timed, arm.timed.burst({calls, traced}), "burst");
+Result<Timing::Decided> Timing::sample(Arm& arm, Traced traced, BurstTime& burst) {
+  const int looks = !arm.is_candidate ? 0 : outputs_bytes_ < kManyLooksBytesMax ? 2 : 1;
+  MC_TRY(auto timed, arm.timed.burst({calls_, traced == Traced::kYes, looks}), "burst");
   if (auto* outcome = std::get_if<task::Outcome>(&timed)) {
     Status failed = ok();
     Decided decided = fate(arm, *outcome, failed);
@@ -124,20 +122,12 @@ Result<Timing::Decided> Timing::sample(Arm& arm, bool traced, BurstTime& burst) 
   burst = std::move(std::get<BurstTime>(timed));
   // Where the burst blocked, the gate opened before there were inputs.
   if (!arm.is_candidate || !burst.is_valid) return Decided();
-  return look_at_outputs(arm, burst);
+  MC_TRY(const std::string problem, arm.timed.verify(), "verify");
+  verified_ += std::min(looks, calls_);
+  return problem.empty() ? Decided() : Decided(wrong_in_a_series(problem));
 }
 
-// The last call, which work that is put off would reach last, and one that nobody could foresee.
-Result<Timing::Decided> Timing::look_at_outputs(Arm& arm, const BurstTime& burst) {
-  const int last = static_cast<int>(burst.outputs.size()) - 1;
-  if (last < 0) return Error{ErrorCode::kProtocol, "a burst without outputs"};
-  std::vector<int> calls = {last};
-  if (last > 0 && outputs_bytes_ < 64 << 20) {
-    calls.push_back(std::uniform_int_distribution<int>(0, last - 1)(random_));
-  }
-  MC_TRY(const std::string problem, arm.timed.verify(burst, calls), "verify");
-  verified_ += static_cast<int64_t>(calls.size());
-  if (problem.empty()) return Decided();
+task::Outcome Timing::wrong_in_a_series(const std::string& problem) const {
   task::Trial trial;
   trial.shape = judge_.plan().shapes.at(0).label;
   trial.distribution = "timed";
@@ -146,7 +136,7 @@ Result<Timing::Decided> Timing::look_at_outputs(Arm& arm, const BurstTime& burst
   check.problem = "timed";
   check.detail = "in a series of calls, each on inputs of its own: " + problem;
   trial.checks.push_back(std::move(check));
-  return Decided(task::Wrong{0, false, {std::move(trial)}});
+  return task::Wrong{0, false, {std::move(trial)}};
 }
 
 int Timing::choose_calls() const {
@@ -179,21 +169,21 @@ Result<Timing::Decided> Timing::warm_up() {
 Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
   BurstTime burst;
   arm.timed.set_gated(false);
-  MC_TRY(Decided decided, sample(arm, false, burst), "open");
+  MC_TRY(Decided decided, sample(arm, Traced::kNo, burst), "open");
   if (decided) return decided;
-  MC_TRY(decided, sample(arm, true, burst), "traced");
+  MC_TRY(decided, sample(arm, Traced::kYes, burst), "traced");
   if (decided) return decided;
   int64_t launches = 0;
   for (const TracedKernel& kernel : burst.kernels) launches += kernel.launches;
   arm.launches = std::max(1.0, static_cast<double>(launches) / calls_);
   for (int i = 0; i < kGatedTries; ++i) {
     arm.timed.set_gated(true);
-    MC_TRY(decided, sample(arm, false, burst), "gated");
+    MC_TRY(decided, sample(arm, Traced::kNo, burst), "gated");
     if (decided) return decided;
     if (burst.is_valid) break;
   }
   if (!burst.is_valid) {
-    MC_TRY(decided, sample(arm, false, burst), "open");
+    MC_TRY(decided, sample(arm, Traced::kNo, burst), "open");
   }
   arm.call_us = burst.events_us / calls_;
   return decided;
@@ -205,21 +195,29 @@ Result<Timing::Decided> Timing::prepare_and_settle(int calls) {
   for (Arm& arm : arms_) {
     if (decided) return decided;
     BurstTime burst;
-    MC_TRY(decided, sample(arm, false, burst), "warm-up");
+    MC_TRY(decided, sample(arm, Traced::kNo, burst), "warm-up");
   }
   return decided;
 }
 
-Result<Timing::Decided> Timing::take_pairs() {
+// Bursts that are traced stand anywhere between those that count, as unlike them as two others.
+Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
   const auto start = Clock::now();
+  std::uniform_int_distribution<int> any(0, options_.pairs_min - 1);
+  std::vector<int> traced_before(static_cast<size_t>(options_.bursts_traced));
+  std::ranges::generate(traced_before, [&] { return any(random_); });
   int taken = 0;
   while (taken < options_.pairs) {
     const std::chrono::duration<double> passed = Clock::now() - start;
     if (taken >= options_.pairs_min && passed.count() > options_.budget_s) break;
+    for (; std::erase(traced_before, taken) > 0;) {
+      MC_TRY(Decided decided, trace(timed), "trace");
+      if (decided) return decided;
+    }
     const size_t first = random_() % 2;
     std::array<BurstTime, 2> bursts;
     for (const size_t which : {first, 1 - first}) {
-      MC_TRY(Decided decided, sample(arms_[which], false, bursts[which]), "burst");
+      MC_TRY(Decided decided, sample(arms_[which], Traced::kNo, bursts[which]), "burst");
       if (decided) return decided;
     }
     if (nvml_ != nullptr) nvml_->look(clocks_);
@@ -227,7 +225,7 @@ Result<Timing::Decided> Timing::take_pairs() {
     for (size_t which : {0, 1}) arms_[which].samples.push_back(std::move(bursts[which]));
     ++taken;
   }
-  return Decided();
+  return trace(timed);
 }
 
 // Whether the supervisor or a process was held up, as a busy machine does at times. An arm that is
@@ -248,35 +246,42 @@ double Timing::overhead_allowed(const BurstTime& burst) const {
 
 Result<Timing::Decided> Timing::trace(Timed& timed) {
   BurstTime burst;
-  MC_TRY(Decided decided, sample(arms_[0], true, burst), "trace");
+  MC_TRY(Decided decided, sample(arms_[0], Traced::kYes, burst), "trace");
   if (decided) return decided;
-  timed.kernels = std::move(burst.kernels);
-  timed.calls_traced = std::min(calls_, options_.calls_traced);
+  std::ranges::move(burst.kernels, std::back_inserter(timed.kernels));
+  timed.calls_traced += calls_;
   return Decided();
 }
 
-// Microseconds a call. What the clock saw beyond what it sees of an honest process is charged.
-double Timing::time_of(const BurstTime& burst) const {
+// Microseconds a call.  What the clock saw beyond what it sees of an honest process is charged, and
+// so is a host that cannot keep up with the device even by far.
+double Timing::time_of(const Arm& arm, const BurstTime& burst) const {
   const bool agrees = overhead_of(burst) <= overhead_allowed(burst);
   const double us = agrees ? burst.events_us : burst.bracket_us - overhead_least_;
   const double call_us = us / calls_;
-  return std::max(call_us - options_.launch_gap_us, kKernelShareMin * call_us);
+  const double device_us = std::max(call_us - options_.launch_gap_us, kKernelShareMin * call_us);
+  return std::max(device_us, host_us_charged(arm, burst));
 }
 
-Timed Timing::conclude() {
+double Timing::host_us_charged(const Arm& arm, const BurstTime& burst) const {
+  const double host_us = burst.queue_us / calls_;
+  const double free_us = options_.host_us_free + options_.host_us_free_launch * arm.launches;
+  return host_us > free_us ? host_us : 0;
+}
+
+void Timing::conclude(Timed& timed) const {
   std::vector<double> own;
   std::vector<double> base;
   std::vector<double> ratios;
   for (size_t i = 0; i < arms_[0].samples.size(); ++i) {
-    own.push_back(time_of(arms_[0].samples[i]));
-    base.push_back(time_of(arms_[1].samples[i]));
+    own.push_back(time_of(arms_[0], arms_[0].samples[i]));
+    base.push_back(time_of(arms_[1], arms_[1].samples[i]));
     ratios.push_back(base.back() / own.back());
   }
   const auto charged = std::ranges::count_if(arms_[0].samples, [&](const BurstTime& burst) {
     return overhead_of(burst) > overhead_allowed(burst);
   });
 
-  Timed timed;
   task::Performance& result = timed.performance;
   result.time_us = widened(estimate_median(own), options_.spread);
   result.time_eager_us = widened(estimate_median(base), options_.spread);
@@ -292,8 +297,12 @@ Timed Timing::conclude() {
                                   " bursts took longer than the device's events say, and are "
                                   "charged by the clock");
   }
+  if (std::ranges::any_of(arms_[0].samples, [&](const BurstTime& burst) {
+        return host_us_charged(arms_[0], burst) > 0;
+      })) {
+    result.timing.notes.push_back("forward keeps the host busy for longer than it takes to launch");
+  }
   timed.bytes = inputs_bytes_ + outputs_bytes_;
-  return timed;
 }
 
 }  // namespace mc::execute

@@ -27,23 +27,25 @@
 namespace mc::execute {
 
 struct TimingOptions {
-  double burst_us = 20000;  // What a burst should last.
-  int calls_max = 400;      // In one burst.
-  int pairs = 13;           // As many as the budget allows, but
-  int pairs_min = 7;        // no fewer than this.
-  double budget_s = 6;      // For the pairs.
-  int calls_traced = 40;
-  double memory_share = 0.7;   // Of the device's free memory, for inputs and outputs.
-  int launches_max = 800;      // In one burst: a device's queue holds about a thousand.
-  double launch_gap_us = 1.1;  // From one kernel's end to the next one's start.
-  double spread = 0.004;       // Standard deviation between processes (statistics.h).
-  uint64_t seed = 0;           // Of what is looked at, and in which order.
+  double burst_us = 20000;          // What a burst should last.
+  int calls_max = 400;              // In one burst.
+  int pairs = 13;                   // As many as the budget allows, but
+  int pairs_min = 7;                // no fewer than this.
+  double budget_s = 6;              // For the pairs.
+  int bursts_traced = 2;            // Among the pairs, and one more behind them.
+  double host_us_free = 150;        // A call: host time that queueing hides,
+  double host_us_free_launch = 15;  // and for each launch.
+  double memory_share = 0.7;        // Of the device's free memory, for inputs and outputs.
+  int launches_max = 800;           // In one burst: a device's queue holds about a thousand.
+  double launch_gap_us = 1.1;       // From one kernel's end to the next one's start.
+  double spread = 0.004;            // Standard deviation between processes (statistics.h).
+  uint64_t seed = 0;                // Of what is looked at, and in which order.
 };
 
 struct Timed {
   task::Performance performance;      // Without floor, kernels and own_share.
-  std::vector<TracedKernel> kernels;  // Of one burst of the candidate's,
-  int calls_traced = 0;               // which had so many calls.
+  std::vector<TracedKernel> kernels;  // Of some of the candidate's bursts,
+  int calls_traced = 0;               // which had so many calls together.
   double bytes = 0;                   // Of one call's inputs and outputs.
 };
 
@@ -56,6 +58,7 @@ class Timing {
 
  private:
   using Decided = std::optional<task::Outcome>;
+  enum class Traced { kNo, kYes };
   struct Arm {
     TimedArm timed;
     bool is_candidate;
@@ -69,16 +72,17 @@ class Timing {
   Result<Decided> warm_up();
   Result<Decided> warm_up_arm(Arm& arm);
   Result<Decided> prepare_and_settle(int calls);
-  Result<Decided> take_pairs();
+  Result<Decided> take_pairs(Timed& timed);
   Result<Decided> trace(Timed& timed);
-  Result<Decided> sample(Arm& arm, bool traced, BurstTime& burst);
-  Result<Decided> look_at_outputs(Arm& arm, const BurstTime& burst);
+  Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
+  task::Outcome wrong_in_a_series(const std::string& problem) const;
   Decided fate(const Arm& arm, const task::Outcome& outcome, Status& failed) const;
   int choose_calls() const;
   bool is_doubtful(const std::array<BurstTime, 2>& bursts);
   double overhead_allowed(const BurstTime& burst) const;
-  double time_of(const BurstTime& burst) const;
-  Timed conclude();
+  double time_of(const Arm& arm, const BurstTime& burst) const;
+  double host_us_charged(const Arm& arm, const BurstTime& burst) const;
+  void conclude(Timed& timed) const;
 
   // Constant after construction.
   Judge& judge_;

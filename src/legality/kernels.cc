@@ -15,6 +15,7 @@ constexpr size_t kNameShownMax = 160;
 
 bool may_run(const KernelRules& rules, const task::KernelTime& kernel) {
   if (kernel.owner == "candidate") return true;
+  if (kernel.owner != "libtorch_cuda.so" && kernel.owner != "runtime") return false;
   return std::ranges::any_of(rules.foreign_allowed, [&](const std::string& pattern) {
     return kernel.name == pattern || matches_pattern(kernel.name, pattern);
   });

@@ -51,6 +51,11 @@ TEST(CheckKernels, RejectsAnyOtherKernelOfALibrary) {
   EXPECT_THAT(findings[0].message, HasSubstr("sm80_gemm of libcublas.so"));
 }
 
+TEST(CheckKernels, RejectsAnothersKernelThatIsNamedLikeAnAllowedOne) {
+  const auto findings = check_kernels(policy(), {kernel("_Z11FillFunctorv", "graph")}, 0.9, false);
+  EXPECT_THAT(rules_of(findings), ElementsAre("run.library_kernel"));
+}
+
 TEST(CheckKernels, RejectsATooSmallShare) {
   const auto findings = check_kernels(policy(), {kernel("_Z5decoyv", "candidate")}, 0.01, false);
   EXPECT_THAT(rules_of(findings), ElementsAre("run.own_share"));

@@ -38,7 +38,13 @@ Json valid() {
         {"lists",
          {{"cxx", {{"passed", {"-O2"}}, {"dropped", none}}},
           {"cuda", {{"passed", none}, {"dropped", {"-arch*"}}}},
-          {"link", {{"passed", none}, {"dropped", none}}}}}}}};
+          {"link", {{"passed", none}, {"dropped", none}}}}}}},
+      {"kernels",
+       {{"own_share_min", 0.5},
+        {"foreign", {{"id", "run.a"}, {"message", "m"}}},
+        {"share", {{"id", "run.b"}, {"message", "m"}}},
+        {"late", {{"id", "run.c"}, {"message", "m"}}},
+        {"foreign_allowed", {"*Fill*"}}}}};
 }
 
 TEST(ParsePolicy, ReadsEveryMember) {
@@ -54,6 +60,9 @@ TEST(ParsePolicy, ReadsEveryMember) {
   EXPECT_EQ(policy.value().flags.id, "native.flag");
   EXPECT_EQ(policy.value().flags.nested.at("-Xcompiler"), "cxx");
   EXPECT_EQ(policy.value().flags.lists.at("cuda").dropped[0], "-arch*");
+  EXPECT_EQ(policy.value().kernels.own_share_min, 0.5);
+  EXPECT_EQ(policy.value().kernels.share.id, "run.b");
+  EXPECT_EQ(policy.value().kernels.foreign_allowed[0], "*Fill*");
 }
 
 struct Row {
@@ -95,6 +104,9 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"/flags/nested/-Xptxas", "ptxas", "flags.nested.-Xptxas names no list"},
         Row{"/flags/lists", nullptr, "flags.lists.cxx is missing"},
         Row{"/flags/lists/cxx/passed", 1, "flags.lists.cxx.passed is missing or no list"},
+        Row{"/kernels", nullptr, "kernels is missing or no object"},
+        Row{"/kernels/own_share_min", 2, "kernels.own_share_min is not between 0 and 1"},
+        Row{"/kernels/late/id", nullptr, "kernels.late.id is missing"},
         Row{"/flags/lists/link", nullptr, "flags.lists.link is missing or no object"}));
 
 TEST(ParsePolicy, RefusesWhatIsNoJson) {
