@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from harness import distributions, region
 from harness.compare import Comparer
@@ -67,13 +68,22 @@ class FreshInputs:
         return operations[operation](question.body)
 
     def _plan(self, _body: Json) -> Answer:
-        """Bytes of one call's inputs and outputs, and of the device's free memory."""
+        """What one call takes, and what the device has free."""
         inputs = self.reference.draw_inputs(derive_seed(self.seed, "plan"), distributions.NATIVE)
-        outcome = self.reference.run(inputs, self.seed, yardstick=False)
+        with FlopCounterMode(display=False) as counter:
+            outcome = self.reference.run(inputs, self.seed, yardstick=False)
         self._lay_out(inputs)
         outputs = sum(_padded(tensor) for tensor in region.tensors_of(outcome.outputs))
         free = torch.cuda.mem_get_info()[0] if self.place.device.type == "cuda" else 1 << 30
-        return Answer({"inputs_bytes": self.stride, "outputs_bytes": outputs, "free_bytes": free})
+        made = region.tensors_of(outcome.outputs)
+        body = {
+            "inputs_bytes": self.stride,
+            "outputs_bytes": outputs,
+            "free_bytes": free,
+            "operations": float(counter.get_total_flops() + sum(one.numel() for one in made)),
+            "is_half": any(one.dtype in (torch.float16, torch.bfloat16) for one in made),
+        }
+        return Answer(body)
 
     def _inputs(self, body: Json) -> Answer:
         """Room for the inputs of so many calls, for one arm."""

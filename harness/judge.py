@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness import distributions, region
+from harness import device_speed, distributions, region
 from harness.compare import TOLERANCES, Comparer
 from harness.fresh_inputs import FreshInputs
 from harness.place import HOST_PLACE, Place
@@ -377,6 +377,8 @@ def _time(case: _Case, question: Question) -> Answer:
     if operation == "close":
         case.place.trim()
         return Answer()
+    if operation == "speed":
+        return Answer(device_speed.measure(case.place.device))
     if case.timing is None:
         seed = derive_seed(case.seed, "timing", int(question.body.get("seed", 0)))
         case.timing = FreshInputs(case.place, _reference(case, 0), case.comparer, seed)

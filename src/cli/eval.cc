@@ -36,6 +36,7 @@ struct EvalArguments {
   bool weak_sandbox = false;
   bool no_shapes = false;
   bool no_timing = false;
+  std::string compile_mode = "default";
   uint64_t seed = 0;
   int jobs = 1;
   reward::ScoreOptions score;
@@ -176,6 +177,8 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   arguments.options.allow_weak_sandbox = arguments.weak_sandbox;
   arguments.options.correctness.shapes = !arguments.no_shapes;
   arguments.options.timing.enabled = !arguments.no_timing;
+  if (arguments.compile_mode == "none") arguments.compile_mode.clear();
+  arguments.options.timing.compile_mode = arguments.compile_mode;
   MC_TRY(const Layout layout, find_layout(), "eval");
   MC_TRY(const std::vector<Work> work, load_work(arguments, layout), "eval");
   MC_TRY(const auto results, Results::create(arguments.out), "eval");
@@ -220,6 +223,12 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
       .add_option("--baseline", arguments.options.timing.baseline,
                   "On a device: what is timed by turns with the candidate")
       ->check(CLI::IsMember({"eager", "candidate"}))
+      ->capture_default_str();
+  command
+      .add_option("--compile-mode", arguments.compile_mode,
+                  "On a device: of torch.compile, the other baseline, or none")
+      ->check(CLI::IsMember(
+          {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}))
       ->capture_default_str();
   command
       .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")

@@ -11,6 +11,8 @@
 
 #include "core/result.h"
 #include "eval/pipeline.h"
+#include "execute/provenance.h"
+#include "execute/timing.h"
 #include "task/verdict.h"
 
 namespace mc::compile {
@@ -22,9 +24,6 @@ namespace mc::execute {
 class Executor;
 class Judge;
 class Nvml;
-class Session;
-struct Program;
-struct Timed;
 }  // namespace mc::execute
 namespace mc::legality {
 struct Policy;
@@ -32,6 +31,7 @@ struct Policy;
 
 namespace mc::eval {
 
+class BaselineStore;
 class DeviceShare;
 class JudgePool;
 struct Machine;
@@ -46,7 +46,10 @@ struct Parts {
   JudgePool& judges;
   const execute::Nvml* nvml;  // Null without a device.
   DeviceShare& device;
+  const BaselineStore& baselines;
 };
+
+struct CompiledBaseline;
 
 class Evaluation {
  public:
@@ -71,7 +74,15 @@ class Evaluation {
   Stage measure();
   Stage time();
   Result<execute::Session*> baseline(const execute::Program& program);
+  execute::Stage<execute::Timed> time_once(execute::Session& baseline,
+                                           execute::TimingOptions options);
+  Result<Decided> look_again(const execute::Program& program, execute::Session& baseline,
+                             execute::Timed& timed);
   Stage note_timing(execute::Timed timed);
+  Result<execute::DeviceSpeed> device_speed();
+  execute::Provenance owners_of(const execute::Timed& timed) const;
+  void compare_with_compiled(task::Performance& performance);
+  Result<CompiledBaseline> compiled_baseline(const std::string& mode);
   execute::Program program() const;
 
   const Parts& parts_;

@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "core/hash.h"
+#include "eval/baseline_store.h"
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
@@ -50,6 +51,7 @@ struct Pipeline::State {
   JudgePool judges;
   std::unique_ptr<execute::Nvml> nvml;
   DeviceShare device;
+  BaselineStore baselines;
 };
 
 Pipeline::Pipeline(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -66,16 +68,17 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   execute::Executor executor(*zygote, limits);
   const bool is_cuda = options.backend == task::Backend::kCuda;
   const uint64_t seed = options.seed.value_or(random_seed());
-  return std::unique_ptr<Pipeline>(
-      new Pipeline(std::unique_ptr<State>(new State{options,
-                                                    seed,
-                                                    std::move(machine),
-                                                    std::move(policy),
-                                                    std::move(zygote),
-                                                    executor,
-                                                    JudgePool(),
-                                                    is_cuda ? execute::Nvml::open() : nullptr,
-                                                    {}})));
+  return std::unique_ptr<Pipeline>(new Pipeline(
+      std::unique_ptr<State>(new State{options,
+                                       seed,
+                                       std::move(machine),
+                                       std::move(policy),
+                                       std::move(zygote),
+                                       executor,
+                                       JudgePool(),
+                                       is_cuda ? execute::Nvml::open() : nullptr,
+                                       {},
+                                       BaselineStore(cache_directory() / "baselines")})));
 }
 
 Status Pipeline::check_task(const task::Task& task) {
@@ -104,8 +107,8 @@ Status Pipeline::check_task(const task::Task& task) {
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
-  const Parts parts{state.options, state.seed,   state.policy,     state.executor,
-                    state.machine, state.judges, state.nvml.get(), state.device};
+  const Parts parts{state.options, state.seed,       state.policy, state.executor, state.machine,
+                    state.judges,  state.nvml.get(), state.device, state.baselines};
   task::Verdict verdict = Evaluation(parts, task, candidate).run();
   verdict.telemetry.pytorch = state.zygote->pytorch_version();
   verdict.telemetry.protections_off = state.zygote->protections_off();

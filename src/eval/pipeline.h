@@ -19,7 +19,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/result.h"
 #include "task/evaluator.h"
@@ -48,7 +47,7 @@ struct Correctness {
 struct Timing {
   bool enabled = true;
   std::string baseline = "eager";  // "eager", or "candidate": against itself, to test the timing.
-  std::vector<std::string> compile_modes = {};  // Of torch.compile, timed against eager.
+  std::string compile_mode = "default";  // Of torch.compile, the other baseline; "" for none.
   double budget_s = 6;
 };
 

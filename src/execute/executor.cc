@@ -18,6 +18,9 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr int64_t kCompilerMemoryBytes = int64_t{16} << 30;
+constexpr int64_t kCompilerTmpBytes = int64_t{1} << 30;
+constexpr int kCompilerThreads = 512;
 constexpr const char* kInitMainShape = R"({"op": "init", "shape": 0})";
 
 // What a contestant is asked after the judge answered kInitMainShape.
@@ -125,7 +128,13 @@ Result<Measured> Executor::measure(const Program& program, Judge& judge,
 }
 
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
-  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "baseline");
+  ChildLimits child = limits_.child;
+  if (!options.compile_mode.empty()) {  // It compiles, with processes and files of its own.
+    child.memory_bytes = std::max(child.memory_bytes, kCompilerMemoryBytes);
+    child.tmp_bytes = std::max(child.tmp_bytes, kCompilerTmpBytes);
+    child.threads_max = std::max(child.threads_max, kCompilerThreads);
+  }
+  MC_TRY(Session session, zygote_.spawn(Role::kContestant, child), "baseline");
   const Json load{{"op", "load"}, {"is_reference", true}, {"source", options.task_source}};
   MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "baseline");
   Json build = build_question(init);

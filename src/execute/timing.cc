@@ -66,16 +66,17 @@ Status Timing::plan() {
   inputs_bytes_ = bytes_of(plan, "inputs_bytes");
   outputs_bytes_ = bytes_of(plan, "outputs_bytes");
   free_bytes_ = bytes_of(plan, "free_bytes");
+  work_ = {inputs_bytes_ + outputs_bytes_, bytes_of(plan, "operations"),
+           plan.at("is_half").get<bool>()};
   return ok();
 }
 
 // A baseline runs the reference alone: where it fails, the machine is to blame.
-Timing::Decided Timing::fate(const Arm& arm, const task::Outcome& outcome, Status& failed) const {
-  if (arm.is_candidate) return outcome;
-  failed =
-      Error{ErrorCode::kUnavailable, std::string("the baseline ended as '") +
-                                         task::outcome_name(outcome) + "'" + exception_of(outcome)};
-  return std::nullopt;
+Result<Timing::Decided> Timing::fate(const Arm& arm, const task::Outcome& outcome) const {
+  if (arm.is_candidate) return Decided(outcome);
+  return Error{ErrorCode::kUnavailable, std::string("the baseline ended as '") +
+                                            task::outcome_name(outcome) + "'" +
+                                            exception_of(outcome)};
 }
 
 Result<Timing::Decided> Timing::open_arms(Session& candidate, Session& baseline) {
@@ -85,45 +86,36 @@ Result<Timing::Decided> Timing::open_arms(Session& candidate, Session& baseline)
            TimedArm::create(is_candidate ? "candidate" : "baseline", judge_, *session, limits_),
            "timing");
     if (auto* outcome = std::get_if<task::Outcome>(&created)) {
-      if (is_candidate) return Decided(std::move(*outcome));
+      if (is_candidate && !options_.is_trusted) return Decided(std::move(*outcome));
       return Error{ErrorCode::kUnavailable, "the baseline does not answer"};
     }
-    arms_.push_back({std::move(std::get<TimedArm>(created)), is_candidate, {}});
+    arms_.push_back(
+        {std::move(std::get<TimedArm>(created)), is_candidate && !options_.is_trusted, {}});
   }
   return Decided();
 }
 
-Result<Timing::Decided> Timing::prepare(int calls) {
-  calls_ = calls;
+Result<Timing::Decided> Timing::prepare(Arm& arm, int calls) {
+  arm.calls = calls;
   const double arena = 1.25 * calls * outputs_bytes_ + 2 * (inputs_bytes_ + outputs_bytes_);
-  for (Arm& arm : arms_) {
-    MC_TRY(auto prepared,
-           arm.timed.prepare({calls, static_cast<int64_t>(arena + kArenaSlackBytes)}), "memory");
-    if (auto* outcome = std::get_if<task::Outcome>(&prepared)) {
-      Status failed = ok();
-      Decided decided = fate(arm, *outcome, failed);
-      MC_TRY_VOID(failed, "memory");
-      return decided;
-    }
-  }
-  return Decided();
+  MC_TRY(auto prepared, arm.timed.prepare({calls, static_cast<int64_t>(arena + kArenaSlackBytes)}),
+         "memory");
+  auto* outcome = std::get_if<task::Outcome>(&prepared);
+  return outcome == nullptr ? Decided() : fate(arm, *outcome);
 }
 
 // One burst with a look at what it returned.
 Result<Timing::Decided> Timing::sample(Arm& arm, Traced traced, BurstTime& burst) {
-  const int looks = !arm.is_candidate ? 0 : outputs_bytes_ < kManyLooksBytesMax ? 2 : 1;
-  MC_TRY(auto timed, arm.timed.burst({calls_, traced == Traced::kYes, looks}), "burst");
-  if (auto* outcome = std::get_if<task::Outcome>(&timed)) {
-    Status failed = ok();
-    Decided decided = fate(arm, *outcome, failed);
-    MC_TRY_VOID(failed, "burst");
-    return decided;
-  }
+  const int looks = !arm.is_candidate                     ? 0
+                    : outputs_bytes_ < kManyLooksBytesMax ? options_.looks
+                                                          : 1;
+  MC_TRY(auto timed, arm.timed.burst({arm.calls, traced == Traced::kYes, looks}), "burst");
+  if (auto* outcome = std::get_if<task::Outcome>(&timed)) return fate(arm, *outcome);
   burst = std::move(std::get<BurstTime>(timed));
   // Where the burst blocked, the gate opened before there were inputs.
   if (!arm.is_candidate || !burst.is_valid) return Decided();
   MC_TRY(const std::string problem, arm.timed.verify(), "verify");
-  verified_ += std::min(looks, calls_);
+  verified_ += std::min(looks, arm.calls);
   return problem.empty() ? Decided() : Decided(wrong_in_a_series(problem));
 }
 
@@ -139,43 +131,56 @@ task::Outcome Timing::wrong_in_a_series(const std::string& problem) const {
   return task::Wrong{0, false, {std::move(trial)}};
 }
 
-int Timing::choose_calls() const {
-  double call_us = kCallUsMin;
-  double launches = 1;
-  for (const Arm& arm : arms_) {
-    call_us = std::max(call_us, arm.call_us);
-    launches = std::max(launches, arm.launches);
-  }
+int Timing::choose_calls(const Arm& arm) const {
   // Inputs: the judge's own, and each arm's. Outputs: each arm's, with some slack.
   const double each = 3 * inputs_bytes_ + 2.5 * outputs_bytes_;
-  const double room = options_.memory_share * free_bytes_ - 2 * kArenaSlackBytes;
-  const double wanted = std::min(
-      {options_.burst_us / call_us, room / std::max(each, 1.0), options_.launches_max / launches});
+  const double room = options_.memory_share * free_bytes_ - 4 * kArenaSlackBytes;
+  const double wanted =
+      std::min({options_.burst_us / std::max(arm.call_us, kCallUsMin), room / std::max(each, 1.0),
+                options_.launches_max / arm.launches});
   return std::clamp(static_cast<int>(wanted), 1, options_.calls_max);
 }
 
 Result<Timing::Decided> Timing::warm_up() {
-  MC_TRY(Decided decided, prepare(kWarmUpCalls), "warm-up");
   for (Arm& arm : arms_) {
+    MC_TRY(Decided decided, warm_up_arm(arm), "warm-up");
     if (decided) return decided;
-    MC_TRY(decided, warm_up_arm(arm), "warm-up");
   }
-  if (decided) return decided;
-  return prepare_and_settle(choose_calls());
+  for (Arm& arm : arms_) {
+    MC_TRY(Decided decided, settle(arm), "warm-up");
+    if (decided) return decided;
+  }
+  return Decided();
+}
+
+// A burst of the size of those that count, which finds its memory and is not noted.  One that
+// blocks although small ones did not is too long for the device's queue.
+Result<Timing::Decided> Timing::settle(Arm& arm) {
+  const bool is_gated = arm.timed.is_gated();
+  for (int calls = choose_calls(arm);; calls = std::max(1, calls / 4)) {
+    arm.timed.set_gated(is_gated);
+    MC_TRY(Decided decided, prepare(arm, calls), "memory");
+    if (decided) return decided;
+    BurstTime burst;
+    MC_TRY(decided, sample(arm, Traced::kNo, burst), "burst");
+    if (decided || burst.is_valid || calls == 1) return decided;
+  }
 }
 
 // Kernels are loaded before anything is gated (device/gate.cc), and counted; then it is seen
 // whether the forward can be gated, and how long a call takes.
 Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
+  MC_TRY(Decided decided, prepare(arm, kWarmUpCalls), "memory");
+  if (decided) return decided;
   BurstTime burst;
   arm.timed.set_gated(false);
-  MC_TRY(Decided decided, sample(arm, Traced::kNo, burst), "open");
+  MC_TRY(decided, sample(arm, Traced::kNo, burst), "open");
   if (decided) return decided;
   MC_TRY(decided, sample(arm, Traced::kYes, burst), "traced");
   if (decided) return decided;
   int64_t launches = 0;
   for (const TracedKernel& kernel : burst.kernels) launches += kernel.launches;
-  arm.launches = std::max(1.0, static_cast<double>(launches) / calls_);
+  arm.launches = std::max(1.0, static_cast<double>(launches) / arm.calls);
   for (int i = 0; i < kGatedTries; ++i) {
     arm.timed.set_gated(true);
     MC_TRY(decided, sample(arm, Traced::kNo, burst), "gated");
@@ -185,18 +190,7 @@ Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
   if (!burst.is_valid) {
     MC_TRY(decided, sample(arm, Traced::kNo, burst), "open");
   }
-  arm.call_us = burst.events_us / calls_;
-  return decided;
-}
-
-// A burst of each arm that is not noted, after its memory was laid out anew.
-Result<Timing::Decided> Timing::prepare_and_settle(int calls) {
-  MC_TRY(Decided decided, prepare(calls), "memory");
-  for (Arm& arm : arms_) {
-    if (decided) return decided;
-    BurstTime burst;
-    MC_TRY(decided, sample(arm, Traced::kNo, burst), "warm-up");
-  }
+  arm.call_us = burst.events_us / arm.calls;
   return decided;
 }
 
@@ -232,10 +226,8 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
 // held up all the time is not spared: after so many pairs were taken again, they count.
 bool Timing::is_doubtful(const std::array<BurstTime, 2>& bursts) {
   overhead_least_ = std::min(overhead_least_, overhead_of(bursts[1]));
-  const bool is_late = std::ranges::any_of(
-      bursts, [&](const BurstTime& burst) { return overhead_of(burst) > overhead_allowed(burst); });
-  const bool is_blocked = std::ranges::any_of(bursts, std::logical_not<>(), &BurstTime::is_valid);
-  return is_late || is_blocked;
+  const bool is_late = overhead_of(bursts[0]) > overhead_allowed(bursts[0]);
+  return is_late || !bursts[0].is_valid || !bursts[1].is_valid;
 }
 
 // What an honest process's clock time exceeds its events by: the least that was seen of the
@@ -249,22 +241,22 @@ Result<Timing::Decided> Timing::trace(Timed& timed) {
   MC_TRY(Decided decided, sample(arms_[0], Traced::kYes, burst), "trace");
   if (decided) return decided;
   std::ranges::move(burst.kernels, std::back_inserter(timed.kernels));
-  timed.calls_traced += calls_;
+  timed.calls_traced += arms_[0].calls;
   return Decided();
 }
 
 // Microseconds a call.  What the clock saw beyond what it sees of an honest process is charged, and
 // so is a host that cannot keep up with the device even by far.
 double Timing::time_of(const Arm& arm, const BurstTime& burst) const {
-  const bool agrees = overhead_of(burst) <= overhead_allowed(burst);
+  const bool agrees = !arm.is_candidate || overhead_of(burst) <= overhead_allowed(burst);
   const double us = agrees ? burst.events_us : burst.bracket_us - overhead_least_;
-  const double call_us = us / calls_;
+  const double call_us = us / arm.calls;
   const double device_us = std::max(call_us - options_.launch_gap_us, kKernelShareMin * call_us);
   return std::max(device_us, host_us_charged(arm, burst));
 }
 
 double Timing::host_us_charged(const Arm& arm, const BurstTime& burst) const {
-  const double host_us = burst.queue_us / calls_;
+  const double host_us = burst.queue_us / arm.calls;
   const double free_us = options_.host_us_free + options_.host_us_free_launch * arm.launches;
   return host_us > free_us ? host_us : 0;
 }
@@ -289,7 +281,7 @@ void Timing::conclude(Timed& timed) const {
   result.timing.mode = arms_[0].timed.is_gated() ? "gated" : "open";
   result.timing.cache = "inputs_cold";
   result.timing.bursts = static_cast<int64_t>(own.size());
-  result.timing.calls = calls_;
+  result.timing.calls = arms_[0].calls;
   result.timing.calls_verified = verified_;
   result.timing.clocks = clocks_;
   if (charged > 0) {
@@ -302,7 +294,7 @@ void Timing::conclude(Timed& timed) const {
       })) {
     result.timing.notes.push_back("forward keeps the host busy for longer than it takes to launch");
   }
-  timed.bytes = inputs_bytes_ + outputs_bytes_;
+  timed.work = work_;
 }
 
 }  // namespace mc::execute

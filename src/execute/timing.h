@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "execute/device_speed.h"
 #include "execute/nvml.h"
 #include "execute/timed_arm.h"
 #include "task/verdict.h"
@@ -39,6 +40,8 @@ struct TimingOptions {
   int launches_max = 800;           // In one burst: a device's queue holds about a thousand.
   double launch_gap_us = 1.1;       // From one kernel's end to the next one's start.
   double spread = 0.004;            // Standard deviation between processes (statistics.h).
+  bool is_trusted = false;          // Both arms are baselines: nothing is looked at or charged.
+  int looks = 2;                    // At outputs of each burst of the candidate's.
   uint64_t seed = 0;                // Of what is looked at, and in which order.
 };
 
@@ -46,7 +49,7 @@ struct Timed {
   task::Performance performance;      // Without floor, kernels and own_share.
   std::vector<TracedKernel> kernels;  // Of some of the candidate's bursts,
   int calls_traced = 0;               // which had so many calls together.
-  double bytes = 0;                   // Of one call's inputs and outputs.
+  Work work;                          // Of one call.
 };
 
 class Timing {
@@ -63,21 +66,22 @@ class Timing {
     TimedArm timed;
     bool is_candidate;
     std::vector<BurstTime> samples;
+    int calls = 1;        // In a burst.
     double call_us = 0;   // As warm-up found,
     double launches = 1;  // with so many kernels, copies and fills a call.
   };
   Status plan();
   Result<Decided> open_arms(Session& candidate, Session& baseline);
-  Result<Decided> prepare(int calls);
+  Result<Decided> prepare(Arm& arm, int calls);
   Result<Decided> warm_up();
   Result<Decided> warm_up_arm(Arm& arm);
-  Result<Decided> prepare_and_settle(int calls);
+  Result<Decided> settle(Arm& arm);
   Result<Decided> take_pairs(Timed& timed);
   Result<Decided> trace(Timed& timed);
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
   task::Outcome wrong_in_a_series(const std::string& problem) const;
-  Decided fate(const Arm& arm, const task::Outcome& outcome, Status& failed) const;
-  int choose_calls() const;
+  Result<Decided> fate(const Arm& arm, const task::Outcome& outcome) const;
+  int choose_calls(const Arm& arm) const;
   bool is_doubtful(const std::array<BurstTime, 2>& bursts);
   double overhead_allowed(const BurstTime& burst) const;
   double time_of(const Arm& arm, const BurstTime& burst) const;
@@ -92,10 +96,10 @@ class Timing {
 
   std::mt19937_64 random_;
   std::vector<Arm> arms_;  // The candidate, the baseline.
-  int calls_ = 0;
   int64_t verified_ = 0;
   int retaken_ = 0;
   double overhead_least_ = std::numeric_limits<double>::infinity();
+  Work work_;
   double inputs_bytes_ = 0;
   double outputs_bytes_ = 0;
   double free_bytes_ = 0;

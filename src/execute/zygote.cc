@@ -95,13 +95,12 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 // Nothing of the supervisor's environment reaches a candidate.
 std::vector<std::string> environment(task::Backend backend) {
-  std::vector<std::string> variables = {"PATH=/usr/local/bin:/usr/bin:/bin",
-                                        "HOME=/tmp",
-                                        "TMPDIR=/tmp",
-                                        "LC_ALL=C.UTF-8",
-                                        "PYTHONHASHSEED=0",
-                                        "PYTHONDONTWRITEBYTECODE=1",
-                                        "PYTHONUNBUFFERED=1"};
+  std::vector<std::string> variables = {
+      "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8",
+      "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
+      // Of torch.compile, for baselines.
+      "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TRITON_CACHE_DIR=/tmp/triton",
+      "TORCHINDUCTOR_COMPILE_THREADS=1", "USER=musacoder"};
   if (backend == task::Backend::kCpu) variables.push_back("CUDA_VISIBLE_DEVICES=");
   return variables;
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/baseline_store.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "core/hash.h"
+
+namespace mc::eval {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kProtocol = "baseline/1";  // Changes with the way of timing.
+constexpr size_t kFileMax = 64 << 10;
+
+Json json_of(const task::Estimate& estimate) {
+  return {{"median", estimate.median}, {"low", estimate.low}, {"high", estimate.high}};
+}
+
+task::Estimate estimate_of(const Json& json) {
+  return {json.at("median").get<double>(), json.at("low").get<double>(),
+          json.at("high").get<double>()};
+}
+
+}  // namespace
+
+std::filesystem::path BaselineStore::path_of(const BaselineKey& key) const {
+  const std::string hash = content_hash(
+      {kProtocol, key.task_code, key.mode, key.device, key.pytorch, key.tf32 ? "tf32" : "ieee"});
+  return directory_ / (hash.substr(0, 32) + ".json");
+}
+
+std::optional<CompiledBaseline> BaselineStore::find(const BaselineKey& key) const {
+  const auto text = read_file(path_of(key), kFileMax);
+  if (!text) return std::nullopt;
+  try {
+    const Json json = Json::parse(*text);
+    return CompiledBaseline{estimate_of(json.at("speedup_eager")), estimate_of(json.at("time_us"))};
+  } catch (const Json::exception&) {
+    return std::nullopt;  // Measured again, and replaced.
+  }
+}
+
+Status BaselineStore::keep(const BaselineKey& key, const CompiledBaseline& baseline) const {
+  const Json json{{"speedup_eager", json_of(baseline.speedup_eager)},
+                  {"time_us", json_of(baseline.time_us)},
+                  {"mode", key.mode},
+                  {"device", key.device},
+                  {"pytorch", key.pytorch}};
+  std::error_code failure;
+  std::filesystem::create_directories(directory_, failure);
+  MC_TRY_VOID(write_file_atomically(path_of(key), json.dump(2) + "\n"), "keep a baseline");
+  return ok();
+}
+
+// Both are ratios to the same eager program; their errors are independent.
+task::Estimate speedup_over(const CompiledBaseline& baseline, const task::Estimate& eager) {
+  const task::Estimate& by = baseline.speedup_eager;
+  const double median = eager.median / by.median;
+  const double below =
+      std::hypot(std::log(eager.median / eager.low), std::log(by.high / by.median));
+  const double above =
+      std::hypot(std::log(eager.high / eager.median), std::log(by.median / by.low));
+  return {median, median * std::exp(-below), median * std::exp(above)};
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/baseline_store.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "core/file.h"
+
+namespace mc::eval {
+namespace {
+
+const CompiledBaseline kBaseline{{2, 1.9, 2.2}, {10, 9.5, 10.5}};
+
+class BaselineStoreTest : public ::testing::Test {
+ protected:
+  BaselineStoreTest()
+      : directory_(
+            TemporaryDirectory::create_in(std::filesystem::temp_directory_path(), "mc").value()),
+        store_(directory_.path() / "baselines") {}
+  TemporaryDirectory directory_;
+  BaselineStore store_;
+};
+
+TEST_F(BaselineStoreTest, FindsWhatItKept) {
+  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", false};
+  EXPECT_FALSE(store_.find(key).has_value());
+  ASSERT_TRUE(store_.keep(key, kBaseline));
+  EXPECT_EQ(store_.find(key), kBaseline);
+}
+
+TEST_F(BaselineStoreTest, TellsKeysApart) {
+  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", false};
+  ASSERT_TRUE(store_.keep(key, kBaseline));
+  for (const BaselineKey& other :
+       {BaselineKey{"other", "default", "GPU-1; 580", "2.11.0", false},
+        BaselineKey{"code", "max-autotune", "GPU-1; 580", "2.11.0", false},
+        BaselineKey{"code", "default", "GPU-2; 580", "2.11.0", false},
+        BaselineKey{"code", "default", "GPU-1; 580", "2.12.0", false},
+        BaselineKey{"code", "default", "GPU-1; 580", "2.11.0", true}}) {
+    EXPECT_FALSE(store_.find(other).has_value());
+  }
+}
+
+TEST_F(BaselineStoreTest, PassesOverABrokenFile) {
+  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", false};
+  ASSERT_TRUE(store_.keep(key, kBaseline));
+  for (const auto& entry : std::filesystem::directory_iterator(directory_.path() / "baselines")) {
+    std::ofstream(entry.path(), std::ios::trunc) << "{\"speedup_eager\": 1}";
+  }
+  EXPECT_FALSE(store_.find(key).has_value());
+}
+
+TEST(SpeedupOver, DividesAndAddsErrorsInQuadrature) {
+  const task::Estimate speedup = speedup_over(kBaseline, {3, 2.9, 3.1});
+  EXPECT_DOUBLE_EQ(speedup.median, 1.5);
+  EXPECT_NEAR(std::log(1.5 / speedup.low), std::hypot(std::log(3 / 2.9), std::log(1.1)), 1e-12);
+  EXPECT_NEAR(std::log(speedup.high / 1.5), std::hypot(std::log(3.1 / 3), std::log(2 / 1.9)),
+              1e-12);
+}
+
+}  // namespace
+}  // namespace mc::eval
