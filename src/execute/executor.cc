@@ -133,6 +133,7 @@ Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& op
     child.memory_bytes = std::max(child.memory_bytes, kCompilerMemoryBytes);
     child.tmp_bytes = std::max(child.tmp_bytes, kCompilerTmpBytes);
     child.threads_max = std::max(child.threads_max, kCompilerThreads);
+    child.runs_programs = true;
   }
   MC_TRY(Session session, zygote_.spawn(Role::kContestant, child), "baseline");
   const Json load{{"op", "load"}, {"is_reference", true}, {"source", options.task_source}};

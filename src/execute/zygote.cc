@@ -62,6 +62,8 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits) {
   profile.limits.tmp_bytes = static_cast<uint64_t>(limits.tmp_bytes);
   profile.limits.threads_max = static_cast<uint64_t>(limits.threads_max);
   profile.visible = limits.visible;
+  profile.allow_exec = limits.runs_programs;
+  profile.allow_fork = limits.runs_programs;
   return limits.weak_sandbox ? sandbox::lenient(std::move(profile)) : profile;
 }
 

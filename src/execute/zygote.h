@@ -37,6 +37,7 @@ struct ChildLimits {
   int threads_max = 64;
   std::vector<std::string> visible;  // Read-only paths below /tmp that the child needs.
   std::vector<std::string> devices;  // Device nodes, for judges and contestants only.
+  bool runs_programs = false;        // May start processes: torch.compile's compilers.
   bool weak_sandbox = false;         // Go on where a protection cannot be had.
 };
 
