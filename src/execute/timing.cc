@@ -227,7 +227,10 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
 bool Timing::is_doubtful(const std::array<BurstTime, 2>& bursts) {
   overhead_least_ = std::min(overhead_least_, overhead_of(bursts[1]));
   const bool is_late = overhead_of(bursts[0]) > overhead_allowed(bursts[0]);
-  return is_late || !bursts[0].is_valid || !bursts[1].is_valid;
+  const bool is_blocked = !bursts[0].is_valid || !bursts[1].is_valid;
+  const bool is_held_up =
+      host_us_charged(arms_[0], bursts[0]) > 0 || host_us_charged(arms_[1], bursts[1]) > 0;
+  return is_late || is_blocked || is_held_up;
 }
 
 // What an honest process's clock time exceeds its events by: the least that was seen of the

@@ -38,7 +38,7 @@ struct TimingOptions {
   double host_us_free_launch = 15;  // and for each launch.
   double memory_share = 0.7;        // Of the device's free memory, for inputs and outputs.
   int launches_max = 800;           // In one burst: a device's queue holds about a thousand.
-  double launch_gap_us = 1.1;       // From one kernel's end to the next one's start.
+  double launch_gap_us = 1.0;       // From one kernel's end to the next one's start.
   double spread = 0.004;            // Standard deviation between processes (statistics.h).
   bool is_trusted = false;          // Both arms are baselines: nothing is looked at or charged.
   int looks = 2;                    // At outputs of each burst of the candidate's.
