@@ -49,6 +49,7 @@ class FreshInputs:
     flush: torch.Tensor | None = None
     tree: Json = field(default_factory=dict)
     stride: int = 0
+    drawings: dict[int, Callable[[], None]] = field(default_factory=dict)  # By number of calls.
     drawn: int = 0  # Which burst's inputs are in `private`.
     taken: list[tuple[int, Any]] = field(default_factory=list)  # Calls and what they returned.
     malformed: str = ""
@@ -92,6 +93,7 @@ class FreshInputs:
         arm.inputs, descriptor = self.place.memory.reserve(nbytes)
         if self.private is None or self.private.numel() < nbytes:
             self.private = None
+            self.drawings.clear()  # They write to it.
             self.private = torch.empty(nbytes, dtype=torch.uint8, device=self.place.device)
         for node in region.tensor_nodes(self.tree):
             node["region_bytes"] = arm.inputs.numel()
@@ -105,15 +107,40 @@ class FreshInputs:
         return Answer({"nbytes": arm.arena.numel()}, [descriptor])
 
     def _draw(self, body: Json) -> Answer:
-        self.drawn = int(body["number"])
+        """Inputs that the judge's seed and the burst's number determine."""
+        self.drawn, calls = int(body["number"]), int(body["calls"])
+        if calls not in self.drawings:
+            self.drawings[calls] = self._drawing(calls)
         torch.manual_seed(derive_seed(self.seed, "burst", self.drawn))
-        memory, nodes = self._given(), region.tensor_nodes(self.tree)
-        for call in range(int(body["calls"])):
-            tensors = region.tensors_of(self.reference.draw_more())
-            for node, tensor in zip(nodes, tensors, strict=True):
-                self._slot(memory, node, call).copy_(region.flat_bytes(tensor))
+        self.drawings[calls]()
         self.place.finish()
         return Answer()
+
+    def _drawing(self, calls: int) -> Callable[[], None]:
+        """What draws the inputs of so many calls: as a CUDA graph where there is a device.
+
+        Python takes a quarter of a millisecond to draw the inputs of one call, a graph some
+        microseconds. A program that needs the host in between, such as one that makes its inputs
+        there, cannot be captured.
+        """
+
+        def draw() -> None:
+            memory, nodes = self._given(), region.tensor_nodes(self.tree)
+            for call in range(calls):
+                tensors = region.tensors_of(self.reference.draw_more())
+                for node, tensor in zip(nodes, tensors, strict=True):
+                    self._slot(memory, node, call).copy_(region.flat_bytes(tensor))
+
+        if self.place.device.type != "cuda":
+            return draw
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                draw()
+        except Exception:
+            torch.cuda.synchronize()
+            return draw
+        return graph.replay
 
     def _reveal(self, body: Json) -> Answer:
         inputs = self.arms[str(body["arm"])].inputs

@@ -264,6 +264,10 @@ double Timing::host_us_charged(const Arm& arm, const BurstTime& burst) const {
   return host_us > free_us ? host_us : 0;
 }
 
+double Timing::spread_of(double time_us) const {
+  return std::hypot(options_.spread, options_.spread_gap_us / time_us);
+}
+
 void Timing::conclude(Timed& timed) const {
   std::vector<double> own;
   std::vector<double> base;
@@ -278,9 +282,13 @@ void Timing::conclude(Timed& timed) const {
   });
 
   task::Performance& result = timed.performance;
-  result.time_us = widened(estimate_median(own), options_.spread);
-  result.time_eager_us = widened(estimate_median(base), options_.spread);
-  result.speedup_eager = widened(estimate_median(ratios), options_.spread * std::sqrt(2.0));
+  const task::Estimate time = estimate_median(own);
+  const task::Estimate time_base = estimate_median(base);
+  const double spread = spread_of(time.median);
+  const double spread_base = spread_of(time_base.median);
+  result.time_us = widened(time, spread);
+  result.time_eager_us = widened(time_base, spread_base);
+  result.speedup_eager = widened(estimate_median(ratios), std::hypot(spread, spread_base));
   result.timing.mode = arms_[0].timed.is_gated() ? "gated" : "open";
   result.timing.cache = "inputs_cold";
   result.timing.bursts = static_cast<int64_t>(own.size());

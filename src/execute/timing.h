@@ -39,10 +39,13 @@ struct TimingOptions {
   double memory_share = 0.7;        // Of the device's free memory, for inputs and outputs.
   int launches_max = 800;           // In one burst: a device's queue holds about a thousand.
   double launch_gap_us = 1.0;       // From one kernel's end to the next one's start.
-  double spread = 0.004;            // Standard deviation between processes (statistics.h).
-  bool is_trusted = false;          // Both arms are baselines: nothing is looked at or charged.
-  int looks = 2;                    // At outputs of each burst of the candidate's.
-  uint64_t seed = 0;                // Of what is looked at, and in which order.
+  // Standard deviation between processes (statistics.h): of a call's time, and of the gap between
+  // launches.
+  double spread = 0.002;
+  double spread_gap_us = 0.11;
+  bool is_trusted = false;  // Both arms are baselines: nothing is looked at or charged.
+  int looks = 2;            // At outputs of each burst of the candidate's.
+  uint64_t seed = 0;        // Of what is looked at, and in which order.
 };
 
 struct Timed {
@@ -86,6 +89,7 @@ class Timing {
   double overhead_allowed(const BurstTime& burst) const;
   double time_of(const Arm& arm, const BurstTime& burst) const;
   double host_us_charged(const Arm& arm, const BurstTime& burst) const;
+  double spread_of(double time_us) const;
   void conclude(Timed& timed) const;
 
   // Constant after construction.
