@@ -91,7 +91,7 @@ class Contestant:
         return Answer()
 
     def _load_reference(self, source: str) -> Answer:
-        """A task's own Model, as a baseline of timing: nothing of a candidate is in this process."""
+        """A task's own Model, as a baseline of timing, in a process without a candidate."""
         self._class_name = "Model"
         torch.set_grad_enabled(False)
         self._held.module = run_module(source, TASK_FILE)
@@ -119,7 +119,8 @@ class Contestant:
         init = region.unpack(body["init"], source)
         perturb.install(seed)
         try:
-            model = construct(getattr(self._held.module, self._class_name), init, seed).to(self._place.device)
+            model_class = getattr(self._held.module, self._class_name)
+            model = construct(model_class, init, seed).to(self._place.device)
         except BaseException as error:
             set_stage(error, "init")
             raise
