@@ -60,7 +60,10 @@ bool is_incredible(const task::Performance& performance) {
 }  // namespace
 
 Evaluation::Evaluation(const Parts& parts, const task::Task& task, const task::Candidate& candidate)
-    : parts_(parts), task_(task), candidate_(candidate) {
+    : parts_(parts),
+      task_(task),
+      candidate_(candidate),
+      use_(parts.is_alone ? DeviceShare::Use::kAlone : DeviceShare::Use::kTogether) {
   verdict_.task = task.id;
   verdict_.candidate = candidate.id;
   verdict_.backend = parts.machine.backend;
@@ -72,12 +75,18 @@ Evaluation::~Evaluation() = default;
 
 task::Verdict Evaluation::run() {
   Stage stage = judge_all();
+  if (!stage && stage.error().code == ErrorCode::kExhausted) {
+    is_short_of_memory_ = true;
+    verdict_.outcome = task::Unsupported{{{"task.does_not_fit", stage.error().message, {}}}};
+    return std::move(verdict_);
+  }
   if (!stage) {
     verdict_.outcome = task::Infra{stage.error().message};  // The judge may be broken: not kept.
     return std::move(verdict_);
   }
   if (judge_ != nullptr) parts_.judges.give_back(judge_key_, std::move(judge_));
   verdict_.outcome = std::move(stage.value().value());
+  is_short_of_memory_ = std::holds_alternative<task::OutOfMemory>(verdict_.outcome);
   return std::move(verdict_);
 }
 
@@ -137,7 +146,7 @@ Evaluation::Stage Evaluation::open_judge() {
   judge_key_ = content_hash({task_.code, std::to_string(seed)});
   judge_ = parts_.judges.take(judge_key_);
   if (judge_ == nullptr) {
-    const auto turn = parts_.device.take(DeviceShare::Use::kTogether);
+    const auto turn = parts_.device.take(use_);
     MC_TRY(auto stage, parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed)),
            "judge");
     if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
@@ -247,7 +256,7 @@ Evaluation::Stage Evaluation::measure() {
       return locator->locate(module, pc);
     };
   }
-  const auto turn = parts_.device.take(DeviceShare::Use::kTogether);
+  const auto turn = parts_.device.take(use_);
   MC_TRY(execute::Measured measured,
          parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed, parts_.seed),
          "measure");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "eval/device_share.h"
 #include "eval/pipeline.h"
 #include "execute/provenance.h"
 #include "execute/timing.h"
@@ -32,7 +33,6 @@ struct Policy;
 namespace mc::eval {
 
 class BaselineStore;
-class DeviceShare;
 class JudgePool;
 struct Machine;
 
@@ -47,6 +47,7 @@ struct Parts {
   const execute::Nvml* nvml;  // Null without a device.
   DeviceShare& device;
   const BaselineStore& baselines;
+  bool is_alone = false;  // Nothing else uses the device meanwhile.
 };
 
 struct CompiledBaseline;
@@ -56,6 +57,9 @@ class Evaluation {
   Evaluation(const Parts& parts, const task::Task& task, const task::Candidate& candidate);
   ~Evaluation();
   task::Verdict run();
+
+  // Whether memory was what decided; other evaluations may have held it.
+  bool is_short_of_memory() const { return is_short_of_memory_; }
 
  private:
   // A stage that passed holds nothing; otherwise the candidate's fate is decided.
@@ -88,8 +92,10 @@ class Evaluation {
   const Parts& parts_;
   const task::Task& task_;
   const task::Candidate& candidate_;
+  DeviceShare::Use use_;
 
   task::Verdict verdict_;
+  bool is_short_of_memory_ = false;
   std::string source_;
   std::string judge_key_;
   std::unique_ptr<execute::Judge> judge_;

@@ -21,6 +21,12 @@ std::unique_ptr<execute::Judge> JudgePool::take(const std::string& key) {
   return judge;
 }
 
+void JudgePool::clear() {
+  std::list<Idle> ended;  // Destroyed after the lock is released.
+  const std::lock_guard lock(mutex_);
+  ended.swap(idle_);
+}
+
 void JudgePool::give_back(const std::string& key, std::unique_ptr<execute::Judge> judge) {
   std::unique_ptr<execute::Judge> evicted;  // Destroyed after the lock is released.
   const std::lock_guard lock(mutex_);

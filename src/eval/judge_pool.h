@@ -27,6 +27,8 @@ class JudgePool {
 
   // A judge that has this task open, or null.
   std::unique_ptr<execute::Judge> take(const std::string& key);
+  // Ends all that wait, and gives their memory back.
+  void clear();
   // Keeps a judge for later; the one that waited longest goes when there are too many.
   void give_back(const std::string& key, std::unique_ptr<execute::Judge> judge);
 

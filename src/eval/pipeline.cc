@@ -107,9 +107,16 @@ Status Pipeline::check_task(const task::Task& task) {
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
-  const Parts parts{state.options, state.seed,       state.policy, state.executor, state.machine,
-                    state.judges,  state.nvml.get(), state.device, state.baselines};
-  task::Verdict verdict = Evaluation(parts, task, candidate).run();
+  Parts parts{state.options, state.seed,       state.policy, state.executor, state.machine,
+              state.judges,  state.nvml.get(), state.device, state.baselines};
+  Evaluation first(parts, task, candidate);
+  task::Verdict verdict = first.run();
+  if (state.machine.backend == task::Backend::kCuda && first.is_short_of_memory()) {
+    // Others may have held the memory: it is told only of a device that nothing else used.
+    state.judges.clear();
+    parts.is_alone = true;
+    verdict = Evaluation(parts, task, candidate).run();
+  }
   verdict.telemetry.pytorch = state.zygote->pytorch_version();
   verdict.telemetry.protections_off = state.zygote->protections_off();
   return verdict;

@@ -31,6 +31,10 @@ Json build_question(const Reply& init) {
   return question;
 }
 
+Error no_room(const Refusal& refusal) {
+  return {ErrorCode::kExhausted, "no room for the reference: " + refusal.exception.message};
+}
+
 Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
 
 }  // namespace
@@ -48,6 +52,7 @@ Result<Reply> Judge::ask(std::string_view question, const Fd* region, double lim
   Answer answer = session_.ask(question, region, Seconds(limit_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
   if (auto* refusal = std::get_if<Refusal>(&answer)) {
+    if (refusal->kind == "oom") return no_room(*refusal);
     return infra("the judge failed: " + refusal->exception.type + ": " +
                  refusal->exception.message);
   }
@@ -96,6 +101,7 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_sourc
         task::Outcome(task::Unsupported{{{"task.does_not_fit", refusal->exception.message, {}}}}));
   }
   if (auto* refusal = std::get_if<Refusal>(&answer)) {
+    if (refusal->kind == "oom") return no_room(*refusal);
     const int line = refusal->exception.place.line;
     return infra("the task failed: " + refusal->exception.type + ": " + refusal->exception.message +
                  (line > 0 ? " (line " + std::to_string(line) + ")" : ""));
