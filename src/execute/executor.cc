@@ -118,14 +118,21 @@ Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
 
+Result<Session> Executor::contestant() {
+  if (spares_ != nullptr) {
+    if (auto spare = spares_->take()) return std::move(*spare);
+  }
+  return zygote_.spawn(Role::kContestant, limits_.child);
+}
+
 Result<Measured> Executor::measure(const Program& program, Judge& judge,
                                    const std::set<std::string>& aten_allowed, uint64_t seed) {
-  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "contestant");
+  MC_TRY(Session session, contestant(), "contestant");
   return Measurement(limits_, program, judge, aten_allowed, seed, std::move(session)).run();
 }
 
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
-  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "baseline");
+  MC_TRY(Session session, contestant(), "baseline");
   const Json load{{"op", "load"}, {"is_reference", true}, {"source", options.task_source}};
   MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "baseline");
   Json build = build_question(init);
@@ -153,7 +160,7 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
 }
 
 Stage<Session> Executor::start_candidate(const Program& program, Judge& judge, uint64_t seed) {
-  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "contestant");
+  MC_TRY(Session session, contestant(), "contestant");
   return Measurement(limits_, program, judge, {}, seed, std::move(session)).start();
 }
 
