@@ -201,7 +201,7 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         channel = _arrange_descriptors(birth)
         if libraries.emulator is not None and birth.role is _contestant:
             libraries.emulator.start(None if birth.report is None else REPORT)
-        role = birth.role(libraries)
+        role = birth.role(libraries)  # Before the first answer: the supervisor counts on it.
         wire.serve(channel, lambda question: _answer_inside(question, role, missing))
         status = 0
     except BaseException:

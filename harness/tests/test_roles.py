@@ -8,9 +8,10 @@ import sys
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from support import Child, ZygoteTest  # noqa: E402
+from support import Child, Zygote, ZygoteTest  # noqa: E402
 
 TASK = """
 import torch
@@ -209,6 +210,17 @@ class RolesTest(ZygoteTest):
                 answer, _ = child.ask({"op": "inspect", "source": "x = 1", "which": "candidate"})
                 self.assertTrue(answer["ok"])
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+
+class DeviceTest(unittest.TestCase):
+    def test_a_child_answers_nothing_before_it_has_its_device(self) -> None:
+        with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
+            zygote = Zygote("--sandbox-lib", "off", "--device", "cuda")
+        for role in ("judge", "contestant"):
+            with zygote.spawn(role) as child:
+                with self.assertRaises((EOFError, ConnectionError)):
+                    child.ask({"op": "protections"})
+        zygote.close()
 
 
 if __name__ == "__main__":

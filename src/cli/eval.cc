@@ -234,6 +234,11 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
       .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
       ->check(positive)
       ->capture_default_str();
+  command
+      .add_option("--spares", arguments.options.spares,
+                  "On a device: contestants kept ready, at 0.6 GiB each")
+      ->check(CLI::Range(0, 16))
+      ->capture_default_str();
   command.add_flag("--no-shapes", arguments.no_shapes, "Judge at the task's own shape only");
 }
 

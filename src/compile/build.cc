@@ -38,6 +38,7 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   command.profile.limits.wall = std::chrono::milliseconds(std::llround(build.limits.wall_s * 1000));
   command.profile.limits.memory_bytes = static_cast<uint64_t>(build.limits.memory_bytes);
   command.profile.limits.file_bytes_max = kObjectBytesMax;
+  command.profile.limits.niceness = build.niceness;
   if (build.limits.allow_weak_sandbox) command.profile = sandbox::lenient(command.profile);
   command.output_bytes_max = kCompilerOutputBytesMax;
   return command;

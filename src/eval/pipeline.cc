@@ -3,7 +3,8 @@
 // Theory of operation.  One zygote serves all threads.  Each evaluation has its own inspector,
 // recorder and contestant; judges are kept and lent out again, since opening a task (reducing its
 // shapes, building the reference) costs more than judging.  A judge never sees candidate code, so
-// lending it on is safe.
+// lending it on is safe.  On a device contestants are made ahead, as those who measure together: a
+// context that comes to be would disturb what is timed.
 #include "eval/pipeline.h"
 
 #include "core/file.h"
@@ -15,6 +16,7 @@
 #include "eval/machine.h"
 #include "execute/executor.h"
 #include "execute/nvml.h"
+#include "execute/spares.h"
 #include "execute/zygote.h"
 #include "legality/policy.h"
 
@@ -39,6 +41,18 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   return limits;
 }
 
+// Null where they gain nothing.
+std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,
+                                             const execute::ChildLimits& limits,
+                                             DeviceShare& device) {
+  if (options.backend != task::Backend::kCuda || options.spares <= 0) return nullptr;
+  return std::make_unique<execute::Spares>(
+      static_cast<size_t>(options.spares), [&zygote, &device, limits] {
+        const auto turn = device.take(DeviceShare::Use::kTogether);
+        return zygote.spawn(execute::Role::kContestant, limits);
+      });
+}
+
 }  // namespace
 
 struct Pipeline::State {
@@ -47,10 +61,11 @@ struct Pipeline::State {
   Machine machine;
   legality::Policy policy;
   std::unique_ptr<execute::Zygote> zygote;
+  std::unique_ptr<DeviceShare> device;
+  std::unique_ptr<execute::Spares> spares;  // Uses the two before it.  Null where none are kept.
   execute::Executor executor;
   JudgePool judges;
   std::unique_ptr<execute::Nvml> nvml;
-  DeviceShare device;
   BaselineStore baselines;
 };
 
@@ -65,20 +80,15 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   progress("starting the zygote (imports torch)");
   MC_TRY(auto zygote, execute::Zygote::create(zygote_options(machine)), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
-  execute::Executor executor(*zygote, limits);
+  auto device = std::make_unique<DeviceShare>();
+  auto spares = keep_spares(options, *zygote, limits.child, *device);
+  execute::Executor executor(*zygote, spares.get(), limits);
   const bool is_cuda = options.backend == task::Backend::kCuda;
   const uint64_t seed = options.seed.value_or(random_seed());
-  return std::unique_ptr<Pipeline>(new Pipeline(
-      std::unique_ptr<State>(new State{options,
-                                       seed,
-                                       std::move(machine),
-                                       std::move(policy),
-                                       std::move(zygote),
-                                       executor,
-                                       JudgePool(),
-                                       is_cuda ? execute::Nvml::open() : nullptr,
-                                       {},
-                                       BaselineStore(cache_directory() / "baselines")})));
+  return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
+      options, seed, std::move(machine), std::move(policy), std::move(zygote), std::move(device),
+      std::move(spares), executor, JudgePool(), is_cuda ? execute::Nvml::open() : nullptr,
+      BaselineStore(cache_directory() / "baselines")})));
 }
 
 Status Pipeline::check_task(const task::Task& task) {
@@ -107,8 +117,8 @@ Status Pipeline::check_task(const task::Task& task) {
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
-  Parts parts{state.options, state.seed,       state.policy, state.executor, state.machine,
-              state.judges,  state.nvml.get(), state.device, state.baselines};
+  Parts parts{state.options, state.seed,       state.policy,  state.executor, state.machine,
+              state.judges,  state.nvml.get(), *state.device, state.baselines};
   Evaluation first(parts, task, candidate);
   task::Verdict verdict = first.run();
   if (state.machine.backend == task::Backend::kCuda && first.is_short_of_memory()) {

@@ -62,6 +62,7 @@ struct Options {
   bool allow_weak_sandbox = false;
   bool static_rules = true;  // Off: only the run decides.
   int threads = 2;           // Of the emulator, for each contestant.
+  int spares = 2;            // Contestants kept ready, on a device (execute/spares.h).
 };
 
 using Progress = std::function<void(std::string_view step)>;

@@ -127,21 +127,31 @@ Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
 
+Result<Session> Executor::contestant() {
+  if (spares_ != nullptr) {
+    if (auto spare = spares_->take()) return std::move(*spare);
+  }
+  return zygote_.spawn(Role::kContestant, limits_.child);
+}
+
 Result<Measured> Executor::measure(const Program& program, Judge& judge,
                                    const std::set<std::string>& aten_allowed, uint64_t seed) {
-  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "contestant");
+  MC_TRY(Session session, contestant(), "contestant");
   return Measurement(limits_, program, judge, aten_allowed, seed, std::move(session)).run();
 }
 
-Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
+// A baseline that compiles, with processes and files of its own.
+Result<Session> Executor::compiler() {
   ChildLimits child = limits_.child;
-  if (!options.compile_mode.empty()) {  // It compiles, with processes and files of its own.
-    child.memory_bytes = std::max(child.memory_bytes, kCompilerMemoryBytes);
-    child.tmp_bytes = std::max(child.tmp_bytes, kCompilerTmpBytes);
-    child.threads_max = std::max(child.threads_max, kCompilerThreads);
-    child.runs_programs = true;
-  }
-  MC_TRY(Session session, zygote_.spawn(Role::kContestant, child), "baseline");
+  child.memory_bytes = std::max(child.memory_bytes, kCompilerMemoryBytes);
+  child.tmp_bytes = std::max(child.tmp_bytes, kCompilerTmpBytes);
+  child.threads_max = std::max(child.threads_max, kCompilerThreads);
+  child.runs_programs = true;
+  return zygote_.spawn(Role::kContestant, child);
+}
+
+Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
+  MC_TRY(Session session, options.compile_mode.empty() ? contestant() : compiler(), "baseline");
   const Json load{{"op", "load"}, {"is_reference", true}, {"source", options.task_source}};
   MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "baseline");
   Json build = build_question(init);
@@ -169,7 +179,7 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
 }
 
 Stage<Session> Executor::start_candidate(const Program& program, Judge& judge, uint64_t seed) {
-  MC_TRY(Session session, zygote_.spawn(Role::kContestant, limits_.child), "contestant");
+  MC_TRY(Session session, contestant(), "contestant");
   return Measurement(limits_, program, judge, {}, seed, std::move(session)).start();
 }
 

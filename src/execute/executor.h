@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "execute/spares.h"
 #include "execute/zygote.h"
 #include "task/verdict.h"
 
@@ -93,7 +94,9 @@ struct BaselineOptions {
 
 class Executor {
  public:
-  Executor(Zygote& zygote, StageLimits limits) : zygote_(zygote), limits_(std::move(limits)) {}
+  // `spares`, of contestants under `limits.child`, where they are kept; else null.
+  Executor(Zygote& zygote, Spares* spares, StageLimits limits)
+      : zygote_(zygote), spares_(spares), limits_(std::move(limits)) {}
 
   // What CPython's ast finds in a candidate (or a task, when `which` is "task"); `policy_json` is
   // the policy's "python" section.
@@ -120,7 +123,11 @@ class Executor {
   const StageLimits& limits() const { return limits_; }
 
  private:
+  Result<Session> contestant();
+  Result<Session> compiler();
+
   Zygote& zygote_;
+  Spares* spares_;
   // Constant after construction.
   StageLimits limits_;
 };

@@ -107,7 +107,8 @@ std::vector<std::string> environment(task::Backend backend) {
   return variables;
 }
 
-// Which protections a new child goes without.  It has run nothing but our code yet.
+// Which protections a new child goes without.  It has run nothing but our code yet, and answers
+// once it serves, which is after its role was made.
 Result<std::vector<std::string>> ask_protections(Session& session) {
   const Answer answer = session.ask(R"({"op": "protections"})", nullptr, kSpawnLimit);
   if (const auto* reply = std::get_if<Reply>(&answer)) return decode_protections(reply->json);

@@ -46,8 +46,9 @@ class Zygote {
   static Result<std::unique_ptr<Zygote>> create(const ZygoteOptions& options);
   ~Zygote();
 
-  // A child that has entered its sandbox.  kUnavailable where it could not; the message names the
-  // protection that this machine cannot give.
+  // A child that has entered its sandbox and made its role: on a CUDA device, a judge or contestant
+  // has its context.  kUnavailable where it could not; the message names the protection that this
+  // machine cannot give.
   Result<Session> spawn(Role role, const ChildLimits& limits);
 
   const std::string& pytorch_version() const;

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -376,6 +377,21 @@ TEST(Enter, LimitsTheSizeOfAFile) {
                             return ftruncate(fd, 8192) == 0 ? 0 : 1;
                           }),
             "signal 25 (File size limit exceeded)");
+}
+
+TEST(Enter, StandsBackByItsNiceness) {
+  const int before = getpriority(PRIO_PROCESS, 0);
+  Profile profile;
+  profile.limits.niceness = 4;
+  EXPECT_TRUE(holds_inside(profile, [&] { return getpriority(PRIO_PROCESS, 0) == before + 4; }));
+}
+
+TEST(Enter, StandsBackAsASessionWhereThoseShareTheProcessors) {
+  if (first_text("/proc/self/autogroup").empty()) GTEST_SKIP() << "this kernel knows no sessions";
+  Profile profile;
+  profile.limits.niceness = 4;
+  EXPECT_TRUE(holds_inside(profile,
+                           [] { return first_text("/proc/self/autogroup").ends_with(" nice 4"); }));
 }
 
 TEST(Enter, FailsWhereAWritableDirectoryIsMissing) {

@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr uint64_t kNicenessMax = 19;
+
 std::vector<std::string> names_of(const std::vector<Protection>& protections) {
   std::vector<std::string> names;
   for (const Protection protection : protections) names.emplace_back(name_of(protection));
@@ -34,6 +36,14 @@ Status read(const Json& json, const std::string& name, std::chrono::duration<Rep
   if (auto status = read(json, name, count); !status) return status;
   if (count == 0 || count > 1'000'000'000) return bad_member(name, "is out of range");
   value = std::chrono::duration<Rep, Period>(static_cast<Rep>(count));
+  return ok();
+}
+
+Status read_niceness(const Json& json, const std::string& name, int& value) {
+  uint64_t count = 0;
+  if (auto status = read(json, name, count); !status) return status;
+  if (count > kNicenessMax) return bad_member(name, "is out of range");
+  value = static_cast<int>(count);
   return ok();
 }
 
@@ -77,6 +87,7 @@ Status read(const Json& json, const std::string& name, Limits& limits) {
                     : key == "files_max"      ? read(value, key, limits.files_max)
                     : key == "threads_max"    ? read(value, key, limits.threads_max)
                     : key == "tmp_bytes"      ? read(value, key, limits.tmp_bytes)
+                    : key == "niceness"       ? read_niceness(value, key, limits.niceness)
                                               : Status(bad_member(key, "is unknown"));
     if (!status) return status;
   }
@@ -139,7 +150,8 @@ std::string to_json(const Profile& profile) {
         {"file_bytes_max", limits.file_bytes_max},
         {"files_max", limits.files_max},
         {"threads_max", limits.threads_max},
-        {"tmp_bytes", limits.tmp_bytes}}},
+        {"tmp_bytes", limits.tmp_bytes},
+        {"niceness", limits.niceness}}},
       {"allow_exec", profile.allow_exec},
       {"allow_fork", profile.allow_fork},
       {"writable", profile.writable},

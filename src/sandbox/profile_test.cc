@@ -15,7 +15,8 @@ TEST(Profile, RoundTripsThroughJson) {
                     .file_bytes_max = 4,
                     .files_max = 5,
                     .threads_max = 6,
-                    .tmp_bytes = 7};
+                    .tmp_bytes = 7,
+                    .niceness = 8};
   profile.allow_exec = true;
   profile.writable = {"/a"};
   profile.visible = {"/b"};
@@ -27,6 +28,7 @@ TEST(Profile, RoundTripsThroughJson) {
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(to_json(*parsed), to_json(profile));
   EXPECT_EQ(parsed->limits.tmp_bytes, 7U);
+  EXPECT_EQ(parsed->limits.niceness, 8);
   EXPECT_EQ(parsed->off, profile.off);
 }
 
@@ -58,6 +60,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{R"({"limits": 1})", "\"limits\" is not an object"},
                     Bad{R"({"limits": {"cpu_s": 0}})", "\"cpu_s\" is out of range"},
                     Bad{R"({"limits": {"files_max": -1}})", "not a whole number"},
+                    Bad{R"({"limits": {"niceness": 20}})", "\"niceness\" is out of range"},
+                    Bad{R"({"limits": {"niceness": -1}})", "not a whole number"},
                     Bad{R"({"allow_exec": 1})", "not true or false"},
                     Bad{R"({"writable": ["a"]})", "relative path: a"},
                     Bad{R"({"writable": "/a"})", "not a list"},

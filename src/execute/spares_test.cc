@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/spares.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <semaphore>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "execute/session_impl.h"
+
+namespace mc::execute {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kTestTimeMax{20};
+constexpr milliseconds kNoTime{0};
+
+struct Made {
+  Session session;
+  pid_t init;  // Its process, to see whether it is still there.
+};
+
+// A child that serves nothing: it waits to be killed, or ends at once.
+enum class Life { kLong, kOver };
+
+Result<Made> make(Life life) {
+  MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "test");
+  MC_TRY(auto ends, Channel::create_pair(), "test");
+  MC_TRY(const Fd report, make_memfd("test-report", kReportBytes), "test");
+  MC_TRY(Mapping mapping, Mapping::create(report, kReportBytes), "test");
+  MC_TRY(sandbox::Child child,
+         sandbox::Child::start(sandbox::lenient({}), std::array{ends.second.get()},
+                               [life](const auto&) { return life == Life::kLong ? pause() : 0; }),
+         "test");
+  const pid_t init = child.init();
+  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
+      std::move(output.first), std::move(mapping), std::move(ends.first), std::move(child)}));
+  return Made{std::move(session), init};
+}
+
+// Spawns, and remembers what; fails, or makes what is dead already, where it is told to.
+class Spawner {
+ public:
+  Spares::Spawn spawn() {
+    return [this]() -> Result<Session> {
+      const size_t index = num_calls_++;
+      if (fails_.contains(index)) return Error{ErrorCode::kUnavailable, "as the test wants"};
+      MC_TRY(Made made, make(dies_.contains(index) ? Life::kOver : Life::kLong), "spawner");
+      if (dies_.contains(index)) made.session.has_news(kTestTimeMax);
+      const std::lock_guard lock(mutex_);
+      inits_.push_back(made.init);
+      return std::move(made.session);
+    };
+  }
+
+  void fail_at(std::set<size_t> calls) { fails_ = std::move(calls); }
+  void die_at(std::set<size_t> calls) { dies_ = std::move(calls); }
+  size_t num_calls() const { return num_calls_; }
+
+  size_t num_running() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<size_t>(
+        std::ranges::count_if(inits_, [](pid_t init) { return kill(init, 0) == 0; }));
+  }
+
+ private:
+  // Constant once `spawn` was given away.
+  std::set<size_t> fails_;
+  std::set<size_t> dies_;
+
+  std::atomic<size_t> num_calls_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<pid_t> inits_;  // Guarded by mutex_.
+};
+
+// Whether `fact` comes to hold.
+bool comes_true(const std::function<bool()>& fact) {
+  const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
+  while (!fact()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Takes one as soon as there is one.
+std::optional<Session> take_soon(Spares& spares) {
+  std::optional<Session> taken;
+  comes_true([&] {
+    taken = spares.take();
+    return taken.has_value();
+  });
+  return taken;
+}
+
+TEST(Spares, KeepsAsManyAsItIsTold) {
+  Spawner spawner;
+  Spares spares(2, spawner.spawn());
+  EXPECT_TRUE(comes_true([&] { return spawner.num_running() == 2; }));
+  EXPECT_EQ(spawner.num_calls(), 2u);
+}
+
+TEST(Spares, HandsOutWhatIsAliveAndMakesAnother) {
+  Spawner spawner;
+  Spares spares(1, spawner.spawn());
+  auto first = take_soon(spares);
+  auto second = take_soon(spares);
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(first->has_news(kNoTime));
+  EXPECT_FALSE(second->has_news(kNoTime));
+  EXPECT_TRUE(comes_true([&] { return spawner.num_running() == 3; }));
+}
+
+TEST(Spares, HasNothingWhereNoneIsReady) {
+  std::binary_semaphore may_spawn(0);
+  Spares spares(1, [&]() -> Result<Session> {
+    may_spawn.acquire();
+    return Error{ErrorCode::kUnavailable, "as the test wants"};
+  });
+  EXPECT_FALSE(spares.take());
+  may_spawn.release();
+}
+
+TEST(Spares, ReplacesOneThatDiedWhileItWaited) {
+  Spawner spawner;
+  spawner.die_at({0, 1});
+  Spares spares(2, spawner.spawn());
+  auto taken = take_soon(spares);
+  ASSERT_TRUE(taken);
+  EXPECT_FALSE(taken->has_news(kNoTime));
+  EXPECT_GE(spawner.num_calls(), 3u);
+}
+
+TEST(Spares, TriesNoMoreAfterAFailureUntilOneIsAskedFor) {
+  Spawner spawner;
+  spawner.fail_at({0});
+  Spares spares(1, spawner.spawn());
+  EXPECT_TRUE(comes_true([&] { return spawner.num_calls() == 1; }));
+  EXPECT_TRUE(make(Life::kOver));  // Longer than a second try would take.
+  EXPECT_EQ(spawner.num_calls(), 1u);
+  EXPECT_TRUE(take_soon(spares));
+}
+
+TEST(Spares, LeavesNoProcessBehind) {
+  Spawner spawner;
+  {
+    Spares spares(3, spawner.spawn());
+    EXPECT_TRUE(comes_true([&] { return spawner.num_running() == 3; }));
+  }
+  EXPECT_EQ(spawner.num_running(), 0u);
+}
+
+TEST(Spares, SpawnsNoMoreOnceItStops) {
+  constexpr size_t kFarTooMany = 1000;
+  Spawner spawner;
+  {
+    Spares spares(kFarTooMany, spawner.spawn());
+    EXPECT_TRUE(comes_true([&] { return spawner.num_calls() > 0; }));
+  }
+  EXPECT_LT(spawner.num_calls(), kFarTooMany);
+  EXPECT_EQ(spawner.num_running(), 0u);
+}
+
+TEST(Spares, ServesSeveralThreads) {
+  constexpr size_t kThreads = 4;
+  constexpr size_t kTakes = 3;
+  constexpr size_t kKept = 2;
+  Spawner spawner;
+  std::vector<std::vector<Session>> taken(kThreads);
+  {
+    Spares spares(kKept, spawner.spawn());
+    std::vector<std::jthread> threads;
+    for (auto& sessions : taken) {
+      threads.emplace_back([&] {
+        while (sessions.size() < kTakes) {
+          auto session = take_soon(spares);
+          if (!session) return;
+          sessions.push_back(std::move(*session));
+        }
+      });
+    }
+  }
+  for (auto& sessions : taken) {
+    EXPECT_EQ(sessions.size(), kTakes);
+    for (Session& session : sessions) EXPECT_FALSE(session.has_news(kNoTime));
+  }
+  EXPECT_EQ(spawner.num_running(), kThreads * kTakes);
+  EXPECT_LE(spawner.num_calls(), kThreads * kTakes + kKept);
+}
+
+}  // namespace
+}  // namespace mc::execute
