@@ -323,11 +323,11 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
     try:
         if not question.descriptors:
             raise Refusal("protocol", "no region came with the outputs")
-        memory = case.place.memory
-        source = memory.snapshot(question.descriptors[0], _bytes_allowed(outcome))
-        got = region.unpack(question.body["outputs"], source)
+        bytes_max = _bytes_allowed(outcome)
+        source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
+        got = region.unpack(question.body["outputs"], source, bytes_max)
         yield from case.comparer.failures(outcome.outputs, got, outcome.yardstick)
-        buffers = _buffers(question.body.get("buffers"), outcome, source)
+        buffers = _buffers(question.body.get("buffers"), outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
@@ -337,13 +337,15 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
             yield from case.comparer.failures(expected, buffers[name], None, path)
 
 
-def _buffers(entries: Any, outcome: Outcome, source: region.Source) -> dict[str, Any]:
+def _buffers(
+    entries: Any, outcome: Outcome, source: region.Source, bytes_max: int
+) -> dict[str, Any]:
     """Of the contestant's buffers, those that the reference changes."""
     if not isinstance(entries, list):
         return {}
     wanted = [entry for entry in entries if isinstance(entry, dict)]
     return {
-        entry["name"]: region.unpack(entry.get("tree"), source)
+        entry["name"]: region.unpack(entry.get("tree"), source, bytes_max)
         for entry in wanted
         if isinstance(entry.get("name"), str) and entry["name"] in outcome.buffers
     }
