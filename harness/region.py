@@ -297,7 +297,10 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
         tensor = tensor.view(dtype).reshape(shape)
     if tree.get("device") == "cpu":
         tensor = tensor.cpu()
-    return torch.nn.Parameter(tensor, requires_grad=False) if tree.get("param") else tensor
+    if not tree.get("param"):
+        return tensor
+    # Not by the constructor, which perturb.py makes add noise to what it is given.
+    return torch.Tensor._make_subclass(torch.nn.Parameter, tensor)
 
 
 def _numel(shape: Any) -> int:
