@@ -18,7 +18,7 @@ from harness import device_speed, distributions, region
 from harness.compare import TOLERANCES, Comparer
 from harness.fresh_inputs import FreshInputs
 from harness.place import HOST_PLACE, Place
-from harness.reference import Outcome, Reference, changed_inputs, derive_seed, is_finite
+from harness.reference import Outcome, Reference, derive_seed, is_finite, overwritten_inputs
 from harness.shapes import Options, Shape, ShapePlanner
 from harness.task import Task
 from harness.wire import Answer, Json, Question, Refusal
@@ -354,18 +354,8 @@ def _buffers(
 def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
     """Inputs that do not hold what the reference leaves in them."""
     source = case.place.memory.mapping(given.descriptor)
-    rewritten = changed_inputs(given.outcome.inputs, given.outcome.inputs_after)
-    expected = region.tensors_of(given.outcome.inputs_after)
-    names = []
-    for number, node in enumerate(given.trees):
-        now = region.unpack(node, source)
-        if rewritten[number]:
-            wrong = bool(case.comparer.failures(expected[number], now, None))
-        else:
-            wrong = not region.same_bytes(expected[number], now)
-        if wrong:
-            names.append(f"input[{number}]")
-    return names
+    now = [region.unpack(node, source) for node in given.trees]
+    return overwritten_inputs(given.outcome, now, case.comparer)
 
 
 # ---- Timing -------------------------------------------------------------------------------------

@@ -35,10 +35,11 @@ class FakeDevice:
         self.journal.append("attach")
 
     def open_arena(self, memory: torch.Tensor) -> None:
-        self._memory, self._end = memory, 0
+        self._memory = memory
 
     def pool(self) -> Any:
-        """A context in which every new tensor lies in the arena."""
+        """A context in which every new tensor lies in the arena, from its beginning again."""
+        self._end = 0
         return _Allocating(self)
 
     def close_gate(self, number: int) -> None:

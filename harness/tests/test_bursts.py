@@ -141,7 +141,8 @@ class Gate(BurstsTest):
 
     def test_a_trace_is_taken_when_all_is_over_and_told_if_there_is_one(self) -> None:
         self.device.gate = 1
-        for traced in (None, []):
+        traces: list[Any] = [None, []]
+        for traced in traces:
             self.device.journal.clear()
             self.device.traced = traced
             self.queue(self.noted, calls=1)
