@@ -77,9 +77,10 @@ class Reference:
 
     def draw_more(self) -> list[Any]:
         """The next inputs of the generators as they stand, in their native distribution."""
-        return map_tensors(
+        drawn: list[Any] = map_tensors(
             list(self._draw()), lambda tensor: tensor.detach().to(self._device).contiguous()
         )
+        return drawn
 
     def _draw(self) -> Any:
         if self._device == CPU:

@@ -286,7 +286,8 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
         raise Refusal("protocol", "a value holds more bytes than allowed")
     stride = tree.get("stride")
     if not numel:
-        on_device = tree.get("device") == "cuda" and torch.cuda.is_initialized()
+        wanted = tree.get("device") == "cuda"
+        on_device = wanted and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         tensor = torch.empty(shape, dtype=dtype, device="cuda" if on_device else "cpu")
     elif stride is not None:
         extent = _extent(shape, stride) * dtype.itemsize
@@ -312,7 +313,7 @@ def _numel(shape: Any) -> int:
     return math.prod(shape)
 
 
-def _extent(shape: list[int], stride: Any) -> int:
+def _extent(shape: list[int], stride: list[int]) -> int:
     """Elements from a tensor's first to its last in memory, both counted."""
     steps_are_sound = all(type(step) is int and 0 <= step <= NUMEL_MAX for step in stride)
     if len(shape) != len(stride) or not steps_are_sound:
