@@ -14,7 +14,7 @@ namespace mc::execute {
 namespace {
 
 constexpr size_t kBytes = 4096;
-enum Word { kGate, kReady, kDone };  // As in device/gate.cc.
+enum Word { kGate, kReady, kDone, kTraced };  // As in device/gate.cc.
 
 // The page as the timed process maps it.
 class OtherSide {
@@ -49,6 +49,15 @@ TEST(ClockPage, ShowsTheOtherSideThatTheGateIsOpen) {
   EXPECT_EQ(other.word(kGate), 7u);
   EXPECT_EQ(other.word(kReady), 0u);
   EXPECT_EQ(other.word(kDone), 0u);
+}
+
+TEST(ClockPage, TellsTheOtherSideWhichBurstIsTraced) {
+  auto page = ClockPage::create();
+  ASSERT_TRUE(page);
+  const OtherSide other(page->fd());
+  page->trace(4);
+  EXPECT_EQ(other.word(kTraced), 4u);
+  EXPECT_EQ(other.word(kGate), 0u);
 }
 
 TEST(ClockPage, ReadsWhatTheOtherSideSays) {
