@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge's side of timing: inputs that nobody has seen before, and a look at what came of them.
 
-For each burst the judge draws a set of inputs for every call into memory of its own. `reveal` copies
-them to where one arm (the candidate's process, or a baseline's) can see them and empties the L2
-cache; the supervisor opens the gate right after. What the calls returned lies in an arena that the
-judge maps too: `look` takes private copies of the outputs that the supervisor chose after the burst,
-at once, so that work which is put off is not in them; `verify` compares them.
+For each burst the judge draws a set of inputs for every call into memory of its own. `reveal`
+copies them to where one arm (the candidate's process, or a baseline's) can see them and empties the
+L2 cache; the supervisor opens the gate right after. What the calls returned lies in an arena that
+the judge maps too: `look` takes private copies of the outputs that the supervisor chose after the
+burst, at once, so that work which is put off is not in them; `verify` compares them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class _Arm:
 
 @dataclass
 class FreshInputs:
-    """Answers `plan`, then `inputs` and `arena` for each arm, then `draw`, `reveal`, `look`, `verify`."""
+    """Answers `plan`; then `inputs` and `arena` for each arm; then for each burst `draw`, `reveal`,
+    `look` and `verify`.
+    """
 
     place: Place
     reference: Reference

@@ -130,8 +130,10 @@ class InPlaceTest(unittest.TestCase):
 
     def test_transposed_sliced_expanded_and_empty_tensors_come_back(self) -> None:
         whole = self.floats(8, [6, 10], [10, 1])
-        value = {"t": whole.t(), "slice": whole[1::2, 3:], "row": (whole[2].expand(4, 10),),
-                 "one": whole[1, 1], "none": whole[:0], "far": torch.empty(0, 3), "n": 4}  # fmt: skip
+        value = {
+            "t": whole.t(), "slice": whole[1::2, 3:], "row": (whole[2].expand(4, 10),),
+            "one": whole[1, 1], "none": whole[:0], "far": torch.empty(0, 3), "n": 4,
+        }  # fmt: skip
         again = self.seen(region.tree_in_place(value, self.memory.data_ptr()))
         for name, one in value.items():
             for mine, theirs in zip(region.tensors_of(one), region.tensors_of(again[name])):
