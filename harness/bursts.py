@@ -31,6 +31,7 @@ class _Burst:
     calls: int
     gated: bool
     outputs: list[Any] = field(default_factory=list)
+    visible: list[Any] = field(default_factory=list)  # The outputs, in the arena.
 
 
 class Bursts:
@@ -95,27 +96,34 @@ class Bursts:
         with self._device.pool():
             begin(burst.number)
             burst.outputs = [model(*inputs) for inputs in self._inputs[: burst.calls]]
-            burst.outputs = [
-                region.map_tensors(output, self._visible) for output in burst.outputs
-            ]
+            burst.visible = [region.map_tensors(one, self._visible) for one in burst.outputs]
             self._device.end()
 
     def _visible(self, tensor: torch.Tensor) -> torch.Tensor:
         """What lies elsewhere is copied to where the judge can see it, inside the burst."""
-        if type(tensor) is torch.Tensor and not self._holds(tensor):
-            return tensor.detach().clone()
-        return tensor
+        assert self._arena is not None
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or self._shows(tensor):
+            return tensor
+        plain = tensor.detach().resolve_conj().resolve_neg()
+        return plain.to(self._arena.device, copy=True)
 
-    def _holds(self, tensor: torch.Tensor) -> bool:
+    def _shows(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor lies in the arena, and is not to be read with another sign."""
         assert self._arena is not None
         offset = tensor.data_ptr() - self._arena.data_ptr()
-        return 0 <= offset < self._arena.numel() or not tensor.numel()
+        is_inside = 0 <= offset < self._arena.numel() or not tensor.numel()
+        return is_inside and not tensor.is_conj() and not tensor.is_neg()
 
     def _places(self, burst: _Burst) -> Json:
         """Where in the arena each call's outputs lie."""
+        return {"outputs": [self._place_of(*pair) for pair in zip(burst.outputs, burst.visible)]}
+
+    def _place_of(self, output: Any, visible: Any) -> Json:
         assert self._arena is not None
-        base = self._arena.data_ptr()
-        return {"outputs": [region.tree_in_place(output, base) for output in burst.outputs]}
+        tree = region.tree_in_place(visible, self._arena.data_ptr())
+        for node, tensor in zip(region.tensor_nodes(tree), region.tensors_of(output), strict=True):
+            node["device"] = tensor.device.type
+        return tree
 
 
 def _summary(kernels: list[Json]) -> list[Json]:

@@ -30,6 +30,7 @@ TOLERANCES: Mapping[str, float] = {
     "complex64": 1e-4,
     "complex128": 1e-7,
 }
+DETAIL_MAX = 2000  # Characters; a candidate's value may be a text of megabytes.
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _exact(expected: torch.Tensor, got: torch.Tensor, path: str) -> list[Json]:
 
 
 def _problem(path: str, problem: str, detail: str) -> Json:
-    return {"path": path, "problem": problem, "detail": detail}
+    return {"path": path, "problem": problem, "detail": detail[:DETAIL_MAX]}
 
 
 def _structure(path: str, expected: Any, got: Any) -> Json:

@@ -21,11 +21,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from harness import distributions, region
 from harness.compare import Comparer
 from harness.place import Place
-from harness.reference import Reference, changed_inputs, derive_seed
+from harness.reference import Reference, derive_seed, overwritten_inputs
 from harness.wire import Answer, Json, Question, Refusal
 
 ALIGNMENT = 512
 FLUSH_BYTES = 256 << 20  # More than twice any L2.
+OUTPUTS_SLACK_BYTES = 1 << 20
+PROBLEM_MAX = 2000  # Characters.
 
 
 @dataclass
@@ -38,7 +40,9 @@ class _Arm:
 
 @dataclass
 class FreshInputs:
-    """Answers `plan`, then `inputs` and `arena` for each arm, then `draw`, `reveal`, `verify`."""
+    """Answers `plan`; then `inputs` and `arena` for each arm; then for each burst `draw`, `reveal`,
+    `look` and `verify`.
+    """
 
     place: Place
     reference: Reference
@@ -48,9 +52,11 @@ class FreshInputs:
     private: torch.Tensor | None = None
     flush: torch.Tensor | None = None
     tree: Json = field(default_factory=dict)
-    stride: int = 0
+    stride: int = 0  # From one call's slot to the next one's.
+    outputs_bytes: int = 0
     drawings: dict[int, Callable[[], None]] = field(default_factory=dict)  # By number of calls.
-    drawn: int = 0  # Which burst's inputs are in `private`.
+    drawn: int = 0  # Which burst's inputs are in `private`,
+    calls: int = 0  # and how many calls it has.
     taken: list[tuple[int, Any]] = field(default_factory=list)  # Calls and what they returned.
     malformed: str = ""
 
@@ -74,45 +80,47 @@ class FreshInputs:
         with FlopCounterMode(display=False) as counter:
             outcome = self.reference.run(inputs, self.seed, yardstick=False)
         self._lay_out(inputs)
-        outputs = sum(_padded(tensor) for tensor in region.tensors_of(outcome.outputs))
+        outputs = region.tensors_of(outcome.outputs)
+        self.outputs_bytes = sum(_padded(tensor.nbytes) for tensor in outputs)
         free = torch.cuda.mem_get_info()[0] if self.place.device.type == "cuda" else 1 << 30
-        made = region.tensors_of(outcome.outputs)
         body = {
             "inputs_bytes": self.stride,
-            "outputs_bytes": outputs,
+            "outputs_bytes": self.outputs_bytes,
             "free_bytes": free,
-            "operations": float(counter.get_total_flops() + sum(one.numel() for one in made)),
-            "is_half": any(one.dtype in (torch.float16, torch.bfloat16) for one in made),
+            "operations": float(counter.get_total_flops() + sum(one.numel() for one in outputs)),
+            "is_half": any(one.dtype in (torch.float16, torch.bfloat16) for one in outputs),
         }
         return Answer(body)
 
     def _inputs(self, body: Json) -> Answer:
         """Room for the inputs of so many calls, for one arm."""
         nbytes = self.stride * int(body["calls"])
-        arm = self.arms.setdefault(str(body["arm"]), _Arm())
+        arm = self._arm(body)
         arm.inputs, descriptor = self.place.memory.reserve(nbytes)
         if self.private is None or self.private.numel() < nbytes:
             self.private = None
             self.drawings.clear()  # They write to it.
-            self.private = torch.empty(nbytes, dtype=torch.uint8, device=self.place.device)
+            # Zeros, since what lies between tensors is shown too.
+            self.private = torch.zeros(nbytes, dtype=torch.uint8, device=self.place.device)
         for node in region.tensor_nodes(self.tree):
             node["region_bytes"] = arm.inputs.numel()
         return Answer({"inputs": self.tree, "stride": self.stride}, [descriptor])
 
     def _arena(self, body: Json) -> Answer:
         """Memory for one arm's outputs."""
-        arm = self.arms.setdefault(str(body["arm"]), _Arm())
+        arm = self._arm(body)
         arm.arena = None
         arm.arena, descriptor = self.place.memory.reserve(int(body["nbytes"]))
         return Answer({"nbytes": arm.arena.numel()}, [descriptor])
 
     def _draw(self, body: Json) -> Answer:
         """Inputs that the judge's seed and the burst's number determine."""
-        self.drawn, calls = int(body["number"]), int(body["calls"])
-        if calls not in self.drawings:
-            self.drawings[calls] = self._drawing(calls)
+        self.drawn, self.calls = int(body["number"]), int(body["calls"])
+        self.taken, self.malformed = [], ""
+        if self.calls not in self.drawings:
+            self.drawings[self.calls] = self._drawing(self.calls)
         torch.manual_seed(derive_seed(self.seed, "burst", self.drawn))
-        self.drawings[calls]()
+        self.drawings[self.calls]()
         self.place.finish()
         return Answer()
 
@@ -123,13 +131,14 @@ class FreshInputs:
         microseconds. A program that needs the host in between, such as one that makes its inputs
         there, cannot be captured.
         """
+        given = [region.tensors_of(self._call(self._given(), call)) for call in range(calls)]
+        slots = [[region.flat_bytes(tensor) for tensor in tensors] for tensors in given]
 
         def draw() -> None:
-            memory, nodes = self._given(), region.tensor_nodes(self.tree)
-            for call in range(calls):
+            for slot in slots:
                 tensors = region.tensors_of(self.reference.draw_more())
-                for node, tensor in zip(nodes, tensors, strict=True):
-                    self._slot(memory, node, call).copy_(region.flat_bytes(tensor))
+                for place, tensor in zip(slot, tensors, strict=True):
+                    place.copy_(region.flat_bytes(tensor))
 
         if self.place.device.type != "cuda":
             return draw
@@ -143,56 +152,68 @@ class FreshInputs:
         return graph.replay
 
     def _reveal(self, body: Json) -> Answer:
-        inputs = self.arms[str(body["arm"])].inputs
-        if inputs is None or self.private is None:
+        inputs = self._arm(body).inputs
+        if inputs is None:
             raise Refusal("protocol", "reveal before inputs")
         nbytes = self.stride * int(body["calls"])
         inputs[:nbytes].copy_(self._given()[:nbytes])
         if self.flush is None and self.place.device.type == "cuda":
             self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=self.place.device)
         if self.flush is not None:
-            self.flush.fill_(int(self.drawn) & 1)
+            self.flush.fill_(self.drawn & 1)
         self.place.finish()
         return Answer()
 
     def _look(self, body: Json) -> Answer:
-        """Copies the outputs of chosen calls: [{"call", "outputs"}]."""
-        arena = self.arms[str(body["arm"])].arena
-        if arena is None:
-            raise Refusal("protocol", "look before arena")
+        """Copies the outputs of chosen calls, the last one's among them: [{"call", "outputs"}]."""
+        arm = self._arm(body)
+        if arm.inputs is None or arm.arena is None:
+            raise Refusal("protocol", "look before inputs and arena")
         self.taken, self.malformed = [], ""
         try:
             for picked in body["picks"]:
-                self.taken.append((int(picked["call"]), _private_copy(picked["outputs"], arena)))
+                outputs = self._private_copy(picked["outputs"], arm.arena)
+                self.taken.append((int(picked["call"]), outputs))
         except Refusal as error:
-            self.malformed = f"malformed outputs: {error}"[:300]
+            self.malformed = f"malformed outputs: {error}"[:PROBLEM_MAX]
+        if max((call for call, _ in self.taken), default=-1) != self.calls - 1:
+            self.malformed = self.malformed or "the outputs are not one for each call"
         self.place.finish()
         return Answer()
 
     def _verify(self, body: Json) -> Answer:
         """Compares what the last `look` took."""
+        arm = self._arm(body)
+        if arm.inputs is None or not (self.taken or self.malformed):
+            raise Refusal("protocol", "verify before look")
         problem = self.malformed
         for call, outputs in self.taken:
             if not problem:
-                found = self._problem(str(body["arm"]), call, outputs)
-                problem = found and f"call {call}: {found}"
-        self.taken = []
+                found = self._problem(arm.inputs, call, outputs)
+                problem = found and f"call {call}: {found}"[:PROBLEM_MAX]
+        self.taken, self.malformed = [], ""
         return Answer({"passed": not problem, "problem": problem})
 
-    def _problem(self, arm: str, call: int, outputs: Any) -> str:
-        nodes = region.tensor_nodes(self.tree)
-        views = [self._slot(self._given(), node, call) for node in nodes]
-        given = region.unpack(self.tree, _Views(list(views)))
-        expected = self.reference.run(given, derive_seed(self.seed, "call", call))
-        shown = self.arms[arm].inputs
-        for number, changed in enumerate(changed_inputs(expected.inputs, expected.inputs_after)):
-            left = None if shown is None else self._slot(shown, nodes[number], call)
-            if not changed and left is not None and not torch.equal(left, views[number]):
-                return f"input[{number}] was overwritten"
-        checks = self.comparer.failures(expected.outputs, outputs, expected.yardstick)
-        return "; ".join(f"{one['path']}: {one['problem']} {one['detail']}" for one in checks)
+    def _private_copy(self, tree: Any, arena: torch.Tensor) -> Any:
+        bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
+        return region.map_tensors(region.unpack(tree, _Memory(arena), bytes_max), torch.clone)
 
-    # ---- Slots ----------------------------------------------------------------------------------
+    def _problem(self, shown: torch.Tensor, call: int, outputs: Any) -> str:
+        """What is wrong with a call's outputs, or with what it left of its inputs."""
+        seed = derive_seed(self.seed, "call", call)
+        expected = self.reference.run(self._call(self._given(), call), seed)
+        left = region.tensors_of(self._call(shown, call))
+        problems = [
+            f"{check['path']}: {check['problem']} {check['detail']}"
+            for check in self.comparer.failures(expected.outputs, outputs, expected.yardstick)
+        ]
+        problems += [
+            f"{name} does not hold what the reference leaves in it"
+            for name in overwritten_inputs(expected, left, self.comparer)
+        ]
+        return "; ".join(problems)
+
+    # ---- Memory ---------------------------------------------------------------------------------
 
     def _lay_out(self, inputs: list[Any]) -> None:
         """Where one call's tensors lie, from the beginning of its slot."""
@@ -201,47 +222,33 @@ class FreshInputs:
         end = 0
         for node in region.tensor_nodes(self.tree):
             node["offset"] = end
-            end += -(-max(1, node["nbytes"]) // ALIGNMENT) * ALIGNMENT
+            end += _padded(node["nbytes"])
         self.stride = max(end, ALIGNMENT)
+
+    def _call(self, memory: torch.Tensor, call: int) -> Any:
+        """One call's inputs as they lie in a memory with a slot for each call."""
+        return region.unpack(region.shifted(self.tree, call * self.stride), _Memory(memory))
 
     def _given(self) -> torch.Tensor:
         if self.private is None:
-            raise Refusal("protocol", "draw before inputs")
+            raise Refusal("protocol", "inputs come first")
         return self.private
 
-    def _slot(self, memory: torch.Tensor, node: Json, call: int) -> torch.Tensor:
-        start = call * self.stride + node["offset"]
-        return memory[start : start + node["nbytes"]]
+    def _arm(self, body: Json) -> _Arm:
+        return self.arms.setdefault(str(body["arm"]), _Arm())
 
 
 @dataclass
-class _Views:
-    """A region.Source that gives the bytes of a tree's tensors in their order."""
-
-    views: list[torch.Tensor]
-
-    def bytes_of(self, offset: int, nbytes: int, region_bytes: int = 0) -> torch.Tensor:
-        view = self.views.pop(0)
-        while view.numel() != nbytes:  # Tensors without elements are not asked for.
-            view = self.views.pop(0)
-        return view
-
-
-@dataclass
-class _Arena:
+class _Memory:
     """A region.Source of memory that is mapped already."""
 
     memory: torch.Tensor
 
     def bytes_of(self, offset: int, nbytes: int, region_bytes: int = 0) -> torch.Tensor:
         if offset + nbytes > self.memory.numel():
-            raise Refusal("protocol", "an output lies outside the arena")
+            raise Refusal("protocol", "a tensor lies outside its memory")
         return self.memory[offset : offset + nbytes]
 
 
-def _private_copy(tree: Any, arena: torch.Tensor) -> Any:
-    return region.map_tensors(region.unpack(tree, _Arena(arena)), torch.clone)
-
-
-def _padded(tensor: torch.Tensor) -> int:
-    return -(-max(1, tensor.numel() * tensor.element_size()) // ALIGNMENT) * ALIGNMENT
+def _padded(nbytes: int) -> int:
+    return -(-max(1, nbytes) // ALIGNMENT) * ALIGNMENT

@@ -18,7 +18,7 @@ from harness import device_speed, distributions, region
 from harness.compare import TOLERANCES, Comparer
 from harness.fresh_inputs import FreshInputs
 from harness.place import HOST_PLACE, Place
-from harness.reference import Outcome, Reference, changed_inputs, derive_seed, is_finite
+from harness.reference import Outcome, Reference, derive_seed, is_finite, overwritten_inputs
 from harness.shapes import Options, Shape, ShapePlanner
 from harness.task import Task
 from harness.wire import Answer, Json, Question, Refusal
@@ -323,11 +323,11 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
     try:
         if not question.descriptors:
             raise Refusal("protocol", "no region came with the outputs")
-        memory = case.place.memory
-        source = memory.snapshot(question.descriptors[0], _bytes_allowed(outcome))
-        got = region.unpack(question.body["outputs"], source)
+        bytes_max = _bytes_allowed(outcome)
+        source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
+        got = region.unpack(question.body["outputs"], source, bytes_max)
         yield from case.comparer.failures(outcome.outputs, got, outcome.yardstick)
-        buffers = _buffers(question.body.get("buffers"), outcome, source)
+        buffers = _buffers(question.body.get("buffers"), outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
@@ -337,13 +337,15 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
             yield from case.comparer.failures(expected, buffers[name], None, path)
 
 
-def _buffers(entries: Any, outcome: Outcome, source: region.Source) -> dict[str, Any]:
+def _buffers(
+    entries: Any, outcome: Outcome, source: region.Source, bytes_max: int
+) -> dict[str, Any]:
     """Of the contestant's buffers, those that the reference changes."""
     if not isinstance(entries, list):
         return {}
     wanted = [entry for entry in entries if isinstance(entry, dict)]
     return {
-        entry["name"]: region.unpack(entry.get("tree"), source)
+        entry["name"]: region.unpack(entry.get("tree"), source, bytes_max)
         for entry in wanted
         if isinstance(entry.get("name"), str) and entry["name"] in outcome.buffers
     }
@@ -352,18 +354,8 @@ def _buffers(entries: Any, outcome: Outcome, source: region.Source) -> dict[str,
 def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
     """Inputs that do not hold what the reference leaves in them."""
     source = case.place.memory.mapping(given.descriptor)
-    rewritten = changed_inputs(given.outcome.inputs, given.outcome.inputs_after)
-    expected = region.tensors_of(given.outcome.inputs_after)
-    names = []
-    for number, node in enumerate(given.trees):
-        now = region.unpack(node, source)
-        if rewritten[number]:
-            wrong = bool(case.comparer.failures(expected[number], now, None))
-        else:
-            wrong = not region.same_bytes(expected[number], now)
-        if wrong:
-            names.append(f"input[{number}]")
-    return names
+    now = [region.unpack(node, source) for node in given.trees]
+    return overwritten_inputs(given.outcome, now, case.comparer)
 
 
 # ---- Timing -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -18,8 +18,9 @@ from typing import Any
 import torch
 
 from harness import distributions, perturb
+from harness.compare import Comparer
 from harness.program import construct
-from harness.region import flat_bytes, map_tensors, same_bytes, state_of, tensors_of
+from harness.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.task import Task
 from harness.wire import set_stage
 
@@ -76,9 +77,10 @@ class Reference:
 
     def draw_more(self) -> list[Any]:
         """The next inputs of the generators as they stand, in their native distribution."""
-        return map_tensors(
+        drawn: list[Any] = map_tensors(
             list(self._draw()), lambda tensor: tensor.detach().to(self._device).contiguous()
         )
+        return drawn
 
     def _draw(self) -> Any:
         if self._device == CPU:
@@ -156,7 +158,17 @@ def is_finite(value: Any) -> bool:
     return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
 
-def changed_inputs(before: list[Any], after: list[Any]) -> list[bool]:
-    """For each input tensor, whether the reference overwrote it."""
-    pairs = zip(tensors_of(before), tensors_of(after))
-    return [not torch.equal(flat_bytes(one), flat_bytes(two)) for one, two in pairs]
+def overwritten_inputs(
+    outcome: Outcome, now: Sequence[torch.Tensor], comparer: Comparer
+) -> list[str]:
+    """The input tensors that do not hold what the reference leaves in them."""
+    before, after = tensors_of(outcome.inputs), tensors_of(outcome.inputs_after)
+    names = []
+    for number, (given, left, found) in enumerate(zip(before, after, now)):
+        if same_bytes(given, left):
+            wrong = not same_bytes(left, found)
+        else:
+            wrong = bool(comparer.failures(left, found, None))
+        if wrong:
+            names.append(f"input[{number}]")
+    return names

@@ -15,9 +15,11 @@ import ctypes
 import fcntl
 import hashlib
 import json
+import math
 import mmap
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -30,6 +32,7 @@ DEPTH_MAX = 16
 NODES_MAX = 20000
 DIMENSIONS_MAX = 64
 NUMEL_MAX = 1 << 40
+BYTES_MAX = 1 << 44
 
 DTYPES: dict[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
@@ -243,36 +246,48 @@ class _Host:
 HOST: Memory = _Host()
 
 
-def unpack(tree: object, source: Source) -> Any:
-    """The value that `tree` describes. Raises Refusal("protocol") for a malformed tree."""
-    return _value(tree, source, 0, [NODES_MAX])
+@dataclass
+class _Left:
+    """What a tree may still hold."""
+
+    nodes: int
+    nbytes: int
 
 
-def _value(tree: object, source: Source, depth: int, nodes_left: list[int]) -> Any:
-    nodes_left[0] -= 1
-    if depth > DEPTH_MAX or nodes_left[0] < 0 or not isinstance(tree, dict):
+def unpack(tree: object, source: Source, bytes_max: int = BYTES_MAX) -> Any:
+    """The value that `tree` describes. Raises Refusal("protocol") for a malformed tree.
+
+    `bytes_max` bounds what its tensors take once they are copied: with strides, that may be far
+    more than what they take in their region.
+    """
+    return _value(tree, source, 0, _Left(NODES_MAX, bytes_max))
+
+
+def _value(tree: object, source: Source, depth: int, left: _Left) -> Any:
+    left.nodes -= 1
+    if depth > DEPTH_MAX or left.nodes < 0 or not isinstance(tree, dict):
         raise Refusal("protocol", "a tree is malformed or too large")
     try:
-        return _READERS[tree["t"]](tree, source, depth, nodes_left)
+        return _READERS[tree["t"]](tree, source, depth, left)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise Refusal("protocol", f"a tree is malformed: {error!r}"[:300]) from None
 
 
-def _read_tensor(tree: Json, source: Source, _depth: int, _nodes: list[int]) -> torch.Tensor:
+def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.Tensor:
     dtype, shape = DTYPES[tree["dtype"]], tree["shape"]
     offset, nbytes = tree["offset"], tree["nbytes"]
-    numel = 1
-    for size in shape:
-        if type(size) is not int or size < 0 or len(shape) > DIMENSIONS_MAX:
-            raise ValueError("bad shape")
-        numel *= size
-    if type(offset) is not int or offset < 0 or offset % dtype.itemsize or numel > NUMEL_MAX:
-        raise ValueError("bad offset or size")
+    numel = _numel(shape)
+    if type(offset) is not int or offset < 0 or offset % dtype.itemsize:
+        raise ValueError("bad offset")
     if nbytes != numel * dtype.itemsize:
         raise ValueError("nbytes does not agree with shape and dtype")
+    left.nbytes -= nbytes
+    if left.nbytes < 0:
+        raise Refusal("protocol", "a value holds more bytes than allowed")
     stride = tree.get("stride")
     if not numel:
-        on_device = tree.get("device") == "cuda" and torch.cuda.is_initialized()
+        wanted = tree.get("device") == "cuda"
+        on_device = wanted and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         tensor = torch.empty(shape, dtype=dtype, device="cuda" if on_device else "cpu")
     elif stride is not None:
         extent = _extent(shape, stride) * dtype.itemsize
@@ -283,42 +298,62 @@ def _read_tensor(tree: Json, source: Source, _depth: int, _nodes: list[int]) -> 
         tensor = tensor.view(dtype).reshape(shape)
     if tree.get("device") == "cpu":
         tensor = tensor.cpu()
-    return torch.nn.Parameter(tensor, requires_grad=False) if tree.get("param") else tensor
+    if not tree.get("param"):
+        return tensor
+    # Not by the constructor, which perturb.py makes add noise to what it is given.
+    return torch.Tensor._make_subclass(torch.nn.Parameter, tensor)
 
 
-def _extent(shape: list[int], stride: Any) -> int:
+def _numel(shape: Any) -> int:
+    """The number of elements; strides of a tensor without any are products of sizes, too."""
+    if len(shape) > DIMENSIONS_MAX or any(type(size) is not int or size < 0 for size in shape):
+        raise ValueError("bad shape")
+    if math.prod(max(1, size) for size in shape) > NUMEL_MAX:
+        raise ValueError("bad size")
+    return math.prod(shape)
+
+
+def _extent(shape: list[int], stride: list[int]) -> int:
     """Elements from a tensor's first to its last in memory, both counted."""
-    if len(shape) != len(stride) or any(type(step) is not int or step < 0 for step in stride):
+    steps_are_sound = all(type(step) is int and 0 <= step <= NUMEL_MAX for step in stride)
+    if len(shape) != len(stride) or not steps_are_sound:
         raise ValueError("bad stride")
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride))
 
 
-def _read_value(tree: Json, _s: Source, _depth: int, _nodes: list[int]) -> object:
+def _read_value(tree: Json, _s: Source, _depth: int, _left: _Left) -> object:
     value = tree["value"]
     if value is not None and not isinstance(value, (bool, int, str)):
         raise ValueError("not a plain value")
     return value
 
 
-def _read_sequence(tree: Json, source: Source, depth: int, nodes: list[int]) -> list[Any]:
-    return [_value(item, source, depth + 1, nodes) for item in tree["items"]]
+def _read_sequence(tree: Json, source: Source, depth: int, left: _Left) -> list[Any]:
+    return [_value(item, source, depth + 1, left) for item in tree["items"]]
 
 
-def _read_dict(tree: Json, source: Source, depth: int, nodes: list[int]) -> dict[Any, Any]:
+def _read_dict(tree: Json, source: Source, depth: int, left: _Left) -> dict[Any, Any]:
     for key, _ in tree["items"]:
         if not isinstance(key, (str, int)):
             raise ValueError("bad key")
-    return {key: _value(item, source, depth + 1, nodes) for key, item in tree["items"]}
+    return {key: _value(item, source, depth + 1, left) for key, item in tree["items"]}
 
 
-def _read_dtype(tree: Json, _s: Source, _depth: int, _nodes: list[int]) -> torch.dtype:
-    dtype = getattr(torch, tree["name"])
+def _read_dtype(tree: Json, _s: Source, _depth: int, _left: _Left) -> torch.dtype:
+    dtype = vars(torch)[tree["name"]]  # Unlike an attribute, it never imports a module.
     if not isinstance(dtype, torch.dtype):
         raise ValueError("not a dtype")
     return dtype
 
 
-_READERS: dict[str, Callable[[Json, Source, int, list[int]], Any]] = {
+def _read_device(tree: Json, _s: Source, _depth: int, _left: _Left) -> torch.device:
+    try:
+        return torch.device(tree["name"])
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+
+
+_READERS: dict[str, Callable[[Json, Source, int, _Left], Any]] = {
     "tensor": _read_tensor,
     "list": _read_sequence,
     "tuple": lambda *arguments: tuple(_read_sequence(*arguments)),
@@ -326,7 +361,7 @@ _READERS: dict[str, Callable[[Json, Source, int, list[int]], Any]] = {
     "value": _read_value,
     "float": lambda tree, *_: float.fromhex(tree["hex"]),
     "dtype": _read_dtype,
-    "device": lambda tree, *_: torch.device(tree["name"]),
+    "device": _read_device,
 }
 
 

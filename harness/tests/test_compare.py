@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from harness.closeness import YARDSTICK_FACTOR
-from harness.compare import TOLERANCES, Comparer
+from harness.compare import DETAIL_MAX, TOLERANCES, Comparer
 
 COMPARER = Comparer(TOLERANCES)
 
@@ -89,6 +89,10 @@ class FormTest(unittest.TestCase):
         for expected, got, problems in cases:
             with self.subTest(f"{expected} {got}"):
                 self.assertEqual(self.problems(expected, got), problems)
+
+    def test_a_text_of_any_size_gives_a_short_detail(self) -> None:
+        [check] = COMPARER.failures("text", "\N{BULLET}" * (1 << 20), None)
+        self.assertLessEqual(len(check["detail"]), DETAIL_MAX)
 
     def test_integers_and_bools_are_exact(self) -> None:
         big = torch.tensor([1 << 60, 2])

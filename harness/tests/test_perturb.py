@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness import perturb
+from harness import perturb, region
 from harness.program import construct
 
 
@@ -38,6 +38,16 @@ class Renamed(torch.nn.Module):
         self.c = torch.nn.BatchNorm2d(4)
         variance = self.get_buffer("c.running_var")
         self.folded = self.c.weight.detach() / (variance + 1e-5).sqrt()
+
+
+class Sent(torch.nn.Module):
+    """A parameter, and what is read where it was sent to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = torch.nn.Parameter(torch.ones(1))
+        tree, descriptor = region.pack(self.sent)
+        self.read = region.unpack(tree, region.Snapshot(descriptor, 1 << 20))
 
 
 def state(model: Callable[[], torch.nn.Module], seed: int) -> dict[str, Any]:
@@ -99,6 +109,11 @@ class PerturbTest(unittest.TestCase):
         folded = [weight / (variance + 1e-5) ** 0.5 for weight, variance in pairs]
         for expected, got in zip(folded, two["folded"]):
             self.assertAlmostEqual(expected, got, places=5)
+
+    def test_a_parameter_is_read_as_it_was_sent(self) -> None:
+        found = state(Sent, 5)
+        self.assertNotEqual(found["sent"], [1.0])
+        self.assertEqual(found["read"], found["sent"])
 
     def test_the_global_generator_is_not_touched(self) -> None:
         class Plain(torch.nn.Module):

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import copy
 import os
+import random
 import unittest
+import unittest.mock
 from typing import Any
 
 import torch
@@ -85,6 +87,82 @@ class RoundTripTest(unittest.TestCase):
         os.close(descriptor)
 
 
+def spoil(node: Any, rng: random.Random, odd: list[Any]) -> None:
+    """Replaces something somewhere inside by an odd value."""
+    keys: list[Any] = [*node] if isinstance(node, dict) else [*range(len(node))]
+    if not keys:
+        return
+    key = rng.choice(keys)
+    if isinstance(node[key], (dict, list)) and rng.random() < 0.8:
+        spoil(node[key], rng, odd)
+    else:
+        node[key] = copy.deepcopy(rng.choice(odd))
+
+
+class InPlaceTest(unittest.TestCase):
+    """Values that stay where they are in a region, and are read by another mapping of it."""
+
+    def setUp(self) -> None:
+        self.memory, self.descriptor = region.HOST.reserve(1 << 16)
+        self.memory.copy_(torch.randint(0, 256, self.memory.shape, dtype=torch.uint8))
+
+    def tearDown(self) -> None:
+        os.close(self.descriptor)
+
+    def seen(self, tree: Any) -> Any:
+        return region.unpack(tree, region.Mapping(self.descriptor))
+
+    def floats(self, offset: int, shape: list[int], stride: list[int]) -> torch.Tensor:
+        return self.memory.view(torch.int32)[offset:].as_strided(shape, stride)
+
+    def test_any_strides_come_back(self) -> None:
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        for number in range(300):
+            shape = [rng.choice([1, 1, 2, 3, 5]) for _ in range(rng.randint(0, 4))]
+            stride = [rng.choice([0, 1, 1, 2, 7, 15, 100]) for _ in shape]
+            value = self.floats(rng.randrange(1000), shape, stride)
+            with self.subTest(f"seed {seed}, number {number}"):
+                tree = region.tree_in_place([value], self.memory.data_ptr())
+                (again,) = self.seen(tree)
+                self.assertEqual((again.stride(), again.dtype), (value.stride(), value.dtype))
+                self.assertTrue(torch.equal(again, value))
+
+    def test_transposed_sliced_expanded_and_empty_tensors_come_back(self) -> None:
+        whole = self.floats(8, [6, 10], [10, 1])
+        value = {
+            "t": whole.t(), "slice": whole[1::2, 3:], "row": (whole[2].expand(4, 10),),
+            "one": whole[1, 1], "none": whole[:0], "far": torch.empty(0, 3), "n": 4,
+        }  # fmt: skip
+        again = self.seen(region.tree_in_place(value, self.memory.data_ptr()))
+        for name, one in value.items():
+            for mine, theirs in zip(region.tensors_of(one), region.tensors_of(again[name])):
+                self.assertTrue(torch.equal(mine, theirs), name)
+        self.assertEqual(again["n"], 4)
+
+    def test_both_mappings_are_the_same_memory(self) -> None:
+        column = self.floats(0, [4, 4], [4, 1]).t()[1]
+        again = self.seen(region.tree_in_place(column, self.memory.data_ptr()))
+        again.fill_(7)
+        self.assertEqual(column.tolist(), [7] * 4)
+
+    def test_a_shifted_tree_describes_the_next_value(self) -> None:
+        stride = 512
+        tree: Any = {}
+        for number in range(3):
+            at = number * stride // 4
+            first = self.floats(at, [3], [1]).fill_(number)
+            second = self.floats(at + 16, [2, 2], [1, 2]).fill_(-number)
+            value = [first, ({"b": second},), 5]
+            if number == 0:
+                tree = region.tree_in_place(value, self.memory.data_ptr())
+            again = self.seen(region.shifted(tree, number * stride))
+            self.assertEqual(again[0].tolist(), [number] * 3)
+            self.assertEqual(again[1][0]["b"].tolist(), [[-number] * 2] * 2)
+            self.assertEqual(again[2], 5)
+        self.assertEqual(tree["items"][0]["offset"], 0)
+
+
 class HostileTreeTest(unittest.TestCase):
     GOOD: Any = {"t": "tensor", "dtype": "float32", "shape": [4], "offset": 4080, "nbytes": 16}
 
@@ -107,10 +185,62 @@ class HostileTreeTest(unittest.TestCase):
             {"offset": 8192}, {"nbytes": 12}, {"nbytes": "16"}, {"shape": [1] * 65},
             {"shape": [1 << 60, 1 << 60], "nbytes": 1 << 122},
             {"shape": [1 << 30], "nbytes": 1 << 32},
+            {"shape": [0, 1 << 40, 1 << 40], "nbytes": 0}, {"shape": [0, 1 << 70], "nbytes": 0},
+            {"stride": [-1]}, {"stride": [2]}, {"stride": [1.0]}, {"stride": [True]},
+            {"stride": []}, {"stride": [1, 1]}, {"stride": 1}, {"stride": "1"},
+            {"stride": [1 << 62]}, {"shape": [1, 4], "stride": [1 << 70, 1]},
+            {"region_bytes": "many"}, {"region_bytes": float("nan")}, {"region_bytes": []},
         ]  # fmt: skip
         for change in changes:
             with self.subTest(str(change)):
                 self.assertRaises(Refusal, self.read, {**copy.deepcopy(self.GOOD), **change})
+
+    def test_other_malformed_nodes_are_refused(self) -> None:
+        nodes: list[Any] = [
+            None, 7, [], "tensor", {}, {"t": "value"}, {"t": "value", "value": 1.5},
+            {"t": "device", "name": "nonsense"}, {"t": "device", "name": "cuda:" + "9" * 30},
+            {"t": "device", "name": None}, {"t": "dtype", "name": "nonsense"},
+            {"t": "dtype", "name": "nn"}, {"t": "dtype", "name": []}, {"t": "float", "hex": "0xz"},
+            {"t": "float", "hex": "0x1p99999"}, {"t": "list", "items": 7},
+            {"t": "list", "items": "ab"}, {"t": "dict", "items": {"ab": 1}},
+            {"t": "dict", "items": [["key"]]}, {"t": "dict", "items": [[[], self.GOOD]]},
+        ]  # fmt: skip
+        for node in nodes:
+            with self.subTest(str(node)):
+                self.assertRaises(Refusal, self.read, node)
+
+    def test_a_dtype_is_named_without_importing_anything(self) -> None:
+        name = "_inductor"  # An attribute of torch that imports a package when it is asked for.
+        with unittest.mock.patch.object(torch, "__getattr__", side_effect=AssertionError(name)):
+            self.assertRaises(Refusal, self.read, {"t": "dtype", "name": name})
+
+    def test_whatever_is_put_into_a_tree_it_is_read_or_refused(self) -> None:
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        good: Any = {"t": "tuple", "items": [{**self.GOOD, "stride": [1]}, {"t": "list", "items": [
+            {"t": "dict", "items": [["a", {"t": "float", "hex": "0x1p3"}], [3, self.GOOD]]},
+            {"t": "device", "name": "cpu"}, {"t": "dtype", "name": "int8"},
+            {"t": "value", "value": "text"}]}]}  # fmt: skip
+        odd = [None, True, -1, 0, 1, 3, 1 << 31, 1 << 62, 1 << 63, 1 << 80, 0.5, float("inf"), "",
+               "cuda", "list", "tensor", "value", "complex128", "nn", [], [0], [1, 4], [0, 1 << 62],
+               [-1], {}, {"t": "list"}]  # fmt: skip
+        for number in range(3000):
+            tree = copy.deepcopy(good)
+            for _ in range(rng.randint(1, 3)):
+                spoil(tree, rng, odd)
+            with self.subTest(f"seed {seed}, number {number}: {tree}"):
+                try:
+                    self.read(tree)
+                except Refusal as refusal:
+                    self.assertEqual(refusal.kind, "protocol")
+
+    def test_bytes_count_as_they_are_once_copied(self) -> None:
+        source = region.Snapshot(self.descriptor, 1 << 20)
+        wide = {**self.GOOD, "shape": [1 << 38], "stride": [0], "nbytes": 1 << 40}
+        self.assertRaises(Refusal, region.unpack, wide, source, 1 << 30)
+        pair = {"t": "list", "items": [self.GOOD, {**self.GOOD, "stride": [0]}]}
+        self.assertEqual(len(region.unpack(pair, source, 32)), 2)
+        self.assertRaises(Refusal, region.unpack, pair, source, 31)
 
     def test_depth_and_number_of_nodes_are_limited(self) -> None:
         deep: Any = {"t": "value", "value": 1}

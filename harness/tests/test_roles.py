@@ -194,7 +194,8 @@ class RolesTest(ZygoteTest):
     def test_a_malformed_answer_fails_the_trial_and_not_the_judge(self) -> None:
         with self.zygote.spawn("judge") as judge:
             judge.ask({"op": "open", "source": IN_PLACE, "seed": 3, "options": {}})
-            for outputs in (None, [], {"t": "tensor"}, {"t": "list", "items": [{}]}):
+            malformed: list[Any] = [None, [], {"t": "tensor"}, {"t": "list", "items": [{}]}]
+            for outputs in malformed:
                 judge.ask({"op": "trial", "index": 0})
                 empty = os.memfd_create("empty")
                 question = {"op": "check", "index": 0, "outputs": outputs, "buffers": 7}

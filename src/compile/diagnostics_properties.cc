@@ -4,6 +4,7 @@
 #include "compile/diagnostics.h"
 #include "compile/kernel_resources.h"
 #include "core/check.h"
+#include "core/demangle.h"
 
 namespace mc::compile {
 namespace {
@@ -28,7 +29,7 @@ void check_kernels(std::string_view output) {
   const auto kernels = parse_kernel_resources(output);
   MC_CHECK(kernels.size() <= kKernelsMax);
   for (const KernelResources& kernel : kernels) {
-    MC_CHECK(kernel.name.size() <= kKernelNameBytesMax);
+    MC_CHECK(kernel.name.size() <= kDemangledBytesMax);
     MC_CHECK(kernel.shared_bytes >= 0 && kernel.constant_bytes >= 0);
   }
 }

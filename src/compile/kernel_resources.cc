@@ -9,13 +9,11 @@
 //   ptxas info    : Used 32 registers, used 1 barriers, 512 bytes smem, 8 bytes cmem[2]
 #include "compile/kernel_resources.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <memory>
 #include <sstream>
+
+#include "core/demangle.h"
 
 namespace mc::compile {
 namespace {
@@ -23,7 +21,6 @@ namespace {
 constexpr std::string_view kInfo = "ptxas info    : ";
 constexpr std::string_view kEntry = "Compiling entry function '";
 constexpr std::string_view kProperties = "Function properties for ";
-constexpr size_t kMangledBytesMax = 4096;
 constexpr int64_t kAmountMax = 1 << 30;  // No device has more; sums of it do not overflow.
 
 // Calls `take(number, what)` for each "12 bytes smem" or "used 3 barriers" of a list with commas.
@@ -59,17 +56,6 @@ void read_usage(std::string_view line, KernelResources& kernel) {
 }
 
 }  // namespace
-
-std::string demangle(const std::string& name) {
-  if (name.size() > kMangledBytesMax || !name.starts_with("_Z")) {
-    return name.substr(0, kKernelNameBytesMax);
-  }
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  const std::string plain = status == 0 && text ? text.get() : name;
-  return plain.substr(0, kKernelNameBytesMax);
-}
 
 std::vector<KernelResources> parse_kernel_resources(std::string_view output) {
   std::vector<KernelResources> kernels;

@@ -16,11 +16,10 @@
 namespace mc::compile {
 
 inline constexpr size_t kKernelsMax = 1024;
-inline constexpr size_t kKernelNameBytesMax = 400;
 
 struct KernelResources {
   std::string kernel;  // Mangled, as the driver knows it.
-  std::string name;    // Demangled, at most kKernelNameBytesMax.
+  std::string name;    // Demangled (core/demangle.h).
   int registers = 0;   // A thread.
   int64_t spill_store_bytes = 0;
   int64_t spill_load_bytes = 0;
@@ -32,9 +31,6 @@ struct KernelResources {
 
 // The entry functions in what `ptxas -v` printed, in its order; other lines are passed over.
 std::vector<KernelResources> parse_kernel_resources(std::string_view output);
-
-// "axpy<float>(float*, int)", bounded; `name` itself when it is no mangled C++ name.
-std::string demangle(const std::string& name);
 
 }  // namespace mc::compile
 

@@ -21,7 +21,7 @@
 #include <string>
 
 #include "compile/diagnostics.h"
-#include "compile/kernel_resources.h"
+#include "core/demangle.h"
 
 namespace mc::compile {
 namespace {
@@ -149,7 +149,7 @@ std::string with_plain_names(std::string_view message) {
     const size_t end = message.find('\'', quote + 1);
     if (end == std::string_view::npos) break;
     text += message.substr(0, quote + 1);
-    text += demangle(std::string(message.substr(quote + 1, end - quote - 1)));
+    text += demangle(message.substr(quote + 1, end - quote - 1));
     message.remove_prefix(end);
   }
   text += message;

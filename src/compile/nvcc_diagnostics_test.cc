@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
             "ptxas info    : 0 bytes gmem\n"
             "ptxas info    : Used 10 registers, used 1 barriers, 400000 bytes smem\n",
             {"error",
-             "ptxas: Entry function 'big(float*)' uses too much shared data (0x61a80 bytes, "
+             "ptxas: Entry function 'big' uses too much shared data (0x61a80 bytes, "
              "0x38c00 max)",
              {}}},
         Row{"ptxas /tmp/tmpxft_000014c5_00000000-6_c.ptx, line 54; error   : Unknown modifier "
@@ -219,16 +219,25 @@ ptxas info    : Function properties for plain
 ptxas info    : Used 32 registers, used 0 barriers, 256 bytes cumulative stack size
 )");
   ASSERT_EQ(kernels.size(), 2u);
-  EXPECT_EQ(kernels[0], (KernelResources{"_Z4axpyIdEvPT_PKS0_S0_i",
-                                         "void axpy<double>(double*, double const*, double, int)",
-                                         10, 4, 12, 0, 1024, 408}));
+  EXPECT_EQ(kernels[0],
+            (KernelResources{"_Z4axpyIdEvPT_PKS0_S0_i", "axpy<double>", 10, 4, 12, 0, 1024, 408}));
   EXPECT_EQ(kernels[1], (KernelResources{"plain", "plain", 32, 0, 0, 256, 0, 0}));
 }
 
-TEST(Demangle, IsBounded) {
-  EXPECT_EQ(demangle("_Z1kPf"), "k(float*)");
-  EXPECT_EQ(demangle("_Znonsense"), "_Znonsense");
-  EXPECT_EQ(demangle(std::string(9999, 'k')).size(), kKernelNameBytesMax);
+// What the name stands for has more bytes than there is memory (core/demangle.h).
+TEST(KernelResources, AHostileNameCostsNothing) {
+  std::string kernel = "_Z1kP1PIiiE";
+  for (const char* last : {"S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_"}) {
+    kernel += std::string("S_I") + last + last + "E";
+  }
+  for (char last = 'A'; last <= 'Z'; ++last) {
+    kernel += std::string("S_IS") + last + "_S" + last + "_E";
+  }
+  const auto kernels = parse_kernel_resources("ptxas info    : Compiling entry function '" +
+                                              kernel + "' for 'sm_90a'\n");
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].kernel, kernel);
+  EXPECT_EQ(kernels[0].name, "k");
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ Result<int> run_to_end(const std::vector<std::string>& argv, const Fd& out, cons
 }  // namespace
 
 Result<std::string> run_tool(const std::vector<std::string>& argv) {
-  MC_TRY(const Fd out, make_memfd("tool-out", 0), "run " + argv[0]);
-  MC_TRY(const Fd err, make_memfd("tool-err", 0), "run " + argv[0]);
+  MC_TRY(const Fd out, make_growing_memfd("tool-out"), "run " + argv[0]);
+  MC_TRY(const Fd err, make_growing_memfd("tool-err"), "run " + argv[0]);
   MC_TRY(const int status, run_to_end(argv, out, err), "run");
   MC_TRY(std::string complaint, read_all(err), "run");
   if (status != 0) {

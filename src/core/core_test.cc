@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -81,6 +82,21 @@ TEST(Mapping, ShowsWhatAnotherWrites) {
   EXPECT_EQ(mapping->text(), "");
   ASSERT_EQ(::pwrite(fd->get(), "hello", 5, 0), 5);
   EXPECT_EQ(mapping->text(), "hello");
+}
+
+TEST(Memfd, KeepsItsSizeWhateverIsTried) {
+  const auto fd = make_memfd("test", 4096);
+  ASSERT_TRUE(fd);
+  EXPECT_NE(::ftruncate(fd->get(), 0), 0);
+  EXPECT_NE(::ftruncate(fd->get(), 8192), 0);
+  EXPECT_NE(::fcntl(fd->get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  EXPECT_EQ(::pwrite(fd->get(), "hello", 5, 4096), -1);
+}
+
+TEST(Memfd, GrowsWhereThatIsAskedFor) {
+  const auto fd = make_growing_memfd("test");
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(::pwrite(fd->get(), "hello", 5, 4094), 5);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,11 +26,17 @@ Error system_error(ErrorCode code, const std::string& what) {
   return Error{code, what + ": " + std::strerror(errno)};
 }
 
-Result<Fd> make_memfd(const std::string& name, size_t size) {
+Result<Fd> make_growing_memfd(const std::string& name) {
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.is_open()) return system_error(ErrorCode::kUnavailable, "memfd_create " + name);
-  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
-    return system_error(ErrorCode::kIo, "resize memfd " + name);
+  return fd;
+}
+
+Result<Fd> make_memfd(const std::string& name, size_t size) {
+  MC_TRY(Fd fd, make_growing_memfd(name), "memfd of a fixed size");
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return system_error(ErrorCode::kIo, "set the size of memfd " + name);
   }
   return fd;
 }

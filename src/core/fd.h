@@ -34,8 +34,11 @@ class Fd {
 // Errno as an Error: "<what>: <strerror>".
 Error system_error(ErrorCode code, const std::string& what);
 
-// A sealed-size anonymous file of `size` zero bytes, close-on-exec.
+// An anonymous file of `size` zero bytes, close-on-exec.  Its size is sealed: a process that it is
+// shared with cannot make a mapping of it end in a SIGBUS.
 Result<Fd> make_memfd(const std::string& name, size_t size);
+// An empty one that grows as it is written to: not to be mapped.
+Result<Fd> make_growing_memfd(const std::string& name);
 
 // A private mapping of a file descriptor's first `size` bytes; unmapped at the end of its life.
 class Mapping {

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "execute/decode.h"
+
 namespace mc::execute {
 namespace {
 
@@ -134,6 +136,8 @@ Result<Message> Channel::receive(const Wait& wait) const {
   message.json.resize(length);
   MC_TRY_VOID(receive_bytes(fd_.get(), message.json.data(), length, message.region, wait),
               "message");
+  if (nests_too_deeply(message.json))
+    return Error{ErrorCode::kProtocol, "message nests too deeply"};
   return message;
 }
 

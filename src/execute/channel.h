@@ -4,7 +4,7 @@
 //
 // A message is a 4-byte little-endian length, then that many bytes of JSON; at most one descriptor
 // travels with its first byte (docs/architecture.md, "Messages").  The peer may be hostile: lengths
-// are bounded, both directions have a deadline, and surplus descriptors are closed.
+// and nesting are bounded, both directions have a deadline, and surplus descriptors are closed.
 #ifndef MC_EXECUTE_CHANNEL_H_
 #define MC_EXECUTE_CHANNEL_H_
 

@@ -60,6 +60,14 @@ TEST(Channel, RefusesALengthOverTheLimit) {
   EXPECT_EQ(ends->first.receive(wait).error().code, ErrorCode::kProtocol);
 }
 
+TEST(Channel, RefusesAMessageThatNestsTooDeeply) {
+  auto ends = Channel::create_pair();
+  ASSERT_TRUE(ends);
+  const std::string json = R"({"ok": true, "outputs": )" + std::string(60000, '[') + "]}";
+  write_frame(ends->second.get(), static_cast<uint32_t>(json.size()), json);
+  EXPECT_EQ(ends->first.receive(wait).error().code, ErrorCode::kProtocol);
+}
+
 TEST(Channel, SeesAClosedEnd) {
   auto ends = Channel::create_pair();
   ASSERT_TRUE(ends);

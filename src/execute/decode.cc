@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 constexpr size_t kTextBytesMax = 4096;
 constexpr size_t kItemsMax = 64;
 constexpr size_t kOpsMax = 256;
+constexpr int kNestingMax = 256;
 
 std::string text_of(const Json& object, const char* member) {
   const auto it = object.find(member);
@@ -116,6 +117,24 @@ Result<T> guarded(std::string_view answer, const Decode& decode) {
 }
 
 }  // namespace
+
+bool nests_too_deeply(std::string_view json) {
+  int depth = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_text = !in_text;
+    } else if (!in_text && (c == '[' || c == '{')) {
+      if (++depth > kNestingMax) return true;
+    } else if (!in_text && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return false;
+}
 
 bool is_ok(std::string_view answer) {
   const Json json = Json::parse(answer, nullptr, false);
@@ -219,6 +238,7 @@ std::vector<task::KernelFinding> decode_findings(std::string_view report, const 
   while (!report.empty() && findings.size() < kItemsMax) {
     const std::string_view line = report.substr(0, report.find('\n'));
     report.remove_prefix(std::min(line.size() + 1, report.size()));
+    if (nests_too_deeply(line)) continue;
     const Json object = Json::parse(line, nullptr, false);
     if (!object.is_object()) continue;
     try {

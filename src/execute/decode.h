@@ -64,6 +64,10 @@ struct InspectorAnswer {
 // Where a program counter of a compiled candidate stands in its source.
 using Locate = std::function<task::Place(std::string_view module, uint64_t pc)>;
 
+// Whether arrays and objects stand deeper inside each other than in any honest message.  Such JSON
+// must not be parsed: nlohmann copies and writes values by recursion, and a stack has an end.
+bool nests_too_deeply(std::string_view json);
+
 bool is_ok(std::string_view answer);
 // Names of the protections that a child goes without; an unknown one is a protocol error.
 Result<std::vector<std::string>> decode_protections(std::string_view answer);

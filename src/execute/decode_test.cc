@@ -18,6 +18,19 @@ TEST(Decode, TellsRepliesFromRefusals) {
   }
 }
 
+TEST(Decode, TellsHowDeeplyJsonNests) {
+  const auto nested = [](size_t depth, const std::string& inside) {
+    return std::string(depth, '[') + inside + std::string(depth, ']');
+  };
+  EXPECT_FALSE(nests_too_deeply(""));
+  EXPECT_FALSE(nests_too_deeply(nested(200, "1")));
+  EXPECT_FALSE(nests_too_deeply("[" + nested(100, "") + "," + nested(200, "") + "]"));
+  EXPECT_FALSE(nests_too_deeply('"' + nested(1000, R"(\"")") + '"'));
+  EXPECT_TRUE(nests_too_deeply(nested(300, "1")));
+  EXPECT_TRUE(nests_too_deeply(std::string(300, '{')));
+  EXPECT_TRUE(nests_too_deeply(R"(["\", ""[", )" + nested(300, "") + "]"));
+}
+
 TEST(Decode, ReadsTheNamesOfMissingProtections) {
   const auto names = decode_protections(
       R"({"ok": true, "missing": [{"protection": "seccomp", "why": "old kernel"},
@@ -79,7 +92,8 @@ TEST(Decode, ReadsNumbersThatJsonCannotWrite) {
 TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
   const auto findings = decode_findings(
       "garbage\n{\"kind\": \"shared_race\", \"kernel\": \"k\", \"thread\": [1, 0, 0]}\n"
-      "{\"kind\": 5}\n{\"kind\": \"deadlock\"",
+      "{\"kind\": 5}\n{\"kind\": \"late\", \"block\": " +
+          std::string(60000, '[') + std::string(60000, ']') + "}\n{\"kind\": \"deadlock\"",
       nowhere);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].kind, "shared_race");

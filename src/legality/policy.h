@@ -37,7 +37,8 @@ struct SourceRule {
   Words headers;        // Beginnings of included headers.
 };
 
-// One rule for the undefined symbols of the compiled library, demangled; `*` matches any text.
+// One rule for the undefined symbols of the compiled library, by their qualified names
+// (core/demangle.h); `*` matches any text.
 struct SymbolRule {
   std::string id;
   std::string message;

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "legality/symbols.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 
+#include "core/demangle.h"
 #include "legality/static_rules.h"
 
 namespace mc::legality {
 namespace {
-
-constexpr std::size_t kSymbolBytesMax = 4096;
-
-// The demangled name, or the symbol itself where it is no C++ name.
-std::string demangled(const std::string& symbol) {
-  const std::string name = symbol.substr(0, symbol.find('@'));
-  if (name.size() > kSymbolBytesMax || name.compare(0, 2, "_Z") != 0) return name;
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text ? std::string(text.get()) : name;
-}
 
 bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
@@ -76,7 +61,7 @@ std::vector<task::RuleFinding> check_symbols(const Policy& policy,
                                              const std::vector<std::string>& mangled) {
   std::vector<task::RuleFinding> findings;
   for (const std::string& symbol : mangled) {
-    const std::string name = demangled(symbol);
+    const std::string name = demangle(std::string_view(symbol).substr(0, symbol.find('@')));
     for (const SymbolRule& rule : policy.symbol_rules) {
       if (findings.size() >= kFindingsMax) return findings;
       if (matches_any(name, rule.patterns) && !matches_any(name, rule.exceptions)) {

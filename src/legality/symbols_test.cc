@@ -43,6 +43,30 @@ TEST(CheckSymbols, AllowsTheOperatorsThatMayRunAndOrdinaryLibraries) {
       IsEmpty());
 }
 
+TEST(CheckSymbols, LooksAtTheNameOfATemplateNotAtItsReturnType) {
+  EXPECT_THAT(broken_rules({"_ZN2at6native10fused_modeIN3c104HalfEEEvRKNS_10TensorBaseES6_S6_ll"}),
+              ElementsAre("link.torch_compute"));
+  EXPECT_THAT(
+      broken_rules({"_ZSt16__do_uninit_copyIPKN5torch3jit6mobile13SGDParamGroupEPS3_ET0_T_S8_"
+                    "S7_"}),
+      IsEmpty());
+}
+
+// What they stand for has more bytes than there is memory, or takes years to find out.
+TEST(CheckSymbols, AHostileNameCostsNothing) {
+  std::string doubling = "_ZN2at6native1fE1PIiiE";
+  for (char last = '0'; last <= '9'; ++last) {
+    doubling += std::string("S_IS") + last + "_S" + last + "_E";
+  }
+  for (char last = 'A'; last <= 'Z'; ++last) {
+    doubling += std::string("S_IS") + last + "_S" + last + "_E";
+  }
+  std::string backtracking = "_ZN2at6native";
+  for (int i = 0; i < 100; ++i) backtracking += "cvT_I";
+  EXPECT_THAT(broken_rules({doubling, backtracking + "i" + std::string(101, 'E') + "v"}),
+              ElementsAre("link.torch_compute", "link.torch_compute"));
+}
+
 TEST(CheckSymbols, ToleratesNamesThatDoNotDemangle) {
   EXPECT_THAT(broken_rules({"_Z", "_Znonsense", "", "@", std::string(10000, 'a')}), IsEmpty());
 }

@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judge and contestant of timing together, on the CPU; the tests are their supervisor."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import sys
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from fake_device import FakeDevice  # noqa: E402
+
+from harness import region
+from harness.bursts import Bursts
+from harness.compare import TOLERANCES, Comparer
+from harness.fresh_inputs import ALIGNMENT, PROBLEM_MAX, FreshInputs
+from harness.judge import Judge
+from harness.place import HOST_PLACE
+from harness.reference import Reference, derive_seed
+from harness.task import Task
+from harness.wire import Question, Refusal
+
+TASK = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, index, scale, none, flags):
+        return (x * scale + 1, {"index": index - 1, "none": none.t(), "n": 3}, flags[0].any())
+def get_inputs():
+    return [torch.randn(5, 3), torch.randint(0, 1 << 40, (7,)), 2.5, torch.empty(0, 4),
+            [torch.rand(11) < 0.5]]
+def get_init_inputs():
+    return []
+"""
+IN_PLACE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        x.mul_(2)
+        return x + y
+def get_inputs():
+    return [torch.randn(40), torch.randn(40)]
+def get_init_inputs():
+    return []
+"""
+Model = Callable[..., Any]
+
+
+def honest(x: Any, index: Any, scale: Any, none: Any, flags: Any) -> Any:
+    return (x * scale + 1, {"index": index - 1, "none": none.t(), "n": 3}, flags[0].any())
+
+
+class Rig:
+    """A judge, and one arm with a contestant."""
+
+    def __init__(self, source: str = TASK, seed: int = 1, calls: int = 4) -> None:
+        self.reference = Reference(Task(source), {}, 5)
+        comparer = Comparer(TOLERANCES)
+        self.fresh = FreshInputs(HOST_PLACE, self.reference, comparer, seed)
+        self.device = FakeDevice()
+        self.bursts = Bursts(self.device, HOST_PLACE)  # type: ignore[arg-type]
+        self.calls = calls
+        self.number = 0
+        self.plan = self.ask("plan")
+        self.shown = self.open_arm("arm")
+
+    def ask(self, operation: str, descriptors: list[int] | None = None, **body: Any) -> Any:
+        with torch.no_grad():
+            answer = self.fresh.answer(operation, Question(json.loads(json.dumps(body))))
+        if descriptors is not None:
+            descriptors += answer.descriptors
+        return json.loads(json.dumps(answer.body))
+
+    def open_arm(self, name: str) -> list[Any]:
+        """Gives the contestant its memory; what it sees of each call's inputs."""
+        found: list[int] = []
+        inputs = self.ask("inputs", found, arm=name, calls=self.calls)
+        arena = self.ask("arena", found, arm=name, nbytes=1 << 16)
+        for what, body, descriptor in zip(("inputs", "arena"), (inputs, arena), found):
+            self.bursts.attach(Question({**body, "what": what, "calls": self.calls}, [descriptor]))
+        source = region.Mapping(found[0])
+        shifted = [
+            region.shifted(inputs["inputs"], i * inputs["stride"]) for i in range(self.calls)
+        ]
+        for descriptor in found:
+            os.close(descriptor)
+        return [region.unpack(tree, source) for tree in shifted]
+
+    def draw(self, number: int, calls: int | None = None) -> list[bytes]:
+        """What was drawn for each call."""
+        calls = calls or self.calls
+        self.ask("draw", number=number, calls=calls)
+        assert self.fresh.private is not None
+        memory = self.fresh.private.numpy().tobytes()
+        return [memory[i * self.fresh.stride : (i + 1) * self.fresh.stride] for i in range(calls)]
+
+    def reveal(self, arm: str = "arm", calls: int | None = None) -> None:
+        self.ask("reveal", arm=arm, calls=calls or self.calls)
+
+    def burst(self, model: Model) -> list[Any]:
+        """The trees of an open burst's outputs."""
+        self.number += 1
+        question = {"number": self.number, "calls": self.calls, "gated": False}
+        self.draw(self.number)
+        self.bursts.queue(model, Question(question))
+        self.reveal()
+        self.device.gate = self.number
+        outputs: list[Any] = self.bursts.finish(model).body["outputs"]
+        return outputs
+
+    def look(self, trees: list[Any], picks: list[int]) -> None:
+        """Has the judge look at the outputs of some calls."""
+        wanted = [{"call": call, "outputs": trees[call]} for call in picks]
+        self.ask("look", arm="arm", picks=wanted)
+
+    def verify(self, trees: list[Any], picks: list[int]) -> Any:
+        """ "" or what is wrong with the outputs of some calls."""
+        self.look(trees, picks)
+        return self.told()
+
+    def told(self) -> Any:
+        answer = self.ask("verify", arm="arm")
+        assert answer["passed"] == (answer["problem"] == "")
+        return answer["problem"]
+
+    def problem(self, model: Model, picks: list[int] | None = None) -> Any:
+        """What the judge says of a burst of a model's."""
+        return self.verify(self.burst(model), picks or [self.calls - 1, 0])
+
+
+def bytes_of(tensors: list[torch.Tensor]) -> list[bytes]:
+    return [region.flat_bytes(tensor).numpy().tobytes() for tensor in tensors]
+
+
+class Slots(unittest.TestCase):
+    def test_each_tensor_has_an_aligned_place_of_its_own(self) -> None:
+        rig = Rig()
+        nodes = region.tensor_nodes(rig.fresh.tree)
+        self.assertEqual([node["offset"] for node in nodes], [512 * i for i in range(4)])
+        self.assertEqual(rig.plan["inputs_bytes"], 4 * 512)
+        self.assertEqual(rig.plan["outputs_bytes"], 4 * 512)
+        self.assertGreater(rig.plan["free_bytes"], 0)
+
+    def test_no_two_tensors_of_any_calls_overlap(self) -> None:
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        for number in range(20):
+            with self.subTest(f"seed {seed}, number {number}"):
+                self.check_places(self.random_task(rng))
+
+    def random_task(self, rng: random.Random) -> str:
+        def tensor() -> str:
+            shape = [rng.choice([0, 1, 3, 30, 300]) for _ in range(rng.randint(0, 2))]
+            kind = rng.choice(
+                ["rand({})", "rand({}).half()", "randint(0, 9, {})", "rand({}) < 0.5"]
+            )
+            return "torch." + kind.format(shape)
+
+        tensors = ", ".join(tensor() for _ in range(rng.randint(1, 5)))
+        model = "class Model(torch.nn.Module):\n    def forward(self, *given):\n        return 1\n"
+        makers = (
+            f"def get_inputs():\n    return [{tensors}]\ndef get_init_inputs():\n    return []\n"
+        )
+        return "import torch\n" + model + makers
+
+    def check_places(self, source: str) -> None:
+        rig = Rig(source, calls=3)
+        taken: set[int] = set()
+        for call in range(rig.calls):
+            for node in region.tensor_nodes(rig.fresh.tree):
+                start = call * rig.fresh.stride + node["offset"]
+                place = {*range(start, start + node["nbytes"])}
+                self.assertEqual(start % ALIGNMENT, 0)
+                self.assertFalse(place & taken)
+                taken |= place
+        self.assertLessEqual(max(taken, default=0), rig.calls * rig.fresh.stride)
+        rig.draw(1)
+        rig.reveal()
+        self.assertEqual(bytes_of(region.tensors_of(rig.shown)), self.twin(source, rig))
+
+    def twin(self, source: str, rig: Rig) -> list[bytes]:
+        """What burst 1's draw is, call by call."""
+        reference = Reference(Task(source), {}, 5)
+        torch.manual_seed(derive_seed(rig.fresh.seed, "burst", 1))
+        drawn = [reference.draw_more() for _ in range(rig.calls)]
+        return bytes_of(region.tensors_of(drawn))
+
+    def test_inputs_without_tensors_have_slots_too(self) -> None:
+        task = IN_PLACE.replace("x, y):", "n):\n        return n + 1\n    def unused(self, x, y):")
+        task = task.replace("[torch.randn(40), torch.randn(40)]", "[1]")
+        rig = Rig(task)
+        self.assertEqual(rig.problem(lambda n: n + 1), "")
+        self.assertIn("value", rig.problem(lambda n: n + 2))
+
+
+class Draw(unittest.TestCase):
+    def setUp(self) -> None:
+        self.rig = Rig()
+
+    def test_a_number_gives_the_same_bits_again_and_another_one_others(self) -> None:
+        first, second = self.rig.draw(1), self.rig.draw(2)
+        self.assertEqual(self.rig.draw(1), first)
+        self.assertEqual(Rig().draw(1), first)
+        for one, other in zip(first, second):
+            self.assertNotEqual(one, other)
+
+    def test_all_calls_of_all_bursts_differ(self) -> None:
+        drawn = [one for number in range(1, 6) for one in self.rig.draw(number)]
+        self.assertEqual(len({*drawn}), len(drawn))
+
+    def test_another_seed_gives_other_bits(self) -> None:
+        self.assertNotEqual(Rig(seed=2).draw(1), self.rig.draw(1))
+
+    def test_fewer_calls_are_the_first_ones(self) -> None:
+        self.assertEqual(self.rig.draw(3, calls=2), self.rig.draw(3)[:2])
+
+    def test_what_happens_between_two_draws_does_not_matter(self) -> None:
+        first = self.rig.draw(1)
+        torch.rand(10)
+        self.rig.problem(honest)
+        self.assertEqual(self.rig.draw(1), first)
+
+
+class Reveal(unittest.TestCase):
+    def setUp(self) -> None:
+        self.rig = Rig()
+
+    def seen(self, calls: list[Any]) -> list[bytes]:
+        return bytes_of(region.tensors_of(calls))
+
+    def test_nobody_sees_what_was_drawn_before_it_is_revealed(self) -> None:
+        before = self.seen(self.rig.shown)
+        self.rig.draw(1)
+        self.assertEqual(self.seen(self.rig.shown), before)
+        self.rig.reveal()
+        given = [self.rig.fresh._call(self.rig.fresh._given(), i) for i in range(self.rig.calls)]
+        self.assertEqual(self.seen(self.rig.shown), self.seen(given))
+
+    def test_between_tensors_there_is_nothing_of_the_judges(self) -> None:
+        self.rig.draw(1)
+        memory = self.rig.fresh._given()
+        for call in range(self.rig.calls):
+            for tensor in region.tensors_of(self.rig.fresh._call(memory, call)):
+                tensor.zero_()
+        self.assertFalse(memory.any())
+
+    def test_only_the_asked_for_calls_are_shown(self) -> None:
+        self.rig.draw(1)
+        self.rig.reveal(calls=2)
+        shown = [self.seen([call]) for call in self.rig.shown]
+        self.rig.reveal()
+        now = [self.seen([call]) for call in self.rig.shown]
+        self.assertEqual([one == other for one, other in zip(shown, now)], [True] * 2 + [False] * 2)
+
+    def test_what_an_arm_writes_is_gone_with_the_next_reveal(self) -> None:
+        self.rig.draw(1)
+        self.rig.reveal()
+        first = self.seen(self.rig.shown)
+        for tensor in region.tensors_of(self.rig.shown):
+            tensor.zero_()
+        self.rig.reveal()
+        self.assertEqual(self.seen(self.rig.shown), first)
+
+    def test_each_arm_sees_its_own(self) -> None:
+        other = self.rig.open_arm("other")
+        before = self.seen(other)
+        self.rig.draw(1)
+        self.rig.reveal("arm")
+        self.assertEqual(self.seen(other), before)
+        self.rig.reveal("other")
+        self.assertEqual(self.seen(other), self.seen(self.rig.shown))
+
+    def test_more_calls_may_come_later(self) -> None:
+        first = self.rig.draw(1)
+        self.rig.calls = 9
+        self.rig.shown = self.rig.open_arm("arm")
+        self.assertEqual(self.rig.draw(1)[:4], first)
+        self.assertEqual(self.rig.problem(honest), "")
+
+    def test_things_are_asked_for_in_order(self) -> None:
+        fresh = FreshInputs(HOST_PLACE, self.rig.reference, self.rig.fresh.comparer, 1)
+        self.rig.fresh = fresh
+        self.rig.ask("plan")
+        draw: dict[str, Any] = {"number": 1, "calls": 1}
+        reveal: dict[str, Any] = {"arm": "arm", "calls": 1}
+        look: dict[str, Any] = {"arm": "arm", "picks": []}
+        for name, body in (("draw", draw), ("reveal", reveal), ("look", look), ("verify", look)):
+            self.assertRaises(Refusal, self.rig.ask, name, **body)
+        self.rig.ask("inputs", arm="arm", calls=1)
+        self.assertRaises(Refusal, self.rig.ask, "look", **look)
+        self.assertRaises(Refusal, self.rig.ask, "draw", number=1, calls=2)
+        self.assertRaises(Refusal, self.rig.ask, "peek")
+
+
+class Verify(unittest.TestCase):
+    def setUp(self) -> None:
+        self.rig = Rig()
+
+    def edited(self, old: str, new: str) -> Model:
+        """The honest forward with an edit."""
+        forward = TASK.split("def forward")[1].split("def get_inputs")[0]
+        self.assertIn(old, forward)
+        text = "def forward" + forward.replace(old, new).replace("self, ", "")
+        namespace: Any = {"torch": torch}
+        exec(text.replace("\n        ", "\n    "), namespace)
+        return namespace["forward"]  # type: ignore[no-any-return]
+
+    def test_right_outputs_pass_in_every_call(self) -> None:
+        self.assertEqual(self.rig.problem(honest, [0, 1, 2, 3, 3]), "")
+        self.assertEqual(self.rig.problem(self.edited("scale + 1", "scale + 1.00001")), "")
+
+    def test_wrong_outputs_are_told_with_their_place(self) -> None:
+        edits = [
+            ("x * scale", "x", "output[0]: value"),
+            ("index - 1", "index", "output[1]['index']: value"),
+            ("index - 1", "(index - 1).int()", "output[1]['index']: dtype"),
+            ("x * scale + 1", "(x * scale + 1).half()", "output[0]: dtype"),
+            ("x * scale + 1", "(x * scale + 1).reshape(3, 5)", "output[0]: shape"),
+            ("none.t()", "none", "output[1]['none']: shape"),
+            ('"n": 3', '"n": 4', "output[1]['n']: value"),
+            ('"n": 3', '"n": "3" * 100000', "output[1]['n']: structure"),
+            ('"n"', '"m"', "output[1]: structure"),
+            ("flags[0].any()", "flags[0].any(), 1", "output: structure"),
+            ("flags[0].any()", "~flags[0].any()", "output[2]: value"),
+            ("x * scale + 1", "torch.full((5, 3), float('nan'))", "output[0]: "),
+        ]
+        for old, new, expected in edits:
+            with self.subTest(new):
+                problem = self.rig.problem(self.edited(old, new))
+                self.assertIn(f"call 3: {expected}", problem)
+                self.assertLessEqual(len(problem), PROBLEM_MAX)
+
+    def test_outputs_of_another_call_or_burst_are_wrong(self) -> None:
+        kept: list[Any] = []
+
+        def first_of_all(*inputs: Any) -> Any:
+            kept.append(honest(*inputs))
+            return kept[0]
+
+        self.assertIn("call 3: output[0]: value", self.rig.problem(first_of_all))
+        stale = self.rig.burst(honest)
+        self.rig.draw(99)
+        self.assertIn("call 3: output[0]: value", self.rig.verify(stale, [3]))
+
+    def test_fewer_or_more_outputs_than_calls_are_wrong(self) -> None:
+        trees = self.rig.burst(honest)
+        for told, picks in ((trees[:0], []), (trees[:1], [0]), (trees * 2, [7, 3]), (trees, [0])):
+            with self.subTest(str(picks)):
+                self.assertIn("not one for each call", self.rig.verify(told, picks))
+        self.assertEqual(self.rig.verify(trees, [3]), "")
+
+    def test_an_overwritten_input_is_noticed(self) -> None:
+        def scribble(x: Any, index: Any, *others: Any) -> Any:
+            result = honest(x, index, *others)
+            index[6] += 1
+            return result
+
+        self.assertIn("call 3: input[1] ", self.rig.problem(scribble))
+
+    def test_the_reference_may_overwrite_an_input_and_so_must_the_candidate(self) -> None:
+        rig = Rig(IN_PLACE)
+        self.assertEqual(rig.problem(lambda x, y: x.mul_(2) + y), "")
+        self.assertEqual(rig.problem(lambda x, y: x.mul_(2).mul_(1.00001) + y), "")
+        self.assertIn("input[0] ", rig.problem(lambda x, y: 2 * x + y))
+        self.assertIn("input[1] ", rig.problem(lambda x, y: y.add_(x.mul_(2))))
+
+    def test_what_is_compared_is_what_was_there_at_the_look(self) -> None:
+        """A contestant that goes on writing changes nothing, for better or worse."""
+        trees = self.rig.burst(honest)
+        arena = self.rig.fresh.arms["arm"].arena
+        assert arena is not None
+        right = arena.clone()
+        self.rig.look(trees, [3, 0])
+        arena.fill_(0xFF)
+        self.assertEqual(self.rig.told(), "")
+        self.rig.look(trees, [3, 0])
+        arena.copy_(right)
+        self.assertIn("call 3", self.rig.told())
+
+    def test_a_look_is_for_one_burst_and_one_answer(self) -> None:
+        trees = self.rig.burst(honest)
+        self.rig.look(trees, [3])
+        self.rig.draw(99)
+        self.assertRaises(Refusal, self.rig.told)
+        self.rig.look(trees, [3])
+        self.assertIn("call 3", self.rig.told())
+        self.assertRaises(Refusal, self.rig.told)
+
+    def test_looking_leaves_what_was_drawn_as_it_is(self) -> None:
+        rig = Rig(IN_PLACE)
+        trees = rig.burst(lambda x, y: x.mul_(2) + y)
+        self.assertEqual([rig.verify(trees, [3, call]) for call in (1, 1, 0)], [""] * 3)
+
+
+class HostileOutputs(unittest.TestCase):
+    """Trees that an honest contestant does not send, for outputs that are right otherwise."""
+
+    def setUp(self) -> None:
+        self.rig = Rig(IN_PLACE, calls=1)
+        self.trees = self.rig.burst(lambda x, y: x.mul_(2) + y)
+        arena = self.rig.fresh.arms["arm"].arena
+        assert arena is not None
+        self.arena = arena
+
+    def problem(self, tree: Any) -> Any:
+        return self.rig.verify([tree], [0])
+
+    def changed(self, **change: Any) -> Any:
+        return {**copy.deepcopy(self.trees[0]), **change}
+
+    def test_the_good_one_passes(self) -> None:
+        self.assertEqual(self.problem(self.changed()), "")
+
+    def test_places_outside_the_arena_are_refused(self) -> None:
+        end = self.arena.numel()
+        changes: list[dict[str, Any]] = [
+            {"offset": -512}, {"offset": end}, {"offset": end - 159}, {"offset": end - 156},
+            {"offset": 1 << 62}, {"offset": 1 << 80}, {"offset": 1}, {"offset": 0.0},
+            {"offset": None}, {"stride": [-1]}, {"stride": [end]}, {"stride": [1 << 62]},
+            {"stride": [421]}, {"stride": []}, {"stride": [1, 1]}, {"stride": "1"},
+            {"shape": [40, 2], "stride": [1, 16384], "nbytes": 320},
+            {"shape": [-40]}, {"nbytes": 80}, {"dtype": "float128"}, {"t": "pointer"},
+        ]  # fmt: skip
+        for change in changes:
+            with self.subTest(str(change)):
+                self.assertIn("malformed outputs: ", self.problem(self.changed(**change)))
+        trees: list[Any] = [None, 5, "tensor", [], {}, {"t": "list"}]
+        for tree in trees:
+            with self.subTest(str(tree)):
+                self.assertIn("malformed outputs: ", self.problem(tree))
+
+    def test_the_arenas_last_bytes_can_be_reached(self) -> None:
+        end = self.arena.numel()
+        expected = region.unpack(self.trees[0], region.Mapping(self.memory_of(self.arena)))
+        self.arena[end - 160 :].view(torch.float32).copy_(expected)
+        self.assertEqual(self.problem(self.changed(offset=end - 160)), "")
+        self.arena[end - 40 * 1024 :].view(torch.float32)[::256].copy_(expected)
+        spread = self.changed(offset=end - 40 * 1024, stride=[256])
+        self.assertEqual(self.problem(spread), "")
+        self.assertIn("malformed", self.problem({**spread, "stride": [263]}))
+
+    def memory_of(self, arena: torch.Tensor) -> int:
+        """A region with what is in the arena."""
+        memory, descriptor = region.HOST.reserve(arena.numel())
+        self.addCleanup(os.close, descriptor)
+        memory.copy_(arena)
+        return descriptor
+
+    def test_other_forms_are_wrong(self) -> None:
+        forms: list[tuple[dict[str, Any], str]] = [
+            ({"dtype": "int32"}, "dtype"), ({"shape": [4, 10], "stride": [10, 1]}, "shape"),
+            ({"stride": [0]}, "value"), ({"stride": [2]}, "value"), ({"offset": 1024}, "value"),
+            ({"shape": [0], "stride": [1], "nbytes": 0}, "shape"),
+            ({"t": "list", "items": []}, "structure"), ({"t": "value", "value": 7}, "structure"),
+        ]  # fmt: skip
+        for change, expected in forms:
+            with self.subTest(str(change)):
+                self.assertIn(f"call 0: output: {expected}", self.problem(self.changed(**change)))
+
+    def test_the_number_of_nodes_is_limited(self) -> None:
+        wide = {"t": "list", "items": [{"t": "value", "value": 1}] * (region.NODES_MAX + 1)}
+        self.assertIn("malformed outputs: ", self.problem(wide))
+        deep: Any = self.changed()
+        for _ in range(region.DEPTH_MAX + 2):
+            deep = {"t": "list", "items": [deep]}
+        self.assertIn("malformed outputs: ", self.problem(deep))
+
+    def test_nothing_is_copied_that_is_larger_than_outputs_are(self) -> None:
+        huge = self.changed(shape=[1 << 38], stride=[0], nbytes=1 << 40)
+        self.assertIn("more bytes than allowed", self.problem(huge))
+        all_of_it = self.changed(
+            dtype="uint8", shape=[1 << 16], stride=[1], nbytes=1 << 16, offset=0
+        )
+        many = {"t": "list", "items": [all_of_it] * 1000}
+        self.assertIn("more bytes than allowed", self.problem(many))
+
+    def test_the_smallest_change_of_a_place_is_noticed(self) -> None:
+        """A contestant may have right outputs elsewhere; only these bytes count."""
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        offset = self.trees[0]["offset"]
+        for number in range(50):
+            at = offset + 4 * rng.randrange(40) + 3  # Sign and exponent of one element.
+            with self.subTest(f"seed {seed}, number {number}"):
+                self.arena[at] ^= 0x80
+                self.assertIn("call 0: output: value", self.problem(self.changed()))
+                self.arena[at] ^= 0x80
+        self.assertEqual(self.problem(self.changed()), "")
+
+
+class InTheJudge(unittest.TestCase):
+    def ask(self, body: Any) -> Any:
+        answer = self.judge.answer(Question(body))
+        for descriptor in answer.descriptors:
+            os.close(descriptor)
+        return answer.body
+
+    def setUp(self) -> None:
+        self.judge = Judge()
+        options = {"shapes": False, "distributions": False, "trials": 1}
+        self.ask({"op": "open", "source": IN_PLACE, "seed": 3, "options": options})
+
+    def time(self, operation: str, **body: Any) -> Any:
+        return self.ask({"op": "time", "do": operation, **body})
+
+    def test_a_plan_forgets_the_arms_of_the_candidate_before(self) -> None:
+        self.time("plan", seed=1)
+        self.time("inputs", arm="arm", calls=2)
+        self.time("draw", number=1, calls=2)
+        self.time("plan", seed=1)
+        self.assertRaises(Refusal, self.time, "draw", number=1, calls=2)
+
+    def test_each_seed_of_a_plan_gives_other_inputs(self) -> None:
+        drawn = []
+        for seed in (1, 2, 1):
+            self.time("plan", seed=seed)
+            self.time("inputs", arm="arm", calls=1)
+            self.time("draw", number=1, calls=1)
+            opened: Any = self.judge._opened
+            drawn.append(opened.timing.private.tolist())
+        self.assertEqual(drawn[0], drawn[2])
+        self.assertNotEqual(drawn[0], drawn[1])
+
+    def test_close_gives_all_memory_back(self) -> None:
+        self.time("plan")
+        self.time("inputs", arm="arm", calls=2)
+        self.time("close")
+        opened: Any = self.judge._opened
+        self.assertIsNone(opened.timing)
+        self.time("close")
+        self.assertRaises(Refusal, self.time, "draw", number=1, calls=2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/timed_arm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace mc::execute {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const std::string kKernel =
+    R"({"name": "_Z4axpyPf", "owner": "/tmp/k.so", "stream": 7, "launches": 40, "us": 12.5,
+        "late": 1, "grid": [4, 2, 1], "block": [32, 8, 1], "registers": 18, "shared_bytes": 512})";
+
+// kKernel with one member changed.
+std::string kernel_with(const std::string& old, const std::string& fresh) {
+  std::string kernel = kKernel;
+  const size_t at = kernel.find(old);
+  EXPECT_NE(at, std::string::npos) << old;
+  return kernel.replace(at, old.size(), fresh);
+}
+
+std::string list_of(size_t count, const std::string& item) {
+  std::string list = "[" + item;
+  for (size_t i = 1; i < count; ++i) list += "," + item;
+  return list + "]";
+}
+
+TEST(DecodeBurst, ReadsTheAnswerToAGatedBurst) {
+  const auto queued = decode_burst(R"({"ok": true, "outputs": [{"t": "tensor"}, {"n": [1, 2]}]})");
+  ASSERT_TRUE(queued);
+  EXPECT_THAT(queued->outputs, ElementsAre(R"({"t":"tensor"})", R"({"n":[1,2]})"));
+  EXPECT_EQ(queued->events_us, 0);
+  const auto finished = decode_burst(R"({"ok": true, "events_us": 1234.5})");
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->events_us, 1234.5);
+  EXPECT_THAT(finished->outputs, IsEmpty());
+  EXPECT_THAT(finished->kernels, IsEmpty());
+}
+
+TEST(DecodeBurst, ReadsTheKernelsOfATracedBurst) {
+  const auto burst = decode_burst(R"({"events_us": 3, "kernels": [)" + kKernel + "]}");
+  ASSERT_TRUE(burst);
+  ASSERT_THAT(burst->kernels, SizeIs(1));
+  const TracedKernel& kernel = burst->kernels[0];
+  EXPECT_EQ(kernel.name, "_Z4axpyPf");
+  EXPECT_EQ(kernel.owner, "/tmp/k.so");
+  EXPECT_EQ(kernel.stream, 7u);
+  EXPECT_EQ(kernel.launches, 40);
+  EXPECT_EQ(kernel.time_us, 12.5);
+  EXPECT_EQ(kernel.late, 1);
+  EXPECT_THAT(kernel.grid, ElementsAre(4, 2, 1));
+  EXPECT_THAT(kernel.block, ElementsAre(32, 8, 1));
+  EXPECT_EQ(kernel.registers, 18);
+  EXPECT_EQ(kernel.shared_bytes, 512);
+}
+
+// What the supervisor itself saw is not for the process to say.
+TEST(DecodeBurst, TakesNeitherTheBracketNorValidityFromTheProcess) {
+  const auto burst = decode_burst(R"({"events_us": 3, "bracket_us": 9, "is_valid": true})");
+  ASSERT_TRUE(burst);
+  EXPECT_EQ(burst->bracket_us, 0);
+  EXPECT_FALSE(burst->is_valid);
+}
+
+class MalformedBurst : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(MalformedBurst, IsAProtocolError) {
+  const auto burst = decode_burst(GetParam());
+  ASSERT_FALSE(burst) << GetParam();
+  EXPECT_EQ(burst.error().code, ErrorCode::kProtocol);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Answers, MalformedBurst,
+    ::testing::Values("", "not json", "null", "7", "\"text\"", "[]", "[{}]", "{\"events_us\": 1",
+                      "{} {}", R"({"events_us": "1"})", R"({"events_us": null})",
+                      R"({"events_us": []})", R"({"events_us": NaN})", R"({"events_us": 1e999})",
+                      R"({"events_us": Infinity})", "{\"events_us\": 1, \"x\": \"\xff\"}",
+                      R"({"outputs": ["\ud800"]})", R"({"kernels": 5})", R"({"kernels": "all"})",
+                      R"({"kernels": [{}]})", R"({"kernels": [5]})", R"({"kernels": {"a": 1}})"));
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, MalformedBurst, ::testing::ValuesIn([] {
+      std::vector<std::string> answers;
+      for (const std::string& kernel :
+           {kernel_with("\"_Z4axpyPf\"", "7"), kernel_with("\"/tmp/k.so\"", "null"),
+            kernel_with("\"stream\": 7", "\"stream\": \"7\""), kernel_with("40", "[]"),
+            kernel_with("12.5", "\"12.5\""), kernel_with("12.5", "null"),
+            kernel_with("[4, 2, 1]", "[4, 2]"), kernel_with("[4, 2, 1]", "4"),
+            kernel_with("[4, 2, 1]", "[4, 2, \"1\"]"), kernel_with("[32, 8, 1]", "{}"),
+            kernel_with("\"registers\": 18,", ""), kernel_with("512", "{}")}) {
+        answers.push_back(R"({"events_us": 1, "kernels": [)" + kKernel + "," + kernel + "]}");
+      }
+      return answers;
+    }()));
+
+TEST(DecodeBurst, BoundsWhatItKeeps) {
+  const std::string outputs = list_of(10000, R"({"t":"list","items":[]})");
+  const std::string kernels = list_of(1000, kernel_with("_Z4axpyPf", std::string(5000, 'k')));
+  const auto burst = decode_burst(R"({"outputs": )" + outputs + R"(, "kernels": )" + kernels + "}");
+  ASSERT_TRUE(burst);
+  EXPECT_THAT(burst->outputs, SizeIs(4096));
+  EXPECT_THAT(burst->kernels, SizeIs(64));
+  EXPECT_THAT(burst->kernels[0].name, SizeIs(400));
+}
+
+TEST(DecodeBurst, PassesOutputsOnAsTheyAre) {
+  const std::string odd =
+      R"([{"offset":-1},[[]],"text",null,-0.5,18446744073709551615,"\u0000\"é"])";
+  const auto burst = decode_burst(R"({"outputs": )" + odd + "}");
+  ASSERT_TRUE(burst);
+  EXPECT_THAT(burst->outputs, ElementsAre(R"({"offset":-1})", "[[]]", "\"text\"", "null", "-0.5",
+                                          "18446744073709551615", R"("\u0000\"é")"));
+}
+
+TEST(DecodeBurst, TakesMembersThatItDoesNotKnow) {
+  EXPECT_TRUE(decode_burst(R"({"ok": true, "more": {"a": [1]}, "events_us": 2})"));
+  EXPECT_TRUE(decode_burst("{}"));
+  EXPECT_THAT(decode_burst(R"({"outputs": null, "kernels": null})").value().outputs, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mc::execute
