@@ -17,14 +17,32 @@ constexpr int kSpinsPerLook = 512;  // At a child's life, while its words are wa
 constexpr size_t kCallsMax = 4096;
 constexpr size_t kKernelsMax = 64;
 constexpr size_t kNameBytesMax = 400;
+constexpr uint64_t kCountMax = uint64_t{1} << 40;
+constexpr double kMicrosecondsMax = 1e10;
 
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// A count that a process claims: from 0 to kCountMax, or a Json::exception.
+int64_t count_of(const Json& value) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kCountMax) {
+    throw Json::type_error::create(302, "a count is no sensible number", &value);
+  }
+  return value.get<int64_t>();
+}
+
+double microseconds_of(const Json& value) {
+  const auto us = value.get<double>();
+  if (!(us >= 0 && us < kMicrosecondsMax)) {
+    throw Json::type_error::create(302, "a time is no sensible number", &value);
+  }
+  return us;
+}
+
 std::array<int64_t, 3> triple_of(const Json& values) {
   std::array<int64_t, 3> triple{};
-  for (size_t i = 0; i < triple.size(); ++i) triple[i] = values.at(i).get<int64_t>();
+  for (size_t i = 0; i < triple.size(); ++i) triple[i] = count_of(values.at(i));
   return triple;
 }
 
@@ -32,14 +50,14 @@ TracedKernel kernel_of(const Json& json) {
   TracedKernel kernel;
   kernel.name = json.at("name").get<std::string>().substr(0, kNameBytesMax);
   kernel.owner = json.at("owner").get<std::string>().substr(0, kNameBytesMax);
-  kernel.stream = json.at("stream").get<uint64_t>();
-  kernel.launches = json.at("launches").get<int64_t>();
-  kernel.time_us = json.at("us").get<double>();
-  kernel.late = json.at("late").get<int64_t>();
+  kernel.stream = static_cast<uint64_t>(count_of(json.at("stream")));
+  kernel.launches = count_of(json.at("launches"));
+  kernel.time_us = microseconds_of(json.at("us"));
+  kernel.late = count_of(json.at("late"));
   kernel.grid = triple_of(json.at("grid"));
   kernel.block = triple_of(json.at("block"));
-  kernel.registers = json.at("registers").get<int64_t>();
-  kernel.shared_bytes = json.at("shared_bytes").get<int64_t>();
+  kernel.registers = count_of(json.at("registers"));
+  kernel.shared_bytes = count_of(json.at("shared_bytes"));
   return kernel;
 }
 
@@ -49,7 +67,7 @@ Result<BurstTime> decode_burst(std::string_view answer) {
   try {
     const Json json = Json::parse(answer);
     BurstTime burst;
-    burst.events_us = json.value("events_us", 0.0);
+    burst.events_us = microseconds_of(json.value("events_us", Json(0.0)));
     for (const Json& outputs : json.value("outputs", Json::array())) {
       if (burst.outputs.size() < kCallsMax) burst.outputs.push_back(text_of(outputs));
     }
@@ -127,11 +145,16 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   session_.send(R"({"op": "time", "do": "finish"})", nullptr, Seconds(limits_.forward_s));
   const std::chrono::duration<double, std::micro> bracket = time_bracket(number);
   // Before the process is heard again: it must not gain time by what it answers.
-  if (gated_) MC_TRY_VOID(look(*first, wanted.looks), "look");
+  const auto calls = static_cast<size_t>(wanted.calls);
+  const bool tells_all = !gated_ || first->outputs.size() == calls;
+  if (gated_ && tells_all) MC_TRY_VOID(look(*first, wanted.looks), "look");
   MC_TRY(auto finished, outcome_of(session_.receive(Seconds(limits_.forward_s))), "finish");
   if (auto* outcome = std::get_if<task::Outcome>(&finished)) return Timed(std::move(*outcome));
   auto last = decode_burst(std::get<Reply>(finished).json);
   if (!last) return garbled(last.error());
+  if (!tells_all || (!gated_ && last->outputs.size() != calls)) {
+    return garbled({ErrorCode::kProtocol, "a burst does not tell the outputs of each call"});
+  }
   if (!gated_) MC_TRY_VOID(look(*last, wanted.looks), "look");
 
   burst.events_us = last->events_us;

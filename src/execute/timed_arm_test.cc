@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("", "not json", "null", "7", "\"text\"", "[]", "[{}]", "{\"events_us\": 1",
                       "{} {}", R"({"events_us": "1"})", R"({"events_us": null})",
                       R"({"events_us": []})", R"({"events_us": NaN})", R"({"events_us": 1e999})",
-                      R"({"events_us": Infinity})", "{\"events_us\": 1, \"x\": \"\xff\"}",
+                      R"({"events_us": Infinity})", R"({"events_us": -1})",
+                      R"({"events_us": 1e300})", "{\"events_us\": 1, \"x\": \"\xff\"}",
                       R"({"outputs": ["\ud800"]})", R"({"kernels": 5})", R"({"kernels": "all"})",
                       R"({"kernels": [{}]})", R"({"kernels": [5]})", R"({"kernels": {"a": 1}})"));
 
@@ -91,7 +92,9 @@ INSTANTIATE_TEST_SUITE_P(
       for (const std::string& kernel :
            {kernel_with("\"_Z4axpyPf\"", "7"), kernel_with("\"/tmp/k.so\"", "null"),
             kernel_with("\"stream\": 7", "\"stream\": \"7\""), kernel_with("40", "[]"),
-            kernel_with("12.5", "\"12.5\""), kernel_with("12.5", "null"),
+            kernel_with("12.5", "\"12.5\""), kernel_with("12.5", "-12.5"),
+            kernel_with("18", "1e300"), kernel_with("18", "-18"),
+            kernel_with("18", "18446744073709551615"), kernel_with("12.5", "null"),
             kernel_with("[4, 2, 1]", "[4, 2]"), kernel_with("[4, 2, 1]", "4"),
             kernel_with("[4, 2, 1]", "[4, 2, \"1\"]"), kernel_with("[32, 8, 1]", "{}"),
             kernel_with("\"registers\": 18,", ""), kernel_with("512", "{}")}) {

@@ -154,17 +154,33 @@ Result<Timing::Decided> Timing::warm_up() {
 }
 
 // A burst of the size of those that count, which finds its memory and is not noted.  One that
-// blocks although small ones did not is too long for the device's queue.
+// blocks although small ones did not is too long for the device's queue; one that the clock finds
+// much shorter than wanted is made longer, whatever the process says of its time and its launches.
 Result<Timing::Decided> Timing::settle(Arm& arm) {
   const bool is_gated = arm.timed.is_gated();
-  for (int calls = choose_calls(arm);; calls = std::max(1, calls / 4)) {
+  int calls_max = options_.calls_max;
+  for (;;) {
+    const int calls = std::min(calls_max, choose_calls(arm));
     arm.timed.set_gated(is_gated);
     MC_TRY(Decided decided, prepare(arm, calls), "memory");
     if (decided) return decided;
     BurstTime burst;
     MC_TRY(decided, sample(arm, Traced::kNo, burst), "burst");
-    if (decided || burst.is_valid || calls == 1) return decided;
+    if (decided) return decided;
+    if (!burst.is_valid && calls > 1) {
+      calls_max = std::max(1, calls / 4);
+      continue;
+    }
+    learn(arm, burst);
+    if (!burst.is_valid || std::min(calls_max, choose_calls(arm)) < 2 * calls) return decided;
   }
+}
+
+// What the clock says of a call: an upper bound of its time, and of its launches, none of which
+// takes the device less than a microsecond.
+void Timing::learn(Arm& arm, const BurstTime& burst) const {
+  arm.call_us = burst.bracket_us / arm.calls;
+  arm.launches = std::clamp(arm.launches, 1.0, std::max(1.0, arm.call_us));
 }
 
 // Kernels are loaded before anything is gated (device/gate.cc), and counted; then it is seen
@@ -190,7 +206,7 @@ Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
   if (!burst.is_valid) {
     MC_TRY(decided, sample(arm, Traced::kNo, burst), "open");
   }
-  arm.call_us = burst.events_us / arm.calls;
+  learn(arm, burst);
   return decided;
 }
 

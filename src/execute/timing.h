@@ -79,6 +79,7 @@ class Timing {
   Result<Decided> warm_up();
   Result<Decided> warm_up_arm(Arm& arm);
   Result<Decided> settle(Arm& arm);
+  void learn(Arm& arm, const BurstTime& burst) const;
   Result<Decided> take_pairs(Timed& timed);
   Result<Decided> trace(Timed& timed);
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
