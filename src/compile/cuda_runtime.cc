@@ -118,14 +118,17 @@ std::vector<std::string> cxx_flags(const std::vector<std::string>& includes) {
 
 // The same function's cuda_flags: common_cflags, COMMON_NVCC_FLAGS, the architecture.  -std comes
 // later, when the candidate gives none.  -ccbin names what nvcc would find by itself, for certain.
+// CUB's headers bring NVTX, which looks for its library at run time (dlopen, getenv): a candidate
+// that includes CUB would seem to load code; nobody listens to its ranges here.
 std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
                                     const CudaRuntime& runtime) {
   std::vector<std::string> flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
   flags.insert(flags.end(), includes.begin(), includes.end());
-  flags.insert(flags.end(), {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
-                             "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
-                             "--expt-relaxed-constexpr", gencode_flag(runtime.architecture),
-                             "--compiler-options=-fPIC", "-ccbin=" + runtime.compiler.string()});
+  flags.insert(flags.end(),
+               {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
+                "-DNVTX_DISABLE", "--expt-relaxed-constexpr", gencode_flag(runtime.architecture),
+                "--compiler-options=-fPIC", "-ccbin=" + runtime.compiler.string()});
   return flags;
 }
 
