@@ -28,6 +28,9 @@ struct Gate {
 
 Gate gate;
 
+// Lines that a forward has asked the L2 to keep would outlive the judge's flush.
+void forget_persisting_lines() { cuCtxResetPersistingL2Cache(); }
+
 // Whether a burst is traced is known here and nowhere before: a candidate that could tell would
 // behave meanwhile.
 int begin_trace(uint32_t number) {
@@ -53,6 +56,7 @@ int mc_gate_attach(int descriptor) {
 }
 
 int mc_gate_close(uint32_t number) {
+  forget_persisting_lines();
   if (const int failed = begin_trace(number); failed != 0) return failed;
   CUdeviceptr word = gate.on_device + kGate * sizeof(uint32_t);
   const CUresult status = cuStreamWaitValue32(nullptr, word, number, CU_STREAM_WAIT_VALUE_GEQ);
@@ -60,6 +64,7 @@ int mc_gate_close(uint32_t number) {
 }
 
 int mc_gate_await(uint32_t number) {
+  forget_persisting_lines();
   if (const int failed = begin_trace(number); failed != 0) return failed;
   tell(kReady, number);
   const std::atomic_ref<uint32_t> word(gate.words[kGate]);
