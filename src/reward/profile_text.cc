@@ -29,7 +29,8 @@ constexpr double kLaunchesMany = 4;       // A call.
 constexpr double kShareWorthAHint = 0.1;  // Of the device time.
 constexpr double kOwnShareFull = 0.95;
 constexpr double kOccupancyLow = 0.4;
-constexpr double kFloorFar = 0.6;  // Of its speed.
+constexpr int64_t kBlocksFew = 100;  // Devices have about as many multiprocessors, or more.
+constexpr double kFloorFar = 0.6;    // Of its speed.
 constexpr double kFloorNear = 0.9;
 
 // ---- Numbers ------------------------------------------------------------------------------------
@@ -107,6 +108,18 @@ bool is_worth_a_hint(const KernelTime& kernel) {
   return is_own(kernel) && kernel.share >= kShareWorthAHint;
 }
 
+int64_t num_blocks(const KernelTime& kernel) {
+  return kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+}
+
+// A kernel that leaves most of the device idle; null where there is none.
+const KernelTime* find_small(const std::vector<KernelTime>& kernels) {
+  const auto found = std::ranges::find_if(kernels, [](const KernelTime& kernel) {
+    return is_worth_a_hint(kernel) && num_blocks(kernel) > 0 && num_blocks(kernel) < kBlocksFew;
+  });
+  return found == kernels.end() ? nullptr : &*found;
+}
+
 // ---- Sentences ----------------------------------------------------------------------------------
 
 void tell_speedup(Page& page, std::string_view baseline, const Estimate& speedup,
@@ -150,6 +163,11 @@ void hint_at_floor(Page& page, const Performance& x) {
   const double share = share_of_floor(x);
   if (share >= kFloorNear) {
     say_hint(page, "it is close to the floor; little is left to gain.");
+  } else if (const KernelTime* small = share < kFloorFar ? find_small(x.kernels) : nullptr) {
+    say_hint(page, fmt::format("{} has only {} blocks, so that most of the device is idle and each "
+                               "block waits for memory alone: spread the work over more blocks and "
+                               "threads.",
+                               kernel_name(small->name), num_blocks(*small)));
   } else if (share < kFloorFar) {
     say_hint(page, x.floor.bound == "compute"
                        ? "let each value that is loaded serve many operations (tiles in shared "

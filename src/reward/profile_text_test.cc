@@ -31,7 +31,8 @@ KernelTime kernel_of(const std::string& name, double share, double launches = 1)
   out.launches = launches;
   out.time_us = 100 * share;
   out.share = share;
-  out.grid = out.block = {64, 1, 1};
+  out.grid = {512, 1, 1};
+  out.block = {64, 1, 1};
   out.registers = 32;
   out.occupancy = 1;
   return out;
@@ -117,6 +118,15 @@ TEST(ProfileText, HintsAtWhatBoundsItByHowFarTheFloorIs) {
   Performance performance = sound();
   performance.floor.time_us = 75;
   EXPECT_THAT(profile_of(performance), Not(HasSubstr("Hint")));
+}
+
+TEST(ProfileText, HintsAtAGridThatLeavesTheDeviceIdle) {
+  Performance performance = sound();
+  performance.kernels[0].grid = {3, 3, 1};
+  EXPECT_THAT(profile_of(performance),
+              HasSubstr("k has only 9 blocks, so that most of the device"));
+  performance.floor.time_us = 95;
+  EXPECT_THAT(profile_of(performance), Not(HasSubstr("blocks, so that")));
 }
 
 TEST(ProfileText, LeavesOutAFloorThatIsNotKnown) {
