@@ -18,11 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUpCalls = 2;
 constexpr double kArenaSlackBytes = 256 << 20;  // For what a forward allocates besides its outputs.
-constexpr double kBracketSlackUs = 40;
-constexpr double kBracketSlackShare = 0.005;
 constexpr double kManyLooksBytesMax = 64 << 20;  // Of a call's outputs.
-constexpr double kCallUsMin = 0.1;
-constexpr double kKernelShareMin = 0.2;  // Of a call's time, whatever the gap between launches.
 constexpr int kGatedTries = 2;
 
 double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
@@ -33,13 +29,16 @@ std::string exception_of(const task::Outcome& outcome) {
   return ": " + crashed->exception->type + ": " + crashed->exception->message;
 }
 
-double overhead_of(const BurstTime& burst) { return burst.bracket_us - burst.events_us; }
-
 }  // namespace
 
 Timing::Timing(Judge& judge, const StageLimits& limits, const TimingOptions& options,
                const Nvml* nvml)
-    : judge_(judge), limits_(limits), options_(options), nvml_(nvml), random_(options.seed) {}
+    : judge_(judge),
+      limits_(limits),
+      options_(options),
+      nvml_(nvml),
+      random_(options.seed),
+      charges_(options.charge) {}
 
 Stage<Timed> Timing::run(Session& candidate, Session& baseline) {
   using Ran = std::variant<Timed, task::Outcome>;
@@ -131,14 +130,12 @@ task::Outcome Timing::wrong_in_a_series(const std::string& problem) const {
   return task::Wrong{0, false, {std::move(trial)}};
 }
 
-int Timing::choose_calls(const Arm& arm) const {
+int Timing::calls_for(const Arm& arm) const {
+  CallCost call{arm.call_us, arm.launches, 0, 0};
   // Inputs: the judge's own, and each arm's. Outputs: each arm's, with some slack.
-  const double each = 3 * inputs_bytes_ + 2.5 * outputs_bytes_;
-  const double room = options_.memory_share * free_bytes_ - 4 * kArenaSlackBytes;
-  const double wanted =
-      std::min({options_.burst_us / std::max(arm.call_us, kCallUsMin), room / std::max(each, 1.0),
-                options_.launches_max / arm.launches});
-  return std::clamp(static_cast<int>(wanted), 1, options_.calls_max);
+  call.bytes = 3 * inputs_bytes_ + 2.5 * outputs_bytes_;
+  call.bytes_max = options_.memory_share * free_bytes_ - 4 * kArenaSlackBytes;
+  return choose_calls(options_.burst, call);
 }
 
 Result<Timing::Decided> Timing::warm_up() {
@@ -158,9 +155,9 @@ Result<Timing::Decided> Timing::warm_up() {
 // much shorter than wanted is made longer, whatever the process says of its time and its launches.
 Result<Timing::Decided> Timing::settle(Arm& arm) {
   const bool is_gated = arm.timed.is_gated();
-  int calls_max = options_.calls_max;
+  int calls_max = options_.burst.calls_max;
   for (;;) {
-    const int calls = std::min(calls_max, choose_calls(arm));
+    const int calls = std::min(calls_max, calls_for(arm));
     arm.timed.set_gated(is_gated);
     MC_TRY(Decided decided, prepare(arm, calls), "memory");
     if (decided) return decided;
@@ -172,7 +169,7 @@ Result<Timing::Decided> Timing::settle(Arm& arm) {
       continue;
     }
     learn(arm, burst);
-    if (!burst.is_valid || std::min(calls_max, choose_calls(arm)) < 2 * calls) return decided;
+    if (!burst.is_valid || std::min(calls_max, calls_for(arm)) < 2 * calls) return decided;
   }
 }
 
@@ -220,10 +217,11 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
   while (taken < options_.pairs) {
     const std::chrono::duration<double> passed = Clock::now() - start;
     if (taken >= options_.pairs_min && passed.count() > options_.budget_s) break;
-    for (; std::erase(traced_before, taken) > 0;) {
+    for (auto traced = std::ranges::count(traced_before, taken); traced > 0; --traced) {
       MC_TRY(Decided decided, trace(timed), "trace");
       if (decided) return decided;
     }
+    std::erase(traced_before, taken);
     const size_t first = random_() % 2;
     std::array<BurstTime, 2> bursts;
     for (const size_t which : {first, 1 - first}) {
@@ -238,21 +236,21 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
   return trace(timed);
 }
 
+BurstReading Timing::reading_of(const Arm& arm, const BurstTime& burst) {
+  return {burst.events_us, burst.bracket_us, burst.queue_us,
+          arm.calls,       arm.launches,     !arm.is_candidate};
+}
+
 // Whether the supervisor or a process was held up, as a busy machine does at times. An arm that is
 // held up all the time is not spared: after so many pairs were taken again, they count.
 bool Timing::is_doubtful(const std::array<BurstTime, 2>& bursts) {
-  overhead_least_ = std::min(overhead_least_, overhead_of(bursts[1]));
-  const bool is_late = overhead_of(bursts[0]) > overhead_allowed(bursts[0]);
-  const bool is_blocked = !bursts[0].is_valid || !bursts[1].is_valid;
-  const bool is_held_up =
-      host_us_charged(arms_[0], bursts[0]) > 0 || host_us_charged(arms_[1], bursts[1]) > 0;
-  return is_late || is_blocked || is_held_up;
-}
-
-// What an honest process's clock time exceeds its events by: the least that was seen of the
-// baseline, which nobody tampers with, and some slack.
-double Timing::overhead_allowed(const BurstTime& burst) const {
-  return overhead_least_ + kBracketSlackUs + kBracketSlackShare * burst.events_us;
+  charges_.note_baseline(reading_of(arms_[1], bursts[1]));
+  for (size_t which : {0, 1}) {
+    const BurstReading reading = reading_of(arms_[which], bursts[which]);
+    if (!bursts[which].is_valid || !charges_.confirms(reading)) return true;
+    if (charges_.host_us(reading) > 0) return true;
+  }
+  return false;
 }
 
 Result<Timing::Decided> Timing::trace(Timed& timed) {
@@ -264,22 +262,6 @@ Result<Timing::Decided> Timing::trace(Timed& timed) {
   return Decided();
 }
 
-// Microseconds a call.  What the clock saw beyond what it sees of an honest process is charged, and
-// so is a host that cannot keep up with the device even by far.
-double Timing::time_of(const Arm& arm, const BurstTime& burst) const {
-  const bool agrees = !arm.is_candidate || overhead_of(burst) <= overhead_allowed(burst);
-  const double us = agrees ? burst.events_us : burst.bracket_us - overhead_least_;
-  const double call_us = us / arm.calls;
-  const double device_us = std::max(call_us - options_.launch_gap_us, kKernelShareMin * call_us);
-  return std::max(device_us, host_us_charged(arm, burst));
-}
-
-double Timing::host_us_charged(const Arm& arm, const BurstTime& burst) const {
-  const double host_us = burst.queue_us / arm.calls;
-  const double free_us = options_.host_us_free + options_.host_us_free_launch * arm.launches;
-  return host_us > free_us ? host_us : 0;
-}
-
 double Timing::spread_of(double time_us) const {
   return std::hypot(options_.spread, options_.spread_gap_us / time_us);
 }
@@ -289,19 +271,16 @@ void Timing::conclude(Timed& timed) const {
   std::vector<double> base;
   std::vector<double> ratios;
   for (size_t i = 0; i < arms_[0].samples.size(); ++i) {
-    own.push_back(time_of(arms_[0], arms_[0].samples[i]));
-    base.push_back(time_of(arms_[1], arms_[1].samples[i]));
+    own.push_back(charges_.call_us(reading_of(arms_[0], arms_[0].samples[i])));
+    base.push_back(charges_.call_us(reading_of(arms_[1], arms_[1].samples[i])));
     ratios.push_back(base.back() / own.back());
   }
-  const auto charged = std::ranges::count_if(arms_[0].samples, [&](const BurstTime& burst) {
-    return overhead_of(burst) > overhead_allowed(burst);
-  });
-
-  task::Performance& result = timed.performance;
   const task::Estimate time = estimate_median(own);
   const task::Estimate time_base = estimate_median(base);
   const double spread = spread_of(time.median);
   const double spread_base = spread_of(time_base.median);
+
+  task::Performance& result = timed.performance;
   result.time_us = widened(time, spread);
   result.time_eager_us = widened(time_base, spread_base);
   result.speedup_eager = widened(estimate_median(ratios), std::hypot(spread, spread_base));
@@ -311,17 +290,28 @@ void Timing::conclude(Timed& timed) const {
   result.timing.calls = arms_[0].calls;
   result.timing.calls_verified = verified_;
   result.timing.clocks = clocks_;
-  if (charged > 0) {
-    result.timing.notes.push_back(std::to_string(charged) +
-                                  " bursts took longer than the device's events say, and are "
-                                  "charged by the clock");
-  }
-  if (std::ranges::any_of(arms_[0].samples, [&](const BurstTime& burst) {
-        return host_us_charged(arms_[0], burst) > 0;
-      })) {
-    result.timing.notes.push_back("forward keeps the host busy for longer than it takes to launch");
-  }
+  result.timing.notes = notes();
   timed.work = work_;
+}
+
+std::vector<std::string> Timing::notes() const {
+  std::vector<std::string> notes;
+  int charged = 0;
+  bool is_host_busy = false;
+  for (const BurstTime& burst : arms_[0].samples) {
+    const BurstReading reading = reading_of(arms_[0], burst);
+    charged += charges_.confirms(reading) ? 0 : 1;
+    is_host_busy = is_host_busy || charges_.host_us(reading) > 0;
+  }
+  if (charged > 0) {
+    notes.push_back(std::to_string(charged) +
+                    " bursts took longer than the device's events say, and are charged by the "
+                    "clock");
+  }
+  if (is_host_busy) {
+    notes.emplace_back("forward keeps the host busy for longer than it takes to launch");
+  }
+  return notes;
 }
 
 }  // namespace mc::execute

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "execute/charges.h"
 #include "execute/device_speed.h"
 #include "execute/nvml.h"
 #include "execute/timed_arm.h"
@@ -28,17 +29,13 @@
 namespace mc::execute {
 
 struct TimingOptions {
-  double burst_us = 20000;          // What a burst should last.
-  int calls_max = 400;              // In one burst.
-  int pairs = 13;                   // As many as the budget allows, but
-  int pairs_min = 7;                // no fewer than this.
-  double budget_s = 6;              // For the pairs.
-  int bursts_traced = 2;            // Among the pairs, and one more behind them.
-  double host_us_free = 150;        // A call: host time that queueing hides,
-  double host_us_free_launch = 15;  // and for each launch.
-  double memory_share = 0.7;        // Of the device's free memory, for inputs and outputs.
-  int launches_max = 800;           // In one burst: a device's queue holds about a thousand.
-  double launch_gap_us = 1.0;       // From one kernel's end to the next one's start.
+  BurstLimits burst;
+  ChargeRules charge;
+  int pairs = 13;             // As many as the budget allows, but
+  int pairs_min = 7;          // no fewer than this.
+  double budget_s = 6;        // For the pairs.
+  int bursts_traced = 2;      // Among the pairs, and one more behind them.
+  double memory_share = 0.7;  // Of the device's free memory, for inputs and outputs.
   // Standard deviation between processes (statistics.h): of a call's time, and of the gap between
   // launches.
   double spread = 0.002;
@@ -85,13 +82,12 @@ class Timing {
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
   task::Outcome wrong_in_a_series(const std::string& problem) const;
   Result<Decided> fate(const Arm& arm, const task::Outcome& outcome) const;
-  int choose_calls(const Arm& arm) const;
+  int calls_for(const Arm& arm) const;
+  static BurstReading reading_of(const Arm& arm, const BurstTime& burst);
   bool is_doubtful(const std::array<BurstTime, 2>& bursts);
-  double overhead_allowed(const BurstTime& burst) const;
-  double time_of(const Arm& arm, const BurstTime& burst) const;
-  double host_us_charged(const Arm& arm, const BurstTime& burst) const;
   double spread_of(double time_us) const;
   void conclude(Timed& timed) const;
+  std::vector<std::string> notes() const;
 
   // Constant after construction.
   Judge& judge_;
@@ -103,7 +99,7 @@ class Timing {
   std::vector<Arm> arms_;  // The candidate, the baseline.
   int64_t verified_ = 0;
   int retaken_ = 0;
-  double overhead_least_ = std::numeric_limits<double>::infinity();
+  Charges charges_;
   Work work_;
   double inputs_bytes_ = 0;
   double outputs_bytes_ = 0;

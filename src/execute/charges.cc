@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/charges.h"
+
+#include <algorithm>
+
+namespace mc::execute {
+namespace {
+
+constexpr double kDeviceShareMin = 0.2;  // Of a call's time, whatever the gap between launches.
+constexpr double kCallUsMin = 0.1;
+
+double overhead_of(const BurstReading& burst) { return burst.bracket_us - burst.events_us; }
+
+}  // namespace
+
+void Charges::note_baseline(const BurstReading& burst) {
+  overhead_us_ = std::min(overhead_us_, overhead_of(burst));
+}
+
+bool Charges::confirms(const BurstReading& burst) const {
+  const double slack = rules_.clock_slack_us + rules_.clock_slack_share * burst.events_us;
+  return burst.is_trusted || overhead_of(burst) <= overhead_us_ + slack;
+}
+
+double Charges::host_us(const BurstReading& burst) const {
+  const double host_us = burst.queue_us / burst.calls;
+  const double free_us = rules_.host_us_free + rules_.host_us_free_launch * burst.launches;
+  return host_us > free_us ? host_us : 0;
+}
+
+double Charges::call_us(const BurstReading& burst) const {
+  const double burst_us = confirms(burst) ? burst.events_us : burst.bracket_us - overhead_us_;
+  const double call_us = burst_us / burst.calls;
+  const double device_us = std::max(call_us - rules_.launch_gap_us, kDeviceShareMin * call_us);
+  return std::max(device_us, host_us(burst));
+}
+
+int choose_calls(const BurstLimits& limits, const CallCost& call) {
+  const double wanted = std::min({limits.burst_us / std::max(call.us, kCallUsMin),
+                                  call.bytes_max / std::max(call.bytes, 1.0),
+                                  limits.launches_max / std::max(call.launches, 1.0)});
+  return std::clamp(static_cast<int>(wanted), 1, limits.calls_max);
+}
+
+}  // namespace mc::execute

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Charges: how much of a burst's time counts, and how long a burst should be.  Pure; the rules of
+// docs/timing.md, "What counts".
+//
+// Device events are precise, but the process that runs the candidate tells them; the supervisor's
+// clock is trusted, but sees what lies between processes too.  Events count as far as the clock
+// agrees.
+#ifndef MC_EXECUTE_CHARGES_H_
+#define MC_EXECUTE_CHARGES_H_
+
+#include <limits>
+
+namespace mc::execute {
+
+struct ChargeRules {
+  double launch_gap_us = 1.0;        // From one kernel's end to the next one's start.
+  double host_us_free = 150;         // A call: host time that queueing hides,
+  double host_us_free_launch = 15;   // and for each launch.
+  double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
+  double clock_slack_share = 0.005;  // and as a share of the events' time.
+};
+
+// What was seen of one burst.
+struct BurstReading {
+  double events_us = 0;   // As the process says.
+  double bracket_us = 0;  // By the supervisor's clock.
+  double queue_us = 0;    // The same, until it was queued; 0 for an open burst.
+  int calls = 1;
+  double launches = 1;      // A call.
+  bool is_trusted = false;  // A baseline's.
+};
+
+class Charges {
+ public:
+  explicit Charges(const ChargeRules& rules) : rules_(rules) {}
+
+  // Learns from a baseline how far the clock is from the events where nobody tampers with them.
+  void note_baseline(const BurstReading& burst);
+
+  // Whether the clock confirms the events.  REQUIRES: a baseline was noted.
+  bool confirms(const BurstReading& burst) const;
+
+  // Microseconds of the host's time that are charged for a call: all of it, where it is more than
+  // queueing hides, or none.
+  double host_us(const BurstReading& burst) const;
+
+  // Microseconds of a call.  REQUIRES: a baseline was noted.
+  double call_us(const BurstReading& burst) const;
+
+ private:
+  ChargeRules rules_;
+  double overhead_us_ = std::numeric_limits<double>::infinity();  // Of the clock; the least seen.
+};
+
+struct BurstLimits {
+  double burst_us = 20000;  // What a burst should last.
+  int calls_max = 400;
+  int launches_max = 800;  // A device's queue holds about a thousand.
+};
+
+struct CallCost {
+  double us = 0;  // By the clock: an upper bound.
+  double launches = 1;
+  double bytes = 0;      // Of the device's memory, in all processes.
+  double bytes_max = 0;  // That a burst may take.
+};
+
+// How many calls a burst should have; at least one.
+int choose_calls(const BurstLimits& limits, const CallCost& call);
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_CHARGES_H_

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/charges.h"
+
+#include <gtest/gtest.h>
+
+namespace mc::execute {
+namespace {
+
+constexpr ChargeRules kRules{.launch_gap_us = 1,
+                             .host_us_free = 150,
+                             .host_us_free_launch = 15,
+                             .clock_slack_us = 40,
+                             .clock_slack_share = 0.005};
+
+// A clock that is 160 us from an honest process's events.
+Charges charges() {
+  Charges charges(kRules);
+  charges.note_baseline({.events_us = 4000, .bracket_us = 4170, .calls = 400, .is_trusted = true});
+  charges.note_baseline({.events_us = 4000, .bracket_us = 4160, .calls = 400, .is_trusted = true});
+  return charges;
+}
+
+TEST(Charges, EventsCountWhereTheClockAgrees) {
+  EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 4000, .bracket_us = 4200, .calls = 400}), 9);
+}
+
+TEST(Charges, TheClockCountsWhereTheEventsSayMuchLess) {
+  const BurstReading lie{.events_us = 400, .bracket_us = 4160, .calls = 400};
+  EXPECT_FALSE(charges().confirms(lie));
+  EXPECT_DOUBLE_EQ(charges().call_us(lie), 9);
+}
+
+// As little as the slack can be gained by a lie.
+TEST(Charges, AllowsSomeSlackAndNoMore) {
+  const double edge = 4160 + 40 + 0.005 * 4000;
+  EXPECT_TRUE(charges().confirms({.events_us = 4000, .bracket_us = edge, .calls = 400}));
+  EXPECT_FALSE(charges().confirms({.events_us = 4000, .bracket_us = edge + 1, .calls = 400}));
+}
+
+TEST(Charges, ABaselineIsBelieved) {
+  const BurstReading late{.events_us = 4000, .bracket_us = 9000, .calls = 400, .is_trusted = true};
+  EXPECT_TRUE(charges().confirms(late));
+  EXPECT_DOUBLE_EQ(charges().call_us(late), 9);
+}
+
+TEST(Charges, HostTimeIsFreeAsFarAsQueueingHidesIt) {
+  BurstReading burst{.events_us = 400, .bracket_us = 560, .queue_us = 100 * 165, .calls = 100};
+  EXPECT_EQ(charges().host_us(burst), 0);
+  burst.queue_us = 100 * 166;
+  EXPECT_DOUBLE_EQ(charges().host_us(burst), 166);
+  EXPECT_DOUBLE_EQ(charges().call_us(burst), 166);
+  burst.launches = 2;
+  EXPECT_EQ(charges().host_us(burst), 0);
+}
+
+TEST(Charges, TakesOffAGapButNotMostOfACall) {
+  EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 110, .bracket_us = 270, .calls = 100}), 0.22);
+}
+
+TEST(ChooseCalls, TakesAsManyAsTheShortestLimitAllows) {
+  const BurstLimits limits{.burst_us = 20000, .calls_max = 400, .launches_max = 800};
+  EXPECT_EQ(choose_calls(limits, {.us = 1000, .launches = 1, .bytes = 1, .bytes_max = 1e9}), 20);
+  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 1, .bytes = 1, .bytes_max = 1e9}), 400);
+  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 80, .bytes = 1, .bytes_max = 1e9}), 10);
+  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 1, .bytes = 1e8, .bytes_max = 1e9}), 10);
+}
+
+TEST(ChooseCalls, TakesOneWhereNothingFits) {
+  EXPECT_EQ(choose_calls({}, {.us = 1e9, .launches = 1e6, .bytes = 1e12, .bytes_max = -1}), 1);
+}
+
+}  // namespace
+}  // namespace mc::execute
