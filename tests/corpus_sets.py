@@ -70,6 +70,7 @@ def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Ca
     text = (CORPUS / folder / file).read_bytes().decode("utf-8", "replace")
     text = edited(text, entry.get("edits", []), name)
     options = () if entry.get("static_rules", True) else ("--no-static-rules",)
+    options += ("--strict",) if entry.get("strict") else ()
     return Case(name, entry["task"], text, Expectation.parse(entry), options)
 
 

@@ -280,6 +280,8 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print verdicts as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for each candidate");
+  command->add_flag("--strict", arguments->options.strict,
+                    "For winners and audits: other seeds and, on a device, compute-sanitizer");
   command->add_flag("--no-static-rules", arguments->no_static_rules, "Let only the run decide");
   command->add_flag("--allow-weak-sandbox", arguments->weak_sandbox,
                     "Go on where this machine cannot give a protection");

@@ -178,7 +178,8 @@ Fact pytorch_fact(const GpuFindings& found) {
 
 Fact sanitizer_fact(const GpuFindings& found) {
   if (!found.sanitizer.empty()) return present("compute-sanitizer", found.sanitizer.string());
-  return absent("compute-sanitizer", "not in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin",
+  return absent("compute-sanitizer",
+                "not in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin; eval --strict does without",
                 install("cuda-sanitizer", cuda_wanted(found)));
 }
 

@@ -29,8 +29,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, failure);
 }
 
-// Where nvcc may be, best first.
-std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
+// Where programs of a toolkit may be, best first.
+std::vector<fs::path> program_folders() {
   std::vector<fs::path> folders;
   if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(fs::path(home) / "bin");
   if (const char* path = std::getenv("PATH")) {
@@ -40,6 +40,11 @@ std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
     }
   }
   folders.push_back("/usr/local/cuda/bin");
+  return folders;
+}
+
+std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
+  std::vector<fs::path> folders = program_folders();
   folders.push_back(pytorch.root.parent_path() / "nvidia/cu13/bin");
   return folders;
 }
@@ -171,6 +176,17 @@ std::string gencode_flag(std::string_view architecture) {
   std::string name(architecture);
   if (name.size() > 2 || name >= "90") name += 'a';
   return "-gencode=arch=compute_" + name + ",code=sm_" + name;
+}
+
+fs::path find_sanitizer(const fs::path& root) {
+  std::vector<fs::path> folders = program_folders();
+  folders.insert(folders.begin(), {root / "bin", root / "compute-sanitizer"});
+  for (const fs::path& folder : folders) {
+    std::error_code failure;
+    const fs::path program = fs::canonical(folder / "compute-sanitizer", failure);
+    if (!failure && fs::is_regular_file(program, failure)) return program;
+  }
+  return {};
 }
 
 Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture) {

@@ -39,6 +39,9 @@ struct CudaRuntime {
 // not fit together; kInvalidInput when `architecture` is no compute capability.
 Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture);
 
+// compute-sanitizer of the toolkit at `root`, or of another one; "" where there is none.
+std::filesystem::path find_sanitizer(const std::filesystem::path& root);
+
 // "-gencode=arch=compute_90a,code=sm_90a".
 std::string gencode_flag(std::string_view architecture);
 

@@ -16,6 +16,7 @@
 #include "eval/device_share.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
+#include "eval/strict.h"
 #include "execute/device_speed.h"
 #include "execute/executor.h"
 #include "execute/provenance.h"
@@ -100,9 +101,11 @@ Evaluation::Stage Evaluation::judge_all() {
       {"judge", &Evaluation::open_judge},  {"record", &Evaluation::record},
       {"flags", &Evaluation::check_flags}, {"rules", &Evaluation::check_sources},
       {"compile", &Evaluation::compile},   {"symbols", &Evaluation::check_symbols},
-      {"measure", &Evaluation::measure},   {"time", &Evaluation::time},
+      {"measure", &Evaluation::measure},   {"strict", &Evaluation::strict},
+      {"time", &Evaluation::time},
   };
   for (const Step& step : kSteps) {
+    if (step.run == &Evaluation::strict && !parts_.options.strict) continue;
     const auto start = std::chrono::steady_clock::now();
     MC_TRY(Decided decided, (this->*step.run)(), step.name);
     const std::chrono::duration<double, std::milli> taken =
@@ -247,15 +250,21 @@ execute::Program Evaluation::program() const {
   return program;
 }
 
-Evaluation::Stage Evaluation::measure() {
-  std::optional<compile::Locator> locator;
+// With what finds the places of the emulator's findings.
+execute::Program Evaluation::located_program() {
   execute::Program program = this->program();
-  if (parts_.machine.cpu) {
-    locator.emplace(*parts_.machine.cpu, artifacts_, *mapper_);
-    program.locate = [&](std::string_view module, uint64_t pc) {
-      return locator->locate(module, pc);
-    };
+  if (!parts_.machine.cpu) return program;
+  if (locator_ == nullptr) {
+    locator_ = std::make_unique<compile::Locator>(*parts_.machine.cpu, artifacts_, *mapper_);
   }
+  program.locate = [this](std::string_view module, uint64_t pc) {
+    return locator_->locate(module, pc);
+  };
+  return program;
+}
+
+Evaluation::Stage Evaluation::measure() {
+  const execute::Program program = located_program();
   const auto turn = parts_.device.take(use_);
   MC_TRY(execute::Measured measured,
          parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed, parts_.seed),
@@ -263,13 +272,30 @@ Evaluation::Stage Evaluation::measure() {
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   verdict_.telemetry.output_tail = measured.output_tail;
-  const bool is_device = parts_.machine.backend == task::Backend::kCuda;
-  if (!measured.contestant || !is_device || !parts_.options.timing.enabled) {
-    return Decided(std::move(measured.outcome));
-  }
+  if (!measured.contestant) return Decided(std::move(measured.outcome));
   passed_ = std::move(measured.outcome);
+  if (parts_.options.strict) return Decided();  // The one that is timed starts after all that.
+  if (!is_timed()) return passed_;
   contestant_ = std::make_unique<execute::Session>(std::move(*measured.contestant));
   return Decided();
+}
+
+bool Evaluation::is_timed() const {
+  return parts_.machine.backend == task::Backend::kCuda && parts_.options.timing.enabled;
+}
+
+Evaluation::Stage Evaluation::strict() {
+  const execute::Program program = located_program();
+  std::vector<std::string> kernels;
+  for (const compile::Artifact& artifact : artifacts_) {
+    for (const auto& resources : artifact.kernels) kernels.push_back(resources.kernel);
+  }
+  const StrictSubject subject{task_.code, program, kernels, judge_options(parts_.options, 0), use_};
+  Strict strict(parts_, subject);
+  auto decided = strict.run(std::get<task::Passed>(*passed_));
+  verdict_.telemetry.audits = strict.audits();
+  if (!decided || *decided || is_timed()) return decided;
+  return passed_;
 }
 
 // The process that the candidate is timed against.
@@ -290,11 +316,24 @@ Result<execute::Session*> Evaluation::baseline(const execute::Program& program) 
   return judge_->baseline(name);
 }
 
+// The contestant that passed, at the main shape again; or another one, where that is gone.
+Evaluation::Stage Evaluation::ready_contestant(const execute::Program& program) {
+  if (contestant_ != nullptr) {
+    MC_TRY(auto rebuilt, parts_.executor.rebuild(*judge_, *contestant_), "rebuild");
+    if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Decided(std::move(*outcome));
+    return Decided();
+  }
+  MC_TRY(auto started, parts_.executor.start_candidate(program, *judge_, parts_.seed), "start");
+  if (auto* outcome = std::get_if<task::Outcome>(&started)) return Decided(std::move(*outcome));
+  contestant_ = std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started)));
+  return Decided();
+}
+
 Evaluation::Stage Evaluation::time() {
   const execute::Program program = this->program();
   const auto turn = parts_.device.take(DeviceShare::Use::kAlone);
-  MC_TRY(auto rebuilt, parts_.executor.rebuild(*judge_, *contestant_), "time");
-  if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Decided(std::move(*outcome));
+  MC_TRY(Decided unready, ready_contestant(program), "time");
+  if (unready) return unready;
   MC_TRY(execute::Session * baseline, this->baseline(program), "time");
   MC_TRY(auto stage, time_once(*baseline, {}), "time");
   contestant_.reset();

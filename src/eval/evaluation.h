@@ -19,6 +19,7 @@
 namespace mc::compile {
 struct Artifact;
 struct Extension;
+class Locator;
 class PlaceMapper;
 }  // namespace mc::compile
 namespace mc::execute {
@@ -76,7 +77,10 @@ class Evaluation {
   Stage compile();
   Stage check_symbols();
   Stage measure();
+  bool is_timed() const;
+  Stage strict();
   Stage time();
+  Stage ready_contestant(const execute::Program& program);
   Result<execute::Session*> baseline(const execute::Program& program);
   execute::Stage<execute::Timed> time_once(execute::Session& baseline,
                                            execute::TimingOptions options);
@@ -88,6 +92,7 @@ class Evaluation {
   void compare_with_compiled(task::Performance& performance);
   Result<CompiledBaseline> compiled_baseline(const std::string& mode);
   execute::Program program() const;
+  execute::Program located_program();
 
   const Parts& parts_;
   const task::Task& task_;
@@ -102,7 +107,8 @@ class Evaluation {
   std::vector<compile::Extension> extensions_;
   std::unique_ptr<compile::PlaceMapper> mapper_;
   std::vector<compile::Artifact> artifacts_;
-  std::optional<task::Outcome> passed_;  // What correctness says, until timing is over.
+  std::unique_ptr<compile::Locator> locator_;  // Of the CPU backend.
+  std::optional<task::Outcome> passed_;        // What correctness says, until all else is over.
   std::unique_ptr<execute::Session> contestant_;
 };
 

@@ -57,6 +57,7 @@ Status find_cuda(Machine& machine, const Progress& progress) {
   MC_TRY(machine.device_lib,
          compile::prepare_device_library(machine.pytorch, runtime.root, machine.layout, progress),
          "set-up");
+  machine.sanitizer = compile::find_sanitizer(runtime.root);
   machine.toolchain =
       std::make_unique<compile::CudaToolchain>(std::move(runtime), cache_directory() / "artifacts");
   return ok();

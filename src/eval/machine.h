@@ -28,6 +28,7 @@ struct Machine {
   std::optional<compile::CpuRuntime> cpu;  // Of the CPU backend.
   std::filesystem::path aten_lib;          // Of the CUDA backend.
   std::filesystem::path device_lib;        // The same.
+  std::filesystem::path sanitizer;         // The same; empty where there is none.
   std::vector<std::string> devices;        // Device nodes.
 };
 

@@ -61,6 +61,7 @@ struct Options {
   std::filesystem::path python;  // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
   bool static_rules = true;  // Off: only the run decides.
+  bool strict = false;       // Other seeds and compute-sanitizer as well (docs/strict.md).
   int threads = 2;           // Of the emulator, for each contestant.
   int spares = 2;            // Contestants kept ready, on a device (execute/spares.h).
 };

@@ -184,6 +184,22 @@ std::string protections_line(std::span<const Judged> judged) {
          '\n';
 }
 
+// What the strict tier was asked for and could not look at.
+std::string audits_line(std::span<const Judged> judged) {
+  std::map<std::string, std::set<std::string>> checks;  // By why they did not run.
+  for (const Judged& one : judged) {
+    for (const task::Audit& audit : one.verdict.telemetry.audits) {
+      if (audit.result == "not_run") checks[audit.detail].insert(audit.check);
+    }
+  }
+  std::string lines;
+  for (const auto& [why, names] : checks) {
+    lines += plain_line(fmt::format("not audited by {}: {}", fmt::join(names, ", "), why), 1000);
+    lines += '\n';
+  }
+  return lines;
+}
+
 using Estimates = std::vector<task::Estimate>;
 
 // Of the medians, of the lower and of the upper ends.
@@ -296,7 +312,7 @@ std::string summary(std::span<const Judged> judged) {
   if (num_rewards > 0) {
     out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
   }
-  return out + '\n' + speedups_line(judged) + protections_line(judged);
+  return out + '\n' + speedups_line(judged) + protections_line(judged) + audits_line(judged);
 }
 
 std::string json_line(const Judged& judged) {

@@ -174,6 +174,15 @@ TEST(Summary, NamesEachMissingProtectionOnce) {
               HasSubstr("\nsandbox without seccomp, uts_namespace (why: musacoder doctor)\n"));
 }
 
+TEST(Summary, NamesTheAuditsThatDidNotRunAndWhy) {
+  std::vector<Judged> judged(2);
+  judged[0].verdict.telemetry.audits = {{"other_seeds", "clean", ""},
+                                        {"memcheck", "not_run", "time\nlimit"}};
+  judged[1].verdict.telemetry.audits = {{"racecheck", "not_run", "time\nlimit"}};
+  EXPECT_THAT(summary(judged), HasSubstr("\nnot audited by memcheck, racecheck: time"));
+  EXPECT_THAT(summary(judged), Not(HasSubstr("other_seeds")));
+}
+
 TEST(JsonLine, HoldsTheVerdictAndTheReward) {
   const Judged judged = judged_of("a\n", wrong_kernel(), -0.25);
   const std::string line = json_line(judged);

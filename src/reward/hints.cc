@@ -42,6 +42,7 @@ constexpr Hint kKernelHints[] = {
      "threads wait for something that cannot happen: a warp operation whose mask names lanes that "
      "do not take part, or a flag that nobody sets."},
     {"device_assert", "an assert or trap in the kernel fired."},
+    {"sanitizer", "run compute-sanitizer on the kernel: it reports an error in it."},
     {"launch_error",
      "the launch itself was refused: at most 1024 threads a block (64 in z), at most 65535 blocks "
      "in y and z, no zero dimension, at most 48 KiB of shared memory unless cudaFuncSetAttribute "

@@ -7,9 +7,12 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -20,6 +23,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "core/file.h"
@@ -195,6 +199,21 @@ Status drop_capabilities() {
   return syscall(SYS_capset, &header, none) == 0 ? ok() : Status(failed("capset"));
 }
 
+// A program whose parts talk by TCP finds its own loopback.  Nothing else is in this namespace.
+Status raise_loopback() {
+  const Fd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  return ioctl(any.get(), SIOCSIFFLAGS, &request) == 0 ? ok() : Status(failed("raise loopback"));
+}
+
+// What the filter lets through: sockets only where they lead nowhere else.
+Profile confined(Profile profile, const Steps& steps) {
+  profile.allow_sockets &= steps.has(Protection::kNetworkNamespace);
+  return profile;
+}
+
 void close_between(unsigned first, unsigned last) {
   if (first <= last) close_range(first, last, 0);
 }
@@ -274,12 +293,14 @@ Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
       steps.take(kProcessLimit, [&] { return bound_tasks(profile, threshold.host_uid, steps); }),
       "sandbox");
   MC_TRY_VOID(seal_view(steps), "sandbox");
+  const Profile filtered = confined(profile, steps);
+  if (filtered.allow_sockets) MC_TRY_VOID(raise_loopback(), "sandbox");
   MC_TRY_VOID(steps.take(kNoCapabilities, drop_capabilities), "sandbox");
   MC_TRY_VOID(fork_contestant(), "sandbox");
   // From here on: the contestant.
   MC_TRY_VOID(die_with_parent(), "sandbox");
   close_all_but(keep_fds);
-  MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(profile); }), "sandbox");
+  MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(filtered); }), "sandbox");
   MC_TRY_VOID(limit_memory(profile), "sandbox");
   return steps.missing();
 }

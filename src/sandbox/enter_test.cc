@@ -279,6 +279,46 @@ TEST(Enter, WithDevicesAllowsOneKindOfSocketThatReachesNobody) {
   }));
 }
 
+// Listens on a free port of the loopback and connects to it.
+bool reaches_itself() {
+  const Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof address;
+  if (bind(listener.get(), any, size) != 0 || listen(listener.get(), 1) != 0) return false;
+  if (getsockname(listener.get(), any, &size) != 0) return false;
+  const Fd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return connect(client.get(), any, size) == 0;
+}
+
+TEST(Enter, WithSocketsReachesItselfAndNobodyElse) {
+  Profile profile;
+  profile.allow_sockets = true;
+  EXPECT_TRUE(holds_inside(profile, reaches_itself));
+  EXPECT_TRUE(holds_inside(profile, [] {
+    const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(53);
+    address.sin_addr.s_addr = htonl(0x08080808);
+    const auto* any = reinterpret_cast<const sockaddr*>(&address);
+    return connect(fd.get(), any, sizeof address) != 0 && errno == ENETUNREACH &&
+           is_refused(socket(AF_NETLINK, SOCK_RAW, 0));
+  }));
+}
+
+TEST(Enter, GivesNoSocketsWithoutANetworkOfItsOwn) {
+  Profile profile;
+  profile.allow_sockets = true;
+  profile.off = {Protection::kNetworkNamespace};
+  EXPECT_TRUE(holds_inside(profile, [] {
+    return is_refused(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) &&
+           is_refused(connect(-1, nullptr, 0));
+  }));
+}
+
 TEST(Enter, LetsAProcessNameItsThreads) {
   EXPECT_TRUE(holds_inside(Profile{}, [] {
     return Fd(open("/proc/self/task/2/comm", O_WRONLY | O_CLOEXEC)).is_open();

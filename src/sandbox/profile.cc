@@ -96,16 +96,17 @@ Status read(const Json& json, const std::string& name, Limits& limits) {
 
 Status read_members(const Json& json, Profile& profile) {
   for (const auto& [key, value] : json.items()) {
-    Status status = key == "limits"       ? read(value, key, profile.limits)
-                    : key == "allow_exec" ? read(value, key, profile.allow_exec)
-                    : key == "allow_fork" ? read(value, key, profile.allow_fork)
-                    : key == "writable"   ? read(value, key, profile.writable)
-                    : key == "visible"    ? read(value, key, profile.visible)
-                    : key == "hidden"     ? read(value, key, profile.hidden)
-                    : key == "devices"    ? read(value, key, profile.devices)
-                    : key == "optional"   ? read(value, key, profile.optional)
-                    : key == "off"        ? read(value, key, profile.off)
-                                          : Status(bad_member(key, "is unknown"));
+    Status status = key == "limits"          ? read(value, key, profile.limits)
+                    : key == "allow_sockets" ? read(value, key, profile.allow_sockets)
+                    : key == "allow_exec"    ? read(value, key, profile.allow_exec)
+                    : key == "allow_fork"    ? read(value, key, profile.allow_fork)
+                    : key == "writable"      ? read(value, key, profile.writable)
+                    : key == "visible"       ? read(value, key, profile.visible)
+                    : key == "hidden"        ? read(value, key, profile.hidden)
+                    : key == "devices"       ? read(value, key, profile.devices)
+                    : key == "optional"      ? read(value, key, profile.optional)
+                    : key == "off"           ? read(value, key, profile.off)
+                                             : Status(bad_member(key, "is unknown"));
     if (!status) return status;
   }
   return ok();
@@ -154,6 +155,7 @@ std::string to_json(const Profile& profile) {
         {"niceness", limits.niceness}}},
       {"allow_exec", profile.allow_exec},
       {"allow_fork", profile.allow_fork},
+      {"allow_sockets", profile.allow_sockets},
       {"writable", profile.writable},
       {"visible", profile.visible},
       {"hidden", profile.hidden},

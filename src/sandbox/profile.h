@@ -6,7 +6,7 @@
 //   {"limits": {"cpu_s": 30, "wall_ms": 60000, "memory_bytes": 4294967296,
 //               "file_bytes_max": 1073741824, "files_max": 256, "threads_max": 64,
 //               "tmp_bytes": 268435456, "niceness": 0},
-//    "allow_exec": false, "allow_fork": false,
+//    "allow_exec": false, "allow_fork": false, "allow_sockets": false,
 //    "writable": [], "visible": ["/tmp/build"], "hidden": ["/home/me/.ssh"], "devices": [],
 //    "optional": ["process_limit"], "off": []}
 //
@@ -43,6 +43,9 @@ struct Profile {
   Limits limits;
   bool allow_exec = false;
   bool allow_fork = false;  // New processes; threads are always allowed.
+  // To talk among the tree's own processes: local sockets, and those of a loopback that is up in a
+  // network namespace of its own; without that namespace it may not.
+  bool allow_sockets = false;
   // Absolute paths.  Everything is read-only but `writable` directories.  What lies below /tmp,
   // /var/tmp, /dev or /run is not there unless it is in `visible` (read-only) or `writable`.
   std::vector<std::string> writable;

@@ -18,6 +18,7 @@ TEST(Profile, RoundTripsThroughJson) {
                     .tmp_bytes = 7,
                     .niceness = 8};
   profile.allow_exec = true;
+  profile.allow_sockets = true;
   profile.writable = {"/a"};
   profile.visible = {"/b"};
   profile.hidden = {"/c"};
@@ -27,6 +28,7 @@ TEST(Profile, RoundTripsThroughJson) {
   const auto parsed = parse_profile(to_json(profile));
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(to_json(*parsed), to_json(profile));
+  EXPECT_TRUE(parsed->allow_sockets);
   EXPECT_EQ(parsed->limits.tmp_bytes, 7U);
   EXPECT_EQ(parsed->limits.niceness, 8);
   EXPECT_EQ(parsed->off, profile.off);

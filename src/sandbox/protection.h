@@ -23,7 +23,7 @@ enum class Protection {
   kPrivateProc,       // /proc shows the sandbox's own processes, read-only.
   kMinimalDev,        // /dev holds null, zero, full, random, urandom and what the profile adds.
   kHiddenPaths,       // Well-known places of secrets are empty.
-  kNetworkNamespace,  // No interface, not even loopback.
+  kNetworkNamespace,  // No interface but, where the profile allows sockets, its own loopback.
   kIpcNamespace,      // No System V or POSIX queues and segments of others.
   kUtsNamespace,      // The host's name is not shown.
   kProcessLimit,      // The kernel itself bounds the number of tasks.

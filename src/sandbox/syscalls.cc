@@ -82,8 +82,7 @@ constexpr const char* kRefused[] = {
     "clock_settime",
     "clock_adjtime",
     "adjtimex",
-    // Ways out, and memory that no limit counts.
-    "connect",
+    // Memory that no limit counts.
     "shmget",
     "shmat",
     "semget",
@@ -149,6 +148,11 @@ void refuse_new_namespaces(Filter& filter) {
 // The CUDA driver does not start without a local socket of its own.  It may have that one kind,
 // which can reach nobody without connect().
 void refuse_sockets(Filter& filter, const Profile& profile) {
+  if (profile.allow_sockets) {
+    filter.refuse("socket", SCMP_A0(SCMP_CMP_GT, uint64_t{AF_INET}));  // AF_UNIX is the one before.
+    return;
+  }
+  filter.refuse("connect");
   if (profile.devices.empty()) return filter.refuse("socket");
   filter.refuse("socket", SCMP_A0(SCMP_CMP_NE, uint64_t{AF_UNIX}));
   for (const uint64_t type : kOtherSocketTypes) {

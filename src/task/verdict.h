@@ -261,6 +261,15 @@ struct Reduction {
   bool operator==(const Reduction&) const = default;
 };
 
+// One check of the strict tier (docs/strict.md).  Those that did not run say nothing of the
+// candidate: neither that it is right nor that it is wrong.
+struct Audit {
+  std::string check;   // "other_seeds", "memcheck", "racecheck", "synccheck"
+  std::string result;  // "clean" | "findings" | "not_run"
+  std::string detail;  // Why it did not run; else "".
+  bool operator==(const Audit&) const = default;
+};
+
 struct Telemetry {
   std::vector<StageTime> stages;
   std::vector<std::string> protections_off;  // Sandbox features that this machine lacks.
@@ -269,7 +278,8 @@ struct Telemetry {
   std::string pytorch;
   int64_t memory_peak_bytes = 0;  // Of the contestant.
   bool compile_cached = false;
-  std::string output_tail;  // End of what the candidate printed, bounded.
+  std::string output_tail;    // End of what the candidate printed, bounded.
+  std::vector<Audit> audits;  // Of the strict tier, as far as it came.
   bool operator==(const Telemetry&) const = default;
 };
 

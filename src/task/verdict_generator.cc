@@ -93,6 +93,7 @@ class Generator {
             real(),     some(&Generator::kernel_time), floor()};
   }
   StageTime stage_time() { return {text(), real()}; }
+  Audit audit() { return {text(), text(), text()}; }
   Telemetry telemetry() {
     return {some(&Generator::stage_time),
             some(&Generator::text),
@@ -101,7 +102,8 @@ class Generator {
             text(),
             wide(),
             coin(),
-            text()};
+            text(),
+            some(&Generator::audit)};
   }
   template <typename T>
   std::optional<T> maybe(T (Generator::*make)()) {

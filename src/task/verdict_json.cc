@@ -220,6 +220,12 @@ void fields(V& v, Reduction& x) {
   v("reason", x.reason);
 }
 template <typename V>
+void fields(V& v, Audit& x) {
+  v("check", x.check);
+  v("result", x.result);
+  v("detail", x.detail);
+}
+template <typename V>
 void fields(V& v, Telemetry& x) {
   v("stages", x.stages);
   v("protections_off", x.protections_off);
@@ -229,6 +235,7 @@ void fields(V& v, Telemetry& x) {
   v("memory_peak_bytes", x.memory_peak_bytes);
   v("compile_cached", x.compile_cached);
   v("output_tail", x.output_tail);
+  v("audits", x.audits);
 }
 template <typename V>
 void fields(V& v, Verdict& x) {

@@ -51,6 +51,7 @@ GPU_MEMBERS = {
     "rules",
     "performance",
     "static_rules",
+    "strict",
     "note",
 }
 NUM_TASKS_MIN = 36

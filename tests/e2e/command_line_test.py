@@ -112,6 +112,41 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(digests), 2)
 
 
+class Strict(unittest.TestCase):
+    """`--strict` repeats correctness with other seeds."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.candidate = Path(folder.name) / "lucky.py"
+
+    def test_an_honest_candidate_passes(self) -> None:
+        verdict = verdicts("--strict", "--task", TASK, "--seed", "7", "-c", str(HONEST))[0]
+        self.assertEqual(verdict["outcome"]["kind"], "pass")
+        clean = {"check": "other_seeds", "result": "clean", "detail": ""}
+        self.assertEqual(verdict["telemetry"]["audits"], [clean])
+        self.assertIn("strict", [stage["stage"] for stage in verdict["telemetry"]["stages"]])
+
+    def test_a_candidate_that_was_lucky_with_its_seed_fails(self) -> None:
+        text = HONEST.read_text()
+        self.assertIn("out[blockIdx.x] = sum;", text)
+        # Wrong in one trial of sixteen: some seeds let it pass once, but not three times.
+        unlucky = "out[blockIdx.x] = (__float_as_int(x[0]) & 15) == 7 ? 0.0f : sum;"
+        self.candidate.write_text(text.replace("out[blockIdx.x] = sum;", unlucky))
+        arguments = ["--task", TASK, "-c", str(self.candidate)]
+        for seed in map(str, range(1, 20)):
+            if verdicts(*arguments, "--seed", seed)[0]["outcome"]["kind"] != "pass":
+                continue
+            verdict = verdicts("--strict", *arguments, "--seed", seed)[0]
+            if verdict["outcome"]["kind"] == "pass":
+                continue  # Lucky three times.
+            self.assertEqual(verdict["outcome"]["kind"], "wrong")
+            self.assertGreater(verdict["outcome"]["q"], 0)
+            self.assertEqual(verdict["telemetry"]["audits"][0]["result"], "findings")
+            return
+        self.fail("no seed tells one run from three")
+
+
 def can_do_without_uts() -> bool:
     return subprocess.run([*WITHOUT_UTS, "true"], capture_output=True, check=False).returncode == 0
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a candidate once at each of a task's small sizes, for a sanitizer to watch.
+
+  audit.py QUESTION.json
+
+QUESTION is {"task", "source", "artifacts", "seed", "device"}. Nothing is compared here: only the
+sanitizer's word counts, so this process may hold the reference beside the candidate. It runs in the
+sandbox, below compute-sanitizer, which makes every kernel 10 to 100 times slower; hence the sizes
+are those of the CPU backend. Each tensor has an allocation of its own, as exact as the driver
+gives, so that the sanitizer sees an access right behind it.
+
+On standard output: "audit: cannot: why" and exit code 3 where the task itself cannot be run, before
+anything of the candidate ran; else "audit: done, N of M" as the last line, N being the shapes that
+the candidate ran at, and exit code 0. A candidate that raises is passed over: it may refuse sizes
+that it was not made for, and after a fault the device refuses everything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+sys.path[:] = [str(Path(__file__).resolve().parent.parent)] + [
+    entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent
+]
+
+import torch  # noqa: E402
+
+from harness import distributions, region  # noqa: E402
+from harness.contestant import Contestant  # noqa: E402
+from harness.place import Place  # noqa: E402
+from harness.reference import Reference, derive_seed  # noqa: E402
+from harness.shapes import Options, Shape, ShapePlanner  # noqa: E402
+from harness.task import Task  # noqa: E402
+from harness.wire import Json, Question, Refusal  # noqa: E402
+
+CANNOT = 3
+TEXT_MAX = 300
+
+
+class Allocations:
+    """Regions as allocations, one for each tensor (a region.Memory and its region.Source).
+
+    A tensor's offset is its number here, times what every offset is a multiple of; descriptors
+    mean nothing.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[torch.Tensor] = []
+
+    def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+        for node, tensor in tensors:
+            node["offset"] = len(self._held) * region.ALIGNMENT
+            node["device"] = tensor.device.type
+            self._held.append(region.flat_bytes(tensor).clone())
+        return -1
+
+    def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
+        return self._held[offset // region.ALIGNMENT].clone()
+
+    def mapping(self, descriptor: int) -> Allocations:
+        return self
+
+    def snapshot(self, descriptor: int, bytes_max: int) -> Allocations:
+        return self
+
+    def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
+        raise Refusal("protocol", "an audit times nothing")
+
+
+def main() -> int:
+    question = json.loads(Path(sys.argv[1]).read_text())
+    torch.set_grad_enabled(False)
+    place = _place(str(question["device"]))
+    try:
+        cases = list(_cases(Task(str(question["task"])), int(question["seed"]), place))
+    except Exception as error:
+        print(f"audit: cannot: {type(error).__name__}: {error}"[:TEXT_MAX], flush=True)
+        return CANNOT
+    num = _run_all(question, cases, place)
+    print(f"audit: done, {num} of {len(cases)}", flush=True)
+    return 0
+
+
+def _place(device: str) -> Place:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    return Place(torch.device(device), Allocations(), lambda tree, tensors: "")
+
+
+def _cases(task: Task, seed: int, place: Place) -> Iterator[tuple[Shape, Reference, list[Any]]]:
+    """The main shape, and the variants at which the reference runs."""
+    planner = ShapePlanner(task, Options())
+    main_shape = planner.main()
+    yield _case(task, main_shape, seed, place)
+    labels = set()
+    for shape in planner.variants(main_shape):
+        if shape.label in labels:
+            continue
+        try:
+            found = _case(task, shape, seed, place)
+        except Exception:
+            continue
+        labels.add(shape.label)
+        yield found
+
+
+def _case(task: Task, shape: Shape, seed: int, place: Place) -> tuple[Shape, Reference, list[Any]]:
+    reference = Reference(task, shape.bound, derive_seed(seed, shape.label), place.device)
+    inputs = reference.draw_inputs(derive_seed(seed, "inputs"), distributions.NATIVE)
+    reference.run(inputs, 0, yardstick=False)
+    return shape, reference, inputs
+
+
+def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], place: Place) -> int:
+    """At how many shapes the candidate ran to its end."""
+    contestant = Contestant(None, place)
+    load = {"op": "load", "source": question["source"], "artifacts": question["artifacts"]}
+    if not _tries("load", contestant, load):
+        return 0
+    num = 0
+    for shape, reference, inputs in cases:
+        values: list[tuple[str, object]] = [("", reference.init)]
+        entries, _ = region.pack_named(
+            [*values, *region.state_of(reference.model).items()], place.memory
+        )
+        build = {
+            "op": "build",
+            "init": entries[0]["tree"],
+            "init_seed": reference.init_seed,
+            "training": reference.model.training,
+            "state": entries[1:],
+        }
+        run = {"op": "run", "inputs": region.pack(inputs, place.memory)[0]}
+        print(f"audit: {shape.label} {dict(shape.constants)}", flush=True)
+        num += _tries(shape.label, contestant, build) and _tries(shape.label, contestant, run)
+    return num
+
+
+def _tries(what: str, contestant: Contestant, body: Json) -> bool:
+    try:
+        contestant.answer(Question(body, [-1]))
+    except BaseException as error:  # A candidate may raise anything.
+        print(f"audit: {what}: {type(error).__name__}: {error}"[:TEXT_MAX], flush=True)
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

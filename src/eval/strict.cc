@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/strict.h"
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "core/hash.h"
+#include "eval/machine.h"
+#include "legality/policy.h"
+
+namespace mc::eval {
+namespace {
+
+constexpr int kRepeats = 2;
+
+// A fault of the kernel, whatever the values were, fails every trial.
+task::Wrong wrong_by(const task::Passed& passed, std::vector<task::KernelFinding> findings) {
+  task::Wrong wrong{0, false, passed.trials};
+  for (task::Trial& trial : wrong.trials) trial.passed = false;
+  if (!wrong.trials.empty()) wrong.trials[0].findings = std::move(findings);
+  return wrong;
+}
+
+}  // namespace
+
+Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
+  for (int number = 1; number <= kRepeats; ++number) {
+    MC_TRY(Decided decided, repeat(number), "other seeds");
+    if (!decided) continue;
+    audits_.push_back({"other_seeds", "findings", ""});
+    return decided;
+  }
+  audits_.push_back({"other_seeds", "clean", ""});
+  return audit(passed);
+}
+
+// Correctness once more, with nothing left of the runs before: another seed, judge and contestant.
+Result<Strict::Decided> Strict::repeat(int number) {
+  const uint64_t seed =
+      derive_seed(parts_.seed, "strict " + std::to_string(number) + "\n" + subject_.task_source);
+  execute::JudgeOptions options = subject_.judge;
+  options.seed = seed;
+  const auto turn = parts_.device.take(subject_.use);
+  MC_TRY(auto opened, parts_.executor.open_judge(subject_.task_source, options), "judge");
+  if (auto* outcome = std::get_if<task::Outcome>(&opened)) return Decided(std::move(*outcome));
+  auto& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
+  MC_TRY(execute::Measured measured,
+         parts_.executor.measure(subject_.program, judge, parts_.policy.aten_allowed, seed),
+         "measure");
+  if (std::holds_alternative<task::Passed>(measured.outcome)) return Decided();
+  return Decided(std::move(measured.outcome));
+}
+
+// An audit that does not come about is noted; it neither convicts nor acquits.
+Strict::Decided Strict::audit(const task::Passed& passed) {
+  if (parts_.machine.backend != task::Backend::kCuda) return std::nullopt;
+  for (const execute::SanitizerTool tool : execute::kSanitizerTools) {
+    execute::AuditEnd end = audit_with(tool);
+    audits_.push_back(std::move(end.audit));
+    if (!end.findings.empty()) return wrong_by(passed, std::move(end.findings));
+  }
+  return std::nullopt;
+}
+
+execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
+  const Machine& machine = parts_.machine;
+  const std::string name = execute::name_of(tool);
+  if (machine.sanitizer.empty()) {
+    return {{name, "not_run", "compute-sanitizer is not installed"}, {}};
+  }
+  const execute::AuditOptions options{
+      machine.sanitizer, machine.pytorch.python,
+      std::filesystem::weakly_canonical(machine.layout.share("harness")),
+      parts_.executor.limits().child};
+  const execute::AuditSubject subject{subject_.task_source, subject_.program, subject_.kernels,
+                                      derive_seed(parts_.seed, "audit\n" + subject_.task_source)};
+  const auto turn = parts_.device.take(subject_.use);
+  auto end = execute::audit(tool, options, subject);
+  if (!end) return {{name, "not_run", end.error().message}, {}};
+  return std::move(end).value();
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Strict: what a candidate that passed must stand besides, before it counts as a winner
+// (docs/strict.md).  Two more judges with other secret seeds, each with a contestant of its own;
+// on a CUDA device compute-sanitizer, one tool after the other.
+//
+//   Strict strict(parts, {task.code, program, kernels, judge_options, use});
+//   MC_TRY(auto decided, strict.run(passed), "strict");
+//   verdict.telemetry.audits = strict.audits();
+#ifndef MC_EVAL_STRICT_H_
+#define MC_EVAL_STRICT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "eval/device_share.h"
+#include "eval/evaluation.h"
+#include "execute/audit.h"
+#include "execute/executor.h"
+#include "task/verdict.h"
+
+namespace mc::eval {
+
+struct StrictSubject {
+  const std::string& task_source;
+  const execute::Program& program;
+  const std::vector<std::string>& kernels;  // The candidate's own, mangled.
+  execute::JudgeOptions judge;              // Its seed is replaced.
+  DeviceShare::Use use;
+};
+
+class Strict {
+ public:
+  // REQUIRES: both outlive it.
+  Strict(const Parts& parts, const StrictSubject& subject) : parts_(parts), subject_(subject) {}
+
+  // The outcome of the first check that fails; nothing where none does.  What findings are told in
+  // are the trials of `passed`.
+  Result<std::optional<task::Outcome>> run(const task::Passed& passed);
+
+  // What was looked at so far, also after an error.
+  const std::vector<task::Audit>& audits() const { return audits_; }
+
+ private:
+  using Decided = std::optional<task::Outcome>;
+  Result<Decided> repeat(int number);
+  Decided audit(const task::Passed& passed);
+  execute::AuditEnd audit_with(execute::SanitizerTool tool) const;
+
+  const Parts& parts_;
+  const StrictSubject& subject_;
+  std::vector<task::Audit> audits_;
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_STRICT_H_
