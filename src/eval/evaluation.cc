@@ -85,7 +85,10 @@ task::Verdict Evaluation::run() {
     verdict_.outcome = task::Infra{stage.error().message};  // The judge may be broken: not kept.
     return std::move(verdict_);
   }
-  if (judge_ != nullptr) parts_.judges.give_back(judge_key_, std::move(judge_));
+  if (judge_ != nullptr) {
+    judge_->end_baselines();
+    parts_.judges.give_back(judge_key_, std::move(judge_));
+  }
   verdict_.outcome = std::move(stage.value().value());
   is_short_of_memory_ = std::holds_alternative<task::OutOfMemory>(verdict_.outcome);
   return std::move(verdict_);

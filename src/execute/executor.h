@@ -55,10 +55,12 @@ class Judge {
   // Asks, and turns everything but a reply into an Error: a judge that fails is the world's fault.
   Result<Reply> ask(std::string_view question, const Fd* region, double limit_s);
 
-  // Processes that run the task's own Model, to be timed beside candidates; they live as long as
-  // the judge and never run candidate code either.  Null before one was kept.
+  // Processes that run the task's own Model, to be timed beside a candidate; they never run
+  // candidate code either.  What a process was timed with stays mapped in it, so they end with the
+  // evaluation that began them.  Null before one was kept.
   Session* baseline(const std::string& name);
   void keep_baseline(const std::string& name, Session session);
+  void end_baselines() { baselines_.clear(); }
 
  private:
   Session session_;
