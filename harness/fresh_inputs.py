@@ -63,6 +63,7 @@ class FreshInputs:
     def answer(self, operation: str, question: Question) -> Answer:
         operations: dict[str, Callable[[Json], Answer]] = {
             "plan": self._plan,
+            "room": self._room,
             "inputs": self._inputs,
             "arena": self._arena,
             "draw": self._draw,
@@ -75,22 +76,25 @@ class FreshInputs:
         return operations[operation](question.body)
 
     def _plan(self, _body: Json) -> Answer:
-        """What one call takes, and what the device has free."""
+        """What one call takes."""
         inputs = self.reference.draw_inputs(derive_seed(self.seed, "plan"), distributions.NATIVE)
         with FlopCounterMode(display=False) as counter:
             outcome = self.reference.run(inputs, self.seed, yardstick=False)
         self._lay_out(inputs)
         outputs = region.tensors_of(outcome.outputs)
         self.outputs_bytes = sum(_padded(tensor.nbytes) for tensor in outputs)
-        free = torch.cuda.mem_get_info()[0] if self.place.device.type == "cuda" else 1 << 30
         body = {
             "inputs_bytes": self.stride,
             "outputs_bytes": self.outputs_bytes,
-            "free_bytes": free,
             "operations": float(counter.get_total_flops() + sum(one.numel() for one in outputs)),
             "is_half": any(one.dtype in (torch.float16, torch.bfloat16) for one in outputs),
         }
         return Answer(body)
+
+    def _room(self, _body: Json) -> Answer:
+        """What the device has free."""
+        free = torch.cuda.mem_get_info()[0] if self.place.device.type == "cuda" else 1 << 30
+        return Answer({"free_bytes": free})
 
     def _inputs(self, body: Json) -> Answer:
         """Room for the inputs of so many calls, for one arm."""

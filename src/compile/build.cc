@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 #include "core/file.h"
 #include "sandbox/run.h"
@@ -17,6 +18,14 @@ namespace fs = std::filesystem;
 constexpr int64_t kObjectBytesMax = int64_t{512} << 20;
 constexpr size_t kSymbolsMax = 20000;
 constexpr size_t kCompilerOutputBytesMax = 4 << 20;
+
+constexpr int kNiceness = 19;
+constexpr uint64_t kCpusForTiming = 4;  // The supervisor's thread, judge, contestant, one to spare.
+
+// Where there are so few that leaving some would cost more than it brings: none.
+uint64_t cpus_left() {
+  return std::thread::hardware_concurrency() >= 3 * kCpusForTiming ? kCpusForTiming : 0;
+}
 
 std::string text_of(const Unit& unit) {
   std::string text;
@@ -38,7 +47,10 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   command.profile.limits.wall = std::chrono::milliseconds(std::llround(build.limits.wall_s * 1000));
   command.profile.limits.memory_bytes = static_cast<uint64_t>(build.limits.memory_bytes);
   command.profile.limits.file_bytes_max = kObjectBytesMax;
-  command.profile.limits.niceness = build.niceness;
+  if (build.stands_back) {
+    command.profile.limits.niceness = kNiceness;
+    command.profile.limits.cpus_left = cpus_left();
+  }
   if (build.limits.allow_weak_sandbox) command.profile = sandbox::lenient(command.profile);
   command.output_bytes_max = kCompilerOutputBytesMax;
   return command;

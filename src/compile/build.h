@@ -22,7 +22,7 @@ struct Build {
   std::filesystem::path directory;   // Private to this build; the only place it may write.
   std::vector<std::string> visible;  // What compilers read, should it lie below /tmp.
   const CompileLimits& limits;
-  int niceness = 0;  // Of the compilers (sandbox/profile.h).
+  bool stands_back = false;  // For what is timed meanwhile, and for the clock that times it.
 };
 
 // A program that ended by itself.

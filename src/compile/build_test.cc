@@ -12,7 +12,7 @@ TEST(Build, RunsCompilersAtItsNiceness) {
   const auto directory = TemporaryDirectory::create("mc-build-test");
   ASSERT_TRUE(directory);
   const CompileLimits limits;
-  const Build build{directory->path(), {}, limits, 19};
+  const Build build{directory->path(), {}, limits, true};
   const auto run = run_in_sandbox(build, {"/usr/bin/nice"});
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_EQ(std::get<ToolRun>(*run).out, "19\n");

@@ -28,7 +28,6 @@ using Clock = std::chrono::steady_clock;
 using Flags = std::vector<std::string>;
 
 constexpr double kLinkSecondsMin = 5;
-constexpr int kNiceness = 19;  // What is timed, and the supervisor's clock, come first.
 constexpr size_t kOutputShownBytes = 500;
 
 struct Job {
@@ -202,7 +201,7 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
   const Clock::time_point start = Clock::now();
   MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
   const Job job{runtime_, extension, mapper,
-                Build{work.path(), runtime_.visible, limits, kNiceness}};
+                Build{work.path(), runtime_.visible, limits, true}};
   MC_TRY_VOID(write_sources(job.build, units, extension.files), "prepare a compilation");
   std::vector<Step> steps;
   for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
@@ -211,7 +210,7 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
   const CompileLimits left = remaining(limits, start);
   MC_TRY(
       StepEnd linked,
-      run_step(job, Build{work.path(), runtime_.visible, left, kNiceness}, link_step(job, units)),
+      run_step(job, Build{work.path(), runtime_.visible, left, true}, link_step(job, units)),
       "CUDA");
   if (!std::holds_alternative<std::string>(linked)) return as_compiled(std::move(linked));
 

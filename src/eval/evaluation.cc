@@ -5,25 +5,18 @@
 #include <chrono>
 #include <iterator>
 
-#include <fmt/format.h>
-
 #include "compile/extension.h"
 #include "compile/locator.h"
 #include "compile/toolchain.h"
-#include "core/file.h"
 #include "core/hash.h"
-#include "eval/baseline_store.h"
 #include "eval/device_share.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
 #include "eval/strict.h"
-#include "execute/device_speed.h"
+#include "eval/timing_stage.h"
 #include "execute/executor.h"
-#include "execute/provenance.h"
-#include "execute/timing.h"
 #include "legality/extract.h"
 #include "legality/flags.h"
-#include "legality/kernels.h"
 #include "legality/policy.h"
 #include "legality/static_rules.h"
 #include "legality/symbols.h"
@@ -44,18 +37,6 @@ execute::JudgeOptions judge_options(const Options& options, uint64_t seed) {
     judge.bytes_max = kCudaBytesMax;
   }
   return judge;
-}
-
-constexpr const char* kSpeedProtocol = "speed/1";
-constexpr double kFloorSlack = 0.8;      // Of the time that bytes over bandwidth allow.
-constexpr double kTraceTolerance = 1.1;  // Of kernels' time over the claimed one.
-constexpr int kLooksStrict = 16;
-
-// Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
-bool is_incredible(const task::Performance& performance) {
-  const task::Floor& floor = performance.floor;
-  const double memory_us = static_cast<double>(floor.bytes) / (floor.bandwidth_gbs * 1e3);
-  return performance.time_us.median < kFloorSlack * memory_us;
 }
 
 }  // namespace
@@ -301,163 +282,17 @@ Evaluation::Stage Evaluation::strict() {
   return passed_;
 }
 
-// The process that the candidate is timed against.
-Result<execute::Session*> Evaluation::baseline(const execute::Program& program) {
-  const std::string& name = parts_.options.timing.baseline;
-  if (name == "candidate") {
-    MC_TRY(auto started, parts_.executor.start_candidate(program, *judge_, parts_.seed),
-           "baseline");
-    if (std::holds_alternative<task::Outcome>(started)) {
-      return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
-    }
-    judge_->keep_baseline(name, std::move(std::get<execute::Session>(started)));
-  } else if (judge_->baseline(name) == nullptr) {
-    MC_TRY(execute::Session session, parts_.executor.start_baseline(*judge_, {task_.code, ""}),
-           "baseline");
-    judge_->keep_baseline(name, std::move(session));
-  }
-  return judge_->baseline(name);
-}
-
-// The contestant that passed, at the main shape again; or another one, where that is gone.
-Evaluation::Stage Evaluation::ready_contestant(const execute::Program& program) {
-  if (contestant_ != nullptr) {
-    MC_TRY(auto rebuilt, parts_.executor.rebuild(*judge_, *contestant_), "rebuild");
-    if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Decided(std::move(*outcome));
-    return Decided();
-  }
-  MC_TRY(auto started, parts_.executor.start_candidate(program, *judge_, parts_.seed), "start");
-  if (auto* outcome = std::get_if<task::Outcome>(&started)) return Decided(std::move(*outcome));
-  contestant_ = std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started)));
-  return Decided();
-}
-
 Evaluation::Stage Evaluation::time() {
   const execute::Program program = this->program();
-  const auto turn = parts_.device.take(DeviceShare::Use::kAlone);
-  MC_TRY(Decided unready, ready_contestant(program), "time");
-  if (unready) return unready;
-  MC_TRY(execute::Session * baseline, this->baseline(program), "time");
-  MC_TRY(auto stage, time_once(*baseline, {}), "time");
-  contestant_.reset();
-  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
-  auto timed = std::move(std::get<execute::Timed>(stage));
-  MC_TRY(const execute::DeviceSpeed speed, device_speed(), "time");
-  timed.performance.floor = execute::floor_of(speed, timed.work);
-  if (is_incredible(timed.performance)) {
-    MC_TRY(Decided decided, look_again(program, *baseline, timed), "second look");
-    if (decided) return decided;
-  }
-  return note_timing(std::move(timed));
-}
-
-execute::Stage<execute::Timed> Evaluation::time_once(execute::Session& baseline,
-                                                     execute::TimingOptions options) {
-  options.budget_s = parts_.options.timing.budget_s;
-  options.seed = random_seed();
-  return execute::Timing(*judge_, parts_.executor.limits(), options, parts_.nvml)
-      .run(*contestant_, baseline);
-}
-
-Result<execute::DeviceSpeed> Evaluation::device_speed() {
-  const std::string identity = parts_.nvml == nullptr ? "" : parts_.nvml->identity();
-  const std::string name = content_hash({kSpeedProtocol, identity}).substr(0, 32) + ".json";
-  return execute::find_device_speed(cache_directory() / "devices" / name, *judge_,
-                                    parts_.executor.limits().judge_s);
-}
-
-// A claim under the physical floor is timed again in a fresh process, with other seeds and many
-// more looks at what it returned.  It stands when it is as fast again and the traced kernels agree:
-// some tasks need not touch all of their inputs.
-Result<Evaluation::Decided> Evaluation::look_again(const execute::Program& program,
-                                                   execute::Session& baseline,
-                                                   execute::Timed& timed) {
-  MC_TRY(auto started, parts_.executor.start_candidate(program, *judge_, random_seed()), "start");
-  if (auto* outcome = std::get_if<task::Outcome>(&started)) return Decided(std::move(*outcome));
-  contestant_ = std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started)));
-  execute::TimingOptions options;
-  options.looks = kLooksStrict;
-  MC_TRY(auto stage, time_once(baseline, options), "time");
-  contestant_.reset();
-  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
-  auto again = std::move(std::get<execute::Timed>(stage));
-  again.performance.floor = timed.performance.floor;
-  again.performance.timing.notes.push_back(
-      "faster than the device can read all inputs and write all outputs: timed twice");
-  timed = std::move(again);
-  const execute::Provenance found = owners_of(timed);
-  const double claimed_us = timed.performance.time_us.median;
-  if (!is_incredible(timed.performance) || found.kernel_us <= kTraceTolerance * claimed_us) {
-    return Decided();
-  }
-  return Decided(task::Illegal{
-      "timing",
-      {{"timing.under_floor",
-        fmt::format("claims {:.3g} us a call, under the floor of {:.3g} us, while its kernels take "
-                    "{:.3g} us",
-                    claimed_us, timed.performance.floor.time_us, found.kernel_us),
-        {}}}});
-}
-
-execute::Provenance Evaluation::owners_of(const execute::Timed& timed) const {
-  std::vector<std::string> libraries;
-  std::vector<execute::OwnKernel> own;
-  for (const compile::Artifact& artifact : artifacts_) {
-    libraries.push_back(artifact.library.string());
-    for (const compile::KernelResources& kernel : artifact.kernels) {
-      own.push_back(
-          {kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.registers});
-    }
-  }
-  return execute::find_owners({timed.kernels, timed.calls_traced}, libraries, own);
-}
-
-Evaluation::Stage Evaluation::note_timing(execute::Timed timed) {
-  execute::Provenance found = owners_of(timed);
-  auto findings =
-      legality::check_kernels(parts_.policy, found.kernels, found.own_share, found.is_late);
-  if (!findings.empty()) return Decided(task::Illegal{"run", std::move(findings)});
-  timed.performance.kernels = std::move(found.kernels);
-  timed.performance.own_share = found.own_share;
-  if (parts_.options.timing.baseline == "eager") compare_with_compiled(timed.performance);
+  const TimingSubject subject{task_, program, artifacts_, *judge_, use_};
+  TimingStage timing(parts_, subject);
+  auto stage = timing.run(std::move(contestant_));
+  std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
+  if (!stage) return stage.error();
+  if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
   auto& passed = std::get<task::Passed>(*passed_);
-  passed.performance = std::move(timed.performance);
+  passed.performance = std::get<task::Performance>(std::move(*stage));
   return Decided(std::move(*passed_));
-}
-
-// A task that torch.compile fails on has no such baseline; that is no fault of the candidate's.
-void Evaluation::compare_with_compiled(task::Performance& performance) {
-  const std::string& mode = parts_.options.timing.compile_mode;
-  if (mode.empty()) return;
-  const auto compiled = compiled_baseline(mode);
-  if (!compiled) {
-    performance.timing.notes.push_back("torch.compile: " + compiled.error().message);
-    return;
-  }
-  performance.speedup_compile = speedup_over(*compiled, performance.speedup_eager);
-  performance.time_compile_us = compiled->time_us;
-}
-
-Result<CompiledBaseline> Evaluation::compiled_baseline(const std::string& mode) {
-  const std::string identity = parts_.nvml == nullptr ? "" : parts_.nvml->identity();
-  const BaselineKey key{task_.code, mode, identity, parts_.machine.pytorch.version, false};
-  if (const auto known = parts_.baselines.find(key)) return *known;
-  MC_TRY(execute::Session compiled, parts_.executor.start_baseline(*judge_, {task_.code, mode}),
-         "baseline");
-  execute::StageLimits limits = parts_.executor.limits();
-  limits.forward_s = limits.judge_s;  // The first call compiles.
-  execute::TimingOptions options;
-  options.is_trusted = true;
-  options.seed = random_seed();
-  execute::Timing timing(*judge_, limits, options, parts_.nvml);
-  MC_TRY(auto stage, timing.run(compiled, *judge_->baseline("eager")), "torch.compile");
-  if (std::holds_alternative<task::Outcome>(stage)) {
-    return Error{ErrorCode::kUnavailable, "it does not run"};
-  }
-  const task::Performance& measured = std::get<execute::Timed>(stage).performance;
-  const CompiledBaseline baseline{measured.speedup_eager, measured.time_us};
-  MC_TRY_VOID(parts_.baselines.keep(key, baseline), "torch.compile");
-  return baseline;
 }
 
 }  // namespace mc::eval

@@ -12,8 +12,7 @@
 #include "core/result.h"
 #include "eval/device_share.h"
 #include "eval/pipeline.h"
-#include "execute/provenance.h"
-#include "execute/timing.h"
+#include "execute/executor.h"
 #include "task/verdict.h"
 
 namespace mc::compile {
@@ -23,8 +22,6 @@ class Locator;
 class PlaceMapper;
 }  // namespace mc::compile
 namespace mc::execute {
-class Executor;
-class Judge;
 class Nvml;
 }  // namespace mc::execute
 namespace mc::legality {
@@ -50,8 +47,6 @@ struct Parts {
   const BaselineStore& baselines;
   bool is_alone = false;  // Nothing else uses the device meanwhile.
 };
-
-struct CompiledBaseline;
 
 class Evaluation {
  public:
@@ -80,17 +75,6 @@ class Evaluation {
   bool is_timed() const;
   Stage strict();
   Stage time();
-  Stage ready_contestant(const execute::Program& program);
-  Result<execute::Session*> baseline(const execute::Program& program);
-  execute::Stage<execute::Timed> time_once(execute::Session& baseline,
-                                           execute::TimingOptions options);
-  Result<Decided> look_again(const execute::Program& program, execute::Session& baseline,
-                             execute::Timed& timed);
-  Stage note_timing(execute::Timed timed);
-  Result<execute::DeviceSpeed> device_speed();
-  execute::Provenance owners_of(const execute::Timed& timed) const;
-  void compare_with_compiled(task::Performance& performance);
-  Result<CompiledBaseline> compiled_baseline(const std::string& mode);
   execute::Program program() const;
   execute::Program located_program();
 

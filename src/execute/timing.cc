@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
+#include <numeric>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -40,31 +41,45 @@ Timing::Timing(Judge& judge, const StageLimits& limits, const TimingOptions& opt
       random_(options.seed),
       charges_(options.charge) {}
 
-Stage<Timed> Timing::run(Session& candidate, Session& baseline) {
-  using Ran = std::variant<Timed, task::Outcome>;
+Timing::~Timing() { (void)close(); }
+
+Status Timing::close() {
+  if (!std::exchange(is_open_, false)) return ok();
+  MC_TRY_VOID(judge_.ask(R"({"op": "time", "do": "close"})", nullptr, limits_.judge_s), "timing");
+  return ok();
+}
+
+Result<Timing::Decided> Timing::warm_up(Session& candidate, Session& baseline) {
   MC_TRY_VOID(plan(), "timing");
   MC_TRY(Decided decided, open_arms(candidate, baseline), "timing");
-  Timed timed;
-  if (!decided) {
-    MC_TRY(decided, warm_up(), "warm-up");
+  if (decided) return decided;
+  for (Arm& arm : arms_) {
+    MC_TRY(decided, warm_up_arm(arm), "warm-up");
+    if (decided) return decided;
   }
+  return Decided();
+}
+
+Stage<Timed> Timing::run() {
+  using Ran = std::variant<Timed, task::Outcome>;
+  Timed timed;
+  MC_TRY(Decided decided, settle(), "warm-up");
   if (!decided) {
     MC_TRY(decided, take_pairs(timed), "timing");
   }
-  if (!decided) conclude(timed);
-  const std::string close = R"({"op": "time", "do": "close"})";
-  MC_TRY_VOID(judge_.ask(close, nullptr, limits_.judge_s), "timing");
+  MC_TRY_VOID(close(), "timing");
   if (decided) return Ran(std::move(*decided));
+  conclude(timed);
   return Ran(std::move(timed));
 }
 
 Status Timing::plan() {
   const Json question{{"op", "time"}, {"do", "plan"}, {"seed", options_.seed}};
+  is_open_ = true;
   MC_TRY(const Reply reply, judge_.ask(question.dump(), nullptr, limits_.judge_s), "plan");
   const Json plan = Json::parse(reply.json);
   inputs_bytes_ = bytes_of(plan, "inputs_bytes");
   outputs_bytes_ = bytes_of(plan, "outputs_bytes");
-  free_bytes_ = bytes_of(plan, "free_bytes");
   work_ = {inputs_bytes_ + outputs_bytes_, bytes_of(plan, "operations"),
            plan.at("is_half").get<bool>()};
   return ok();
@@ -138,13 +153,18 @@ int Timing::calls_for(const Arm& arm) const {
   return choose_calls(options_.burst, call);
 }
 
-Result<Timing::Decided> Timing::warm_up() {
+// What others hold while they warm up is theirs no longer.
+Status Timing::find_room() {
+  const std::string question = R"({"op": "time", "do": "room"})";
+  MC_TRY(const Reply reply, judge_.ask(question, nullptr, limits_.judge_s), "room");
+  free_bytes_ = bytes_of(Json::parse(reply.json), "free_bytes");
+  return ok();
+}
+
+Result<Timing::Decided> Timing::settle() {
+  MC_TRY_VOID(find_room(), "timing");
   for (Arm& arm : arms_) {
-    MC_TRY(Decided decided, warm_up_arm(arm), "warm-up");
-    if (decided) return decided;
-  }
-  for (Arm& arm : arms_) {
-    MC_TRY(Decided decided, settle(arm), "warm-up");
+    MC_TRY(Decided decided, settle_arm(arm), "warm-up");
     if (decided) return decided;
   }
   return Decided();
@@ -153,7 +173,7 @@ Result<Timing::Decided> Timing::warm_up() {
 // A burst of the size of those that count, which finds its memory and is not noted.  One that
 // blocks although small ones did not is too long for the device's queue; one that the clock finds
 // much shorter than wanted is made longer, whatever the process says of its time and its launches.
-Result<Timing::Decided> Timing::settle(Arm& arm) {
+Result<Timing::Decided> Timing::settle_arm(Arm& arm) {
   const bool is_gated = arm.timed.is_gated();
   int calls_max = options_.burst.calls_max;
   for (;;) {
@@ -213,10 +233,9 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
   std::uniform_int_distribution<int> any(0, options_.pairs_min - 1);
   std::vector<int> traced_before(static_cast<size_t>(options_.bursts_traced));
   std::ranges::generate(traced_before, [&] { return any(random_); });
-  int taken = 0;
-  while (taken < options_.pairs) {
+  for (int taken = 0;;) {
     const std::chrono::duration<double> passed = Clock::now() - start;
-    if (taken >= options_.pairs_min && passed.count() > options_.budget_s) break;
+    if (is_enough(arms_[0].samples.size(), passed.count())) break;
     for (auto traced = std::ranges::count(traced_before, taken); traced > 0; --traced) {
       MC_TRY(Decided decided, trace(timed), "trace");
       if (decided) return decided;
@@ -234,6 +253,17 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
     ++taken;
   }
   return trace(timed);
+}
+
+bool Timing::is_enough(size_t taken, double passed_s) const {
+  const auto pairs = static_cast<int>(taken);
+  if (pairs < options_.pairs_min) return false;
+  if (pairs >= options_.pairs_max || passed_s > options_.budget_s) return true;
+  const auto& samples = arms_[0].samples;
+  const double timed_us =
+      std::accumulate(samples.begin(), samples.end(), 0.0,
+                      [](double sum, const BurstTime& burst) { return sum + burst.events_us; });
+  return pairs >= options_.pairs && timed_us >= options_.timed_us;
 }
 
 BurstReading Timing::reading_of(const Arm& arm, const BurstTime& burst) {

@@ -2,7 +2,8 @@
 //
 // Timing: a candidate against a baseline, by turns, on a device that nobody else uses meanwhile.
 //
-//   warm-up, unnoticed       a few open bursts and gated ones of every size that follows
+//   warm-up, unnoticed       a few open bursts and gated ones, beside others on the device; then,
+//                            alone, one of the size that follows
 //   pairs                    one burst of each, in random order; a sample each
 //   a traced burst           who owns the kernels that run, and how long each takes
 //
@@ -31,8 +32,12 @@ namespace mc::execute {
 struct TimingOptions {
   BurstLimits burst;
   ChargeRules charge;
-  int pairs = 13;             // As many as the budget allows, but
-  int pairs_min = 7;          // no fewer than this.
+  // So many pairs, and more until the candidate ran for so long; but no more than the maximum and
+  // than the budget allows, down to the minimum.
+  int pairs = 13;
+  double timed_us = 50'000;
+  int pairs_max = 40;
+  int pairs_min = 7;
   double budget_s = 6;        // For the pairs.
   int bursts_traced = 2;      // Among the pairs, and one more behind them.
   double memory_share = 0.7;  // Of the device's free memory, for inputs and outputs.
@@ -54,10 +59,17 @@ struct Timed {
 
 class Timing {
  public:
+  // REQUIRES: what it refers to outlives it, and so do the sessions that it warms up.
   Timing(Judge& judge, const StageLimits& limits, const TimingOptions& options, const Nvml* nvml);
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+  ~Timing();  // Gives back what memory the judge still has for it.
 
-  // Decides `Wrong` where a timed output is wrong, and what else may happen to a running candidate.
-  Stage<Timed> run(Session& candidate, Session& baseline);
+  // Both decide `Wrong` where an output is wrong, and what else may happen to a running candidate.
+  // Others may use the device while the sessions warm up:
+  Result<std::optional<task::Outcome>> warm_up(Session& candidate, Session& baseline);
+  // but not from here on.  REQUIRES: warm_up decided nothing.
+  Stage<Timed> run();
 
  private:
   using Decided = std::optional<task::Outcome>;
@@ -73,11 +85,14 @@ class Timing {
   Status plan();
   Result<Decided> open_arms(Session& candidate, Session& baseline);
   Result<Decided> prepare(Arm& arm, int calls);
-  Result<Decided> warm_up();
   Result<Decided> warm_up_arm(Arm& arm);
-  Result<Decided> settle(Arm& arm);
+  Result<Decided> settle();
+  Result<Decided> settle_arm(Arm& arm);
+  Status find_room();
+  Status close();
   void learn(Arm& arm, const BurstTime& burst) const;
   Result<Decided> take_pairs(Timed& timed);
+  bool is_enough(size_t taken, double passed_s) const;
   Result<Decided> trace(Timed& timed);
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
   task::Outcome wrong_in_a_series(const std::string& problem) const;
@@ -95,6 +110,7 @@ class Timing {
   TimingOptions options_;
   const Nvml* nvml_;
 
+  bool is_open_ = false;  // The judge has memory for it.
   std::mt19937_64 random_;
   std::vector<Arm> arms_;  // The candidate, the baseline.
   int64_t verified_ = 0;

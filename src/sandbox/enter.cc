@@ -95,6 +95,18 @@ void stand_back_as_session(int niceness) {
   }
 }
 
+// The last ones, so that all who leave as many leave the same.  Whoever fails goes without.
+void leave_cpus(uint64_t count) {
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return;
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && count > 0 && CPU_COUNT(&cpus) > 1; --cpu) {
+    if (!CPU_ISSET(cpu, &cpus)) continue;
+    CPU_CLR(cpu, &cpus);
+    --count;
+  }
+  sched_setaffinity(0, sizeof cpus, &cpus);
+}
+
 // As /proc of the host still numbers it; 0 when that cannot be read.  (Inside, getppid() is 0.)
 pid_t parent_outside() {
   const auto status = read_file("/proc/self/status", 1 << 16);
@@ -274,6 +286,7 @@ Result<Threshold> leave_host(const Profile& profile) {
     nice(profile.limits.niceness);
     if (has_session) stand_back_as_session(profile.limits.niceness);
   }
+  if (profile.limits.cpus_left > 0) leave_cpus(profile.limits.cpus_left);
   Threshold threshold{getpid(), geteuid(), {}};
   Steps steps(profile);
   if (auto status = unshare_all(steps); !status) return status.error();

@@ -16,7 +16,8 @@ TEST(Profile, RoundTripsThroughJson) {
                     .files_max = 5,
                     .threads_max = 6,
                     .tmp_bytes = 7,
-                    .niceness = 8};
+                    .niceness = 8,
+                    .cpus_left = 9};
   profile.allow_exec = true;
   profile.allow_sockets = true;
   profile.writable = {"/a"};
@@ -31,6 +32,7 @@ TEST(Profile, RoundTripsThroughJson) {
   EXPECT_TRUE(parsed->allow_sockets);
   EXPECT_EQ(parsed->limits.tmp_bytes, 7U);
   EXPECT_EQ(parsed->limits.niceness, 8);
+  EXPECT_EQ(parsed->limits.cpus_left, 9);
   EXPECT_EQ(parsed->off, profile.off);
 }
 

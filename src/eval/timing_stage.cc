@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/timing_stage.h"
+
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "compile/toolchain.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "eval/machine.h"
+#include "execute/nvml.h"
+#include "legality/kernels.h"
+#include "legality/policy.h"
+
+namespace mc::eval {
+namespace {
+
+constexpr const char* kSpeedProtocol = "speed/1";
+constexpr const char* kItself = "candidate";  // The baseline that is the candidate once more.
+constexpr const char* kEager = "eager";
+constexpr double kFloorSlack = 0.8;      // Of the time that bytes over bandwidth allow.
+constexpr double kTraceTolerance = 1.1;  // Of kernels' time over the claimed one.
+constexpr int kLooksStrict = 16;
+
+// Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
+bool is_incredible(const task::Performance& performance) {
+  const task::Floor& floor = performance.floor;
+  const double memory_us = static_cast<double>(floor.bytes) / (floor.bandwidth_gbs * 1e3);
+  return performance.time_us.median < kFloorSlack * memory_us;
+}
+
+}  // namespace
+
+execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
+  using Ran = std::variant<task::Performance, task::Outcome>;
+  const auto start = [&] { return ready(std::move(contestant)); };
+  MC_TRY(auto stage, hold({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}),
+         "time");
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
+  auto timed = std::move(std::get<execute::Timed>(stage));
+  MC_TRY(Decided decided, check_claim(timed), "second look");
+  if (decided) return Ran(std::move(*decided));
+
+  execute::Provenance found = owners_of(timed);
+  auto findings =
+      legality::check_kernels(parts_.policy, found.kernels, found.own_share, found.is_late);
+  if (!findings.empty()) return Ran(task::Outcome(task::Illegal{"run", std::move(findings)}));
+  timed.performance.kernels = std::move(found.kernels);
+  timed.performance.own_share = found.own_share;
+  compare_with_compiled(timed.performance);
+  return Ran(std::move(timed.performance));
+}
+
+// Processes end while the device is still ours: an ending context would disturb whoever is next.
+execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
+  using Held = std::variant<execute::Timed, task::Outcome>;
+  execute::TimingOptions options = contest.options;
+  options.budget_s = parts_.options.timing.budget_s;
+  options.seed = random_seed();
+  execute::Timing timing(subject_.judge, contest.limits, options, parts_.nvml);
+  SessionPointer candidate;
+  {
+    const auto turn = parts_.device.take(subject_.use);
+    lap(contest.name + ".wait");
+    MC_TRY(auto started, contest.start(), "start");
+    if (auto* outcome = std::get_if<task::Outcome>(&started)) return Held(std::move(*outcome));
+    candidate = std::move(std::get<SessionPointer>(started));
+    MC_TRY(execute::Session * against, baseline(), "baseline");
+    lap(contest.name + ".start");
+    MC_TRY(Decided decided, timing.warm_up(*candidate, *against), "warm-up");
+    lap(contest.name + ".warm_up");
+    if (decided) return Held(std::move(*decided));
+  }
+  const auto turn = parts_.device.take(DeviceShare::Use::kAlone);
+  lap(contest.name + ".wait_alone");
+  MC_TRY_VOID(find_device_speed(), "time");
+  auto stage = timing.run();
+  candidate.reset();
+  if (contest.is_last) subject_.judge.end_baselines();
+  lap(contest.name + ".alone");
+  return stage;
+}
+
+// The contestant that passed, at the main shape again; or another one, where that is gone.
+execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer contestant) {
+  using Ready = std::variant<SessionPointer, task::Outcome>;
+  if (contestant != nullptr) {
+    MC_TRY(auto rebuilt, parts_.executor.rebuild(subject_.judge, *contestant), "rebuild");
+    if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Ready(std::move(*outcome));
+    return Ready(std::move(contestant));
+  }
+  MC_TRY(auto started,
+         parts_.executor.start_candidate(subject_.program, subject_.judge, random_seed()), "start");
+  if (auto* outcome = std::get_if<task::Outcome>(&started)) return Ready(std::move(*outcome));
+  return Ready(std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started))));
+}
+
+// The process that is timed beside, which serves one contest after the other.
+Result<execute::Session*> TimingStage::baseline() {
+  const std::string& name = parts_.options.timing.baseline;
+  execute::Judge& judge = subject_.judge;
+  if (judge.baseline(name) != nullptr) return judge.baseline(name);
+  if (name == kItself) {
+    MC_TRY(auto started, ready(nullptr), "baseline");
+    if (std::holds_alternative<task::Outcome>(started)) {
+      return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
+    }
+    judge.keep_baseline(name, std::move(*std::get<SessionPointer>(started)));
+  } else {
+    MC_TRY(execute::Session session,
+           parts_.executor.start_baseline(judge, {subject_.task.code, ""}), "baseline");
+    judge.keep_baseline(name, std::move(session));
+  }
+  return judge.baseline(name);
+}
+
+Status TimingStage::find_device_speed() {
+  if (speed_) return ok();
+  const std::string identity = parts_.nvml == nullptr ? "" : parts_.nvml->identity();
+  const std::string name = content_hash({kSpeedProtocol, identity}).substr(0, 32) + ".json";
+  MC_TRY(speed_,
+         execute::find_device_speed(cache_directory() / "devices" / name, subject_.judge,
+                                    parts_.executor.limits().judge_s),
+         "device speed");
+  return ok();
+}
+
+// ---- Claims -------------------------------------------------------------------------------------
+
+Result<TimingStage::Decided> TimingStage::check_claim(execute::Timed& timed) {
+  timed.performance.floor = execute::floor_of(*speed_, timed.work);
+  return is_incredible(timed.performance) ? look_again(timed) : Decided();
+}
+
+// A claim under the physical floor is timed again in a fresh process, with other seeds and many
+// more looks at what it returned.  It stands when it is as fast again and the traced kernels agree:
+// some tasks need not touch all of their inputs.
+Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
+  execute::TimingOptions options;
+  options.looks = kLooksStrict;
+  const auto start = [&] { return ready(nullptr); };
+  MC_TRY(auto stage,
+         hold({"time.again", start, options, parts_.executor.limits(), !lacks_compiled()}), "time");
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  auto again = std::move(std::get<execute::Timed>(stage));
+  again.performance.floor = timed.performance.floor;
+  again.performance.timing.notes.push_back(
+      "faster than the device can read all inputs and write all outputs: timed twice");
+  timed = std::move(again);
+  const execute::Provenance found = owners_of(timed);
+  const double claimed_us = timed.performance.time_us.median;
+  if (!is_incredible(timed.performance) || found.kernel_us <= kTraceTolerance * claimed_us) {
+    return Decided();
+  }
+  return Decided(task::Illegal{
+      "timing",
+      {{"timing.under_floor",
+        fmt::format("claims {:.3g} us a call, under the floor of {:.3g} us, while its kernels take "
+                    "{:.3g} us",
+                    claimed_us, timed.performance.floor.time_us, found.kernel_us),
+        {}}}});
+}
+
+execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
+  std::vector<std::string> libraries;
+  std::vector<execute::OwnKernel> own;
+  for (const compile::Artifact& artifact : subject_.artifacts) {
+    libraries.push_back(artifact.library.string());
+    for (const compile::KernelResources& kernel : artifact.kernels) {
+      own.push_back(
+          {kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.registers});
+    }
+  }
+  return execute::find_owners({timed.kernels, timed.calls_traced}, libraries, own);
+}
+
+// ---- torch.compile ------------------------------------------------------------------------------
+
+BaselineKey TimingStage::compiled_key() const {
+  const std::string identity = parts_.nvml == nullptr ? "" : parts_.nvml->identity();
+  return {subject_.task.code, parts_.options.timing.compile_mode, identity,
+          parts_.machine.pytorch.version, false};
+}
+
+bool TimingStage::wants_compiled() const {
+  return parts_.options.timing.baseline == kEager && !parts_.options.timing.compile_mode.empty();
+}
+
+bool TimingStage::lacks_compiled() const {
+  return wants_compiled() && !parts_.baselines.find(compiled_key());
+}
+
+// A task that torch.compile fails on has no such baseline; that is no fault of the candidate's.
+void TimingStage::compare_with_compiled(task::Performance& performance) {
+  if (!wants_compiled()) return;
+  const auto compiled = compiled_baseline();
+  if (!compiled) {
+    performance.timing.notes.push_back("torch.compile: " + compiled.error().message);
+    return;
+  }
+  performance.speedup_compile = speedup_over(*compiled, performance.speedup_eager);
+  performance.time_compile_us = compiled->time_us;
+}
+
+// Timed against eager, as the candidate is; the first call compiles, while warming up.
+Result<CompiledBaseline> TimingStage::compiled_baseline() {
+  const BaselineKey key = compiled_key();
+  if (const auto known = parts_.baselines.find(key)) return *known;
+  using Started = std::variant<SessionPointer, task::Outcome>;
+  const auto start = [&]() -> execute::Stage<SessionPointer> {
+    MC_TRY(execute::Session session,
+           parts_.executor.start_baseline(subject_.judge, {subject_.task.code, key.mode}),
+           "baseline");
+    return Started(std::make_unique<execute::Session>(std::move(session)));
+  };
+  execute::TimingOptions options;
+  options.is_trusted = true;
+  execute::StageLimits limits = parts_.executor.limits();
+  limits.forward_s = limits.judge_s;
+  MC_TRY(auto stage, hold({"time.compile", start, options, limits, true}), "torch.compile");
+  if (std::holds_alternative<task::Outcome>(stage)) {
+    return Error{ErrorCode::kUnavailable, "it does not run"};
+  }
+  const task::Performance& measured = std::get<execute::Timed>(stage).performance;
+  const CompiledBaseline compiled{measured.speedup_eager, measured.time_us};
+  MC_TRY_VOID(parts_.baselines.keep(key, compiled), "torch.compile");
+  return compiled;
+}
+
+void TimingStage::lap(const std::string& name) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
+  laps_.push_back({name, taken.count()});
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TimingStage: a candidate that passed, timed against PyTorch; what its kernels are, and whether
+// the claim can be believed.  docs/timing.md.
+//
+//   started, warmed up     beside others on the device
+//   timed by turns         alone on it
+//
+// first for the candidate against its baseline; then, where nobody measured it yet, for
+// torch.compile against eager.  A claim that no memory allows is looked at a second time.
+#ifndef MC_EVAL_TIMING_STAGE_H_
+#define MC_EVAL_TIMING_STAGE_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "eval/baseline_store.h"
+#include "eval/device_share.h"
+#include "eval/evaluation.h"
+#include "execute/device_speed.h"
+#include "execute/executor.h"
+#include "execute/provenance.h"
+#include "execute/timing.h"
+#include "task/verdict.h"
+
+namespace mc::eval {
+
+struct TimingSubject {
+  const task::Task& task;
+  const execute::Program& program;
+  const std::vector<compile::Artifact>& artifacts;
+  execute::Judge& judge;
+  DeviceShare::Use use;  // While processes start and warm up.
+};
+
+class TimingStage {
+ public:
+  // REQUIRES: both outlive it.
+  TimingStage(const Parts& parts, const TimingSubject& subject)
+      : parts_(parts), subject_(subject) {}
+
+  // `contestant` is the one that passed, or null where another one is to be started.
+  execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> contestant);
+
+  // What took how long so far, waiting for the device included.
+  const std::vector<task::StageTime>& laps() const { return laps_; }
+
+ private:
+  using Decided = std::optional<task::Outcome>;
+  using SessionPointer = std::unique_ptr<execute::Session>;
+  // One series of bursts by turns.
+  struct Contest {
+    std::string name;  // Of its laps.
+    std::function<execute::Stage<SessionPointer>()> start;
+    execute::TimingOptions options;
+    execute::StageLimits limits;
+    bool is_last;  // The baseline's process is not needed any more.
+  };
+  execute::Stage<execute::Timed> hold(const Contest& contest);
+  execute::Stage<SessionPointer> ready(SessionPointer contestant);
+  Result<execute::Session*> baseline();
+  Result<Decided> look_again(execute::Timed& timed);
+  Result<Decided> check_claim(execute::Timed& timed);
+  execute::Provenance owners_of(const execute::Timed& timed) const;
+  Status find_device_speed();
+
+  BaselineKey compiled_key() const;
+  bool wants_compiled() const;
+  bool lacks_compiled() const;
+  Result<CompiledBaseline> compiled_baseline();
+  void compare_with_compiled(task::Performance& performance);
+  void lap(const std::string& name);
+
+  const Parts& parts_;
+  const TimingSubject& subject_;
+  std::optional<execute::DeviceSpeed> speed_;
+  std::vector<task::StageTime> laps_;
+  std::chrono::steady_clock::time_point lap_start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_TIMING_STAGE_H_
