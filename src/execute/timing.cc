@@ -241,18 +241,39 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
       if (decided) return decided;
     }
     std::erase(traced_before, taken);
-    const size_t first = random_() % 2;
     std::array<BurstTime, 2> bursts;
-    for (const size_t which : {first, 1 - first}) {
-      MC_TRY(Decided decided, sample(arms_[which], Traced::kNo, bursts[which]), "burst");
-      if (decided) return decided;
-    }
-    if (nvml_ != nullptr) nvml_->look(clocks_);
-    if (is_doubtful(bursts) && ++retaken_ <= options_.pairs) continue;
+    MC_TRY(Decided decided, sample_both(bursts), "burst");
+    if (decided) return decided;
+    const bool has_blocked = !bursts[0].is_valid || !bursts[1].is_valid;
+    if (has_blocked || (is_doubtful(bursts) && ++retaken_ <= options_.pairs)) continue;
     for (size_t which : {0, 1}) arms_[which].samples.push_back(std::move(bursts[which]));
     ++taken;
   }
   return trace(timed);
+}
+
+Result<Timing::Decided> Timing::sample_both(std::array<BurstTime, 2>& bursts) {
+  const size_t first = random_() % 2;
+  for (const size_t which : {first, 1 - first}) {
+    MC_TRY(Decided decided, sample(arms_[which], Traced::kNo, bursts[which]), "burst");
+    if (!decided && !bursts[which].is_valid) {
+      MC_TRY(decided, recover(arms_[which]), "burst");
+    }
+    if (decided) return decided;
+  }
+  if (nvml_ != nullptr) nvml_->look(clocks_);
+  return Decided();
+}
+
+// After a burst that blocked although those before it did not.  Shorter ones may fit into the
+// device's queue; who blocks again and again is open from here on, and begins anew.
+Result<Timing::Decided> Timing::recover(Arm& arm) {
+  if (++arm.blocked <= kGatedTries && arm.calls > 1) {
+    arm.timed.set_gated(true);
+    return prepare(arm, arm.calls / 2);
+  }
+  for (Arm& each : arms_) each.samples.clear();
+  return Decided();
 }
 
 bool Timing::is_enough(size_t taken, double passed_s) const {
@@ -277,7 +298,7 @@ bool Timing::is_doubtful(const std::array<BurstTime, 2>& bursts) {
   charges_.note_baseline(reading_of(arms_[1], bursts[1]));
   for (size_t which : {0, 1}) {
     const BurstReading reading = reading_of(arms_[which], bursts[which]);
-    if (!bursts[which].is_valid || !charges_.confirms(reading)) return true;
+    if (!charges_.confirms(reading)) return true;
     if (charges_.host_us(reading) > 0) return true;
   }
   return false;
@@ -289,6 +310,7 @@ Result<Timing::Decided> Timing::trace(Timed& timed) {
   if (decided) return decided;
   std::ranges::move(burst.kernels, std::back_inserter(timed.kernels));
   timed.calls_traced += arms_[0].calls;
+  if (!burst.is_valid) arms_[0].timed.set_gated(true);  // Its time does not count.
   return Decided();
 }
 

@@ -81,6 +81,7 @@ class Timing {
     int calls = 1;        // In a burst.
     double call_us = 0;   // As warm-up found,
     double launches = 1;  // with so many kernels, copies and fills a call.
+    int blocked = 0;      // Bursts since then, of those that count.
   };
   Status plan();
   Result<Decided> open_arms(Session& candidate, Session& baseline);
@@ -92,6 +93,8 @@ class Timing {
   Status close();
   void learn(Arm& arm, const BurstTime& burst) const;
   Result<Decided> take_pairs(Timed& timed);
+  Result<Decided> sample_both(std::array<BurstTime, 2>& bursts);
+  Result<Decided> recover(Arm& arm);
   bool is_enough(size_t taken, double passed_s) const;
   Result<Decided> trace(Timed& timed);
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
