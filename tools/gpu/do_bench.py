@@ -3,10 +3,15 @@
 
     python3 tools/gpu/do_bench.py [--artifacts DIR] [--out FILE] [CANDIDATE ...]
 
-For each task the eager Model and ModelNew are timed in one process of their own, at native shapes,
-with inputs on the device and TF32 off. do_bench puts a pair of events around each call behind a
-flush of the L2, so a short call's launch is in its figure; the profiler (CUPTI) adds up what the
-device did. Each call there has inputs that are not in the L2, as MooreEval's have.
+MooreEval measures first. Then one more process times the eager Model and ModelNew of one candidate
+after the other, with TF32 off and inputs on the device, of the shapes that MooreEval times too: the
+task's own. do_bench puts a pair of events around each call behind a flush of the L2, so a short
+call's launch is in its figure; the profiler (CUPTI) adds up what the device did. Each call there
+has inputs that are not in the L2, as MooreEval's have.
+
+The two speed-ups agree where their ratio is no further from 1 than do_bench's noise and half the
+width of MooreEval's interval together. The noise is how far apart the quantiles 0.2 and 0.8 of the
+calls of each model are, as shares of the median, added in quadrature.
 
 What MooreEval compiled is loaded from its cache where it is there, and built by PyTorch's
 load_inline else. This script trusts the candidates, so it is no verifier.
@@ -14,20 +19,23 @@ load_inline else. This script trusts the candidates, so it is no verifier.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import gc
 import json
 import math
 import os
 import subprocess
 import sys
+import tempfile
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import measured
-from figures import table
-from measured import ROOT, Case, Json, Measurements
+from figures import half_width, table
+from measured import ROOT, Json, case_named
 
 CANDIDATES = (
     "elementwise/swish",
@@ -48,57 +56,116 @@ HEADS = (
     "speed-up",
     "MooreEval's",
     "ratio",
+    "noise %",
+    "agree",
     "time us",
     "kernels us",
     "over kernels us",
 )
 COPIES_MAX = 1000
+COPIES_BYTES_MAX = 2 << 30
+PAIR_BYTES_MAX = 8 << 30  # Two sets of inputs, however large one is.
+REP_MS = 500  # do_bench repeats even a call of 50 ms ten times, so that its noise is seen.
 CALLS = 200
-TIMEOUT_S = 600
+TIMEOUT_S = 600  # A candidate.
 
 
-# ---- In a process of its own --------------------------------------------------------------------
+# ---- In a process of their own ------------------------------------------------------------------
 
 
-def measure(case: Case, artifacts: Path) -> Json:
-    """Microseconds a call of both models, by both means."""
+def measure_here(names: Sequence[str], artifacts: Path) -> None:
+    """Prints a line of JSON for each candidate, as soon as it is measured."""
     import torch
-    from triton.testing import do_bench  # type: ignore[import-untyped]
+
+    use_artifacts(artifacts)
+    for name in names:
+        with contextlib.redirect_stdout(sys.stderr):  # For what candidates print.
+            figures = measured_or_error(name)
+        print(json.dumps({"candidate": name, **figures}), flush=True)
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def measured_or_error(name: str) -> Json:
+    try:
+        return measure(name)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def measure(name: str) -> Json:
+    """Microseconds a call of both models, by both means, and do_bench's noise."""
+    import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    use_artifacts(artifacts)
+    case = case_named(name)
     task = module_of(task_source(case.task), "task")
     candidate = module_of(case.response, "candidate")
     torch.manual_seed(0)
-    inputs = [x.cuda() if torch.is_tensor(x) else x for x in task.get_inputs()]
+    inputs = on_device(list(task.get_inputs()))
     eager = task.Model(*task.get_init_inputs()).cuda()
     own = candidate.ModelNew(*task.get_init_inputs()).cuda()
     own.load_state_dict(eager.state_dict(), strict=False)
     figures: Json = {}
     with torch.no_grad():
-        for name, model in (("eager", eager), ("own", own)):
-            call = bound(model, inputs)
-            figures[f"do_bench_{name}_us"] = 1e3 * do_bench(call, return_mode="median")
-            figures[f"kernels_{name}_us"] = device_us(model, cold_copies(inputs))
+        sets = cold_sets(inputs)
+        for arm, model in (("eager", eager), ("own", own)):
+            time_us, noise = do_bench_us(model, inputs)
+            figures[f"do_bench_{arm}_us"] = time_us
+            figures[f"do_bench_{arm}_noise"] = noise
+            figures[f"kernels_{arm}_us"] = device_us(model, sets)
     return figures
 
 
-def bound(model: Callable[..., object], inputs: list[Any]) -> Callable[[], object]:
-    return lambda: model(*inputs)
+def do_bench_us(model: Callable[..., object], inputs: list[Any]) -> tuple[float, float]:
+    """The median, and how far apart the quantiles are as a share of it."""
+    from triton.testing import do_bench  # type: ignore[import-untyped]
+
+    middle, low, high = do_bench(lambda: model(*inputs), rep=REP_MS, quantiles=[0.5, 0.2, 0.8])
+    return 1e3 * middle, (high - low) / middle
 
 
-def cold_copies(inputs: list[Any]) -> list[list[Any]]:
-    """As many sets of inputs as fill the L2 twice."""
+def on_device(value: Any) -> Any:
+    """With every tensor in it, in lists and tuples too, on the device."""
     import torch
 
-    nbytes = sum(x.nbytes for x in inputs if torch.is_tensor(x))
-    cache = torch.cuda.get_device_properties(0).L2_cache_size
-    count = min(COPIES_MAX, max(2, math.ceil(2 * cache / max(1, nbytes))))
-    return [copy.deepcopy(inputs) for _ in range(count)]
+    if torch.is_tensor(value):
+        return value.cuda()
+    if isinstance(value, (list, tuple)):
+        moved = [on_device(one) for one in value]
+        return moved if isinstance(value, list) else tuple(moved)
+    return value
 
 
-def device_us(model: Callable[..., object], copies: list[list[Any]]) -> float:
+def tensors_in(value: Any) -> Iterator[Any]:
+    import torch
+
+    if torch.is_tensor(value):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from tensors_in(one)
+
+
+def cold_sets(inputs: list[Any]) -> list[list[Any]]:
+    """These inputs and copies of them, to be used by turns."""
+    import torch
+
+    nbytes = sum(tensor.nbytes for tensor in tensors_in(inputs))
+    count = num_sets(nbytes, torch.cuda.get_device_properties(0).L2_cache_size)
+    return [inputs, *(copy.deepcopy(inputs) for _ in range(count - 1))]
+
+
+def num_sets(nbytes: int, cache_bytes: int) -> int:
+    """How many sets of inputs fill the L2 twice, as far as memory allows; two, if it does."""
+    nbytes = max(1, nbytes)
+    least = 2 if 2 * nbytes <= PAIR_BYTES_MAX else 1
+    wanted = math.ceil(2 * cache_bytes / nbytes)
+    return max(least, min(wanted, COPIES_BYTES_MAX // nbytes, COPIES_MAX))
+
+
+def device_us(model: Callable[..., object], sets: list[list[Any]]) -> float:
     """What the device did in a call: kernels, copies and fills."""
     import torch
     from torch._C._autograd import DeviceType
@@ -108,7 +175,7 @@ def device_us(model: Callable[..., object], copies: list[list[Any]]) -> float:
     for _ in range(2):  # The first time around, CUPTI and the kernels are still to be loaded.
         with profile(activities=[ProfilerActivity.CUDA]) as profiled:
             for number in range(CALLS):
-                model(*copies[number % len(copies)])
+                model(*sets[number % len(sets)])
             torch.cuda.synchronize()
         events = [one for one in profiled.events() if one.device_type == DeviceType.CUDA]
         total = sum(one.self_device_time_total for one in events)
@@ -177,29 +244,38 @@ def task_source(task: str) -> str:
 # ---- All of them --------------------------------------------------------------------------------
 
 
-def measure_apart(case: Case, artifacts: Path) -> Json | None:
-    command = [sys.executable, __file__, "--one", case.name, "--artifacts", str(artifacts)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        print(f"{case.name}: no answer in {TIMEOUT_S} s")
-        return None
-    if done.returncode != 0:
-        print(f"{case.name}: {done.stderr[-1000:]}")
-        return None
-    figures: Json = json.loads(done.stdout.splitlines()[-1])
-    return figures
+def measure_apart(names: Sequence[str], artifacts: Path) -> dict[str, Json]:
+    """By candidate, what another process found in time; and a line for each error."""
+    command = [sys.executable, __file__, "--here", "--artifacts", str(artifacts), *names]
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            done = subprocess.run(command, stdout=output, timeout=TIMEOUT_S * len(names))
+            ending = f"exit code {done.returncode}"
+        except subprocess.TimeoutExpired as error:
+            ending = f"over {error.timeout:.0f} s"
+        output.seek(0)
+        lines = [json.loads(line) for line in output if line.startswith('{"candidate":')]
+    found = {line["candidate"]: line for line in lines}
+    for name in names:
+        if name not in found:
+            print(f"{name}: not measured by do_bench: {ending}")
+        elif "error" in found[name]:
+            print(f"{name}: not measured by do_bench: {found[name]['error'][-1000:]}")
+    return {name: figures for name, figures in found.items() if "error" not in figures}
 
 
-def compared(name: str, figures: Json, performance: Json) -> Json:
+def compared(figures: Json, performance: Json) -> Json:
     """Both views of one candidate; `ratio` is MooreEval's speed-up over do_bench's."""
     speedup = figures["do_bench_eager_us"] / figures["do_bench_own_us"]
+    ratio = performance["speedup_eager"]["median"] / speedup
+    noise = math.hypot(figures["do_bench_eager_noise"], figures["do_bench_own_noise"])
     return {
-        "candidate": name,
         **figures,
         "speedup_do_bench": speedup,
         "speedup_eager": performance["speedup_eager"],
-        "ratio": performance["speedup_eager"]["median"] / speedup,
+        "ratio": ratio,
+        "noise": noise,
+        "agree": abs(ratio - 1) <= noise + half_width(performance["speedup_eager"]),
         "time_us": performance["time_us"],
         "time_eager_us": performance["time_eager_us"],
         "over_kernels_us": performance["time_us"]["median"] - figures["kernels_own_us"],
@@ -214,6 +290,8 @@ def row(figures: Json) -> list[object]:
         figures["speedup_do_bench"],
         figures["speedup_eager"]["median"],
         figures["ratio"],
+        100 * figures["noise"],
+        "yes" if figures["agree"] else "no",
         figures["time_us"]["median"],
         figures["kernels_own_us"],
         figures["over_kernels_us"],
@@ -231,21 +309,22 @@ def default_artifacts() -> Path:
 def main() -> int:
     parser = measured.parser("MooreEval beside do_bench and the profiler.", CANDIDATES)
     parser.add_argument("--artifacts", type=Path, default=default_artifacts())
-    parser.add_argument("--one", help="measure this one here and print JSON")
+    parser.add_argument("--here", action="store_true", help="measure here, and print only JSON")
     arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(measure(measured.case_named(arguments.one), arguments.artifacts)))
+    names: list[str] = arguments.candidates
+    if arguments.here:
+        measure_here(names, arguments.artifacts)
         return 0
-    measurements = Measurements(arguments)
-    performances = measurements.performances(measurements.cases)
-    rows = []
-    for case, performance in zip(measurements.cases, performances, strict=True):
-        figures = measure_apart(case, arguments.artifacts)
-        if figures is not None and performance is not None:
-            rows.append(compared(case.name, figures, performance))
+    performances = measured.performances(arguments, [case_named(name) for name in names])
+    others = measure_apart(names, arguments.artifacts)
+    rows = [
+        compared(others[name], performance)
+        for name, performance in zip(names, performances, strict=True)
+        if performance is not None and name in others
+    ]
     print(table(HEADS, [row(figures) for figures in rows]))
     measured.write(arguments.out, rows)
-    return 0 if len(rows) == len(measurements.cases) else 1
+    return 0 if len(rows) == len(names) else 1
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _NORMAL_95 = 1.959964
 
@@ -15,6 +15,11 @@ def variation(values: Sequence[float]) -> float:
     if len(values) < 2:
         return math.nan
     return statistics.stdev(values) / statistics.fmean(values)
+
+
+def half_width(estimate: Mapping[str, float]) -> float:
+    """Of its interval, as a share of its median."""
+    return (estimate["high"] - estimate["low"]) / 2 / estimate["median"]
 
 
 def share_interval(num_hits: int, num_tries: int) -> tuple[float, float]:

@@ -6,6 +6,7 @@ usage: python3 -m unittest discover -s tools/gpu -p '*_test.py'
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import random
@@ -15,13 +16,22 @@ from pathlib import Path
 
 import do_bench
 import repeatability
-import self_comparison
-from figures import share_interval, table, variation
-from measured import case_named
+from figures import half_width, share_interval, table, variation
+from measured import Json, case_named
 
 
 def estimate(median: float, off: float = 0.1) -> dict[str, float]:
     return {"median": median, "low": median - off, "high": median + off}
+
+
+def performance(time_us: float, speedup: dict[str, float], *kernels_us: float) -> Json:
+    """Of a verdict, with one kernel for each time."""
+    return {
+        "time_us": estimate(time_us),
+        "time_eager_us": estimate(time_us),
+        "speedup_eager": speedup,
+        "kernels": [{"name": "k", "time_us": kernel_us} for kernel_us in kernels_us],
+    }
 
 
 class Variation(unittest.TestCase):
@@ -68,49 +78,118 @@ class Table(unittest.TestCase):
         self.assertEqual(table(("a", "b"), []), "a  b")
 
 
-class Summaries(unittest.TestCase):
-    def test_repeatability(self) -> None:
-        runs = [
-            {"time_us": estimate(time), "speedup_eager": estimate(2.0)}
-            for time in (9.0, 10.0, 11.0)
-        ]
-        figures = repeatability.summary("k", runs)
-        self.assertAlmostEqual(figures["time_variation"], 0.1)
-        self.assertAlmostEqual(figures["interval_half_width"], 0.01)
-        self.assertEqual(figures["speedup_variation"], 0)
-        self.assertEqual(len(repeatability.row(figures)), len(repeatability.HEADS))
+class HalfWidth(unittest.TestCase):
+    def test_it_is_a_share_of_the_median(self) -> None:
+        self.assertAlmostEqual(half_width({"median": 10.0, "low": 9.5, "high": 12.5}), 0.15)
 
-    def test_self_comparison_counts_intervals_with_both_ends(self) -> None:
-        tries = [
+
+class Repeatability(unittest.TestCase):
+    def summary_of(self, *performances: Json) -> Json:
+        return repeatability.summary("k", [repeatability.estimates_of(p) for p in performances])
+
+    def test_times_beside_those_of_all_kernels(self) -> None:
+        figures = self.summary_of(
+            performance(9.0, estimate(1.0), 6.0, 1.0),
+            performance(10.0, estimate(1.0), 6.0, 2.0),
+            performance(11.0, estimate(1.0), 6.0, 5.0),
+        )
+        self.assertEqual(figures["tries"], 3)
+        self.assertEqual(figures["time_us"], 10.0)
+        self.assertAlmostEqual(figures["time_variation"], 0.1)
+        self.assertAlmostEqual(figures["interval_half_width"], (0.1 / 9 + 0.01 + 0.1 / 11) / 3)
+        self.assertEqual(figures["kernels_us"], 8.0)
+        self.assertAlmostEqual(figures["over_kernels"], 0.25)
+
+    def test_intervals_contain_their_ends(self) -> None:
+        speedups = (
             {"median": 1.0, "low": 0.9, "high": 1.1},
             {"median": 1.1, "low": 1.0, "high": 1.2},
             {"median": 0.9, "low": 0.8, "high": 1.0},
             {"median": 1.2, "low": 1.1, "high": 1.3},
             {"median": 0.7, "low": 0.6, "high": 0.8},
-        ]
-        figures = self_comparison.summary("k", tries)
+        )
+        figures = self.summary_of(*(performance(9.0, speedup, 9.0) for speedup in speedups))
         self.assertEqual(figures["contain_one"], 3)
-        self.assertAlmostEqual(figures["share"], 0.6)
         self.assertAlmostEqual(figures["off_max"], 0.3)
-        self.assertEqual(len(self_comparison.row(figures)), len(self_comparison.HEADS))
+        kept = [one["speedup_eager"] for one in figures["estimates"]]
+        self.assertEqual(kept, list(speedups))
 
-    def test_do_bench_relates_the_two_speedups(self) -> None:
-        figures = {"do_bench_eager_us": 8.0, "do_bench_own_us": 4.0, "kernels_own_us": 1.5}
-        figures["kernels_eager_us"] = 3.0
-        performance = {
-            "speedup_eager": estimate(2.2),
-            "time_us": estimate(1.75),
-            "time_eager_us": estimate(3.9),
-        }
-        found = do_bench.compared("k", figures, performance)
+    def test_a_row_has_a_cell_under_each_head(self) -> None:
+        row = repeatability.row(self.summary_of(performance(9.0, estimate(1.0), 9.0)))
+        self.assertEqual(len(row), len(repeatability.HEADS))
+
+    def test_without_kernels_there_is_no_difference_from_them(self) -> None:
+        figures = self.summary_of(performance(9.0, estimate(1.0)))
+        self.assertTrue(math.isnan(figures["over_kernels"]))
+
+    def test_the_last_line_adds_up_all_candidates(self) -> None:
+        line = repeatability.conclusion(
+            [{"tries": 200, "contain_one": 61}, {"tries": 63, "contain_one": 20}]
+        )
+        self.assertEqual(line, "contain 1: 81 of 263, 30.8 % (95 %: 25.5 to 36.6 %)")
+        self.assertEqual(repeatability.conclusion([]), "nothing was measured")
+
+    def test_candidates_take_turns_as_long_as_they_have_tries(self) -> None:
+        order = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (2, 2)]
+        self.assertEqual(repeatability.interleaved([2, 1, 3]), order)
+        self.assertEqual(repeatability.interleaved([]), [])
+
+    def test_a_candidate_may_have_its_own_number_of_tries(self) -> None:
+        self.assertEqual(repeatability.with_tries("softmax/rows", 20), ("softmax/rows", 20))
+        self.assertEqual(repeatability.with_tries("softmax/rows=50", 20), ("softmax/rows", 50))
+        for text in ("k=", "k=0", "k=-1", "k=many", "k=1=2"):
+            with self.subTest(text=text), self.assertRaises(argparse.ArgumentTypeError):
+                repeatability.with_tries(text, 20)
+
+
+class DoBench(unittest.TestCase):
+    FIGURES = {
+        "candidate": "k",
+        "do_bench_eager_us": 8.0,
+        "do_bench_own_us": 4.0,
+        "do_bench_eager_noise": 0.03,
+        "do_bench_own_noise": 0.04,
+        "kernels_eager_us": 3.0,
+        "kernels_own_us": 1.5,
+    }
+
+    def test_the_two_speedups_are_related(self) -> None:
+        found = do_bench.compared(self.FIGURES, performance(1.75, estimate(2.2)))
         self.assertAlmostEqual(found["ratio"], 1.1)
         self.assertAlmostEqual(found["over_kernels_us"], 0.25)
+        self.assertAlmostEqual(found["noise"], 0.05)
         self.assertEqual(len(do_bench.row(found)), len(do_bench.HEADS))
+
+    def test_they_agree_within_noise_and_half_the_interval(self) -> None:
+        # The ratio is 1.1, or 0.9, and the noise 0.05.
+        for speedup, off, agree in (
+            (2.2, 0.120, True),
+            (2.2, 0.100, False),
+            (1.8, 0.095, True),
+            (1.8, 0.085, False),
+        ):
+            with self.subTest(speedup=speedup, off=off):
+                found = do_bench.compared(self.FIGURES, performance(1.75, estimate(speedup, off)))
+                self.assertEqual(found["agree"], agree)
+
+    def test_sets_of_inputs_fill_the_cache_twice_as_far_as_memory_allows(self) -> None:
+        mib, gib = 1 << 20, 1 << 30
+        for nbytes, count in (
+            (0, 1000),
+            (mib, 100),
+            (30 * mib, 4),
+            (gib, 2),
+            (4 * gib, 2),
+            (4 * gib + 1, 1),
+        ):
+            with self.subTest(nbytes=nbytes):
+                self.assertEqual(do_bench.num_sets(nbytes, 50 * mib), count)
+        self.assertEqual(do_bench.num_sets(100 * mib, 10 * gib), 20)
 
 
 class Defaults(unittest.TestCase):
     def test_the_corpus_has_them(self) -> None:
-        for script in (repeatability, self_comparison, do_bench):
+        for script in (repeatability, do_bench):
             for name in script.CANDIDATES:
                 self.assertEqual(case_named(name).name, name)
 

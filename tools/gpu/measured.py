@@ -20,13 +20,14 @@ from judging import Judge  # noqa: E402
 # Correctness has tests of its own: one trial is enough to let a candidate be timed.
 OPTIONS = ("--backend", "cuda", "--trials", "1", "--no-shapes")
 
-__all__ = ["OPTIONS", "ROOT", "Case", "Json", "Judge", "Measurements", "case_named"]
+__all__ = ["ROOT", "Case", "Json", "case_named"]
 
 
 def parser(description: str, candidates: Sequence[str]) -> argparse.ArgumentParser:
     """With what every script takes."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--musacoder", default=str(ROOT / "build/dev/bin/musacoder"))
+    made.add_argument("--jobs", type=int, default=4, help="candidates made ready at once")
     made.add_argument("--out", type=Path, help="write the figures as JSON to this file")
     made.add_argument("--option", action="append", default=[], help="passed on to eval")
     names = "names in the corpus: family/name, kernelbench:1/19, or a case of tests/corpus/gpu"
@@ -34,23 +35,23 @@ def parser(description: str, candidates: Sequence[str]) -> argparse.ArgumentPars
     return made
 
 
-class Measurements:
-    """The performance of candidates, one after the other on a device of their own."""
+def performances(
+    arguments: argparse.Namespace, cases: Sequence[Case], options: Sequence[str] = ()
+) -> list[Json | None]:
+    """The verdict's `performance` of each; None where it has none, and a line that says why.
 
-    def __init__(self, arguments: argparse.Namespace, options: Sequence[str] = ()) -> None:
-        self._judge = Judge(arguments.musacoder, 1, (*OPTIONS, *options, *arguments.option))
-        self.cases: list[Case] = [case_named(name) for name in arguments.candidates]
-
-    def performances(self, cases: Sequence[Case]) -> list[Json | None]:
-        """The verdict's `performance` of each; None where it has none, and a line that says why."""
-        found: list[Json | None] = []
-        for case, result in zip(cases, self._judge.results(cases), strict=True):
-            outcome = result["verdict"]["outcome"]
-            performance = outcome.get("performance")
-            if performance is None:
-                print(f"{case.name}: not measured: {outcome['kind']} {told_by(outcome)}")
-            found.append(performance)
-        return found
+    Up to --jobs candidates are compiled, checked and started at once, but each is timed with the
+    device to itself.
+    """
+    judge = Judge(arguments.musacoder, arguments.jobs, (*OPTIONS, *options, *arguments.option))
+    found: list[Json | None] = []
+    for case, result in zip(cases, judge.results(cases), strict=True):
+        outcome = result["verdict"]["outcome"]
+        performance = outcome.get("performance")
+        if performance is None:
+            print(f"{case.name}: not measured: {outcome['kind']} {told_by(outcome)}")
+        found.append(performance)
+    return found
 
 
 def write(path: Path | None, figures: Any) -> None:
