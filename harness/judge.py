@@ -60,6 +60,7 @@ class _Case:
     comparer: Comparer
     native: dict[str, int]
     is_random: bool
+    call_bytes: int = 0  # Inputs and outputs at the main shape.
     shapes: list[Shape] = field(default_factory=list)
     trials: list[_Trial] = field(default_factory=list)
     references: dict[int, Reference] = field(default_factory=dict)
@@ -78,6 +79,7 @@ class Judge:
         with torch.no_grad():
             if question.body.get("op") == "open":
                 self._opened = _open(self._place, question.body)
+                self._place.trim()  # Its candidate may still have to be compiled.
                 return Answer(_plan_report(self._opened))
             operations = {"init": _init, "trial": _trial, "check": _check, "time": _time}
             operation = operations.get(question.body.get("op", ""))
@@ -124,6 +126,7 @@ def _choose_distributions(case: _Case, options: Options) -> list[str]:
     another one takes its place, if there is one under which it fails.
     """
     native = _first_outcome(case, 0)
+    case.call_bytes = sum(one.nbytes for one in region.tensors_of([native.inputs, native.outputs]))
     if not options.distributions:
         return [distributions.NATIVE] * options.trials
     others = [*_AT_MAIN_SHAPE, _ONE_OF[derive_seed(case.seed, "distribution") % len(_ONE_OF)]]
@@ -225,6 +228,7 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
 
 def _plan_report(case: _Case) -> Json:
     return {
+        "call_bytes": case.call_bytes,
         "shapes": [shape.report(case.native) for shape in case.shapes],
         "trials": [
             {"index": trial.index, "shape": trial.shape, "distribution": trial.distribution}
@@ -311,6 +315,9 @@ def _check(case: _Case, question: Question) -> Answer:
         mutated = _mutated_inputs(case, given)
     finally:
         _forget(case, index)
+    del given
+    if index + 1 == len(case.trials):
+        case.place.trim()  # The device is another's next.
     body = {
         "passed": not checks and not mutated,
         "checks": checks,

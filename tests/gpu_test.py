@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 
 from corpus_sets import SETS
 from gpu_use import left_in_the_end, num_gpus, use_now
-from judging import Judge, run_set
+from judging import Judge, end_with_children, run_set
 
 SKIPPED = 77
 
@@ -38,13 +38,15 @@ def main() -> int:
     parser.add_argument("--sets", type=set_names, default=["gpu", "honest"])
     parser.add_argument("--keep", help="append the results to this file")
     parser.add_argument("--option", action="append", default=[], help="passed on to eval")
+    parser.add_argument("--limit", type=float, help="seconds for all sets together")
     arguments = parser.parse_args()
+    end_with_children()
     if not num_gpus():
         print("skipped: nvidia-smi finds no GPU")
         return SKIPPED
     before = use_now()
     options = ("--backend", "cuda", "--seed", "1", "--timeout", "20", *arguments.option)
-    judge = Judge(arguments.musacoder, arguments.jobs, options)
+    judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
     is_good = True
     for name in arguments.sets:
         cases = [case for case in SETS[name]() if fnmatch(case.name, arguments.only)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import collections
 import json
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,23 +18,26 @@ from corpus_sets import BARS, Case
 from expectation import Json
 
 
-@dataclass(frozen=True)
+@dataclass
 class Judge:
-    """How `musacoder eval` is called."""
+    """How `musacoder eval` is called; `limit_s` is for all calls together."""
 
     musacoder: str
     jobs: int = 1
     options: tuple[str, ...] = ()
+    limit_s: float | None = None
 
-    def results(self, cases: Sequence[Case]) -> list[Json]:
-        """One result a case, in order: {"reward", "seconds", "verdict"}."""
-        found: dict[int, Json] = {}
+    def results(self, cases: Sequence[Case]) -> list[Json | None]:
+        """One result a case, in order: {"reward", "seconds", "verdict"}; None for those that were
+        not judged within the limit.
+        """
+        found: dict[int, Json | None] = {}
         for options in dict.fromkeys(case.options for case in cases):
             group = [i for i, case in enumerate(cases) if case.options == options]
             found.update(zip(group, self._run([cases[i] for i in group], options), strict=True))
         return [found[i] for i in range(len(cases))]
 
-    def _run(self, cases: Sequence[Case], options: tuple[str, ...]) -> list[Json]:
+    def _run(self, cases: Sequence[Case], options: tuple[str, ...]) -> list[Json | None]:
         with tempfile.TemporaryDirectory() as folder:
             answers, results = Path(folder) / "answers.jsonl", Path(folder) / "results.jsonl"
             lines = [
@@ -42,10 +47,35 @@ class Judge:
             answers.write_text("\n".join(lines) + "\n")
             command = [self.musacoder, "eval", "--candidate", str(answers), "--out", str(results)]
             command += ["--jobs", str(self.jobs), *self.options, *options]
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-            if done.returncode != 0:
-                raise SystemExit(f"musacoder eval failed with exit code {done.returncode}")
-            return [json.loads(line) for line in results.read_text().splitlines()]
+            is_whole = self._call(command)
+            written = results if is_whole else results.with_name(results.name + ".part")
+            found = {}
+            for line in written.read_text().splitlines() if written.exists() else ():
+                result = json.loads(line)
+                found[result["verdict"]["candidate"]] = result
+            return [found.get(f"{case.task}#{case.name}") for case in cases]
+
+    def _call(self, command: Sequence[str]) -> bool:
+        """Whether it came to its end; its processes end with this one's, whatever happens."""
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            process.wait(None if self.limit_s is None else max(0, self.limit_s))
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            process.terminate()
+            process.wait()
+            if self.limit_s is not None:
+                self.limit_s -= time.monotonic() - start
+        if process.returncode != 0:
+            raise SystemExit(f"musacoder eval failed with exit code {process.returncode}")
+        return True
+
+
+def end_with_children() -> None:
+    """Lets SIGTERM end a script as an exception does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def run_set(name: str, cases: Sequence[Case], judge: Judge, keep: str | None = None) -> bool:
@@ -58,6 +88,10 @@ def run_set(name: str, cases: Sequence[Case], judge: Judge, keep: str | None = N
     counts: collections.Counter[str] = collections.Counter()
     num_expected = 0
     for case, result in zip(cases, results, strict=True):
+        if result is None:
+            counts["not judged"] += 1
+            print(f"  {case.name}: not judged within the limit")
+            continue
         counts[result["verdict"]["outcome"]["kind"]] += 1
         surprises = case.expectation.surprises(result["verdict"])
         num_expected += not surprises
@@ -65,7 +99,7 @@ def run_set(name: str, cases: Sequence[Case], judge: Judge, keep: str | None = N
             print(f"  {case.name}: {surprise}")
     if keep:
         with open(keep, "a") as file:
-            file.writelines(json.dumps(result) + "\n" for result in results)
+            file.writelines(json.dumps(result) + "\n" for result in results if result)
     share = num_expected / len(cases)
     print(
         f"{name}: {num_expected} of {len(cases)} as expected ({100 * share:.1f} %), "

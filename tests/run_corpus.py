@@ -15,7 +15,7 @@ import sys
 from fnmatch import fnmatch
 
 from corpus_sets import ROOT, SETS
-from judging import Judge, run_set
+from judging import Judge, end_with_children, run_set
 
 SKIPPED = 77
 
@@ -28,7 +28,9 @@ def main() -> int:
     parser.add_argument("--keep", help="append the results to this file")
     parser.add_argument("--option", action="append", default=[], help="passed on to eval")
     parser.add_argument("sets", nargs="+", choices=[name for name in SETS if name != "gpu"])
+    parser.add_argument("--limit", type=float, help="seconds for all sets together")
     arguments = parser.parse_args()
+    end_with_children()
     if "kernelbench" in arguments.sets and "MC_KERNELBENCH" not in os.environ:
         shared = ROOT.parent / "shared/kernelbench"
         if not shared.is_dir():
@@ -36,7 +38,7 @@ def main() -> int:
             return SKIPPED
         os.environ["MC_KERNELBENCH"] = str(shared)
     options = ("--seed", "1", "--timeout", "20", *arguments.option)
-    judge = Judge(arguments.musacoder, arguments.jobs, options)
+    judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
     reached = []
     for name in arguments.sets:
         cases = [case for case in SETS[name]() if fnmatch(case.name, arguments.only)]

@@ -6,8 +6,8 @@ namespace mc::eval {
 DeviceShare::Turn DeviceShare::take(Use use) {
   std::unique_lock lock(mutex_);
   const uint64_t ticket = last_ticket_++;
-  changed_.wait(lock,
-                [&] { return next_turn_ == ticket && (use == Use::kTogether || together_ == 0); });
+  const int64_t others_max = use == Use::kTogether ? together_max_ - 1 : 0;
+  changed_.wait(lock, [&] { return next_turn_ == ticket && together_ <= others_max; });
   if (use == Use::kTogether) {
     ++together_;
     ++next_turn_;  // The next one may look; one that wants to be alone holds the turn to its end.

@@ -3,12 +3,15 @@
 // DeviceShare: who may use a device at the same time.  Correctness runs share it; a timed run has
 // it alone.  First come, first served: neither kind can starve the other.  Thread-safe.
 //
+// Another one says who may hold the device's memory: several evaluations, or one that needs all.
+//
 //   const auto turn = share.take(DeviceShare::Use::kAlone);   // Until `turn` goes out of scope.
 #ifndef MC_EVAL_DEVICE_SHARE_H_
 #define MC_EVAL_DEVICE_SHARE_H_
 
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -32,12 +35,17 @@ class DeviceShare {
     Use use_;
   };
 
+  // At most so many have it together.
+  explicit DeviceShare(int64_t together_max = std::numeric_limits<int64_t>::max())
+      : together_max_(together_max) {}
+
   // Waits for those that came before.
   Turn take(Use use);
 
  private:
   void end(Use use);
 
+  const int64_t together_max_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.

@@ -39,6 +39,26 @@ TEST(DeviceShare, LetsSeveralInTogether) {
   SUCCEED();  // Neither waited for the other.
 }
 
+TEST(DeviceShare, LetsNoMoreInTogetherThanItMay) {
+  DeviceShare share(2);
+  std::atomic<int> together{0};
+  std::atomic<int> most{0};
+  const auto work = [&] {
+    for (int i = 0; i < 200; ++i) {
+      const auto turn = share.take(i % 7 == 0 ? Use::kAlone : Use::kTogether);
+      const int now = ++together;
+      for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+      }
+      std::this_thread::yield();
+      --together;
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 6; ++i) threads.emplace_back(work);
+  threads.clear();
+  EXPECT_EQ(most, 2);
+}
+
 // One that wants to be alone is not passed by those that come later.
 TEST(DeviceShare, ServesInTheOrderOfComing) {
   DeviceShare share;

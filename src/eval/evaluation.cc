@@ -28,6 +28,10 @@ namespace {
 constexpr double kCudaCostMax = 1e16;
 constexpr int64_t kCudaBytesMax = int64_t{24} << 30;
 
+// One call's inputs and outputs, of which judging and timing hold many copies, beyond which an
+// evaluation gets the whole device's memory.
+constexpr double kLargeCallBytes = 1 << 30;
+
 execute::JudgeOptions judge_options(const Options& options, uint64_t seed) {
   const Correctness& wanted = options.correctness;
   execute::JudgeOptions judge{seed,          wanted.trials,         wanted.distributions,
@@ -133,13 +137,27 @@ Evaluation::Stage Evaluation::open_judge() {
   judge_key_ = content_hash({task_.code, std::to_string(seed)});
   judge_ = parts_.judges.take(judge_key_);
   if (judge_ == nullptr) {
-    const auto turn = parts_.device.take(use_);
-    MC_TRY(auto stage, parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed)),
-           "judge");
-    if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
-    judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(stage));
+    auto opened = open_new_judge(seed, DeviceShare::Use::kTogether);
+    if (!opened && opened.error().code == ErrorCode::kExhausted && !parts_.is_alone) {
+      opened = open_new_judge(seed, DeviceShare::Use::kAlone);
+    }
+    MC_TRY(Decided decided, std::move(opened), "judge");
+    if (decided) return decided;
   }
   verdict_.telemetry.reduction = judge_->plan().shapes.at(0).reduction;
+  return Decided();
+}
+
+// Opening takes several times the memory of one call; what others hold of it may be too much.
+Evaluation::Stage Evaluation::open_new_judge(uint64_t seed, DeviceShare::Use residence) {
+  if (!parts_.is_alone) residence_.emplace(parts_.memory.take(residence));
+  if (residence == DeviceShare::Use::kAlone) parts_.judges.clear();
+  const auto turn = parts_.device.take(use_);
+  auto stage = parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed));
+  residence_.reset();
+  if (!stage) return stage.error();
+  if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
+  judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(*stage));
   return Decided();
 }
 
@@ -249,6 +267,11 @@ execute::Program Evaluation::located_program() {
 
 Evaluation::Stage Evaluation::measure() {
   const execute::Program program = located_program();
+  if (!parts_.is_alone) {
+    const bool is_large = judge_->plan().call_bytes > kLargeCallBytes;
+    residence_.emplace(
+        parts_.memory.take(is_large ? DeviceShare::Use::kAlone : DeviceShare::Use::kTogether));
+  }
   const auto turn = parts_.device.take(use_);
   MC_TRY(execute::Measured measured,
          parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed, parts_.seed),

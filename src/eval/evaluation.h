@@ -44,8 +44,9 @@ struct Parts {
   JudgePool& judges;
   const execute::Nvml* nvml;  // Null without a device.
   DeviceShare& device;
+  DeviceShare& memory;  // The device's.
   const BaselineStore& baselines;
-  bool is_alone = false;  // Nothing else uses the device meanwhile.
+  bool is_alone = false;  // Nothing else uses the device or its memory meanwhile.
 };
 
 class Evaluation {
@@ -66,6 +67,7 @@ class Evaluation {
   Stage extract();
   Stage inspect();
   Stage open_judge();
+  Stage open_new_judge(uint64_t seed, DeviceShare::Use residence);
   Stage record();
   Stage check_flags();
   Stage check_sources();
@@ -82,6 +84,7 @@ class Evaluation {
   const task::Task& task_;
   const task::Candidate& candidate_;
   DeviceShare::Use use_;
+  std::optional<DeviceShare::Turn> residence_;  // In the device's memory.
 
   task::Verdict verdict_;
   bool is_short_of_memory_ = false;

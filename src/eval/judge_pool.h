@@ -18,8 +18,8 @@ namespace mc::eval {
 
 class JudgePool {
  public:
-  // Each holds a reference model and cached inputs, so only a few wait.
-  static constexpr size_t kIdleMax = 4;
+  // Each holds a reference model and, on a device, a context, so only some wait.
+  static constexpr size_t kIdleMax = 8;
 
   JudgePool();
   JudgePool(JudgePool&& other) noexcept;

@@ -7,6 +7,8 @@
 // context that comes to be would disturb what is timed.
 #include "eval/pipeline.h"
 
+#include <limits>
+
 #include "core/file.h"
 #include "core/hash.h"
 #include "eval/baseline_store.h"
@@ -41,6 +43,9 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   return limits;
 }
 
+// Evaluations that hold memory of the device: as many as keep it busy.
+constexpr int64_t kResidentsMax = 4;
+
 // Null where they gain nothing.
 std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,
                                              const execute::ChildLimits& limits,
@@ -62,6 +67,7 @@ struct Pipeline::State {
   legality::Policy policy;
   std::unique_ptr<execute::Zygote> zygote;
   std::unique_ptr<DeviceShare> device;
+  std::unique_ptr<DeviceShare> memory;
   std::unique_ptr<execute::Spares> spares;  // Uses the two before it.  Null where none are kept.
   execute::Executor executor;
   JudgePool judges;
@@ -87,6 +93,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   const uint64_t seed = options.seed.value_or(random_seed());
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
       options, seed, std::move(machine), std::move(policy), std::move(zygote), std::move(device),
+      std::make_unique<DeviceShare>(is_cuda ? kResidentsMax : std::numeric_limits<int64_t>::max()),
       std::move(spares), executor, JudgePool(), is_cuda ? execute::Nvml::open() : nullptr,
       BaselineStore(cache_directory() / "baselines")})));
 }
@@ -118,11 +125,17 @@ Status Pipeline::check_task(const task::Task& task) {
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
   Parts parts{state.options, state.seed,       state.policy,  state.executor, state.machine,
-              state.judges,  state.nvml.get(), *state.device, state.baselines};
-  Evaluation first(parts, task, candidate);
-  task::Verdict verdict = first.run();
-  if (state.machine.backend == task::Backend::kCuda && first.is_short_of_memory()) {
+              state.judges,  state.nvml.get(), *state.device, *state.memory,  state.baselines};
+  task::Verdict verdict;
+  bool is_short_of_memory = false;
+  {
+    Evaluation first(parts, task, candidate);
+    verdict = first.run();
+    is_short_of_memory = first.is_short_of_memory();
+  }
+  if (state.machine.backend == task::Backend::kCuda && is_short_of_memory) {
     // Others may have held the memory: it is told only of a device that nothing else used.
+    const auto residence = state.memory->take(DeviceShare::Use::kAlone);
     state.judges.clear();
     parts.is_alone = true;
     verdict = Evaluation(parts, task, candidate).run();

@@ -20,8 +20,9 @@ namespace {
 constexpr const char* kSpeedProtocol = "speed/1";
 constexpr const char* kItself = "candidate";  // The baseline that is the candidate once more.
 constexpr const char* kEager = "eager";
-constexpr double kFloorSlack = 0.8;      // Of the time that bytes over bandwidth allow.
-constexpr double kTraceTolerance = 1.1;  // Of kernels' time over the claimed one.
+constexpr const char* kDefaultMode = "default";  // Of torch.compile.
+constexpr double kFloorSlack = 0.8;              // Of the time that bytes over bandwidth allow.
+constexpr double kTraceTolerance = 1.1;          // Of kernels' time over the claimed one.
 constexpr int kLooksStrict = 16;
 
 // Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
@@ -36,7 +37,7 @@ bool is_incredible(const task::Performance& performance) {
 execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   using Ran = std::variant<task::Performance, task::Outcome>;
   const auto start = [&] { return ready(std::move(contestant)); };
-  MC_TRY(auto stage, hold({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}),
+  MC_TRY(auto stage, hold({"time", start, {}, parts_.executor.limits(), !lacks_compiled(), false}),
          "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
   auto timed = std::move(std::get<execute::Timed>(stage));
@@ -62,7 +63,8 @@ execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
   execute::Timing timing(subject_.judge, contest.limits, options, parts_.nvml);
   SessionPointer candidate;
   {
-    const auto turn = parts_.device.take(subject_.use);
+    std::optional<DeviceShare::Turn> turn;
+    if (!contest.is_slow) turn.emplace(parts_.device.take(subject_.use));
     lap(contest.name + ".wait");
     MC_TRY(auto started, contest.start(), "start");
     if (auto* outcome = std::get_if<task::Outcome>(&started)) return Held(std::move(*outcome));
@@ -142,7 +144,8 @@ Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
   options.looks = kLooksStrict;
   const auto start = [&] { return ready(nullptr); };
   MC_TRY(auto stage,
-         hold({"time.again", start, options, parts_.executor.limits(), !lacks_compiled()}), "time");
+         hold({"time.again", start, options, parts_.executor.limits(), !lacks_compiled(), false}),
+         "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
   auto again = std::move(std::get<execute::Timed>(stage));
   again.performance.floor = timed.performance.floor;
@@ -219,7 +222,9 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   options.is_trusted = true;
   execute::StageLimits limits = parts_.executor.limits();
   limits.forward_s = limits.judge_s;
-  MC_TRY(auto stage, hold({"time.compile", start, options, limits, true}), "torch.compile");
+  const bool is_slow = key.mode == kDefaultMode;  // Other modes try many kernels on the device.
+  MC_TRY(auto stage, hold({"time.compile", start, options, limits, true, is_slow}),
+         "torch.compile");
   if (std::holds_alternative<task::Outcome>(stage)) {
     return Error{ErrorCode::kUnavailable, "it does not run"};
   }

@@ -60,6 +60,7 @@ class TimingStage {
     execute::TimingOptions options;
     execute::StageLimits limits;
     bool is_last;  // The baseline's process is not needed any more.
+    bool is_slow;  // To start: nobody waits for that, for what little it uses of the device.
   };
   execute::Stage<execute::Timed> hold(const Contest& contest);
   execute::Stage<SessionPointer> ready(SessionPointer contestant);

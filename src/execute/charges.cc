@@ -36,10 +36,9 @@ double Charges::call_us(const BurstReading& burst) const {
 }
 
 int choose_calls(const BurstLimits& limits, const CallCost& call) {
-  const double wanted = std::min({limits.burst_us / std::max(call.us, kCallUsMin),
-                                  call.bytes_max / std::max(call.bytes, 1.0),
-                                  limits.launches_max / std::max(call.launches, 1.0)});
-  return std::clamp(static_cast<int>(wanted), 1, limits.calls_max);
+  const double wanted = std::min(limits.burst_us / std::max(call.us, kCallUsMin),
+                                 limits.launches_max / std::max(call.launches, 1.0));
+  return std::clamp(static_cast<int>(wanted), 1, std::clamp(call.calls_fit, 1, limits.calls_max));
 }
 
 }  // namespace mc::execute

@@ -62,8 +62,7 @@ struct BurstLimits {
 struct CallCost {
   double us = 0;  // By the clock: an upper bound.
   double launches = 1;
-  double bytes = 0;      // Of the device's memory, in all processes.
-  double bytes_max = 0;  // That a burst may take.
+  int calls_fit = 1;  // Into the device's memory.
 };
 
 // How many calls a burst should have; at least one.

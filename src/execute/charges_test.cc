@@ -59,14 +59,14 @@ TEST(Charges, TakesOffAGapButNotMostOfACall) {
 
 TEST(ChooseCalls, TakesAsManyAsTheShortestLimitAllows) {
   const BurstLimits limits{.burst_us = 20000, .calls_max = 400, .launches_max = 800};
-  EXPECT_EQ(choose_calls(limits, {.us = 1000, .launches = 1, .bytes = 1, .bytes_max = 1e9}), 20);
-  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 1, .bytes = 1, .bytes_max = 1e9}), 400);
-  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 80, .bytes = 1, .bytes_max = 1e9}), 10);
-  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 1, .bytes = 1e8, .bytes_max = 1e9}), 10);
+  EXPECT_EQ(choose_calls(limits, {.us = 1000, .launches = 1, .calls_fit = 1000}), 20);
+  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 1, .calls_fit = 1000}), 400);
+  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 80, .calls_fit = 1000}), 10);
+  EXPECT_EQ(choose_calls(limits, {.us = 1, .launches = 1, .calls_fit = 10}), 10);
 }
 
 TEST(ChooseCalls, TakesOneWhereNothingFits) {
-  EXPECT_EQ(choose_calls({}, {.us = 1e9, .launches = 1e6, .bytes = 1e12, .bytes_max = -1}), 1);
+  EXPECT_EQ(choose_calls({}, {.us = 1e9, .launches = 1e6, .calls_fit = -1}), 1);
 }
 
 }  // namespace

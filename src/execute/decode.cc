@@ -202,6 +202,7 @@ Result<JudgePlan> decode_plan(std::string_view answer) {
                              static_cast<int>(number_of(trial, "shape")),
                              text_of(trial, "distribution")});
     });
+    plan.call_bytes = json.at("call_bytes").get<double>();
     return plan;
   });
 }

@@ -39,6 +39,7 @@ struct TrialPlan {
 struct JudgePlan {
   std::vector<ShapePlan> shapes;
   std::vector<TrialPlan> trials;
+  double call_bytes = 0;  // Inputs and outputs at the main shape.
 };
 
 struct AtenCalls {

@@ -18,9 +18,9 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUpCalls = 2;
-constexpr double kArenaSlackBytes = 256 << 20;  // For what a forward allocates besides its outputs.
 constexpr double kManyLooksBytesMax = 64 << 20;  // Of a call's outputs.
 constexpr int kGatedTries = 2;
+constexpr int kPairsFew = 3;  // Of one so slow that it would keep the device from others.
 
 double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
 
@@ -53,6 +53,7 @@ Result<Timing::Decided> Timing::warm_up(Session& candidate, Session& baseline) {
   MC_TRY_VOID(plan(), "timing");
   MC_TRY(Decided decided, open_arms(candidate, baseline), "timing");
   if (decided) return decided;
+  MC_TRY_VOID(find_room(), "timing");
   for (Arm& arm : arms_) {
     MC_TRY(decided, warm_up_arm(arm), "warm-up");
     if (decided) return decided;
@@ -78,9 +79,8 @@ Status Timing::plan() {
   is_open_ = true;
   MC_TRY(const Reply reply, judge_.ask(question.dump(), nullptr, limits_.judge_s), "plan");
   const Json plan = Json::parse(reply.json);
-  inputs_bytes_ = bytes_of(plan, "inputs_bytes");
-  outputs_bytes_ = bytes_of(plan, "outputs_bytes");
-  work_ = {inputs_bytes_ + outputs_bytes_, bytes_of(plan, "operations"),
+  room_.call = {bytes_of(plan, "inputs_bytes"), bytes_of(plan, "outputs_bytes")};
+  work_ = {room_.call.inputs + room_.call.outputs, bytes_of(plan, "operations"),
            plan.at("is_half").get<bool>()};
   return ok();
 }
@@ -109,20 +109,22 @@ Result<Timing::Decided> Timing::open_arms(Session& candidate, Session& baseline)
   return Decided();
 }
 
+// Memory that has the room already is used again: what a process was given stays mapped there.
 Result<Timing::Decided> Timing::prepare(Arm& arm, int calls) {
   arm.calls = calls;
-  const double arena = 1.25 * calls * outputs_bytes_ + 2 * (inputs_bytes_ + outputs_bytes_);
-  MC_TRY(auto prepared, arm.timed.prepare({calls, static_cast<int64_t>(arena + kArenaSlackBytes)}),
-         "memory");
+  if (calls <= arm.calls_room) return Decided();
+  arm.calls_room = calls;
+  const auto arena = static_cast<int64_t>(room_.arena_bytes(calls));
+  MC_TRY(auto prepared, arm.timed.prepare({calls, arena}), "memory");
   auto* outcome = std::get_if<task::Outcome>(&prepared);
   return outcome == nullptr ? Decided() : fate(arm, *outcome);
 }
 
 // One burst with a look at what it returned.
 Result<Timing::Decided> Timing::sample(Arm& arm, Traced traced, BurstTime& burst) {
-  const int looks = !arm.is_candidate                     ? 0
-                    : outputs_bytes_ < kManyLooksBytesMax ? options_.looks
-                                                          : 1;
+  const int looks = !arm.is_candidate                         ? 0
+                    : room_.call.outputs < kManyLooksBytesMax ? options_.looks
+                                                              : 1;
   MC_TRY(auto timed, arm.timed.burst({arm.calls, traced == Traced::kYes, looks}), "burst");
   if (auto* outcome = std::get_if<task::Outcome>(&timed)) return fate(arm, *outcome);
   burst = std::move(std::get<BurstTime>(timed));
@@ -146,18 +148,14 @@ task::Outcome Timing::wrong_in_a_series(const std::string& problem) const {
 }
 
 int Timing::calls_for(const Arm& arm) const {
-  CallCost call{arm.call_us, arm.launches, 0, 0};
-  // Inputs: the judge's own, and each arm's. Outputs: each arm's, with some slack.
-  call.bytes = 3 * inputs_bytes_ + 2.5 * outputs_bytes_;
-  call.bytes_max = options_.memory_share * free_bytes_ - 4 * kArenaSlackBytes;
-  return choose_calls(options_.burst, call);
+  const int fit = std::max(calls_fit_, arm.calls_room);
+  return choose_calls(options_.burst, {arm.call_us, arm.launches, fit});
 }
 
-// What others hold while they warm up is theirs no longer.
 Status Timing::find_room() {
   const std::string question = R"({"op": "time", "do": "room"})";
   MC_TRY(const Reply reply, judge_.ask(question, nullptr, limits_.judge_s), "room");
-  free_bytes_ = bytes_of(Json::parse(reply.json), "free_bytes");
+  calls_fit_ = std::max(1, room_.calls_max(bytes_of(Json::parse(reply.json), "free_bytes")));
   return ok();
 }
 
@@ -203,7 +201,7 @@ void Timing::learn(Arm& arm, const BurstTime& burst) const {
 // Kernels are loaded before anything is gated (device/gate.cc), and counted; then it is seen
 // whether the forward can be gated, and how long a call takes.
 Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
-  MC_TRY(Decided decided, prepare(arm, kWarmUpCalls), "memory");
+  MC_TRY(Decided decided, prepare(arm, std::min(kWarmUpCalls, calls_fit_)), "memory");
   if (decided) return decided;
   BurstTime burst;
   arm.timed.set_gated(false);
@@ -245,7 +243,11 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
     MC_TRY(Decided decided, sample_both(bursts), "burst");
     if (decided) return decided;
     const bool has_blocked = !bursts[0].is_valid || !bursts[1].is_valid;
-    if (has_blocked || (is_doubtful(bursts) && ++retaken_ <= options_.pairs)) continue;
+    const bool may_retake = retaken_ < options_.pairs && passed.count() < options_.budget_s;
+    if (has_blocked || (is_doubtful(bursts) && may_retake)) {
+      ++retaken_;
+      continue;
+    }
     for (size_t which : {0, 1}) arms_[which].samples.push_back(std::move(bursts[which]));
     ++taken;
   }
@@ -278,7 +280,7 @@ Result<Timing::Decided> Timing::recover(Arm& arm) {
 
 bool Timing::is_enough(size_t taken, double passed_s) const {
   const auto pairs = static_cast<int>(taken);
-  if (pairs < options_.pairs_min) return false;
+  if (pairs < options_.pairs_min) return pairs >= kPairsFew && passed_s > 2 * options_.budget_s;
   if (pairs >= options_.pairs_max || passed_s > options_.budget_s) return true;
   const auto& samples = arms_[0].samples;
   const double timed_us =

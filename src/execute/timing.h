@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "execute/burst_room.h"
 #include "execute/charges.h"
 #include "execute/device_speed.h"
 #include "execute/nvml.h"
@@ -38,9 +39,8 @@ struct TimingOptions {
   double timed_us = 50'000;
   int pairs_max = 40;
   int pairs_min = 7;
-  double budget_s = 6;        // For the pairs.
-  int bursts_traced = 2;      // Among the pairs, and one more behind them.
-  double memory_share = 0.7;  // Of the device's free memory, for inputs and outputs.
+  double budget_s = 6;    // For the pairs.
+  int bursts_traced = 2;  // Among the pairs, and one more behind them.
   // Standard deviation between processes (statistics.h): of a call's time, and of the gap between
   // launches.
   double spread = 0.002;
@@ -79,6 +79,7 @@ class Timing {
     bool is_candidate;
     std::vector<BurstTime> samples;
     int calls = 1;        // In a burst.
+    int calls_room = 0;   // What its memory has room for.
     double call_us = 0;   // As warm-up found,
     double launches = 1;  // with so many kernels, copies and fills a call.
     int blocked = 0;      // Bursts since then, of those that count.
@@ -120,9 +121,8 @@ class Timing {
   int retaken_ = 0;
   Charges charges_;
   Work work_;
-  double inputs_bytes_ = 0;
-  double outputs_bytes_ = 0;
-  double free_bytes_ = 0;
+  BurstRoom room_;
+  int calls_fit_ = 1;  // Into what was free when it was last looked at.
   task::Clocks clocks_;
 };
 

@@ -149,16 +149,25 @@ class DoBench(unittest.TestCase):
         "do_bench_own_us": 4.0,
         "do_bench_eager_noise": 0.03,
         "do_bench_own_noise": 0.04,
+        "do_bench_clean_eager_us": 9.0,
+        "do_bench_clean_own_us": 3.0,
         "kernels_eager_us": 3.0,
         "kernels_own_us": 1.5,
     }
 
     def test_the_two_speedups_are_related(self) -> None:
-        found = do_bench.compared(self.FIGURES, performance(1.75, estimate(2.2)))
+        figures = do_bench.both(self.FIGURES, self.FIGURES)
+        found = do_bench.compared(figures, performance(1.75, estimate(2.2)))
         self.assertAlmostEqual(found["ratio"], 1.1)
         self.assertAlmostEqual(found["over_kernels_us"], 0.25)
         self.assertAlmostEqual(found["noise"], 0.05)
+        self.assertAlmostEqual(found["speedup_clean"], 3)
         self.assertEqual(len(do_bench.row(found)), len(do_bench.HEADS))
+
+    def test_processes_that_differ_are_noise_too(self) -> None:
+        found = do_bench.both(self.FIGURES, {**self.FIGURES, "do_bench_own_us": 4.4})
+        self.assertAlmostEqual(found["do_bench_own_us"], 4.2)
+        self.assertAlmostEqual(found["noise"], 0.1)
 
     def test_they_agree_within_noise_and_half_the_interval(self) -> None:
         # The ratio is 1.1, or 0.9, and the noise 0.05.
@@ -169,7 +178,8 @@ class DoBench(unittest.TestCase):
             (1.8, 0.085, False),
         ):
             with self.subTest(speedup=speedup, off=off):
-                found = do_bench.compared(self.FIGURES, performance(1.75, estimate(speedup, off)))
+                figures = do_bench.both(self.FIGURES, self.FIGURES)
+                found = do_bench.compared(figures, performance(1.75, estimate(speedup, off)))
                 self.assertEqual(found["agree"], agree)
 
     def test_sets_of_inputs_fill_the_cache_twice_as_far_as_memory_allows(self) -> None:

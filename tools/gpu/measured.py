@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from corpus_sets import Case, case_named  # noqa: E402
 from expectation import Json, told_by  # noqa: E402
-from judging import Judge  # noqa: E402
+from judging import Judge, end_with_children  # noqa: E402
 
 # Correctness has tests of its own: one trial is enough to let a candidate be timed.
 OPTIONS = ("--backend", "cuda", "--trials", "1", "--no-shapes")
@@ -30,6 +30,7 @@ def parser(description: str, candidates: Sequence[str]) -> argparse.ArgumentPars
     made.add_argument("--jobs", type=int, default=4, help="candidates made ready at once")
     made.add_argument("--out", type=Path, help="write the figures as JSON to this file")
     made.add_argument("--option", action="append", default=[], help="passed on to eval")
+    made.add_argument("--limit", type=float, help="seconds; what is not judged by then is missing")
     names = "names in the corpus: family/name, kernelbench:1/19, or a case of tests/corpus/gpu"
     made.add_argument("candidates", nargs="*", default=list(candidates), help=names)
     return made
@@ -43,9 +44,15 @@ def performances(
     Up to --jobs candidates are compiled, checked and started at once, but each is timed with the
     device to itself.
     """
-    judge = Judge(arguments.musacoder, arguments.jobs, (*OPTIONS, *options, *arguments.option))
+    options = (*OPTIONS, *options, *arguments.option)
+    end_with_children()
+    judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
     found: list[Json | None] = []
     for case, result in zip(cases, judge.results(cases), strict=True):
+        if result is None:
+            print(f"{case.name}: not measured within the limit")
+            found.append(None)
+            continue
         outcome = result["verdict"]["outcome"]
         performance = outcome.get("performance")
         if performance is None:
