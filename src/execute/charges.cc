@@ -28,10 +28,16 @@ double Charges::host_us(const BurstReading& burst) const {
   return host_us > free_us ? host_us : 0;
 }
 
-double Charges::call_us(const BurstReading& burst) const {
+double Charges::gap_us(const TracedCall& traced) const {
+  if (!traced.is_one_stream || traced.launches < 1) return rules_.gap_us;
+  const double gap_us = (traced.call_us - traced.kernel_us) / traced.launches;
+  return std::clamp(gap_us, rules_.gap_us_min, rules_.gap_us_max);
+}
+
+double Charges::call_us(const BurstReading& burst, double gap_us) const {
   const double burst_us = confirms(burst) ? burst.events_us : burst.bracket_us - overhead_us_;
   const double call_us = burst_us / burst.calls;
-  const double device_us = std::max(call_us - rules_.launch_gap_us, kDeviceShareMin * call_us);
+  const double device_us = std::max(call_us - gap_us, kDeviceShareMin * call_us);
   return std::max(device_us, host_us(burst));
 }
 

@@ -14,7 +14,10 @@
 namespace mc::execute {
 
 struct ChargeRules {
-  double launch_gap_us = 1.0;        // From one kernel's end to the next one's start.
+  // From one kernel's end to the next one's start: as a rule, and what is believed of a process.
+  double gap_us = 1.0;
+  double gap_us_min = 0.85;
+  double gap_us_max = 1.25;
   double host_us_free = 150;         // A call: host time that queueing hides,
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
@@ -31,6 +34,14 @@ struct BurstReading {
   bool is_trusted = false;  // A baseline's.
 };
 
+// What is known of an arm's gaps: its time with them, and what CUPTI says of the time without.
+struct TracedCall {
+  double call_us = 0;         // By the events of bursts that were not traced.
+  double kernel_us = 0;       // All kernels, copies and fills of a call together,
+  double launches = 0;        // so many of them,
+  bool is_one_stream = true;  // one after the other.
+};
+
 class Charges {
  public:
   explicit Charges(const ChargeRules& rules) : rules_(rules) {}
@@ -45,8 +56,13 @@ class Charges {
   // queueing hides, or none.
   double host_us(const BurstReading& burst) const;
 
-  // Microseconds of a call.  REQUIRES: a baseline was noted.
-  double call_us(const BurstReading& burst) const;
+  // Microseconds between two launches of a process.  They differ by a tenth from one to the next,
+  // more than all else about small kernels, so they are taken from each, as far as it can be
+  // believed: forged records gain no more than the range allows.
+  double gap_us(const TracedCall& traced) const;
+
+  // Microseconds of a call, behind which there is such a gap.  REQUIRES: a baseline was noted.
+  double call_us(const BurstReading& burst, double gap_us) const;
 
  private:
   ChargeRules rules_;

@@ -6,7 +6,9 @@
 namespace mc::execute {
 namespace {
 
-constexpr ChargeRules kRules{.launch_gap_us = 1,
+constexpr ChargeRules kRules{.gap_us = 1,
+                             .gap_us_min = 0.85,
+                             .gap_us_max = 1.25,
                              .host_us_free = 150,
                              .host_us_free_launch = 15,
                              .clock_slack_us = 40,
@@ -21,13 +23,13 @@ Charges charges() {
 }
 
 TEST(Charges, EventsCountWhereTheClockAgrees) {
-  EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 4000, .bracket_us = 4200, .calls = 400}), 9);
+  EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 4000, .bracket_us = 4200, .calls = 400}, 1), 9);
 }
 
 TEST(Charges, TheClockCountsWhereTheEventsSayMuchLess) {
   const BurstReading lie{.events_us = 400, .bracket_us = 4160, .calls = 400};
   EXPECT_FALSE(charges().confirms(lie));
-  EXPECT_DOUBLE_EQ(charges().call_us(lie), 9);
+  EXPECT_DOUBLE_EQ(charges().call_us(lie, 1), 9);
 }
 
 // As little as the slack can be gained by a lie.
@@ -40,7 +42,7 @@ TEST(Charges, AllowsSomeSlackAndNoMore) {
 TEST(Charges, ABaselineIsBelieved) {
   const BurstReading late{.events_us = 4000, .bracket_us = 9000, .calls = 400, .is_trusted = true};
   EXPECT_TRUE(charges().confirms(late));
-  EXPECT_DOUBLE_EQ(charges().call_us(late), 9);
+  EXPECT_DOUBLE_EQ(charges().call_us(late, 1), 9);
 }
 
 TEST(Charges, HostTimeIsFreeAsFarAsQueueingHidesIt) {
@@ -48,13 +50,35 @@ TEST(Charges, HostTimeIsFreeAsFarAsQueueingHidesIt) {
   EXPECT_EQ(charges().host_us(burst), 0);
   burst.queue_us = 100 * 166;
   EXPECT_DOUBLE_EQ(charges().host_us(burst), 166);
-  EXPECT_DOUBLE_EQ(charges().call_us(burst), 166);
+  EXPECT_DOUBLE_EQ(charges().call_us(burst, 1), 166);
   burst.launches = 2;
   EXPECT_EQ(charges().host_us(burst), 0);
 }
 
 TEST(Charges, TakesOffAGapButNotMostOfACall) {
-  EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 110, .bracket_us = 270, .calls = 100}), 0.22);
+  EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 110, .bracket_us = 270, .calls = 100}, 1), 0.22);
+}
+
+TEST(Charges, TakesOffTheGapOfTheProcess) {
+  EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 4000, .bracket_us = 4160, .calls = 400}, 1.2),
+                   8.8);
+}
+
+TEST(Gap, IsWhatKernelsLeaveOfACall) {
+  EXPECT_DOUBLE_EQ(charges().gap_us({.call_us = 10.1, .kernel_us = 9, .launches = 1}), 1.1);
+  EXPECT_DOUBLE_EQ(charges().gap_us({.call_us = 11.2, .kernel_us = 9, .launches = 2}), 1.1);
+}
+
+TEST(Gap, BelievesNothingOutOfTheOrdinary) {
+  EXPECT_DOUBLE_EQ(charges().gap_us({.call_us = 10, .kernel_us = 1, .launches = 1}), 1.25);
+  EXPECT_DOUBLE_EQ(charges().gap_us({.call_us = 10, .kernel_us = 20, .launches = 1}), 0.85);
+}
+
+TEST(Gap, IsTheUsualOneWhereKernelsOverlapOrNoneWasSeen) {
+  EXPECT_DOUBLE_EQ(
+      charges().gap_us({.call_us = 10.1, .kernel_us = 9, .launches = 1, .is_one_stream = false}),
+      1);
+  EXPECT_DOUBLE_EQ(charges().gap_us({.call_us = 10.1, .kernel_us = 0, .launches = 0}), 1);
 }
 
 TEST(ChooseCalls, TakesAsManyAsTheShortestLimitAllows) {

@@ -39,6 +39,7 @@ struct TracedKernel {
 };
 
 struct BurstTime {
+  int calls = 1;
   double events_us = 0;   // Between the burst's two events on the device, as the process says.
   double queue_us = 0;    // By the supervisor's clock, until the burst was queued; 0 if it is open.
   double bracket_us = 0;  // By the supervisor's clock.

@@ -3,13 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include <nlohmann/json.hpp>
-
-#include "execute/statistics.h"
 
 namespace mc::execute {
 namespace {
@@ -66,7 +63,7 @@ Stage<Timed> Timing::run() {
   Timed timed;
   MC_TRY(Decided decided, settle(), "warm-up");
   if (!decided) {
-    MC_TRY(decided, take_pairs(timed), "timing");
+    MC_TRY(decided, take_pairs(), "timing");
   }
   MC_TRY_VOID(close(), "timing");
   if (decided) return Ran(std::move(*decided));
@@ -103,8 +100,7 @@ Result<Timing::Decided> Timing::open_arms(Session& candidate, Session& baseline)
       if (is_candidate && !options_.is_trusted) return Decided(std::move(*outcome));
       return Error{ErrorCode::kUnavailable, "the baseline does not answer"};
     }
-    arms_.push_back(
-        {std::move(std::get<TimedArm>(created)), is_candidate && !options_.is_trusted, {}});
+    arms_.push_back({std::move(std::get<TimedArm>(created)), is_candidate && !options_.is_trusted});
   }
   return Decided();
 }
@@ -226,16 +222,16 @@ Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
 }
 
 // Bursts that are traced stand anywhere between those that count, as unlike them as two others.
-Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
+Result<Timing::Decided> Timing::take_pairs() {
   const auto start = Clock::now();
   std::uniform_int_distribution<int> any(0, options_.pairs_min - 1);
   std::vector<int> traced_before(static_cast<size_t>(options_.bursts_traced));
   std::ranges::generate(traced_before, [&] { return any(random_); });
   for (int taken = 0;;) {
     const std::chrono::duration<double> passed = Clock::now() - start;
-    if (is_enough(arms_[0].samples.size(), passed.count())) break;
+    if (is_enough(passed.count())) break;
     for (auto traced = std::ranges::count(traced_before, taken); traced > 0; --traced) {
-      MC_TRY(Decided decided, trace(timed), "trace");
+      MC_TRY(Decided decided, trace(arms_[0]), "trace");
       if (decided) return decided;
     }
     std::erase(traced_before, taken);
@@ -248,10 +244,16 @@ Result<Timing::Decided> Timing::take_pairs(Timed& timed) {
       ++retaken_;
       continue;
     }
-    for (size_t which : {0, 1}) arms_[which].samples.push_back(std::move(bursts[which]));
+    for (size_t which : {0, 1}) {
+      arms_[which].series.samples.push_back(reading_of(arms_[which], bursts[which]));
+    }
     ++taken;
   }
-  return trace(timed);
+  for (Arm& arm : arms_) {
+    MC_TRY(Decided decided, trace(arm), "trace");
+    if (decided) return decided;
+  }
+  return Decided();
 }
 
 Result<Timing::Decided> Timing::sample_both(std::array<BurstTime, 2>& bursts) {
@@ -274,24 +276,26 @@ Result<Timing::Decided> Timing::recover(Arm& arm) {
     arm.timed.set_gated(true);
     return prepare(arm, arm.calls / 2);
   }
-  for (Arm& each : arms_) each.samples.clear();
+  for (Arm& each : arms_) each.series.samples.clear();
   return Decided();
 }
 
-bool Timing::is_enough(size_t taken, double passed_s) const {
-  const auto pairs = static_cast<int>(taken);
+bool Timing::is_enough(double passed_s) const {
+  const std::vector<BurstReading>& samples = arms_[0].series.samples;
+  const auto pairs = static_cast<int>(samples.size());
   if (pairs < options_.pairs_min) return pairs >= kPairsFew && passed_s > 2 * options_.budget_s;
   if (pairs >= options_.pairs_max || passed_s > options_.budget_s) return true;
-  const auto& samples = arms_[0].samples;
   const double timed_us =
       std::accumulate(samples.begin(), samples.end(), 0.0,
-                      [](double sum, const BurstTime& burst) { return sum + burst.events_us; });
+                      [](double sum, const BurstReading& burst) { return sum + burst.events_us; });
   return pairs >= options_.pairs && timed_us >= options_.timed_us;
 }
 
 BurstReading Timing::reading_of(const Arm& arm, const BurstTime& burst) {
-  return {burst.events_us, burst.bracket_us, burst.queue_us,
-          arm.calls,       arm.launches,     !arm.is_candidate};
+  BurstReading reading{burst.events_us, burst.bracket_us, burst.queue_us, burst.calls};
+  reading.launches = arm.launches;
+  reading.is_trusted = !arm.is_candidate;
+  return reading;
 }
 
 // Whether the supervisor or a process was held up, as a busy machine does at times. An arm that is
@@ -306,66 +310,33 @@ bool Timing::is_doubtful(const std::array<BurstTime, 2>& bursts) {
   return false;
 }
 
-Result<Timing::Decided> Timing::trace(Timed& timed) {
+Result<Timing::Decided> Timing::trace(Arm& arm) {
   BurstTime burst;
-  MC_TRY(Decided decided, sample(arms_[0], Traced::kYes, burst), "trace");
+  MC_TRY(Decided decided, sample(arm, Traced::kYes, burst), "trace");
   if (decided) return decided;
-  std::ranges::move(burst.kernels, std::back_inserter(timed.kernels));
-  timed.calls_traced += arms_[0].calls;
-  if (!burst.is_valid) arms_[0].timed.set_gated(true);  // Its time does not count.
+  std::ranges::move(burst.kernels, std::back_inserter(arm.series.kernels));
+  arm.series.calls_traced += arm.calls;
+  if (!burst.is_valid) arm.timed.set_gated(true);  // Its time does not count.
   return Decided();
 }
 
-double Timing::spread_of(double time_us) const {
-  return std::hypot(options_.spread, options_.spread_gap_us / time_us);
-}
-
 void Timing::conclude(Timed& timed) const {
-  std::vector<double> own;
-  std::vector<double> base;
-  std::vector<double> ratios;
-  for (size_t i = 0; i < arms_[0].samples.size(); ++i) {
-    own.push_back(charges_.call_us(reading_of(arms_[0], arms_[0].samples[i])));
-    base.push_back(charges_.call_us(reading_of(arms_[1], arms_[1].samples[i])));
-    ratios.push_back(base.back() / own.back());
-  }
-  const task::Estimate time = estimate_median(own);
-  const task::Estimate time_base = estimate_median(base);
-  const double spread = spread_of(time.median);
-  const double spread_base = spread_of(time_base.median);
-
+  const Series& own = arms_[0].series;
+  const Comparison found = compare(charges_, options_.spread, own, arms_[1].series);
   task::Performance& result = timed.performance;
-  result.time_us = widened(time, spread);
-  result.time_eager_us = widened(time_base, spread_base);
-  result.speedup_eager = widened(estimate_median(ratios), std::hypot(spread, spread_base));
+  result.time_us = found.time_us;
+  result.time_eager_us = found.time_baseline_us;
+  result.speedup_eager = found.speedup;
   result.timing.mode = arms_[0].timed.is_gated() ? "gated" : "open";
   result.timing.cache = "inputs_cold";
-  result.timing.bursts = static_cast<int64_t>(own.size());
+  result.timing.bursts = static_cast<int64_t>(own.samples.size());
   result.timing.calls = arms_[0].calls;
   result.timing.calls_verified = verified_;
   result.timing.clocks = clocks_;
-  result.timing.notes = notes();
+  result.timing.notes = notes_on(charges_, own);
   timed.work = work_;
-}
-
-std::vector<std::string> Timing::notes() const {
-  std::vector<std::string> notes;
-  int charged = 0;
-  bool is_host_busy = false;
-  for (const BurstTime& burst : arms_[0].samples) {
-    const BurstReading reading = reading_of(arms_[0], burst);
-    charged += charges_.confirms(reading) ? 0 : 1;
-    is_host_busy = is_host_busy || charges_.host_us(reading) > 0;
-  }
-  if (charged > 0) {
-    notes.push_back(std::to_string(charged) +
-                    " bursts took longer than the device's events say, and are charged by the "
-                    "clock");
-  }
-  if (is_host_busy) {
-    notes.emplace_back("forward keeps the host busy for longer than it takes to launch");
-  }
-  return notes;
+  timed.kernels = own.kernels;
+  timed.calls_traced = own.calls_traced;
 }
 
 }  // namespace mc::execute

@@ -25,6 +25,7 @@
 #include "execute/charges.h"
 #include "execute/device_speed.h"
 #include "execute/nvml.h"
+#include "execute/series.h"
 #include "execute/timed_arm.h"
 #include "task/verdict.h"
 
@@ -41,10 +42,7 @@ struct TimingOptions {
   int pairs_min = 7;
   double budget_s = 6;    // For the pairs.
   int bursts_traced = 2;  // Among the pairs, and one more behind them.
-  // Standard deviation between processes (statistics.h): of a call's time, and of the gap between
-  // launches.
-  double spread = 0.002;
-  double spread_gap_us = 0.11;
+  SpreadRules spread;
   bool is_trusted = false;  // Both arms are baselines: nothing is looked at or charged.
   int looks = 2;            // At outputs of each burst of the candidate's.
   uint64_t seed = 0;        // Of what is looked at, and in which order.
@@ -77,7 +75,7 @@ class Timing {
   struct Arm {
     TimedArm timed;
     bool is_candidate;
-    std::vector<BurstTime> samples;
+    Series series{};      // Of the bursts that count.
     int calls = 1;        // In a burst.
     int calls_room = 0;   // What its memory has room for.
     double call_us = 0;   // As warm-up found,
@@ -93,20 +91,18 @@ class Timing {
   Status find_room();
   Status close();
   void learn(Arm& arm, const BurstTime& burst) const;
-  Result<Decided> take_pairs(Timed& timed);
+  Result<Decided> take_pairs();
   Result<Decided> sample_both(std::array<BurstTime, 2>& bursts);
   Result<Decided> recover(Arm& arm);
-  bool is_enough(size_t taken, double passed_s) const;
-  Result<Decided> trace(Timed& timed);
+  bool is_enough(double passed_s) const;
+  Result<Decided> trace(Arm& arm);
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
   task::Outcome wrong_in_a_series(const std::string& problem) const;
   Result<Decided> fate(const Arm& arm, const task::Outcome& outcome) const;
   int calls_for(const Arm& arm) const;
   static BurstReading reading_of(const Arm& arm, const BurstTime& burst);
   bool is_doubtful(const std::array<BurstTime, 2>& bursts);
-  double spread_of(double time_us) const;
   void conclude(Timed& timed) const;
-  std::vector<std::string> notes() const;
 
   // Constant after construction.
   Judge& judge_;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Series: what the bursts of one arm say of its calls, and of two arms beside each other.  Pure;
+// docs/timing.md, "What counts".
+#ifndef MC_EXECUTE_SERIES_H_
+#define MC_EXECUTE_SERIES_H_
+
+#include <string>
+#include <vector>
+
+#include "execute/charges.h"
+#include "execute/timed_arm.h"
+#include "task/verdict.h"
+
+namespace mc::execute {
+
+struct Series {
+  std::vector<BurstReading> samples;
+  std::vector<TracedKernel> kernels;  // Of the bursts that were traced,
+  int calls_traced = 0;               // which had so many calls together.
+};
+
+// Standard deviations between processes, which repetition inside one cannot see: of a call's time
+// as a share, and of what is known of the gap between launches.
+struct SpreadRules {
+  double share = 0.002;
+  double gap_us = 0.03;
+};
+
+struct Comparison {
+  task::Estimate time_us;
+  task::Estimate time_baseline_us;
+  task::Estimate speedup;  // The baseline's time over the other's, pair by pair.
+};
+
+// REQUIRES: as many samples of both, at least one, each pair taken together.
+Comparison compare(const Charges& charges, const SpreadRules& spread, const Series& own,
+                   const Series& baseline);
+
+// What is odd about an arm's bursts, for a person to read.
+std::vector<std::string> notes_on(const Charges& charges, const Series& series);
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_SERIES_H_

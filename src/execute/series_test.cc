@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/series.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mc::execute {
+namespace {
+
+constexpr int kCalls = 400;
+constexpr double kClockUs = 160;  // From the events, of honest processes.
+
+// An arm whose kernel takes `kernel_us`, with `gap_us` between launches; its bursts differ a
+// little.
+Series series(double kernel_us, double gap_us, bool is_trusted = false) {
+  Series made;
+  for (int i = 0; i < 13; ++i) {
+    const double events_us = kCalls * (kernel_us + gap_us) * (1 + 1e-4 * (i % 5));
+    made.samples.push_back({.events_us = events_us,
+                            .bracket_us = events_us + kClockUs,
+                            .calls = kCalls,
+                            .is_trusted = is_trusted});
+  }
+  TracedKernel kernel;
+  kernel.launches = kCalls;
+  kernel.time_us = kCalls * kernel_us;
+  made.kernels = {kernel};
+  made.calls_traced = kCalls;
+  return made;
+}
+
+Charges charges_after(const Series& baseline) {
+  Charges charges{ChargeRules{}};
+  for (const BurstReading& burst : baseline.samples) charges.note_baseline(burst);
+  return charges;
+}
+
+Comparison compared(const Series& own, const Series& baseline) {
+  return compare(charges_after(baseline), {}, own, baseline);
+}
+
+TEST(Compare, TellsTimesAndTheirRatio) {
+  const Comparison found = compared(series(5, 1), series(20, 1, true));
+  EXPECT_NEAR(found.time_us.median, 5, 0.01);
+  EXPECT_NEAR(found.time_baseline_us.median, 20, 0.01);
+  EXPECT_NEAR(found.speedup.median, 4, 0.01);
+  EXPECT_LT(found.speedup.low, 4);
+  EXPECT_GT(found.speedup.high, 4);
+}
+
+// The gap differs from process to process; a candidate beside itself is as fast all the same.
+TEST(Compare, TakesEachProcessesOwnGap) {
+  for (const auto& [here, there] : {std::pair{0.9, 1.15}, {1.2, 0.9}, {1.0, 1.0}}) {
+    const Comparison found = compared(series(1.8, here), series(1.8, there, true));
+    EXPECT_LE(found.speedup.low, 1);
+    EXPECT_GE(found.speedup.high, 1);
+    EXPECT_NEAR(found.time_us.median, 1.8, 0.01);
+  }
+}
+
+TEST(Compare, GainsLittleByForgedRecords) {
+  Series forged = series(1.8, 1.0);
+  forged.kernels[0].time_us /= 10;
+  EXPECT_NEAR(compared(forged, series(1.8, 1.0, true)).time_us.median, 1.8 - 0.25, 0.01);
+}
+
+TEST(Compare, AllowsForTheUsualGapWhereStreamsOverlap) {
+  Series two = series(3, 1);
+  two.kernels.push_back(two.kernels[0]);
+  two.kernels[1].stream = 7;
+  EXPECT_NEAR(compared(two, series(3, 1, true)).time_us.median, 3, 0.01);
+}
+
+TEST(Compare, TakesBurstsOfAnyLength) {
+  Series own = series(5, 1);
+  own.samples[3].calls = 100;
+  own.samples[3].events_us = 600;
+  own.samples[3].bracket_us = 600 + kClockUs;
+  EXPECT_NEAR(compared(own, series(5, 1, true)).speedup.median, 1, 0.001);
+}
+
+TEST(NotesOn, AreSilentAboutAnHonestArm) {
+  const Series baseline = series(5, 1, true);
+  EXPECT_THAT(notes_on(charges_after(baseline), series(5, 1)), testing::IsEmpty());
+}
+
+TEST(NotesOn, TellOfBurstsThatTheClockCharged) {
+  Series late = series(5, 1);
+  late.samples[0].bracket_us += 1000;
+  late.samples[1].bracket_us += 1000;
+  EXPECT_THAT(notes_on(charges_after(series(5, 1, true)), late),
+              testing::ElementsAre(testing::StartsWith("2 bursts took longer")));
+}
+
+TEST(NotesOn, TellOfABusyHost) {
+  Series busy = series(5, 1);
+  busy.samples[4].queue_us = kCalls * 2000;
+  EXPECT_THAT(notes_on(charges_after(series(5, 1, true)), busy),
+              testing::ElementsAre(testing::HasSubstr("host busy")));
+}
+
+}  // namespace
+}  // namespace mc::execute
