@@ -101,6 +101,8 @@ class Reference:
             set_stage(error, "reference")
             raise
         outputs = _clone(outputs)
+        if all(map(same_bytes, tensors_of(inputs), tensors_of(given))):
+            given = inputs  # A large task has no room for two.
         changed = self._restore(before)
         fine = self._in_double(inputs, outputs, seed) if yardstick else None
         return Outcome(inputs, given, outputs, fine, changed)
