@@ -247,8 +247,9 @@ const std::vector<std::string>& outcome_names();
 
 // ---- Telemetry ----------------------------------------------------------------------------------
 
+// A stage, or a part of one ("time.alone"), which is listed before the whole ("time").
 struct StageTime {
-  std::string stage;  // "extract", "inspect", "record", "compile", "judge", "contestant", ...
+  std::string stage;
   double ms = 0;
   bool operator==(const StageTime&) const = default;
 };
