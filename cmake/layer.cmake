@@ -37,7 +37,8 @@ endfunction()
 
 # layer(<name> [USES <layer>...] [HIDES <layer or library>...]): src/<name> as one library and one
 # test program.  USES are the layers that its headers mention; HIDES stay inside its .cc files.
-# Each layer has an include root that shows it alone, so an undeclared include does not compile.
+# *_test.cc hold tests, test_*.cc what long ones need.  Each layer has an include root that shows it
+# alone, so an undeclared include does not compile.
 function(layer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;HIDES")
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})
@@ -49,10 +50,10 @@ function(layer name)
   set(tests ${sources})
   set(fuzzers ${sources})
   set(benches ${sources})
-  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$|/test_[^/]*\\.cc$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$|/test_[^/]*\\.cc$")
 
   add_library(${name} STATIC ${sources})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})

@@ -12,7 +12,6 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr auto kBlockedAfter = std::chrono::milliseconds(2000);
 constexpr int kSpinsPerLook = 512;  // At a child's life, while its words are watched.
 constexpr size_t kCallsMax = 4096;
 constexpr size_t kKernelsMax = 64;
@@ -173,7 +172,9 @@ Stage<BurstTime> TimedArm::garbled(const Error& error) const {
 
 // The answer to "queue".  A gated burst that does not come to its end is let go.
 Stage<Reply> TimedArm::receive_queued(uint32_t number, BurstTime& burst) {
-  burst.is_valid = !gated_ || session_.has_news(kBlockedAfter);
+  const auto limit =
+      std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(limits_.queue_s));
+  burst.is_valid = !gated_ || session_.has_news(limit);
   if (!burst.is_valid) page_.open_gate(number);
   return outcome_of(session_.receive(Seconds(limits_.forward_s)));
 }

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Timing against scripted processes (test_rehearsal.h).  With `steady()` all bursts are numbered in
+// advance: an arm's first three warm it up (open; open and traced; gated), the fourth one has the
+// size of those that count, which begin at the fifth; a last one is traced.
+#include "execute/timing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "execute/test_rehearsal.h"
+
+namespace mc::execute {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::Ge;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::SizeIs;
+
+constexpr int kCalls = 8;
+constexpr int kPairs = 5;
+constexpr uint32_t kWarmUp = 3;
+constexpr uint32_t kBefore = 4;  // Bursts before those that count.
+constexpr uint32_t kMiddle = kBefore + 3;
+constexpr double kNoLimit = 1e9;
+
+// Bursts of so many calls and pairs, however slow the machine is, and whatever a clock says.
+TimingOptions steady() {
+  TimingOptions options;
+  options.burst = {.burst_us = kNoLimit, .calls_max = kCalls};
+  options.charge.host_us_free = kNoLimit;
+  options.charge.clock_slack_us = kNoLimit;
+  options.pairs = kPairs;
+  options.timed_us = 0;
+  options.pairs_min = kPairs - 1;
+  options.budget_s = kNoLimit;
+  options.bursts_traced = 0;
+  return options;
+}
+
+StageLimits limits() {
+  StageLimits limits;
+  limits.forward_s = 10;
+  limits.queue_s = 0.4;
+  return limits;
+}
+
+Rehearsal rehearse(const Scripts& scripts) { return std::move(Rehearsal::create(scripts)).value(); }
+
+Stage<Timed> play(Rehearsal& rehearsal, const TimingOptions& options,
+                  const StageLimits& stage_limits = limits()) {
+  Timing timing(rehearsal.judge(), stage_limits, options, nullptr);
+  MC_TRY(auto decided, timing.warm_up(rehearsal.candidate(), rehearsal.baseline()), "test");
+  if (decided) return std::variant<Timed, task::Outcome>(std::move(*decided));
+  return timing.run();
+}
+
+// What was timed; a default where nothing was, which fails the test.
+Timed timed(Rehearsal& rehearsal, const TimingOptions& options) {
+  auto played = play(rehearsal, options);
+  if (!played) ADD_FAILURE() << played.error().message;
+  if (!played) return {};
+  if (auto* outcome = std::get_if<task::Outcome>(&*played)) {
+    ADD_FAILURE() << "decided " << task::outcome_name(*outcome);
+    return {};
+  }
+  return std::get<Timed>(std::move(*played));
+}
+
+// What was decided; the default where nothing was.
+task::Outcome decided(Rehearsal& rehearsal, const StageLimits& stage_limits = limits()) {
+  const auto played = play(rehearsal, steady(), stage_limits);
+  if (!played) ADD_FAILURE() << played.error().message;
+  const auto* outcome = played ? std::get_if<task::Outcome>(&*played) : nullptr;
+  return outcome == nullptr ? task::Outcome() : *outcome;
+}
+
+std::vector<Scene> runs(const Rehearsal& rehearsal, std::string_view who) {
+  return rehearsal.scenes(who, "run");
+}
+
+std::vector<int64_t> calls_of(const std::vector<Scene>& scenes) {
+  std::vector<int64_t> calls;
+  for (const Scene& scene : scenes) calls.push_back(scene.calls);
+  return calls;
+}
+
+int64_t num_traced(const std::vector<Scene>& scenes) {
+  return std::ranges::count(scenes, true, &Scene::traced);
+}
+
+int64_t num_gated(const std::vector<Scene>& scenes) {
+  return std::ranges::count(scenes, true, &Scene::gated);
+}
+
+// ---- Honest arms --------------------------------------------------------------------------------
+
+TEST(Timing, ComparesTwoHonestArms) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 200}, .baseline = {.call_us = 400}});
+  TimingOptions options = steady();
+  options.charge.clock_slack_us = 50'000;
+  const task::Performance found = timed(rehearsal, options).performance;
+  EXPECT_NEAR(found.time_us.median, 200, 4);
+  EXPECT_NEAR(found.time_eager_us.median, 400, 8);
+  EXPECT_NEAR(found.speedup_eager.median, 2, 0.04);
+  EXPECT_LT(found.speedup_eager.low, found.speedup_eager.median);
+  EXPECT_EQ(found.timing.mode, "gated");
+  EXPECT_EQ(found.timing.calls, kCalls);
+  EXPECT_THAT(found.timing.notes, IsEmpty());
+}
+
+TEST(Timing, TellsWhatACallTouchesAndHowMuchItComputes) {
+  Rehearsal rehearsal = rehearse({.judge = {.inputs_bytes = 3e6, .outputs_bytes = 5e6}});
+  EXPECT_EQ(timed(rehearsal, steady()).work.bytes, 8e6);
+}
+
+TEST(Timing, TakesBothArmsInEachPair) {
+  Rehearsal rehearsal = rehearse({});
+  timed(rehearsal, steady());
+  std::vector<Scene> scenes = rehearsal.scenes();
+  std::erase_if(scenes, [](const Scene& scene) {
+    return scene.what != "run" || scene.number <= kBefore || scene.traced;
+  });
+  ASSERT_THAT(scenes, SizeIs(2 * kPairs));
+  for (size_t i = 0; i < scenes.size(); i += 2) {
+    EXPECT_NE(scenes[i].who, scenes[i + 1].who);
+    EXPECT_EQ(scenes[i].number, scenes[i + 1].number);
+  }
+}
+
+// A burst is drawn, queued, shown its inputs, and let run.
+TEST(Timing, RevealsInputsBetweenQueueAndGate) {
+  Rehearsal rehearsal = rehearse({});
+  timed(rehearsal, steady());
+  std::vector<std::string> order;
+  for (const Scene& scene : rehearsal.scenes()) {
+    for (const char* what : {"draw", "queue", "reveal", "run"}) {
+      if (scene.what == what) order.push_back(scene.what);
+    }
+  }
+  EXPECT_EQ(std::ranges::count(rehearsal.scenes(), true, &Scene::early), 0);
+  ASSERT_EQ(order.size() % 4, 0u);
+  for (size_t i = 0; i < order.size(); i += 4) {
+    EXPECT_THAT(std::vector(order.begin() + i, order.begin() + i + 4),
+                ElementsAre("draw", "queue", "reveal", "run"));
+  }
+}
+
+TEST(Timing, TakesNoMorePairsThanItNeeds) {
+  const double burst_us = kCalls * ArmScript{}.call_us;
+  struct Case {
+    double timed_us;
+    int pairs_max;
+    int64_t expected;
+  };
+  for (const Case& c : {Case{0, 40, kPairs}, {9 * burst_us, 40, 9}, {kNoLimit, 7, 7}}) {
+    Rehearsal rehearsal = rehearse({});
+    TimingOptions options = steady();
+    options.timed_us = c.timed_us;
+    options.pairs_max = c.pairs_max;
+    const task::Timing found = timed(rehearsal, options).performance.timing;
+    EXPECT_EQ(found.bursts, c.expected);
+    EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(kBefore + c.expected + 1));
+    EXPECT_THAT(runs(rehearsal, "baseline"), SizeIs(kBefore + c.expected + 1));
+  }
+}
+
+TEST(Timing, TakesThirteenPairsAndFiftyMillisecondsByDefault) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 500}, .baseline = {.call_us = 500}});
+  TimingOptions options;
+  options.burst = steady().burst;
+  options.charge = steady().charge;
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_EQ(found.bursts, 13);
+  EXPECT_EQ(found.calls, kCalls);
+}
+
+TEST(Timing, StopsEarlyWhereOnePairTakesLongerThanAllShould) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 20'000}});
+  TimingOptions options = steady();
+  options.burst.calls_max = 1;
+  options.budget_s = 0.005;
+  options.pairs_min = 7;
+  options.pairs = 13;
+  EXPECT_EQ(timed(rehearsal, options).performance.timing.bursts, 3);
+}
+
+TEST(Timing, MakesBurstsNoLongerThanWanted) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 2000}, .baseline = {.call_us = 4000}});
+  TimingOptions options = steady();
+  options.burst.burst_us = 8000;
+  timed(rehearsal, options);
+  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(Le(4)));
+  EXPECT_THAT(calls_of(runs(rehearsal, "baseline")), Each(Le(2)));
+}
+
+TEST(Timing, MakesBurstsLongerThatTurnOutShort) {
+  Rehearsal rehearsal = rehearse({.candidate = {.held_up = only(kWarmUp), .held_up_us = 500'000}});
+  TimingOptions options = steady();
+  options.burst.burst_us = 400'000;
+  EXPECT_GT(timed(rehearsal, options).performance.timing.calls, 2);
+  EXPECT_EQ(runs(rehearsal, "candidate")[kWarmUp].calls, 1);
+}
+
+// ---- Charges ------------------------------------------------------------------------------------
+
+TEST(Timing, ChargesByTheClockWhoClaimsLessTime) {
+  Rehearsal rehearsal = rehearse(
+      {.candidate = {.call_us = 1000, .share_claimed = 0.1}, .baseline = {.call_us = 1000}});
+  TimingOptions options = steady();
+  options.charge.clock_slack_us = ChargeRules{}.clock_slack_us;
+  const task::Performance found = timed(rehearsal, options).performance;
+  EXPECT_GT(found.time_us.median, 800);
+  EXPECT_LT(found.speedup_eager.median, 1.25);
+  EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("5 bursts took longer")));
+  EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(kBefore + 2 * kPairs + 1)) << "not retaken";
+}
+
+TEST(Timing, TakesABurstAgainThatWasHeldUp) {
+  Rehearsal rehearsal =
+      rehearse({.candidate = {.held_up = {kMiddle, kMiddle + 1}, .held_up_us = 200'000}});
+  TimingOptions options = steady();
+  options.charge.clock_slack_us = 100'000;
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_THAT(found.notes, IsEmpty());
+  EXPECT_EQ(found.bursts, kPairs);
+  EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(Ge(kBefore + kPairs + 2 + 1)));
+}
+
+TEST(Timing, ChargesTheHostsTimeWhereQueueingDoesNotHideIt) {
+  Rehearsal rehearsal = rehearse({.candidate = {.queue_us = 2000}});
+  TimingOptions options = steady();
+  options.charge.host_us_free = ChargeRules{}.host_us_free;
+  const task::Performance found = timed(rehearsal, options).performance;
+  EXPECT_GE(found.time_us.median, 2000);
+  EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("keeps the host busy")));
+}
+
+// ---- Looks at outputs ---------------------------------------------------------------------------
+
+TEST(Timing, LooksAtTheLastCallOfEachBurstAndAtOthers) {
+  Rehearsal rehearsal = rehearse({});
+  TimingOptions options = steady();
+  options.looks = 3;
+  const int64_t verified = timed(rehearsal, options).performance.timing.calls_verified;
+  for (const Scene& look : rehearsal.scenes("judge", "look")) {
+    if (look.arm == "candidate") {
+      ASSERT_THAT(look.looks, SizeIs(3));
+      EXPECT_THAT(look.looks[0], testing::AnyOf(1, kCalls - 1));  // Two calls in warm-up.
+      EXPECT_THAT(look.looks, Each(Le(look.looks[0])));
+    } else {
+      EXPECT_THAT(look.looks, IsEmpty());
+    }
+  }
+  EXPECT_THAT(rehearsal.scenes("judge", "verify"), SizeIs(kBefore + kPairs + 1));
+  EXPECT_EQ(verified, 2 * kWarmUp + 3 * (1 + kPairs + 1));
+}
+
+TEST(Timing, LooksAtOneCallWhereOutputsAreLarge) {
+  Rehearsal rehearsal = rehearse({.judge = {.outputs_bytes = 1e8}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls_verified, kBefore + kPairs + 1);
+}
+
+TEST(Timing, LooksAtNothingAmongBaselines) {
+  Rehearsal rehearsal = rehearse({.judge = {.wrong = kAlways}});
+  TimingOptions options = steady();
+  options.is_trusted = true;
+  EXPECT_EQ(timed(rehearsal, options).performance.timing.calls_verified, 0);
+  EXPECT_THAT(rehearsal.scenes("judge", "verify"), IsEmpty());
+}
+
+class WrongFrom : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(WrongFrom, IsDecidedAtOnce) {
+  Rehearsal rehearsal = rehearse({.judge = {.wrong = since(GetParam())}});
+  const task::Outcome outcome = decided(rehearsal);
+  const auto* wrong = std::get_if<task::Wrong>(&outcome);
+  ASSERT_NE(wrong, nullptr);
+  ASSERT_THAT(wrong->trials, SizeIs(1));
+  EXPECT_EQ(wrong->trials[0].shape, "native");
+  EXPECT_THAT(wrong->trials[0].checks,
+              ElementsAre(Field(&task::OutputCheck::detail, HasSubstr("as the script says"))));
+  EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(GetParam()));
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Timing, WrongFrom,
+                         ::testing::Values(1, 2, kWarmUp, kBefore, kMiddle, kBefore + kPairs + 1));
+
+TEST(Timing, DecidesInWarmUpWhatIsWrongThere) {
+  Rehearsal rehearsal = rehearse({.judge = {.wrong = since(kWarmUp)}});
+  const StageLimits stage_limits = limits();
+  const TimingOptions options = steady();
+  Timing timing(rehearsal.judge(), stage_limits, options, nullptr);
+  const auto decided = timing.warm_up(rehearsal.candidate(), rehearsal.baseline());
+  ASSERT_TRUE(decided && *decided);
+  EXPECT_TRUE(std::holds_alternative<task::Wrong>(**decided));
+}
+
+// ---- Arms that wait for the device --------------------------------------------------------------
+
+TEST(Timing, TimesAnArmThatAlwaysBlocksOpen) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 200, .blocks = kAlways}});
+  const task::Performance found = timed(rehearsal, steady()).performance;
+  EXPECT_EQ(found.timing.mode, "open");
+  EXPECT_EQ(found.timing.bursts, kPairs);
+  EXPECT_EQ(found.timing.calls, kCalls);
+  EXPECT_NEAR(found.time_us.median, 200, 4);
+  EXPECT_EQ(num_gated(runs(rehearsal, "candidate")), 2) << "tries in warm-up";
+  EXPECT_EQ(num_gated(runs(rehearsal, "baseline")), kBefore - 2 + kPairs + 1);
+}
+
+TEST(Timing, TriesTwiceWhetherAnArmCanBeGated) {
+  Rehearsal rehearsal = rehearse({.candidate = {.blocks = only(kWarmUp)}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.mode, "gated");
+}
+
+TEST(Timing, MakesBurstsShorterThatDoNotFitIntoTheQueue) {
+  Rehearsal rehearsal = rehearse({.candidate = {.calls_queued_max = 3}});
+  const task::Timing found = timed(rehearsal, steady()).performance.timing;
+  EXPECT_EQ(found.mode, "gated");
+  EXPECT_EQ(found.calls, kCalls / 4);
+  EXPECT_EQ(found.bursts, kPairs);
+}
+
+// What blocked counts for nothing: its gate was opened before there were inputs.
+TEST(Timing, GoesOnWithFewerCallsAfterABurstThatBlocked) {
+  Rehearsal rehearsal =
+      rehearse({.judge = {.wrong = only(kMiddle)}, .candidate = {.blocks = only(kMiddle)}});
+  const task::Timing found = timed(rehearsal, steady()).performance.timing;
+  EXPECT_EQ(found.mode, "gated");
+  EXPECT_EQ(found.bursts, kPairs);
+  EXPECT_EQ(found.calls, kCalls / 2);
+  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), ElementsAre(2, 2, 2, 8, 8, 8, 8, 4, 4, 4, 4));
+  EXPECT_THAT(calls_of(runs(rehearsal, "baseline")), ElementsAre(2, 2, 2, 8, 8, 8, 8, 8, 8, 8, 8));
+  EXPECT_THAT(rehearsal.scenes("judge", "inputs"), SizeIs(4)) << "there is room for fewer";
+}
+
+TEST(Timing, BeginsAnewWithAnArmThatBlocksAgainAndAgain) {
+  Rehearsal rehearsal = rehearse({.candidate = {.blocks = since(kMiddle)}});
+  const task::Timing found = timed(rehearsal, steady()).performance.timing;
+  EXPECT_EQ(found.mode, "open");
+  EXPECT_EQ(found.bursts, kPairs);
+  const std::vector<Scene> scenes = runs(rehearsal, "candidate");
+  constexpr int kBlocked = 3;
+  EXPECT_EQ(num_gated(scenes), kBefore - 2 + 2 + kBlocked) << "two that were good before";
+  EXPECT_THAT(scenes, SizeIs(kBefore + 2 + kBlocked + kPairs + 1)) << "which do not count";
+}
+
+TEST(Timing, StaysGatedWhereOnlyATracedBurstBlocks) {
+  Rehearsal rehearsal = rehearse({.candidate = {.blocks = only(kBefore + kPairs + 1)}});
+  const task::Timing found = timed(rehearsal, steady()).performance.timing;
+  EXPECT_EQ(found.mode, "gated");
+  EXPECT_EQ(found.bursts, kPairs);
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+// The least that is free where so many calls fit, to a MiB.
+double free_bytes_for(int calls) {
+  const JudgeScript script;
+  const BurstRoom room{{script.inputs_bytes, script.outputs_bytes}};
+  double free_bytes = 0;
+  while (room.calls_max(free_bytes) < calls) free_bytes += 1 << 20;
+  return free_bytes;
+}
+
+TEST(Timing, UsesMemoryAgainThatHasRoom) {
+  Rehearsal rehearsal = rehearse({});
+  TimingOptions options = steady();
+  options.burst.calls_max = 2;
+  timed(rehearsal, options);
+  EXPECT_THAT(calls_of(rehearsal.scenes("judge", "inputs")), ElementsAre(2, 2));
+  EXPECT_THAT(rehearsal.scenes("judge", "arena"), SizeIs(2));
+}
+
+TEST(Timing, AsksForMemoryAgainForMoreCalls) {
+  Rehearsal rehearsal = rehearse({});
+  timed(rehearsal, steady());
+  EXPECT_THAT(calls_of(rehearsal.scenes("judge", "inputs")), ElementsAre(2, 2, 8, 8));
+  EXPECT_THAT(rehearsal.scenes("judge", "arena"), SizeIs(4));
+}
+
+TEST(Timing, HasOneCallABurstWhereOneFits) {
+  const double free_bytes = free_bytes_for(1);
+  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {free_bytes}}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 1);
+  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(1));
+  EXPECT_THAT(calls_of(runs(rehearsal, "baseline")), Each(1));
+  for (const Scene& arena : rehearsal.scenes("judge", "arena")) {
+    EXPECT_LT(static_cast<double>(arena.nbytes), free_bytes / 2);
+  }
+}
+
+TEST(Timing, HasOneCallABurstWhereNotEvenOneSeemsToFit) {
+  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {0}}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 1);
+  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(1));
+}
+
+TEST(Timing, LooksForRoomAgainOnceItIsAlone) {
+  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {free_bytes_for(1), free_bytes_for(4)}}});
+  EXPECT_THAT(timed(rehearsal, steady()).performance.timing.calls, AllOf(Ge(4), Le(5)));
+  std::vector<Scene> scenes = runs(rehearsal, "candidate");
+  scenes.resize(kWarmUp);
+  EXPECT_THAT(calls_of(scenes), Each(1));
+}
+
+TEST(Timing, GivesNobodyLessThanItHasAlready) {
+  Rehearsal rehearsal =
+      rehearse({.judge = {.free_bytes = {free_bytes_for(kCalls), free_bytes_for(1)}}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 2);
+  EXPECT_THAT(rehearsal.scenes("judge", "inputs"), SizeIs(2));
+}
+
+// ---- Arms that end ------------------------------------------------------------------------------
+
+struct End {
+  const char* at;
+  uint32_t number;
+};
+
+class ArmThatDies : public ::testing::TestWithParam<End> {
+ protected:
+  static Fate fate() { return {Fate::Kind::kDies, GetParam().at, GetParam().number}; }
+};
+
+TEST_P(ArmThatDies, IsTheCandidatesCrash) {
+  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate()}});
+  const task::Outcome outcome = decided(rehearsal);
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  ASSERT_NE(crashed, nullptr);
+  EXPECT_EQ(crashed->stage, "forward");
+  EXPECT_EQ(crashed->exit_code, Fate::kExitCode);
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+TEST_P(ArmThatDies, IsAnErrorOfTheBaseline) {
+  Rehearsal rehearsal = rehearse({.baseline = {.fate = fate()}});
+  const auto played = play(rehearsal, steady());
+  ASSERT_FALSE(played);
+  EXPECT_EQ(played.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(played.error().message, HasSubstr("the baseline"));
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Timing, ArmThatDies,
+                         ::testing::Values(End{"attach", 0}, End{"finish", 2},
+                                           End{"queue", kMiddle}, End{"finish", kMiddle},
+                                           End{"finish", kBefore + kPairs + 1}),
+                         [](const auto& test) {
+                           return "At_" + std::string(test.param.at) + "_" +
+                                  std::to_string(test.param.number);
+                         });
+
+TEST(Timing, TellsTheExceptionOfACandidate) {
+  const Fate fate{Fate::Kind::kRefuses, "queue", kMiddle};
+  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate}});
+  const task::Outcome outcome = decided(rehearsal);
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  ASSERT_TRUE(crashed != nullptr && crashed->exception);
+  EXPECT_EQ(crashed->exception->type, "ScriptError");
+}
+
+TEST(Timing, EndsACandidateThatHangs) {
+  const Fate fate{Fate::Kind::kHangs, "finish", kMiddle};
+  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate}});
+  StageLimits stage_limits = limits();
+  stage_limits.forward_s = 1;
+  EXPECT_TRUE(std::holds_alternative<task::TimedOut>(decided(rehearsal, stage_limits)));
+}
+
+TEST(Timing, HasNoCandidateAmongBaselines) {
+  const Fate fate{Fate::Kind::kDies, "finish", kMiddle};
+  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate}});
+  TimingOptions options = steady();
+  options.is_trusted = true;
+  EXPECT_FALSE(play(rehearsal, options));
+}
+
+// ---- What the judge has for it ------------------------------------------------------------------
+
+TEST(Timing, GivesTheJudgesMemoryBackOnce) {
+  Rehearsal rehearsal = rehearse({});
+  {
+    const StageLimits stage_limits = limits();
+    Timing timing(rehearsal.judge(), stage_limits, steady(), nullptr);
+    ASSERT_TRUE(timing.warm_up(rehearsal.candidate(), rehearsal.baseline()));
+    ASSERT_TRUE(timing.run());
+    EXPECT_EQ(rehearsal.scenes().back().what, "close");
+  }
+  EXPECT_THAT(rehearsal.scenes("judge", "plan"), SizeIs(1));
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+TEST(Timing, GivesTheJudgesMemoryBackWhereItOnlyWarmedUp) {
+  Rehearsal rehearsal = rehearse({});
+  {
+    const StageLimits stage_limits = limits();
+    Timing timing(rehearsal.judge(), stage_limits, steady(), nullptr);
+    ASSERT_TRUE(timing.warm_up(rehearsal.candidate(), rehearsal.baseline()));
+    EXPECT_THAT(rehearsal.scenes("judge", "close"), IsEmpty());
+  }
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+TEST(Timing, TakesNothingOfTheJudgeBeforeItWarmsUp) {
+  Rehearsal rehearsal = rehearse({});
+  {
+    const StageLimits stage_limits = limits();
+    const Timing timing(rehearsal.judge(), stage_limits, steady(), nullptr);
+  }
+  EXPECT_THAT(rehearsal.scenes(), IsEmpty());
+}
+
+// ---- Traced bursts ------------------------------------------------------------------------------
+
+TEST(Timing, TracesTwoBurstsAmongThePairsAndOneAtTheEnd) {
+  Rehearsal rehearsal = rehearse({});
+  TimingOptions options = steady();
+  options.bursts_traced = 2;
+  EXPECT_EQ(timed(rehearsal, options).performance.timing.bursts, kPairs);
+  std::vector<Scene> candidate = runs(rehearsal, "candidate");
+  std::vector<Scene> baseline = runs(rehearsal, "baseline");
+  EXPECT_THAT(candidate, SizeIs(kBefore + kPairs + 3));
+  EXPECT_TRUE(candidate.back().traced && baseline.back().traced);
+  EXPECT_EQ(num_traced(candidate), 1 + 2 + 1) << "one of them in warm-up";
+  EXPECT_EQ(num_traced(baseline), 1 + 1);
+  EXPECT_FALSE(candidate[candidate.size() - 2].traced) << "not among the pairs";
+}
+
+TEST(Timing, CarriesOverTheKernelsOfTracedBursts) {
+  Rehearsal rehearsal = rehearse({.candidate = {.launches = 4}, .baseline = {.launches = 9}});
+  TimingOptions options = steady();
+  options.bursts_traced = 2;
+  const Timed found = timed(rehearsal, options);
+  EXPECT_EQ(found.calls_traced, 3 * kCalls);
+  EXPECT_THAT(found.kernels, SizeIs(3));
+  EXPECT_THAT(found.kernels, Each(Field(&TracedKernel::launches, 4 * kCalls)));
+  EXPECT_THAT(found.kernels, Each(Field(&TracedKernel::owner, "owner.so")));
+}
+
+// One gap for each call, whatever its launches: a call of one kernel has that kernel's time.
+TEST(Timing, TakesTheGapFromTheProcess) {
+  Rehearsal rehearsal = rehearse(
+      {.candidate = {.call_us = 20, .gap_us = 0.9}, .baseline = {.call_us = 20, .gap_us = 1.2}});
+  const task::Performance found = timed(rehearsal, steady()).performance;
+  EXPECT_NEAR(found.time_us.median, 19.1, 0.01);
+  EXPECT_NEAR(found.time_eager_us.median, 18.8, 0.01);
+}
+
+}  // namespace
+}  // namespace mc::execute
