@@ -197,7 +197,13 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
 void add_limits(CLI::App& command, EvalArguments& arguments) {
   eval::Limits& limits = arguments.options.limits;
   eval::Correctness& correctness = arguments.options.correctness;
-  const auto positive = CLI::PositiveNumber;
+  const CLI::Validator positive(
+      [](const std::string& text) {
+        double value = 0;
+        const bool is_positive = CLI::detail::lexical_cast(text, value) && value > 0;
+        return is_positive ? std::string() : "'" + text + "' is no positive number";
+      },
+      "POSITIVE");
   command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
       ->check(positive)
       ->capture_default_str();

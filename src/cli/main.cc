@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+
+constexpr int kWrongUse = 2;
 
 int main(int argc, char** argv) {
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
@@ -11,6 +15,12 @@ int main(int argc, char** argv) {
   mc::cli::add_eval(app, exit_code);
   mc::cli::add_doctor(app, exit_code);
   mc::cli::add_prepare(app, exit_code);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& wrong) {
+    if (wrong.get_exit_code() == 0) return app.exit(wrong);  // --help, --version
+    std::cerr << "musacoder: " << wrong.what() << "; --help tells more\n";
+    return kWrongUse;
+  }
   return exit_code;
 }

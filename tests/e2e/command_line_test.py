@@ -92,6 +92,12 @@ class BadInput(unittest.TestCase):
     def test_an_unknown_backend(self) -> None:
         self.refuse("backend", "--task", TASK, "--backend", "tpu", "-c", str(HONEST))
 
+    def test_options_that_cannot_be(self) -> None:
+        candidate = ("--task", "reduction/row_sum", "-c", str(HONEST))
+        self.refuse("no positive number", *candidate, "--timing-budget", "-3")
+        self.refuse("--nosuch", *candidate, "--nosuch")
+        self.refuse("--jobs", *candidate, "--jobs", "many")
+
 
 class Verdicts(unittest.TestCase):
     def test_the_same_seed_gives_the_same_verdict_and_inputs(self) -> None:
