@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -200,7 +201,9 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
   const CLI::Validator positive(
       [](const std::string& text) {
         double value = 0;
-        const bool is_positive = CLI::detail::lexical_cast(text, value) && value > 0;
+        const char* end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, value);
+        const bool is_positive = read.ec == std::errc() && read.ptr == end && value > 0;
         return is_positive ? std::string() : "'" + text + "' is no positive number";
       },
       "POSITIVE");

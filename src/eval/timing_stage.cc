@@ -37,7 +37,7 @@ bool is_incredible(const task::Performance& performance) {
 execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   using Ran = std::variant<task::Performance, task::Outcome>;
   const auto start = [&] { return ready(std::move(contestant)); };
-  MC_TRY(auto stage, hold({"time", start, {}, parts_.executor.limits(), !lacks_compiled(), false}),
+  MC_TRY(auto stage, hold({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}),
          "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
   auto timed = std::move(std::get<execute::Timed>(stage));
@@ -73,6 +73,7 @@ execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
     lap(contest.name + ".start");
     MC_TRY(Decided decided, timing.warm_up(*candidate, *against), "warm-up");
     lap(contest.name + ".warm_up");
+    if (decided) candidate.reset();
     if (decided) return Held(std::move(*decided));
   }
   const auto turn = parts_.device.take(DeviceShare::Use::kAlone);
@@ -144,8 +145,7 @@ Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
   options.looks = kLooksStrict;
   const auto start = [&] { return ready(nullptr); };
   MC_TRY(auto stage,
-         hold({"time.again", start, options, parts_.executor.limits(), !lacks_compiled(), false}),
-         "time");
+         hold({"time.again", start, options, parts_.executor.limits(), !lacks_compiled()}), "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
   auto again = std::move(std::get<execute::Timed>(stage));
   again.performance.floor = timed.performance.floor;
@@ -223,7 +223,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   execute::StageLimits limits = parts_.executor.limits();
   limits.forward_s = limits.judge_s;
   const bool is_slow = key.mode == kDefaultMode;  // Other modes try many kernels on the device.
-  MC_TRY(auto stage, hold({"time.compile", start, options, limits, true, is_slow}),
+  MC_TRY(auto stage, hold({"time.compile", start, options, limits, /*is_last=*/true, is_slow}),
          "torch.compile");
   if (std::holds_alternative<task::Outcome>(stage)) {
     return Error{ErrorCode::kUnavailable, "it does not run"};

@@ -59,8 +59,9 @@ class TimingStage {
     std::function<execute::Stage<SessionPointer>()> start;
     execute::TimingOptions options;
     execute::StageLimits limits;
-    bool is_last;  // The baseline's process is not needed any more.
-    bool is_slow;  // To start: nobody waits for that, for what little it uses of the device.
+    bool is_last = true;  // The baseline's process is not needed any more.
+    bool is_slow =
+        false;  // To start: nobody waits for that, for what little it uses of the device.
   };
   execute::Stage<execute::Timed> hold(const Contest& contest);
   execute::Stage<SessionPointer> ready(SessionPointer contestant);
