@@ -101,10 +101,11 @@ def run_set(name: str, cases: Sequence[Case], judge: Judge, keep: str | None = N
         with open(keep, "a") as file:
             file.writelines(json.dumps(result) + "\n" for result in results if result)
     share = num_expected / len(cases)
+    num_judged = len(cases) - counts["not judged"]
     print(
         f"{name}: {num_expected} of {len(cases)} as expected ({100 * share:.1f} %), "
         f"{dict(sorted(counts.items()))}, {seconds:.0f} s, "
-        f"{60 * len(cases) / seconds:.1f} verdicts a minute",
+        f"{60 * num_judged / seconds:.1f} verdicts a minute",
         flush=True,
     )
     return share >= BARS[name]

@@ -44,7 +44,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
 }
 
 // Evaluations that hold memory of the device: as many as keep it busy.
-constexpr int64_t kResidentsMax = 4;
+constexpr int64_t kResidentsMax = 6;
 
 // Null where they gain nothing.
 std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,

@@ -18,7 +18,8 @@ struct ChargeRules {
   double gap_us = 1.0;
   double gap_us_min = 0.85;
   double gap_us_max = 1.25;
-  double host_us_free = 150;         // A call: host time that queueing hides,
+  double gap_share_max = 0.03;  // And so much of a call, which streaming kernels wait for memory.
+  double host_us_free = 150;    // A call: host time that queueing hides,
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
   double clock_slack_share = 0.005;  // and as a share of the events' time.
@@ -42,6 +43,15 @@ struct TracedCall {
   bool is_one_stream = true;  // one after the other.
 };
 
+// The time between two launches of a process.  It differs by a tenth from one process to the next,
+// alike for all kernels, which is more than all else about small ones.
+struct LaunchGap {
+  double us = 0;
+  double launches = 0;       // A call.
+  bool is_measured = false;  // From what was traced; else it is the usual one, or a bound of what
+                             // is believed.
+};
+
 class Charges {
  public:
   explicit Charges(const ChargeRules& rules) : rules_(rules) {}
@@ -56,10 +66,9 @@ class Charges {
   // queueing hides, or none.
   double host_us(const BurstReading& burst) const;
 
-  // Microseconds between two launches of a process.  They differ by a tenth from one to the next,
-  // more than all else about small kernels, so they are taken from each, as far as it can be
-  // believed: forged records gain no more than the range allows.
-  double gap_us(const TracedCall& traced) const;
+  // The gap of a process, as far as it can be believed: forged records gain no more than the range
+  // allows.
+  LaunchGap gap(const TracedCall& traced) const;
 
   // Microseconds of a call, behind which there is such a gap.  REQUIRES: a baseline was noted.
   double call_us(const BurstReading& burst, double gap_us) const;

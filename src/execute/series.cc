@@ -13,7 +13,7 @@
 namespace mc::execute {
 namespace {
 
-double gap_us(const Charges& charges, const Series& series) {
+LaunchGap gap_of(const Charges& charges, const Series& series) {
   std::vector<double> calls_us;
   for (const BurstReading& burst : series.samples)
     calls_us.push_back(burst.events_us / burst.calls);
@@ -23,32 +23,37 @@ double gap_us(const Charges& charges, const Series& series) {
     traced.launches += static_cast<double>(kernel.launches) / series.calls_traced;
     traced.is_one_stream &= kernel.stream == series.kernels.front().stream;
   }
-  return charges.gap_us(traced);
+  return charges.gap(traced);
 }
 
-std::vector<double> calls_us(const Charges& charges, const Series& series) {
-  const double gap = gap_us(charges, series);
+std::vector<double> calls_us(const Charges& charges, const Series& series, const LaunchGap& gap) {
   std::vector<double> calls_us;
-  for (const BurstReading& burst : series.samples) calls_us.push_back(charges.call_us(burst, gap));
+  for (const BurstReading& burst : series.samples)
+    calls_us.push_back(charges.call_us(burst, gap.us));
   return calls_us;
 }
 
-double spread_at(const SpreadRules& rules, double time_us) {
-  return std::hypot(rules.share, rules.gap_us / time_us);
+// As a share of such a time.
+double spread_at(const SpreadRules& rules, const LaunchGap& gap, double time_us) {
+  const double gaps_left = std::max(gap.launches - (gap.is_measured ? 1 : 0), 0.0);
+  return std::hypot(rules.share, rules.gap_measured_us / time_us,
+                    gaps_left * rules.gap_us / time_us);
 }
 
 }  // namespace
 
 Comparison compare(const Charges& charges, const SpreadRules& spread, const Series& own,
                    const Series& baseline) {
-  const std::vector<double> times = calls_us(charges, own);
-  const std::vector<double> times_baseline = calls_us(charges, baseline);
+  const LaunchGap gap = gap_of(charges, own);
+  const LaunchGap gap_baseline = gap_of(charges, baseline);
+  const std::vector<double> times = calls_us(charges, own, gap);
+  const std::vector<double> times_baseline = calls_us(charges, baseline, gap_baseline);
   std::vector<double> ratios;
   std::ranges::transform(times_baseline, times, std::back_inserter(ratios), std::divides<>());
   const task::Estimate time = estimate_median(times);
   const task::Estimate time_baseline = estimate_median(times_baseline);
-  const double here = spread_at(spread, time.median);
-  const double there = spread_at(spread, time_baseline.median);
+  const double here = spread_at(spread, gap, time.median);
+  const double there = spread_at(spread, gap_baseline, time_baseline.median);
   return {widened(time, here), widened(time_baseline, there),
           widened(estimate_median(ratios), std::hypot(here, there))};
 }

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MooreEval's figures beside those of triton.testing.do_bench and of PyTorch's profiler.
+"""MooreEval's figures beside those of triton.testing.do_bench.
 
     python3 tools/gpu/do_bench.py [--artifacts DIR] [--out FILE] [CANDIDATE ...]
 
-MooreEval measures first. Then one more process times the eager Model and ModelNew of one candidate
-after the other, with TF32 off and inputs on the device, of the shapes that MooreEval times too: the
-task's own. do_bench puts a pair of events around each call behind a flush of the L2, so a short
-call's launch is in its figure; the profiler (CUPTI) adds up what the device did. Each call there
-has inputs that are not in the L2, as MooreEval's have.
+MooreEval measures first. Then two more processes, one after the other, time the eager Model and
+ModelNew of one candidate after the other, with TF32 off and inputs on the device, of the shapes that
+MooreEval times too: the task's own. do_bench puts a pair of events around each call behind a flush
+of the L2, so a short call's launch is in its figure.
 
-All that is done in two processes, one after the other. The two speed-ups agree where their ratio is
-no further from 1 than do_bench's noise and half the width of MooreEval's interval together. The
-noise is how far apart the quantiles 0.2 and 0.8 of the calls of each model are, as shares of the
-median, added in quadrature; or how far apart the two processes are, if that is more.
+The two speed-ups agree where their ratio is no further from 1 than do_bench's noise and half the
+width of MooreEval's interval together. The noise of a model is how far apart the quantiles 0.2 and
+0.8 of its calls are, as a share of the median, or copies of its inputs, if that is more: where in
+memory they lie may matter. That of a speed-up is both models' added in quadrature, or how far apart
+the two processes are, if that is more.
 
 do_bench's flush writes zeros, which the call has to write back before it can use the cache. `clean`
 is do_bench's speed-up with a flush that reads as much again afterwards, so that nothing is left to
@@ -30,6 +30,7 @@ import gc
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -64,15 +65,13 @@ HEADS = (
     "clean",
     "noise %",
     "agree",
-    "time us",
-    "kernels us",
-    "over kernels us",
+    "its eager us",
+    "own us",
+    "CUPTI us",
 )
-COPIES_MAX = 1000
-COPIES_BYTES_MAX = 2 << 30
-PAIR_BYTES_MAX = 8 << 30  # Two sets of inputs, however large one is.
-REP_MS = 500  # do_bench repeats even a call of 50 ms ten times, so that its noise is seen.
-CALLS = 200
+COPIES = 3
+COPIES_BYTES_MAX = 12 << 30
+REP_MS = 250
 TIMEOUT_S = 600  # A candidate.
 
 
@@ -100,7 +99,7 @@ def measured_or_error(name: str) -> Json:
 
 
 def measure(name: str) -> Json:
-    """Microseconds a call of both models, by both means, and do_bench's noise."""
+    """Microseconds a call of both models, with both flushes, and the noise."""
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -115,23 +114,39 @@ def measure(name: str) -> Json:
     own.load_state_dict(eager.state_dict(), strict=False)
     figures: Json = {}
     with torch.no_grad():
-        sets = cold_sets(inputs)
+        copies = copies_of(inputs)
         for arm, model in (("eager", eager), ("own", own)):
-            time_us, noise = do_bench_us(model, inputs)
+            time_us, noise = do_bench_us(model, copies)
             figures[f"do_bench_{arm}_us"] = time_us
             figures[f"do_bench_{arm}_noise"] = noise
             with clean_flush():
-                figures[f"do_bench_clean_{arm}_us"], _ = do_bench_us(model, inputs)
-            figures[f"kernels_{arm}_us"] = device_us(model, sets)
+                figures[f"do_bench_clean_{arm}_us"], _ = do_bench_us(model, copies)
     return figures
 
 
-def do_bench_us(model: Callable[..., object], inputs: list[Any]) -> tuple[float, float]:
-    """The median, and how far apart the quantiles are as a share of it."""
+def do_bench_us(
+    model: Callable[..., object], copies: Sequence[list[Any]]
+) -> tuple[float, float]:
+    """The median over copies of the inputs, and the noise (above)."""
     from triton.testing import do_bench  # type: ignore[import-untyped]
 
-    middle, low, high = do_bench(lambda: model(*inputs), rep=REP_MS, quantiles=[0.5, 0.2, 0.8])
-    return 1e3 * middle, (high - low) / middle
+    found = [
+        do_bench(lambda: model(*inputs), rep=REP_MS, quantiles=[0.5, 0.2, 0.8])
+        for inputs in copies
+    ]
+    middle, noise = with_noise(found)
+    return 1e3 * middle, noise
+
+
+def with_noise(found: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The median, and how far calls or copies are apart as a share of it.
+
+    `found` has the quantiles 0.5, 0.2 and 0.8 of the calls on each copy.
+    """
+    middles = [middle for middle, _, _ in found]
+    middle = statistics.median(middles)
+    apart = [high - low for _, low, high in found] + [max(middles) - min(middles)]
+    return middle, max(apart) / middle
 
 
 @contextlib.contextmanager
@@ -177,38 +192,14 @@ def tensors_in(value: Any) -> Iterator[Any]:
             yield from tensors_in(one)
 
 
-def cold_sets(inputs: list[Any]) -> list[list[Any]]:
-    """These inputs and copies of them, to be used by turns."""
-    import torch
-
+def copies_of(inputs: list[Any]) -> list[list[Any]]:
+    """These inputs and, as far as memory allows, copies of them elsewhere."""
     nbytes = sum(tensor.nbytes for tensor in tensors_in(inputs))
-    count = num_sets(nbytes, torch.cuda.get_device_properties(0).L2_cache_size)
-    return [inputs, *(copy.deepcopy(inputs) for _ in range(count - 1))]
+    return [inputs, *(copy.deepcopy(inputs) for _ in range(num_copies(nbytes) - 1))]
 
 
-def num_sets(nbytes: int, cache_bytes: int) -> int:
-    """How many sets of inputs fill the L2 twice, as far as memory allows; two, if it does."""
-    nbytes = max(1, nbytes)
-    least = 2 if 2 * nbytes <= PAIR_BYTES_MAX else 1
-    wanted = math.ceil(2 * cache_bytes / nbytes)
-    return max(least, min(wanted, COPIES_BYTES_MAX // nbytes, COPIES_MAX))
-
-
-def device_us(model: Callable[..., object], sets: list[list[Any]]) -> float:
-    """What the device did in a call: kernels, copies and fills."""
-    import torch
-    from torch._C._autograd import DeviceType
-    from torch.profiler import ProfilerActivity, profile
-
-    total = 0.0
-    for _ in range(2):  # The first time around, CUPTI and the kernels are still to be loaded.
-        with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-            for number in range(CALLS):
-                model(*sets[number % len(sets)])
-            torch.cuda.synchronize()
-        events = [one for one in profiled.events() if one.device_type == DeviceType.CUDA]
-        total = sum(one.self_device_time_total for one in events)
-    return total / CALLS
+def num_copies(nbytes: int) -> int:
+    return max(1, min(COPIES, COPIES_BYTES_MAX // max(1, nbytes)))
 
 
 def use_artifacts(folder: Path) -> None:
@@ -321,7 +312,7 @@ def compared(figures: Json, performance: Json) -> Json:
         "agree": abs(ratio - 1) <= noise + half_width(performance["speedup_eager"]),
         "time_us": performance["time_us"],
         "time_eager_us": performance["time_eager_us"],
-        "over_kernels_us": performance["time_us"]["median"] - figures["kernels_own_us"],
+        "kernels_us": sum(kernel["time_us"] for kernel in performance["kernels"]),
     }
 
 
@@ -336,9 +327,9 @@ def row(figures: Json) -> list[object]:
         figures["speedup_clean"],
         100 * figures["noise"],
         "yes" if figures["agree"] else "no",
+        figures["time_eager_us"]["median"],
         figures["time_us"]["median"],
-        figures["kernels_own_us"],
-        figures["over_kernels_us"],
+        figures["kernels_us"],
     ]
 
 
@@ -351,7 +342,7 @@ def default_artifacts() -> Path:
 
 
 def main() -> int:
-    parser = measured.parser("MooreEval beside do_bench and the profiler.", CANDIDATES)
+    parser = measured.parser("MooreEval beside do_bench.", CANDIDATES)
     parser.add_argument("--artifacts", type=Path, default=default_artifacts())
     parser.add_argument("--here", action="store_true", help="measure here, and print only JSON")
     arguments = parser.parse_args()

@@ -151,15 +151,13 @@ class DoBench(unittest.TestCase):
         "do_bench_own_noise": 0.04,
         "do_bench_clean_eager_us": 9.0,
         "do_bench_clean_own_us": 3.0,
-        "kernels_eager_us": 3.0,
-        "kernels_own_us": 1.5,
     }
 
     def test_the_two_speedups_are_related(self) -> None:
         figures = do_bench.both(self.FIGURES, self.FIGURES)
-        found = do_bench.compared(figures, performance(1.75, estimate(2.2)))
+        found = do_bench.compared(figures, performance(1.75, estimate(2.2), 1.0, 0.5))
         self.assertAlmostEqual(found["ratio"], 1.1)
-        self.assertAlmostEqual(found["over_kernels_us"], 0.25)
+        self.assertEqual(found["kernels_us"], 1.5)
         self.assertAlmostEqual(found["noise"], 0.05)
         self.assertAlmostEqual(found["speedup_clean"], 3)
         self.assertEqual(len(do_bench.row(found)), len(do_bench.HEADS))
@@ -182,19 +180,17 @@ class DoBench(unittest.TestCase):
                 found = do_bench.compared(figures, performance(1.75, estimate(speedup, off)))
                 self.assertEqual(found["agree"], agree)
 
-    def test_sets_of_inputs_fill_the_cache_twice_as_far_as_memory_allows(self) -> None:
-        mib, gib = 1 << 20, 1 << 30
-        for nbytes, count in (
-            (0, 1000),
-            (mib, 100),
-            (30 * mib, 4),
-            (gib, 2),
-            (4 * gib, 2),
-            (4 * gib + 1, 1),
-        ):
+    def test_the_noise_is_within_calls_or_between_copies(self) -> None:
+        within = [[10.0, 9.5, 11.5], [10.1, 10.0, 10.2]]
+        self.assertAlmostEqual(do_bench.with_noise(within)[1], 2.0 / 10.05)
+        between = [[10.0, 9.9, 10.1], [12.0, 11.9, 12.1], [13.0, 12.9, 13.1]]
+        self.assertEqual(do_bench.with_noise(between), (12.0, 0.25))
+
+    def test_inputs_are_copied_as_far_as_memory_allows(self) -> None:
+        gib = 1 << 30
+        for nbytes, count in ((0, 3), (gib, 3), (5 * gib, 2), (20 * gib, 1)):
             with self.subTest(nbytes=nbytes):
-                self.assertEqual(do_bench.num_sets(nbytes, 50 * mib), count)
-        self.assertEqual(do_bench.num_sets(100 * mib, 10 * gib), 20)
+                self.assertEqual(do_bench.num_copies(nbytes), count)
 
 
 class Defaults(unittest.TestCase):
