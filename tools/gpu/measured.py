@@ -61,6 +61,10 @@ def performances(
     return found
 
 
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
 def write(path: Path | None, figures: Any) -> None:
     if path is not None:
         path.write_text(json.dumps(figures, indent=2) + "\n")
