@@ -1,142 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judge and contestant of timing together, on the CPU; the tests are their supervisor."""
+"""The inputs of timed bursts, and what the judge makes of their outputs."""
 
 from __future__ import annotations
 
-import copy
-import json
 import os
 import random
 import sys
 import unittest
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from fake_device import FakeDevice  # noqa: E402
+from timing_rig import IN_PLACE, TASK, Model, Rig, bytes_of, honest  # noqa: E402
 
 from harness import region
-from harness.bursts import Bursts
-from harness.compare import TOLERANCES, Comparer
 from harness.fresh_inputs import ALIGNMENT, PROBLEM_MAX, FreshInputs
 from harness.judge import Judge
 from harness.place import HOST_PLACE
 from harness.reference import Reference, derive_seed
 from harness.task import Task
 from harness.wire import Question, Refusal
-
-TASK = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x, index, scale, none, flags):
-        return (x * scale + 1, {"index": index - 1, "none": none.t(), "n": 3}, flags[0].any())
-def get_inputs():
-    return [torch.randn(5, 3), torch.randint(0, 1 << 40, (7,)), 2.5, torch.empty(0, 4),
-            [torch.rand(11) < 0.5]]
-def get_init_inputs():
-    return []
-"""
-IN_PLACE = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x, y):
-        x.mul_(2)
-        return x + y
-def get_inputs():
-    return [torch.randn(40), torch.randn(40)]
-def get_init_inputs():
-    return []
-"""
-Model = Callable[..., Any]
-
-
-def honest(x: Any, index: Any, scale: Any, none: Any, flags: Any) -> Any:
-    return (x * scale + 1, {"index": index - 1, "none": none.t(), "n": 3}, flags[0].any())
-
-
-class Rig:
-    """A judge, and one arm with a contestant."""
-
-    def __init__(self, source: str = TASK, seed: int = 1, calls: int = 4) -> None:
-        self.reference = Reference(Task(source), {}, 5)
-        comparer = Comparer(TOLERANCES)
-        self.fresh = FreshInputs(HOST_PLACE, self.reference, comparer, seed)
-        self.device = FakeDevice()
-        self.bursts = Bursts(self.device, HOST_PLACE)  # type: ignore[arg-type]
-        self.calls = calls
-        self.number = 0
-        self.plan = self.ask("plan")
-        self.shown = self.open_arm("arm")
-
-    def ask(self, operation: str, descriptors: list[int] | None = None, **body: Any) -> Any:
-        with torch.no_grad():
-            answer = self.fresh.answer(operation, Question(json.loads(json.dumps(body))))
-        if descriptors is not None:
-            descriptors += answer.descriptors
-        return json.loads(json.dumps(answer.body))
-
-    def open_arm(self, name: str) -> list[Any]:
-        """Gives the contestant its memory; what it sees of each call's inputs."""
-        found: list[int] = []
-        inputs = self.ask("inputs", found, arm=name, calls=self.calls)
-        arena = self.ask("arena", found, arm=name, nbytes=1 << 16)
-        for what, body, descriptor in zip(("inputs", "arena"), (inputs, arena), found):
-            self.bursts.attach(Question({**body, "what": what, "calls": self.calls}, [descriptor]))
-        source = region.Mapping(found[0])
-        shifted = [
-            region.shifted(inputs["inputs"], i * inputs["stride"]) for i in range(self.calls)
-        ]
-        for descriptor in found:
-            os.close(descriptor)
-        return [region.unpack(tree, source) for tree in shifted]
-
-    def draw(self, number: int, calls: int | None = None) -> list[bytes]:
-        """What was drawn for each call."""
-        calls = calls or self.calls
-        self.ask("draw", number=number, calls=calls)
-        assert self.fresh.private is not None
-        memory = self.fresh.private.numpy().tobytes()
-        return [memory[i * self.fresh.stride : (i + 1) * self.fresh.stride] for i in range(calls)]
-
-    def reveal(self, arm: str = "arm", calls: int | None = None) -> None:
-        self.ask("reveal", arm=arm, calls=calls or self.calls)
-
-    def burst(self, model: Model) -> list[Any]:
-        """The trees of an open burst's outputs."""
-        self.number += 1
-        question = {"number": self.number, "calls": self.calls, "gated": False}
-        self.draw(self.number)
-        self.bursts.queue(model, Question(question))
-        self.reveal()
-        self.device.gate = self.number
-        outputs: list[Any] = self.bursts.finish(model).body["outputs"]
-        return outputs
-
-    def look(self, trees: list[Any], picks: list[int]) -> None:
-        """Has the judge look at the outputs of some calls."""
-        wanted = [{"call": call, "outputs": trees[call]} for call in picks]
-        self.ask("look", arm="arm", picks=wanted)
-
-    def verify(self, trees: list[Any], picks: list[int]) -> Any:
-        """ "" or what is wrong with the outputs of some calls."""
-        self.look(trees, picks)
-        return self.told()
-
-    def told(self) -> Any:
-        answer = self.ask("verify", arm="arm")
-        assert answer["passed"] == (answer["problem"] == "")
-        return answer["problem"]
-
-    def problem(self, model: Model, picks: list[int] | None = None) -> Any:
-        """What the judge says of a burst of a model's."""
-        return self.verify(self.burst(model), picks or [self.calls - 1, 0])
-
-
-def bytes_of(tensors: list[torch.Tensor]) -> list[bytes]:
-    return [region.flat_bytes(tensor).numpy().tobytes() for tensor in tensors]
 
 
 class Slots(unittest.TestCase):
@@ -397,102 +282,6 @@ class Verify(unittest.TestCase):
         rig = Rig(IN_PLACE)
         trees = rig.burst(lambda x, y: x.mul_(2) + y)
         self.assertEqual([rig.verify(trees, [3, call]) for call in (1, 1, 0)], [""] * 3)
-
-
-class HostileOutputs(unittest.TestCase):
-    """Trees that an honest contestant does not send, for outputs that are right otherwise."""
-
-    def setUp(self) -> None:
-        self.rig = Rig(IN_PLACE, calls=1)
-        self.trees = self.rig.burst(lambda x, y: x.mul_(2) + y)
-        arena = self.rig.fresh.arms["arm"].arena
-        assert arena is not None
-        self.arena = arena
-
-    def problem(self, tree: Any) -> Any:
-        return self.rig.verify([tree], [0])
-
-    def changed(self, **change: Any) -> Any:
-        return {**copy.deepcopy(self.trees[0]), **change}
-
-    def test_the_good_one_passes(self) -> None:
-        self.assertEqual(self.problem(self.changed()), "")
-
-    def test_places_outside_the_arena_are_refused(self) -> None:
-        end = self.arena.numel()
-        changes: list[dict[str, Any]] = [
-            {"offset": -512}, {"offset": end}, {"offset": end - 159}, {"offset": end - 156},
-            {"offset": 1 << 62}, {"offset": 1 << 80}, {"offset": 1}, {"offset": 0.0},
-            {"offset": None}, {"stride": [-1]}, {"stride": [end]}, {"stride": [1 << 62]},
-            {"stride": [421]}, {"stride": []}, {"stride": [1, 1]}, {"stride": "1"},
-            {"shape": [40, 2], "stride": [1, 16384], "nbytes": 320},
-            {"shape": [-40]}, {"nbytes": 80}, {"dtype": "float128"}, {"t": "pointer"},
-        ]  # fmt: skip
-        for change in changes:
-            with self.subTest(str(change)):
-                self.assertIn("malformed outputs: ", self.problem(self.changed(**change)))
-        trees: list[Any] = [None, 5, "tensor", [], {}, {"t": "list"}]
-        for tree in trees:
-            with self.subTest(str(tree)):
-                self.assertIn("malformed outputs: ", self.problem(tree))
-
-    def test_the_arenas_last_bytes_can_be_reached(self) -> None:
-        end = self.arena.numel()
-        expected = region.unpack(self.trees[0], region.Mapping(self.memory_of(self.arena)))
-        self.arena[end - 160 :].view(torch.float32).copy_(expected)
-        self.assertEqual(self.problem(self.changed(offset=end - 160)), "")
-        self.arena[end - 40 * 1024 :].view(torch.float32)[::256].copy_(expected)
-        spread = self.changed(offset=end - 40 * 1024, stride=[256])
-        self.assertEqual(self.problem(spread), "")
-        self.assertIn("malformed", self.problem({**spread, "stride": [263]}))
-
-    def memory_of(self, arena: torch.Tensor) -> int:
-        """A region with what is in the arena."""
-        memory, descriptor = region.HOST.reserve(arena.numel())
-        self.addCleanup(os.close, descriptor)
-        memory.copy_(arena)
-        return descriptor
-
-    def test_other_forms_are_wrong(self) -> None:
-        forms: list[tuple[dict[str, Any], str]] = [
-            ({"dtype": "int32"}, "dtype"), ({"shape": [4, 10], "stride": [10, 1]}, "shape"),
-            ({"stride": [0]}, "value"), ({"stride": [2]}, "value"), ({"offset": 1024}, "value"),
-            ({"shape": [0], "stride": [1], "nbytes": 0}, "shape"),
-            ({"t": "list", "items": []}, "structure"), ({"t": "value", "value": 7}, "structure"),
-        ]  # fmt: skip
-        for change, expected in forms:
-            with self.subTest(str(change)):
-                self.assertIn(f"call 0: output: {expected}", self.problem(self.changed(**change)))
-
-    def test_the_number_of_nodes_is_limited(self) -> None:
-        wide = {"t": "list", "items": [{"t": "value", "value": 1}] * (region.NODES_MAX + 1)}
-        self.assertIn("malformed outputs: ", self.problem(wide))
-        deep: Any = self.changed()
-        for _ in range(region.DEPTH_MAX + 2):
-            deep = {"t": "list", "items": [deep]}
-        self.assertIn("malformed outputs: ", self.problem(deep))
-
-    def test_nothing_is_copied_that_is_larger_than_outputs_are(self) -> None:
-        huge = self.changed(shape=[1 << 38], stride=[0], nbytes=1 << 40)
-        self.assertIn("more bytes than allowed", self.problem(huge))
-        all_of_it = self.changed(
-            dtype="uint8", shape=[1 << 16], stride=[1], nbytes=1 << 16, offset=0
-        )
-        many = {"t": "list", "items": [all_of_it] * 1000}
-        self.assertIn("more bytes than allowed", self.problem(many))
-
-    def test_the_smallest_change_of_a_place_is_noticed(self) -> None:
-        """A contestant may have right outputs elsewhere; only these bytes count."""
-        seed = random.randrange(1 << 32)
-        rng = random.Random(seed)
-        offset = self.trees[0]["offset"]
-        for number in range(50):
-            at = offset + 4 * rng.randrange(40) + 3  # Sign and exponent of one element.
-            with self.subTest(f"seed {seed}, number {number}"):
-                self.arena[at] ^= 0x80
-                self.assertIn("call 0: output: value", self.problem(self.changed()))
-                self.arena[at] ^= 0x80
-        self.assertEqual(self.problem(self.changed()), "")
 
 
 class InTheJudge(unittest.TestCase):

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timing against scripted processes (test_rehearsal.h).  With `steady()` all bursts are numbered in
-// advance: an arm's first three warm it up (open; open and traced; gated), the fourth one has the
-// size of those that count, which begin at the fifth; a last one is traced.
+// What timing makes of arms that do as they should, or nearly; timing_trouble_test.cc has the
+// others.
 #include "execute/timing.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "execute/test_rehearsal.h"
+#include "execute/test_timed.h"
 
 namespace mc::execute {
 namespace {
@@ -25,87 +24,10 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::Ge;
-using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Le;
 using ::testing::SizeIs;
-
-constexpr int kCalls = 8;
-constexpr int kPairs = 5;
-constexpr uint32_t kWarmUp = 3;
-constexpr uint32_t kBefore = 4;  // Bursts before those that count.
-constexpr uint32_t kMiddle = kBefore + 3;
-constexpr double kNoLimit = 1e9;
-
-// Bursts of so many calls and pairs, however slow the machine is, and whatever a clock says.
-TimingOptions steady() {
-  TimingOptions options;
-  options.burst = {.burst_us = kNoLimit, .calls_max = kCalls};
-  options.charge.host_us_free = kNoLimit;
-  options.charge.clock_slack_us = kNoLimit;
-  options.pairs = kPairs;
-  options.timed_us = 0;
-  options.pairs_min = kPairs - 1;
-  options.budget_s = kNoLimit;
-  options.bursts_traced = 0;
-  return options;
-}
-
-StageLimits limits() {
-  StageLimits limits;
-  limits.forward_s = 10;
-  limits.queue_s = 0.4;
-  return limits;
-}
-
-Rehearsal rehearse(const Scripts& scripts) { return std::move(Rehearsal::create(scripts)).value(); }
-
-Stage<Timed> play(Rehearsal& rehearsal, const TimingOptions& options,
-                  const StageLimits& stage_limits = limits()) {
-  Timing timing(rehearsal.judge(), stage_limits, options, nullptr);
-  MC_TRY(auto decided, timing.warm_up(rehearsal.candidate(), rehearsal.baseline()), "test");
-  if (decided) return std::variant<Timed, task::Outcome>(std::move(*decided));
-  return timing.run();
-}
-
-// What was timed; a default where nothing was, which fails the test.
-Timed timed(Rehearsal& rehearsal, const TimingOptions& options) {
-  auto played = play(rehearsal, options);
-  if (!played) ADD_FAILURE() << played.error().message;
-  if (!played) return {};
-  if (auto* outcome = std::get_if<task::Outcome>(&*played)) {
-    ADD_FAILURE() << "decided " << task::outcome_name(*outcome);
-    return {};
-  }
-  return std::get<Timed>(std::move(*played));
-}
-
-// What was decided; the default where nothing was.
-task::Outcome decided(Rehearsal& rehearsal, const StageLimits& stage_limits = limits()) {
-  const auto played = play(rehearsal, steady(), stage_limits);
-  if (!played) ADD_FAILURE() << played.error().message;
-  const auto* outcome = played ? std::get_if<task::Outcome>(&*played) : nullptr;
-  return outcome == nullptr ? task::Outcome() : *outcome;
-}
-
-std::vector<Scene> runs(const Rehearsal& rehearsal, std::string_view who) {
-  return rehearsal.scenes(who, "run");
-}
-
-std::vector<int64_t> calls_of(const std::vector<Scene>& scenes) {
-  std::vector<int64_t> calls;
-  for (const Scene& scene : scenes) calls.push_back(scene.calls);
-  return calls;
-}
-
-int64_t num_traced(const std::vector<Scene>& scenes) {
-  return std::ranges::count(scenes, true, &Scene::traced);
-}
-
-int64_t num_gated(const std::vector<Scene>& scenes) {
-  return std::ranges::count(scenes, true, &Scene::gated);
-}
 
 // ---- Honest arms --------------------------------------------------------------------------------
 
@@ -311,63 +233,6 @@ TEST(Timing, DecidesInWarmUpWhatIsWrongThere) {
   EXPECT_TRUE(std::holds_alternative<task::Wrong>(**decided));
 }
 
-// ---- Arms that wait for the device --------------------------------------------------------------
-
-TEST(Timing, TimesAnArmThatAlwaysBlocksOpen) {
-  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 200, .blocks = kAlways}});
-  const task::Performance found = timed(rehearsal, steady()).performance;
-  EXPECT_EQ(found.timing.mode, "open");
-  EXPECT_EQ(found.timing.bursts, kPairs);
-  EXPECT_EQ(found.timing.calls, kCalls);
-  EXPECT_NEAR(found.time_us.median, 200, 4);
-  EXPECT_EQ(num_gated(runs(rehearsal, "candidate")), 2) << "tries in warm-up";
-  EXPECT_EQ(num_gated(runs(rehearsal, "baseline")), kBefore - 2 + kPairs + 1);
-}
-
-TEST(Timing, TriesTwiceWhetherAnArmCanBeGated) {
-  Rehearsal rehearsal = rehearse({.candidate = {.blocks = only(kWarmUp)}});
-  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.mode, "gated");
-}
-
-TEST(Timing, MakesBurstsShorterThatDoNotFitIntoTheQueue) {
-  Rehearsal rehearsal = rehearse({.candidate = {.calls_queued_max = 3}});
-  const task::Timing found = timed(rehearsal, steady()).performance.timing;
-  EXPECT_EQ(found.mode, "gated");
-  EXPECT_EQ(found.calls, kCalls / 4);
-  EXPECT_EQ(found.bursts, kPairs);
-}
-
-// What blocked counts for nothing: its gate was opened before there were inputs.
-TEST(Timing, GoesOnWithFewerCallsAfterABurstThatBlocked) {
-  Rehearsal rehearsal =
-      rehearse({.judge = {.wrong = only(kMiddle)}, .candidate = {.blocks = only(kMiddle)}});
-  const task::Timing found = timed(rehearsal, steady()).performance.timing;
-  EXPECT_EQ(found.mode, "gated");
-  EXPECT_EQ(found.bursts, kPairs);
-  EXPECT_EQ(found.calls, kCalls / 2);
-  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), ElementsAre(2, 2, 2, 8, 8, 8, 8, 4, 4, 4, 4));
-  EXPECT_THAT(calls_of(runs(rehearsal, "baseline")), ElementsAre(2, 2, 2, 8, 8, 8, 8, 8, 8, 8, 8));
-  EXPECT_THAT(rehearsal.scenes("judge", "inputs"), SizeIs(4)) << "there is room for fewer";
-}
-
-TEST(Timing, BeginsAnewWithAnArmThatBlocksAgainAndAgain) {
-  Rehearsal rehearsal = rehearse({.candidate = {.blocks = since(kMiddle)}});
-  const task::Timing found = timed(rehearsal, steady()).performance.timing;
-  EXPECT_EQ(found.mode, "open");
-  EXPECT_EQ(found.bursts, kPairs);
-  const std::vector<Scene> scenes = runs(rehearsal, "candidate");
-  constexpr int kBlocked = 3;
-  EXPECT_EQ(num_gated(scenes), kBefore - 2 + 2 + kBlocked) << "two that were good before";
-  EXPECT_THAT(scenes, SizeIs(kBefore + 2 + kBlocked + kPairs + 1)) << "which do not count";
-}
-
-TEST(Timing, StaysGatedWhereOnlyATracedBurstBlocks) {
-  Rehearsal rehearsal = rehearse({.candidate = {.blocks = only(kBefore + kPairs + 1)}});
-  const task::Timing found = timed(rehearsal, steady()).performance.timing;
-  EXPECT_EQ(found.mode, "gated");
-  EXPECT_EQ(found.bursts, kPairs);
-}
-
 // ---- Memory -------------------------------------------------------------------------------------
 
 // The least that is free where so many calls fit, to a MiB.
@@ -425,71 +290,6 @@ TEST(Timing, GivesNobodyLessThanItHasAlready) {
       rehearse({.judge = {.free_bytes = {free_bytes_for(kCalls), free_bytes_for(1)}}});
   EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 2);
   EXPECT_THAT(rehearsal.scenes("judge", "inputs"), SizeIs(2));
-}
-
-// ---- Arms that end ------------------------------------------------------------------------------
-
-struct End {
-  const char* at;
-  uint32_t number;
-};
-
-class ArmThatDies : public ::testing::TestWithParam<End> {
- protected:
-  static Fate fate() { return {Fate::Kind::kDies, GetParam().at, GetParam().number}; }
-};
-
-TEST_P(ArmThatDies, IsTheCandidatesCrash) {
-  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate()}});
-  const task::Outcome outcome = decided(rehearsal);
-  const auto* crashed = std::get_if<task::Crashed>(&outcome);
-  ASSERT_NE(crashed, nullptr);
-  EXPECT_EQ(crashed->stage, "forward");
-  EXPECT_EQ(crashed->exit_code, Fate::kExitCode);
-  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
-}
-
-TEST_P(ArmThatDies, IsAnErrorOfTheBaseline) {
-  Rehearsal rehearsal = rehearse({.baseline = {.fate = fate()}});
-  const auto played = play(rehearsal, steady());
-  ASSERT_FALSE(played);
-  EXPECT_EQ(played.error().code, ErrorCode::kUnavailable);
-  EXPECT_THAT(played.error().message, HasSubstr("the baseline"));
-  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
-}
-
-INSTANTIATE_TEST_SUITE_P(Timing, ArmThatDies,
-                         ::testing::Values(End{"attach", 0}, End{"finish", 2},
-                                           End{"queue", kMiddle}, End{"finish", kMiddle},
-                                           End{"finish", kBefore + kPairs + 1}),
-                         [](const auto& test) {
-                           return "At_" + std::string(test.param.at) + "_" +
-                                  std::to_string(test.param.number);
-                         });
-
-TEST(Timing, TellsTheExceptionOfACandidate) {
-  const Fate fate{Fate::Kind::kRefuses, "queue", kMiddle};
-  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate}});
-  const task::Outcome outcome = decided(rehearsal);
-  const auto* crashed = std::get_if<task::Crashed>(&outcome);
-  ASSERT_TRUE(crashed != nullptr && crashed->exception);
-  EXPECT_EQ(crashed->exception->type, "ScriptError");
-}
-
-TEST(Timing, EndsACandidateThatHangs) {
-  const Fate fate{Fate::Kind::kHangs, "finish", kMiddle};
-  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate}});
-  StageLimits stage_limits = limits();
-  stage_limits.forward_s = 1;
-  EXPECT_TRUE(std::holds_alternative<task::TimedOut>(decided(rehearsal, stage_limits)));
-}
-
-TEST(Timing, HasNoCandidateAmongBaselines) {
-  const Fate fate{Fate::Kind::kDies, "finish", kMiddle};
-  Rehearsal rehearsal = rehearse({.candidate = {.fate = fate}});
-  TimingOptions options = steady();
-  options.is_trusted = true;
-  EXPECT_FALSE(play(rehearsal, options));
 }
 
 // ---- What the judge has for it ------------------------------------------------------------------

@@ -4,9 +4,9 @@
     python3 tools/gpu/do_bench.py [--artifacts DIR] [--out FILE] [CANDIDATE ...]
 
 MooreEval measures first. Then two more processes, one after the other, time the eager Model and
-ModelNew of one candidate after the other, with TF32 off and inputs on the device, of the shapes that
-MooreEval times too: the task's own. do_bench puts a pair of events around each call behind a flush
-of the L2, so a short call's launch is in its figure.
+ModelNew of one candidate after the other, with TF32 off and inputs on the device, of the shapes
+that MooreEval times too: the task's own. do_bench puts a pair of events around each call behind a
+flush of the L2, so a short call's launch is in its figure.
 
 The two speed-ups agree where their ratio is no further from 1 than do_bench's noise and half the
 width of MooreEval's interval together. The noise of a model is how far apart the quantiles 0.2 and
@@ -124,15 +124,12 @@ def measure(name: str) -> Json:
     return figures
 
 
-def do_bench_us(
-    model: Callable[..., object], copies: Sequence[list[Any]]
-) -> tuple[float, float]:
+def do_bench_us(model: Callable[..., object], copies: Sequence[list[Any]]) -> tuple[float, float]:
     """The median over copies of the inputs, and the noise (above)."""
     from triton.testing import do_bench  # type: ignore[import-untyped]
 
     found = [
-        do_bench(lambda: model(*inputs), rep=REP_MS, quantiles=[0.5, 0.2, 0.8])
-        for inputs in copies
+        do_bench(lambda: model(*inputs), rep=REP_MS, quantiles=[0.5, 0.2, 0.8]) for inputs in copies
     ]
     middle, noise = with_noise(found)
     return 1e3 * middle, noise

@@ -3,10 +3,10 @@
 
     python3 tools/gpu/launch_gap.py [--processes 14] [--out FILE]
 
-Each process, one after the other, queues 200 launches of one small kernel of PyTorch behind one that
-sleeps, on the default stream and on three of its own, and takes the median of nine such bursts by a
-pair of events. What the processes of one kernel differ by is the gap, since the kernel is the same;
-docs/timing.md, "What counts".
+Each process, one after the other, queues 200 launches of one small kernel of PyTorch behind one
+that sleeps, on the default stream and on three of its own, and takes the median of nine such bursts
+by a pair of events. What the processes of one kernel differ by is the gap, since the kernel is the
+same; docs/timing.md, "What counts".
 """
 
 from __future__ import annotations

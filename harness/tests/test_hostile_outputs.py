@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs of timed bursts as an honest contestant does not send them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from timing_rig import IN_PLACE, Rig  # noqa: E402
+
+from harness import region
+
+
+class HostileOutputs(unittest.TestCase):
+    """Trees that an honest contestant does not send, for outputs that are right otherwise."""
+
+    def setUp(self) -> None:
+        self.rig = Rig(IN_PLACE, calls=1)
+        self.trees = self.rig.burst(lambda x, y: x.mul_(2) + y)
+        arena = self.rig.fresh.arms["arm"].arena
+        assert arena is not None
+        self.arena = arena
+
+    def problem(self, tree: Any) -> Any:
+        return self.rig.verify([tree], [0])
+
+    def changed(self, **change: Any) -> Any:
+        return {**copy.deepcopy(self.trees[0]), **change}
+
+    def test_the_good_one_passes(self) -> None:
+        self.assertEqual(self.problem(self.changed()), "")
+
+    def test_places_outside_the_arena_are_refused(self) -> None:
+        end = self.arena.numel()
+        changes: list[dict[str, Any]] = [
+            {"offset": -512}, {"offset": end}, {"offset": end - 159}, {"offset": end - 156},
+            {"offset": 1 << 62}, {"offset": 1 << 80}, {"offset": 1}, {"offset": 0.0},
+            {"offset": None}, {"stride": [-1]}, {"stride": [end]}, {"stride": [1 << 62]},
+            {"stride": [421]}, {"stride": []}, {"stride": [1, 1]}, {"stride": "1"},
+            {"shape": [40, 2], "stride": [1, 16384], "nbytes": 320},
+            {"shape": [-40]}, {"nbytes": 80}, {"dtype": "float128"}, {"t": "pointer"},
+        ]  # fmt: skip
+        for change in changes:
+            with self.subTest(str(change)):
+                self.assertIn("malformed outputs: ", self.problem(self.changed(**change)))
+        trees: list[Any] = [None, 5, "tensor", [], {}, {"t": "list"}]
+        for tree in trees:
+            with self.subTest(str(tree)):
+                self.assertIn("malformed outputs: ", self.problem(tree))
+
+    def test_the_arenas_last_bytes_can_be_reached(self) -> None:
+        end = self.arena.numel()
+        expected = region.unpack(self.trees[0], region.Mapping(self.memory_of(self.arena)))
+        self.arena[end - 160 :].view(torch.float32).copy_(expected)
+        self.assertEqual(self.problem(self.changed(offset=end - 160)), "")
+        self.arena[end - 40 * 1024 :].view(torch.float32)[::256].copy_(expected)
+        spread = self.changed(offset=end - 40 * 1024, stride=[256])
+        self.assertEqual(self.problem(spread), "")
+        self.assertIn("malformed", self.problem({**spread, "stride": [263]}))
+
+    def memory_of(self, arena: torch.Tensor) -> int:
+        """A region with what is in the arena."""
+        memory, descriptor = region.HOST.reserve(arena.numel())
+        self.addCleanup(os.close, descriptor)
+        memory.copy_(arena)
+        return descriptor
+
+    def test_other_forms_are_wrong(self) -> None:
+        forms: list[tuple[dict[str, Any], str]] = [
+            ({"dtype": "int32"}, "dtype"), ({"shape": [4, 10], "stride": [10, 1]}, "shape"),
+            ({"stride": [0]}, "value"), ({"stride": [2]}, "value"), ({"offset": 1024}, "value"),
+            ({"shape": [0], "stride": [1], "nbytes": 0}, "shape"),
+            ({"t": "list", "items": []}, "structure"), ({"t": "value", "value": 7}, "structure"),
+        ]  # fmt: skip
+        for change, expected in forms:
+            with self.subTest(str(change)):
+                self.assertIn(f"call 0: output: {expected}", self.problem(self.changed(**change)))
+
+    def test_the_number_of_nodes_is_limited(self) -> None:
+        wide = {"t": "list", "items": [{"t": "value", "value": 1}] * (region.NODES_MAX + 1)}
+        self.assertIn("malformed outputs: ", self.problem(wide))
+        deep: Any = self.changed()
+        for _ in range(region.DEPTH_MAX + 2):
+            deep = {"t": "list", "items": [deep]}
+        self.assertIn("malformed outputs: ", self.problem(deep))
+
+    def test_nothing_is_copied_that_is_larger_than_outputs_are(self) -> None:
+        huge = self.changed(shape=[1 << 38], stride=[0], nbytes=1 << 40)
+        self.assertIn("more bytes than allowed", self.problem(huge))
+        all_of_it = self.changed(
+            dtype="uint8", shape=[1 << 16], stride=[1], nbytes=1 << 16, offset=0
+        )
+        many = {"t": "list", "items": [all_of_it] * 1000}
+        self.assertIn("more bytes than allowed", self.problem(many))
+
+    def test_the_smallest_change_of_a_place_is_noticed(self) -> None:
+        """A contestant may have right outputs elsewhere; only these bytes count."""
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        offset = self.trees[0]["offset"]
+        for number in range(50):
+            at = offset + 4 * rng.randrange(40) + 3  # Sign and exponent of one element.
+            with self.subTest(f"seed {seed}, number {number}"):
+                self.arena[at] ^= 0x80
+                self.assertIn("call 0: output: value", self.problem(self.changed()))
+                self.arena[at] ^= 0x80
+        self.assertEqual(self.problem(self.changed()), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
