@@ -76,7 +76,7 @@ build() {
 run_tests() {
   build
   say "unit tests and end-to-end tests"
-  ctest --test-dir build/dev --output-on-failure
+  ctest --test-dir build/dev --output-on-failure --parallel 2
 }
 
 # A folder that needs nothing of this one, nor of the packages that it was built with.
