@@ -273,7 +273,8 @@ void add_eval(CLI::App& app, int& exit_code) {
                    "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}")
       ->required();
   command->add_option("--backend", arguments->backend, "auto, cpu or cuda")->capture_default_str();
-  command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)");
+  command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--jobs,-j", arguments->jobs, "Candidates judged at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();

@@ -34,6 +34,12 @@ TEST(Result, PassesAnErrorOnWithItsContext) {
   EXPECT_EQ(failed.error().message, "halve 7: it is odd");
 }
 
+TEST(Result, SaysAContextOnceWhereLayersAgree) {
+  const Error inner{ErrorCode::kInvalidInput, "eval: no such task"};
+  EXPECT_EQ(with_context(inner, "eval").message, "eval: no such task");
+  EXPECT_EQ(with_context(inner, "pipeline").message, "pipeline: eval: no such task");
+}
+
 TEST(ContentHash, TellsPartsApart) {
   EXPECT_NE(content_hash({"ab", "c"}), content_hash({"a", "bc"}));
   EXPECT_NE(content_hash({"a"}), content_hash({"a", ""}));

@@ -4,7 +4,7 @@
 //
 // For failures of the machine (fork, disk, a broken pipe), never for what a candidate did: that is
 // data (task/verdict.h).  The names are those of std::expected.  Each layer that passes an error on
-// adds one clause of context:
+// adds one clause of context, where it is not the one that the error begins with already:
 //
 //   Result<Fd> open_artifact(const std::string& path) {
 //     MC_TRY(Fd fd, open_file(path), "open artifact " + path);
@@ -63,7 +63,8 @@ using Status = Result<Nothing>;
 inline Status ok() { return Nothing{}; }
 
 inline Error with_context(Error error, const std::string& context) {
-  error.message = context + ": " + error.message;
+  const std::string prefix = context + ": ";
+  if (!error.message.starts_with(prefix)) error.message.insert(0, prefix);
   return error;
 }
 

@@ -97,6 +97,7 @@ class BadInput(unittest.TestCase):
         self.refuse("no positive number", *candidate, "--timing-budget", "-3")
         self.refuse("--nosuch", *candidate, "--nosuch")
         self.refuse("--jobs", *candidate, "--jobs", "many")
+        self.refuse("--seed", *candidate, "--seed", "-1")
 
 
 class Verdicts(unittest.TestCase):

@@ -41,7 +41,7 @@ from typing import Any
 
 import measured
 from figures import half_width, table
-from measured import ROOT, Json, case_named
+from measured import ROOT, Json, case_named, cases_named
 
 CANDIDATES = (
     "elementwise/swish",
@@ -347,7 +347,7 @@ def main() -> int:
     if arguments.here:
         measure_here(names, arguments.artifacts)
         return 0
-    performances = measured.performances(arguments, [case_named(name) for name in names])
+    performances = measured.performances(arguments, cases_named(parser, names))
     first, second = (measure_apart(names, arguments.artifacts) for _ in range(2))
     rows = [
         compared(both(first[name], second[name]), performance)

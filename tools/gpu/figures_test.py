@@ -7,6 +7,8 @@ usage: python3 -m unittest discover -s tools/gpu -p '*_test.py'
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import math
 import random
@@ -17,7 +19,7 @@ from pathlib import Path
 import do_bench
 import repeatability
 from figures import half_width, share_interval, table, variation
-from measured import Json, case_named
+from measured import Json, case_named, cases_named
 
 
 def estimate(median: float, off: float = 0.1) -> dict[str, float]:
@@ -198,6 +200,13 @@ class Defaults(unittest.TestCase):
         for script in (repeatability, do_bench):
             for name in script.CANDIDATES:
                 self.assertEqual(case_named(name).name, name)
+
+
+    def test_a_name_that_the_corpus_does_not_have_is_told(self) -> None:
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            self.assertRaises(SystemExit, cases_named, parser, ["honest_spin", "nosuch"])
+        self.assertIn("error: the corpus has no candidate nosuch", told.getvalue())
 
 
 class Artifacts(unittest.TestCase):

@@ -20,7 +20,7 @@ from judging import Judge, end_with_children  # noqa: E402
 # Correctness has tests of its own: one trial is enough to let a candidate be timed.
 OPTIONS = ("--backend", "cuda", "--trials", "1", "--no-shapes")
 
-__all__ = ["ROOT", "Case", "Json", "case_named"]
+__all__ = ["ROOT", "Case", "Json", "case_named", "cases_named"]
 
 
 def parser(description: str, candidates: Sequence[str]) -> argparse.ArgumentParser:
@@ -34,6 +34,14 @@ def parser(description: str, candidates: Sequence[str]) -> argparse.ArgumentPars
     names = "names in the corpus: family/name, kernelbench:1/19, or a case of tests/corpus/gpu"
     made.add_argument("candidates", nargs="*", default=list(candidates), help=names)
     return made
+
+
+def cases_named(parser: argparse.ArgumentParser, names: Sequence[str]) -> list[Case]:
+    """Ends the script with one line where there is no such candidate."""
+    try:
+        return [case_named(name) for name in names]
+    except LookupError as error:
+        parser.error(str(error))
 
 
 def performances(

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import measured
 from figures import half_width, share_interval, table, variation
-from measured import Case, Json, case_named
+from measured import Case, Json, cases_named
 
 CANDIDATES = (
     "elementwise/swish",
@@ -138,7 +138,8 @@ def main() -> int:
         named = [with_tries(text, arguments.tries) for text in arguments.candidates]
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))
-    wanted = [(case_named(name), tries) for name, tries in named]
+    cases = cases_named(parser, [name for name, _ in named])
+    wanted = [(case, tries) for case, (_, tries) in zip(cases, named, strict=True)]
     summaries = []
     is_complete = True
     for (case, tries), tried in zip(wanted, measure(arguments, wanted), strict=True):
