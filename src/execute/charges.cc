@@ -31,9 +31,7 @@ double Charges::host_us(const BurstReading& burst) const {
 LaunchGap Charges::gap(const TracedCall& traced) const {
   if (!traced.is_one_stream || traced.launches < 1) return {rules_.gap_us, traced.launches, false};
   const double gap_us = (traced.call_us - traced.kernel_us) / traced.launches;
-  const double most_us =
-      rules_.gap_us_max + rules_.gap_share_max * traced.call_us / traced.launches;
-  const double believed_us = std::clamp(gap_us, rules_.gap_us_min, most_us);
+  const double believed_us = std::clamp(gap_us, rules_.gap_us_min, rules_.gap_us_max);
   return {believed_us, traced.launches, believed_us == gap_us};
 }
 

@@ -18,8 +18,7 @@ struct ChargeRules {
   double gap_us = 1.0;
   double gap_us_min = 0.85;
   double gap_us_max = 1.25;
-  double gap_share_max = 0.03;  // And so much of a call, which streaming kernels wait for memory.
-  double host_us_free = 150;    // A call: host time that queueing hides,
+  double host_us_free = 150;         // A call: host time that queueing hides,
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
   double clock_slack_share = 0.005;  // and as a share of the events' time.
