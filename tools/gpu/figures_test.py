@@ -201,7 +201,6 @@ class Defaults(unittest.TestCase):
             for name in script.CANDIDATES:
                 self.assertEqual(case_named(name).name, name)
 
-
     def test_a_name_that_the_corpus_does_not_have_is_told(self) -> None:
         parser = argparse.ArgumentParser(exit_on_error=False)
         with contextlib.redirect_stderr(io.StringIO()) as told:
