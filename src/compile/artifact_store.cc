@@ -85,17 +85,23 @@ std::optional<Artifact> ArtifactStore::find(const fs::path& home,
   }
 }
 
-Status ArtifactStore::publish(const fs::path& work, const fs::path& home,
-                              const Artifact& artifact) const {
+Result<Artifact> ArtifactStore::publish(const fs::path& work, const fs::path& home,
+                                        const Extension& extension,
+                                        const Artifact& artifact) const {
   MC_TRY_VOID(
       write_file_atomically(work / "manifest.json", dump(manifest_of(artifact, fingerprint), 1)),
       "manifest");
   std::error_code failure;
-  fs::rename(work, home, failure);  // Fails when another process was first: as good.
-  if (!fs::exists(home / "manifest.json")) {
+  fs::rename(work, home, failure);
+  if (!failure) return artifact;
+  if (auto theirs = find(home, extension)) return std::move(*theirs);
+  std::error_code ignored;
+  fs::remove_all(home, ignored);  // Damaged.
+  fs::rename(work, home, failure);
+  if (failure) {
     return Error{ErrorCode::kIo, "cannot publish " + home.string() + ": " + failure.message()};
   }
-  return ok();
+  return artifact;
 }
 
 }  // namespace mc::compile

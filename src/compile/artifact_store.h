@@ -7,7 +7,7 @@
 //   const auto home = store.home_of(extension, flags);
 //   if (auto artifact = store.find(home, extension)) return *artifact;
 //   ... build in a TemporaryDirectory below `root`, fill an Artifact ...
-//   MC_TRY_VOID(store.publish(work.path(), home, artifact), "cache");
+//   return store.publish(work.path(), home, extension, artifact);
 #ifndef MC_COMPILE_ARTIFACT_STORE_H_
 #define MC_COMPILE_ARTIFACT_STORE_H_
 
@@ -32,9 +32,10 @@ struct ArtifactStore {
   // What stands in `home`; none when it is not there or damaged.
   std::optional<Artifact> find(const std::filesystem::path& home, const Extension& extension) const;
 
-  // Writes the manifest and renames `work` to `home`; as good when another process was first.
-  Status publish(const std::filesystem::path& work, const std::filesystem::path& home,
-                 const Artifact& artifact) const;
+  // Writes the manifest and renames `work` to `home`.  Where somebody else was first, theirs is
+  // what is returned: nvcc gives a kernel in an anonymous namespace another name each time.
+  Result<Artifact> publish(const std::filesystem::path& work, const std::filesystem::path& home,
+                           const Extension& extension, const Artifact& artifact) const;
 };
 
 // The shared object in a directory of the store.

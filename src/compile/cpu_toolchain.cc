@@ -152,7 +152,7 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
   Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};
   artifact.undefined_symbols =
       undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension));
-  MC_TRY_VOID(store.publish(work.path(), home, artifact), "cache");
+  MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");
   return Compiled(std::move(artifact));
 }
 

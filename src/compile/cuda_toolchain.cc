@@ -220,7 +220,7 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
   artifact.kernels = parse_kernel_resources(std::get<std::string>(compiled));
   std::error_code ignored;
   for (const Unit& unit : units) fs::remove(object_of(job, unit), ignored);
-  MC_TRY_VOID(store.publish(work.path(), home, artifact), "cache");
+  MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");
   return Compiled(std::move(artifact));
 }
 
