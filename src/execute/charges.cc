@@ -28,10 +28,18 @@ double Charges::host_us(const BurstReading& burst) const {
   return host_us > free_us ? host_us : 0;
 }
 
-LaunchGap Charges::gap(const TracedCall& traced) const {
+LaunchGap Charges::gap_of_baseline(const TracedCall& traced) const {
+  return gap_up_to(rules_.gap_us_max_baseline, traced);
+}
+
+LaunchGap Charges::gap(const TracedCall& traced, const LaunchGap& baseline) const {
+  return gap_up_to(std::max(rules_.gap_us_max, baseline.us + rules_.gap_us_above), traced);
+}
+
+LaunchGap Charges::gap_up_to(double most_us, const TracedCall& traced) const {
   if (!traced.is_one_stream || traced.launches < 1) return {rules_.gap_us, traced.launches, false};
   const double gap_us = (traced.call_us - traced.kernel_us) / traced.launches;
-  const double believed_us = std::clamp(gap_us, rules_.gap_us_min, rules_.gap_us_max);
+  const double believed_us = std::clamp(gap_us, rules_.gap_us_min, most_us);
   return {believed_us, traced.launches, believed_us == gap_us};
 }
 

@@ -14,10 +14,14 @@
 namespace mc::execute {
 
 struct ChargeRules {
-  // From one kernel's end to the next one's start: as a rule, and what is believed of a process.
+  // From one kernel's end to the next one's start: as a rule, what is believed of a candidate, and
+  // what of a baseline.  Kernels that move much memory leave more than others: a candidate's may be
+  // so much above its baseline's, too.
   double gap_us = 1.0;
   double gap_us_min = 0.85;
   double gap_us_max = 1.25;
+  double gap_us_above = 0.25;
+  double gap_us_max_baseline = 2.0;
   double host_us_free = 150;         // A call: host time that queueing hides,
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
@@ -67,12 +71,15 @@ class Charges {
 
   // The gap of a process, as far as it can be believed: forged records gain no more than the range
   // allows.
-  LaunchGap gap(const TracedCall& traced) const;
+  LaunchGap gap_of_baseline(const TracedCall& traced) const;
+  LaunchGap gap(const TracedCall& traced, const LaunchGap& baseline) const;
 
   // Microseconds of a call, behind which there is such a gap.  REQUIRES: a baseline was noted.
   double call_us(const BurstReading& burst, double gap_us) const;
 
  private:
+  LaunchGap gap_up_to(double most_us, const TracedCall& traced) const;
+
   ChargeRules rules_;
   double overhead_us_ = std::numeric_limits<double>::infinity();  // Of the clock; the least seen.
 };

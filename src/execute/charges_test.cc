@@ -64,32 +64,52 @@ TEST(Charges, TakesOffTheGapOfTheProcess) {
                    8.8);
 }
 
+constexpr LaunchGap kUsual{.us = 1.0, .launches = 1, .is_measured = true};
+
 TEST(Gap, IsWhatKernelsLeaveOfACall) {
-  EXPECT_DOUBLE_EQ(charges().gap({.call_us = 10.1, .kernel_us = 9, .launches = 1}).us, 1.1);
-  EXPECT_DOUBLE_EQ(charges().gap({.call_us = 11.2, .kernel_us = 9, .launches = 2}).us, 1.1);
+  EXPECT_DOUBLE_EQ(charges().gap({.call_us = 10.1, .kernel_us = 9, .launches = 1}, kUsual).us, 1.1);
+  EXPECT_DOUBLE_EQ(charges().gap({.call_us = 11.2, .kernel_us = 9, .launches = 2}, kUsual).us, 1.1);
 }
 
 TEST(Gap, IsMeasuredWithinWhatIsBelieved) {
-  const LaunchGap gap = charges().gap({.call_us = 11.2, .kernel_us = 9, .launches = 2});
+  const LaunchGap gap = charges().gap({.call_us = 11.2, .kernel_us = 9, .launches = 2}, kUsual);
   EXPECT_TRUE(gap.is_measured);
   EXPECT_EQ(gap.launches, 2);
 }
 
 TEST(Gap, BelievesNothingOutOfTheOrdinary) {
-  const LaunchGap high = charges().gap({.call_us = 10, .kernel_us = 1, .launches = 1});
+  const LaunchGap high = charges().gap({.call_us = 10, .kernel_us = 1, .launches = 1}, kUsual);
   EXPECT_DOUBLE_EQ(high.us, 1.25);
   EXPECT_FALSE(high.is_measured);
-  const LaunchGap low = charges().gap({.call_us = 10, .kernel_us = 20, .launches = 1});
+  const LaunchGap low = charges().gap({.call_us = 10, .kernel_us = 20, .launches = 1}, kUsual);
   EXPECT_DOUBLE_EQ(low.us, 0.85);
   EXPECT_FALSE(low.is_measured);
 }
 
+// Memory decides how much a streaming kernel leaves, and the baseline moves as much of it.
+TEST(Gap, MayBeALittleAboveTheBaselines) {
+  const LaunchGap streaming{.us = 1.5, .launches = 1, .is_measured = true};
+  const LaunchGap gap = charges().gap({.call_us = 11.6, .kernel_us = 10, .launches = 1}, streaming);
+  EXPECT_DOUBLE_EQ(gap.us, 1.6);
+  EXPECT_TRUE(gap.is_measured);
+  EXPECT_DOUBLE_EQ(charges().gap({.call_us = 10, .kernel_us = 1, .launches = 1}, streaming).us,
+                   1.75);
+}
+
+TEST(Gap, IsBelievedOfABaselineWithinReason) {
+  EXPECT_DOUBLE_EQ(charges().gap_of_baseline({.call_us = 11.5, .kernel_us = 10, .launches = 1}).us,
+                   1.5);
+  EXPECT_DOUBLE_EQ(charges().gap_of_baseline({.call_us = 20, .kernel_us = 10, .launches = 1}).us,
+                   2);
+}
+
 TEST(Gap, IsTheUsualOneWhereKernelsOverlapOrNoneWasSeen) {
-  const LaunchGap two =
-      charges().gap({.call_us = 10.1, .kernel_us = 9, .launches = 1, .is_one_stream = false});
+  const TracedCall overlapping{
+      .call_us = 10.1, .kernel_us = 9, .launches = 1, .is_one_stream = false};
+  const LaunchGap two = charges().gap(overlapping, kUsual);
   EXPECT_DOUBLE_EQ(two.us, 1);
   EXPECT_FALSE(two.is_measured);
-  const LaunchGap none = charges().gap({.call_us = 10.1, .kernel_us = 0, .launches = 0});
+  const LaunchGap none = charges().gap({.call_us = 10.1, .kernel_us = 0, .launches = 0}, kUsual);
   EXPECT_DOUBLE_EQ(none.us, 1);
   EXPECT_FALSE(none.is_measured);
 }

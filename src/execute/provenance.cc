@@ -24,7 +24,7 @@ bool is_borrowed(const std::string& name) {
 std::string owner_of(const TracedKernel& kernel, const std::vector<std::string>& own_libraries,
                      const OwnKernel* own) {
   const bool launches_own = std::ranges::find(own_libraries, kernel.owner) != own_libraries.end();
-  if (launches_own) return own == nullptr ? "not the candidate's" : "candidate";
+  if (launches_own) return own == nullptr ? "a library" : "candidate";
   const bool is_own_in_graph = kernel.owner == "graph" && own != nullptr &&
                                !is_borrowed(own->name) && own->registers == kernel.registers;
   if (is_own_in_graph) return "candidate";

@@ -13,7 +13,7 @@
 namespace mc::execute {
 namespace {
 
-LaunchGap gap_of(const Charges& charges, const Series& series) {
+TracedCall traced_call(const Series& series) {
   std::vector<double> calls_us;
   for (const BurstReading& burst : series.samples)
     calls_us.push_back(burst.events_us / burst.calls);
@@ -23,7 +23,7 @@ LaunchGap gap_of(const Charges& charges, const Series& series) {
     traced.launches += static_cast<double>(kernel.launches) / series.calls_traced;
     traced.is_one_stream &= kernel.stream == series.kernels.front().stream;
   }
-  return charges.gap(traced);
+  return traced;
 }
 
 std::vector<double> calls_us(const Charges& charges, const Series& series, const LaunchGap& gap) {
@@ -44,8 +44,8 @@ double spread_at(const SpreadRules& rules, const LaunchGap& gap, double time_us)
 
 Comparison compare(const Charges& charges, const SpreadRules& spread, const Series& own,
                    const Series& baseline) {
-  const LaunchGap gap = gap_of(charges, own);
-  const LaunchGap gap_baseline = gap_of(charges, baseline);
+  const LaunchGap gap_baseline = charges.gap_of_baseline(traced_call(baseline));
+  const LaunchGap gap = charges.gap(traced_call(own), gap_baseline);
   const std::vector<double> times = calls_us(charges, own, gap);
   const std::vector<double> times_baseline = calls_us(charges, baseline, gap_baseline);
   std::vector<double> ratios;
@@ -55,7 +55,7 @@ Comparison compare(const Charges& charges, const SpreadRules& spread, const Seri
   const double here = spread_at(spread, gap, time.median);
   const double there = spread_at(spread, gap_baseline, time_baseline.median);
   return {widened(time, here), widened(time_baseline, there),
-          widened(estimate_median(ratios), std::hypot(here, there))};
+          widened(estimate_median(ratios), std::hypot(here, there)), gap.us, gap_baseline.us};
 }
 
 std::vector<std::string> notes_on(const Charges& charges, const Series& series) {

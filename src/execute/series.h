@@ -33,6 +33,8 @@ struct Comparison {
   task::Estimate time_us;
   task::Estimate time_baseline_us;
   task::Estimate speedup;  // The baseline's time over the other's, pair by pair.
+  double gap_us = 0;       // What was taken off each call.
+  double gap_baseline_us = 0;
 };
 
 // REQUIRES: as many samples of both, at least one, each pair taken together.

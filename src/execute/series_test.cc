@@ -81,6 +81,15 @@ TEST(Compare, AllowsForAGapThatIsNotBelieved) {
   EXPECT_NEAR(found.high / found.low, 1 + 2 * 1.96 * 0.1 / found.median, 0.015);
 }
 
+// Both kernels move much memory, so both leave more; the candidate's time is its kernel's.
+TEST(Compare, BelievesAGapThatTheBaselineHasToo) {
+  const Comparison found = compared(series(12, 1.6), series(14, 1.5, true));
+  EXPECT_NEAR(found.time_us.median, 12, 0.01);
+  EXPECT_NEAR(found.time_baseline_us.median, 14, 0.01);
+  EXPECT_NEAR(found.gap_us, 1.6, 0.01);
+  EXPECT_NEAR(found.gap_baseline_us, 1.5, 0.01);
+}
+
 TEST(Compare, GainsLittleByForgedRecords) {
   Series forged = series(1.8, 1.0);
   forged.kernels[0].time_us /= 10;

@@ -332,6 +332,8 @@ void Timing::conclude(Timed& timed) const {
   result.timing.bursts = static_cast<int64_t>(own.samples.size());
   result.timing.calls = arms_[0].calls;
   result.timing.calls_verified = verified_;
+  result.timing.gap_us = found.gap_us;
+  result.timing.gap_eager_us = found.gap_baseline_us;
   result.timing.clocks = clocks_;
   result.timing.notes = notes_on(charges_, own);
   timed.work = work_;

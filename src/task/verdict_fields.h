@@ -124,6 +124,8 @@ void fields(V& v, Timing& x) {
   v("bursts", x.bursts);
   v("calls", x.calls);
   v("calls_verified", x.calls_verified);
+  v("gap_us", x.gap_us);
+  v("gap_eager_us", x.gap_eager_us);
   v("tf32", x.tf32);
   v("notes", x.notes);
   v("clocks", x.clocks);
