@@ -16,7 +16,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import beside_cupti
 import do_bench
+import plain
 import repeatability
 from figures import half_width, share_interval, table, variation
 from measured import Json, case_named, cases_named
@@ -151,21 +153,18 @@ class DoBench(unittest.TestCase):
         "do_bench_own_us": 4.0,
         "do_bench_eager_noise": 0.03,
         "do_bench_own_noise": 0.04,
-        "do_bench_clean_eager_us": 9.0,
-        "do_bench_clean_own_us": 3.0,
     }
 
     def test_the_two_speedups_are_related(self) -> None:
-        figures = do_bench.both(self.FIGURES, self.FIGURES)
+        figures = do_bench.combined([self.FIGURES, self.FIGURES])
         found = do_bench.compared(figures, performance(1.75, estimate(2.2), 1.0, 0.5))
         self.assertAlmostEqual(found["ratio"], 1.1)
         self.assertEqual(found["kernels_us"], 1.5)
         self.assertAlmostEqual(found["noise"], 0.05)
-        self.assertAlmostEqual(found["speedup_clean"], 3)
         self.assertEqual(len(do_bench.row(found)), len(do_bench.HEADS))
 
     def test_processes_that_differ_are_noise_too(self) -> None:
-        found = do_bench.both(self.FIGURES, {**self.FIGURES, "do_bench_own_us": 4.4})
+        found = do_bench.combined([self.FIGURES, {**self.FIGURES, "do_bench_own_us": 4.4}])
         self.assertAlmostEqual(found["do_bench_own_us"], 4.2)
         self.assertAlmostEqual(found["noise"], 0.1)
 
@@ -178,7 +177,7 @@ class DoBench(unittest.TestCase):
             (1.8, 0.085, False),
         ):
             with self.subTest(speedup=speedup, off=off):
-                figures = do_bench.both(self.FIGURES, self.FIGURES)
+                figures = do_bench.combined([self.FIGURES, self.FIGURES])
                 found = do_bench.compared(figures, performance(1.75, estimate(speedup, off)))
                 self.assertEqual(found["agree"], agree)
 
@@ -216,12 +215,58 @@ class Artifacts(unittest.TestCase):
                 home.mkdir()
                 manifest = {"key": "key" + number, "name": "swish", "kernels": kernels}
                 (home / "manifest.json").write_text(json.dumps(manifest))
-            found = do_bench.compiled_extensions(Path(folder))
+            found = plain.compiled_extensions(Path(folder))
             self.assertEqual(found, {"key1": Path(folder) / "1" / "swish.so"})
 
     def test_tasks_of_the_project_are_found_by_name(self) -> None:
         for name in do_bench.CANDIDATES:
-            self.assertIn("class Model", do_bench.task_source(name))
+            self.assertIn("class Model", plain.task_source(name))
+
+
+class BesideCupti(unittest.TestCase):
+    PERFORMANCE: Json = {
+        "time_us": estimate(10.1),
+        "time_eager_us": estimate(30),
+        "timing": {"gap_us": 1.1, "gap_eager_us": 1.2},
+    }
+
+    @staticmethod
+    def kernels(launches: float, kernel_us: float) -> Json:
+        return {"launches": launches, "kernel_us": kernel_us, "spread": 0.01}
+
+    def found(self, own: Json, eager: Json) -> list[Json]:
+        plain_figures = {"own": own, "eager": eager}
+        return list(beside_cupti.compared("k", self.PERFORMANCE, plain_figures))
+
+    def test_only_models_of_one_kernel_are_compared(self) -> None:
+        found = self.found(self.kernels(1, 10), self.kernels(2, 14))
+        self.assertEqual([figures["model"] for figures in found], ["own"])
+        self.assertAlmostEqual(found[0]["off"], 0.01)
+        self.assertEqual(beside_cupti.conclusion(found), "1 of 1 within 2 % of CUPTI")
+
+    def test_what_is_off_by_more_is_counted(self) -> None:
+        found = self.found(self.kernels(1, 10), self.kernels(1, 29))
+        self.assertEqual(beside_cupti.conclusion(found), "1 of 2 within 2 % of CUPTI")
+
+    def test_a_round_has_the_calls_that_memory_has_room_for(self) -> None:
+        self.assertEqual(beside_cupti.num_calls(1), 100)
+        self.assertEqual(beside_cupti.num_calls(1 << 28), 4)
+        self.assertEqual(beside_cupti.num_calls(1 << 40), 1)
+
+    def test_verdicts_that_were_kept_are_found_by_name(self) -> None:
+        lines = [
+            {"verdict": {"candidate": f"task#{name}", "outcome": outcome}}
+            for name, outcome in (("a", {"performance": {"x": 1}}), ("b", {"kind": "wrong"}))
+        ]
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            contextlib.redirect_stdout(io.StringIO()) as told,
+        ):
+            path = Path(folder) / "kept.jsonl"
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            found = beside_cupti.kept_performances(path, ["a", "b"])
+        self.assertEqual(found, [{"x": 1}, None])
+        self.assertIn("b: ", told.getvalue())
 
 
 if __name__ == "__main__":

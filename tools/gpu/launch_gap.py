@@ -95,7 +95,7 @@ def measure_apart(path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The gap between launches, by process.")
-    parser.add_argument("--processes", type=int, default=14)
+    parser.add_argument("--processes", type=measured.positive, default=14)
     parser.add_argument("--out", type=Path, help="write the figures as JSON to this file")
     arguments = parser.parse_args()
     import torch  # noqa: F401  Once, before all forks.

@@ -69,6 +69,12 @@ def performances(
     return found
 
 
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tries or processes")
+    return int(text)
+
+
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
 

@@ -105,16 +105,10 @@ def conclusion(summaries: Sequence[Json]) -> str:
     return f"contain 1: {hits} of {num_tries}, {share:.1f} % (95 %: {low:.1f} to {high:.1f} %)"
 
 
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of tries")
-    return int(text)
-
-
 def with_tries(text: str, tries: int) -> tuple[str, int]:
     """The parts of NAME=TRIES, or of NAME alone."""
     name, equals, count = text.partition("=")
-    return name, positive(count) if equals else tries
+    return name, measured.positive(count) if equals else tries
 
 
 def measure(
@@ -132,7 +126,9 @@ def measure(
 
 def main() -> int:
     parser = measured.parser("How a candidate is timed against itself.", CANDIDATES)
-    parser.add_argument("--tries", type=positive, default=20, help="of each that is not NAME=TRIES")
+    parser.add_argument(
+        "--tries", type=measured.positive, default=20, help="of each that is not NAME=TRIES"
+    )
     arguments = parser.parse_args()
     try:
         named = [with_tries(text, arguments.tries) for text in arguments.candidates]
