@@ -31,7 +31,7 @@ class _Burst:
     calls: int
     gated: bool
     outputs: list[Any] = field(default_factory=list)
-    visible: list[Any] = field(default_factory=list)  # The outputs, in the arena.
+    visible: list[Any] = field(default_factory=list)  # The outputs, where the judge sees them.
 
 
 class Bursts:
@@ -41,6 +41,7 @@ class Bursts:
         self._device = device
         self._place = place
         self._inputs: list[list[Any]] = []
+        self._inputs_memory: torch.Tensor | None = None
         self._arena: torch.Tensor | None = None
         self._burst: _Burst | None = None
 
@@ -56,6 +57,8 @@ class Bursts:
             self._device.open_arena(self._arena)
         elif body["what"] == "inputs":
             source = self._place.memory.mapping(descriptor)
+            nbytes = int(body["nbytes"])
+            self._inputs_memory = source.bytes_of(0, nbytes, nbytes)
             sets = range(int(body["calls"]))
             stride = int(body["stride"])
             self._inputs = [
@@ -108,22 +111,36 @@ class Bursts:
         return plain.to(self._arena.device, copy=True)
 
     def _shows(self, tensor: torch.Tensor) -> bool:
-        """Whether the tensor lies in the arena, and is not to be read with another sign."""
-        assert self._arena is not None
-        offset = tensor.data_ptr() - self._arena.data_ptr()
-        is_inside = 0 <= offset < self._arena.numel() or not tensor.numel()
-        return is_inside and not tensor.is_conj() and not tensor.is_neg()
+        """Whether the judge sees the tensor, which is not to be read with another sign."""
+        is_seen = not tensor.numel() or self._offset(tensor) is not None
+        return is_seen and not tensor.is_conj() and not tensor.is_neg()
+
+    def _offset(self, tensor: torch.Tensor) -> int | None:
+        """In the arena, behind which the inputs' memory is counted on: what forward did in place."""
+        start = 0
+        for memory in (self._arena, self._inputs_memory):
+            assert memory is not None
+            offset = tensor.data_ptr() - memory.data_ptr()
+            if 0 <= offset < memory.numel():
+                return start + offset
+            start += memory.numel()
+        return None
 
     def _places(self, burst: _Burst) -> Json:
-        """Where in the arena each call's outputs lie."""
+        """Where each call's outputs lie."""
         return {"outputs": [self._place_of(*pair) for pair in zip(burst.outputs, burst.visible)]}
 
     def _place_of(self, output: Any, visible: Any) -> Json:
-        assert self._arena is not None
-        tree = region.tree_in_place(visible, self._arena.data_ptr())
+        tree = region.tree_in_place(visible, self._known_offset)
         for node, tensor in zip(region.tensor_nodes(tree), region.tensors_of(output), strict=True):
             node["device"] = tensor.device.type
         return tree
+
+    def _known_offset(self, tensor: torch.Tensor) -> int:
+        offset = self._offset(tensor)
+        if offset is None:
+            raise Refusal("protocol", "an output lies where the judge cannot see it")
+        return offset
 
 
 def _summary(kernels: list[Json]) -> list[Json]:

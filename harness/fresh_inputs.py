@@ -4,7 +4,7 @@
 For each burst the judge draws a set of inputs for every call into memory of its own. `reveal`
 copies them to where one arm (the candidate's process, or a baseline's) can see them and empties the
 L2 cache; the supervisor opens the gate right after. What the calls returned lies in an arena that
-the judge maps too: `look` takes private copies of the outputs that the supervisor chose after the
+the judge maps too, or in the memory of the inputs, where forward works in place: `look` takes private copies of the outputs that the supervisor chose after the
 burst, at once, so that work which is put off is not in them; `verify` compares them.
 """
 
@@ -108,7 +108,8 @@ class FreshInputs:
             self.private = torch.zeros(nbytes, dtype=torch.uint8, device=self.place.device)
         for node in region.tensor_nodes(self.tree):
             node["region_bytes"] = arm.inputs.numel()
-        return Answer({"inputs": self.tree, "stride": self.stride}, [descriptor])
+        nbytes = arm.inputs.numel()
+        return Answer({"inputs": self.tree, "stride": self.stride, "nbytes": nbytes}, [descriptor])
 
     def _arena(self, body: Json) -> Answer:
         """Memory for one arm's outputs."""
@@ -176,7 +177,7 @@ class FreshInputs:
         self.taken, self.malformed = [], ""
         try:
             for picked in body["picks"]:
-                outputs = self._private_copy(picked["outputs"], arm.arena)
+                outputs = self._private_copy(picked["outputs"], arm.arena, arm.inputs)
                 self.taken.append((int(picked["call"]), outputs))
         except Refusal as error:
             self.malformed = f"malformed outputs: {error}"[:PROBLEM_MAX]
@@ -198,9 +199,10 @@ class FreshInputs:
         self.taken, self.malformed = [], ""
         return Answer({"passed": not problem, "problem": problem})
 
-    def _private_copy(self, tree: Any, arena: torch.Tensor) -> Any:
+    def _private_copy(self, tree: Any, arena: torch.Tensor, inputs: torch.Tensor) -> Any:
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
-        return region.map_tensors(region.unpack(tree, _Memory(arena), bytes_max), torch.clone)
+        source = _Memory(arena, inputs)
+        return region.map_tensors(region.unpack(tree, source, bytes_max), torch.clone)
 
     def _problem(self, shown: torch.Tensor, call: int, outputs: Any) -> str:
         """What is wrong with a call's outputs, or with what it left of its inputs."""
@@ -242,16 +244,20 @@ class FreshInputs:
         return self.arms.setdefault(str(body["arm"]), _Arm())
 
 
-@dataclass
 class _Memory:
-    """A region.Source of memory that is mapped already."""
+    """A region.Source of memories that are mapped already, counted one behind the other."""
 
-    memory: torch.Tensor
+    def __init__(self, *memories: torch.Tensor) -> None:
+        self._memories = memories
 
     def bytes_of(self, offset: int, nbytes: int, region_bytes: int = 0) -> torch.Tensor:
-        if offset + nbytes > self.memory.numel():
-            raise Refusal("protocol", "a tensor lies outside its memory")
-        return self.memory[offset : offset + nbytes]
+        for memory in self._memories:
+            if offset + nbytes <= memory.numel():
+                return memory[offset : offset + nbytes]
+            if offset < memory.numel():
+                break
+            offset -= memory.numel()
+        raise Refusal("protocol", "a tensor lies outside its memory")
 
 
 def _padded(nbytes: int) -> int:

@@ -171,12 +171,12 @@ def _tensor_node(tensor: torch.Tensor, tensors: list[tuple[Json, torch.Tensor]])
     return node
 
 
-def tree_in_place(value: object, base: int) -> Json:
-    """The tree of tensors that stay where they are, `base` being the region's address."""
+def tree_in_place(value: object, offset_of: Callable[[torch.Tensor], int]) -> Json:
+    """The tree of tensors that stay where they are."""
     tensors: list[tuple[Json, torch.Tensor]] = []
     tree = _tree(value, tensors, 0)
     for node, tensor in tensors:
-        node["offset"] = tensor.data_ptr() - base if tensor.numel() else 0
+        node["offset"] = offset_of(tensor) if tensor.numel() else 0
         node["stride"] = list(tensor.stride())
     return tree
 

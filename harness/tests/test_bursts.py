@@ -18,6 +18,7 @@ from support import ZygoteTest  # noqa: E402
 
 from harness import region
 from harness.bursts import KERNELS_MAX, Bursts, _summary
+from harness.fresh_inputs import _Memory
 from harness.place import HOST_PLACE
 from harness.wire import Answer, Question, Refusal
 
@@ -49,8 +50,13 @@ class BurstsTest(unittest.TestCase):
         node = {"t": "tensor", "dtype": "float32", "shape": [6], "offset": 0, "nbytes": 24}
         tree = {"t": "list", "items": [node, {"t": "value", "value": 2}]}
         self.attach("gate", self.descriptor)
-        self.attach("inputs", self.descriptor, inputs=tree, stride=STRIDE, calls=CALLS)
+        self.attach_inputs(tree, STRIDE, CALLS)
         self.attach("arena", self.arena_descriptor, nbytes=self.arena.numel())
+
+    def attach_inputs(self, tree: Any, stride: int, calls: int) -> None:
+        nbytes = self.inputs.numel()
+        body = {"inputs": tree, "stride": stride, "calls": calls, "nbytes": nbytes}
+        self.attach("inputs", self.descriptor, **body)
 
     def queue(self, model: Callable[..., Any], **body: Any) -> Any:
         question = {"number": 1, "calls": CALLS, "gated": True}
@@ -59,7 +65,8 @@ class BurstsTest(unittest.TestCase):
     def run_gated(self, model: Callable[..., Any], **body: Any) -> list[Any]:
         """What the judge sees of a gated burst's outputs."""
         outputs = json.loads(json.dumps(self.queue(model, **body)))["outputs"]
-        return [region.unpack(tree, region.Mapping(self.arena_descriptor)) for tree in outputs]
+        memory = _Memory(self.arena, self.inputs)
+        return [region.unpack(tree, memory) for tree in outputs]
 
 
 def double(x: torch.Tensor, factor: int) -> torch.Tensor:
@@ -69,7 +76,7 @@ def double(x: torch.Tensor, factor: int) -> torch.Tensor:
 class Protocol(BurstsTest):
     def test_nothing_is_queued_before_inputs_and_arena_came(self) -> None:
         self.assertRaises(Refusal, self.queue, double)
-        self.attach("inputs", self.descriptor, inputs={"t": "list", "items": []}, stride=8, calls=9)
+        self.attach_inputs({"t": "list", "items": []}, stride=8, calls=9)
         self.assertRaises(Refusal, self.queue, double)
         self.attach_all()
         self.queue(double)
@@ -183,11 +190,25 @@ class Outputs(BurstsTest):
         weight = torch.nn.Parameter(torch.rand(3))
 
         def forward(x: torch.Tensor, factor: int) -> Any:
-            return x, x[1:4], elsewhere, weight, weight.data[:2]
+            return x * factor, elsewhere, weight, weight.data[:2]
 
         for call, seen in enumerate(self.run_gated(forward)):
             for mine, theirs in zip(forward(self.given(call), 2), seen, strict=True):
                 self.assertTrue(torch.equal(mine, theirs))
+                self.assertTrue(self.is_in(self.arena, theirs))
+
+    def test_what_lies_in_the_inputs_stays_there(self) -> None:
+        def forward(x: torch.Tensor, factor: int) -> Any:
+            return x.mul_(factor), x[1:4], x.view(2, 3).t()
+
+        for call, seen in enumerate(self.run_gated(forward)):
+            x = self.given(call)
+            for mine, theirs in zip((x, x[1:4], x.view(2, 3).t()), seen, strict=True):
+                self.assertTrue(torch.equal(mine, theirs))
+                self.assertEqual(mine.data_ptr(), theirs.data_ptr())
+
+    def is_in(self, memory: torch.Tensor, tensor: torch.Tensor) -> bool:
+        return 0 <= tensor.data_ptr() - memory.data_ptr() < memory.numel()
 
     def test_tensors_without_elements_are_told(self) -> None:
         def forward(x: torch.Tensor, factor: int) -> Any:

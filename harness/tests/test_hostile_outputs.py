@@ -25,9 +25,9 @@ class HostileOutputs(unittest.TestCase):
     def setUp(self) -> None:
         self.rig = Rig(IN_PLACE, calls=1)
         self.trees = self.rig.burst(lambda x, y: x.mul_(2) + y)
-        arena = self.rig.fresh.arms["arm"].arena
-        assert arena is not None
-        self.arena = arena
+        arm = self.rig.fresh.arms["arm"]
+        assert arm.arena is not None and arm.inputs is not None
+        self.arena, self.inputs = arm.arena, arm.inputs
 
     def problem(self, tree: Any) -> Any:
         return self.rig.verify([tree], [0])
@@ -39,9 +39,11 @@ class HostileOutputs(unittest.TestCase):
         self.assertEqual(self.problem(self.changed()), "")
 
     def test_places_outside_the_arena_are_refused(self) -> None:
-        end = self.arena.numel()
+        between = self.arena.numel()
+        end = between + self.inputs.numel()
         changes: list[dict[str, Any]] = [
             {"offset": -512}, {"offset": end}, {"offset": end - 159}, {"offset": end - 156},
+            {"offset": between - 156}, {"offset": end + 512}, {"offset": 2 * end},
             {"offset": 1 << 62}, {"offset": 1 << 80}, {"offset": 1}, {"offset": 0.0},
             {"offset": None}, {"stride": [-1]}, {"stride": [end]}, {"stride": [1 << 62]},
             {"stride": [421]}, {"stride": []}, {"stride": [1, 1]}, {"stride": "1"},
@@ -55,6 +57,14 @@ class HostileOutputs(unittest.TestCase):
         for tree in trees:
             with self.subTest(str(tree)):
                 self.assertIn("malformed outputs: ", self.problem(tree))
+
+    def test_the_memory_of_the_inputs_is_behind_the_arena(self) -> None:
+        between = self.arena.numel()
+        self.assertIn("output: ", self.problem(self.changed(offset=between)))  # It is 2 x.
+        expected = region.unpack(self.trees[0], region.Mapping(self.memory_of(self.arena)))
+        free = self.inputs.numel() - 160
+        self.inputs[free:].view(torch.float32).copy_(expected)
+        self.assertEqual(self.problem(self.changed(offset=between + free)), "")
 
     def test_the_arenas_last_bytes_can_be_reached(self) -> None:
         end = self.arena.numel()
