@@ -248,6 +248,10 @@ class BesideCupti(unittest.TestCase):
         found = self.found(self.kernels(1, 10), self.kernels(1, 29))
         self.assertEqual(beside_cupti.conclusion(found), "1 of 2 within 2 % of CUPTI")
 
+    def test_the_middle_mean_leaves_out_the_ends(self) -> None:
+        self.assertEqual(beside_cupti.middle_mean([100, 1, 2, 4, 0, 3, 2, 3]), 2.5)
+        self.assertEqual(beside_cupti.middle_mean([1, 2]), 1.5)
+
     def test_a_round_has_the_calls_that_memory_has_room_for(self) -> None:
         self.assertEqual(beside_cupti.num_calls(1), 100)
         self.assertEqual(beside_cupti.num_calls(1 << 28), 4)
