@@ -4,8 +4,9 @@
 For each burst the judge draws a set of inputs for every call into memory of its own. `reveal`
 copies them to where one arm (the candidate's process, or a baseline's) can see them and empties the
 L2 cache; the supervisor opens the gate right after. What the calls returned lies in an arena that
-the judge maps too, or in the memory of the inputs, where forward works in place: `look` takes private copies of the outputs that the supervisor chose after the
-burst, at once, so that work which is put off is not in them; `verify` compares them.
+the judge maps too, or in the memory of the inputs, where forward works in place: `look` takes
+private copies of the outputs that the supervisor chose after the burst, at once, so that work which
+is put off is not in them; `verify` compares them.
 """
 
 from __future__ import annotations

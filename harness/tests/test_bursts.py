@@ -207,6 +207,11 @@ class Outputs(BurstsTest):
                 self.assertTrue(torch.equal(mine, theirs))
                 self.assertEqual(mine.data_ptr(), theirs.data_ptr())
 
+    def test_what_a_candidate_has_put_elsewhere_is_refused_by_the_judge(self) -> None:
+        elsewhere = torch.zeros(6)
+        self.bursts._visible = lambda tensor: elsewhere  # As one that finds it in a frame may do.
+        self.assertRaisesRegex(Refusal, "bad offset", self.run_gated, double)
+
     def is_in(self, memory: torch.Tensor, tensor: torch.Tensor) -> bool:
         return 0 <= tensor.data_ptr() - memory.data_ptr() < memory.numel()
 

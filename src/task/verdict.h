@@ -160,8 +160,8 @@ struct Timing {
   int64_t bursts = 0;          // Of the candidate, and as many of the baseline, by turns.
   int64_t calls = 0;           // A burst.
   int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared.
-  double gap_us = 0;           // Between two launches: what was taken off a call of the candidate's,
-  double gap_eager_us = 0;     // and of the baseline's.
+  double gap_us = 0;           // Between two launches: what was taken off the candidate's calls,
+  double gap_eager_us = 0;     // and off the baseline's.
   bool tf32 = false;           // Whether the baselines may use it.
   std::vector<std::string> notes;
   Clocks clocks;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MooreEval's times of calls that are a single kernel, beside CUPTI's in another process.
 
-    python3 tools/gpu/beside_cupti.py [--artifacts DIR] [--verdicts FILE] [--out FILE] [CANDIDATE ...]
+    python3 tools/gpu/beside_cupti.py [--artifacts DIR] [--verdicts FILE] [CANDIDATE ...]
 
 MooreEval measures first, unless --verdicts names what gpu_test.py --keep wrote. Then one process of
 plain PyTorch runs each candidate and its task's eager model under torch.profiler, which takes the
