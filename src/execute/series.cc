@@ -13,11 +13,18 @@
 namespace mc::execute {
 namespace {
 
-TracedCall traced_call(const Series& series) {
+constexpr double kHardlyWider = 1.1;
+
+// By the events alone.
+std::vector<double> raw_calls_us(const Series& series) {
   std::vector<double> calls_us;
   for (const BurstReading& burst : series.samples)
     calls_us.push_back(burst.events_us / burst.calls);
-  TracedCall traced{estimate_median(calls_us).median, 0, 0, true};
+  return calls_us;
+}
+
+TracedCall traced_call(const Series& series) {
+  TracedCall traced{estimate_median(raw_calls_us(series)).median, 0, 0, true};
   for (const TracedKernel& kernel : series.kernels) {
     traced.kernel_us += kernel.time_us / series.calls_traced;
     traced.launches += static_cast<double>(kernel.launches) / series.calls_traced;
@@ -40,6 +47,15 @@ double spread_at(const SpreadRules& rules, const LaunchGap& gap, double time_us)
                     gaps_left * rules.gap_us / time_us);
 }
 
+std::vector<double> ratios_of(const std::vector<double>& times,
+                              const std::vector<double>& times_baseline) {
+  std::vector<double> ratios;
+  std::ranges::transform(times_baseline, times, std::back_inserter(ratios), std::divides<>());
+  return ratios;
+}
+
+double width(const task::Estimate& estimate) { return std::log(estimate.high / estimate.low); }
+
 }  // namespace
 
 Comparison compare(const Charges& charges, const SpreadRules& spread, const Series& own,
@@ -48,14 +64,25 @@ Comparison compare(const Charges& charges, const SpreadRules& spread, const Seri
   const LaunchGap gap = charges.gap(traced_call(own), gap_baseline);
   const std::vector<double> times = calls_us(charges, own, gap);
   const std::vector<double> times_baseline = calls_us(charges, baseline, gap_baseline);
-  std::vector<double> ratios;
-  std::ranges::transform(times_baseline, times, std::back_inserter(ratios), std::divides<>());
+  const std::vector<double> ratios = ratios_of(times, times_baseline);
   const task::Estimate time = estimate_median(times);
   const task::Estimate time_baseline = estimate_median(times_baseline);
   const double here = spread_at(spread, gap, time.median);
   const double there = spread_at(spread, gap_baseline, time_baseline.median);
   return {widened(time, here), widened(time_baseline, there),
           widened(estimate_median(ratios), std::hypot(here, there)), gap.us, gap_baseline.us};
+}
+
+bool is_precise(const SpreadRules& spread, const Series& own, const Series& baseline) {
+  const std::vector<double> times = raw_calls_us(own);
+  const std::vector<double> times_baseline = raw_calls_us(baseline);
+  // At most one gap, measured: what is left open is more where calls have several.
+  const LaunchGap one{.us = 0, .launches = 1, .is_measured = true};
+  const double unseen = std::hypot(spread_at(spread, one, estimate_median(times).median),
+                                   spread_at(spread, one, estimate_median(times_baseline).median));
+  const task::Estimate found = estimate_median(ratios_of(times, times_baseline));
+  const task::Estimate exact{found.median, found.median, found.median};
+  return width(widened(found, unseen)) < kHardlyWider * width(widened(exact, unseen));
 }
 
 std::vector<std::string> notes_on(const Charges& charges, const Series& series) {

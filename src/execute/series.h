@@ -41,6 +41,10 @@ struct Comparison {
 Comparison compare(const Charges& charges, const SpreadRules& spread, const Series& own,
                    const Series& baseline);
 
+// Whether more bursts would hardly narrow the speed-up's interval: what these differ by is little
+// beside what repetition cannot see.  REQUIRES: as `compare`.
+bool is_precise(const SpreadRules& spread, const Series& own, const Series& baseline);
+
 // What is odd about an arm's bursts, for a person to read.
 std::vector<std::string> notes_on(const Charges& charges, const Series& series);
 

@@ -111,6 +111,40 @@ TEST(Compare, TakesBurstsOfAnyLength) {
   EXPECT_NEAR(compared(own, series(5, 1, true)).speedup.median, 1, 0.001);
 }
 
+// Bursts that differ by `apart`, as a share, from one to the next.
+Series scattered(double apart, int bursts) {
+  Series made = series(5, 1);
+  made.samples.resize(static_cast<size_t>(bursts), made.samples.front());
+  for (int i = 0; i < bursts; ++i) {
+    made.samples[static_cast<size_t>(i)].events_us = kCalls * 6 * (1 + apart * (i % 5));
+  }
+  return made;
+}
+
+TEST(IsPrecise, WhereBurstsDifferByLessThanProcesses) {
+  const Series baseline = scattered(0, 13);
+  EXPECT_TRUE(is_precise({}, scattered(0, 13), baseline));
+  EXPECT_TRUE(is_precise({}, scattered(1e-3, 13), baseline));
+  EXPECT_FALSE(is_precise({}, scattered(1e-2, 13), baseline));
+}
+
+TEST(IsPrecise, NeverWhereProcessesDoNotDiffer) {
+  EXPECT_FALSE(is_precise({0, 0, 0}, scattered(0, 13), scattered(0, 13)));
+}
+
+// As its name says: beside the interval of very many bursts, that of these is hardly wider.
+TEST(IsPrecise, MeansThatManyMoreBurstsWouldHardlyHelp) {
+  for (const double apart : {1e-4, 1e-3, 2e-3, 5e-3, 1e-2}) {
+    const auto interval = [&](int bursts) {
+      const Series own = scattered(apart, bursts);
+      const task::Estimate found = compared(own, scattered(0, bursts)).speedup;
+      return found.high - found.low;
+    };
+    if (!is_precise({}, scattered(apart, 13), scattered(0, 13))) continue;
+    EXPECT_LT(interval(13), 1.15 * interval(2001)) << apart;
+  }
+}
+
 TEST(NotesOn, AreSilentAboutAnHonestArm) {
   const Series baseline = series(5, 1, true);
   EXPECT_THAT(notes_on(charges_after(baseline), series(5, 1)), testing::IsEmpty());

@@ -285,10 +285,12 @@ bool Timing::is_enough(double passed_s) const {
   const auto pairs = static_cast<int>(samples.size());
   if (pairs < options_.pairs_min) return pairs >= kPairsFew && passed_s > 2 * options_.budget_s;
   if (pairs >= options_.pairs_max || passed_s > options_.budget_s) return true;
+  if (pairs < options_.pairs) return false;
   const double timed_us =
       std::accumulate(samples.begin(), samples.end(), 0.0,
                       [](double sum, const BurstReading& burst) { return sum + burst.events_us; });
-  return pairs >= options_.pairs && timed_us >= options_.timed_us;
+  return timed_us >= options_.timed_us ||
+         is_precise(options_.spread, arms_[0].series, arms_[1].series);
 }
 
 BurstReading Timing::reading_of(const Arm& arm, const BurstTime& burst) {

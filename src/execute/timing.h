@@ -34,8 +34,8 @@ namespace mc::execute {
 struct TimingOptions {
   BurstLimits burst;
   ChargeRules charge;
-  // So many pairs, and more until the candidate ran for so long; but no more than the maximum and
-  // than the budget allows, down to the minimum.
+  // So many pairs, and more until the candidate ran for so long or more would hardly tell more; but
+  // no more than the maximum and than the budget allows, down to the minimum.
   int pairs = 13;
   double timed_us = 50'000;
   int pairs_max = 40;
@@ -44,7 +44,7 @@ struct TimingOptions {
   int bursts_traced = 2;  // Among the pairs, and one more behind them.
   SpreadRules spread;
   bool is_trusted = false;  // Both arms are baselines: nothing is looked at or charged.
-  int looks = 2;            // At outputs of each burst of the candidate's.
+  int looks = 4;            // At outputs of each burst of the candidate's.
   uint64_t seed = 0;        // Of what is looked at, and in which order.
 };
 

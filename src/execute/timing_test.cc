@@ -93,6 +93,7 @@ TEST(Timing, TakesNoMorePairsThanItNeeds) {
     Rehearsal rehearsal = rehearse({});
     TimingOptions options = steady();
     options.timed_us = c.timed_us;
+    options.spread = {0, 0, 0};  // Nothing is precise enough.
     options.pairs_max = c.pairs_max;
     const task::Timing found = timed(rehearsal, options).performance.timing;
     EXPECT_EQ(found.bursts, c.expected);
@@ -109,6 +110,13 @@ TEST(Timing, TakesThirteenPairsAndFiftyMillisecondsByDefault) {
   const task::Timing found = timed(rehearsal, options).performance.timing;
   EXPECT_EQ(found.bursts, 13);
   EXPECT_EQ(found.calls, kCalls);
+}
+
+TEST(Timing, TakesNoMorePairsThanTellMore) {
+  Rehearsal rehearsal = rehearse({});
+  TimingOptions options = steady();
+  options.timed_us = kNoLimit;
+  EXPECT_EQ(timed(rehearsal, options).performance.timing.bursts, kPairs);
 }
 
 TEST(Timing, StopsEarlyWhereOnePairTakesLongerThanAllShould) {
