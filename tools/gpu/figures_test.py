@@ -20,6 +20,7 @@ import beside_cupti
 import do_bench
 import plain
 import repeatability
+import settling
 from figures import half_width, share_interval, table, variation
 from measured import Json, case_named, cases_named
 
@@ -271,6 +272,13 @@ class BesideCupti(unittest.TestCase):
             found = beside_cupti.kept_performances(path, ["a", "b"])
         self.assertEqual(found, [{"x": 1}, None])
         self.assertIn("b: ", told.getvalue())
+
+
+class Settling(unittest.TestCase):
+    def test_a_window_has_the_calls_that_began_in_it(self) -> None:
+        calls = [(0.0, 9.0), (0.1, 5.0), (0.2, 7.0), (0.29, 6.0), (0.3, 1.0)]
+        self.assertEqual(settling.median_between(calls, 0.1, 0.3), 6)
+        self.assertTrue(math.isnan(settling.median_between(calls, 0.5, 1)))
 
 
 if __name__ == "__main__":
