@@ -132,6 +132,7 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
                                        const CompileLimits& limits) {
   const ArtifactStore store{artifacts_, runtime_.fingerprint};
   const fs::path home = store.home_of(extension, definitions_of(extension));
+  const Turns::Turn turn = turns_.take(home.string());
   if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
   Rewriting source = rewrite(extension, mapper);
   if (!source.unsupported.constructs.empty()) return Compiled(std::move(source.unsupported));

@@ -11,6 +11,7 @@
 
 #include "compile/cpu_runtime.h"
 #include "compile/toolchain.h"
+#include "compile/turns.h"
 
 namespace mc::compile {
 
@@ -26,6 +27,8 @@ class CpuToolchain final : public Toolchain {
   // Constant after construction.
   CpuRuntime runtime_;
   std::filesystem::path artifacts_;
+
+  Turns turns_;  // By artifact.
 };
 
 }  // namespace mc::compile

@@ -192,6 +192,7 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
                                         const CompileLimits& limits) {
   const ArtifactStore store{artifacts_, runtime_.fingerprint};
   const fs::path home = store.home_of(extension, flags_of(extension));
+  const Turns::Turn turn = turns_.take(home.string());
   if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
 
   const std::vector<Unit> units = units_of(extension, runtime_);

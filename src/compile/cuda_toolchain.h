@@ -12,6 +12,7 @@
 
 #include "compile/cuda_runtime.h"
 #include "compile/toolchain.h"
+#include "compile/turns.h"
 
 namespace mc::compile {
 
@@ -29,6 +30,8 @@ class CudaToolchain final : public Toolchain {
   // Constant after construction.
   CudaRuntime runtime_;
   std::filesystem::path artifacts_;
+
+  Turns turns_;  // By artifact.
 };
 
 }  // namespace mc::compile

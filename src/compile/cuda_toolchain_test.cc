@@ -6,6 +6,9 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <thread>
+
 #include "core/file.h"
 
 namespace mc::compile {
@@ -41,9 +44,14 @@ class Cuda : public ::testing::Test {
   }
 
   Compiled compile(const Extension& extension) {
+    CudaToolchain toolchain(runtime_, artifacts_->path());
+    return compile_with(toolchain, extension);
+  }
+
+  Compiled compile_with(CudaToolchain& toolchain, const Extension& extension) const {
     const PlaceMapper mapper(candidate_, {extension});
     CompileLimits limits{.wall_s = 600, .memory_bytes = int64_t{8} << 30};
-    auto compiled = CudaToolchain(runtime_, artifacts_->path()).compile(extension, mapper, limits);
+    auto compiled = toolchain.compile(extension, mapper, limits);
     EXPECT_TRUE(compiled) << compiled.error().message;
     return compiled ? std::move(*compiled) : Compiled(task::CompileFailed{});
   }
@@ -133,6 +141,30 @@ TEST_F(Cuda, CompilesSeveralSourcesAndRemembersThem) {
   EXPECT_EQ(second.library, first.library);
   EXPECT_EQ(second.kernels, first.kernels);
   EXPECT_EQ(second.undefined_symbols, first.undefined_symbols);
+}
+
+// In an anonymous namespace, whose kernels nvcc names anew each time.
+TEST_F(Cuda, GivesTheSameToAllWhoWantItAtOnce) {
+  use_plain_headers();
+  const Extension extension =
+      extension_of({"namespace { __global__ void k(float* x) { x[0] = 1; } }\n"
+                    "void go(float* x) { k<<<1, 1>>>(x); }\n"});
+  CudaToolchain toolchain(runtime_, artifacts_->path());
+  std::array<Compiled, 3> compiled;
+  {
+    std::vector<std::jthread> threads;
+    for (Compiled& one : compiled)
+      threads.emplace_back([&] { one = compile_with(toolchain, extension); });
+  }
+  int compilations = 0;
+  for (const Compiled& one : compiled) {
+    const auto* artifact = std::get_if<Artifact>(&one);
+    ASSERT_NE(artifact, nullptr);
+    compilations += artifact->cached ? 0 : 1;
+    EXPECT_EQ(artifact->kernels, std::get<Artifact>(compiled[0]).kernels);
+    EXPECT_EQ(artifact->kernels.size(), 1u);
+  }
+  EXPECT_EQ(compilations, 1);
 }
 
 TEST_F(Cuda, BindsFunctionsInAUnitOfTheirOwn) {

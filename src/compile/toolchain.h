@@ -4,8 +4,8 @@
 //
 // An artifact is a directory of the cache, named by the content hash of all that decided it (the
 // sources, the flags, the toolchain): <name>.so, which Python imports, and manifest.json. Compiling
-// the same again returns the same artifact at once.  Thread-safe; several processes may share one
-// cache.
+// the same again returns the same artifact at once; of several threads that want the same only the
+// first one compiles it.  Thread-safe; several processes may share one cache.
 #ifndef MC_COMPILE_TOOLCHAIN_H_
 #define MC_COMPILE_TOOLCHAIN_H_
 
