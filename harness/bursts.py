@@ -42,7 +42,7 @@ class Bursts:
         self._device = device
         self._place = place
         self._inputs: list[list[Any]] = []
-        self._inputs_memory: torch.Tensor | None = None
+        self._written: torch.Tensor | None = None  # The inputs' memory, if outputs may lie there.
         self._arena: torch.Tensor | None = None
         self._burst: _Burst | None = None
 
@@ -59,7 +59,7 @@ class Bursts:
         elif body["what"] == "inputs":
             source = self._place.memory.mapping(descriptor)
             nbytes = int(body["nbytes"])
-            self._inputs_memory = source.bytes_of(0, nbytes, nbytes)
+            self._written = source.bytes_of(0, nbytes, nbytes) if body["in_place"] else None
             sets = range(int(body["calls"]))
             stride = int(body["stride"])
             self._inputs = [
@@ -119,8 +119,9 @@ class Bursts:
     def _offset(self, tensor: torch.Tensor) -> int | None:
         """In the arena, behind which the memory of the inputs is counted on."""
         start = 0
-        for memory in (self._arena, self._inputs_memory):
-            assert memory is not None
+        for memory in (self._arena, self._written):
+            if memory is None:
+                continue
             offset = tensor.data_ptr() - memory.data_ptr()
             if 0 <= offset < memory.numel():
                 return start + offset
@@ -138,7 +139,7 @@ class Bursts:
         return tree
 
     def _told_offset(self, tensor: torch.Tensor) -> int:
-        """Nowhere, which the judge refuses, where a candidate has put something in between."""
+        """NOWHERE, which the judge refuses, for what a candidate made lie elsewhere."""
         offset = self._offset(tensor)
         return NOWHERE if offset is None else offset
 

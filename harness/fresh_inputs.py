@@ -4,9 +4,9 @@
 For each burst the judge draws a set of inputs for every call into memory of its own. `reveal`
 copies them to where one arm (the candidate's process, or a baseline's) can see them and empties the
 L2 cache; the supervisor opens the gate right after. What the calls returned lies in an arena that
-the judge maps too, or in the memory of the inputs, where forward works in place: `look` takes
-private copies of the outputs that the supervisor chose after the burst, at once, so that work which
-is put off is not in them; `verify` compares them.
+the judge maps too, or in the memory of the inputs, if the reference's do: `look` takes private
+copies of the outputs that the supervisor chose after the burst, at once, so that work which is put
+off is not in them; `verify` compares them.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class FreshInputs:
     tree: Json = field(default_factory=dict)
     stride: int = 0  # From one call's slot to the next one's.
     outputs_bytes: int = 0
+    in_place: bool = False  # Whether outputs may lie in the inputs, as the reference's do.
     drawings: dict[int, Callable[[], None]] = field(default_factory=dict)  # By number of calls.
     drawn: int = 0  # Which burst's inputs are in `private`,
     calls: int = 0  # and how many calls it has.
@@ -83,6 +84,7 @@ class FreshInputs:
             outcome = self.reference.run(inputs, self.seed, yardstick=False)
         self._lay_out(inputs)
         outputs = region.tensors_of(outcome.outputs)
+        self.in_place = outcome.in_place
         self.outputs_bytes = sum(_padded(tensor.nbytes) for tensor in outputs)
         body = {
             "inputs_bytes": self.stride,
@@ -109,8 +111,13 @@ class FreshInputs:
             self.private = torch.zeros(nbytes, dtype=torch.uint8, device=self.place.device)
         for node in region.tensor_nodes(self.tree):
             node["region_bytes"] = arm.inputs.numel()
-        nbytes = arm.inputs.numel()
-        return Answer({"inputs": self.tree, "stride": self.stride, "nbytes": nbytes}, [descriptor])
+        body = {
+            "inputs": self.tree,
+            "stride": self.stride,
+            "nbytes": arm.inputs.numel(),
+            "in_place": self.in_place,
+        }
+        return Answer(body, [descriptor])
 
     def _arena(self, body: Json) -> Answer:
         """Memory for one arm's outputs."""
@@ -178,7 +185,7 @@ class FreshInputs:
         self.taken, self.malformed = [], ""
         try:
             for picked in body["picks"]:
-                outputs = self._private_copy(picked["outputs"], arm.arena, arm.inputs)
+                outputs = self._private_copy(picked["outputs"], arm)
                 self.taken.append((int(picked["call"]), outputs))
         except Refusal as error:
             self.malformed = f"malformed outputs: {error}"[:PROBLEM_MAX]
@@ -200,9 +207,10 @@ class FreshInputs:
         self.taken, self.malformed = [], ""
         return Answer({"passed": not problem, "problem": problem})
 
-    def _private_copy(self, tree: Any, arena: torch.Tensor, inputs: torch.Tensor) -> Any:
+    def _private_copy(self, tree: Any, arm: _Arm) -> Any:
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
-        source = _Memory(arena, inputs)
+        seen = [arm.arena, arm.inputs] if self.in_place else [arm.arena]
+        source = _Memory(*(memory for memory in seen if memory is not None))
         return region.map_tensors(region.unpack(tree, source, bytes_max), torch.clone)
 
     def _problem(self, shown: torch.Tensor, call: int, outputs: Any) -> str:

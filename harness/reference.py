@@ -38,6 +38,7 @@ class Outcome:
     outputs: Any
     yardstick: Any  # The outputs in double precision, or None.
     buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
+    in_place: bool  # Whether all outputs lay in the memory of inputs.
 
 
 def derive_seed(seed: int, *parts: object) -> int:
@@ -100,12 +101,13 @@ class Reference:
         except Exception as error:
             set_stage(error, "reference")
             raise
+        in_place = _lies_in(outputs, given)
         outputs = _clone(outputs)
         if all(map(same_bytes, tensors_of(inputs), tensors_of(given))):
             given = inputs  # A large task has no room for two.
         changed = self._restore(before)
         fine = self._in_double(inputs, outputs, seed) if yardstick else None
-        return Outcome(inputs, given, outputs, fine, changed)
+        return Outcome(inputs, given, outputs, fine, changed, in_place)
 
     def settle_mode(self, inputs: list[Any]) -> bool:
         """Puts the model into eval mode if its forward is random; whether it is repeatable now."""
@@ -144,6 +146,13 @@ class Reference:
         pairs = zip(tensors_of(outputs), tensors_of(fine), strict=False)
         same = len(tensors_of(outputs)) == len(tensors_of(fine))
         return fine if same and all(one.shape == two.shape for one, two in pairs) else None
+
+
+def _lies_in(outputs: Any, inputs: Any) -> bool:
+    """Whether there are outputs, and all of them are views of inputs."""
+    homes = {tensor.untyped_storage().data_ptr() for tensor in tensors_of(inputs)}
+    found = [tensor.untyped_storage().data_ptr() for tensor in tensors_of(outputs)]
+    return bool(found) and homes.issuperset(found)
 
 
 def _to_double(tensor: torch.Tensor) -> torch.Tensor:

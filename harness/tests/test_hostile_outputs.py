@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from timing_rig import IN_PLACE, Rig  # noqa: E402
+from timing_rig import ALL_IN_PLACE, IN_PLACE, Rig  # noqa: E402
 
 from harness import region
 
@@ -25,9 +25,9 @@ class HostileOutputs(unittest.TestCase):
     def setUp(self) -> None:
         self.rig = Rig(IN_PLACE, calls=1)
         self.trees = self.rig.burst(lambda x, y: x.mul_(2) + y)
-        arm = self.rig.fresh.arms["arm"]
-        assert arm.arena is not None and arm.inputs is not None
-        self.arena, self.inputs = arm.arena, arm.inputs
+        arena = self.rig.fresh.arms["arm"].arena
+        assert arena is not None
+        self.arena = arena
 
     def problem(self, tree: Any) -> Any:
         return self.rig.verify([tree], [0])
@@ -39,11 +39,10 @@ class HostileOutputs(unittest.TestCase):
         self.assertEqual(self.problem(self.changed()), "")
 
     def test_places_outside_the_arena_are_refused(self) -> None:
-        between = self.arena.numel()
-        end = between + self.inputs.numel()
+        end = self.arena.numel()
         changes: list[dict[str, Any]] = [
             {"offset": -512}, {"offset": end}, {"offset": end - 159}, {"offset": end - 156},
-            {"offset": between - 156}, {"offset": end + 512}, {"offset": 2 * end},
+            {"offset": end + 512}, {"offset": 2 * end},
             {"offset": 1 << 62}, {"offset": 1 << 80}, {"offset": 1}, {"offset": 0.0},
             {"offset": None}, {"stride": [-1]}, {"stride": [end]}, {"stride": [1 << 62]},
             {"stride": [421]}, {"stride": []}, {"stride": [1, 1]}, {"stride": "1"},
@@ -57,14 +56,6 @@ class HostileOutputs(unittest.TestCase):
         for tree in trees:
             with self.subTest(str(tree)):
                 self.assertIn("malformed outputs: ", self.problem(tree))
-
-    def test_the_memory_of_the_inputs_is_behind_the_arena(self) -> None:
-        between = self.arena.numel()
-        self.assertIn("output: ", self.problem(self.changed(offset=between)))  # It is 2 x.
-        expected = region.unpack(self.trees[0], region.Mapping(self.memory_of(self.arena)))
-        free = self.inputs.numel() - 160
-        self.inputs[free:].view(torch.float32).copy_(expected)
-        self.assertEqual(self.problem(self.changed(offset=between + free)), "")
 
     def test_the_arenas_last_bytes_can_be_reached(self) -> None:
         end = self.arena.numel()
@@ -123,6 +114,43 @@ class HostileOutputs(unittest.TestCase):
                 self.assertIn("call 0: output: value", self.problem(self.changed()))
                 self.arena[at] ^= 0x80
         self.assertEqual(self.problem(self.changed()), "")
+
+
+class HostilePlaces(unittest.TestCase):
+    """Where the reference works in place, the inputs' memory is counted on behind the arena."""
+
+    def setUp(self) -> None:
+        self.rig = Rig(ALL_IN_PLACE, calls=2)
+        self.trees = self.rig.burst(lambda x: x.mul_(2).t())
+        arm = self.rig.fresh.arms["arm"]
+        assert arm.arena is not None and arm.inputs is not None
+        self.between, self.end = arm.arena.numel(), arm.arena.numel() + arm.inputs.numel()
+
+    def problem(self, offset: int) -> Any:
+        return self.rig.verify([self.trees[0], {**self.trees[1], "offset": offset}], [1])
+
+    def test_outputs_are_found_in_their_calls_inputs(self) -> None:
+        offsets = [tree["offset"] - self.between for tree in self.trees]
+        self.assertEqual(offsets, [0, self.rig.fresh.stride])
+        self.assertEqual(self.problem(self.trees[1]["offset"]), "")
+
+    def test_those_of_another_call_are_wrong(self) -> None:
+        self.assertIn("call 1: output: ", self.problem(self.trees[0]["offset"]))
+
+    def test_places_across_or_behind_are_refused(self) -> None:
+        for offset in (self.between - 4, self.end - 4, self.end, self.end + 512, 2 * self.end):
+            with self.subTest(offset):
+                self.assertIn("malformed outputs: ", self.problem(offset))
+
+    def test_without_the_reference_in_place_a_view_is_copied(self) -> None:
+        task = ALL_IN_PLACE.replace("x.mul_(2).t()", "x.t().contiguous()")
+        rig = Rig(task, calls=2)
+        trees = rig.burst(lambda x: x.t())
+        self.assertTrue(all(tree["offset"] < self.between for tree in trees))
+        self.assertEqual(rig.verify(trees, [1, 0]), "")
+        self.assertIn(
+            "malformed", rig.verify([{**tree, "offset": self.between} for tree in trees], [1])
+        )
 
 
 if __name__ == "__main__":

@@ -46,6 +46,16 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+ALL_IN_PLACE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.mul_(2).t()
+def get_inputs():
+    return [torch.randn(8, 5)]
+def get_init_inputs():
+    return []
+"""
 Model = Callable[..., Any]
 
 
