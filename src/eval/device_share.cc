@@ -4,6 +4,11 @@
 namespace mc::eval {
 
 DeviceShare::Turn DeviceShare::take(Use use) {
+  wait_for_turn(use);
+  return Turn(*this, use, lock_ ? lock_->take(use) : DeviceLock::Hold());
+}
+
+void DeviceShare::wait_for_turn(Use use) {
   std::unique_lock lock(mutex_);
   const uint64_t ticket = last_ticket_++;
   const int64_t others_max = use == Use::kTogether ? together_max_ - 1 : 0;
@@ -13,7 +18,6 @@ DeviceShare::Turn DeviceShare::take(Use use) {
     ++next_turn_;  // The next one may look; one that wants to be alone holds the turn to its end.
     changed_.notify_all();
   }
-  return Turn(*this, use);
 }
 
 void DeviceShare::end(Use use) {

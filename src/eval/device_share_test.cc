@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/device_share.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <csignal>
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/file.h"
 
 namespace mc::eval {
 namespace {
@@ -85,6 +94,107 @@ TEST(DeviceShare, ServesInTheOrderOfComing) {
   alone.join();
   late.join();
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+// Two processes: each has a share of its own, and they have the lock in common.
+class TwoProcesses : public testing::Test {
+ protected:
+  TwoProcesses() : directory_(TemporaryDirectory::create("mc-lock").value()) {}
+
+  std::optional<DeviceLock> lock() const {
+    auto opened = DeviceLock::open(directory_.path(), "GPU-1");
+    EXPECT_TRUE(opened);
+    return std::move(*opened);
+  }
+
+  TemporaryDirectory directory_;
+  DeviceShare here_{lock()};
+  DeviceShare there_{lock()};
+};
+
+TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
+  std::atomic<int> together{0};
+  std::atomic<int> alone{0};
+  std::atomic<int> clashes{0};
+  std::atomic<int> most{0};
+  const auto work = [&](int seed) {
+    for (int i = 0; i < 300; ++i) {
+      const bool wants_alone = (seed + i) % 3 == 0;
+      const auto turn =
+          (seed % 2 == 0 ? here_ : there_).take(wants_alone ? Use::kAlone : Use::kTogether);
+      (wants_alone ? alone : together)++;
+      if (alone > 1 || (alone == 1 && together > 0)) ++clashes;
+      most = std::max(most.load(), together.load());
+      std::this_thread::yield();
+      (wants_alone ? alone : together)--;
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int seed = 0; seed < 6; ++seed) threads.emplace_back(work, seed);
+  threads.clear();
+  EXPECT_EQ(clashes, 0);
+  EXPECT_GT(most, 1);
+}
+
+TEST_F(TwoProcesses, LetOneInThatWaitedBeforeThoseThatComeLater) {
+  std::atomic<bool> was_alone{false};
+  std::optional<DeviceShare::Turn> early(here_.take(Use::kTogether));
+  std::jthread alone([&] {
+    const auto turn = there_.take(Use::kAlone);
+    was_alone = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::atomic<bool> passed{false};
+  std::jthread late([&] {
+    const auto turn = here_.take(Use::kTogether);
+    passed = !was_alone;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(was_alone);
+  early.reset();
+  late.join();
+  EXPECT_FALSE(passed);
+}
+
+TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe(ready.data()), 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const auto turn = there_.take(Use::kAlone);
+    (void)!::write(ready[1], "x", 1);
+    ::pause();
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  std::atomic<bool> is_in{false};
+  std::jthread waits([&] {
+    const auto turn = here_.take(Use::kTogether);
+    is_in = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(is_in);
+  ::kill(other, SIGKILL);
+  waits.join();
+  ::waitpid(other, nullptr, 0);
+}
+
+TEST(DeviceLock, SaysWhereItCannotBe) {
+  const auto lock = DeviceLock::open("/nonexistent", "GPU-1");
+  ASSERT_FALSE(lock);
+  EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.door"));
+}
+
+// As every user needs it, whatever the umask of the first one is.
+TEST(DeviceLock, MakesFilesForAll) {
+  const auto directory = TemporaryDirectory::create("mc-lock").value();
+  const mode_t before = ::umask(077);
+  const auto lock = DeviceLock::open(directory.path(), "GPU-1");
+  ::umask(before);
+  ASSERT_TRUE(lock);
+  const auto status = std::filesystem::status(directory.path() / "musacoder-GPU-1.room");
+  EXPECT_EQ(status.permissions(), std::filesystem::perms(0666));
 }
 
 }  // namespace

@@ -46,6 +46,18 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
 // Evaluations that hold memory of the device: as many as keep it busy.
 constexpr int64_t kResidentsMax = 6;
 
+// For all who use a device of this machine, in whatever container has the same directory.
+constexpr const char* kLocks = "/tmp";
+
+// None where there is no device to share.
+std::optional<DeviceLock> lock_of(const execute::Nvml* nvml, const Progress& progress) {
+  if (nvml == nullptr) return std::nullopt;
+  auto lock = DeviceLock::open(kLocks, nvml->uuid());
+  if (lock) return std::move(*lock);
+  progress("times are wrong if another musacoder uses this device: " + lock.error().message);
+  return std::nullopt;
+}
+
 // Null where they gain nothing.
 std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,
                                              const execute::ChildLimits& limits,
@@ -86,15 +98,16 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   progress("starting the zygote (imports torch)");
   MC_TRY(auto zygote, execute::Zygote::create(zygote_options(machine)), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
-  auto device = std::make_unique<DeviceShare>();
+  const bool is_cuda = options.backend == task::Backend::kCuda;
+  auto nvml = is_cuda ? execute::Nvml::open() : nullptr;
+  auto device = std::make_unique<DeviceShare>(lock_of(nvml.get(), progress));
   auto spares = keep_spares(options, *zygote, limits.child, *device);
   execute::Executor executor(*zygote, spares.get(), limits);
-  const bool is_cuda = options.backend == task::Backend::kCuda;
   const uint64_t seed = options.seed.value_or(random_seed());
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
       options, seed, std::move(machine), std::move(policy), std::move(zygote), std::move(device),
       std::make_unique<DeviceShare>(is_cuda ? kResidentsMax : std::numeric_limits<int64_t>::max()),
-      std::move(spares), executor, JudgePool(), is_cuda ? execute::Nvml::open() : nullptr,
+      std::move(spares), executor, JudgePool(), std::move(nvml),
       BaselineStore(cache_directory() / "baselines")})));
 }
 

@@ -86,12 +86,16 @@ void Nvml::look(task::Clocks& clocks) const {
   std::ranges::sort(clocks.throttling);
 }
 
-std::string Nvml::identity() const {
+std::string Nvml::uuid() const {
   char uuid[kTextBytes] = "";
-  char driver[kTextBytes] = "";
   library_->uuid(library_->device, uuid, kTextBytes);
+  return uuid;
+}
+
+std::string Nvml::identity() const {
+  char driver[kTextBytes] = "";
   library_->driver(driver, kTextBytes);
-  return std::string(uuid) + "; " + driver;
+  return uuid() + "; " + driver;
 }
 
 std::vector<std::string> throttling_of(uint64_t mask) {

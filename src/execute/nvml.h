@@ -24,6 +24,9 @@ class Nvml {
   // Takes the clocks of this moment into account.
   void look(task::Clocks& clocks) const;
 
+  // "GPU-…".
+  std::string uuid() const;
+
   // Identifies the device and its driver: "GPU-….; 580.65". For keys of caches.
   std::string identity() const;
 

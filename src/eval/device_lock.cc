@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/device_lock.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+namespace mc::eval {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kForAll = 0666;
+
+// Reading is enough for a lock.  In a directory like /tmp, a file of another user's must not be
+// opened with O_CREAT (fs.protected_regular).
+Fd open_existing(const fs::path& path) {
+  return Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+Status make(const fs::path& path) {
+  if (open_existing(path).is_open()) return ok();
+  const Fd made(::open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, kForAll));
+  if (made.is_open()) {
+    ::fchmod(made.get(), kForAll);  // Whatever the umask is.
+  } else if (!open_existing(path).is_open()) {
+    return system_error(ErrorCode::kIo, "cannot open " + path.string());
+  }
+  return ok();
+}
+
+bool lock(const Fd& fd, int how) {
+  int failed = -1;
+  do {
+    failed = ::flock(fd.get(), how);
+  } while (failed != 0 && errno == EINTR);
+  return failed == 0;
+}
+
+}  // namespace
+
+// A child between fork and exec may have the descriptor too: closing alone would not let go.
+DeviceLock::Hold::~Hold() {
+  if (locked_.is_open()) ::flock(locked_.get(), LOCK_UN);
+}
+
+DeviceLock::DeviceLock(const fs::path& stem)
+    : door_(stem.string() + ".door"), room_(stem.string() + ".room") {}
+
+Result<DeviceLock> DeviceLock::open(const fs::path& directory, const std::string& device) {
+  const DeviceLock made(directory / ("musacoder-" + device));
+  MC_TRY_VOID(make(made.door_), "share the device");
+  MC_TRY_VOID(make(made.room_), "share the device");
+  return made;
+}
+
+DeviceLock::Hold DeviceLock::take(Use use) const {
+  Fd door = open_existing(door_);
+  Fd room = open_existing(room_);
+  if (!door.is_open() || !room.is_open() || !lock(door, LOCK_EX)) return Hold();
+  const Hold on_the_way(std::move(door));
+  if (!lock(room, use == Use::kAlone ? LOCK_EX : LOCK_SH)) return Hold();
+  return Hold(std::move(room));
+}
+
+}  // namespace mc::eval
