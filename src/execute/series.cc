@@ -76,7 +76,7 @@ Comparison compare(const Charges& charges, const SpreadRules& spread, const Seri
 bool is_precise(const SpreadRules& spread, const Series& own, const Series& baseline) {
   const std::vector<double> times = raw_calls_us(own);
   const std::vector<double> times_baseline = raw_calls_us(baseline);
-  // At most one gap, measured: what is left open is more where calls have several.
+  // The least that remains unseen: gaps inside a call, or one that is not believed, add to it.
   const LaunchGap one{.us = 0, .launches = 1, .is_measured = true};
   const double unseen = std::hypot(spread_at(spread, one, estimate_median(times).median),
                                    spread_at(spread, one, estimate_median(times_baseline).median));
