@@ -57,6 +57,8 @@ Result<DeviceLock> DeviceLock::open(const fs::path& directory, const std::string
 }
 
 DeviceLock::Hold DeviceLock::take(Use use) const {
+  (void)make(door_);  // Who cleans the directory may have taken them away.
+  (void)make(room_);
   Fd door = open_existing(door_);
   Fd room = open_existing(room_);
   if (!door.is_open() || !room.is_open() || !lock(door, LOCK_EX)) return Hold();

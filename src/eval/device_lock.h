@@ -36,7 +36,7 @@ class DeviceLock {
   static Result<DeviceLock> open(const std::filesystem::path& directory, const std::string& device);
 
   // Waits for other processes.  One that wants to be alone is not passed by those that come later.
-  // Holds nothing where the files cannot be opened any more.
+  // Holds nothing where the files can be neither opened nor made any more.
   Hold take(Use use) const;
 
  private:

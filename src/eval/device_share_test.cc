@@ -186,6 +186,24 @@ TEST(DeviceLock, SaysWhereItCannotBe) {
   EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.door"));
 }
 
+// As those who tidy up a directory for temporary files do.
+TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
+  for (const char* end : {".door", ".room"}) {
+    ASSERT_TRUE(
+        std::filesystem::remove(directory_.path() / ("musacoder-GPU-1" + std::string(end))));
+  }
+  std::optional<DeviceShare::Turn> alone(here_.take(Use::kAlone));
+  std::atomic<bool> is_in{false};
+  std::jthread waits([&] {
+    const auto turn = there_.take(Use::kTogether);
+    is_in = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(is_in);
+  alone.reset();
+  waits.join();
+}
+
 // As every user needs it, whatever the umask of the first one is.
 TEST(DeviceLock, MakesFilesForAll) {
   const auto directory = TemporaryDirectory::create("mc-lock").value();

@@ -49,7 +49,7 @@ FLUSH_FLOATS = 64 << 20  # 256 MiB.
 
 
 def measure(models: plain.Models) -> Json:
-    """Of both models: launches a call, and quantiles of a call's time by CUPTI."""
+    """Of both models: launches a call, and how long one takes by CUPTI."""
     models_of = {"eager": models.eager, "own": models.own}
     return {arm: kernels_of(model, models.inputs) for arm, model in models_of.items()}
 
