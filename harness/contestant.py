@@ -197,7 +197,14 @@ def _import(name: str, path: str) -> ModuleType:
     spec = spec_from_file_location(name, path, loader=loader)
     if spec is None or not os.path.exists(path):
         raise RuntimeError(f"the compiled extension {name!r} is missing")
-    module = module_from_spec(spec)
+    try:
+        module = module_from_spec(spec)
+    except ImportError as error:
+        # The linker leaves open what PyTorch and Python may define.
+        _, is_undefined, symbol = str(error).partition("undefined symbol: ")
+        if is_undefined:
+            raise Refusal("link", symbol) from None
+        raise
     loader.exec_module(module)
     sys.modules[name] = module
     return module

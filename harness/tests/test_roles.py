@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from support import Child, Zygote, ZygoteTest  # noqa: E402
+
+from harness import extensions  # noqa: E402
 
 TASK = """
 import torch
@@ -171,6 +175,20 @@ class RolesTest(ZygoteTest):
         candidate = "from torch.utils.cpp_extension import load_inline\nload_inline('e', 'x')\n"
         _, error = self.judge(IN_PLACE, candidate)
         self.assertIn("not the one that was compiled", error["message"])
+
+    def test_a_library_that_leaves_a_function_undefined_is_refused_by_its_name(self) -> None:
+        candidate = "from torch.utils.cpp_extension import load_inline\nload_inline('e', 'x')\n"
+        key = extensions.normal_form_inline(("e", "x"), {})["key"]
+        with tempfile.TemporaryDirectory() as folder, self.zygote.spawn("contestant") as contestant:
+            library = Path(folder) / "e.so"
+            source = "void nobodys(void); void PyInit_e(void) { nobodys(); }"
+            command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+            subprocess.run(command, input=source.encode(), check=True)
+            artifacts = {key: {"module": "e", "path": str(library)}}
+            answer, _ = contestant.ask({"op": "load", "source": candidate, "artifacts": artifacts})
+        self.assertEqual(answer["error"]["kind"], "link")
+        self.assertEqual(answer["error"]["message"], "nobodys")
+        self.assertEqual(answer["error"]["frames"][-1]["line"], 2)
 
     def test_patching_torch_does_not_reach_the_judge(self) -> None:
         candidate = IN_PLACE.replace("class Model(", "class ModelNew(").replace(

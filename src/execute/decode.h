@@ -19,7 +19,7 @@ namespace mc::execute {
 
 // A child's "ok": false.
 struct Refusal {
-  std::string kind;  // "exception", "oom", "unsupported", "protocol"
+  std::string kind;  // "exception", "oom", "link", "unsupported", "protocol"
   std::string stage;
   task::Exception exception;
 };

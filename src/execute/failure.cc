@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/failure.h"
 
+#include <fmt/format.h>
+
 #include "core/check.h"
+#include "core/demangle.h"
 
 namespace mc::execute {
 namespace {
 
+constexpr size_t kSymbolBytesMax = 4096;
+
 task::Crashed crashed_with(const Failure& failure, task::Exception exception) {
   return {failure.stage, std::move(exception), 0, 0, failure.findings, {}};
+}
+
+// The linker leaves open what the libraries of the process may define; loading finds the rest.
+task::Outcome unlinked(const task::Exception& exception) {
+  const std::string name = demangle(exception.message.substr(0, kSymbolBytesMax));
+  const std::string message = fmt::format("undefined reference to {}: nothing defines it", name);
+  return task::CompileFailed{{{"error", message, exception.place}}};
 }
 
 }  // namespace
@@ -19,6 +31,7 @@ task::Outcome Failure::operator()(const Reply&) const {
 
 task::Outcome Failure::operator()(const Refusal& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
+  if (refusal.kind == "link") return unlinked(refusal.exception);
   // Not "unsupported": a candidate that could say so of itself would never be scored.
   task::Crashed crashed = crashed_with(*this, refusal.exception);
   if (!refusal.stage.empty()) crashed.stage = refusal.stage;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/failure.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/demangle.h"
+
+namespace mc::execute {
+namespace {
+
+task::Outcome outcome_of(const Refusal& refusal) {
+  const StageLimits limits;
+  return Failure{limits, "load", limits.load_s, {}}(refusal);
+}
+
+TEST(Failure, AnExceptionIsTheCandidatesInTheStageWhereItHappened) {
+  const task::Outcome outcome = outcome_of({"exception", "init", {"KeyError", "'x'", {}, {}}});
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  ASSERT_NE(crashed, nullptr);
+  EXPECT_EQ(crashed->stage, "init");
+  EXPECT_EQ(crashed->exception->type, "KeyError");
+}
+
+TEST(Failure, WhatNothingDefinesDidNotCompile) {
+  const task::Place place{"candidate", 31, 0, "ext = load_inline("};
+  const task::Outcome outcome =
+      outcome_of({"link", "load", {"Refusal", "_Z7row_sumN2at6TensorE", place, {place}}});
+  const auto* failed = std::get_if<task::CompileFailed>(&outcome);
+  ASSERT_NE(failed, nullptr);
+  const task::Diagnostic expected{"error", "undefined reference to row_sum: nothing defines it",
+                                  place};
+  EXPECT_EQ(failed->diagnostics, std::vector<task::Diagnostic>{expected});
+}
+
+TEST(Failure, ANameWithoutAnEndIsCut) {
+  const task::Outcome outcome =
+      outcome_of({"link", "load", {"Refusal", std::string(1 << 20, 'x'), {}, {}}});
+  const auto& failed = std::get<task::CompileFailed>(outcome);
+  EXPECT_LT(failed.diagnostics.at(0).message.size(), kDemangledBytesMax + 100);
+}
+
+}  // namespace
+}  // namespace mc::execute
