@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,14 @@ BARS = {
     "kernelbench": 0.95,
     "gpu": 1.0,
 }
+
+
+def cases_of(sets: Sequence[str], pattern: str) -> dict[str, list[Case]]:
+    """By set, the cases whose name matches. Raises LookupError where there is none at all."""
+    found = {name: [case for case in SETS[name]() if fnmatch(case.name, pattern)] for name in sets}
+    if not any(found.values()):
+        raise LookupError(f"no case is named {pattern!r}; names look like family/name")
+    return found
 
 
 def case_named(name: str) -> Case:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from corpus_sets import SETS, edited
+from corpus_sets import SETS, cases_of, edited
 from expectation import Condition, Expectation
 from gpu_use import Use
 
@@ -97,6 +97,12 @@ class Cases(unittest.TestCase):
             with self.subTest(name):
                 names = [case.name for case in cases()]
                 self.assertEqual(len(names), len(set(names)))
+
+    def test_a_pattern_that_no_name_matches_is_an_error(self) -> None:
+        found = cases_of(["mutants", "honest"], "*/row_sum")
+        self.assertEqual([case.name for case in found["honest"]], ["reduction/row_sum"])
+        self.assertEqual(found["mutants"], [])
+        self.assertRaisesRegex(LookupError, "family/name", cases_of, ["honest"], "row_sum")
 
     def test_an_edit_must_fit_once(self) -> None:
         self.assertEqual(edited("a b", [{"find": "a", "replace": "c"}], "case"), "c b")

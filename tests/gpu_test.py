@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from fnmatch import fnmatch
 
-from corpus_sets import SETS
+from corpus_sets import SETS, cases_of
 from gpu_use import left_in_the_end, num_gpus, use_now
 from judging import Judge, end_with_children, run_set
 
@@ -44,18 +43,19 @@ def main() -> int:
     if not num_gpus():
         print("skipped: nvidia-smi finds no GPU")
         return SKIPPED
+    try:
+        cases_by_set = cases_of(arguments.sets, arguments.only)
+    except LookupError as error:
+        parser.error(str(error))
     before = use_now()
     options = ("--backend", "cuda", "--seed", "1", "--timeout", "20", *arguments.option)
     judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
-    is_good = True
-    for name in arguments.sets:
-        cases = [case for case in SETS[name]() if fnmatch(case.name, arguments.only)]
-        is_good &= run_set(name, cases, judge, arguments.keep)
+    reached = [run_set(name, cases, judge, arguments.keep) for name, cases in cases_by_set.items()]
     left = left_in_the_end(before)
     for one in left:
         print(f"  left on the device: {one}")
     print("the device is as it was before" if not left else f"{len(left)} things left behind")
-    return 0 if is_good and not left else 1
+    return 0 if all(reached) and not left else 1
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from fnmatch import fnmatch
 
-from corpus_sets import ROOT, SETS
+from corpus_sets import ROOT, SETS, cases_of
 from judging import Judge, end_with_children, run_set
 
 SKIPPED = 77
@@ -38,11 +37,12 @@ def main() -> int:
             return SKIPPED
         os.environ["MC_KERNELBENCH"] = str(shared)
     options = ("--seed", "1", "--timeout", "20", *arguments.option)
+    try:
+        cases_by_set = cases_of(arguments.sets, arguments.only)
+    except LookupError as error:
+        parser.error(str(error))
     judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
-    reached = []
-    for name in arguments.sets:
-        cases = [case for case in SETS[name]() if fnmatch(case.name, arguments.only)]
-        reached.append(run_set(name, cases, judge, arguments.keep))
+    reached = [run_set(name, cases, judge, arguments.keep) for name, cases in cases_by_set.items()]
     return 0 if all(reached) else 1
 
 
