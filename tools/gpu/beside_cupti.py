@@ -183,7 +183,7 @@ def main() -> int:
         performances = measured.performances(arguments, cases)
     else:
         performances = kept_performances(arguments.verdicts, names)
-    found = plain.measure_apart([__file__], names, arguments.artifacts)
+    found = plain.measure_apart([__file__], names, arguments)
     rows = [
         figures
         for name, performance in zip(names, performances, strict=True)

@@ -201,9 +201,7 @@ def main() -> int:
         return 0
     performances = measured.performances(arguments, cases_named(parser, names))
     command = [__file__, *(["--clean"] if arguments.clean else [])]
-    processes = [
-        plain.measure_apart(command, names, arguments.artifacts) for _ in range(arguments.processes)
-    ]
+    processes = [plain.measure_apart(command, names, arguments) for _ in range(arguments.processes)]
     rows = [
         compared(combined([found[name] for found in processes]), performance)
         for name, performance in zip(names, performances, strict=True)

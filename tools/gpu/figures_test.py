@@ -17,10 +17,10 @@ import unittest
 from pathlib import Path
 
 import beside_cupti
+import conditions
 import do_bench
 import plain
 import repeatability
-import settling
 from figures import half_width, share_interval, table, variation
 from measured import Json, case_named, cases_named
 
@@ -219,6 +219,15 @@ class Artifacts(unittest.TestCase):
             found = plain.compiled_extensions(Path(folder))
             self.assertEqual(found, {"key1": Path(folder) / "1" / "swish.so"})
 
+    def test_only_what_is_not_compiled_is_built(self) -> None:
+        load = plain.loader(
+            build=lambda key: f"built {key}",
+            normal_form=lambda args, kwargs: {"key": args[0]},
+            compiled={"json": Path("not/a/library.so")},
+        )
+        self.assertEqual(load("a"), "built a")
+        self.assertRaises(ImportError, load, "json")
+
     def test_tasks_of_the_project_are_found_by_name(self) -> None:
         for name in do_bench.CANDIDATES:
             self.assertIn("class Model", plain.task_source(name))
@@ -274,11 +283,11 @@ class BesideCupti(unittest.TestCase):
         self.assertIn("b: ", told.getvalue())
 
 
-class Settling(unittest.TestCase):
+class Conditions(unittest.TestCase):
     def test_a_window_has_the_calls_that_began_in_it(self) -> None:
         calls = [(0.0, 9.0), (0.1, 5.0), (0.2, 7.0), (0.29, 6.0), (0.3, 1.0)]
-        self.assertEqual(settling.median_between(calls, 0.1, 0.3), 6)
-        self.assertTrue(math.isnan(settling.median_between(calls, 0.5, 1)))
+        self.assertEqual(conditions.median_between(calls, 0.1, 0.3), 6)
+        self.assertTrue(math.isnan(conditions.median_between(calls, 0.5, 1)))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ def parser(description: str, candidates: Sequence[str]) -> argparse.ArgumentPars
     made.add_argument("--jobs", type=int, default=4, help="candidates made ready at once")
     made.add_argument("--out", type=Path, help="write the figures as JSON to this file")
     made.add_argument("--option", action="append", default=[], help="passed on to eval")
-    made.add_argument("--limit", type=float, help="seconds; what is not judged by then is missing")
+    limit = "seconds for each process that measures; what it has not done by then is missing"
+    made.add_argument("--limit", type=float, help=limit)
     names = "names in the corpus: family/name, kernelbench:1/19, or a case of tests/corpus/gpu"
     made.add_argument("candidates", nargs="*", default=list(candidates), help=names)
     return made

@@ -4,8 +4,8 @@
 A script that measures in a process of its own calls itself: `measure_apart` starts it with --here,
 and there `measure_here` prints a line of JSON for each candidate.
 
-What MooreEval compiled is loaded from its cache where it is there, and built by PyTorch's
-load_inline else. All this trusts the candidates.
+What MooreEval compiled is loaded from its cache where it is there, and built by PyTorch else, a
+minute each. All this trusts the candidates.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -91,21 +92,32 @@ def num_bytes(inputs: list[Any]) -> int:
 
 
 def use_artifacts(folder: Path) -> None:
-    """From now on load_inline gives what is compiled already, where the folder has it."""
+    """From now on PyTorch gives what is compiled already, where the folder has it."""
     from torch.utils import cpp_extension
 
     sys.path.insert(0, str(ROOT))
     from harness import extensions
 
+    normal_forms = {
+        "load_inline": extensions.normal_form_inline,
+        "load": extensions.normal_form_load,
+    }
     compiled = compiled_extensions(folder)
-    build: Any = cpp_extension.load_inline
+    for name, normal_form in normal_forms.items():
+        build = getattr(cpp_extension, name)
+        setattr(cpp_extension, name, loader(build, normal_form, compiled))
 
-    def load_inline(*args: Any, **kwargs: Any) -> Any:
-        extension = extensions.normal_form_inline(args, kwargs)
-        library = compiled.get(extension["key"])
+
+def loader(
+    build: Callable[..., Any], normal_form: Callable[..., Json], compiled: dict[str, Path]
+) -> Callable[..., Any]:
+    """Builds only what is not compiled."""
+
+    def load(*args: Any, **kwargs: Any) -> Any:
+        library = compiled.get(normal_form(args, kwargs)["key"])
         return build(*args, **kwargs) if library is None else imported(library)
 
-    setattr(cpp_extension, "load_inline", load_inline)
+    return load
 
 
 def compiled_extensions(folder: Path) -> dict[str, Path]:
@@ -161,14 +173,16 @@ def default_artifacts() -> Path:
 
 
 def measure_here(measure: Callable[[Models], Json], names: Sequence[str], artifacts: Path) -> None:
-    """Prints a line of JSON for each candidate, as soon as it is measured."""
+    """Prints a line of JSON for each candidate, as soon as it is measured; progress to stderr."""
     import torch
 
     use_artifacts(artifacts)
     for name in names:
+        start = time.monotonic()
         with contextlib.redirect_stdout(sys.stderr):  # For what candidates print.
             figures = measured_or_error(measure, name)
         print(json.dumps({"candidate": name, **figures}), flush=True)
+        print(f"{name}: {time.monotonic() - start:.1f} s in plain PyTorch", file=sys.stderr)
         gc.collect()
         torch.cuda.empty_cache()
 
@@ -183,12 +197,15 @@ def measured_or_error(measure: Callable[[Models], Json], name: str) -> Json:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def measure_apart(script: Sequence[str], names: Sequence[str], artifacts: Path) -> dict[str, Json]:
+def measure_apart(
+    script: Sequence[str], names: Sequence[str], arguments: argparse.Namespace
+) -> dict[str, Json]:
     """By candidate, what another process found in time; and a line for each error."""
-    command = [sys.executable, *script, "--here", "--artifacts", str(artifacts), *names]
+    command = [sys.executable, *script, "--here", "--artifacts", str(arguments.artifacts), *names]
+    limit = TIMEOUT_S * len(names) if arguments.limit is None else arguments.limit
     with tempfile.TemporaryFile("w+") as output:
         try:
-            done = subprocess.run(command, stdout=output, timeout=TIMEOUT_S * len(names))
+            done = subprocess.run(command, stdout=output, timeout=limit)
             ending = f"exit code {done.returncode}"
         except subprocess.TimeoutExpired as error:
             ending = f"over {error.timeout:.0f} s"
