@@ -242,7 +242,8 @@ class BesideCupti(unittest.TestCase):
 
     @staticmethod
     def kernels(launches: float, kernel_us: float) -> Json:
-        return {"launches": launches, "kernel_us": kernel_us, "spread": 0.01}
+        rounds = [[kernel_us] * 3] * 2
+        return {"launches": launches, **beside_cupti.of_rounds(rounds)}
 
     def found(self, own: Json, eager: Json) -> list[Json]:
         plain_figures = {"own": own, "eager": eager}
@@ -257,6 +258,12 @@ class BesideCupti(unittest.TestCase):
     def test_what_is_off_by_more_is_counted(self) -> None:
         found = self.found(self.kernels(1, 10), self.kernels(1, 29))
         self.assertEqual(beside_cupti.conclusion(found), "1 of 2 within 2 % of CUPTI")
+
+    def test_calls_that_take_longer_count_but_a_disturbed_round_does_not(self) -> None:
+        found = beside_cupti.of_rounds([[1, 1, 1, 5], [1, 1, 1, 5], [9, 9, 9, 9]])
+        self.assertEqual(found["kernel_us"], 2)
+        found = beside_cupti.of_rounds([[1, 1, 1, 5]] * 3)
+        self.assertEqual((found["kernel_us"], found["middle_us"]), (2, 1))
 
     def test_the_middle_mean_leaves_out_the_ends(self) -> None:
         self.assertEqual(beside_cupti.middle_mean([100, 1, 2, 4, 0, 3, 2, 3]), 2.5)
