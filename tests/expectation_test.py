@@ -12,6 +12,7 @@ from typing import Any
 from corpus_sets import SETS, cases_of, edited
 from expectation import Condition, Expectation
 from gpu_use import Use
+from judging import Judge
 
 PERFORMANCE = {
     "time_us": {"median": 2.5, "low": 2.4, "high": 2.6},
@@ -109,6 +110,13 @@ class Cases(unittest.TestCase):
         for text in ("b", "a a"):
             with self.subTest(text), self.assertRaisesRegex(ValueError, "case"):
                 edited(text, [{"find": "a", "replace": "c"}], "case")
+
+
+class Judging(unittest.TestCase):
+    def test_a_program_that_is_not_there_is_one_line(self) -> None:
+        judge = Judge("/nosuch/musacoder")
+        with self.assertRaisesRegex(SystemExit, "cannot run /nosuch/musacoder"):
+            judge.results(SETS["honest"]()[:1])
 
 
 class Uses(unittest.TestCase):

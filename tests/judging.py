@@ -58,7 +58,10 @@ class Judge:
     def _call(self, command: Sequence[str]) -> bool:
         """Whether it came to its end; its processes end with this one's, whatever happens."""
         start = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        except OSError as error:
+            raise SystemExit(f"cannot run {command[0]} (--musacoder): {error.strerror}") from None
         try:
             process.wait(None if self.limit_s is None else max(0, self.limit_s))
         except subprocess.TimeoutExpired:
