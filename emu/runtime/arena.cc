@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace mc::emu {
 namespace {
@@ -15,26 +16,43 @@ constexpr unsigned char kPoison = 0xFF;
 
 size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
-void* map_lazily(size_t bytes, int protection) {
-  void* p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? nullptr : p;
-}
+// Pages that the system gives only where they are used; unmapped again unless they are released.
+class Mapping {
+ public:
+  Mapping(size_t bytes, int protection, int sharing = MAP_PRIVATE)
+      : bytes_(bytes),
+        pages_(mmap(nullptr, bytes, protection, sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (is_valid()) munmap(pages_, bytes_);
+  }
+  bool is_valid() const { return pages_ != MAP_FAILED; }
+  void* release() { return std::exchange(pages_, MAP_FAILED); }
+
+ private:
+  size_t bytes_;
+  void* pages_;
+};
 
 }  // namespace
 
 bool Arena::reserve(size_t bytes) {
   bytes = round_up(bytes, kChunkBytes);
-  void* base = map_lazily(bytes + kChunkBytes, PROT_NONE);
-  if (base == nullptr) return false;
   const size_t chunks = bytes / kChunkBytes;
-  slot_of_chunk_ = static_cast<uint32_t*>(
-      map_lazily(round_up(chunks * sizeof(uint32_t), kPage), PROT_READ | PROT_WRITE));
-  table_ = static_cast<Allocation*>(
-      map_lazily(round_up(kSlots * sizeof(Allocation), kPage), PROT_READ | PROT_WRITE));
-  if (slot_of_chunk_ == nullptr || table_ == nullptr) return false;
-  shadow_ = static_cast<uint64_t*>(map_lazily(bytes * 2, PROT_READ | PROT_WRITE));
-  base_ = round_up(reinterpret_cast<uintptr_t>(base), kChunkBytes);
+  Mapping range(bytes + kChunkBytes, PROT_NONE);
+  Mapping slots(round_up(chunks * sizeof(uint32_t), kPage), PROT_READ | PROT_WRITE);
+  Mapping table(round_up(kSlots * sizeof(Allocation), kPage), PROT_READ | PROT_WRITE);
+  // Shared, since a limit on data (RLIMIT_DATA) counts all of a private mapping, used or not.
+  Mapping shadow(bytes * 2, PROT_READ | PROT_WRITE, MAP_SHARED);
+  if (!range.is_valid() || !slots.is_valid() || !table.is_valid() || !shadow.is_valid()) {
+    return false;
+  }
+  base_ = round_up(reinterpret_cast<uintptr_t>(range.release()), kChunkBytes);
   bytes_ = bytes;
+  slot_of_chunk_ = static_cast<uint32_t*>(slots.release());
+  table_ = static_cast<Allocation*>(table.release());
+  shadow_ = static_cast<uint64_t*>(shadow.release());
   return true;
 }
 
@@ -99,9 +117,7 @@ void Arena::release(void* pointer) {
   slots_free_.push_back(slot);
 }
 
-void Arena::clear_shadow() {
-  if (shadow_ != nullptr) madvise(shadow_, bytes_ * 2, MADV_DONTNEED);
-}
+void Arena::clear_shadow() { madvise(shadow_, bytes_ * 2, MADV_REMOVE); }
 
 uint32_t Arena::claim_slot() {
   if (slots_used_ < kSlots) return slots_used_++;
@@ -139,9 +155,7 @@ void Arena::make_inaccessible(const Allocation& allocation) {
   const size_t span = round_up(allocation.end, kPage) - page;
   mmap(reinterpret_cast<void*>(page), span, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (shadow_ != nullptr && allocation.written_in != 0) {
-    madvise(view().shadow_of(page), span * 2, MADV_DONTNEED);
-  }
+  if (allocation.written_in != 0) madvise(view().shadow_of(page), span * 2, MADV_REMOVE);
 }
 
 }  // namespace mc::emu

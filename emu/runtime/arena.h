@@ -37,7 +37,7 @@ struct ArenaView {
   size_t bytes = 0;
   const uint32_t* slot_of_chunk = nullptr;  // Slot 0 is empty for ever.
   Allocation* table = nullptr;
-  uint64_t* shadow = nullptr;  // Null when the system refused it.
+  uint64_t* shadow = nullptr;
 
   bool contains(uintptr_t address) const { return address - base < bytes; }
 

@@ -29,7 +29,7 @@ typedef struct McEmuOptions {
   int32_t report_fd;     // A file of kMcEmuReportBytes zero bytes, or -1 for none.  Not closed.
   int32_t workers;       // Threads that run blocks; 0: one for each core.
   uint32_t flags;        // McEmuFlags.
-  uint64_t arena_bytes;  // Address space kept for device memory; 0: 256 GiB.
+  uint64_t arena_bytes;  // Address space kept for device memory; 0: 256 GiB, or less.
 } McEmuOptions;
 
 enum McEmuFlags {

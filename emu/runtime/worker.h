@@ -283,7 +283,7 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
     return;
   }
   if (!is_fresh) allocation->written_in.store(job_->number, std::memory_order_relaxed);
-  if (size != 4 || address % 4 != 0 || arena_.shadow == nullptr) {
+  if (size != 4 || address % 4 != 0) {
     check_global_race(address, size, flags, pc);
     return;
   }

@@ -151,7 +151,6 @@ void Worker::settle_suspect() {
 // --- Device memory.
 
 void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
-  if (arena_.shadow == nullptr) return;
   uint64_t* cell = arena_.shadow_of(address);
   const bool is_write = (flags & kWrite) != 0;
   size_t lead = address % 4;
