@@ -96,7 +96,7 @@ SETS: dict[str, Callable[[], list[Case]]] = {
 # digit of a reduced KernelBench task, may differ between machines.
 BARS = {
     "honest": 1.0,
-    "mutants": 0.95,
+    "mutants": 0.99,
     "answers": 1.0,
     "hostile": 0.95,
     "kernelbench": 0.95,

@@ -119,6 +119,38 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(digests), 2)
 
 
+class Findings(unittest.TestCase):
+    """What the emulator sees beside values, with the sandbox's limits around it."""
+
+    def findings(self, task: str, right: str, broken: str) -> set[str]:
+        text = (CORPUS / "honest" / f"{task}.py").read_text()
+        self.assertIn(right, text)
+        with tempfile.TemporaryDirectory() as folder:
+            candidate = Path(folder) / "candidate.py"
+            candidate.write_text(text.replace(right, broken))
+            outcome = verdicts("--task", task, "--seed", "1", "-c", str(candidate))[0]["outcome"]
+        found = outcome.get("findings", [])
+        found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
+        return {one["kind"] for one in found}
+
+    def test_a_race_in_device_memory(self) -> None:
+        place = "out[index[edge] * features + feature]"
+        found = self.findings(
+            "indexing/scatter_add_rows",
+            right=f"atomicAdd(&{place}, messages[i])",
+            broken=f"{place} += messages[i]",
+        )
+        self.assertEqual(found, {"global_race"})
+
+    def test_a_race_in_shared_memory(self) -> None:
+        found = self.findings(TASK, right="  __syncthreads();\n", broken="")
+        self.assertIn("shared_race", found)
+
+    def test_a_write_past_the_end(self) -> None:
+        right, broken = "out[blockIdx.x] = sum;", "out[blockIdx.x + 1] = sum;"
+        self.assertEqual(self.findings(TASK, right, broken), {"out_of_bounds_write"})
+
+
 class Strict(unittest.TestCase):
     """`--strict` repeats correctness with other seeds."""
 
