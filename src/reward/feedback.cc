@@ -167,15 +167,27 @@ void tell_trial(Page& page, const task::Trial& trial) {
   tell_findings(page, trial.findings);
 }
 
-void tell_trial_in_one_line(Page& page, const task::Trial& trial) {
-  std::string why;
+// Whether its values are right; a fault of a kernel fails it all the same, and all others with it.
+bool agrees(const task::Trial& trial) {
+  return trial.checks.empty() && trial.inputs_mutated.empty();
+}
+
+std::string why_it_fails(const task::Trial& trial) {
   if (!trial.checks.empty()) {
-    why = fmt::format(": {}: {}: {}", named(trial.checks[0].path), trial.checks[0].problem,
-                      quoted(trial.checks[0].detail));
-  } else if (!trial.findings.empty()) {
-    why = ": " + named(trial.findings[0].kind);
+    return fmt::format(": {}: {}: {}", named(trial.checks[0].path), trial.checks[0].problem,
+                       quoted(trial.checks[0].detail));
   }
-  page.say(trial_name(trial) + (trial.passed ? " agrees" : " fails" + why) + ".");
+  if (!trial.findings.empty()) return ": " + named(trial.findings[0].kind);
+  return ": it overwrites its input " + quoted(trial.inputs_mutated);
+}
+
+void tell_trial_in_one_line(Page& page, const task::Trial& trial) {
+  std::string how = " agrees";
+  if (!trial.passed) {
+    const bool is_others_fault = agrees(trial) && trial.findings.empty();
+    how = is_others_fault ? " agrees, and fails with the kernel" : " fails" + why_it_fails(trial);
+  }
+  page.say(trial_name(trial) + how + ".");
 }
 
 // The first failing trial in full, the others in a line each.
@@ -253,10 +265,12 @@ struct Teller {
     page.say("Hint: allocate what the outputs need and no more; compute sizes from the inputs.");
   }
   void operator()(const task::Wrong& x) const {
-    const auto num = std::count_if(x.trials.begin(), x.trials.end(),
-                                   [](const task::Trial& trial) { return trial.passed; });
-    page.say(fmt::format("Result: wrong; trials that agree with the reference: {} of {}.", num,
-                         x.trials.size()));
+    const auto num = std::ranges::count_if(x.trials, agrees);
+    const bool has_findings = std::ranges::any_of(
+        x.trials, [](const task::Trial& trial) { return !trial.findings.empty(); });
+    page.say(fmt::format("Result: wrong; trials that agree with the reference: {} of {}{}.", num,
+                         x.trials.size(),
+                         has_findings ? "; a fault of a kernel fails them all" : ""));
     if (x.specialised) {
       page.say(
           "It is right at the task's own sizes and wrong at others: compute sizes from the "

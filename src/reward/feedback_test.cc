@@ -82,13 +82,23 @@ task::OutputCheck value_check() {
 task::Wrong wrong_value() {
   task::Trial bad = trial_of(1, "ragged", false);
   bad.checks = {value_check()};
-  bad.findings = {race(), race()};
   task::Trial shape = trial_of(2, "small", false);
   shape.checks.resize(1);
   shape.checks[0].path = "output[1]";
   shape.checks[0].problem = "shape";
   shape.checks[0].detail = "shape [4, 5], expected [4, 6]";
   return {1.0 / 3, true, {trial_of(0, "native", true), bad, shape}};
+}
+
+// A race fails all trials, those with the right values too.
+task::Wrong wrong_by_a_race() {
+  task::Trial first = trial_of(0, "native", false);
+  first.findings = {race(), race()};
+  task::Trial value = trial_of(2, "ragged", false);
+  value.checks = {value_check()};
+  task::Trial mutated = trial_of(3, "small", false);
+  mutated.inputs_mutated = "x";
+  return {0, false, {first, trial_of(1, "native", false), value, mutated}};
 }
 
 task::Crashed exception_in_forward() {
@@ -202,6 +212,7 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
       {"timeout", task::TimedOut{"forward", 30, {}}},
       {"oom", task::OutOfMemory{"init", int64_t{4} << 30}},
       {"wrong", wrong_value()},
+      {"wrong_by_a_race", wrong_by_a_race()},
       {"pass", task::Passed{{trial_of(0, "native", true), trial_of(1, "ragged", true)}, {}}},
       {"pass_fast", task::Passed{{trial_of(0, "native", true)}, fast_row_sum()}},
       {"pass_slow", task::Passed{{trial_of(0, "native", true)}, slow_gemm()}},
