@@ -11,6 +11,7 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr size_t kLeastBytes = size_t{1} << 30;  // For which it is worth to go on.
 constexpr size_t kQuarantine = 64;  // Released runs of one size that stay inaccessible.
 constexpr unsigned char kPoison = 0xFF;
 
@@ -54,6 +55,13 @@ bool Arena::reserve(size_t bytes) {
   table_ = static_cast<Allocation*>(table.release());
   shadow_ = static_cast<uint64_t*>(shadow.release());
   return true;
+}
+
+bool Arena::reserve_up_to(size_t bytes) {
+  for (; bytes >= kLeastBytes; bytes /= 2) {
+    if (reserve(bytes)) return true;
+  }
+  return false;
 }
 
 void* Arena::allocate(size_t size) {

@@ -58,6 +58,10 @@ class Arena {
   // Reserves `bytes` of address space; false when the system refuses.
   bool reserve(size_t bytes);
 
+  // The same, or a half of it, a quarter, and so on down to 1 GiB: where the system promises no
+  // more memory than it has (vm.overcommit_memory = 2), much address space is refused.
+  bool reserve_up_to(size_t bytes);
+
   // Both return null when space or memory ran out.  Thread-safe.
   void* allocate(size_t size);
   void* map(int fd, uint64_t offset, size_t size);

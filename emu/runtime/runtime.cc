@@ -14,7 +14,6 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kArenaDefaultBytes = size_t{1} << 38;
-constexpr size_t kArenaLeastBytes = size_t{1} << 30;
 constexpr int kWorkersMax = 64;
 constexpr uint32_t kLaunchNumberMax = 0xFFFF;  // What a record of device memory can hold.
 
@@ -48,22 +47,14 @@ int Runtime::start(const McEmuOptions* options) {
   if (o.report_fd > 0 && !report_.open(o.report_fd)) return errno;
   has_race_checks_ = (o.flags & kMcEmuNoRaceChecks) == 0;
   if (is_started_) return 0;
-  if (!reserve_arena(o.arena_bytes)) return ENOMEM;
+  const bool is_reserved =
+      o.arena_bytes != 0 ? arena_.reserve(o.arena_bytes) : arena_.reserve_up_to(kArenaDefaultBytes);
+  if (!is_reserved) return ENOMEM;
   num_workers_ = choose_workers(o.workers);
   install_fault_handlers();
   use_alternate_stack();
   is_started_ = true;
   return 0;
-}
-
-// Where the system promises no more memory than it has (vm.overcommit_memory = 2), the default is
-// too much.
-bool Runtime::reserve_arena(size_t wanted) {
-  if (wanted != 0) return arena_.reserve(wanted);
-  for (size_t bytes = kArenaDefaultBytes; bytes >= kArenaLeastBytes; bytes /= 2) {
-    if (arena_.reserve(bytes)) return true;
-  }
-  return false;
 }
 
 int Runtime::take_last_error() {

@@ -51,7 +51,6 @@ class Runtime {
   uint32_t next_launch_number();
 
  private:
-  bool reserve_arena(size_t wanted);
   int check_rules(const McEmuLaunch& launch, const Module* module, std::string* reason) const;
   size_t shared_limit(const McEmuLaunch& launch, const Module* module) const;
   void run_job(Job* job);

@@ -2,6 +2,9 @@
 #include "runtime/arena.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -10,22 +13,31 @@ namespace {
 
 constexpr size_t kBytes = size_t{64} << 20;
 
-// Lowers RLIMIT_DATA, which the sandbox sets for candidates, for as long as it lives.
-class DataLimit {
+// Lowers a limit for as long as it lives.
+class Limit {
  public:
-  explicit DataLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_DATA, &before_);
+  Limit(int resource, rlim_t bytes) : resource_(resource) {
+    getrlimit(resource, &before_);
     const rlimit lowered{bytes, before_.rlim_max};
-    EXPECT_EQ(setrlimit(RLIMIT_DATA, &lowered), 0);
+    EXPECT_EQ(setrlimit(resource, &lowered), 0);
   }
-  ~DataLimit() { setrlimit(RLIMIT_DATA, &before_); }
+  ~Limit() { setrlimit(resource_, &before_); }
 
  private:
+  int resource_;
   rlimit before_;
 };
 
+// That this process uses, with the emulator's own where tests of it ran before.
+rlim_t address_space_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
 TEST(Arena, IsReservedWithItsShadowWhereDataIsLimited) {
-  const DataLimit limit(rlim_t{2} << 30);
+  const Limit limit(RLIMIT_DATA, rlim_t{2} << 30);  // As the sandbox sets it.
   Arena arena;
   ASSERT_TRUE(arena.reserve(size_t{1} << 38));
   void* pointer = arena.allocate(4);
@@ -51,6 +63,15 @@ TEST(Arena, ForgetsAllRecords) {
   *record = 7;
   arena.clear_shadow();
   EXPECT_EQ(*record, 0u);
+}
+
+TEST(Arena, TakesLessWhereTheSystemRefusesMore) {
+  const Limit limit(RLIMIT_AS, address_space_bytes() + (rlim_t{64} << 30));
+  Arena arena;
+  EXPECT_FALSE(arena.reserve(size_t{1} << 38));
+  ASSERT_TRUE(arena.reserve_up_to(size_t{1} << 38));
+  EXPECT_LT(arena.view().bytes, size_t{1} << 35);
+  EXPECT_NE(arena.allocate(1), nullptr);
 }
 
 TEST(Arena, RefusesWhatNoSystemHas) {

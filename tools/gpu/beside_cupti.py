@@ -8,8 +8,8 @@ plain PyTorch runs each candidate and its task's eager model under torch.profile
 times of kernels from CUPTI. Its rounds are like MooreEval's bursts: the L2 cache is flushed, then
 call follows call, each on its own copy of the inputs. What is compared with MooreEval's time of a
 call, which is a burst's share, is the mean of a round's kernels (the median of the rounds); both
-models count, as far as a call of theirs is one kernel. The mean of the middle half is shown beside
-it: a few calls of a round take longer than the others.
+models count, as far as a call of theirs is one kernel. The mean of the middle half, without the
+slowest and the fastest calls, is shown beside it.
 """
 
 from __future__ import annotations
