@@ -5,16 +5,17 @@
 
 MooreEval measures first, unless --verdicts names what gpu_test.py --keep wrote. Then one process of
 plain PyTorch runs each candidate and its task's eager model under torch.profiler, which takes the
-times of kernels from CUPTI. Its rounds are like MooreEval's bursts: the L2 cache is flushed, then
-call follows call, each on its own copy of the inputs. What is compared with MooreEval's time of a
-call, which is a burst's share, is the mean of a round's kernels (the median of the rounds); both
-models count, as far as a call of theirs is one kernel. The mean of the middle half, without the
-slowest and the fastest calls, is shown beside it.
+times of kernels from CUPTI. Its rounds are like MooreEval's bursts: inputs are drawn for each call
+alone, to where the round before had them, the L2 cache is flushed, and the calls are queued behind
+a kernel that waits, so that one follows the other. What is compared with MooreEval's time of a
+call, which is a burst's share, is the mean of a round's kernels; of the rounds' means, that of the
+middle half, so that a disturbed round does not count. How far that half lies apart is shown beside
+it: by so much CUPTI's own figure differs from round to round. Both models count, as far as a call
+of theirs is one kernel.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import statistics
 import sys
@@ -35,16 +36,15 @@ HEADS = (
     "interval %",
     "gap us",
     "CUPTI us",
-    "its middle us",
-    "its spread %",
+    "its rounds %",
     "off %",
 )
 BAR = 0.02
 CALLS_MAX = 100  # A round,
 CALLS_BYTES = 1 << 30  # which may have so many for inputs and outputs.
-CALLS_ALL = 600  # Of all rounds together, but a few rounds at least:
-ROUNDS_MIN = 4
+NUM_ROUNDS = 17
 FLUSH_FLOATS = 64 << 20  # 256 MiB.
+QUEUE_CYCLES = 20_000_000  # Some 10 ms, in which the host queues a round's calls.
 
 
 # ---- In a process of their own ------------------------------------------------------------------
@@ -52,40 +52,24 @@ FLUSH_FLOATS = 64 << 20  # 256 MiB.
 
 def measure(models: plain.Models) -> Json:
     """Of both models: launches a call, and how long one takes by CUPTI."""
-    models_of = {"eager": models.eager, "own": models.own}
-    return {arm: kernels_of(model, models.inputs) for arm, model in models_of.items()}
+    arms = {"eager": models.eager, "own": models.own}
+    return {arm: kernels_of(model, models.draw) for arm, model in arms.items()}
 
 
-def kernels_of(model: Callable[..., object], inputs: list[Any]) -> Json:
+def kernels_of(model: Callable[..., object], draw: Callable[[], list[Any]]) -> Json:
     import torch
 
-    first = model(*copy.deepcopy(inputs))
-    nbytes = plain.num_bytes(inputs) + plain.num_bytes([first])
-    copies = [copy.deepcopy(inputs) for _ in range(num_calls(nbytes))]
+    first = draw()
+    nbytes = plain.num_bytes(first) + plain.num_bytes([model(*first)])
+    calls = num_calls(nbytes)
+    inputs = [draw() for _ in range(calls)]
     flushed = torch.empty(FLUSH_FLOATS, device="cuda")
-    run_round(model, copies, flushed)
-    rounds = [
-        profiled_us(lambda: run_round(model, copies, flushed))[1:]  # Without the flush.
-        for _ in range(max(ROUNDS_MIN, CALLS_ALL // len(copies)))
-    ]
-    return {"launches": len(rounds[0]) / len(copies), **of_rounds(rounds), "rounds_us": rounds}
-
-
-def of_rounds(rounds: Sequence[Sequence[float]]) -> Json:
-    durations_us = [duration for one in rounds for duration in one]
-    low, _, high = statistics.quantiles(durations_us, n=4)
-    kernel_us = statistics.median(statistics.fmean(one) for one in rounds)
-    return {
-        "kernel_us": kernel_us,
-        "middle_us": middle_mean(durations_us),
-        "spread": (high - low) / kernel_us,
-    }
-
-
-def middle_mean(values: Sequence[float]) -> float:
-    """Of the middle half: as robust as is needed, and finer than CUPTI's ticks of 32 ns."""
-    cut = len(values) // 4
-    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+    rounds = []
+    for _ in range(NUM_ROUNDS):
+        draw_again(draw, inputs)
+        rounds.append(round_us(model, inputs, flushed))
+    rounds = rounds[1:]  # The first one warms up.
+    return {"launches": len(rounds[0]) / calls, **of_rounds(rounds), "rounds_us": rounds}
 
 
 def num_calls(nbytes: int) -> int:
@@ -93,30 +77,40 @@ def num_calls(nbytes: int) -> int:
     return max(1, min(CALLS_MAX, CALLS_BYTES // max(1, nbytes)))
 
 
-def run_round(
-    model: Callable[..., object], copies: Sequence[list[Any]], flushed: Any
-) -> list[object]:
-    """All outputs, so that each has memory of its own."""
-    import torch
-
-    flushed.zero_()
-    torch.cuda.synchronize()
-    outputs = [model(*inputs) for inputs in copies]
-    torch.cuda.synchronize()
-    return outputs
+def draw_again(draw: Callable[[], list[Any]], inputs: Sequence[list[Any]]) -> None:
+    """New values in the same places, so that rounds differ in nothing else."""
+    for each in inputs:
+        for place, drawn in zip(plain.tensors_in(each), plain.tensors_in(draw()), strict=True):
+            place.copy_(drawn)
 
 
-def profiled_us(run: Callable[[], object]) -> list[float]:
-    """How long each kernel, copy and fill took, by CUPTI, in the order in which they ran."""
+def of_rounds(rounds: Sequence[Sequence[float]]) -> Json:
+    """The middle half of the rounds' means, which is finer than CUPTI's ticks of 32 ns."""
+    means = sorted(statistics.fmean(one) for one in rounds)
+    cut = len(means) // 4
+    middle = means[cut : len(means) - cut]
+    kernel_us = statistics.fmean(middle)
+    return {"kernel_us": kernel_us, "spread": (middle[-1] - middle[0]) / kernel_us}
+
+
+def round_us(
+    model: Callable[..., object], inputs: Sequence[list[Any]], flushed: Any
+) -> list[float]:
+    """How long each kernel, copy and fill of a round took, by CUPTI, in the order they ran in."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
-        run()
+        flushed.zero_()
+        torch.cuda._sleep(QUEUE_CYCLES)
+        outputs = [model(*each) for each in inputs]  # Kept, so that each has memory of its own.
+        torch.cuda.synchronize()
+    del outputs
     results = profiler.profiler.kineto_results  # type: ignore[union-attr]
     on_device = torch.autograd.DeviceType.CUDA
     events = [event for event in results.events() if event.device_type() == on_device]
-    return [event.duration_ns() / 1e3 for event in sorted(events, key=lambda e: e.start_ns())]
+    events.sort(key=lambda event: event.start_ns())
+    return [event.duration_ns() / 1e3 for event in events[2:]]  # Without flush and wait.
 
 
 # ---- All of them --------------------------------------------------------------------------------
@@ -151,7 +145,6 @@ def row(figures: Json) -> list[object]:
         100 * half_width(figures["time_us"]),
         figures["gap_us"],
         figures["kernel_us"],
-        figures["middle_us"],
         100 * figures["spread"],
         100 * figures["off"],
     ]

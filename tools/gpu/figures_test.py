@@ -260,14 +260,13 @@ class BesideCupti(unittest.TestCase):
         self.assertEqual(beside_cupti.conclusion(found), "1 of 2 within 2 % of CUPTI")
 
     def test_calls_that_take_longer_count_but_a_disturbed_round_does_not(self) -> None:
-        found = beside_cupti.of_rounds([[1, 1, 1, 5], [1, 1, 1, 5], [9, 9, 9, 9]])
-        self.assertEqual(found["kernel_us"], 2)
-        found = beside_cupti.of_rounds([[1, 1, 1, 5]] * 3)
-        self.assertEqual((found["kernel_us"], found["middle_us"]), (2, 1))
+        found = beside_cupti.of_rounds([[1, 1, 1, 5], [9, 9, 9, 9], [1, 1, 1, 5], [1, 1, 1, 5]])
+        self.assertEqual(found, {"kernel_us": 2, "spread": 0})
 
-    def test_the_middle_mean_leaves_out_the_ends(self) -> None:
-        self.assertEqual(beside_cupti.middle_mean([100, 1, 2, 4, 0, 3, 2, 3]), 2.5)
-        self.assertEqual(beside_cupti.middle_mean([1, 2]), 1.5)
+    def test_the_middle_half_of_the_rounds_is_averaged(self) -> None:
+        found = beside_cupti.of_rounds([[mean] for mean in (100, 1, 2, 4, 0, 3, 2, 3)])
+        self.assertEqual(found, {"kernel_us": 2.5, "spread": 0.4})
+        self.assertEqual(beside_cupti.of_rounds([[1], [2]])["kernel_us"], 1.5)
 
     def test_a_round_has_the_calls_that_memory_has_room_for(self) -> None:
         self.assertEqual(beside_cupti.num_calls(1), 100)

@@ -37,6 +37,7 @@ class Models:
 
     eager: Callable[..., object]
     own: Callable[..., object]
+    draw: Callable[[], list[Any]]  # New inputs, on the device.
     inputs: list[Any]
 
 
@@ -58,11 +59,17 @@ def load(name: str) -> Models:
     task = module_of(task_source(case.task), "task")
     candidate = module_of(case.response, "candidate")
     torch.manual_seed(0)
-    inputs = on_device(list(task.get_inputs()))
+
+    def draw() -> list[Any]:
+        with torch.device("cuda"):
+            drawn: list[Any] = on_device(list(task.get_inputs()))
+        return drawn
+
+    inputs = draw()
     eager = task.Model(*task.get_init_inputs()).cuda()
     own = candidate.ModelNew(*task.get_init_inputs()).cuda()
     own.load_state_dict(eager.state_dict(), strict=False)
-    return Models(eager, own, inputs)
+    return Models(eager, own, draw, inputs)
 
 
 def on_device(value: Any) -> Any:
