@@ -95,9 +95,10 @@ class FreshInputs:
         return Answer(body)
 
     def _room(self, _body: Json) -> Answer:
-        """What the device has free."""
-        free = torch.cuda.mem_get_info()[0] if self.place.device.type == "cuda" else 1 << 30
-        return Answer({"free_bytes": free})
+        """What the device has free, and what it has in all."""
+        is_cuda = self.place.device.type == "cuda"
+        free, total = torch.cuda.mem_get_info() if is_cuda else (1 << 30, 1 << 30)
+        return Answer({"free_bytes": free, "total_bytes": total})
 
     def _inputs(self, body: Json) -> Answer:
         """Room for the inputs of so many calls, for one arm."""

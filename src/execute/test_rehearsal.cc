@@ -148,7 +148,9 @@ class JudgeActor {
     const Json& asked = question.body;
     const auto what = asked.at("do").get<std::string>();
     if (what == "plan") return {plan()};
-    if (what == "room") return {{{"free_bytes", free_bytes()}}};
+    if (what == "room") {
+      return {{{"free_bytes", free_bytes()}, {"total_bytes", script_.total_bytes}}};
+    }
     if (what == "inputs") return {{{"inputs", Json::object()}, {"stride", 512}}, memory()};
     if (what == "arena") return {{{"nbytes", asked.at("nbytes")}}, memory()};
     if (what == "look" && asked.at("arm") == "candidate") ++looks_;

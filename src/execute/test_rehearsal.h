@@ -63,6 +63,7 @@ struct JudgeScript {
   double inputs_bytes = 1 << 20;  // Of a call.
   double outputs_bytes = 1 << 20;
   std::vector<double> free_bytes = {1e12};  // As each question finds it; the last one's stays.
+  double total_bytes = 0;
   NumberRange wrong = kNever;  // Which looks at the candidate's outputs find something.
 };
 

@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kWarmUpCalls = 2;
 constexpr double kManyLooksBytesMax = 64 << 20;  // Of a call's outputs.
 constexpr int kGatedTries = 2;
+constexpr double kShareMin = 0.125;  // Of the device's memory.
+constexpr int kQueueDoubt = 8;  // Blocked bursts may be so much shorter than others, no more.
 constexpr int kPairsFew = 3;  // Of one so slow that it would keep the device from others.
 
 double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
@@ -143,15 +145,22 @@ task::Outcome Timing::wrong_in_a_series(const std::string& problem) const {
   return task::Wrong{0, false, {std::move(trial)}};
 }
 
-int Timing::calls_for(const Arm& arm) const {
+int Timing::calls_wanted(const Arm& arm) const {
   const int fit = std::max(calls_fit_, arm.calls_room);
   return choose_calls(options_.burst, {arm.call_us, arm.launches, fit});
 }
 
+int Timing::calls_for(const Arm& arm) const { return std::min(calls_wanted(arm), arm.calls_limit); }
+
+// A process that keeps most of the device for itself ends as one that is short of memory: it must
+// not have short bursts by it.
 Status Timing::find_room() {
   const std::string question = R"({"op": "time", "do": "room"})";
   MC_TRY(const Reply reply, judge_.ask(question, nullptr, limits_.judge_s), "room");
-  calls_fit_ = std::max(1, room_.calls_max(bytes_of(Json::parse(reply.json), "free_bytes")));
+  const Json room = Json::parse(reply.json);
+  const double bytes =
+      std::max(bytes_of(room, "free_bytes"), kShareMin * bytes_of(room, "total_bytes"));
+  calls_fit_ = std::max(1, room_.calls_max(bytes));
   return ok();
 }
 
@@ -165,33 +174,46 @@ Result<Timing::Decided> Timing::settle() {
 }
 
 // A burst of the size of those that count, which finds its memory and is not noted.  One that
-// blocks although small ones did not is too long for the device's queue; one that the clock finds
-// much shorter than wanted is made longer, whatever the process says of its time and its launches.
+// blocks although small ones did not is too long for the device's queue.
 Result<Timing::Decided> Timing::settle_arm(Arm& arm) {
-  const bool is_gated = arm.timed.is_gated();
-  int calls_max = options_.burst.calls_max;
   for (;;) {
-    const int calls = std::min(calls_max, calls_for(arm));
-    arm.timed.set_gated(is_gated);
-    MC_TRY(Decided decided, prepare(arm, calls), "memory");
+    MC_TRY(Decided decided, prepare(arm, calls_for(arm)), "memory");
     if (decided) return decided;
     BurstTime burst;
     MC_TRY(decided, sample(arm, Traced::kNo, burst), "burst");
     if (decided) return decided;
-    if (!burst.is_valid && calls > 1) {
-      calls_max = std::max(1, calls / 4);
+    if (!burst.is_valid && arm.calls > 1) {
+      arm.timed.set_gated(true);
+      arm.calls_limit = std::max(1, arm.calls / 4);
       continue;
     }
     learn(arm, burst);
-    if (!burst.is_valid || std::min(calls_max, calls_for(arm)) < 2 * calls) return decided;
+    if (!burst.is_valid || !is_short(arm)) return decided;
   }
 }
 
 // What the clock says of a call: an upper bound of its time, and of its launches, none of which
-// takes the device less than a microsecond.
+// takes the device less than a microsecond.  A queue that holds so much less than others do is a
+// forward that waits for the device where it likes.
 void Timing::learn(Arm& arm, const BurstTime& burst) const {
   arm.call_us = burst.bracket_us / arm.calls;
   arm.launches = std::clamp(arm.launches, 1.0, std::max(1.0, arm.call_us));
+  if (arm.calls_limit < calls_wanted(arm) / kQueueDoubt) arm.open();
+}
+
+// Whether the clock finds bursts much shorter than wanted, whatever the process says of its time
+// and its launches.
+bool Timing::is_short(const Arm& arm) const { return calls_for(arm) >= 2 * arm.calls; }
+
+// A short burst is void, as are all before it, and those that follow are longer.  What a process
+// gains by what it claims is so much a burst: it must not have short ones by having been slow, or
+// blocked, until they were measured out.
+Result<Timing::Decided> Timing::lengthen(Arm& arm, BurstTime& burst) {
+  learn(arm, burst);
+  if (!is_short(arm)) return Decided();
+  burst.is_valid = false;
+  for (Arm& each : arms_) each.series.samples.clear();
+  return prepare(arm, calls_for(arm));
 }
 
 // Kernels are loaded before anything is gated (device/gate.cc), and counted; then it is seen
@@ -238,9 +260,9 @@ Result<Timing::Decided> Timing::take_pairs() {
     std::array<BurstTime, 2> bursts;
     MC_TRY(Decided decided, sample_both(bursts), "burst");
     if (decided) return decided;
-    const bool has_blocked = !bursts[0].is_valid || !bursts[1].is_valid;
+    const bool is_void = !bursts[0].is_valid || !bursts[1].is_valid;
     const bool may_retake = retaken_ < options_.pairs && passed.count() < options_.budget_s;
-    if (has_blocked || (is_doubtful(bursts) && may_retake)) {
+    if (is_void || (is_doubtful(bursts) && may_retake)) {
       ++retaken_;
       continue;
     }
@@ -259,10 +281,11 @@ Result<Timing::Decided> Timing::take_pairs() {
 Result<Timing::Decided> Timing::sample_both(std::array<BurstTime, 2>& bursts) {
   const size_t first = random_() % 2;
   for (const size_t which : {first, 1 - first}) {
-    MC_TRY(Decided decided, sample(arms_[which], Traced::kNo, bursts[which]), "burst");
-    if (!decided && !bursts[which].is_valid) {
-      MC_TRY(decided, recover(arms_[which]), "burst");
-    }
+    Arm& arm = arms_[which];
+    BurstTime& burst = bursts[which];
+    MC_TRY(Decided decided, sample(arm, Traced::kNo, burst), "burst");
+    if (decided) return decided;
+    MC_TRY(decided, burst.is_valid ? lengthen(arm, burst) : recover(arm), "burst");
     if (decided) return decided;
   }
   if (nvml_ != nullptr) nvml_->look(clocks_);
@@ -274,10 +297,17 @@ Result<Timing::Decided> Timing::sample_both(std::array<BurstTime, 2>& bursts) {
 Result<Timing::Decided> Timing::recover(Arm& arm) {
   if (++arm.blocked <= kGatedTries && arm.calls > 1) {
     arm.timed.set_gated(true);
-    return prepare(arm, arm.calls / 2);
+    arm.calls_limit = arm.calls / 2;
+    return prepare(arm, arm.calls_limit);
   }
+  arm.open();
   for (Arm& each : arms_) each.series.samples.clear();
-  return Decided();
+  return prepare(arm, calls_for(arm));
+}
+
+void Timing::Arm::open() {
+  timed.set_gated(false);
+  calls_limit = std::numeric_limits<int>::max();
 }
 
 bool Timing::is_enough(double passed_s) const {

@@ -78,9 +78,11 @@ class Timing {
     Series series{};      // Of the bursts that count.
     int calls = 1;        // In a burst.
     int calls_room = 0;   // What its memory has room for.
-    double call_us = 0;   // As warm-up found,
+    int calls_limit = std::numeric_limits<int>::max();  // What was queued without blocking.
+    double call_us = 0;                                 // As the last burst found,
     double launches = 1;  // with so many kernels, copies and fills a call.
-    int blocked = 0;      // Bursts since then, of those that count.
+    int blocked = 0;      // Bursts, of those that count.
+    void open();          // From here on it queues nothing behind a gate.
   };
   Status plan();
   Result<Decided> open_arms(Session& candidate, Session& baseline);
@@ -91,6 +93,8 @@ class Timing {
   Status find_room();
   Status close();
   void learn(Arm& arm, const BurstTime& burst) const;
+  bool is_short(const Arm& arm) const;
+  Result<Decided> lengthen(Arm& arm, BurstTime& burst);
   Result<Decided> take_pairs();
   Result<Decided> sample_both(std::array<BurstTime, 2>& bursts);
   Result<Decided> recover(Arm& arm);
@@ -99,6 +103,7 @@ class Timing {
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);
   task::Outcome wrong_in_a_series(const std::string& problem) const;
   Result<Decided> fate(const Arm& arm, const task::Outcome& outcome) const;
+  int calls_wanted(const Arm& arm) const;
   int calls_for(const Arm& arm) const;
   static BurstReading reading_of(const Arm& arm, const BurstTime& burst);
   bool is_doubtful(const std::array<BurstTime, 2>& bursts);

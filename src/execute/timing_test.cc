@@ -146,15 +146,31 @@ TEST(Timing, MakesBurstsLongerThatTurnOutShort) {
   EXPECT_EQ(runs(rehearsal, "candidate")[kWarmUp].calls, 1);
 }
 
+// A process that is slow until its bursts are measured out has one call a burst, and gains so much
+// more by what it claims.
+TEST(Timing, BeginsAnewWithLongerBurstsThanASlowWarmUpFound) {
+  constexpr NumberRange kUntilSecond{1, kBefore + 2};
+  Rehearsal rehearsal = rehearse({.candidate = {.held_up = kUntilSecond, .held_up_us = 500'000}});
+  TimingOptions options = steady();
+  options.burst.burst_us = 400'000;
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_EQ(found.calls, kCalls);
+  EXPECT_EQ(found.bursts, kPairs);
+  const std::vector<int64_t> calls = calls_of(runs(rehearsal, "candidate"));
+  ASSERT_THAT(calls, SizeIs(Ge(kBefore + 3 + kPairs + 1)));
+  EXPECT_THAT(std::vector(calls.begin() + kBefore, calls.begin() + kBefore + 3), Each(1));
+  EXPECT_THAT(std::vector(calls.end() - kPairs - 1, calls.end()), Each(kCalls));
+}
+
 // ---- Charges ------------------------------------------------------------------------------------
 
 TEST(Timing, ChargesByTheClockWhoClaimsLessTime) {
   Rehearsal rehearsal = rehearse(
-      {.candidate = {.call_us = 1000, .share_claimed = 0.1}, .baseline = {.call_us = 1000}});
+      {.candidate = {.call_us = 8000, .share_claimed = 0.1}, .baseline = {.call_us = 8000}});
   TimingOptions options = steady();
   options.charge.clock_slack_us = ChargeRules{}.clock_slack_us;
   const task::Performance found = timed(rehearsal, options).performance;
-  EXPECT_GT(found.time_us.median, 800);
+  EXPECT_GT(found.time_us.median, 6400);
   EXPECT_LT(found.speedup_eager.median, 1.25);
   EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("5 bursts took longer")));
   EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(kBefore + 2 * kPairs + 1)) << "not retaken";
@@ -283,6 +299,12 @@ TEST(Timing, HasOneCallABurstWhereNotEvenOneSeemsToFit) {
   Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {0}}});
   EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 1);
   EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(1));
+}
+
+TEST(Timing, TakesItsShareOfADeviceThatIsFull) {
+  Rehearsal rehearsal = rehearse(
+      {.judge = {.free_bytes = {free_bytes_for(1)}, .total_bytes = 8 * free_bytes_for(4)}});
+  EXPECT_THAT(timed(rehearsal, steady()).performance.timing.calls, AllOf(Ge(4), Le(5)));
 }
 
 TEST(Timing, LooksForRoomAgainOnceItIsAlone) {

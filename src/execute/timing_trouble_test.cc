@@ -43,6 +43,16 @@ TEST(TimingTrouble, MakesBurstsShorterThatDoNotFitIntoTheQueue) {
   EXPECT_EQ(found.bursts, kPairs);
 }
 
+// It waits for the device where it likes, to have short bursts.
+TEST(TimingTrouble, TimesAnArmOpenWhoseQueueHoldsMuchLessThanOthers) {
+  Rehearsal rehearsal = rehearse({.candidate = {.calls_queued_max = 3}});
+  TimingOptions options = steady();
+  options.burst.calls_max = 8 * kCalls;
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_EQ(found.mode, "open");
+  EXPECT_EQ(found.calls, options.burst.calls_max);
+}
+
 // What blocked counts for nothing: its gate was opened before there were inputs.
 TEST(TimingTrouble, GoesOnWithFewerCallsAfterABurstThatBlocked) {
   Rehearsal rehearsal =
