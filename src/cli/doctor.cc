@@ -206,14 +206,23 @@ bool needs_nothing(const Facts& facts) {
                       [](const Fact& fact) { return fact.state == State::kMissing; });
 }
 
-// REQUIRES: all that the CPU backend needs is in `facts` already.
+// eval --strict does without compute-sanitizer.
+bool has_gpu(const Facts& facts) {
+  return std::ranges::all_of(facts, [](const Fact& fact) {
+    return fact.section != "GPU" || fact.name == "compute-sanitizer" ||
+           fact.state == State::kPresent;
+  });
+}
+
+// REQUIRES: all that the backends need is in `facts` already.
 void add_backends(Facts& facts) {
   const bool has_cpu = needs_nothing(facts);
   facts.push_back(
       {"backends", "cpu", has_cpu ? State::kPresent : State::kMissing,
        has_cpu ? "CUDA source runs on the CPU by emulation" : "needs what is missing above", ""});
-  facts.push_back({"backends", "cuda", State::kOptional,
-                   "judges on an NVIDIA GPU, without timing yet; needs what GPU lists", ""});
+  const bool has_cuda = has_cpu && has_gpu(facts);
+  facts.push_back({"backends", "cuda", has_cuda ? State::kPresent : State::kOptional,
+                   has_cuda ? "judges and times on device 0" : "needs what GPU lists", ""});
   facts.push_back({"backends", "musa", State::kOptional, "not built into this version", ""});
 }
 
@@ -250,7 +259,13 @@ std::string fact_lines(const Fact& fact) {
 }
 
 std::string conclusion(const Facts& facts) {
-  if (can_judge(facts)) return "This machine can judge candidates with the cpu backend.\n";
+  const bool has_cuda = std::ranges::any_of(facts, [](const Fact& fact) {
+    return fact.section == "backends" && fact.name == "cuda" && fact.state == State::kPresent;
+  });
+  if (can_judge(facts)) {
+    return fmt::format("This machine can judge candidates with the {}.\n",
+                       has_cuda ? "cuda and cpu backends" : "cpu backend");
+  }
   std::vector<std::string> remedies;
   for (const Fact& fact : facts) {
     const bool is_new = std::find(remedies.begin(), remedies.end(), fact.remedy) == remedies.end();

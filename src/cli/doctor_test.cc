@@ -32,6 +32,12 @@ TEST(Doctor, SaysThatAMachineWithAllThatIsNeededCanJudge) {
             "This machine can judge candidates with the cpu backend.\n");
 }
 
+TEST(Doctor, NamesTheBackendOfAGpuThatIsThere) {
+  const Fact cuda{"backends", "cuda", State::kPresent, "judges and times on device 0", ""};
+  EXPECT_THAT(doctor_report({kGxx, cuda}),
+              HasSubstr("This machine can judge candidates with the cuda and cpu backends.\n"));
+}
+
 TEST(Doctor, GivesTheCommandThatAddsWhatIsMissing) {
   const std::vector<Fact> facts = {kNoGxx, kNoGpu};
   EXPECT_FALSE(can_judge(facts));

@@ -140,7 +140,7 @@ void add_devices(const GpuFindings& found, Facts& facts) {
   }
   constexpr double kGiB = 1 << 30;
   int index = 0;
-  for (const CudaDevice& device : found.cuda->devices) {
+  for (const execute::CudaDevice& device : found.cuda->devices) {
     facts.push_back(
         present(fmt::format("device {}", index++),
                 fmt::format("{}, compute capability {}.{}, {:.1f} GiB", device.name, device.major,
@@ -211,7 +211,7 @@ GpuFindings look_for_gpu(const compile::PyTorch* pytorch) {
   const auto module = read_file(kModuleFile, 1 << 16);
   found.has_driver = module.has_value() || fs::exists(kControlFile, failure);
   if (module) found.driver_version = dotted_number(*module);
-  found.cuda = ask_cuda_driver();
+  found.cuda = execute::ask_cuda_driver();
   found.hides_devices = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
   found.nvcc = find_nvcc();
   found.sanitizer = find_tool("compute-sanitizer");

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/cuda_driver.h"
 #include "cli/doctor.h"
 #include "compile/pytorch.h"
+#include "execute/cuda_driver.h"
 
 namespace mc::cli {
 
@@ -36,7 +36,7 @@ struct Nvcc {
 struct GpuFindings {
   bool has_driver = false;     // Its kernel module, or its device files.
   std::string driver_version;  // "580.159.04"; "" where the module does not tell.
-  Result<CudaDriver> cuda = Error{ErrorCode::kNotFound, "not asked"};
+  Result<execute::CudaDriver> cuda = Error{ErrorCode::kNotFound, "not asked"};
   bool hides_devices = false;  // CUDA_VISIBLE_DEVICES is set.
   std::optional<compile::PyTorch> pytorch;
   std::optional<Nvcc> nvcc;
@@ -44,7 +44,8 @@ struct GpuFindings {
   std::filesystem::path cupti;
 };
 
-// Takes some seconds where GPUs have to wake up, and at most kCudaDriverTimeMax.  Null: no PyTorch.
+// Takes some seconds where GPUs have to wake up, at most the limit of cuda_driver.h.  Null: no
+// PyTorch.
 GpuFindings look_for_gpu(const compile::PyTorch* pytorch);
 
 // In the section "GPU"; none is kMissing.

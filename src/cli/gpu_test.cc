@@ -23,7 +23,7 @@ GpuFindings all_there() {
   GpuFindings found;
   found.has_driver = true;
   found.driver_version = "580.159.04";
-  found.cuda = CudaDriver{13, 0, {{"NVIDIA H100", 9, 0, int64_t{80} << 30}}};
+  found.cuda = execute::CudaDriver{13, 0, {{"NVIDIA H100", "GPU-0", 9, 0, int64_t{80} << 30}}};
   found.pytorch = pytorch_of("2.11.0+cu130");
   found.nvcc = Nvcc{"/usr/local/cuda/bin/nvcc", "13.0.88"};
   found.sanitizer = "/usr/local/cuda/bin/compute-sanitizer";
@@ -101,7 +101,7 @@ TEST(Gpu, KnowsADriverWithoutAModuleThatTellsItsVersion) {
 
 TEST(Gpu, WantsTheCudaThatPyTorchIsBuiltFor) {
   GpuFindings found = all_there();
-  found.cuda = CudaDriver{12, 4, {{"NVIDIA H100", 9, 0, 1}}};
+  found.cuda = execute::CudaDriver{12, 4, {{"NVIDIA H100", "GPU-0", 9, 0, 1}}};
   found.nvcc->version = "12.4.131";
   EXPECT_EQ(fact_named(found, "driver").state, State::kOptional);
   EXPECT_EQ(fact_named(found, "nvcc").state, State::kOptional);

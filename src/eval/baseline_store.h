@@ -28,7 +28,7 @@ struct CompiledBaseline {
 struct BaselineKey {
   std::string task_code;
   std::string mode;     // Of torch.compile.
-  std::string device;   // With its driver (execute/nvml.h).
+  std::string device;   // With its driver.
   std::string pytorch;  // Version.
   bool tf32 = false;
 };

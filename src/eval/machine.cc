@@ -8,22 +8,24 @@
 #include "compile/cuda_runtime.h"
 #include "compile/cuda_toolchain.h"
 #include "compile/device_library.h"
-#include "compile/tool.h"
 #include "core/file.h"
+#include "execute/cuda_driver.h"
 
 namespace mc::eval {
 namespace {
 
 namespace fs = std::filesystem;
 
-// "90" of the first GPU, without touching it from this process.
-Result<std::string> compute_capability() {
-  MC_TRY(std::string text,
-         compile::run_tool({"nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"}),
-         "CUDA backend: no GPU answers");
-  text = text.substr(0, text.find('\n'));
-  std::erase(text, '.');
-  return text;
+// The first GPU that CUDA_VISIBLE_DEVICES leaves, without touching it from this process.
+Result<execute::CudaDevice> first_gpu() {
+  MC_TRY(const execute::CudaDriver driver, execute::ask_cuda_driver(),
+         "no GPU answers (--backend cpu needs none)");
+  return driver.devices[0];
+}
+
+// "90".
+std::string architecture_of(const execute::CudaDevice& gpu) {
+  return std::to_string(gpu.major) + std::to_string(gpu.minor);
 }
 
 std::vector<std::string> nvidia_devices() {
@@ -48,9 +50,10 @@ Status find_cpu(Machine& machine, const Progress& progress) {
 }
 
 Status find_cuda(Machine& machine, const Progress& progress) {
-  MC_TRY(const std::string architecture, compute_capability(), "set-up");
-  MC_TRY(compile::CudaRuntime runtime, compile::find_cuda_runtime(machine.pytorch, architecture),
-         "set-up");
+  MC_TRY(const execute::CudaDevice gpu, first_gpu(), "set-up");
+  MC_TRY(compile::CudaRuntime runtime,
+         compile::find_cuda_runtime(machine.pytorch, architecture_of(gpu)), "set-up");
+  machine.gpu = gpu.uuid;
   machine.devices = nvidia_devices();
   MC_TRY(machine.aten_lib, compile::prepare_aten_library(machine.pytorch, machine.layout, progress),
          "set-up");
@@ -96,10 +99,10 @@ execute::ZygoteOptions zygote_options(const Machine& machine) {
 
 task::Backend best_backend(const fs::path& python) {
   if (nvidia_devices().empty()) return task::Backend::kCpu;
-  const auto architecture = compute_capability();
+  const auto gpu = first_gpu();
   const auto pytorch = pytorch_of(python);
-  if (!architecture || !pytorch) return task::Backend::kCpu;
-  const bool compiles = compile::find_cuda_runtime(*pytorch, *architecture).has_value();
+  if (!gpu || !pytorch) return task::Backend::kCpu;
+  const bool compiles = compile::find_cuda_runtime(*pytorch, architecture_of(*gpu)).has_value();
   return compiles ? task::Backend::kCuda : task::Backend::kCpu;
 }
 

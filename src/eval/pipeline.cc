@@ -50,9 +50,9 @@ constexpr int64_t kResidentsMax = 6;
 constexpr const char* kLocks = "/tmp";
 
 // None where there is no device to share.
-std::optional<DeviceLock> lock_of(const execute::Nvml* nvml, const Progress& progress) {
-  if (nvml == nullptr) return std::nullopt;
-  auto lock = DeviceLock::open(kLocks, nvml->uuid());
+std::optional<DeviceLock> lock_of(const std::string& gpu, const Progress& progress) {
+  if (gpu.empty()) return std::nullopt;
+  auto lock = DeviceLock::open(kLocks, gpu);
   if (lock) return std::move(*lock);
   progress("times are wrong if another musacoder uses this device: " + lock.error().message);
   return std::nullopt;
@@ -99,8 +99,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY(auto zygote, execute::Zygote::create(zygote_options(machine)), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
   const bool is_cuda = options.backend == task::Backend::kCuda;
-  auto nvml = is_cuda ? execute::Nvml::open() : nullptr;
-  auto device = std::make_unique<DeviceShare>(lock_of(nvml.get(), progress));
+  auto nvml = is_cuda ? execute::Nvml::open(machine.gpu) : nullptr;
+  auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
   auto spares = keep_spares(options, *zygote, limits.child, *device);
   execute::Executor executor(*zygote, spares.get(), limits);
   const uint64_t seed = options.seed.value_or(random_seed());

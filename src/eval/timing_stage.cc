@@ -119,10 +119,16 @@ Result<execute::Session*> TimingStage::baseline() {
   return judge.baseline(name);
 }
 
+// "GPU-…; 580.65.06", as keys of caches have it.
+std::string TimingStage::device_and_driver() const {
+  const std::string driver = parts_.nvml == nullptr ? "" : parts_.nvml->driver_version();
+  return parts_.machine.gpu + "; " + driver;
+}
+
 Status TimingStage::find_device_speed() {
   if (speed_) return ok();
-  const std::string identity = parts_.nvml == nullptr ? "" : parts_.nvml->identity();
-  const std::string name = content_hash({kSpeedProtocol, identity}).substr(0, 32) + ".json";
+  const std::string name =
+      content_hash({kSpeedProtocol, device_and_driver()}).substr(0, 32) + ".json";
   MC_TRY(speed_,
          execute::find_device_speed(cache_directory() / "devices" / name, subject_.judge,
                                     parts_.executor.limits().judge_s),
@@ -182,8 +188,7 @@ execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
 // ---- torch.compile ------------------------------------------------------------------------------
 
 BaselineKey TimingStage::compiled_key() const {
-  const std::string identity = parts_.nvml == nullptr ? "" : parts_.nvml->identity();
-  return {subject_.task.code, parts_.options.timing.compile_mode, identity,
+  return {subject_.task.code, parts_.options.timing.compile_mode, device_and_driver(),
           parts_.machine.pytorch.version, false};
 }
 

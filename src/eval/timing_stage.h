@@ -69,6 +69,7 @@ class TimingStage {
   Result<Decided> look_again(execute::Timed& timed);
   Result<Decided> check_claim(execute::Timed& timed);
   execute::Provenance owners_of(const execute::Timed& timed) const;
+  std::string device_and_driver() const;
   Status find_device_speed();
 
   BaselineKey compiled_key() const;

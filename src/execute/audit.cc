@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <variant>
 
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "execute/cuda_driver.h"
 #include "execute/sanitizer_report.h"
 #include "sandbox/run.h"
 
@@ -96,15 +98,17 @@ sandbox::Profile profile_of(const AuditOptions& options,
 
 // Without PyTorch's cache of blocks each tensor ends where its allocation does.
 std::vector<std::string> environment() {
-  return {"PATH=/usr/local/bin:/usr/bin:/bin",
-          "HOME=/tmp",
-          "TMPDIR=/tmp",
-          "LC_ALL=C.UTF-8",
-          "USER=musacoder",
-          "PYTHONHASHSEED=0",
-          "PYTHONDONTWRITEBYTECODE=1",
-          "PYTHONUNBUFFERED=1",
-          "PYTORCH_NO_CUDA_MEMORY_CACHING=1"};
+  std::vector<std::string> variables = {"PATH=/usr/local/bin:/usr/bin:/bin",
+                                        "HOME=/tmp",
+                                        "TMPDIR=/tmp",
+                                        "LC_ALL=C.UTF-8",
+                                        "USER=musacoder",
+                                        "PYTHONHASHSEED=0",
+                                        "PYTHONDONTWRITEBYTECODE=1",
+                                        "PYTHONUNBUFFERED=1",
+                                        "PYTORCH_NO_CUDA_MEMORY_CACHING=1"};
+  std::ranges::move(environment_of_one_device(), std::back_inserter(variables));
+  return variables;
 }
 
 // ---- What came of it ----------------------------------------------------------------------------

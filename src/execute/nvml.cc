@@ -29,7 +29,6 @@ struct Nvml::Library {
   void* device = nullptr;
   int (*clock)(void*, int, unsigned*) = nullptr;
   int (*reasons)(void*, unsigned long long*) = nullptr;
-  int (*uuid)(void*, char*, unsigned) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
   int (*shutdown)() = nullptr;
 
@@ -47,17 +46,15 @@ Nvml::~Nvml() {
   ::dlclose(library_->handle);
 }
 
-std::unique_ptr<Nvml> Nvml::open() {
+std::unique_ptr<Nvml> Nvml::open(const std::string& uuid) {
   auto library = std::make_unique<Library>();
   library->handle = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library->handle == nullptr) return nullptr;
   int (*init)() = nullptr;
-  int (*by_index)(unsigned, void**) = nullptr;
+  int (*by_uuid)(const char*, void**) = nullptr;
   const bool complete =
-      library->find(init, "nvmlInit_v2") &&
-      library->find(by_index, "nvmlDeviceGetHandleByIndex_v2") &&
+      library->find(init, "nvmlInit_v2") && library->find(by_uuid, "nvmlDeviceGetHandleByUUID") &&
       library->find(library->clock, "nvmlDeviceGetClockInfo") &&
-      library->find(library->uuid, "nvmlDeviceGetUUID") &&
       library->find(library->driver, "nvmlSystemGetDriverVersion") &&
       library->find(library->shutdown, "nvmlShutdown") &&
       library->find(library->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
@@ -66,7 +63,7 @@ std::unique_ptr<Nvml> Nvml::open() {
     return nullptr;
   }
   auto nvml = std::unique_ptr<Nvml>(new Nvml(std::move(library)));
-  return by_index(0, &nvml->library_->device) == 0 ? std::move(nvml) : nullptr;
+  return by_uuid(uuid.c_str(), &nvml->library_->device) == 0 ? std::move(nvml) : nullptr;
 }
 
 void Nvml::look(task::Clocks& clocks) const {
@@ -86,16 +83,10 @@ void Nvml::look(task::Clocks& clocks) const {
   std::ranges::sort(clocks.throttling);
 }
 
-std::string Nvml::uuid() const {
-  char uuid[kTextBytes] = "";
-  library_->uuid(library_->device, uuid, kTextBytes);
-  return uuid;
-}
-
-std::string Nvml::identity() const {
-  char driver[kTextBytes] = "";
-  library_->driver(driver, kTextBytes);
-  return uuid() + "; " + driver;
+std::string Nvml::driver_version() const {
+  char version[kTextBytes] = "";
+  library_->driver(version, kTextBytes);
+  return version;
 }
 
 std::vector<std::string> throttling_of(uint64_t mask) {

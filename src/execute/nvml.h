@@ -16,19 +16,16 @@ namespace mc::execute {
 
 class Nvml {
  public:
-  // Null where there is no such library or no device 0.
-  static std::unique_ptr<Nvml> open();
+  // Of the device "GPU-…".  Null where there is no such library or device.
+  static std::unique_ptr<Nvml> open(const std::string& uuid);
   ~Nvml();
   Nvml(const Nvml&) = delete;
 
   // Takes the clocks of this moment into account.
   void look(task::Clocks& clocks) const;
 
-  // "GPU-…".
-  std::string uuid() const;
-
-  // Identifies the device and its driver: "GPU-….; 580.65". For keys of caches.
-  std::string identity() const;
+  // "580.65.06"
+  std::string driver_version() const;
 
  private:
   struct Library;

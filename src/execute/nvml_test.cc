@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "execute/cuda_driver.h"
+
 namespace mc::execute {
 namespace {
 
@@ -19,9 +21,12 @@ TEST(Throttling, PassesOverIdlingAndSettings) {
 }
 
 TEST(Nvml, IsAbsentOrKnowsItsDevice) {
-  const auto nvml = Nvml::open();
-  if (nvml == nullptr) GTEST_SKIP() << "no NVIDIA driver here";
-  EXPECT_THAT(nvml->identity(), ::testing::StartsWith("GPU-"));
+  const auto driver = ask_cuda_driver();
+  if (!driver) GTEST_SKIP() << driver.error().message;
+  const auto nvml = Nvml::open(driver->devices[0].uuid);
+  ASSERT_NE(nvml, nullptr);
+  EXPECT_THAT(nvml->driver_version(), ::testing::ContainsRegex("^[0-9]+[.]"));
+  EXPECT_EQ(Nvml::open("GPU-of-nobody"), nullptr);
 }
 
 }  // namespace

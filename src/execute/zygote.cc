@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/zygote.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <mutex>
 #include <set>
 
@@ -13,6 +15,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "execute/cuda_driver.h"
 #include "execute/session_impl.h"
 
 namespace mc::execute {
@@ -103,7 +106,11 @@ std::vector<std::string> environment(task::Backend backend) {
       // Of torch.compile, for baselines.
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TRITON_CACHE_DIR=/tmp/triton",
       "TORCHINDUCTOR_COMPILE_THREADS=1", "USER=musacoder"};
-  if (backend == task::Backend::kCpu) variables.push_back("CUDA_VISIBLE_DEVICES=");
+  if (backend == task::Backend::kCpu) {
+    variables.push_back("CUDA_VISIBLE_DEVICES=");
+  } else {
+    std::ranges::move(environment_of_one_device(), std::back_inserter(variables));
+  }
   return variables;
 }
 

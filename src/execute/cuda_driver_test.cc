@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/cuda_driver.h"
+#include "execute/cuda_driver.h"
 
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 
-namespace mc::cli {
+namespace mc::execute {
 namespace {
 
 using testing::ElementsAre;
@@ -26,8 +26,10 @@ TEST(CudaDriver, TellsWhatItServesAndItsDevices) {
   ASSERT_TRUE(driver) << driver.error().message;
   EXPECT_EQ(driver->cuda_major, 13);
   EXPECT_EQ(driver->cuda_minor, 0);
-  EXPECT_THAT(driver->devices, ElementsAre(CudaDevice{"Fake GPU 0", 9, 0, int64_t{80} << 30},
-                                           CudaDevice{"Fake GPU 1", 10, 0, int64_t{80} << 30}));
+  const std::string uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0ef";
+  EXPECT_THAT(driver->devices,
+              ElementsAre(CudaDevice{"Fake GPU 0", uuid + "0", 9, 0, int64_t{80} << 30},
+                          CudaDevice{"Fake GPU 1", uuid + "1", 10, 0, int64_t{80} << 30}));
 }
 
 TEST(CudaDriver, IsNotFoundWithoutItsLibraryOrADevice) {
@@ -60,6 +62,20 @@ TEST(CudaDriver, MayCrash) {
   EXPECT_THAT(driver.error().message, HasSubstr("crashes"));
 }
 
+TEST(OneDevice, IsTheFirstThatIsVisible) {
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  ::unsetenv("CUDA_DEVICE_ORDER");
+  EXPECT_THAT(environment_of_one_device(), ElementsAre("CUDA_VISIBLE_DEVICES=0"));
+  ::setenv("CUDA_VISIBLE_DEVICES", "3", 1);
+  EXPECT_THAT(environment_of_one_device(), ElementsAre("CUDA_VISIBLE_DEVICES=3"));
+  ::setenv("CUDA_VISIBLE_DEVICES", "GPU-8c7aa319,0", 1);
+  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+  EXPECT_THAT(environment_of_one_device(),
+              ElementsAre("CUDA_VISIBLE_DEVICES=GPU-8c7aa319", "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  ::unsetenv("CUDA_DEVICE_ORDER");
+}
+
 TEST(CudaDriver, IsNotLoadedIntoThisProcess) {
   ASSERT_TRUE(ask_one_that("works"));
   const auto maps = read_file("/proc/self/maps", 1 << 20);
@@ -68,4 +84,4 @@ TEST(CudaDriver, IsNotLoadedIntoThisProcess) {
 }
 
 }  // namespace
-}  // namespace mc::cli
+}  // namespace mc::execute

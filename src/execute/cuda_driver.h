@@ -6,8 +6,8 @@
 // no context, needs no CUDA to be built or to start, and goes on when the driver hangs or crashes.
 // Asked rather than nvidia-smi, which containers often lack, which does not heed
 // CUDA_VISIBLE_DEVICES, and which hangs with the driver.
-#ifndef MC_CLI_CUDA_DRIVER_H_
-#define MC_CLI_CUDA_DRIVER_H_
+#ifndef MC_EXECUTE_CUDA_DRIVER_H_
+#define MC_EXECUTE_CUDA_DRIVER_H_
 
 #include <chrono>
 #include <cstdint>
@@ -16,10 +16,11 @@
 
 #include "core/result.h"
 
-namespace mc::cli {
+namespace mc::execute {
 
 struct CudaDevice {
   std::string name;  // "NVIDIA H100 80GB HBM3"
+  std::string uuid;  // "GPU-…", the device's own or, of a part of one, the whole one's.
   int major = 0;     // Compute capability.
   int minor = 0;
   int64_t bytes = 0;  // Of memory.
@@ -39,6 +40,10 @@ inline constexpr std::chrono::seconds kCudaDriverTimeMax{20};  // Eight sleeping
 Result<CudaDriver> ask_cuda_driver(const std::string& library = "libcuda.so.1",
                                    std::chrono::milliseconds time_max = kCudaDriverTimeMax);
 
-}  // namespace mc::cli
+// What leaves a child with the first of the devices that this process is shown, "3" of
+// CUDA_VISIBLE_DEVICES=3,5: variables for its environment.
+std::vector<std::string> environment_of_one_device();
 
-#endif  // MC_CLI_CUDA_DRIVER_H_
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_CUDA_DRIVER_H_

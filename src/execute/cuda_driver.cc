@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The child writes lines to a pipe: "cuda 13 0", one "device <major> <minor> <bytes> <name>" each,
-// and "end"; or "error <code> <words>".  A text without "end" or "error" is that of a child that
-// died.
-#include "cli/cuda_driver.h"
+// The child writes lines to a pipe: "cuda 13 0", one
+// "device <major> <minor> <bytes> <uuid> <name>" each, and "end"; or "error <code> <words>".  A
+// text without "end" or "error" is that of a child that died.
+#include "execute/cuda_driver.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +20,7 @@
 
 #include "core/fd.h"
 
-namespace mc::cli {
+namespace mc::execute {
 namespace {
 
 constexpr size_t kTextBytesMax = 64 << 10;
@@ -63,6 +63,18 @@ class Library {
   void* handle_;
 };
 
+// As NVML and CUDA_VISIBLE_DEVICES have it: "GPU-8c7aa319-….", in groups of 8, 4, 4, 4 and 12.
+std::string text_of(const unsigned char (&uuid)[16]) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < sizeof uuid; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", uuid[i]);
+    text += digits;
+  }
+  return text;
+}
+
 void tell_device(const Library& driver, int index) {
   constexpr int kCapabilityMajor = 75;
   constexpr int kCapabilityMinor = 76;
@@ -70,13 +82,15 @@ void tell_device(const Library& driver, int index) {
   int major = 0;
   int minor = 0;
   size_t bytes = 0;
+  unsigned char uuid[16] = {};
   char name[256] = "";
   driver.call("cuDeviceGet", &device, index);
   driver.call("cuDeviceGetName", &name[0], static_cast<int>(sizeof name), device);
   driver.call("cuDeviceGetAttribute", &major, kCapabilityMajor, device);
   driver.call("cuDeviceGetAttribute", &minor, kCapabilityMinor, device);
   driver.call("cuDeviceTotalMem_v2", &bytes, device);
-  std::printf("device %d %d %zu %s\n", major, minor, bytes, name);
+  driver.call("cuDeviceGetUuid", &uuid, device);
+  std::printf("device %d %d %zu %s %s\n", major, minor, bytes, text_of(uuid).c_str(), name);
 }
 
 [[noreturn]] void tell_all(const char* library, int output) {
@@ -156,7 +170,7 @@ Result<CudaDriver> parse(const std::string& text) {
     if (kind == "cuda") line >> driver.cuda_major >> driver.cuda_minor;
     if (kind == "device") {
       CudaDevice device;
-      line >> device.major >> device.minor >> device.bytes;
+      line >> device.major >> device.minor >> device.bytes >> device.uuid;
       device.name = rest_of(line);
       driver.devices.push_back(device);
     }
@@ -181,4 +195,14 @@ Result<CudaDriver> ask_cuda_driver(const std::string& library, std::chrono::mill
   return text ? parse(*text) : text.error();
 }
 
-}  // namespace mc::cli
+std::vector<std::string> environment_of_one_device() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const char* order = std::getenv("CUDA_DEVICE_ORDER");
+  const std::string devices = visible != nullptr ? visible : "0";
+  std::vector<std::string> variables = {"CUDA_VISIBLE_DEVICES=" +
+                                        devices.substr(0, devices.find(','))};
+  if (order != nullptr) variables.push_back(std::string("CUDA_DEVICE_ORDER=") + order);
+  return variables;
+}
+
+}  // namespace mc::execute
