@@ -182,13 +182,15 @@ Result<Timing::Decided> Timing::settle_arm(Arm& arm) {
     BurstTime burst;
     MC_TRY(decided, sample(arm, Traced::kNo, burst), "burst");
     if (decided) return decided;
-    if (!burst.is_valid && arm.calls > 1) {
+    if (burst.is_valid) {
+      learn(arm, burst);
+      if (!is_short(arm)) return decided;
+    } else if (arm.calls == 1) {
+      arm.open();
+    } else {
       arm.timed.set_gated(true);
       arm.calls_limit = std::max(1, arm.calls / 4);
-      continue;
     }
-    learn(arm, burst);
-    if (!burst.is_valid || !is_short(arm)) return decided;
   }
 }
 

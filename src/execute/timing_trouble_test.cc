@@ -43,6 +43,14 @@ TEST(TimingTrouble, MakesBurstsShorterThatDoNotFitIntoTheQueue) {
   EXPECT_EQ(found.bursts, kPairs);
 }
 
+TEST(TimingTrouble, HasNoFewerCallsOpenAfterBlockingDownToOne) {
+  Rehearsal rehearsal = rehearse({.candidate = {.blocks = since(kBefore)}});
+  const task::Timing found = timed(rehearsal, steady()).performance.timing;
+  EXPECT_EQ(found.mode, "open");
+  EXPECT_EQ(found.calls, kCalls);
+  EXPECT_EQ(found.bursts, kPairs);
+}
+
 // It waits for the device where it likes, to have short bursts.
 TEST(TimingTrouble, TimesAnArmOpenWhoseQueueHoldsMuchLessThanOthers) {
   Rehearsal rehearsal = rehearse({.candidate = {.calls_queued_max = 3}});
