@@ -18,8 +18,8 @@ constexpr int kWarmUpCalls = 2;
 constexpr double kManyLooksBytesMax = 64 << 20;  // Of a call's outputs.
 constexpr int kGatedTries = 2;
 constexpr double kShareMin = 0.125;  // Of the device's memory.
-constexpr int kQueueDoubt = 8;  // Blocked bursts may be so much shorter than others, no more.
-constexpr int kPairsFew = 3;  // Of one so slow that it would keep the device from others.
+constexpr int kQueueDoubt = 8;       // Blocked bursts may be so much shorter than others, no more.
+constexpr int kPairsFew = 3;         // Of one so slow that it would keep the device from others.
 
 double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
 
