@@ -10,16 +10,28 @@ constexpr double kDeviceShareMin = 0.2;  // Of a call's time, whatever the gap b
 constexpr double kCallUsMin = 0.1;
 
 double overhead_of(const BurstReading& burst) { return burst.bracket_us - burst.events_us; }
+double look_overhead_of(const BurstReading& burst) { return burst.looked_us - burst.events_us; }
 
 }  // namespace
 
 void Charges::note_baseline(const BurstReading& burst) {
   overhead_us_ = std::min(overhead_us_, overhead_of(burst));
+  if (burst.looked_us > 0) {
+    look_overhead_us_ = std::min(look_overhead_us_, look_overhead_of(burst));
+  }
 }
 
 bool Charges::confirms(const BurstReading& burst) const {
-  const double slack = rules_.clock_slack_us + rules_.clock_slack_share * burst.events_us;
-  return burst.is_trusted || overhead_of(burst) <= overhead_us_ + slack;
+  if (burst.is_trusted) return true;
+  const double share_us = rules_.clock_slack_share * burst.events_us;
+  const double look_slack_us =
+      burst.queue_us > 0 ? rules_.look_slack_us : rules_.look_slack_open_us;
+  return overhead_of(burst) <= overhead_us_ + rules_.clock_slack_us + share_us &&
+         look_overhead_of(burst) <= look_overhead_us_ + look_slack_us + share_us;
+}
+
+double Charges::clock_us(const BurstReading& burst) const {
+  return std::max(burst.bracket_us - overhead_us_, burst.looked_us - look_overhead_us_);
 }
 
 double Charges::host_us(const BurstReading& burst) const {
@@ -44,7 +56,7 @@ LaunchGap Charges::gap_up_to(double most_us, const TracedCall& traced) const {
 }
 
 double Charges::call_us(const BurstReading& burst, double gap_us) const {
-  const double burst_us = confirms(burst) ? burst.events_us : burst.bracket_us - overhead_us_;
+  const double burst_us = confirms(burst) ? burst.events_us : clock_us(burst);
   const double call_us = burst_us / burst.calls;
   const double device_us = std::max(call_us - gap_us, kDeviceShareMin * call_us);
   return std::max(device_us, host_us(burst));

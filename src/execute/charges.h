@@ -5,7 +5,8 @@
 //
 // Device events are precise, but the process that runs the candidate tells them; the supervisor's
 // clock is trusted, but sees what lies between processes too.  Events count as far as the clock
-// agrees.
+// agrees: until the process says that all is done, which it may say too early, and until the judge
+// has copied outputs, for which it needs the device.
 #ifndef MC_EXECUTE_CHARGES_H_
 #define MC_EXECUTE_CHARGES_H_
 
@@ -25,13 +26,16 @@ struct ChargeRules {
   double host_us_free = 150;         // A call: host time that queueing hides,
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
-  double clock_slack_share = 0.005;  // and as a share of the events' time.
+  double clock_slack_share = 0.005;  // and as a share of the events' time;
+  double look_slack_us = 150;        // until outputs are copied, which takes a judge some time,
+  double look_slack_open_us = 500;   // and of an open burst also a process that tells where.
 };
 
 // What was seen of one burst.
 struct BurstReading {
   double events_us = 0;   // As the process says.
   double bracket_us = 0;  // By the supervisor's clock.
+  double looked_us = 0;   // The same, until outputs were copied; 0 where none were.
   double queue_us = 0;    // The same, until it was queued; 0 for an open burst.
   int calls = 1;
   double launches = 1;      // A call.
@@ -79,9 +83,12 @@ class Charges {
 
  private:
   LaunchGap gap_up_to(double most_us, const TracedCall& traced) const;
+  double clock_us(const BurstReading& burst) const;
 
   ChargeRules rules_;
-  double overhead_us_ = std::numeric_limits<double>::infinity();  // Of the clock; the least seen.
+  // Of the clock; the least seen.
+  double overhead_us_ = std::numeric_limits<double>::infinity();
+  double look_overhead_us_ = std::numeric_limits<double>::infinity();
 };
 
 struct BurstLimits {

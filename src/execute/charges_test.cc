@@ -32,6 +32,34 @@ TEST(Charges, TheClockCountsWhereTheEventsSayMuchLess) {
   EXPECT_DOUBLE_EQ(charges().call_us(lie, 1), 9);
 }
 
+// Outputs are copied 300 us after an honest process's end.
+TEST(Charges, TheClockRunsUntilOutputsAreCopied) {
+  Charges rules = charges();
+  BurstReading burst{
+      .events_us = 4000, .bracket_us = 4160, .looked_us = 4300, .calls = 400, .is_trusted = true};
+  rules.note_baseline(burst);
+  burst.looked_us = 4320;
+  rules.note_baseline(burst);
+  BurstReading early{.events_us = 400, .bracket_us = 560, .looked_us = 4300, .calls = 400};
+  EXPECT_FALSE(rules.confirms(early));
+  EXPECT_DOUBLE_EQ(rules.call_us(early, 1), 9);
+  early.queue_us = 1000;
+  early.looked_us = 400 + 300 + kRules.look_slack_us + 0.005 * 400;
+  EXPECT_TRUE(rules.confirms(early));
+  EXPECT_DOUBLE_EQ(rules.call_us(early, 0), 1);
+  early.looked_us += 1;
+  EXPECT_FALSE(rules.confirms(early));
+  early.queue_us = 0;
+  EXPECT_TRUE(rules.confirms(early)) << "an open burst has to tell where its outputs lie";
+}
+
+TEST(Charges, LooksAreNoClockWhereTheBaselineHasNone) {
+  const BurstReading burst{.events_us = 400, .bracket_us = 560, .looked_us = 9000, .calls = 400};
+  EXPECT_TRUE(charges().confirms(burst));
+  const BurstReading lie{.events_us = 40, .bracket_us = 4160, .looked_us = 9000, .calls = 400};
+  EXPECT_DOUBLE_EQ(charges().call_us(lie, 1), 9);
+}
+
 // As little as the slack can be gained by a lie.
 TEST(Charges, AllowsSomeSlackAndNoMore) {
   const double edge = 4160 + 40 + 0.005 * 4000;

@@ -153,7 +153,10 @@ class JudgeActor {
     }
     if (what == "inputs") return {{{"inputs", Json::object()}, {"stride", 512}}, memory()};
     if (what == "arena") return {{{"nbytes", asked.at("nbytes")}}, memory()};
-    if (what == "look" && asked.at("arm") == "candidate") ++looks_;
+    if (what == "look" && asked.at("arm") == "candidate") {
+      ++looks_;
+      std::this_thread::sleep_for(Microseconds(script_.look_us));
+    }
     if (what == "verify") return {verdict()};
     return {};
   }

@@ -14,6 +14,8 @@ TimingOptions steady() {
   options.burst = {.burst_us = kNoLimit, .calls_max = kCalls};
   options.charge.host_us_free = kNoLimit;
   options.charge.clock_slack_us = kNoLimit;
+  options.charge.look_slack_us = kNoLimit;
+  options.charge.look_slack_open_us = kNoLimit;
   options.pairs = kPairs;
   options.timed_us = 0;
   options.pairs_min = kPairs - 1;

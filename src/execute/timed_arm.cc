@@ -39,6 +39,10 @@ double microseconds_of(const Json& value) {
   return us;
 }
 
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
 std::array<int64_t, 3> triple_of(const Json& values) {
   std::array<int64_t, 3> triple{};
   for (size_t i = 0; i < triple.size(); ++i) triple[i] = count_of(values.at(i));
@@ -143,11 +147,11 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   const Json reveal{{"op", "time"}, {"do", "reveal"}, {"arm", name_}, {"calls", wanted.calls}};
   MC_TRY_VOID(judge_.ask(text_of(reveal), nullptr, limits_.judge_s), "reveal");
   session_.send(R"({"op": "time", "do": "finish"})", nullptr, Seconds(limits_.forward_s));
-  const std::chrono::duration<double, std::micro> bracket = time_bracket(number);
+  time_bracket(number, burst);
   // Before the process is heard again: it must not gain time by what it answers.
   const auto calls = static_cast<size_t>(wanted.calls);
   const bool tells_all = !gated_ || first->outputs.size() == calls;
-  if (gated_ && tells_all) MC_TRY_VOID(look(*first, wanted.looks), "look");
+  if (gated_ && tells_all) MC_TRY_VOID(look(*first, wanted.looks, burst), "look");
   MC_TRY(auto finished, outcome_of(session_.receive(Seconds(limits_.forward_s))), "finish");
   if (auto* outcome = std::get_if<task::Outcome>(&finished)) return Timed(std::move(*outcome));
   auto last = decode_burst(std::get<Reply>(finished).json);
@@ -155,11 +159,10 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   if (!tells_all || (!gated_ && last->outputs.size() != calls)) {
     return garbled({ErrorCode::kProtocol, "a burst does not tell the outputs of each call"});
   }
-  if (!gated_) MC_TRY_VOID(look(*last, wanted.looks), "look");
+  if (!gated_) MC_TRY_VOID(look(*last, wanted.looks, burst), "look");
 
   burst.events_us = last->events_us;
   burst.kernels = std::move(last->kernels);
-  burst.bracket_us = bracket.count();
   burst.queue_us = gated_ ? queueing.count() : 0;
   if (!burst.is_valid) gated_ = false;
   return Timed(std::move(burst));
@@ -181,7 +184,7 @@ Stage<Reply> TimedArm::receive_queued(uint32_t number, BurstTime& burst) {
 
 // Has the judge copy outputs: the last call's, which work that is put off would reach last, and
 // some that nobody could foresee.
-Status TimedArm::look(const BurstTime& answer, int looks) {
+Status TimedArm::look(const BurstTime& answer, int looks, BurstTime& burst) {
   const auto calls = static_cast<int64_t>(answer.outputs.size());
   Json picks = Json::array();
   for (int i = 0; i < looks && calls > 0; ++i) {
@@ -192,6 +195,7 @@ Status TimedArm::look(const BurstTime& answer, int looks) {
   }
   const Json question{{"op", "time"}, {"do", "look"}, {"arm", name_}, {"picks", picks}};
   MC_TRY_VOID(judge_.ask(text_of(question), nullptr, limits_.judge_s), "look");
+  if (looks > 0) burst.looked_us = microseconds_since(opened_);
   return ok();
 }
 
@@ -203,7 +207,7 @@ Result<std::string> TimedArm::verify() {
 }
 
 // Opens the gate once the process waits for nothing else; from there to the end.
-std::chrono::duration<double> TimedArm::time_bracket(uint32_t number) {
+void TimedArm::time_bracket(uint32_t number, BurstTime& burst) {
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(limits_.forward_s));
   const auto await = [&](auto reached) {
@@ -213,10 +217,10 @@ std::chrono::duration<double> TimedArm::time_bracket(uint32_t number) {
     }
   };
   await([&] { return page_.ready() >= number; });
-  const auto start = Clock::now();
+  opened_ = Clock::now();
   page_.open_gate(number);
   await([&] { return page_.done() >= number; });
-  return Clock::now() - start;
+  burst.bracket_us = microseconds_since(opened_);
 }
 
 }  // namespace mc::execute

@@ -43,6 +43,7 @@ struct BurstTime {
   double events_us = 0;   // Between the burst's two events on the device, as the process says.
   double queue_us = 0;    // By the supervisor's clock, until the burst was queued; 0 if it is open.
   double bracket_us = 0;  // By the supervisor's clock.
+  double looked_us = 0;   // The same, until outputs were copied; 0 where none were.
   bool is_valid = false;  // Not one that blocked as it was queued.
   std::vector<std::string> outputs;  // Of each call, where its outputs lie; JSON for the judge.
   std::vector<TracedKernel> kernels;
@@ -88,8 +89,8 @@ class TimedArm {
   Stage<Reply> outcome_of(Answer answer);
   Stage<BurstTime> garbled(const Error& error) const;
   Stage<Reply> receive_queued(uint32_t number, BurstTime& burst);
-  Status look(const BurstTime& answer, int looks);
-  std::chrono::duration<double> time_bracket(uint32_t number);
+  Status look(const BurstTime& answer, int looks, BurstTime& burst);
+  void time_bracket(uint32_t number, BurstTime& burst);
 
   std::string name_;
   Judge& judge_;
@@ -97,7 +98,8 @@ class TimedArm {
   const StageLimits& limits_;
   ClockPage page_;
   bool gated_ = true;
-  uint32_t number_ = 0;  // Of the last burst.
+  uint32_t number_ = 0;                           // Of the last burst,
+  std::chrono::steady_clock::time_point opened_;  // whose gate was opened then.
   std::mt19937_64 random_{random_seed()};
 };
 

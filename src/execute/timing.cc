@@ -118,9 +118,10 @@ Result<Timing::Decided> Timing::prepare(Arm& arm, int calls) {
   return outcome == nullptr ? Decided() : fate(arm, *outcome);
 }
 
-// One burst with a look at what it returned.
+// One burst with a look at what it returned.  What a look at a baseline's takes is what one at a
+// candidate's may take.
 Result<Timing::Decided> Timing::sample(Arm& arm, Traced traced, BurstTime& burst) {
-  const int looks = !arm.is_candidate                         ? 0
+  const int looks = options_.is_trusted                       ? 0
                     : room_.call.outputs < kManyLooksBytesMax ? options_.looks
                                                               : 1;
   MC_TRY(auto timed, arm.timed.burst({arm.calls, traced == Traced::kYes, looks}), "burst");
@@ -326,7 +327,8 @@ bool Timing::is_enough(double passed_s) const {
 }
 
 BurstReading Timing::reading_of(const Arm& arm, const BurstTime& burst) {
-  BurstReading reading{burst.events_us, burst.bracket_us, burst.queue_us, burst.calls};
+  BurstReading reading{burst.events_us, burst.bracket_us, burst.looked_us, burst.queue_us,
+                       burst.calls};
   reading.launches = arm.launches;
   reading.is_trusted = !arm.is_candidate;
   return reading;

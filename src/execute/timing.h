@@ -75,9 +75,9 @@ class Timing {
   struct Arm {
     TimedArm timed;
     bool is_candidate;
-    Series series{};      // Of the bursts that count.
-    int calls = 1;        // In a burst.
-    int calls_room = 0;   // What its memory has room for.
+    Series series{};                                    // Of the bursts that count.
+    int calls = 1;                                      // In a burst.
+    int calls_room = 0;                                 // What its memory has room for.
     int calls_limit = std::numeric_limits<int>::max();  // What was queued without blocking.
     double call_us = 0;                                 // As the last burst found,
     double launches = 1;  // with so many kernels, copies and fills a call.
