@@ -206,21 +206,13 @@ bool needs_nothing(const Facts& facts) {
                       [](const Fact& fact) { return fact.state == State::kMissing; });
 }
 
-// eval --strict does without compute-sanitizer.
-bool has_gpu(const Facts& facts) {
-  return std::ranges::all_of(facts, [](const Fact& fact) {
-    return fact.section != "GPU" || fact.name == "compute-sanitizer" ||
-           fact.state == State::kPresent;
-  });
-}
-
 // REQUIRES: all that the backends need is in `facts` already.
 void add_backends(Facts& facts) {
   const bool has_cpu = needs_nothing(facts);
   facts.push_back(
       {"backends", "cpu", has_cpu ? State::kPresent : State::kMissing,
        has_cpu ? "CUDA source runs on the CPU by emulation" : "needs what is missing above", ""});
-  const bool has_cuda = has_cpu && has_gpu(facts);
+  const bool has_cuda = has_cpu && can_use_gpu(facts);
   facts.push_back({"backends", "cuda", has_cuda ? State::kPresent : State::kOptional,
                    has_cuda ? "judges and times on device 0" : "needs what GPU lists", ""});
   facts.push_back({"backends", "musa", State::kOptional, "not built into this version", ""});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <sstream>
@@ -220,6 +221,14 @@ GpuFindings look_for_gpu(const compile::PyTorch* pytorch) {
     found.cupti = find_cupti(*pytorch);
   }
   return found;
+}
+
+// eval --strict does without compute-sanitizer.
+bool can_use_gpu(const std::vector<Fact>& facts) {
+  return std::ranges::all_of(facts, [](const Fact& fact) {
+    return fact.section != "GPU" || fact.name == "compute-sanitizer" ||
+           fact.state == State::kPresent;
+  });
 }
 
 std::vector<Fact> gpu_facts(const GpuFindings& found) {

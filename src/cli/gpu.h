@@ -48,6 +48,9 @@ struct GpuFindings {
 // PyTorch.
 GpuFindings look_for_gpu(const compile::PyTorch* pytorch);
 
+// Whether these facts, among others, hold all that the cuda backend needs of the section "GPU".
+bool can_use_gpu(const std::vector<Fact>& facts);
+
 // In the section "GPU"; none is kMissing.
 std::vector<Fact> gpu_facts(const GpuFindings& found);
 

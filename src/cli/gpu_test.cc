@@ -99,6 +99,17 @@ TEST(Gpu, KnowsADriverWithoutAModuleThatTellsItsVersion) {
   EXPECT_EQ(fact_named(found, "devices").state, State::kOptional);
 }
 
+TEST(Gpu, CanBeUsedWhereNothingButTheSanitizerIsMissing) {
+  GpuFindings found = all_there();
+  EXPECT_TRUE(can_use_gpu(gpu_facts(found)));
+  found.sanitizer = "";
+  EXPECT_TRUE(can_use_gpu(gpu_facts(found)));
+  found.nvcc.reset();
+  EXPECT_FALSE(can_use_gpu(gpu_facts(found)));
+  EXPECT_FALSE(can_use_gpu(gpu_facts(with_error(ErrorCode::kNotFound, "no device"))));
+  EXPECT_FALSE(can_use_gpu(gpu_facts(GpuFindings{})));
+}
+
 TEST(Gpu, WantsTheCudaThatPyTorchIsBuiltFor) {
   GpuFindings found = all_there();
   found.cuda = execute::CudaDriver{12, 4, {{"NVIDIA H100", "GPU-0", 9, 0, 1}}};
