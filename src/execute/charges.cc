@@ -21,13 +21,18 @@ void Charges::note_baseline(const BurstReading& burst) {
   }
 }
 
+ClockExcess Charges::excess(const BurstReading& burst) const {
+  return {overhead_of(burst) - overhead_us_, look_overhead_of(burst) - look_overhead_us_};
+}
+
 bool Charges::confirms(const BurstReading& burst) const {
   if (burst.is_trusted) return true;
   const double share_us = rules_.clock_slack_share * burst.events_us;
   const double look_slack_us =
       burst.queue_us > 0 ? rules_.look_slack_us : rules_.look_slack_open_us;
-  return overhead_of(burst) <= overhead_us_ + rules_.clock_slack_us + share_us &&
-         look_overhead_of(burst) <= look_overhead_us_ + look_slack_us + share_us;
+  const ClockExcess beyond = excess(burst);
+  return beyond.done_us <= rules_.clock_slack_us + share_us &&
+         beyond.look_us <= look_slack_us + share_us;
 }
 
 double Charges::clock_us(const BurstReading& burst) const {

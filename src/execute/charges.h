@@ -42,6 +42,13 @@ struct BurstReading {
   bool is_trusted = false;  // A baseline's.
 };
 
+// By how much more the clock exceeds a burst's events than it did the baseline's at least: until all
+// was done, and until outputs were copied.
+struct ClockExcess {
+  double done_us = 0;
+  double look_us = 0;  // Not above 0 where nothing was copied.
+};
+
 // What is known of an arm's gaps: its time with them, and what CUPTI says of the time without.
 struct TracedCall {
   double call_us = 0;         // By the events of bursts that were not traced.
@@ -65,6 +72,9 @@ class Charges {
 
   // Learns from a baseline how far the clock is from the events where nobody tampers with them.
   void note_baseline(const BurstReading& burst);
+
+  // How much later than its events a burst ended.  REQUIRES: a baseline was noted.
+  ClockExcess excess(const BurstReading& burst) const;
 
   // Whether the clock confirms the events.  REQUIRES: a baseline was noted.
   bool confirms(const BurstReading& burst) const;

@@ -85,6 +85,16 @@ bool is_precise(const SpreadRules& spread, const Series& own, const Series& base
   return width(widened(found, unseen)) < kHardlyWider * width(widened(exact, unseen));
 }
 
+ClockExcess most_excess(const Charges& charges, const Series& series) {
+  ClockExcess most;
+  for (const BurstReading& burst : series.samples) {
+    const ClockExcess excess = charges.excess(burst);
+    most.done_us = std::max(most.done_us, excess.done_us);
+    most.look_us = std::max(most.look_us, excess.look_us);
+  }
+  return most;
+}
+
 std::vector<std::string> notes_on(const Charges& charges, const Series& series) {
   std::vector<std::string> notes;
   const auto charged = std::ranges::count_if(

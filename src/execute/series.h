@@ -45,6 +45,9 @@ Comparison compare(const Charges& charges, const SpreadRules& spread, const Seri
 // beside what repetition cannot see.  REQUIRES: as `compare`.
 bool is_precise(const SpreadRules& spread, const Series& own, const Series& baseline);
 
+// The most by which the clock exceeds the events of an arm's bursts, of both kinds; 0 at least.
+ClockExcess most_excess(const Charges& charges, const Series& series);
+
 // What is odd about an arm's bursts, for a person to read.
 std::vector<std::string> notes_on(const Charges& charges, const Series& series);
 

@@ -145,6 +145,26 @@ TEST(IsPrecise, MeansThatManyMoreBurstsWouldHardlyHelp) {
   }
 }
 
+TEST(MostExcess, IsThatOfTheLatestBurstBeyondTheBaselines) {
+  Series baseline = series(5, 1, true);
+  Series own = series(5, 1);
+  for (BurstReading& burst : baseline.samples) burst.looked_us = burst.bracket_us + 200;
+  for (BurstReading& burst : own.samples) burst.looked_us = burst.bracket_us + 200;
+  own.samples[1].bracket_us += 30;
+  own.samples[3].looked_us += 90;
+  const ClockExcess most = most_excess(charges_after(baseline), own);
+  EXPECT_NEAR(most.done_us, 30, 1e-6);
+  EXPECT_NEAR(most.look_us, 90, 1e-6);
+}
+
+TEST(MostExcess, IsNoneWhereTheBaselineWasSlower) {
+  Series own = series(5, 1);
+  for (BurstReading& burst : own.samples) burst.bracket_us -= 10;
+  const ClockExcess most = most_excess(charges_after(series(5, 1, true)), own);
+  EXPECT_EQ(most.done_us, 0);
+  EXPECT_EQ(most.look_us, 0);
+}
+
 TEST(NotesOn, AreSilentAboutAnHonestArm) {
   const Series baseline = series(5, 1, true);
   EXPECT_THAT(notes_on(charges_after(baseline), series(5, 1)), testing::IsEmpty());

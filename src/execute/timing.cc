@@ -370,6 +370,10 @@ void Timing::conclude(Timed& timed) const {
   result.timing.calls_verified = verified_;
   result.timing.gap_us = found.gap_us;
   result.timing.gap_eager_us = found.gap_baseline_us;
+  result.timing.retaken = retaken_;
+  const ClockExcess most = most_excess(charges_, own);
+  result.timing.clock_excess_us = most.done_us;
+  result.timing.look_excess_us = most.look_us;
   result.timing.clocks = clocks_;
   result.timing.notes = notes_on(charges_, own);
   timed.work = work_;

@@ -126,6 +126,9 @@ void fields(V& v, Timing& x) {
   v("calls_verified", x.calls_verified);
   v("gap_us", x.gap_us);
   v("gap_eager_us", x.gap_eager_us);
+  v("retaken", x.retaken);
+  v("clock_excess_us", x.clock_excess_us);
+  v("look_excess_us", x.look_excess_us);
   v("tf32", x.tf32);
   v("notes", x.notes);
   v("clocks", x.clocks);

@@ -85,7 +85,7 @@ class Generator {
   Floor floor() { return {real(), text(), wide(), real(), real(), real()}; }
   Clocks clocks() { return {wide(), wide(), wide(), some(&Generator::text)}; }
   Timing timing() {
-    return {text(), text(), wide(), wide(),  wide(),
+    return {text(), text(), wide(), wide(), wide(), real(), real(), wide(),
             real(), real(), coin(), some(&Generator::text), clocks()};
   }
   Performance performance() {
