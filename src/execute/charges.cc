@@ -21,22 +21,29 @@ void Charges::note_baseline(const BurstReading& burst) {
   }
 }
 
-ClockExcess Charges::excess(const BurstReading& burst) const {
-  return {overhead_of(burst) - overhead_us_, look_overhead_of(burst) - look_overhead_us_};
+double Charges::clock_excess_us(const BurstReading& burst) const {
+  return overhead_of(burst) - overhead_us_;
 }
 
 bool Charges::confirms(const BurstReading& burst) const {
-  if (burst.is_trusted) return true;
-  const double share_us = rules_.clock_slack_share * burst.events_us;
-  const double look_slack_us =
-      burst.queue_us > 0 ? rules_.look_slack_us : rules_.look_slack_open_us;
-  const ClockExcess beyond = excess(burst);
-  return beyond.done_us <= rules_.clock_slack_us + share_us &&
-         beyond.look_us <= look_slack_us + share_us;
+  const double slack_us = rules_.clock_slack_us + rules_.clock_slack_share * burst.events_us;
+  return burst.is_trusted || clock_excess_us(burst) <= slack_us;
 }
 
-double Charges::clock_us(const BurstReading& burst) const {
-  return std::max(burst.bracket_us - overhead_us_, burst.looked_us - look_overhead_us_);
+double Charges::burst_us(const BurstReading& burst) const {
+  return confirms(burst) ? burst.events_us : burst.bracket_us - overhead_us_;
+}
+
+double Charges::look_excess_us(const BurstReading& burst) const {
+  return burst.looked_us - look_overhead_us_ - burst_us(burst);
+}
+
+bool Charges::look_confirms(const BurstReading& burst) const {
+  const double slack_us =
+      burst.queue_us > 0 ? rules_.look_slack_us
+                         : rules_.look_slack_open_us + rules_.look_slack_open_call_us * burst.calls;
+  return burst.is_trusted ||
+         look_excess_us(burst) <= slack_us + rules_.clock_slack_share * burst_us(burst);
 }
 
 double Charges::host_us(const BurstReading& burst) const {
@@ -60,9 +67,9 @@ LaunchGap Charges::gap_up_to(double most_us, const TracedCall& traced) const {
   return {believed_us, traced.launches, believed_us == gap_us};
 }
 
-double Charges::call_us(const BurstReading& burst, double gap_us) const {
-  const double burst_us = confirms(burst) ? burst.events_us : clock_us(burst);
-  const double call_us = burst_us / burst.calls;
+double Charges::call_us(const BurstReading& burst, double gap_us, Until until) const {
+  const double late_us = until == Until::kCopied ? std::max(look_excess_us(burst), 0.0) : 0;
+  const double call_us = (burst_us(burst) + late_us) / burst.calls;
   const double device_us = std::max(call_us - gap_us, kDeviceShareMin * call_us);
   return std::max(device_us, host_us(burst));
 }

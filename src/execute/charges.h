@@ -5,8 +5,8 @@
 //
 // Device events are precise, but the process that runs the candidate tells them; the supervisor's
 // clock is trusted, but sees what lies between processes too.  Events count as far as the clock
-// agrees: until the process says that all is done, which it may say too early, and until the judge
-// has copied outputs, for which it needs the device.
+// agrees until the process says that all is done.  It may say so too early; then the judge, who
+// needs the device to copy outputs, is late (series.h, which see for when that is charged).
 #ifndef MC_EXECUTE_CHARGES_H_
 #define MC_EXECUTE_CHARGES_H_
 
@@ -27,8 +27,9 @@ struct ChargeRules {
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
   double clock_slack_share = 0.005;  // and as a share of the events' time;
-  double look_slack_us = 150;        // until outputs are copied, which takes a judge some time,
-  double look_slack_open_us = 500;   // and of an open burst also a process that tells where.
+  double look_slack_us = 150;        // until outputs are copied, in the burst where it was soonest.
+  double look_slack_open_us = 500;   // Of an open burst, whose process has to tell where they lie,
+  double look_slack_open_call_us = 40;  // for each call.
 };
 
 // What was seen of one burst.
@@ -40,13 +41,6 @@ struct BurstReading {
   int calls = 1;
   double launches = 1;      // A call.
   bool is_trusted = false;  // A baseline's.
-};
-
-// By how much more the clock exceeds a burst's events than it did the baseline's at least: until all
-// was done, and until outputs were copied.
-struct ClockExcess {
-  double done_us = 0;
-  double look_us = 0;  // Not above 0 where nothing was copied.
 };
 
 // What is known of an arm's gaps: its time with them, and what CUPTI says of the time without.
@@ -73,11 +67,17 @@ class Charges {
   // Learns from a baseline how far the clock is from the events where nobody tampers with them.
   void note_baseline(const BurstReading& burst);
 
-  // How much later than its events a burst ended.  REQUIRES: a baseline was noted.
-  ClockExcess excess(const BurstReading& burst) const;
-
   // Whether the clock confirms the events.  REQUIRES: a baseline was noted.
   bool confirms(const BurstReading& burst) const;
+
+  // Microseconds by which the clock exceeds the events, beyond what it did with the baseline at
+  // least.  REQUIRES: a baseline was noted.
+  double clock_excess_us(const BurstReading& burst) const;
+
+  // The same of what counts of the burst and of when outputs were copied; below 0, and confirmed,
+  // where none were.
+  double look_excess_us(const BurstReading& burst) const;
+  bool look_confirms(const BurstReading& burst) const;
 
   // Microseconds of the host's time that are charged for a call: all of it, where it is more than
   // queueing hides, or none.
@@ -88,12 +88,14 @@ class Charges {
   LaunchGap gap_of_baseline(const TracedCall& traced) const;
   LaunchGap gap(const TracedCall& traced, const LaunchGap& baseline) const;
 
-  // Microseconds of a call, behind which there is such a gap.  REQUIRES: a baseline was noted.
-  double call_us(const BurstReading& burst, double gap_us) const;
+  // Microseconds of a call, behind which there is such a gap: until all was done, or until outputs
+  // were copied.  REQUIRES: a baseline was noted.
+  enum class Until { kDone, kCopied };
+  double call_us(const BurstReading& burst, double gap_us, Until until = Until::kDone) const;
 
  private:
   LaunchGap gap_up_to(double most_us, const TracedCall& traced) const;
-  double clock_us(const BurstReading& burst) const;
+  double burst_us(const BurstReading& burst) const;
 
   ChargeRules rules_;
   // Of the clock; the least seen.

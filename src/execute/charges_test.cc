@@ -33,31 +33,49 @@ TEST(Charges, TheClockCountsWhereTheEventsSayMuchLess) {
 }
 
 // Outputs are copied 300 us after an honest process's end.
-TEST(Charges, TheClockRunsUntilOutputsAreCopied) {
+Charges charges_with_looks() {
   Charges rules = charges();
   BurstReading burst{
       .events_us = 4000, .bracket_us = 4160, .looked_us = 4300, .calls = 400, .is_trusted = true};
   rules.note_baseline(burst);
   burst.looked_us = 4320;
   rules.note_baseline(burst);
-  BurstReading early{.events_us = 400, .bracket_us = 560, .looked_us = 4300, .calls = 400};
-  EXPECT_FALSE(rules.confirms(early));
-  EXPECT_DOUBLE_EQ(rules.call_us(early, 1), 9);
-  early.queue_us = 1000;
-  early.looked_us = 400 + 300 + kRules.look_slack_us + 0.005 * 400;
-  EXPECT_TRUE(rules.confirms(early));
-  EXPECT_DOUBLE_EQ(rules.call_us(early, 0), 1);
-  early.looked_us += 1;
-  EXPECT_FALSE(rules.confirms(early));
-  early.queue_us = 0;
-  EXPECT_TRUE(rules.confirms(early)) << "an open burst has to tell where its outputs lie";
+  return rules;
 }
 
-TEST(Charges, LooksAreNoClockWhereTheBaselineHasNone) {
+TEST(Charges, LooksTellOfAnEndThatWasToldTooEarly) {
+  const Charges rules = charges_with_looks();
+  const BurstReading early{
+      .events_us = 400, .bracket_us = 560, .looked_us = 4300, .queue_us = 1000, .calls = 400};
+  EXPECT_TRUE(rules.confirms(early));
+  EXPECT_FALSE(rules.look_confirms(early));
+  EXPECT_DOUBLE_EQ(rules.look_excess_us(early), 3600);
+  EXPECT_DOUBLE_EQ(rules.call_us(early, 0), 1);
+  EXPECT_DOUBLE_EQ(rules.call_us(early, 0, Charges::Until::kCopied), 10);
+}
+
+TEST(Charges, ALookThatIsSoonerThanABaselinesGainsNothing) {
+  const BurstReading soon{
+      .events_us = 4000, .bracket_us = 4160, .looked_us = 4200, .queue_us = 1000, .calls = 400};
+  EXPECT_DOUBLE_EQ(charges_with_looks().call_us(soon, 0, Charges::Until::kCopied), 10);
+}
+
+TEST(Charges, LooksHaveSomeSlackAndNoMore) {
+  const Charges rules = charges_with_looks();
+  BurstReading burst{
+      .events_us = 400, .bracket_us = 560, .looked_us = 0, .queue_us = 1000, .calls = 400};
+  burst.looked_us = 400 + 300 + kRules.look_slack_us + 0.005 * 400;
+  EXPECT_TRUE(rules.look_confirms(burst));
+  burst.looked_us += 1;
+  EXPECT_FALSE(rules.look_confirms(burst));
+  burst.queue_us = 0;
+  EXPECT_TRUE(rules.look_confirms(burst)) << "an open burst has to tell where its outputs lie";
+}
+
+TEST(Charges, LooksSayNothingWhereTheBaselineHasNone) {
   const BurstReading burst{.events_us = 400, .bracket_us = 560, .looked_us = 9000, .calls = 400};
-  EXPECT_TRUE(charges().confirms(burst));
-  const BurstReading lie{.events_us = 40, .bracket_us = 4160, .looked_us = 9000, .calls = 400};
-  EXPECT_DOUBLE_EQ(charges().call_us(lie, 1), 9);
+  EXPECT_TRUE(charges().look_confirms(burst));
+  EXPECT_DOUBLE_EQ(charges().call_us(burst, 0, Charges::Until::kCopied), 1);
 }
 
 // As little as the slack can be gained by a lie.

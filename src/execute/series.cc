@@ -34,9 +34,12 @@ TracedCall traced_call(const Series& series) {
 }
 
 std::vector<double> calls_us(const Charges& charges, const Series& series, const LaunchGap& gap) {
+  const Charges::Until until = charges.look_confirms(soonest_seen(charges, series))
+                                   ? Charges::Until::kDone
+                                   : Charges::Until::kCopied;
   std::vector<double> calls_us;
   for (const BurstReading& burst : series.samples)
-    calls_us.push_back(charges.call_us(burst, gap.us));
+    calls_us.push_back(charges.call_us(burst, gap.us, until));
   return calls_us;
 }
 
@@ -85,14 +88,15 @@ bool is_precise(const SpreadRules& spread, const Series& own, const Series& base
   return width(widened(found, unseen)) < kHardlyWider * width(widened(exact, unseen));
 }
 
-ClockExcess most_excess(const Charges& charges, const Series& series) {
-  ClockExcess most;
-  for (const BurstReading& burst : series.samples) {
-    const ClockExcess excess = charges.excess(burst);
-    most.done_us = std::max(most.done_us, excess.done_us);
-    most.look_us = std::max(most.look_us, excess.look_us);
-  }
-  return most;
+const BurstReading& soonest_seen(const Charges& charges, const Series& series) {
+  std::vector<const BurstReading*> bursts;
+  for (const BurstReading& burst : series.samples) bursts.push_back(&burst);
+  std::ranges::stable_sort(bursts, {}, [&](const BurstReading* burst) {
+    return charges.call_us(*burst, 0);
+  });
+  bursts.resize((bursts.size() + 1) / 2);
+  return **std::ranges::min_element(
+      bursts, {}, [&](const BurstReading* burst) { return charges.look_excess_us(*burst); });
 }
 
 std::vector<std::string> notes_on(const Charges& charges, const Series& series) {
@@ -103,6 +107,10 @@ std::vector<std::string> notes_on(const Charges& charges, const Series& series) 
     notes.push_back(fmt::format(
         "{} bursts took longer than the device's events say, and are charged by the clock",
         charged));
+  }
+  if (!charges.look_confirms(soonest_seen(charges, series))) {
+    notes.emplace_back(
+        "outputs could not be copied when all was said to be done, and the clock until then counts");
   }
   if (std::ranges::any_of(series.samples,
                           [&](const BurstReading& burst) { return charges.host_us(burst) > 0; })) {

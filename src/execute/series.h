@@ -45,8 +45,12 @@ Comparison compare(const Charges& charges, const SpreadRules& spread, const Seri
 // beside what repetition cannot see.  REQUIRES: as `compare`.
 bool is_precise(const SpreadRules& spread, const Series& own, const Series& baseline);
 
-// The most by which the clock exceeds the events of an arm's bursts, of both kinds; 0 at least.
-ClockExcess most_excess(const Charges& charges, const Series& series);
+// Of the half of an arm's bursts with the least time a call, which make its median what it is, the
+// one whose outputs were copied soonest.  What else happens on a machine delays a judge and never
+// hastens it: where this burst is confirmed, the arm is as fast as its median; where it is not, none
+// of that half was done when it was said to be, and the clock until outputs were copied counts.
+// REQUIRES: a sample.
+const BurstReading& soonest_seen(const Charges& charges, const Series& series);
 
 // What is odd about an arm's bursts, for a person to read.
 std::vector<std::string> notes_on(const Charges& charges, const Series& series);

@@ -145,24 +145,57 @@ TEST(IsPrecise, MeansThatManyMoreBurstsWouldHardlyHelp) {
   }
 }
 
-TEST(MostExcess, IsThatOfTheLatestBurstBeyondTheBaselines) {
-  Series baseline = series(5, 1, true);
-  Series own = series(5, 1);
-  for (BurstReading& burst : baseline.samples) burst.looked_us = burst.bracket_us + 200;
-  for (BurstReading& burst : own.samples) burst.looked_us = burst.bracket_us + 200;
-  own.samples[1].bracket_us += 30;
-  own.samples[3].looked_us += 90;
-  const ClockExcess most = most_excess(charges_after(baseline), own);
-  EXPECT_NEAR(most.done_us, 30, 1e-6);
-  EXPECT_NEAR(most.look_us, 90, 1e-6);
+// ---- Looks --------------------------------------------------------------------------------------
+
+constexpr double kLookUs = 200;  // After the clock, of an honest process's outputs.
+
+// With looks that are late by `late_us` of each burst.
+Series looked_at(Series series, const std::vector<double>& late_us = {}) {
+  for (size_t i = 0; i < series.samples.size(); ++i) {
+    BurstReading& burst = series.samples[i];
+    burst.queue_us = 1;
+    burst.looked_us = burst.bracket_us + kLookUs + (late_us.empty() ? 0 : late_us[i]);
+  }
+  return series;
 }
 
-TEST(MostExcess, IsNoneWhereTheBaselineWasSlower) {
-  Series own = series(5, 1);
-  for (BurstReading& burst : own.samples) burst.bracket_us -= 10;
-  const ClockExcess most = most_excess(charges_after(series(5, 1, true)), own);
-  EXPECT_EQ(most.done_us, 0);
-  EXPECT_EQ(most.look_us, 0);
+// Which says that it takes a tenth of its time in so many of its bursts.
+Series forged(Series series, int bursts) {
+  for (int i = 0; i < bursts; ++i) {
+    BurstReading& burst = series.samples[static_cast<size_t>(i)];
+    burst.events_us /= 10;
+    burst.bracket_us = burst.events_us + kClockUs;
+  }
+  return series;
+}
+
+TEST(SoonestSeen, ABusyMachineIsNotCharged) {
+  const Series baseline = looked_at(series(5, 1, true));
+  std::vector<double> late_us(13, 700.0);
+  late_us[5] = 20;  // Once the judge had its turn at once.
+  const Series own = looked_at(series(5, 1), late_us);
+  EXPECT_NEAR(charges_after(baseline).look_excess_us(soonest_seen(charges_after(baseline), own)),
+              20, 1e-6);
+  EXPECT_NEAR(compared(own, baseline).speedup.median, 1, 0.01);
+  EXPECT_THAT(notes_on(charges_after(baseline), own), testing::IsEmpty());
+}
+
+TEST(SoonestSeen, WhoSaysTooEarlyThatAllIsDoneIsCharged) {
+  const Series baseline = looked_at(series(5, 1, true));
+  const Series own = forged(looked_at(series(5, 1)), 13);
+  EXPECT_NEAR(compared(own, baseline).speedup.median, 1, 0.03);  // No gap is believed of it.
+  EXPECT_THAT(notes_on(charges_after(baseline), own),
+              testing::ElementsAre(testing::StartsWith("outputs could not be copied")));
+}
+
+// Forging the seven bursts that make the median what it is leaves none of that half to be seen;
+// forging fewer does not move the median.
+TEST(SoonestSeen, HonestBurstsBetweenDoNotHelp) {
+  const Series baseline = looked_at(series(5, 1, true));
+  for (int bursts = 1; bursts <= 13; ++bursts) {
+    const Series own = forged(looked_at(series(5, 1)), bursts);
+    EXPECT_LT(compared(own, baseline).speedup.median, 1.01) << bursts;
+  }
 }
 
 TEST(NotesOn, AreSilentAboutAnHonestArm) {

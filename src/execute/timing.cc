@@ -371,9 +371,12 @@ void Timing::conclude(Timed& timed) const {
   result.timing.gap_us = found.gap_us;
   result.timing.gap_eager_us = found.gap_baseline_us;
   result.timing.retaken = retaken_;
-  const ClockExcess most = most_excess(charges_, own);
-  result.timing.clock_excess_us = most.done_us;
-  result.timing.look_excess_us = most.look_us;
+  for (const BurstReading& burst : own.samples) {
+    double& most_us = result.timing.clock_excess_us;
+    most_us = std::max(most_us, charges_.clock_excess_us(burst));
+  }
+  result.timing.look_excess_us =
+      std::max(charges_.look_excess_us(soonest_seen(charges_, own)), 0.0);
   result.timing.clocks = clocks_;
   result.timing.notes = notes_on(charges_, own);
   timed.work = work_;
