@@ -10,15 +10,20 @@ constexpr double kDeviceShareMin = 0.2;  // Of a call's time, whatever the gap b
 constexpr double kCallUsMin = 0.1;
 
 double overhead_of(const BurstReading& burst) { return burst.bracket_us - burst.events_us; }
-double look_overhead_of(const BurstReading& burst) { return burst.looked_us - burst.events_us; }
 
 }  // namespace
 
 void Charges::note_baseline(const BurstReading& burst) {
   overhead_us_ = std::min(overhead_us_, overhead_of(burst));
   if (burst.looked_us > 0) {
-    look_overhead_us_ = std::min(look_overhead_us_, look_overhead_of(burst));
+    const double look_us = burst.looked_us - burst.events_us;
+    look_overheads_us_.insert(std::ranges::upper_bound(look_overheads_us_, look_us), look_us);
   }
+}
+
+double Charges::look_overhead_us() const {
+  return look_overheads_us_.empty() ? std::numeric_limits<double>::infinity()
+                                    : look_overheads_us_[look_overheads_us_.size() / 2];
 }
 
 double Charges::clock_excess_us(const BurstReading& burst) const {
@@ -35,7 +40,7 @@ double Charges::burst_us(const BurstReading& burst) const {
 }
 
 double Charges::look_excess_us(const BurstReading& burst) const {
-  return burst.looked_us - look_overhead_us_ - burst_us(burst);
+  return burst.looked_us - look_overhead_us() - burst_us(burst);
 }
 
 bool Charges::look_confirms(const BurstReading& burst) const {

@@ -11,6 +11,7 @@
 #define MC_EXECUTE_CHARGES_H_
 
 #include <limits>
+#include <vector>
 
 namespace mc::execute {
 
@@ -27,8 +28,8 @@ struct ChargeRules {
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
   double clock_slack_share = 0.005;  // and as a share of the events' time;
-  double look_slack_us = 150;        // until outputs are copied, in the burst where it was soonest.
-  double look_slack_open_us = 500;   // Of an open burst, whose process has to tell where they lie,
+  double look_slack_us = 100;        // Until outputs are copied, which takes a judge some time, and
+  double look_slack_open_us = 500;   // of an open burst also a process that tells where they lie,
   double look_slack_open_call_us = 40;  // for each call.
 };
 
@@ -74,8 +75,8 @@ class Charges {
   // least.  REQUIRES: a baseline was noted.
   double clock_excess_us(const BurstReading& burst) const;
 
-  // The same of what counts of the burst and of when outputs were copied; below 0, and confirmed,
-  // where none were.
+  // By which outputs were copied after what counts of the burst, beyond what it took with the
+  // baseline in the median; below 0, and confirmed, where none were.
   double look_excess_us(const BurstReading& burst) const;
   bool look_confirms(const BurstReading& burst) const;
 
@@ -96,11 +97,11 @@ class Charges {
  private:
   LaunchGap gap_up_to(double most_us, const TracedCall& traced) const;
   double burst_us(const BurstReading& burst) const;
+  double look_overhead_us() const;
 
   ChargeRules rules_;
-  // Of the clock; the least seen.
-  double overhead_us_ = std::numeric_limits<double>::infinity();
-  double look_overhead_us_ = std::numeric_limits<double>::infinity();
+  double overhead_us_ = std::numeric_limits<double>::infinity();  // Of the clock; the least seen.
+  std::vector<double> look_overheads_us_;                         // Sorted.
 };
 
 struct BurstLimits {

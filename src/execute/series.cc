@@ -91,9 +91,8 @@ bool is_precise(const SpreadRules& spread, const Series& own, const Series& base
 const BurstReading& soonest_seen(const Charges& charges, const Series& series) {
   std::vector<const BurstReading*> bursts;
   for (const BurstReading& burst : series.samples) bursts.push_back(&burst);
-  std::ranges::stable_sort(bursts, {}, [&](const BurstReading* burst) {
-    return charges.call_us(*burst, 0);
-  });
+  std::ranges::stable_sort(bursts, {},
+                           [&](const BurstReading* burst) { return charges.call_us(*burst, 0); });
   bursts.resize((bursts.size() + 1) / 2);
   return **std::ranges::min_element(
       bursts, {}, [&](const BurstReading* burst) { return charges.look_excess_us(*burst); });
@@ -110,7 +109,7 @@ std::vector<std::string> notes_on(const Charges& charges, const Series& series) 
   }
   if (!charges.look_confirms(soonest_seen(charges, series))) {
     notes.emplace_back(
-        "outputs could not be copied when all was said to be done, and the clock until then counts");
+        "outputs could not be copied when all was said to be done; the clock until then counts");
   }
   if (std::ranges::any_of(series.samples,
                           [&](const BurstReading& burst) { return charges.host_us(burst) > 0; })) {

@@ -47,8 +47,8 @@ bool is_precise(const SpreadRules& spread, const Series& own, const Series& base
 
 // Of the half of an arm's bursts with the least time a call, which make its median what it is, the
 // one whose outputs were copied soonest.  What else happens on a machine delays a judge and never
-// hastens it: where this burst is confirmed, the arm is as fast as its median; where it is not, none
-// of that half was done when it was said to be, and the clock until outputs were copied counts.
+// hastens it: where this burst is confirmed, the arm is as fast as its median; where it is not,
+// none of that half was done when it was said to be; the clock until outputs were copied counts.
 // REQUIRES: a sample.
 const BurstReading& soonest_seen(const Charges& charges, const Series& series);
 

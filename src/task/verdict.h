@@ -164,7 +164,7 @@ struct Timing {
   double gap_eager_us = 0;     // and off the baseline's.
   int64_t retaken = 0;         // Pairs of bursts that did not count, and were taken again.
   double clock_excess_us = 0;  // The most by which a burst that counts ended after its events, and
-  double look_excess_us = 0;   // outputs were copied in the best of them, beyond the baseline's least.
+  double look_excess_us = 0;   // outputs were copied in the best of them, beyond the baseline's.
   bool tf32 = false;           // Whether the baselines may use it.
   std::vector<std::string> notes;
   Clocks clocks;

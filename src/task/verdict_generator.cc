@@ -85,8 +85,9 @@ class Generator {
   Floor floor() { return {real(), text(), wide(), real(), real(), real()}; }
   Clocks clocks() { return {wide(), wide(), wide(), some(&Generator::text)}; }
   Timing timing() {
-    return {text(), text(), wide(), wide(), wide(), real(), real(), wide(),
-            real(), real(), coin(), some(&Generator::text), clocks()};
+    return {text(),  text(), wide(), wide(), wide(), real(),
+            real(),  wide(), real(), real(), coin(), some(&Generator::text),
+            clocks()};
   }
   Performance performance() {
     return {estimate(), maybe(&Generator::estimate),   estimate(),
