@@ -51,7 +51,7 @@ QUEUE_CYCLES = 20_000_000  # Some 10 ms, in which the host queues a round's call
 
 
 def measure(models: plain.Models) -> Json:
-    """Of both models: launches a call, and how long one takes by CUPTI."""
+    """Of both models: launches a call and, where it is one, how long it takes by CUPTI."""
     arms = {"eager": models.eager, "own": models.own}
     return {arm: kernels_of(model, models.draw) for arm, model in arms.items()}
 
@@ -61,9 +61,12 @@ def kernels_of(model: Callable[..., object], draw: Callable[[], list[Any]]) -> J
 
     first = draw()
     nbytes = plain.num_bytes(first) + plain.num_bytes([model(*first)])
+    flushed = torch.empty(FLUSH_FLOATS, device="cuda")
+    launches = len(round_us(model, [first], flushed))
+    if launches != 1:
+        return {"launches": launches}  # Not compared; loops of launches would take minutes.
     calls = num_calls(nbytes)
     inputs = [draw() for _ in range(calls)]
-    flushed = torch.empty(FLUSH_FLOATS, device="cuda")
     rounds = []
     for _ in range(NUM_ROUNDS):
         draw_again(draw, inputs)
