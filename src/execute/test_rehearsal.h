@@ -65,7 +65,8 @@ struct JudgeScript {
   std::vector<double> free_bytes = {1e12};  // As each question finds it; the last one's stays.
   double total_bytes = 0;
   NumberRange wrong = kNever;  // Which looks at the candidate's outputs find something.
-  double look_us = 0;          // How long each of these takes.
+  NumberRange late = kAlways;  // Which of them take long,
+  double look_us = 0;          // so much.
 };
 
 struct Scripts {

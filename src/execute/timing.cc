@@ -314,16 +314,17 @@ void Timing::Arm::open() {
 }
 
 bool Timing::is_enough(double passed_s) const {
-  const std::vector<BurstReading>& samples = arms_[0].series.samples;
-  const auto pairs = static_cast<int>(samples.size());
+  const Series& own = arms_[0].series;
+  const auto pairs = static_cast<int>(own.samples.size());
   if (pairs < options_.pairs_min) return pairs >= kPairsFew && passed_s > 2 * options_.budget_s;
   if (pairs >= options_.pairs_max || passed_s > options_.budget_s) return true;
   if (pairs < options_.pairs) return false;
+  // A judge that was late each time may be prompt yet, before anybody is charged for it.
+  if (!charges_.look_confirms(soonest_seen(charges_, own))) return false;
   const double timed_us =
-      std::accumulate(samples.begin(), samples.end(), 0.0,
+      std::accumulate(own.samples.begin(), own.samples.end(), 0.0,
                       [](double sum, const BurstReading& burst) { return sum + burst.events_us; });
-  return timed_us >= options_.timed_us ||
-         is_precise(options_.spread, arms_[0].series, arms_[1].series);
+  return timed_us >= options_.timed_us || is_precise(options_.spread, own, arms_[1].series);
 }
 
 BurstReading Timing::reading_of(const Arm& arm, const BurstTime& burst) {

@@ -181,10 +181,23 @@ TEST(Timing, ChargesUntilTheJudgeHasLookedWhoSaysTooEarlyThatAllIsDone) {
   Rehearsal rehearsal = rehearse({.judge = {.look_us = 64'000}, .candidate = {.call_us = 800}});
   TimingOptions options = steady();
   options.charge.look_slack_us = ChargeRules{}.look_slack_us;
+  options.pairs_max = kPairs + 3;
   const task::Performance found = timed(rehearsal, options).performance;
   EXPECT_GT(found.time_us.median, 6400);
   EXPECT_GT(found.timing.look_excess_us, 50'000);
   EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("outputs could not be copied")));
+  EXPECT_EQ(found.timing.bursts, kPairs + 3);
+}
+
+TEST(Timing, GoesOnUntilAJudgeThatIsLateWasPromptOnce) {
+  const NumberRange all_but_the_last{.last = kBefore + kPairs + 8};
+  Rehearsal rehearsal = rehearse({.judge = {.late = all_but_the_last, .look_us = 64'000}});
+  TimingOptions options = steady();
+  options.charge.look_slack_us = 32'000;
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_THAT(found.notes, IsEmpty());
+  EXPECT_LE(found.look_excess_us, 32'000);
+  EXPECT_GT(found.bursts, kPairs + 8);
 }
 
 TEST(Timing, TakesABurstAgainThatWasHeldUp) {
