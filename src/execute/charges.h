@@ -6,7 +6,7 @@
 // Device events are precise, but the process that runs the candidate tells them; the supervisor's
 // clock is trusted, but sees what lies between processes too.  Events count as far as the clock
 // agrees until the process says that all is done.  It may say so too early; then the judge, who
-// needs the device to copy outputs, is late (series.h, which see for when that is charged).
+// needs the device to copy outputs, is late, which series.h charges.
 #ifndef MC_EXECUTE_CHARGES_H_
 #define MC_EXECUTE_CHARGES_H_
 
@@ -27,7 +27,7 @@ struct ChargeRules {
   double host_us_free = 150;         // A call: host time that queueing hides,
   double host_us_free_launch = 15;   // and for each launch.
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
-  double clock_slack_share = 0.005;  // and as a share of the events' time;
+  double clock_slack_share = 0.005;  // and as a share of the events' time.
   double look_slack_us = 100;        // Until outputs are copied, which takes a judge some time, and
   double look_slack_open_us = 500;   // of an open burst also a process that tells where they lie,
   double look_slack_open_call_us = 40;  // for each call.

@@ -68,8 +68,16 @@ TEST(Charges, LooksHaveSomeSlackAndNoMore) {
   EXPECT_TRUE(rules.look_confirms(burst));
   burst.looked_us += 1;
   EXPECT_FALSE(rules.look_confirms(burst));
-  burst.queue_us = 0;
-  EXPECT_TRUE(rules.look_confirms(burst)) << "an open burst has to tell where its outputs lie";
+}
+
+TEST(Charges, AnOpenBurstHasToTellWhereOutputsLie) {
+  const Charges rules = charges_with_looks();
+  BurstReading burst{.events_us = 400, .bracket_us = 560, .looked_us = 0, .calls = 400};
+  const double slack_us = kRules.look_slack_open_us + 400 * kRules.look_slack_open_call_us;
+  burst.looked_us = 400 + 300 + slack_us + 0.005 * 400;
+  EXPECT_TRUE(rules.look_confirms(burst));
+  burst.looked_us += 1;
+  EXPECT_FALSE(rules.look_confirms(burst));
 }
 
 TEST(Charges, LooksSayNothingWhereTheBaselineHasNone) {

@@ -172,6 +172,7 @@ TEST(Timing, ChargesByTheClockWhoClaimsLessTime) {
   const task::Performance found = timed(rehearsal, options).performance;
   EXPECT_GT(found.time_us.median, 6400);
   EXPECT_LT(found.speedup_eager.median, 1.25);
+  EXPECT_GT(found.timing.clock_excess_us, 50'000);
   EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("5 bursts took longer")));
   EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(kBefore + 2 * kPairs + 1)) << "not retaken";
 }
