@@ -14,14 +14,14 @@ from typing import Any
 
 import torch
 
-from harness import region
+from harness import output_places, region
 from harness.device import Device
+from harness.output_places import NOWHERE, Memories
 from harness.place import Place
 from harness.wire import Answer, Json, Question, Refusal
 
 Model = Callable[..., Any]
 KERNELS_MAX = 64
-NOWHERE = -1
 
 
 @dataclass
@@ -44,6 +44,7 @@ class Bursts:
         self._inputs: list[list[Any]] = []
         self._written: torch.Tensor | None = None  # The inputs' memory, if outputs may lie there.
         self._arena: torch.Tensor | None = None
+        self._memories = Memories()
         self._burst: _Burst | None = None
 
     def attach(self, question: Question) -> Answer:
@@ -68,6 +69,7 @@ class Bursts:
             ]
         else:
             raise Refusal("protocol", "attach takes inputs, arena or gate")
+        self._memories = Memories(self._arena, self._written)
         return Answer()
 
     def queue(self, model: Model, question: Question) -> Answer:
@@ -81,7 +83,7 @@ class Bursts:
         if burst.gated:
             self._run(burst, model, self._device.close_gate)
         self._burst = burst
-        return Answer(self._places(burst) if burst.gated else {})
+        return Answer(self._told(burst) if burst.gated else {})
 
     def finish(self, model: Model) -> Answer:
         """Runs an open burst, waits for the device, and tells what the events said."""
@@ -94,7 +96,7 @@ class Bursts:
         kernels = self._device.take_trace()
         if kernels is not None:
             body["kernels"] = _summary(kernels)
-        return Answer(body if burst.gated else {**body, **self._places(burst)})
+        return Answer(body if burst.gated else {**body, **self._told(burst)})
 
     def _run(self, burst: _Burst, model: Model, begin: Callable[[int], None]) -> None:
         with self._device.pool():
@@ -105,43 +107,20 @@ class Bursts:
 
     def _visible(self, tensor: torch.Tensor) -> torch.Tensor:
         """What lies elsewhere is copied to where the judge can see it, inside the burst."""
-        assert self._arena is not None
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or self._shows(tensor):
             return tensor
+        assert self._arena is not None
         plain = tensor.detach().resolve_conj().resolve_neg()
         return plain.to(self._arena.device, copy=True)
 
     def _shows(self, tensor: torch.Tensor) -> bool:
         """Whether the judge sees the tensor, which is not to be read with another sign."""
-        is_seen = not tensor.numel() or self._offset(tensor) is not None
+        is_seen = self._memories.offset_of(tensor) != NOWHERE
         return is_seen and not tensor.is_conj() and not tensor.is_neg()
 
-    def _offset(self, tensor: torch.Tensor) -> int | None:
-        """In the arena, behind which the memory of the inputs is counted on."""
-        start = 0
-        for memory in (self._arena, self._written):
-            if memory is None:
-                continue
-            offset = tensor.data_ptr() - memory.data_ptr()
-            if 0 <= offset < memory.numel():
-                return start + offset
-            start += memory.numel()
-        return None
-
-    def _places(self, burst: _Burst) -> Json:
+    def _told(self, burst: _Burst) -> Json:
         """Where each call's outputs lie."""
-        return {"outputs": [self._place_of(*pair) for pair in zip(burst.outputs, burst.visible)]}
-
-    def _place_of(self, output: Any, visible: Any) -> Json:
-        tree = region.tree_in_place(visible, self._told_offset)
-        for node, tensor in zip(region.tensor_nodes(tree), region.tensors_of(output), strict=True):
-            node["device"] = tensor.device.type
-        return tree
-
-    def _told_offset(self, tensor: torch.Tensor) -> int:
-        """NOWHERE, which the judge refuses, for what a candidate made lie elsewhere."""
-        offset = self._offset(tensor)
-        return NOWHERE if offset is None else offset
+        return {"outputs": output_places.told(burst.outputs, burst.visible, self._memories)}
 
 
 def _summary(kernels: list[Json]) -> list[Json]:

@@ -19,8 +19,9 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness import distributions, region
+from harness import distributions, output_places, region
 from harness.compare import Comparer
+from harness.output_places import Memories
 from harness.place import Place
 from harness.reference import Reference, derive_seed, overwritten_inputs
 from harness.wire import Answer, Json, Question, Refusal
@@ -179,14 +180,14 @@ class FreshInputs:
         return Answer()
 
     def _look(self, body: Json) -> Answer:
-        """Copies the outputs of chosen calls, the last one's among them: [{"call", "outputs"}]."""
+        """Copies the outputs of chosen calls, the last one's among them: [{"call", "place"}]."""
         arm = self._arm(body)
         if arm.inputs is None or arm.arena is None:
             raise Refusal("protocol", "look before inputs and arena")
         self.taken, self.malformed = [], ""
         try:
             for picked in body["picks"]:
-                outputs = self._private_copy(picked["outputs"], arm)
+                outputs = self._private_copy(body["forms"], picked["place"], arm)
                 self.taken.append((int(picked["call"]), outputs))
         except Refusal as error:
             self.malformed = f"malformed outputs: {error}"[:PROBLEM_MAX]
@@ -208,11 +209,11 @@ class FreshInputs:
         self.taken, self.malformed = [], ""
         return Answer({"passed": not problem, "problem": problem})
 
-    def _private_copy(self, tree: Any, arm: _Arm) -> Any:
+    def _private_copy(self, forms: Any, place: Any, arm: _Arm) -> Any:
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
-        seen = [arm.arena, arm.inputs] if self.in_place else [arm.arena]
-        source = _Memory(*(memory for memory in seen if memory is not None))
-        return region.map_tensors(region.unpack(tree, source, bytes_max), torch.clone)
+        seen = Memories(arm.arena, arm.inputs if self.in_place else None)
+        outputs = output_places.read(forms, place, seen, bytes_max)
+        return region.map_tensors(outputs, torch.clone)
 
     def _problem(self, shown: torch.Tensor, call: int, outputs: Any) -> str:
         """What is wrong with a call's outputs, or with what it left of its inputs."""
@@ -243,7 +244,7 @@ class FreshInputs:
 
     def _call(self, memory: torch.Tensor, call: int) -> Any:
         """One call's inputs as they lie in a memory with a slot for each call."""
-        return region.unpack(region.shifted(self.tree, call * self.stride), _Memory(memory))
+        return region.unpack(region.shifted(self.tree, call * self.stride), Memories(memory))
 
     def _given(self) -> torch.Tensor:
         if self.private is None:
@@ -252,22 +253,6 @@ class FreshInputs:
 
     def _arm(self, body: Json) -> _Arm:
         return self.arms.setdefault(str(body["arm"]), _Arm())
-
-
-class _Memory:
-    """A region.Source of memories that are mapped already, counted one behind the other."""
-
-    def __init__(self, *memories: torch.Tensor) -> None:
-        self._memories = memories
-
-    def bytes_of(self, offset: int, nbytes: int, region_bytes: int = 0) -> torch.Tensor:
-        for memory in self._memories:
-            if offset + nbytes <= memory.numel():
-                return memory[offset : offset + nbytes]
-            if offset < memory.numel():
-                break
-            offset -= memory.numel()
-        raise Refusal("protocol", "a tensor lies outside its memory")
 
 
 def _padded(nbytes: int) -> int:

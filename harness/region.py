@@ -18,7 +18,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -171,12 +171,11 @@ def _tensor_node(tensor: torch.Tensor, tensors: list[tuple[Json, torch.Tensor]])
     return node
 
 
-def tree_in_place(value: object, offset_of: Callable[[torch.Tensor], int]) -> Json:
-    """The tree of tensors that stay where they are."""
+def form_of(value: object) -> Json:
+    """The tree of tensors that stay where they are, which is told beside it."""
     tensors: list[tuple[Json, torch.Tensor]] = []
     tree = _tree(value, tensors, 0)
     for node, tensor in tensors:
-        node["offset"] = offset_of(tensor) if tensor.numel() else 0
         node["stride"] = list(tensor.stride())
     return tree
 
@@ -248,19 +247,27 @@ HOST: Memory = _Host()
 
 @dataclass
 class _Left:
-    """What a tree may still hold."""
+    """What a tree may still hold, and where its next tensors begin if the tree does not say."""
 
     nodes: int
     nbytes: int
+    offsets: Iterator[Any] | None
 
 
-def unpack(tree: object, source: Source, bytes_max: int = BYTES_MAX) -> Any:
+def unpack(
+    tree: object,
+    source: Source,
+    bytes_max: int = BYTES_MAX,
+    offsets: Iterable[Any] | None = None,
+) -> Any:
     """The value that `tree` describes. Raises Refusal("protocol") for a malformed tree.
 
     `bytes_max` bounds what its tensors take once they are copied: with strides, that may be far
-    more than what they take in their region.
+    more than what they take in their region. `offsets` are those of the tensors, by their order, in
+    place of what the tree says.
     """
-    return _value(tree, source, 0, _Left(NODES_MAX, bytes_max))
+    left = _Left(NODES_MAX, bytes_max, None if offsets is None else iter(offsets))
+    return _value(tree, source, 0, left)
 
 
 def _value(tree: object, source: Source, depth: int, left: _Left) -> Any:
@@ -275,7 +282,8 @@ def _value(tree: object, source: Source, depth: int, left: _Left) -> Any:
 
 def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.Tensor:
     dtype, shape = DTYPES[tree["dtype"]], tree["shape"]
-    offset, nbytes = tree["offset"], tree["nbytes"]
+    offset = tree["offset"] if left.offsets is None else next(left.offsets, None)
+    nbytes = tree["nbytes"]
     numel = _numel(shape)
     if type(offset) is not int or offset < 0 or offset % dtype.itemsize:
         raise ValueError("bad offset")

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from fake_device import ELAPSED_US, FakeDevice  # noqa: E402
 from support import ZygoteTest  # noqa: E402
 
-from harness import region
+from harness import output_places, region
 from harness.bursts import KERNELS_MAX, Bursts, _summary
-from harness.fresh_inputs import _Memory
+from harness.output_places import Memories
 from harness.place import HOST_PLACE
 from harness.wire import Answer, Question, Refusal
 
@@ -66,9 +66,14 @@ class BurstsTest(unittest.TestCase):
 
     def run_gated(self, model: Callable[..., Any], **body: Any) -> list[Any]:
         """What the judge sees of a gated burst's outputs."""
-        outputs = json.loads(json.dumps(self.queue(model, **body)))["outputs"]
-        memory = _Memory(self.arena, self.inputs)
-        return [region.unpack(tree, memory) for tree in outputs]
+        return self.read(self.queue(model, **body))
+
+    def read(self, body: Any) -> list[Any]:
+        told = json.loads(json.dumps(body))["outputs"]
+        memories = Memories(self.arena, self.inputs)
+        return [
+            output_places.read(told["forms"], place, memories, 1 << 20) for place in told["places"]
+        ]
 
 
 def double(x: torch.Tensor, factor: int) -> torch.Tensor:
@@ -138,14 +143,13 @@ class Gate(BurstsTest):
         body = self.bursts.finish(self.noted).body
         steps = ["await 3", "call", "call", "end", "finish 3", "trace"]
         self.assertEqual(self.device.journal, steps)
-        self.assertEqual((body["events_us"], len(body["outputs"])), (ELAPSED_US, 2))
+        self.assertEqual((body["events_us"], len(body["outputs"]["places"])), (ELAPSED_US, 2))
 
     def test_an_open_burst_sees_what_was_revealed_after_it_was_queued(self) -> None:
         self.queue(double, gated=False)
         self.given(2).fill_(100)
         self.device.gate = 1
-        tree = self.bursts.finish(double).body["outputs"][2]
-        output = region.unpack(tree, region.Mapping(self.arena_descriptor))
+        output = self.read(self.bursts.finish(double).body)[2]
         self.assertEqual(output.tolist(), [200.0] * 6)
 
     def test_a_trace_is_taken_when_all_is_over_and_told_if_there_is_one(self) -> None:
@@ -170,8 +174,7 @@ class Outputs(BurstsTest):
             self.assertTrue(torch.equal(seen, 2 * self.given(call)))
         [*outputs] = self.bursts._burst.outputs
         outputs[1].fill_(7)
-        [_, tree, *_] = self.bursts._places(self.bursts._burst)["outputs"]
-        again = region.unpack(tree, region.Mapping(self.arena_descriptor))
+        again = self.read(self.bursts._told(self.bursts._burst))[1]
         self.assertEqual(again.tolist(), [7.0] * 6)
 
     def test_structure_views_and_plain_values_are_told(self) -> None:
@@ -237,8 +240,8 @@ class Outputs(BurstsTest):
                 self.assertTrue(torch.equal(mine, theirs))
 
     def test_the_device_of_each_output_is_told(self) -> None:
-        tree = self.queue(lambda x, factor: (x, torch.empty(0)))["outputs"][0]
-        self.assertEqual([node["device"] for node in region.tensor_nodes(tree)], ["cpu"] * 2)
+        [form] = self.queue(lambda x, factor: (x, torch.empty(0)))["outputs"]["forms"]
+        self.assertEqual([node["device"] for node in region.tensor_nodes(form)], ["cpu"] * 2)
 
     def test_what_is_no_data_is_refused(self) -> None:
         class Lazy(torch.Tensor):

@@ -176,7 +176,7 @@ class Reveal(unittest.TestCase):
         self.rig.ask("plan")
         draw: dict[str, Any] = {"number": 1, "calls": 1}
         reveal: dict[str, Any] = {"arm": "arm", "calls": 1}
-        look: dict[str, Any] = {"arm": "arm", "picks": []}
+        look: dict[str, Any] = {"arm": "arm", "forms": [], "picks": []}
         for name, body in (("draw", draw), ("reveal", reveal), ("look", look), ("verify", look)):
             self.assertRaises(Refusal, self.rig.ask, name, **body)
         self.rig.ask("inputs", arm="arm", calls=1)
@@ -236,11 +236,14 @@ class Verify(unittest.TestCase):
         self.assertIn("call 3: output[0]: value", self.rig.verify(stale, [3]))
 
     def test_fewer_or_more_outputs_than_calls_are_wrong(self) -> None:
-        trees = self.rig.burst(honest)
-        for told, picks in ((trees[:0], []), (trees[:1], [0]), (trees * 2, [7, 3]), (trees, [0])):
+        told = self.rig.burst(honest)
+        places = told["places"]
+        cases = ((places[:0], []), (places[:1], [0]), (places * 2, [7, 3]), (places, [0]))
+        for some, picks in cases:
             with self.subTest(str(picks)):
-                self.assertIn("not one for each call", self.rig.verify(told, picks))
-        self.assertEqual(self.rig.verify(trees, [3]), "")
+                problem = self.rig.verify({**told, "places": some}, picks)
+                self.assertIn("not one for each call", problem)
+        self.assertEqual(self.rig.verify(told, [3]), "")
 
     def test_an_overwritten_input_is_noticed(self) -> None:
         def scribble(x: Any, index: Any, *others: Any) -> Any:
@@ -259,30 +262,30 @@ class Verify(unittest.TestCase):
 
     def test_what_is_compared_is_what_was_there_at_the_look(self) -> None:
         """A contestant that goes on writing changes nothing, for better or worse."""
-        trees = self.rig.burst(honest)
+        told = self.rig.burst(honest)
         arena = self.rig.fresh.arms["arm"].arena
         assert arena is not None
         right = arena.clone()
-        self.rig.look(trees, [3, 0])
+        self.rig.look(told, [3, 0])
         arena.fill_(0xFF)
-        self.assertEqual(self.rig.told(), "")
-        self.rig.look(trees, [3, 0])
+        self.assertEqual(self.rig.opinion(), "")
+        self.rig.look(told, [3, 0])
         arena.copy_(right)
-        self.assertIn("call 3", self.rig.told())
+        self.assertIn("call 3", self.rig.opinion())
 
     def test_a_look_is_for_one_burst_and_one_answer(self) -> None:
-        trees = self.rig.burst(honest)
-        self.rig.look(trees, [3])
+        told = self.rig.burst(honest)
+        self.rig.look(told, [3])
         self.rig.draw(99)
-        self.assertRaises(Refusal, self.rig.told)
-        self.rig.look(trees, [3])
-        self.assertIn("call 3", self.rig.told())
-        self.assertRaises(Refusal, self.rig.told)
+        self.assertRaises(Refusal, self.rig.opinion)
+        self.rig.look(told, [3])
+        self.assertIn("call 3", self.rig.opinion())
+        self.assertRaises(Refusal, self.rig.opinion)
 
     def test_looking_leaves_what_was_drawn_as_it_is(self) -> None:
         rig = Rig(IN_PLACE)
-        trees = rig.burst(lambda x, y: x.mul_(2) + y)
-        self.assertEqual([rig.verify(trees, [3, call]) for call in (1, 1, 0)], [""] * 3)
+        told = rig.burst(lambda x, y: x.mul_(2) + y)
+        self.assertEqual([rig.verify(told, [3, call]) for call in (1, 1, 0)], [""] * 3)
 
 
 class InTheJudge(unittest.TestCase):

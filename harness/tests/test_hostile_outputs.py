@@ -24,16 +24,20 @@ class HostileOutputs(unittest.TestCase):
 
     def setUp(self) -> None:
         self.rig = Rig(IN_PLACE, calls=1)
-        self.trees = self.rig.burst(lambda x, y: x.mul_(2) + y)
+        told = self.rig.burst(lambda x, y: x.mul_(2) + y)
+        self.good = with_offset(told, 0)
         arena = self.rig.fresh.arms["arm"].arena
         assert arena is not None
         self.arena = arena
 
     def problem(self, tree: Any) -> Any:
-        return self.rig.verify([tree], [0])
+        return self.problem_of([tree], [0, *offsets_in(tree)])
+
+    def problem_of(self, forms: Any, place: Any) -> Any:
+        return self.rig.verify({"forms": forms, "places": [place]}, [0])
 
     def changed(self, **change: Any) -> Any:
-        return {**copy.deepcopy(self.trees[0]), **change}
+        return {**copy.deepcopy(self.good), **change}
 
     def test_the_good_one_passes(self) -> None:
         self.assertEqual(self.problem(self.changed()), "")
@@ -57,9 +61,31 @@ class HostileOutputs(unittest.TestCase):
             with self.subTest(str(tree)):
                 self.assertIn("malformed outputs: ", self.problem(tree))
 
+    def test_places_that_are_none_are_refused(self) -> None:
+        forms, offset = [self.good], self.good["offset"]
+        self.assertEqual(self.problem_of(forms, [0, offset]), "")
+        places: list[Any] = [
+            None, 5, "", "0", [], {}, [0], [1, offset], [-2, offset], ["0", offset], [None, offset],
+            [[0], offset], [0, str(offset)], [0, [offset]], [0, None], [0, True], [0.0, offset],
+            {"0": offset},
+        ]  # fmt: skip
+        for place in places:
+            with self.subTest(str(place)):
+                self.assertIn("malformed outputs: ", self.problem_of(forms, place))
+        for odd in (None, 5, "forms", [], {}, {"0": self.good}):
+            with self.subTest(str(odd)):
+                self.assertIn("malformed outputs: ", self.problem_of(odd, [0, offset]))
+
+    def test_each_tensor_of_a_form_has_an_offset_of_its_own(self) -> None:
+        pair = {"t": "list", "items": [self.good, self.good]}
+        self.assertIn("malformed outputs: ", self.problem_of([pair], [0, self.good["offset"]]))
+        again = {**pair, "t": "tuple"}
+        places = [0, self.good["offset"], self.good["offset"]]
+        self.assertIn("structure", self.problem_of([again], places))
+
     def test_the_arenas_last_bytes_can_be_reached(self) -> None:
         end = self.arena.numel()
-        expected = region.unpack(self.trees[0], region.Mapping(self.memory_of(self.arena)))
+        expected = region.unpack(self.good, region.Mapping(self.memory_of(self.arena)))
         self.arena[end - 160 :].view(torch.float32).copy_(expected)
         self.assertEqual(self.problem(self.changed(offset=end - 160)), "")
         self.arena[end - 40 * 1024 :].view(torch.float32)[::256].copy_(expected)
@@ -106,7 +132,7 @@ class HostileOutputs(unittest.TestCase):
         """A contestant may have right outputs elsewhere; only these bytes count."""
         seed = random.randrange(1 << 32)
         rng = random.Random(seed)
-        offset = self.trees[0]["offset"]
+        offset = self.good["offset"]
         for number in range(50):
             at = offset + 4 * rng.randrange(40) + 3  # Sign and exponent of one element.
             with self.subTest(f"seed {seed}, number {number}"):
@@ -121,21 +147,23 @@ class HostilePlaces(unittest.TestCase):
 
     def setUp(self) -> None:
         self.rig = Rig(ALL_IN_PLACE, calls=2)
-        self.trees = self.rig.burst(lambda x: x.mul_(2).t())
+        self.told = self.rig.burst(lambda x: x.mul_(2).t())
+        self.offsets = [place[1] for place in self.told["places"]]
         arm = self.rig.fresh.arms["arm"]
         assert arm.arena is not None and arm.inputs is not None
         self.between, self.end = arm.arena.numel(), arm.arena.numel() + arm.inputs.numel()
 
     def problem(self, offset: int) -> Any:
-        return self.rig.verify([self.trees[0], {**self.trees[1], "offset": offset}], [1])
+        places = [self.told["places"][0], [0, offset]]
+        return self.rig.verify({**self.told, "places": places}, [1])
 
     def test_outputs_are_found_in_their_calls_inputs(self) -> None:
-        offsets = [tree["offset"] - self.between for tree in self.trees]
-        self.assertEqual(offsets, [0, self.rig.fresh.stride])
-        self.assertEqual(self.problem(self.trees[1]["offset"]), "")
+        stride = self.rig.fresh.stride
+        self.assertEqual(self.offsets, [self.between, self.between + stride])
+        self.assertEqual(self.problem(self.offsets[1]), "")
 
     def test_those_of_another_call_are_wrong(self) -> None:
-        self.assertIn("call 1: output: ", self.problem(self.trees[0]["offset"]))
+        self.assertIn("call 1: output: ", self.problem(self.offsets[0]))
 
     def test_places_across_or_behind_are_refused(self) -> None:
         for offset in (self.between - 4, self.end - 4, self.end, self.end + 512, 2 * self.end):
@@ -145,12 +173,25 @@ class HostilePlaces(unittest.TestCase):
     def test_without_the_reference_in_place_a_view_is_copied(self) -> None:
         task = ALL_IN_PLACE.replace("x.mul_(2).t()", "x.t().contiguous()")
         rig = Rig(task, calls=2)
-        trees = rig.burst(lambda x: x.t())
-        self.assertTrue(all(tree["offset"] < self.between for tree in trees))
-        self.assertEqual(rig.verify(trees, [1, 0]), "")
-        self.assertIn(
-            "malformed", rig.verify([{**tree, "offset": self.between} for tree in trees], [1])
-        )
+        told = rig.burst(lambda x: x.t())
+        self.assertTrue(all(offset < self.between for _, offset in told["places"]))
+        self.assertEqual(rig.verify(told, [1, 0]), "")
+        told["places"] = [[0, self.between]] * 2
+        self.assertIn("malformed", rig.verify(told, [1]))
+
+
+def with_offset(told: Any, call: int) -> Any:
+    """The form of a call's only output, with where it lies."""
+    number, offset = told["places"][call]
+    return {**told["forms"][number], "offset": offset}
+
+
+def offsets_in(tree: Any) -> list[Any]:
+    """Those of a tree, by their order."""
+    if not isinstance(tree, dict):
+        return []
+    inner = [offset for item in tree.get("items", []) for offset in offsets_in(item)]
+    return [tree["offset"], *inner] if "offset" in tree else inner
 
 
 if __name__ == "__main__":

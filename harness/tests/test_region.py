@@ -109,11 +109,14 @@ class InPlaceTest(unittest.TestCase):
     def tearDown(self) -> None:
         os.close(self.descriptor)
 
-    def seen(self, tree: Any) -> Any:
-        return region.unpack(tree, region.Mapping(self.descriptor))
+    def seen(self, value: Any) -> Any:
+        source = region.Mapping(self.descriptor)
+        return region.unpack(region.form_of(value), source, offsets=self.offsets_of(value))
 
-    def offset_of(self, tensor: torch.Tensor) -> int:
-        return tensor.data_ptr() - self.memory.data_ptr()
+    def offsets_of(self, value: Any) -> list[int]:
+        begin = self.memory.data_ptr()
+        tensors = region.tensors_of(value)
+        return [one.data_ptr() - begin if one.numel() else 0 for one in tensors]
 
     def floats(self, offset: int, shape: list[int], stride: list[int]) -> torch.Tensor:
         return self.memory.view(torch.int32)[offset:].as_strided(shape, stride)
@@ -126,8 +129,7 @@ class InPlaceTest(unittest.TestCase):
             stride = [rng.choice([0, 1, 1, 2, 7, 15, 100]) for _ in shape]
             value = self.floats(rng.randrange(1000), shape, stride)
             with self.subTest(f"seed {seed}, number {number}"):
-                tree = region.tree_in_place([value], self.offset_of)
-                (again,) = self.seen(tree)
+                (again,) = self.seen([value])
                 self.assertEqual((again.stride(), again.dtype), (value.stride(), value.dtype))
                 self.assertTrue(torch.equal(again, value))
 
@@ -137,7 +139,7 @@ class InPlaceTest(unittest.TestCase):
             "t": whole.t(), "slice": whole[1::2, 3:], "row": (whole[2].expand(4, 10),),
             "one": whole[1, 1], "none": whole[:0], "far": torch.empty(0, 3), "n": 4,
         }  # fmt: skip
-        again = self.seen(region.tree_in_place(value, self.offset_of))
+        again = self.seen(value)
         for name, one in value.items():
             for mine, theirs in zip(region.tensors_of(one), region.tensors_of(again[name])):
                 self.assertTrue(torch.equal(mine, theirs), name)
@@ -145,25 +147,36 @@ class InPlaceTest(unittest.TestCase):
 
     def test_both_mappings_are_the_same_memory(self) -> None:
         column = self.floats(0, [4, 4], [4, 1]).t()[1]
-        again = self.seen(region.tree_in_place(column, self.offset_of))
+        again = self.seen(column)
         again.fill_(7)
         self.assertEqual(column.tolist(), [7] * 4)
 
     def test_a_shifted_tree_describes_the_next_value(self) -> None:
         stride = 512
         tree: Any = {}
+        source = region.Mapping(self.descriptor)
         for number in range(3):
             at = number * stride // 4
             first = self.floats(at, [3], [1]).fill_(number)
             second = self.floats(at + 16, [2, 2], [1, 2]).fill_(-number)
             value = [first, ({"b": second},), 5]
             if number == 0:
-                tree = region.tree_in_place(value, self.offset_of)
-            again = self.seen(region.shifted(tree, number * stride))
+                tree = region.form_of(value)
+                for node, offset in zip(region.tensor_nodes(tree), self.offsets_of(value)):
+                    node["offset"] = offset
+            again = region.unpack(region.shifted(tree, number * stride), source)
             self.assertEqual(again[0].tolist(), [number] * 3)
             self.assertEqual(again[1][0]["b"].tolist(), [[-number] * 2] * 2)
             self.assertEqual(again[2], 5)
         self.assertEqual(tree["items"][0]["offset"], 0)
+
+    def test_offsets_that_are_missing_or_none_are_refused(self) -> None:
+        form = region.form_of([self.floats(0, [3], [1]), self.floats(16, [3], [1])])
+        source = region.Mapping(self.descriptor)
+        for offsets in ([], [0], [0, None], [0, "64"], [0, -4], [0, 2], [0, 1 << 60]):
+            with self.subTest(str(offsets)):
+                self.assertRaises(Refusal, region.unpack, form, source, offsets=offsets)
+        self.assertEqual(len(region.unpack(form, source, offsets=[0, 64])), 2)
 
 
 class HostileTreeTest(unittest.TestCase):

@@ -110,28 +110,27 @@ class Rig:
     def reveal(self, arm: str = "arm", calls: int | None = None) -> None:
         self.ask("reveal", arm=arm, calls=calls or self.calls)
 
-    def burst(self, model: Model) -> list[Any]:
-        """The trees of an open burst's outputs."""
+    def burst(self, model: Model) -> Any:
+        """What is told of an open burst's outputs."""
         self.number += 1
         question = {"number": self.number, "calls": self.calls, "gated": False}
         self.draw(self.number)
         self.bursts.queue(model, Question(question))
         self.reveal()
         self.device.gate = self.number
-        outputs: list[Any] = self.bursts.finish(model).body["outputs"]
-        return outputs
+        return self.bursts.finish(model).body["outputs"]
 
-    def look(self, trees: list[Any], picks: list[int]) -> None:
+    def look(self, told: Any, picks: list[int]) -> None:
         """Has the judge look at the outputs of some calls."""
-        wanted = [{"call": call, "outputs": trees[call]} for call in picks]
-        self.ask("look", arm="arm", picks=wanted)
+        wanted = [{"call": call, "place": told["places"][call]} for call in picks]
+        self.ask("look", arm="arm", forms=told["forms"], picks=wanted)
 
-    def verify(self, trees: list[Any], picks: list[int]) -> Any:
+    def verify(self, told: Any, picks: list[int]) -> Any:
         """ "" or what is wrong with the outputs of some calls."""
-        self.look(trees, picks)
-        return self.told()
+        self.look(told, picks)
+        return self.opinion()
 
-    def told(self) -> Any:
+    def opinion(self) -> Any:
         answer = self.ask("verify", arm="arm")
         assert answer["passed"] == (answer["problem"] == "")
         return answer["problem"]

@@ -29,8 +29,8 @@ struct ChargeRules {
   double clock_slack_us = 40;        // Of a burst: what the clock may differ by,
   double clock_slack_share = 0.005;  // and as a share of the events' time.
   double look_slack_us = 100;        // Until outputs are copied, which takes a judge some time, and
-  double look_slack_open_us = 500;   // of an open burst also a process that tells where they lie,
-  double look_slack_open_call_us = 40;  // for each call.
+  double look_slack_open_us = 800;   // of an open burst also a process that tells where they lie,
+  double look_slack_open_call_us = 8;  // for each call.
 };
 
 // What was seen of one burst.

@@ -277,7 +277,9 @@ class ArmActor {
   double burst_us() const { return static_cast<double>(calls_) * script_.call_us; }
 
   // Where they lie means nothing to the judge of these tests.
-  Json outputs() const { return Json(std::vector<int>(static_cast<size_t>(calls_))); }
+  Json outputs() const {
+    return {{"forms", Json::array()}, {"places", std::vector<int>(static_cast<size_t>(calls_))}};
+  }
 
   Json kernels() const {
     const double each_us = script_.call_us / script_.launches - script_.gap_us;

@@ -14,6 +14,8 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int kSpinsPerLook = 512;  // At a child's life, while its words are watched.
 constexpr size_t kCallsMax = 4096;
+constexpr size_t kFormsBytesMax = 8 << 20;  // With sixteen places, less than a message may have.
+constexpr size_t kPlaceBytesMax = 256 << 10;
 constexpr size_t kKernelsMax = 64;
 constexpr size_t kNameBytesMax = 400;
 constexpr uint64_t kCountMax = uint64_t{1} << 40;
@@ -41,6 +43,13 @@ double microseconds_of(const Json& value) {
 
 double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+// What is passed on to the judge, whom it must not choke.
+std::string passed_on(const Json& json, size_t bytes_max) {
+  std::string text = text_of(json);
+  if (text.size() > bytes_max) throw Json::other_error::create(502, "too long to pass on", &json);
+  return text;
 }
 
 std::array<int64_t, 3> triple_of(const Json& values) {
@@ -71,8 +80,12 @@ Result<BurstTime> decode_burst(std::string_view answer) {
     const Json json = Json::parse(answer);
     BurstTime burst;
     burst.events_us = microseconds_of(json.value("events_us", Json(0.0)));
-    for (const Json& outputs : json.value("outputs", Json::array())) {
-      if (burst.outputs.size() < kCallsMax) burst.outputs.push_back(text_of(outputs));
+    if (const auto outputs = json.find("outputs"); outputs != json.end()) {
+      burst.forms = passed_on(outputs->at("forms"), kFormsBytesMax);
+      for (const Json& place : outputs->at("places")) {
+        if (burst.places.size() == kCallsMax) break;
+        burst.places.push_back(passed_on(place, kPlaceBytesMax));
+      }
     }
     for (const Json& kernel : json.value("kernels", Json::array())) {
       if (burst.kernels.size() < kKernelsMax) burst.kernels.push_back(kernel_of(kernel));
@@ -150,13 +163,13 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   time_bracket(number, burst);
   // Before the process is heard again: it must not gain time by what it answers.
   const auto calls = static_cast<size_t>(wanted.calls);
-  const bool tells_all = !gated_ || first->outputs.size() == calls;
+  const bool tells_all = !gated_ || first->places.size() == calls;
   if (gated_ && tells_all) MC_TRY_VOID(look(*first, wanted.looks, burst), "look");
   MC_TRY(auto finished, outcome_of(session_.receive(Seconds(limits_.forward_s))), "finish");
   if (auto* outcome = std::get_if<task::Outcome>(&finished)) return Timed(std::move(*outcome));
   auto last = decode_burst(std::get<Reply>(finished).json);
   if (!last) return garbled(last.error());
-  if (!tells_all || (!gated_ && last->outputs.size() != calls)) {
+  if (!tells_all || (!gated_ && last->places.size() != calls)) {
     return garbled({ErrorCode::kProtocol, "a burst does not tell the outputs of each call"});
   }
   if (!gated_) MC_TRY_VOID(look(*last, wanted.looks, burst), "look");
@@ -185,15 +198,19 @@ Stage<Reply> TimedArm::receive_queued(uint32_t number, BurstTime& burst) {
 // Has the judge copy outputs: the last call's, which work that is put off would reach last, and
 // some that nobody could foresee.
 Status TimedArm::look(const BurstTime& answer, int looks, BurstTime& burst) {
-  const auto calls = static_cast<int64_t>(answer.outputs.size());
+  const auto calls = static_cast<int64_t>(answer.places.size());
   Json picks = Json::array();
   for (int i = 0; i < looks && calls > 0; ++i) {
     std::uniform_int_distribution<int64_t> any(0, calls - 1);
     const int64_t call = i == 0 ? calls - 1 : any(random_);
-    const std::string& outputs = answer.outputs[static_cast<size_t>(call)];
-    picks.push_back({{"call", call}, {"outputs", Json::parse(outputs)}});
+    const std::string& place = answer.places[static_cast<size_t>(call)];
+    picks.push_back({{"call", call}, {"place", Json::parse(place)}});
   }
-  const Json question{{"op", "time"}, {"do", "look"}, {"arm", name_}, {"picks", picks}};
+  const Json question{{"op", "time"},
+                      {"do", "look"},
+                      {"arm", name_},
+                      {"forms", Json::parse(answer.forms)},
+                      {"picks", picks}};
   MC_TRY_VOID(judge_.ask(text_of(question), nullptr, limits_.judge_s), "look");
   if (looks > 0) burst.looked_us = microseconds_since(opened_);
   return ok();

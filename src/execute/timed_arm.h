@@ -45,7 +45,10 @@ struct BurstTime {
   double bracket_us = 0;  // By the supervisor's clock.
   double looked_us = 0;   // The same, until outputs were copied; 0 where none were.
   bool is_valid = false;  // Not one that blocked as it was queued.
-  std::vector<std::string> outputs;  // Of each call, where its outputs lie; JSON for the judge.
+  // Where outputs lie, JSON for the judge (harness/output_places.py): their forms, and each call's
+  // place.
+  std::string forms = "[]";
+  std::vector<std::string> places;
   std::vector<TracedKernel> kernels;
 };
 
