@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast this device is: bytes a second through its memory, operations a second in a matmul."""
+"""How fast this device is: bytes a second through its memory, operations a second in a matmul.
+
+And how fast it fills memory now: slower than it can, where somebody else uses it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -12,6 +16,8 @@ from harness.wire import Json
 _COPY_BYTES = 1 << 30
 _MATMUL_SIZE = 8192
 _REPEATS = 5
+_FILL_BYTES = 256 << 20  # At once; more than twice any L2.
+_FILLS = 4
 
 
 def measure(device: torch.device) -> Json:
@@ -21,12 +27,23 @@ def measure(device: torch.device) -> Json:
     copy_s = _best_s(lambda: target.copy_(source))
     total_s = _best_s(source.sum)
     bandwidth = max(2 * _COPY_BYTES / copy_s, _COPY_BYTES / total_s)
-    del source, target
+    filled = target.view(torch.uint8)[:_FILL_BYTES]
+    fills_s = _best_s(lambda: [filled.fill_(1) for _ in range(_FILLS)])
+    del source, target, filled
     return {
         "bandwidth_gbs": bandwidth / 1e9,
+        "fill_gbs": _FILLS * _FILL_BYTES / fills_s / 1e9,
         "fp32_tflops": _matmul_tflops(device, torch.float32),
         "half_tflops": _matmul_tflops(device, torch.bfloat16),
     }
+
+
+def fill(device: torch.device, nbytes: float) -> Json:
+    """Fills memory again and again, so many bytes in all and a little more; how long it took."""
+    memory = torch.empty(_FILL_BYTES, dtype=torch.uint8, device=device)
+    count = max(1, math.ceil(nbytes / _FILL_BYTES))
+    seconds = _seconds(lambda: [memory.fill_(1) for _ in range(count)])
+    return {"bytes": count * _FILL_BYTES, "seconds": seconds}
 
 
 def _matmul_tflops(device: torch.device, dtype: torch.dtype) -> float:
@@ -37,12 +54,13 @@ def _matmul_tflops(device: torch.device, dtype: torch.dtype) -> float:
 
 def _best_s(run: Callable[[], object]) -> float:
     run()
-    times = []
-    for _ in range(_REPEATS):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        run()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(float(start.elapsed_time(end)) / 1e3)
-    return min(times)
+    return min(_seconds(run) for _ in range(_REPEATS))
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    run()
+    end.record()
+    torch.cuda.synchronize()
+    return float(start.elapsed_time(end)) / 1e3

@@ -378,6 +378,10 @@ def _time(case: _Case, question: Question) -> Answer:
         return Answer()
     if operation == "speed":
         return Answer(device_speed.measure(case.place.device))
+    if operation == "fill":
+        took = device_speed.fill(case.place.device, float(question.body["bytes"]))
+        case.place.trim()
+        return Answer(took)
     if case.timing is None:
         seed = derive_seed(case.seed, "timing", int(question.body.get("seed", 0)))
         case.timing = FreshInputs(case.place, _reference(case, 0), case.comparer, seed)

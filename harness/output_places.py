@@ -57,7 +57,7 @@ def told(outputs: Sequence[Any], visible: Sequence[Any], memories: Memories) -> 
     numbers: dict[Hashable, int] = {}
     places: list[list[int]] = []
     for output, shown in zip(outputs, visible, strict=True):
-        key = _key(shown), tuple(tensor.device.type for tensor in region.tensors_of(output))
+        key = _key(shown), tuple(tensor.device for tensor in region.tensors_of(output))
         number = numbers.get(key)
         if number is None:
             number = numbers[key] = len(forms)

@@ -284,6 +284,7 @@ Evaluation::Stage Evaluation::measure() {
   if (parts_.options.strict) return Decided();  // The one that is timed starts after all that.
   if (!is_timed()) return passed_;
   contestant_ = std::make_unique<execute::Session>(std::move(*measured.contestant));
+  contestant_->rest();
   return Decided();
 }
 

@@ -17,7 +17,8 @@
 namespace mc::eval {
 namespace {
 
-constexpr const char* kSpeedProtocol = "speed/1";
+constexpr const char* kNotQuiet = "something else used the device while this was timed";
+constexpr const char* kSpeedProtocol = "speed/2";
 constexpr const char* kItself = "candidate";  // The baseline that is the candidate once more.
 constexpr const char* kEager = "eager";
 constexpr const char* kDefaultMode = "default";  // Of torch.compile.
@@ -54,35 +55,55 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   return Ran(std::move(timed.performance));
 }
 
-// Processes end while the device is still ours: an ending context would disturb whoever is next.
+// What runs in a process may be a candidate's code, so it rests while the device is another's.
 execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
   using Held = std::variant<execute::Timed, task::Outcome>;
   execute::TimingOptions options = contest.options;
   options.budget_s = parts_.options.timing.budget_s;
   options.seed = random_seed();
   execute::Timing timing(subject_.judge, contest.limits, options, parts_.nvml);
-  SessionPointer candidate;
+  Arms arms;
   {
     std::optional<DeviceShare::Turn> turn;
     if (!contest.is_slow) turn.emplace(parts_.device.take(subject_.use));
     lap(contest.name + ".wait");
     MC_TRY(auto started, contest.start(), "start");
     if (auto* outcome = std::get_if<task::Outcome>(&started)) return Held(std::move(*outcome));
-    candidate = std::move(std::get<SessionPointer>(started));
-    MC_TRY(execute::Session * against, baseline(), "baseline");
+    arms.candidate = std::move(std::get<SessionPointer>(started));
+    MC_TRY(arms.baseline, baseline(), "baseline");
     lap(contest.name + ".start");
-    MC_TRY(Decided decided, timing.warm_up(*candidate, *against), "warm-up");
+    MC_TRY(Decided decided, timing.warm_up(*arms.candidate, *arms.baseline), "warm-up");
     lap(contest.name + ".warm_up");
-    if (decided) candidate.reset();
+    if (decided) arms.candidate.reset();
     if (decided) return Held(std::move(*decided));
+    arms.candidate->rest();
+    arms.baseline->rest();
   }
   const auto turn = parts_.device.take(DeviceShare::Use::kAlone);
   lap(contest.name + ".wait_alone");
-  MC_TRY_VOID(find_device_speed(), "time");
-  auto stage = timing.run();
-  candidate.reset();
-  if (contest.is_last) subject_.judge.end_baselines();
+  auto stage = run_alone(contest, timing, std::move(arms));
   lap(contest.name + ".alone");
+  return stage;
+}
+
+// Processes end while the device is still ours: an ending context would disturb whoever is next.
+execute::Stage<execute::Timed> TimingStage::run_alone(const Contest& contest,
+                                                      execute::Timing& timing, Arms arms) {
+  MC_TRY_VOID(find_device_speed(), "time");
+  const double judge_s = parts_.executor.limits().judge_s;
+  MC_TRY(const bool quiet, execute::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  auto stage = timing.run();
+  arms.candidate.reset();
+  if (contest.is_last) {
+    subject_.judge.end_baselines();
+  } else {
+    arms.baseline->rest();
+  }
+  MC_TRY(const bool still_quiet, execute::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  if (auto* timed = stage ? std::get_if<execute::Timed>(&*stage) : nullptr;
+      timed != nullptr && !(quiet && still_quiet)) {
+    timed->performance.timing.notes.emplace_back(kNotQuiet);
+  }
   return stage;
 }
 

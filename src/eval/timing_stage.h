@@ -22,6 +22,7 @@
 #include "eval/baseline_store.h"
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
+#include "execute/device_quiet.h"
 #include "execute/device_speed.h"
 #include "execute/executor.h"
 #include "execute/provenance.h"
@@ -63,7 +64,13 @@ class TimingStage {
     bool is_slow =
         false;  // To start: nobody waits for that, for what little it uses of the device.
   };
+  struct Arms {
+    SessionPointer candidate;
+    execute::Session* baseline = nullptr;  // The judge keeps it.
+  };
   execute::Stage<execute::Timed> hold(const Contest& contest);
+  execute::Stage<execute::Timed> run_alone(const Contest& contest, execute::Timing& timing,
+                                           Arms arms);
   execute::Stage<SessionPointer> ready(SessionPointer contestant);
   Result<execute::Session*> baseline();
   Result<Decided> look_again(execute::Timed& timed);

@@ -17,10 +17,12 @@ constexpr size_t kFileMax = 64 << 10;
 Result<DeviceSpeed> parse(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    const DeviceSpeed speed{json.at("bandwidth_gbs").get<double>(),
-                            json.at("fp32_tflops").get<double>(),
-                            json.at("half_tflops").get<double>()};
-    if (speed.bandwidth_gbs > 0 && speed.fp32_tflops > 0 && speed.half_tflops > 0) return speed;
+    const DeviceSpeed speed{
+        json.at("bandwidth_gbs").get<double>(), json.at("fp32_tflops").get<double>(),
+        json.at("half_tflops").get<double>(), json.at("fill_gbs").get<double>()};
+    const bool is_sound = speed.bandwidth_gbs > 0 && speed.fp32_tflops > 0 &&
+                          speed.half_tflops > 0 && speed.fill_gbs > 0;
+    if (is_sound) return speed;
   } catch (const Json::exception&) {
   }
   return Error{ErrorCode::kProtocol, "no speeds of a device"};

@@ -71,6 +71,7 @@ Answer Session::ask(std::string_view question, const Fd* region,
 
 void Session::send(std::string_view question, const Fd* region,
                    std::chrono::duration<double> limit) {
+  if (std::exchange(impl_->rests, false)) impl_->child.go_on();
   Watch watch(*impl_, limit);
   std::vector<int> fds;
   if (region != nullptr) fds.push_back(region->get());
@@ -88,6 +89,11 @@ Answer Session::receive(std::chrono::duration<double> limit) {
   if (refusal) return std::move(refusal).value();
   impl_->child.kill_tree();
   return Garbled{refusal.error().message};
+}
+
+void Session::rest() {
+  impl_->rests = true;
+  impl_->child.stop();
 }
 
 bool Session::has_news(std::chrono::milliseconds wait) {

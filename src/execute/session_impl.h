@@ -21,6 +21,7 @@ struct Session::Impl {
   Channel channel;
   sandbox::Child child;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
+  bool rests = false;
 };
 
 }  // namespace mc::execute

@@ -151,6 +151,8 @@ class JudgeActor {
     if (what == "room") {
       return {{{"free_bytes", free_bytes()}, {"total_bytes", script_.total_bytes}}};
     }
+    if (what == "speed") return {speed()};
+    if (what == "fill") return {fill(asked.at("bytes").get<double>())};
     if (what == "inputs") return {{{"inputs", Json::object()}, {"stride", 512}}, memory()};
     if (what == "arena") return {{{"nbytes", asked.at("nbytes")}}, memory()};
     if (what == "look" && asked.at("arm") == "candidate") {
@@ -168,10 +170,18 @@ class JudgeActor {
             {"is_half", false}};
   }
 
-  double free_bytes() {
-    const size_t last = script_.free_bytes.size() - 1;
-    return script_.free_bytes[std::min(rooms_++, last)];
+  double free_bytes() { return script_.free_bytes[std::min(rooms_++, last(script_.free_bytes))]; }
+
+  static Json speed() {
+    return {{"bandwidth_gbs", 3000}, {"fp32_tflops", 50}, {"half_tflops", 700}, {"fill_gbs", 2000}};
   }
+
+  Json fill(double bytes) {
+    const double gbs = script_.fill_gbs[std::min(fills_++, last(script_.fill_gbs))];
+    return {{"bytes", bytes}, {"seconds", bytes / (gbs * 1e9)}};
+  }
+
+  static size_t last(const std::vector<double>& values) { return values.size() - 1; }
 
   // Nobody reads what would lie there.
   static Fd memory() { return Fd(::memfd_create("test-memory", MFD_CLOEXEC)); }
@@ -183,6 +193,7 @@ class JudgeActor {
 
   JudgeScript script_;
   size_t rooms_ = 0;
+  size_t fills_ = 0;
   uint32_t looks_ = 0;
 };
 
@@ -348,7 +359,7 @@ Scene scene_of(const Json& json) {
   Scene scene{json.at("who"), json.at("do"), json.value("arm", "")};
   scene.number = json.value("number", int64_t{0});
   scene.calls = json.value("calls", int64_t{0});
-  scene.nbytes = json.value("nbytes", int64_t{0});
+  scene.nbytes = json.value("nbytes", json.value("bytes", int64_t{0}));
   for (const Json& pick : json.value("picks", Json::array()))
     scene.looks.push_back(pick.at("call"));
   scene.gated = json.value("gated", false);

@@ -64,9 +64,10 @@ struct JudgeScript {
   double outputs_bytes = 1 << 20;
   std::vector<double> free_bytes = {1e12};  // As each question finds it; the last one's stays.
   double total_bytes = 0;
-  NumberRange wrong = kNever;  // Which looks at the candidate's outputs find something.
-  NumberRange late = kAlways;  // Which of them take long,
-  double look_us = 0;          // so much.
+  std::vector<double> fill_gbs = {1e3};  // As `free_bytes`: how fast memory is filled.
+  NumberRange wrong = kNever;            // Which looks at the candidate's outputs find something.
+  NumberRange late = kAlways;            // Which of them take long,
+  double look_us = 0;                    // so much.
 };
 
 struct Scripts {

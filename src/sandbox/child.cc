@@ -269,10 +269,18 @@ Ending Child::end_with(const Ending& ending) {
   return *ending_;
 }
 
+void Child::stop() const {
+  if (pidfd_.is_open()) signal_descendants(init_, SIGSTOP);
+}
+
+void Child::go_on() const {
+  if (pidfd_.is_open()) signal_descendants(init_, SIGCONT);
+}
+
 void Child::kill_tree() {
   if (!pidfd_.is_open()) return;
   std::vector<pid_t> orphans;
-  if (!dies_as_tree_) orphans = kill_descendants(init_);
+  if (!dies_as_tree_) orphans = signal_descendants(init_, SIGKILL);
   syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
   reap();
   for (const pid_t orphan : orphans) waitpid(orphan, nullptr, 0);

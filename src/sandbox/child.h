@@ -103,7 +103,12 @@ class Child {
   // Readable when the tree has ended; -1 once that has been told.
   int end_fd() const { return pidfd_.get(); }
 
-  // Kills every process of the tree and reaps.  Idempotent.
+  // Stops every process of the tree but init, whose threads run no further until `go_on`; nothing
+  // inside can undo that.  What it has queued on a device goes on.  Limits hold; both idempotent.
+  void stop() const;
+  void go_on() const;
+
+  // Kills every process of the tree and reaps, stopped or not.  Idempotent.
   void kill_tree();
 
   pid_t init() const { return init_; }

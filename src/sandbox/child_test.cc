@@ -171,6 +171,79 @@ TEST(Child, DoesNotCountTheMemoryThatItWasForkedWith) {
             "exit code 1");
 }
 
+// Two threads of each of two processes count, whatever signals they can ignore.
+struct Counters {
+  std::array<std::atomic<uint64_t>, 4> values;
+
+  static Counters* create() {
+    return static_cast<Counters*>(
+        mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  }
+
+  [[noreturn]] void count() {
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_IGN);
+    const size_t first = fork() == 0 ? 2 : 0;
+    std::thread beside([&] {
+      for (;;) ++values[first];
+    });
+    for (;;) ++values[first + 1];
+  }
+
+  std::array<uint64_t, 4> now() const { return {values[0], values[1], values[2], values[3]}; }
+
+  // Whether each comes to be greater than it was.
+  bool all_pass(const std::array<uint64_t, 4>& before) const {
+    for (const auto deadline = test_deadline(); Clock::now() < deadline; usleep(1000)) {
+      const auto after = now();
+      bool passed = true;
+      for (size_t i = 0; i < after.size(); ++i) passed = passed && after[i] > before[i];
+      if (passed) return true;
+    }
+    return false;
+  }
+};
+
+TEST(Child, StandsStillUntilItMayGoOn) {
+  for (const bool has_pid_namespace : {true, false}) {
+    Counters& counters = *Counters::create();
+    Profile profile;
+    profile.allow_fork = true;
+    if (!has_pid_namespace) {
+      profile.off = {Protection::kPidNamespace, Protection::kPrivateProc};
+      profile.optional = {Protection::kProcessLimit};
+    }
+    auto child = Child::start(profile, {}, [&](const auto&) -> int { counters.count(); });
+    ASSERT_TRUE(child) << child.error().message;
+    ASSERT_TRUE(counters.all_pass({}));
+    for (int i = 0; i < 3; ++i) {
+      child->stop();
+      child->stop();
+      usleep(50'000);  // A signal takes some microseconds to arrive.
+      const auto stopped = counters.now();
+      usleep(100'000);
+      EXPECT_EQ(counters.now(), stopped);
+      child->go_on();
+      EXPECT_TRUE(counters.all_pass(stopped));
+    }
+    child->stop();
+    child->kill_tree();
+    const auto killed = counters.now();
+    usleep(20'000);
+    EXPECT_EQ(counters.now(), killed);
+    munmap(&counters, sizeof counters);
+  }
+}
+
+TEST(Child, EndsAtTheDeadlineWhileItStandsStill) {
+  auto child = Child::start(Profile{}, {}, [](const auto&) -> int { hang(); });
+  ASSERT_TRUE(child);
+  child->stop();
+  const Ending ending = child->wait(Clock::now() + milliseconds(50));
+  EXPECT_TRUE(std::holds_alternative<TimedOut>(ending)) << describe(ending);
+  child->stop();  // Of one that has ended, nothing is left to stop.
+  child->go_on();
+}
+
 // The pipe's last writer is a daemon that left its parent and session: its end is the pipe's end.
 TEST(Child, KillsADaemonOfTheTree) {
   int ends[2];

@@ -243,7 +243,7 @@ void close_all_but(std::span<const int> keep_fds) {
 }
 
 void end_orphans() {
-  kill_descendants(getpid());
+  signal_descendants(getpid(), SIGKILL);
   while (waitpid(-1, nullptr, 0) > 0) {
   }
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kProcFileBytesMax = 1 << 20;
 constexpr size_t kDescendantsMax = 10'000;
-constexpr int kKillRoundsMax = 100;
+constexpr int kSignalRoundsMax = 100;
 
 std::string proc_text(const std::string& path) {
   auto text = read_file(path, kProcFileBytesMax);
@@ -55,19 +55,19 @@ std::vector<pid_t> descendants(pid_t root) {
   return pids;
 }
 
-std::vector<pid_t> kill_descendants(pid_t root) {
-  std::vector<pid_t> killed;
-  for (int round = 0; round < kKillRoundsMax; ++round) {
+std::vector<pid_t> signal_descendants(pid_t root, int signal) {
+  std::vector<pid_t> seen;
+  for (int round = 0; round < kSignalRoundsMax; ++round) {
     size_t num_new = 0;
     for (const pid_t pid : descendants(root)) {
-      if (std::ranges::count(killed, pid) != 0) continue;
-      kill(pid, SIGKILL);
-      killed.push_back(pid);
+      if (std::ranges::count(seen, pid) != 0) continue;
+      kill(pid, signal);
+      seen.push_back(pid);
       ++num_new;
     }
     if (num_new == 0) break;
   }
-  return killed;
+  return seen;
 }
 
 TreeUse use_of(pid_t root) {

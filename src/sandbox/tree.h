@@ -19,9 +19,9 @@ struct TreeUse {
 // The descendants of `root`, without itself.  Processes that come or go meanwhile may be missed.
 std::vector<pid_t> descendants(pid_t root);
 
-// Sends SIGKILL to the descendants of `root`, until it has none or a limit of rounds is reached.
-// Returns those that were seen.  For where no pid namespace does it at once.
-std::vector<pid_t> kill_descendants(pid_t root);
+// Sends a signal to the descendants of `root`, once to each, until there are no new ones or a limit
+// of rounds is reached.  Returns those that were seen.
+std::vector<pid_t> signal_descendants(pid_t root, int signal);
 
 // What `root` alone uses; zeros when it has ended.
 TreeUse use_of(pid_t root);
