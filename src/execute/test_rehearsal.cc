@@ -347,10 +347,18 @@ Result<Session> start_judge(const Fd& fd, const JudgeScript& script) {
   });
 }
 
+[[noreturn]] void stir_for_ever(const Log& log) {
+  for (;;) {
+    log.note({{"do", "stir"}});
+    std::this_thread::sleep_for(Microseconds(500));
+  }
+}
+
 Result<Session> start_arm(const Fd& fd, const std::string& name, const ArmScript& script) {
   return start(fd, [&](const Wire& wire) {
     const Log log(fd.get(), name);
     ArmActor actor(script, log);
+    if (script.stirs) std::thread(stir_for_ever, std::cref(log)).detach();
     serve(wire, log, [&](Question& question) { return actor.react(question); });
   });
 }

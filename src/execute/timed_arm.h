@@ -77,6 +77,9 @@ class TimedArm {
   // right.
   Result<std::string> verify();
 
+  // Its process stands still until the next burst.
+  void rest() { session_.rest(); }
+
   bool is_gated() const { return gated_; }
   void set_gated(bool gated) { gated_ = gated; }
 

@@ -124,6 +124,8 @@ Result<Timing::Decided> Timing::sample(Arm& arm, Traced traced, BurstTime& burst
   const int looks = options_.is_trusted                       ? 0
                     : room_.call.outputs < kManyLooksBytesMax ? options_.looks
                                                               : 1;
+  const bool is_beside = arms_[0].is_candidate && !arm.is_candidate;
+  if (is_beside) arms_[0].timed.rest();  // It could keep the device busy meanwhile.
   MC_TRY(auto timed, arm.timed.burst({arm.calls, traced == Traced::kYes, looks}), "burst");
   if (auto* outcome = std::get_if<task::Outcome>(&timed)) return fate(arm, *outcome);
   burst = std::move(std::get<BurstTime>(timed));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -221,6 +222,24 @@ TEST(Timing, ChargesTheHostsTimeWhereQueueingDoesNotHideIt) {
   const task::Performance found = timed(rehearsal, options).performance;
   EXPECT_GE(found.time_us.median, 2000);
   EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("keeps the host busy")));
+}
+
+// Whose host stands still cannot keep the device busy while the baseline is timed.
+TEST(Timing, LetsACandidateStandStillWhileTheBaselineRuns) {
+  Rehearsal rehearsal = rehearse({.candidate = {.stirs = true}});
+  timed(rehearsal, steady());
+  const std::vector<Scene> scenes = rehearsal.scenes();
+  std::map<std::string, int> stirs;  // By who runs, from the gate's opening to the judge's look.
+  std::map<std::string, int> runs;
+  std::string running;
+  for (const Scene& scene : scenes) {
+    if (scene.what == "run") ++runs[running = scene.who];
+    if (scene.what == "look") running.clear();
+    if (scene.what == "stir" && !running.empty()) ++stirs[running];
+  }
+  EXPECT_GE(runs["baseline"], kPairs);
+  EXPECT_EQ(stirs["baseline"], 0);
+  EXPECT_GT(stirs["candidate"], 0);
 }
 
 // ---- Looks at outputs ---------------------------------------------------------------------------

@@ -194,6 +194,7 @@ Child::Child(pid_t init, Fd pidfd, const Profile& profile)
     : init_(init),
       pidfd_(std::move(pidfd)),
       limits_(profile.limits),
+      may_fork_(profile.allow_fork),
       dies_as_tree_(!holds(profile.optional, Protection::kPidNamespace) &&
                     !holds(profile.off, Protection::kPidNamespace)),
       inherited_bytes_(profile.allow_exec ? 0 : inherited_bytes(init)) {}
@@ -204,6 +205,8 @@ Child& Child::operator=(Child&& other) noexcept {
   init_ = other.init_;
   pidfd_ = std::move(other.pidfd_);
   limits_ = other.limits_;
+  may_fork_ = other.may_fork_;
+  tree_ = std::move(other.tree_);
   dies_as_tree_ = other.dies_as_tree_;
   inherited_bytes_ = other.inherited_bytes_;
   look_next_ = other.look_next_;
@@ -269,12 +272,17 @@ Ending Child::end_with(const Ending& ending) {
   return *ending_;
 }
 
-void Child::stop() const {
-  if (pidfd_.is_open()) signal_descendants(init_, SIGSTOP);
-}
+void Child::stop() { signal_tree(SIGSTOP); }
+void Child::go_on() { signal_tree(SIGCONT); }
 
-void Child::go_on() const {
-  if (pidfd_.is_open()) signal_descendants(init_, SIGCONT);
+// To look for processes takes a millisecond where one of them has many threads.
+void Child::signal_tree(int signal) {
+  if (poll()) return;
+  if (may_fork_ || tree_.empty()) {
+    tree_ = signal_descendants(init_, signal);
+  } else {
+    for (const pid_t pid : tree_) kill(pid, signal);
+  }
 }
 
 void Child::kill_tree() {

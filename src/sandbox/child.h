@@ -105,8 +105,8 @@ class Child {
 
   // Stops every process of the tree but init, whose threads run no further until `go_on`; nothing
   // inside can undo that.  What it has queued on a device goes on.  Limits hold; both idempotent.
-  void stop() const;
-  void go_on() const;
+  void stop();
+  void go_on();
 
   // Kills every process of the tree and reaps, stopped or not.  Idempotent.
   void kill_tree();
@@ -120,10 +120,13 @@ class Child {
   std::optional<Ending> passed_limit();
   Ending end_with(const Ending& ending);
   void reap();
+  void signal_tree(int signal);
 
   pid_t init_;
   Fd pidfd_;  // Open while the child is not reaped.
   Limits limits_;
+  bool may_fork_;
+  std::vector<pid_t> tree_;   // Without init; those that were seen last.
   bool dies_as_tree_;         // By the kernel, having a pid namespace for certain.
   uint64_t inherited_bytes_;  // Memory that the process was forked with.
   Clock::time_point look_next_{};
