@@ -71,7 +71,7 @@ Answer Session::ask(std::string_view question, const Fd* region,
 
 void Session::send(std::string_view question, const Fd* region,
                    std::chrono::duration<double> limit) {
-  if (std::exchange(impl_->rests, false)) impl_->child.go_on();
+  wake();
   Watch watch(*impl_, limit);
   std::vector<int> fds;
   if (region != nullptr) fds.push_back(region->get());
@@ -94,6 +94,10 @@ Answer Session::receive(std::chrono::duration<double> limit) {
 void Session::rest() {
   impl_->rests = true;
   impl_->child.stop();
+}
+
+void Session::wake() {
+  if (std::exchange(impl_->rests, false)) impl_->child.go_on();
 }
 
 bool Session::has_news(std::chrono::milliseconds wait) {

@@ -62,9 +62,10 @@ class Session {
   // Whether an answer, or the child's end, waits to be received; waits that long for it.
   bool has_news(std::chrono::milliseconds wait);
 
-  // Stops the child until it is asked again, so that it uses neither processors nor a device
-  // meanwhile.  REQUIRES: it owes no answer.
+  // Stops the child until it is woken or asked again, so that it uses neither processors nor a
+  // device meanwhile.  REQUIRES: it owes no answer.
   void rest();
+  void wake();
 
   // What the emulator reported since the session began.
   std::string report() const;

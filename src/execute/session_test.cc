@@ -61,6 +61,7 @@ TEST(Session, RestsUntilItIsAskedAgain) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(is_reply(session->ask("{}", nullptr, kTestTimeMax)));
     session->rest();
+    session->rest();
     usleep(50'000);  // A signal takes some microseconds to arrive.
     const uint64_t before = counter;
     usleep(50'000);

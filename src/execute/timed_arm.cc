@@ -141,6 +141,7 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   const uint32_t number = ++number_;
   BurstTime burst;
   burst.calls = wanted.calls;
+  session_.wake();  // Long before its time is taken.
   const Json draw{{"op", "time"}, {"do", "draw"}, {"number", number}, {"calls", wanted.calls}};
   MC_TRY_VOID(judge_.ask(text_of(draw), nullptr, limits_.judge_s), "draw");
   if (wanted.traced) page_.trace(number);
