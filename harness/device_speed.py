@@ -16,7 +16,7 @@ from harness.wire import Json
 _COPY_BYTES = 1 << 30
 _MATMUL_SIZE = 8192
 _REPEATS = 5
-_FILL_BYTES = 256 << 20  # At once; more than twice any L2.
+FILL_BYTES = 256 << 20  # At once; more than twice any L2.
 _FILLS = 4
 
 
@@ -27,23 +27,22 @@ def measure(device: torch.device) -> Json:
     copy_s = _best_s(lambda: target.copy_(source))
     total_s = _best_s(source.sum)
     bandwidth = max(2 * _COPY_BYTES / copy_s, _COPY_BYTES / total_s)
-    filled = target.view(torch.uint8)[:_FILL_BYTES]
+    filled = target.view(torch.uint8)[:FILL_BYTES]
     fills_s = _best_s(lambda: [filled.fill_(1) for _ in range(_FILLS)])
     del source, target, filled
     return {
         "bandwidth_gbs": bandwidth / 1e9,
-        "fill_gbs": _FILLS * _FILL_BYTES / fills_s / 1e9,
+        "fill_gbs": _FILLS * FILL_BYTES / fills_s / 1e9,
         "fp32_tflops": _matmul_tflops(device, torch.float32),
         "half_tflops": _matmul_tflops(device, torch.bfloat16),
     }
 
 
-def fill(device: torch.device, nbytes: float) -> Json:
-    """Fills memory again and again, so many bytes in all and a little more; how long it took."""
-    memory = torch.empty(_FILL_BYTES, dtype=torch.uint8, device=device)
-    count = max(1, math.ceil(nbytes / _FILL_BYTES))
+def fill(memory: torch.Tensor, nbytes: float) -> Json:
+    """Fills FILL_BYTES again and again, so many bytes in all or a little more; how long it took."""
+    count = max(1, math.ceil(nbytes / memory.nbytes))
     seconds = _seconds(lambda: [memory.fill_(1) for _ in range(count)])
-    return {"bytes": count * _FILL_BYTES, "seconds": seconds}
+    return {"bytes": count * memory.nbytes, "seconds": seconds}
 
 
 def _matmul_tflops(device: torch.device, dtype: torch.dtype) -> float:

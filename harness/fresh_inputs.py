@@ -21,13 +21,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from harness import distributions, output_places, region
 from harness.compare import Comparer
+from harness.device_speed import FILL_BYTES
 from harness.output_places import Memories
 from harness.place import Place
 from harness.reference import Reference, derive_seed, overwritten_inputs
 from harness.wire import Answer, Json, Question, Refusal
 
 ALIGNMENT = 512
-FLUSH_BYTES = 256 << 20  # More than twice any L2.
 OUTPUTS_SLACK_BYTES = 1 << 20
 PROBLEM_MAX = 2000  # Characters.
 
@@ -173,7 +173,7 @@ class FreshInputs:
         nbytes = self.stride * int(body["calls"])
         inputs[:nbytes].copy_(self._given()[:nbytes])
         if self.flush is None and self.place.device.type == "cuda":
-            self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=self.place.device)
+            self.flush = torch.empty(FILL_BYTES, dtype=torch.uint8, device=self.place.device)
         if self.flush is not None:
             self.flush.fill_(self.drawn & 1)
         self.place.finish()

@@ -368,6 +368,18 @@ def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
 # ---- Timing -------------------------------------------------------------------------------------
 
 
+def _fill(case: _Case, nbytes: float) -> Json:
+    """In the memory by which timing empties the L2 cache, while there is some."""
+    memory = None if case.timing is None else case.timing.flush
+    if memory is not None:
+        return device_speed.fill(memory, nbytes)
+    memory = torch.empty(device_speed.FILL_BYTES, dtype=torch.uint8, device=case.place.device)
+    took = device_speed.fill(memory, nbytes)
+    del memory
+    case.place.trim()
+    return took
+
+
 def _time(case: _Case, question: Question) -> Answer:
     """Timing's own questions; `plan` begins with a candidate, `close` gives all memory back."""
     operation = str(question.body.get("do"))
@@ -379,9 +391,7 @@ def _time(case: _Case, question: Question) -> Answer:
     if operation == "speed":
         return Answer(device_speed.measure(case.place.device))
     if operation == "fill":
-        took = device_speed.fill(case.place.device, float(question.body["bytes"]))
-        case.place.trim()
-        return Answer(took)
+        return Answer(_fill(case, float(question.body["bytes"])))
     if case.timing is None:
         seed = derive_seed(case.seed, "timing", int(question.body.get("seed", 0)))
         case.timing = FreshInputs(case.place, _reference(case, 0), case.comparer, seed)
