@@ -99,11 +99,10 @@ execute::Stage<execute::Timed> TimingStage::run_alone(const Contest& contest,
   } else {
     arms.baseline->rest();
   }
+  auto* timed = stage ? std::get_if<execute::Timed>(&*stage) : nullptr;
+  if (timed == nullptr) return stage;
   MC_TRY(const bool still_quiet, execute::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
-  if (auto* timed = stage ? std::get_if<execute::Timed>(&*stage) : nullptr;
-      timed != nullptr && !(quiet && still_quiet)) {
-    timed->performance.timing.notes.emplace_back(kNotQuiet);
-  }
+  if (!quiet || !still_quiet) timed->performance.timing.notes.emplace_back(kNotQuiet);
   return stage;
 }
 
