@@ -253,7 +253,8 @@ class ArmActor {
   Json queue() {
     if (!is_gated_) return Json::object();
     is_traced_ = word(kTraced) == number_;
-    std::this_thread::sleep_for(calls_ * Microseconds(script_.queue_us));
+    const double queue_us = script_.queues_slowly.has(number_) ? script_.queue_us : 0;
+    std::this_thread::sleep_for(calls_ * Microseconds(queue_us));
     if (blocks()) run();
     return {{"outputs", outputs()}};
   }

@@ -19,6 +19,7 @@ constexpr double kManyLooksBytesMax = 64 << 20;  // Of a call's outputs.
 constexpr int kGatedTries = 2;
 constexpr double kShareMin = 0.125;  // Of the device's memory.
 constexpr int kQueueDoubt = 8;       // Blocked bursts may be so much shorter than others, no more.
+constexpr double kHeldUp = 1.5;      // A host that takes so much more than it did at least.
 constexpr int kPairsFew = 3;         // Of one so slow that it would keep the device from others.
 
 double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
@@ -337,16 +338,20 @@ BurstReading Timing::reading_of(const Arm& arm, const BurstTime& burst) {
   return reading;
 }
 
-// Whether the supervisor or a process was held up, as a busy machine does at times. An arm that is
-// held up all the time is not spared: after so many pairs were taken again, they count.
+// Whether the supervisor or a process was held up, as a busy machine does at times.  An arm that is
+// held up all the time is not spared: after so many pairs were taken again, they count.  Nor is one
+// that keeps its host busy by nature, as a loop of many launches does.
 bool Timing::is_doubtful(const std::array<BurstTime, 2>& bursts) {
   charges_.note_baseline(reading_of(arms_[1], bursts[1]));
+  bool is_doubtful = false;
   for (size_t which : {0, 1}) {
-    const BurstReading reading = reading_of(arms_[which], bursts[which]);
-    if (!charges_.confirms(reading)) return true;
-    if (charges_.host_us(reading) > 0) return true;
+    Arm& arm = arms_[which];
+    const BurstReading reading = reading_of(arm, bursts[which]);
+    arm.queue_us_least = std::min(arm.queue_us_least, reading.queue_us / reading.calls);
+    is_doubtful |= !charges_.confirms(reading);
+    is_doubtful |= charges_.host_us(reading) > kHeldUp * arm.queue_us_least;
   }
-  return false;
+  return is_doubtful;
 }
 
 Result<Timing::Decided> Timing::trace(Arm& arm) {

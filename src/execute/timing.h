@@ -82,7 +82,8 @@ class Timing {
     double call_us = 0;                                 // As the last burst found,
     double launches = 1;  // with so many kernels, copies and fills a call.
     int blocked = 0;      // Bursts, of those that count.
-    void open();          // From here on it queues nothing behind a gate.
+    double queue_us_least = std::numeric_limits<double>::infinity();  // Of the host, a call.
+    void open();  // From here on it queues nothing behind a gate.
   };
   Status plan();
   Result<Decided> open_arms(Session& candidate, Session& baseline);

@@ -222,6 +222,17 @@ TEST(Timing, ChargesTheHostsTimeWhereQueueingDoesNotHideIt) {
   const task::Performance found = timed(rehearsal, options).performance;
   EXPECT_GE(found.time_us.median, 2000);
   EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("keeps the host busy")));
+  EXPECT_LT(found.timing.retaken, kPairs) << "it is so by nature";
+}
+
+TEST(Timing, TakesABurstAgainThatWasQueuedSlowly) {
+  Rehearsal rehearsal =
+      rehearse({.candidate = {.queue_us = 20'000, .queues_slowly = {kMiddle, kMiddle + 1}}});
+  TimingOptions options = steady();
+  options.charge.host_us_free = 5000;
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_THAT(found.notes, IsEmpty());
+  EXPECT_GE(found.retaken, 2);
 }
 
 // Whose host stands still cannot keep the device busy while the baseline is timed.
