@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <thread>
@@ -37,7 +38,12 @@ using Counter = std::atomic<uint64_t>;
   _exit(0);
 }
 
-Result<Session> start(Counter& counter) {
+struct Started {
+  Session session;
+  pid_t init;
+};
+
+Result<Started> start(Counter& counter) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "test");
   MC_TRY(auto ends, Channel::create_pair(), "test");
   MC_TRY(const Fd report, make_memfd("test-report", kReportBytes), "test");
@@ -47,31 +53,69 @@ Result<Session> start(Counter& counter) {
          sandbox::Child::start(sandbox::lenient({}), std::array{socket},
                                [&](const auto&) -> int { serve(socket, counter); }),
          "test");
-  return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
+  const pid_t init = child.init();
+  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
       std::move(output.first), std::move(mapping), std::move(ends.first), std::move(child)}));
+  return Started{std::move(session), init};
 }
 
-bool is_reply(const Answer& answer) { return std::holds_alternative<Reply>(answer); }
-
-TEST(Session, RestsUntilItIsAskedAgain) {
-  auto& counter = *static_cast<Counter*>(
-      mmap(nullptr, sizeof(Counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  auto session = start(counter);
-  ASSERT_TRUE(session) << session.error().message;
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(is_reply(session->ask("{}", nullptr, kTestTimeMax)));
-    session->rest();
-    session->rest();
-    usleep(50'000);  // A signal takes some microseconds to arrive.
-    const uint64_t before = counter;
-    usleep(50'000);
-    EXPECT_EQ(counter, before);
-    EXPECT_TRUE(is_reply(session->ask("{}", nullptr, kTestTimeMax)));
-    EXPECT_TRUE(is_reply(session->ask("{}", nullptr, kTestTimeMax)));
-    usleep(50'000);
-    EXPECT_GT(counter, before);
+class SessionAtRest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = start(counter_);
+    ASSERT_TRUE(started) << started.error().message;
+    session_ = std::make_unique<Session>(std::move(started->session));
+    init_ = started->init;
+    ASSERT_TRUE(answers());
   }
-  munmap(&counter, sizeof counter);
+  ~SessionAtRest() override { munmap(&counter_, sizeof counter_); }
+
+  bool answers() {
+    return std::holds_alternative<Reply>(session_->ask("{}", nullptr, kTestTimeMax));
+  }
+
+  // After the microseconds that a signal takes to arrive.
+  bool counts() const {
+    usleep(50'000);
+    const uint64_t before = counter_;
+    usleep(50'000);
+    return counter_ > before;
+  }
+
+  Counter& counter_ = *static_cast<Counter*>(
+      mmap(nullptr, sizeof(Counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  std::unique_ptr<Session> session_;
+  pid_t init_ = 0;
+};
+
+TEST_F(SessionAtRest, StandsStillUntilItIsAsked) {
+  for (int i = 0; i < 3; ++i) {
+    session_->rest();
+    session_->rest();
+    EXPECT_FALSE(counts());
+    EXPECT_TRUE(answers());
+    EXPECT_TRUE(answers());
+    EXPECT_TRUE(counts());
+  }
+}
+
+TEST_F(SessionAtRest, GoesOnWhenItIsWoken) {
+  session_->rest();
+  session_->wake();
+  session_->wake();
+  EXPECT_TRUE(counts());
+  EXPECT_TRUE(answers());
+}
+
+TEST_F(SessionAtRest, TellsThatItDied) {
+  session_->rest();
+  kill(init_, SIGKILL);
+  EXPECT_TRUE(session_->has_news(std::chrono::milliseconds(kTestTimeMax)));
+  session_->rest();
+  const Answer answer = session_->ask("{}", nullptr, kTestTimeMax);
+  const auto* death = std::get_if<Death>(&answer);
+  ASSERT_NE(death, nullptr) << answer.index();
+  EXPECT_EQ(death->signal, SIGKILL);
 }
 
 }  // namespace
