@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/device_share.h"
 
+#include <algorithm>
+
 namespace mc::eval {
 
 DeviceShare::Turn DeviceShare::take(Use use) {
@@ -10,14 +12,10 @@ DeviceShare::Turn DeviceShare::take(Use use) {
 
 void DeviceShare::wait_for_turn(Use use) {
   std::unique_lock lock(mutex_);
-  const uint64_t ticket = last_ticket_++;
-  const int64_t others_max = use == Use::kTogether ? together_max_ - 1 : 0;
-  changed_.wait(lock, [&] { return next_turn_ == ticket && together_ <= others_max; });
-  if (use == Use::kTogether) {
-    ++together_;
-    ++next_turn_;  // The next one may look; one that wants to be alone holds the turn to its end.
-    changed_.notify_all();
-  }
+  Waiter waiter{use, ++last_ticket_};
+  waiting_.push_back(&waiter);
+  let_in();
+  changed_.wait(lock, [&] { return waiter.is_in; });
 }
 
 void DeviceShare::end(Use use) {
@@ -25,9 +23,39 @@ void DeviceShare::end(Use use) {
   if (use == Use::kTogether) {
     --together_;
   } else {
-    ++next_turn_;
+    is_taken_ = false;
   }
-  changed_.notify_all();
+  let_in();
+}
+
+// Lets in all that may go in now, up to the first one in line that may not.
+void DeviceShare::let_in() {
+  while (!waiting_.empty() && !is_taken_) {
+    const auto chosen = next();
+    Waiter& waiter = **chosen;
+    const bool is_alone = waiter.use == Use::kAlone;
+    if (is_alone ? together_ > 0 : together_ >= together_max_) return;
+    if (!is_alone && alone_in_a_row_ > 0) sharing_until_ = last_ticket_;
+    waiting_.erase(chosen);
+    waiter.is_in = true;
+    is_taken_ = is_alone;
+    together_ += is_alone ? 0 : 1;
+    alone_in_a_row_ = is_alone ? alone_in_a_row_ + 1 : 0;
+    changed_.notify_all();
+  }
+}
+
+// Who is first in line.  REQUIRES: some wait.
+std::deque<DeviceShare::Waiter*>::iterator DeviceShare::next() {
+  const auto alone = [](const Waiter* waiter) { return waiter->use == Use::kAlone; };
+  const auto shares = [](const Waiter* waiter) { return waiter->use == Use::kTogether; };
+  const auto shares_now = [this](const Waiter* waiter) {
+    return waiter->use == Use::kTogether && waiter->ticket <= sharing_until_;
+  };
+  const auto chosen = alone_in_a_row_ == 0             ? std::ranges::find_if(waiting_, shares_now)
+                      : alone_in_a_row_ < kAloneInARow ? std::ranges::find_if(waiting_, alone)
+                                                       : std::ranges::find_if(waiting_, shares);
+  return chosen == waiting_.end() ? waiting_.begin() : chosen;
 }
 
 }  // namespace mc::eval

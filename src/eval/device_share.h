@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeviceShare: who may use a device at the same time.  Correctness runs share it; a timed run has
-// it alone.  First come, first served: neither kind can starve the other.  Thread-safe.
+// it alone.  Thread-safe.
+//
+// First come, first served, but for this: before one is alone, all who share have to leave, and
+// the device idles as the last ones do.  So those who wait to be alone follow each other, before
+// the others, up to `kAloneInARow`; then all go in who wait to share: neither kind can starve the
+// other.
 //
 // Another one says who may hold the device's memory: several evaluations, or one that needs all.
 //
@@ -13,6 +18,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -45,27 +51,40 @@ class DeviceShare {
     DeviceLock::Hold hold_;
   };
 
+  static constexpr int kAloneInARow = 6;
+
   // At most so many have it together.
   explicit DeviceShare(int64_t together_max = std::numeric_limits<int64_t>::max())
       : together_max_(together_max) {}
   explicit DeviceShare(std::optional<DeviceLock> lock)
       : together_max_(std::numeric_limits<int64_t>::max()), lock_(std::move(lock)) {}
 
-  // Waits for those that came before.
+  // Waits for its turn.
   Turn take(Use use);
 
  private:
+  struct Waiter {
+    Use use;
+    uint64_t ticket;
+    bool is_in = false;
+  };
+
   void wait_for_turn(Use use);
   void end(Use use);
+  void let_in();
+  std::deque<Waiter*>::iterator next();
 
   const int64_t together_max_;
   const std::optional<DeviceLock> lock_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
+  std::deque<Waiter*> waiting_;  // In the order of coming.
+  int64_t together_ = 0;         // How many are in, sharing.
+  bool is_taken_ = false;        // One is in, alone.
+  int alone_in_a_row_ = 0;       // Up to the last one that was let in.
   uint64_t last_ticket_ = 0;
-  uint64_t next_turn_ = 0;  // The ticket that may go in.
-  int64_t together_ = 0;    // How many are in, sharing.
+  uint64_t sharing_until_ = 0;  // Who came up to then shares before anybody is alone.
 };
 
 }  // namespace mc::eval

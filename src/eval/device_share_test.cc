@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -94,6 +95,52 @@ TEST(DeviceShare, ServesInTheOrderOfComing) {
   alone.join();
   late.join();
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+// Who waits while one has the device alone, in this order; who is let in, in which.
+std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
+  std::vector<Use> order;
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  {
+    const auto first = share.take(Use::kAlone);
+    for (const Use use : coming) {
+      threads.emplace_back([&share, &order, &mutex, use] {
+        const auto turn = share.take(use);
+        const std::lock_guard lock(mutex);
+        order.push_back(use);
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  threads.clear();
+  return order;
+}
+
+constexpr Use kAlone = Use::kAlone;
+constexpr Use kTogether = Use::kTogether;
+
+TEST(DeviceShare, LetsThoseThatWantToBeAloneFollowEachOther) {
+  DeviceShare share;
+  EXPECT_THAT(order_of(share, {kTogether, kAlone, kTogether, kAlone}),
+              testing::ElementsAre(kAlone, kAlone, kTogether, kTogether));
+}
+
+// All who wait to share are let in then, wherever they stand.
+TEST(DeviceShare, LetsThemFollowEachOtherForSomeTurnsOnly) {
+  DeviceShare share;
+  std::vector<Use> coming(DeviceShare::kAloneInARow + 3, kAlone);
+  coming.insert(coming.begin() + 1, kTogether);
+  coming.insert(coming.begin() + 4, 2, kTogether);
+  std::vector<Use> expected(coming.size(), kAlone);
+  std::fill_n(expected.begin() + DeviceShare::kAloneInARow - 1, 3, kTogether);  // One was in.
+  EXPECT_EQ(order_of(share, coming), expected);
+}
+
+TEST(DeviceShare, LetsThemGoOnWhereNobodyElseWaits) {
+  DeviceShare share;
+  const std::vector<Use> coming(2 * DeviceShare::kAloneInARow, kAlone);
+  EXPECT_EQ(order_of(share, coming), coming);
 }
 
 // Two processes: each has a share of its own, and they have the lock in common.
