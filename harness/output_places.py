@@ -34,7 +34,7 @@ class Memories:
             counted += memory.numel()
 
     def offset_of(self, tensor: torch.Tensor) -> int:
-        """NOWHERE for what lies elsewhere; 0 where there is nothing to see."""
+        """NOWHERE for what lies elsewhere, but 0 if it has no elements."""
         address = tensor.data_ptr()
         for begin, end, counted in self._spans:
             if begin <= address < end:

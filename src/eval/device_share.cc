@@ -12,7 +12,7 @@ DeviceShare::Turn DeviceShare::take(Use use) {
 
 void DeviceShare::wait_for_turn(Use use) {
   std::unique_lock lock(mutex_);
-  Waiter waiter{use, ++last_ticket_};
+  Waiter waiter{use};
   waiting_.push_back(&waiter);
   let_in();
   changed_.wait(lock, [&] { return waiter.is_in; });
@@ -30,13 +30,14 @@ void DeviceShare::end(Use use) {
 
 // Lets in all that may go in now, up to the first one in line that may not.
 void DeviceShare::let_in() {
+  const auto shares = [](const Waiter* waiter) { return waiter->use == Use::kTogether; };
   while (!waiting_.empty() && !is_taken_) {
     const auto chosen = next();
     Waiter& waiter = **chosen;
     const bool is_alone = waiter.use == Use::kAlone;
     if (is_alone ? together_ > 0 : together_ >= together_max_) return;
-    if (!is_alone && alone_in_a_row_ > 0) sharing_until_ = last_ticket_;
     waiting_.erase(chosen);
+    if (!is_alone && alone_in_a_row_ > 0) std::ranges::stable_partition(waiting_, shares);
     waiter.is_in = true;
     is_taken_ = is_alone;
     together_ += is_alone ? 0 : 1;
@@ -45,16 +46,11 @@ void DeviceShare::let_in() {
   }
 }
 
-// Who is first in line.  REQUIRES: some wait.
+// Who goes in next.  REQUIRES: some wait.
 std::deque<DeviceShare::Waiter*>::iterator DeviceShare::next() {
-  const auto alone = [](const Waiter* waiter) { return waiter->use == Use::kAlone; };
-  const auto shares = [](const Waiter* waiter) { return waiter->use == Use::kTogether; };
-  const auto shares_now = [this](const Waiter* waiter) {
-    return waiter->use == Use::kTogether && waiter->ticket <= sharing_until_;
-  };
-  const auto chosen = alone_in_a_row_ == 0             ? std::ranges::find_if(waiting_, shares_now)
-                      : alone_in_a_row_ < kAloneInARow ? std::ranges::find_if(waiting_, alone)
-                                                       : std::ranges::find_if(waiting_, shares);
+  if (alone_in_a_row_ == 0) return waiting_.begin();
+  const Use wanted = alone_in_a_row_ < kAloneInARow ? Use::kAlone : Use::kTogether;
+  const auto chosen = std::ranges::find(waiting_, wanted, &Waiter::use);
   return chosen == waiting_.end() ? waiting_.begin() : chosen;
 }
 

@@ -65,7 +65,6 @@ class DeviceShare {
  private:
   struct Waiter {
     Use use;
-    uint64_t ticket;
     bool is_in = false;
   };
 
@@ -79,12 +78,10 @@ class DeviceShare {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::deque<Waiter*> waiting_;  // In the order of coming.
+  std::deque<Waiter*> waiting_;  // In line.
   int64_t together_ = 0;         // How many are in, sharing.
   bool is_taken_ = false;        // One is in, alone.
   int alone_in_a_row_ = 0;       // Up to the last one that was let in.
-  uint64_t last_ticket_ = 0;
-  uint64_t sharing_until_ = 0;  // Who came up to then shares before anybody is alone.
 };
 
 }  // namespace mc::eval
