@@ -131,7 +131,8 @@ TEST(DeviceShare, LetsThemFollowEachOtherForSomeTurnsOnly) {
   DeviceShare share;
   std::vector<Use> coming(DeviceShare::kAloneInARow + 3, kAlone);
   coming.insert(coming.begin() + 1, kTogether);
-  coming.insert(coming.begin() + 4, 2, kTogether);
+  coming.insert(coming.end() - 1, kTogether);
+  coming.push_back(kTogether);
   std::vector<Use> expected(coming.size(), kAlone);
   std::fill_n(expected.begin() + DeviceShare::kAloneInARow - 1, 3, kTogether);  // One was in.
   EXPECT_EQ(order_of(share, coming), expected);

@@ -234,6 +234,32 @@ TEST(Child, StandsStillUntilItMayGoOn) {
   }
 }
 
+TEST(Child, StandsStillWithWhatItForkedSince) {
+  Counters& counters = *Counters::create();
+  auto& [may_fork, count, unused, unused_too] = counters.values;
+  Profile profile;
+  profile.allow_fork = true;
+  auto child = Child::start(profile, {}, [&](const auto&) -> int {
+    while (may_fork == 0) usleep(1000);
+    if (fork() == 0) {
+      for (;;) ++count;
+    }
+    hang();
+  });
+  ASSERT_TRUE(child) << child.error().message;
+  child->stop();
+  child->go_on();
+  may_fork = 1;
+  for (const auto deadline = test_deadline(); count == 0 && Clock::now() < deadline;) usleep(1000);
+  EXPECT_GT(count, 0u);
+  child->stop();
+  usleep(50'000);
+  const uint64_t stopped = count;
+  usleep(50'000);
+  EXPECT_EQ(count, stopped);
+  munmap(&counters, sizeof counters);
+}
+
 TEST(Child, EndsAtTheDeadlineWhileItStandsStill) {
   auto child = Child::start(Profile{}, {}, [](const auto&) -> int { hang(); });
   ASSERT_TRUE(child);
