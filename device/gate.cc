@@ -24,6 +24,7 @@ struct Gate {
   CUdeviceptr on_device = 0;
   CUevent start = nullptr;
   CUevent end = nullptr;
+  CUdeviceptr mark = 0;  // What is filled.
 };
 
 Gate gate;
@@ -33,10 +34,12 @@ void forget_persisting_lines() { cuCtxResetPersistingL2Cache(); }
 
 // Whether a burst is traced is known here and nowhere before: a candidate that could tell would
 // behave meanwhile.
-int begin_trace(uint32_t number) {
+bool is_traced(uint32_t number) {
   const std::atomic_ref<uint32_t> word(gate.words[kTraced]);
-  return word.load(std::memory_order_acquire) == number ? mc_trace_start() : 0;
+  return word.load(std::memory_order_acquire) == number;
 }
+
+CUresult mark() { return cuMemsetD32Async(gate.mark, kMcOpenedMark, 1, nullptr); }
 
 void tell(Word word, uint32_t number) {
   std::atomic_ref<uint32_t>(gate.words[word]).store(number, std::memory_order_release);
@@ -52,20 +55,24 @@ int mc_gate_attach(int descriptor) {
   if (status == CUDA_SUCCESS) status = cuMemHostGetDevicePointer(&gate.on_device, page, 0);
   if (status == CUDA_SUCCESS) status = cuEventCreate(&gate.start, CU_EVENT_DEFAULT);
   if (status == CUDA_SUCCESS) status = cuEventCreate(&gate.end, CU_EVENT_DEFAULT);
+  if (status == CUDA_SUCCESS) status = cuMemAlloc(&gate.mark, sizeof(uint32_t));
+  if (status == CUDA_SUCCESS) status = mark();  // Once before anything is gated.
   return status;
 }
 
 int mc_gate_close(uint32_t number) {
   forget_persisting_lines();
-  if (const int failed = begin_trace(number); failed != 0) return failed;
+  const bool traced = is_traced(number);
+  if (const int failed = traced ? mc_trace_start() : 0; failed != 0) return failed;
   CUdeviceptr word = gate.on_device + kGate * sizeof(uint32_t);
-  const CUresult status = cuStreamWaitValue32(nullptr, word, number, CU_STREAM_WAIT_VALUE_GEQ);
+  CUresult status = cuStreamWaitValue32(nullptr, word, number, CU_STREAM_WAIT_VALUE_GEQ);
+  if (status == CUDA_SUCCESS && traced) status = mark();
   return status == CUDA_SUCCESS ? cuEventRecord(gate.start, nullptr) : status;
 }
 
 int mc_gate_await(uint32_t number) {
   forget_persisting_lines();
-  if (const int failed = begin_trace(number); failed != 0) return failed;
+  if (const int failed = is_traced(number) ? mc_trace_start() : 0; failed != 0) return failed;
   tell(kReady, number);
   const std::atomic_ref<uint32_t> word(gate.words[kGate]);
   while (word.load(std::memory_order_acquire) < number) {

@@ -48,12 +48,17 @@ int mc_gate_finish(uint32_t number, double* elapsed_us);
 
 // ---- Trace --------------------------------------------------------------------------------------
 
+// A fill of one word with this value tells a trace when the gate was opened: what began earlier did
+// not wait for it.
+constexpr uint32_t kMcOpenedMark = 0x6d636f70;
+
 // Begun by mc_gate_close and mc_gate_await where the page asks for it.
 int mc_trace_start();
 // Where a trace began: waits for the device, looks on for a moment for work that begins late, and
-// returns the kernels as JSON: [{"name", "owner", "stream", "us", "late", "grid", "block",
+// returns the kernels as JSON: [{"name", "owner", "stream", "us", "early", "late", "grid", "block",
 // "registers", "shared_bytes"}]; the owner is the file whose host code launched it, "driver" or
-// "graph".  Else "".  The text is valid until the next call; null when CUPTI failed.
+// "graph"; early ones began before the gate was opened.  Else "".  The text is valid until the next
+// call; null when CUPTI failed.
 const char* mc_trace_take();
 
 }  // extern "C"

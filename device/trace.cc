@@ -5,6 +5,7 @@
 // was given the stub's address, or where the stub called the runtime from (newer compilers hand
 // over a handle instead of the address).  Activity records tell what ran on the device, and when. A
 // kernel without a launch of its own was launched by the driver's interface, or by a graph.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -49,6 +50,7 @@ struct Trace {
   // Guarded by mutex.
   std::map<uint32_t, std::string> owners;  // By correlation id.
   std::vector<Kernel> kernels;
+  uint64_t opened_ns = 0;  // 0 where no gate was closed.
   std::string json;
   bool is_on = false;
 };
@@ -145,6 +147,15 @@ Kernel transfer_of(const Record& record, const char* name) {
   return kernel;
 }
 
+// The last such mark counts: who imitates it can only harm itself.
+void note_fill(const CUpti_ActivityMemset4& record) {
+  if (record.value == kMcOpenedMark && record.bytes == sizeof(uint32_t)) {
+    trace.opened_ns = std::max(trace.opened_ns, record.start);
+  } else {
+    trace.kernels.push_back(transfer_of(record, "[memset]"));
+  }
+}
+
 void note_record(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -155,8 +166,7 @@ void note_record(const CUpti_Activity& record) {
           transfer_of(reinterpret_cast<const CUpti_ActivityMemcpy5&>(record), "[memcpy]"));
       break;
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      trace.kernels.push_back(
-          transfer_of(reinterpret_cast<const CUpti_ActivityMemset4&>(record), "[memset]"));
+      note_fill(reinterpret_cast<const CUpti_ActivityMemset4&>(record));
       break;
     default:
       break;
@@ -212,16 +222,18 @@ const char* owner_of(const Kernel& kernel) {
   return kernel.is_graph ? "graph" : "driver";
 }
 
+const char* json_of(bool value) { return value ? "true" : "false"; }
+
 std::string json_of(const Kernel& kernel, uint64_t end_ns) {
   char numbers[400];
   std::snprintf(numbers, sizeof numbers,
-                "\"stream\": %u, \"us\": %.3f, \"late\": %s, "
+                "\"stream\": %u, \"us\": %.3f, \"early\": %s, \"late\": %s, "
                 "\"grid\": [%d, %d, %d], \"block\": [%d, %d, %d], \"registers\": %d, "
                 "\"shared_bytes\": %d}",
                 kernel.stream, static_cast<double>(kernel.end_ns - kernel.start_ns) / 1e3,
-                kernel.start_ns > end_ns ? "true" : "false", kernel.grid[0], kernel.grid[1],
-                kernel.grid[2], kernel.block[0], kernel.block[1], kernel.block[2], kernel.registers,
-                kernel.shared_bytes);
+                json_of(kernel.start_ns < trace.opened_ns), json_of(kernel.start_ns > end_ns),
+                kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.block[0], kernel.block[1],
+                kernel.block[2], kernel.registers, kernel.shared_bytes);
   return "{\"name\": " + quoted(kernel.name) + ", \"owner\": " + quoted(owner_of(kernel)) + ", " +
          numbers;
 }
@@ -236,6 +248,7 @@ int mc_trace_start() {
     const std::lock_guard lock(trace.mutex);
     trace.owners.clear();
     trace.kernels.clear();
+    trace.opened_ns = 0;
   }
   trace.is_on = true;
   return set_enabled(true);

@@ -127,9 +127,11 @@ def _summary(kernels: list[Json]) -> list[Json]:
     """One entry for all launches of a kernel that are alike, longest first."""
     alike: dict[str, Json] = {}
     for kernel in kernels:
-        us, late = kernel.pop("us"), kernel.pop("late")
-        entry = alike.setdefault(repr(kernel), {**kernel, "launches": 0, "us": 0.0, "late": 0})
+        us, early, late = kernel.pop("us"), kernel.pop("early"), kernel.pop("late")
+        sums = {"launches": 0, "us": 0.0, "early": 0, "late": 0}
+        entry = alike.setdefault(repr(kernel), {**kernel, **sums})
         entry["launches"] += 1
         entry["us"] += us
+        entry["early"] += int(early)
         entry["late"] += int(late)
     return sorted(alike.values(), key=lambda entry: -float(entry["us"]))[:KERNELS_MAX]

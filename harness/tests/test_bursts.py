@@ -260,7 +260,8 @@ class Summary(unittest.TestCase):
             {
                 "name": rng.choice("ab"), "owner": rng.choice("xy"), "stream": rng.choice([0, 7]),
                 "us": rng.choice([0.5, 1.0, 2.25]),
-                "late": rng.random() < 0.2, "grid": [rng.choice([1, 2]), 1, 1],
+                "early": rng.random() < 0.3, "late": rng.random() < 0.2,
+                "grid": [rng.choice([1, 2]), 1, 1],
                 "block": [32, 1, 1], "registers": 8, "shared_bytes": rng.choice([0, 16]),
             }
             for _ in range(count)
@@ -278,9 +279,10 @@ class Summary(unittest.TestCase):
                         one for one in launches if all(one[key] == entry[key] for key in self.ALIKE)
                     ]
                     self.assertEqual(entry["launches"], len(alike))
+                    self.assertEqual(entry["early"], sum(one["early"] for one in alike))
                     self.assertEqual(entry["late"], sum(one["late"] for one in alike))
                     self.assertAlmostEqual(entry["us"], sum(one["us"] for one in alike))
-                    self.assertEqual({*entry}, {*self.ALIKE, "launches", "us", "late"})
+                    self.assertEqual({*entry}, {*self.ALIKE, "launches", "us", "early", "late"})
                 self.assertEqual(sum(entry["launches"] for entry in summary), count)
                 times = [entry["us"] for entry in summary]
                 self.assertEqual(times, sorted(times, reverse=True))

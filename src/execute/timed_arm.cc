@@ -65,6 +65,7 @@ TracedKernel kernel_of(const Json& json) {
   kernel.stream = static_cast<uint64_t>(count_of(json.at("stream")));
   kernel.launches = count_of(json.at("launches"));
   kernel.time_us = microseconds_of(json.at("us"));
+  kernel.early = count_of(json.at("early"));
   kernel.late = count_of(json.at("late"));
   kernel.grid = triple_of(json.at("grid"));
   kernel.block = triple_of(json.at("block"));

@@ -31,7 +31,8 @@ struct TracedKernel {
   uint64_t stream = 0;
   int64_t launches = 0;
   double time_us = 0;
-  int64_t late = 0;  // Launches that began after the device had been waited for.
+  int64_t early = 0;  // Launches that began before the gate was opened,
+  int64_t late = 0;   // and that began after the device had been waited for.
   std::array<int64_t, 3> grid{};
   std::array<int64_t, 3> block{};
   int64_t registers = 0;

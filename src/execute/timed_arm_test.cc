@@ -15,7 +15,8 @@ using ::testing::SizeIs;
 
 const std::string kKernel =
     R"({"name": "_Z4axpyPf", "owner": "/tmp/k.so", "stream": 7, "launches": 40, "us": 12.5,
-        "late": 1, "grid": [4, 2, 1], "block": [32, 8, 1], "registers": 18, "shared_bytes": 512})";
+        "early": 2, "late": 1, "grid": [4, 2, 1], "block": [32, 8, 1], "registers": 18,
+        "shared_bytes": 512})";
 
 // kKernel with one member changed.
 std::string kernel_with(const std::string& old, const std::string& fresh) {
@@ -56,6 +57,7 @@ TEST(DecodeBurst, ReadsTheKernelsOfATracedBurst) {
   EXPECT_EQ(kernel.stream, 7u);
   EXPECT_EQ(kernel.launches, 40);
   EXPECT_EQ(kernel.time_us, 12.5);
+  EXPECT_EQ(kernel.early, 2);
   EXPECT_EQ(kernel.late, 1);
   EXPECT_THAT(kernel.grid, ElementsAre(4, 2, 1));
   EXPECT_THAT(kernel.block, ElementsAre(32, 8, 1));

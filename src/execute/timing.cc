@@ -30,6 +30,10 @@ std::string exception_of(const task::Outcome& outcome) {
   return ": " + crashed->exception->type + ": " + crashed->exception->message;
 }
 
+bool begins_early(const BurstTime& burst) {
+  return std::ranges::any_of(burst.kernels, [](const auto& kernel) { return kernel.early > 0; });
+}
+
 }  // namespace
 
 Timing::Timing(Judge& judge, const StageLimits& limits, const TimingOptions& options,
@@ -66,7 +70,7 @@ Stage<Timed> Timing::run() {
   Timed timed;
   MC_TRY(Decided decided, settle(), "warm-up");
   if (!decided) {
-    MC_TRY(decided, take_pairs(), "timing");
+    MC_TRY(decided, take_all(), "timing");
   }
   MC_TRY_VOID(close(), "timing");
   if (decided) return Ran(std::move(*decided));
@@ -249,6 +253,25 @@ Result<Timing::Decided> Timing::warm_up_arm(Arm& arm) {
   return decided;
 }
 
+// Until the last traced burst, too, finds nothing that voids those before it.
+Result<Timing::Decided> Timing::take_all() {
+  do {
+    MC_TRY(Decided decided, take_pairs(), "pairs");
+    if (decided) return decided;
+    MC_TRY(decided, trace_at_the_end(), "trace");
+    if (decided) return decided;
+  } while (arms_[0].series.samples.empty());
+  return Decided();
+}
+
+Result<Timing::Decided> Timing::trace_at_the_end() {
+  for (Arm& arm : arms_) {
+    MC_TRY(Decided decided, trace(arm), "trace");
+    if (decided) return decided;
+  }
+  return Decided();
+}
+
 // Bursts that are traced stand anywhere between those that count, as unlike them as two others.
 Result<Timing::Decided> Timing::take_pairs() {
   const auto start = Clock::now();
@@ -277,10 +300,6 @@ Result<Timing::Decided> Timing::take_pairs() {
     }
     ++taken;
   }
-  for (Arm& arm : arms_) {
-    MC_TRY(Decided decided, trace(arm), "trace");
-    if (decided) return decided;
-  }
   return Decided();
 }
 
@@ -306,6 +325,10 @@ Result<Timing::Decided> Timing::recover(Arm& arm) {
     arm.calls_limit = arm.calls / 2;
     return prepare(arm, arm.calls_limit);
   }
+  return begin_anew_open(arm);
+}
+
+Result<Timing::Decided> Timing::begin_anew_open(Arm& arm) {
   arm.open();
   for (Arm& each : arms_) each.series.samples.clear();
   return prepare(arm, calls_for(arm));
@@ -361,7 +384,10 @@ Result<Timing::Decided> Timing::trace(Arm& arm) {
   std::ranges::move(burst.kernels, std::back_inserter(arm.series.kernels));
   arm.series.calls_traced += arm.calls;
   if (!burst.is_valid) arm.timed.set_gated(true);  // Its time does not count.
-  return Decided();
+  if (!arm.is_candidate || arm.is_early || !begins_early(burst)) return Decided();
+  // What ran before the gate was opened would be free: open bursts have the clock around all of it.
+  arm.is_early = true;
+  return begin_anew_open(arm);
 }
 
 void Timing::conclude(Timed& timed) const {
@@ -387,6 +413,10 @@ void Timing::conclude(Timed& timed) const {
       std::max(charges_.look_excess_us(soonest_seen(charges_, own)), 0.0);
   result.timing.clocks = clocks_;
   result.timing.notes = notes_on(charges_, own);
+  if (arms_[0].is_early) {
+    result.timing.notes.emplace_back(
+        "work began without waiting for the caller's stream; timed with the host's part in it");
+  }
   timed.work = work_;
   timed.kernels = own.kernels;
   timed.calls_traced = own.calls_traced;

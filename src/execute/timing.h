@@ -80,8 +80,9 @@ class Timing {
     int calls_room = 0;                                 // What its memory has room for.
     int calls_limit = std::numeric_limits<int>::max();  // What was queued without blocking.
     double call_us = 0;                                 // As the last burst found,
-    double launches = 1;  // with so many kernels, copies and fills a call.
-    int blocked = 0;      // Bursts, of those that count.
+    double launches = 1;    // with so many kernels, copies and fills a call.
+    int blocked = 0;        // Bursts, of those that count.
+    bool is_early = false;  // Its work began before the gate was opened.
     double queue_us_least = std::numeric_limits<double>::infinity();  // Of the host, a call.
     void open();  // From here on it queues nothing behind a gate.
   };
@@ -96,9 +97,12 @@ class Timing {
   void learn(Arm& arm, const BurstTime& burst) const;
   bool is_short(const Arm& arm) const;
   Result<Decided> lengthen(Arm& arm, BurstTime& burst);
+  Result<Decided> take_all();
   Result<Decided> take_pairs();
   Result<Decided> sample_both(std::array<BurstTime, 2>& bursts);
+  Result<Decided> trace_at_the_end();
   Result<Decided> recover(Arm& arm);
+  Result<Decided> begin_anew_open(Arm& arm);
   bool is_enough(double passed_s) const;
   Result<Decided> trace(Arm& arm);
   Result<Decided> sample(Arm& arm, Traced traced, BurstTime& burst);

@@ -426,6 +426,28 @@ TEST(Timing, TracesTwoBurstsAmongThePairsAndOneAtTheEnd) {
   EXPECT_FALSE(candidate[candidate.size() - 2].traced) << "not among the pairs";
 }
 
+TEST(Timing, WorkThatDoesNotWaitForTheGateIsTimedInOpenBursts) {
+  Rehearsal rehearsal = rehearse({.candidate = {.begins_early = true}});
+  for (const int among_pairs : {0, 2}) {
+    TimingOptions options = steady();
+    options.bursts_traced = among_pairs;
+    const Timed found = timed(rehearsal, options);
+    EXPECT_EQ(found.performance.timing.mode, "open");
+    EXPECT_EQ(found.performance.timing.bursts, kPairs);
+    EXPECT_THAT(found.performance.timing.notes, Contains(HasSubstr("without waiting")));
+    const std::vector<Scene> candidate = runs(rehearsal, "candidate");
+    const auto counted = std::span(candidate).last(kPairs + 1);
+    EXPECT_TRUE(std::ranges::none_of(counted, &Scene::gated)) << "all that count";
+  }
+}
+
+TEST(Timing, ABaselineMayBeginAsItLikes) {
+  Rehearsal rehearsal = rehearse({.baseline = {.begins_early = true}});
+  const Timed found = timed(rehearsal, steady());
+  EXPECT_EQ(found.performance.timing.mode, "gated");
+  EXPECT_THAT(found.performance.timing.notes, IsEmpty());
+}
+
 TEST(Timing, CarriesOverTheKernelsOfTracedBursts) {
   Rehearsal rehearsal = rehearse({.candidate = {.launches = 4}, .baseline = {.launches = 9}});
   TimingOptions options = steady();
