@@ -301,7 +301,7 @@ class ArmActor {
                          {"stream", 7},
                          {"launches", launches},
                          {"us", static_cast<double>(launches) * each_us},
-                         {"early", is_gated_ && script_.begins_early ? launches : 0},
+                         {"early", script_.begins_early ? launches : 0},
                          {"late", 0},
                          {"grid", {1, 1, 1}},
                          {"block", {32, 1, 1}},

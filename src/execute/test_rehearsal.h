@@ -57,7 +57,7 @@ struct ArmScript {
   int64_t calls_queued_max = std::numeric_limits<int64_t>::max();  // those that are longer, too.
   NumberRange held_up = kNever;  // Which bursts' end is told late,
   double held_up_us = 0;         // by so much, which is no time of the device.
-  bool begins_early = false;     // Before a gate is opened, as traces tell.
+  bool begins_early = false;     // Before a gate is opened, as all its traces tell.
   bool stirs = false;            // A thread of its notes "stir" all the time.
   Fate fate{};
 };
