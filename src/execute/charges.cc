@@ -54,7 +54,7 @@ bool Charges::look_confirms(const BurstReading& burst) const {
 double Charges::host_us(const BurstReading& burst) const {
   const double host_us = burst.queue_us / burst.calls;
   const double free_us = rules_.host_us_free + rules_.host_us_free_launch * burst.launches;
-  return host_us > free_us ? host_us : 0;
+  return host_us > std::max(free_us, burst_us(burst) / burst.calls) ? host_us : 0;
 }
 
 LaunchGap Charges::gap_of_baseline(const TracedCall& traced) const {

@@ -81,7 +81,7 @@ class Charges {
   bool look_confirms(const BurstReading& burst) const;
 
   // Microseconds of the host's time that are charged for a call: all of it, where it is more than
-  // queueing hides, or none.
+  // queueing hides and than the device takes, or none.
   double host_us(const BurstReading& burst) const;
 
   // The gap of a process, as far as it can be believed: forged records gain no more than the range

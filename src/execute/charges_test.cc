@@ -109,6 +109,13 @@ TEST(Charges, HostTimeIsFreeAsFarAsQueueingHidesIt) {
   EXPECT_EQ(charges().host_us(burst), 0);
 }
 
+TEST(Charges, HostTimeIsFreeWhereTheDeviceTakesLonger) {
+  BurstReading burst{.events_us = 4000, .bracket_us = 4160, .queue_us = 3999, .calls = 1};
+  EXPECT_EQ(charges().host_us(burst), 0);
+  burst.queue_us = 4001;
+  EXPECT_DOUBLE_EQ(charges().host_us(burst), 4001);
+}
+
 TEST(Charges, TakesOffAGapButNotMostOfACall) {
   EXPECT_DOUBLE_EQ(charges().call_us({.events_us = 110, .bracket_us = 270, .calls = 100}, 1), 0.22);
 }

@@ -236,6 +236,16 @@ TEST(Timing, TakesABurstAgainThatWasQueuedSlowly) {
   EXPECT_GE(found.retaken, 2);
 }
 
+TEST(Timing, LeavesABurstAloneThatWasQueuedSlowlyWhereTheDeviceTakesLonger) {
+  Rehearsal rehearsal = rehearse(
+      {.candidate = {.call_us = 20'000, .queue_us = 2000, .queues_slowly = {kMiddle, kMiddle}}});
+  TimingOptions options = steady();
+  options.charge.host_us_free = ChargeRules{}.host_us_free;
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_THAT(found.notes, IsEmpty());
+  EXPECT_EQ(found.retaken, 0);
+}
+
 // Whose host stands still cannot keep the device busy while the baseline is timed.
 TEST(Timing, LetsACandidateStandStillWhileTheBaselineRuns) {
   Rehearsal rehearsal = rehearse({.candidate = {.stirs = true}});

@@ -168,6 +168,7 @@ def compared(figures: Json, performance: Json) -> Json:
         "time_us": performance["time_us"],
         "time_eager_us": performance["time_eager_us"],
         "kernels_us": sum(kernel["time_us"] for kernel in performance["kernels"]),
+        "timing": performance["timing"],
     }
 
 
