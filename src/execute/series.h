@@ -24,7 +24,7 @@ struct Series {
 // as a share, of the gap between launches where it was measured and taken off, and of each other
 // one in a call.
 struct SpreadRules {
-  double share = 0.002;
+  double share = 0.0025;
   double gap_measured_us = 0.03;
   double gap_us = 0.1;
 };
