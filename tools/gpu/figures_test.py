@@ -36,6 +36,7 @@ def performance(time_us: float, speedup: dict[str, float], *kernels_us: float) -
         "time_eager_us": estimate(time_us),
         "speedup_eager": speedup,
         "kernels": [{"name": "k", "time_us": kernel_us} for kernel_us in kernels_us],
+        "timing": {"retaken": 3, "notes": []},
     }
 
 
@@ -161,6 +162,7 @@ class DoBench(unittest.TestCase):
         found = do_bench.compared(figures, performance(1.75, estimate(2.2), 1.0, 0.5))
         self.assertAlmostEqual(found["ratio"], 1.1)
         self.assertEqual(found["kernels_us"], 1.5)
+        self.assertEqual(found["timing"], {"retaken": 3, "notes": []})
         self.assertAlmostEqual(found["noise"], 0.05)
         self.assertEqual(len(do_bench.row(found)), len(do_bench.HEADS))
 
