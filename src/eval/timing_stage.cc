@@ -202,7 +202,7 @@ execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
           {kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.registers});
     }
   }
-  return execute::find_owners({timed.kernels, timed.calls_traced}, libraries, own);
+  return execute::find_owners(timed.traced, libraries, own);
 }
 
 // ---- torch.compile ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "execute/occupancy.h"
+#include "execute/statistics.h"
 
 namespace mc::execute {
 namespace {
@@ -31,12 +32,18 @@ std::string owner_of(const TracedKernel& kernel, const std::vector<std::string>&
   return std::filesystem::path(kernel.owner).filename().string();
 }
 
-task::KernelTime time_of(const TracedKernel& kernel, std::string owner, const OwnKernel* own) {
+// All launches that are alike, of all bursts.
+struct Launches {
+  task::KernelTime kernel;  // Without launches, share and time_us, which are a call's.
+  int64_t count = 0;
+  double sum_us = 0;
+  std::vector<double> launch_us;  // The mean in each burst.
+};
+
+task::KernelTime described(const TracedKernel& kernel, std::string owner, const OwnKernel* own) {
   task::KernelTime time;
   time.name = kernel.name;
   time.owner = std::move(owner);
-  time.launches = static_cast<double>(kernel.launches);
-  time.time_us = kernel.time_us;
   time.grid = kernel.grid;
   time.block = kernel.block;
   time.registers = kernel.registers;
@@ -51,41 +58,51 @@ bool are_alike(const task::KernelTime& one, const task::KernelTime& other) {
          one.block == other.block && one.shared_bytes == other.shared_bytes;
 }
 
-void add(std::vector<task::KernelTime>& kernels, task::KernelTime time) {
-  const auto it =
-      std::ranges::find_if(kernels, [&](const auto& known) { return are_alike(known, time); });
-  if (it == kernels.end()) {
-    kernels.push_back(std::move(time));
-    return;
-  }
-  it->launches += time.launches;
-  it->time_us += time.time_us;
+void add(std::vector<Launches>& all, task::KernelTime kernel, const TracedKernel& traced) {
+  auto it = std::ranges::find_if(
+      all, [&](const Launches& known) { return are_alike(known.kernel, kernel); });
+  if (it == all.end()) it = all.insert(it, Launches{std::move(kernel), 0, 0, {}});
+  it->count += traced.launches;
+  it->sum_us += traced.time_us;
+  it->launch_us.push_back(traced.time_us / static_cast<double>(traced.launches));
 }
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
 
-Provenance find_owners(const Traced& traced, const std::vector<std::string>& own_libraries,
+Provenance find_owners(std::span<const TracedBurst> bursts,
+                       const std::vector<std::string>& own_libraries,
                        const std::vector<OwnKernel>& own_kernels) {
   Provenance found;
-  for (const TracedKernel& kernel : traced.kernels) {
-    const OwnKernel* own = own_named(own_kernels, kernel.name);
-    add(found.kernels, time_of(kernel, owner_of(kernel, own_libraries, own), own));
-    found.is_late = found.is_late || kernel.late > 0;
+  std::vector<Launches> all;
+  int calls = 0;
+  for (const TracedBurst& burst : bursts) {
+    calls += burst.calls;
+    for (const TracedKernel& kernel : burst.kernels) {
+      const OwnKernel* own = own_named(own_kernels, kernel.name);
+      add(all, described(kernel, owner_of(kernel, own_libraries, own), own), kernel);
+      found.is_late = found.is_late || kernel.late > 0;
+    }
   }
   double all_us = 0;
+  double kernels_us = 0;
   double own_us = 0;
-  for (task::KernelTime& kernel : found.kernels) {
-    kernel.launches /= traced.calls;
-    kernel.time_us /= traced.calls;
-    all_us += kernel.time_us;
-    if (is_transfer(kernel)) continue;
-    found.kernel_us += kernel.time_us;
-    if (kernel.owner == "candidate") own_us += kernel.time_us;
+  for (const Launches& launches : all) {
+    all_us += launches.sum_us;
+    if (is_transfer(launches.kernel)) continue;
+    kernels_us += launches.sum_us;
+    if (launches.kernel.owner == "candidate") own_us += launches.sum_us;
   }
-  for (task::KernelTime& kernel : found.kernels) {
-    kernel.share = all_us > 0 ? kernel.time_us / all_us : 0;
+  for (Launches& launches : all) {
+    task::KernelTime& kernel = launches.kernel;
+    kernel.launches = static_cast<double>(launches.count) / calls;
+    kernel.time_us = kernel.launches * estimate_median(launches.launch_us).median;
+    kernel.share = share(launches.sum_us, all_us);
+    if (!is_transfer(kernel)) found.kernel_us += kernel.time_us;
+    found.kernels.push_back(std::move(kernel));
   }
-  found.own_share = found.kernel_us > 0 ? own_us / found.kernel_us : 0;
+  found.own_share = share(own_us, kernels_us);
   std::ranges::stable_sort(found.kernels, std::greater<>(), &task::KernelTime::time_us);
   return found;
 }

@@ -8,10 +8,11 @@
 #ifndef MC_EXECUTE_PROVENANCE_H_
 #define MC_EXECUTE_PROVENANCE_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "execute/timed_arm.h"
+#include "execute/traced_burst.h"
 #include "task/verdict.h"
 
 namespace mc::execute {
@@ -26,17 +27,16 @@ struct OwnKernel {
 struct Provenance {
   std::vector<task::KernelTime> kernels;  // Longest first.
   double own_share = 0;                   // Of the kernels' time; copies and fills left out.
-  double kernel_us = 0;                   // A call, all kernels together.
+  double kernel_us = 0;                   // A call, all kernels but copies and fills.
   bool is_late = false;
 };
 
-struct Traced {
-  std::vector<TracedKernel> kernels;
-  int calls = 1;
-};
-
-// `own_libraries` are paths as the contestant was given them.  REQUIRES: traced.calls > 0.
-Provenance find_owners(const Traced& traced, const std::vector<std::string>& own_libraries,
+// Shares are of all bursts together, so that what ran in one of them counts in full.  A launch
+// takes the median of what it took in each burst, so that one which was disturbed is in no time.
+// `own_libraries` are paths as the contestant was given them.  REQUIRES: each burst has a call, and
+// each kernel a launch.
+Provenance find_owners(std::span<const TracedBurst> bursts,
+                       const std::vector<std::string>& own_libraries,
                        const std::vector<OwnKernel>& own_kernels);
 
 }  // namespace mc::execute

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/provenance.h"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 namespace mc::execute {
@@ -17,12 +19,17 @@ TracedKernel kernel(const char* name, const char* owner, double us) {
   return kernel;
 }
 
+// A burst of so many calls.
+std::vector<TracedBurst> traced(std::vector<TracedKernel> kernels, int calls) {
+  return {{std::move(kernels), calls}};
+}
+
 const std::vector<std::string> kLibraries = {"/cache/ab/mine.so"};
 const std::vector<OwnKernel> kOwn = {{"_Z4minev", 12, 32}};
 
 TEST(FindOwners, KnowsTheCandidateByTheFileThatLaunched) {
   const auto found =
-      find_owners({{kernel("_Z4minev", "/cache/ab/mine.so", 8)}, 2}, kLibraries, kOwn);
+      find_owners(traced({kernel("_Z4minev", "/cache/ab/mine.so", 8)}, 2), kLibraries, kOwn);
   ASSERT_EQ(found.kernels.size(), 1U);
   EXPECT_EQ(found.kernels[0].owner, "candidate");
   EXPECT_EQ(found.kernels[0].time_us, 4);
@@ -32,14 +39,15 @@ TEST(FindOwners, KnowsTheCandidateByTheFileThatLaunched) {
 }
 
 TEST(FindOwners, IsNotFooledByAFileOfTheSameName) {
-  const auto found = find_owners({{kernel("_Z4minev", "/lib/mine.so", 6)}, 1}, kLibraries, kOwn);
+  const auto found =
+      find_owners(traced({kernel("_Z4minev", "/lib/mine.so", 6)}, 1), kLibraries, kOwn);
   EXPECT_EQ(found.kernels[0].owner, "mine.so");
   EXPECT_EQ(found.own_share, 0);
 }
 
 TEST(FindOwners, TakesTheWordOfAGraphOnlyForNamesThatTheCandidateHas) {
-  const auto found = find_owners({{kernel("_Z4minev", "graph", 6), kernel("gemm", "graph", 2)}, 1},
-                                 kLibraries, kOwn);
+  const auto found = find_owners(
+      traced({kernel("_Z4minev", "graph", 6), kernel("gemm", "graph", 2)}, 1), kLibraries, kOwn);
   EXPECT_EQ(found.kernels[0].owner, "candidate");
   EXPECT_EQ(found.kernels[1].owner, "graph");
   EXPECT_EQ(found.own_share, 0.75);
@@ -47,7 +55,7 @@ TEST(FindOwners, TakesTheWordOfAGraphOnlyForNamesThatTheCandidateHas) {
 
 TEST(FindOwners, AKernelOfALibraryIsNotOwnWhateverItsName) {
   const auto found =
-      find_owners({{kernel("_Z4minev", "/lib/libtorch_cuda.so", 6)}, 1}, kLibraries, kOwn);
+      find_owners(traced({kernel("_Z4minev", "/lib/libtorch_cuda.so", 6)}, 1), kLibraries, kOwn);
   EXPECT_EQ(found.kernels[0].owner, "libtorch_cuda.so");
   EXPECT_EQ(found.own_share, 0);
 }
@@ -55,47 +63,66 @@ TEST(FindOwners, AKernelOfALibraryIsNotOwnWhateverItsName) {
 TEST(FindOwners, AGraphsNamesakeOfAnotherSizeIsNotOwn) {
   TracedKernel namesake = kernel("_Z4minev", "graph", 6);
   namesake.registers = 40;
-  EXPECT_EQ(find_owners({{namesake}, 1}, kLibraries, kOwn).own_share, 0);
+  EXPECT_EQ(find_owners(traced({namesake}, 1), kLibraries, kOwn).own_share, 0);
 }
 
 TEST(FindOwners, AGraphsKernelWithAPyTorchNameIsNotOwn) {
   const std::vector<OwnKernel> own = {{"_ZN2at6native4reluEv", 0, 32}};
   const auto found =
-      find_owners({{kernel("_ZN2at6native4reluEv", "graph", 6)}, 1}, kLibraries, own);
+      find_owners(traced({kernel("_ZN2at6native4reluEv", "graph", 6)}, 1), kLibraries, own);
   EXPECT_EQ(found.own_share, 0);
 }
 
 TEST(FindOwners, WhatTheCandidateLaunchesButDoesNotHoldIsNotOwn) {
   const auto found =
-      find_owners({{kernel("_Z6theirsv", "/cache/ab/mine.so", 6)}, 1}, kLibraries, kOwn);
+      find_owners(traced({kernel("_Z6theirsv", "/cache/ab/mine.so", 6)}, 1), kLibraries, kOwn);
   EXPECT_EQ(found.kernels[0].owner, "a library");
   EXPECT_EQ(found.own_share, 0);
 }
 
 TEST(FindOwners, TakesAlikeKernelsOfSeveralBurstsTogether) {
   const auto one = kernel("_Z4minev", "/cache/ab/mine.so", 6);
-  const auto found = find_owners({{one, one}, 4}, kLibraries, kOwn);
+  const auto found = find_owners(traced({one, one}, 4), kLibraries, kOwn);
   ASSERT_EQ(found.kernels.size(), 1U);
   EXPECT_EQ(found.kernels[0].launches, 1);
   EXPECT_EQ(found.kernels[0].time_us, 3);
 }
 
+TEST(FindOwners, AnswersForNoBurstThatWasDisturbed) {
+  std::vector<TracedBurst> bursts(3, traced({kernel("_Z4minev", "/cache/ab/mine.so", 6)}, 2)[0]);
+  bursts[1].kernels[0].time_us = 9;
+  const auto found = find_owners(bursts, kLibraries, kOwn);
+  EXPECT_EQ(found.kernels[0].time_us, 3);
+  EXPECT_EQ(found.kernel_us, 3);
+  EXPECT_EQ(found.kernels[0].launches, 1);
+}
+
+TEST(FindOwners, WhatRanInOneBurstCountsInFull) {
+  std::vector<TracedBurst> bursts(3, traced({kernel("_Z4minev", "/cache/ab/mine.so", 6)}, 2)[0]);
+  bursts[1].kernels.push_back(kernel("gemm", "/lib/libcublas.so", 54));
+  const auto found = find_owners(bursts, kLibraries, kOwn);
+  EXPECT_EQ(found.own_share, 0.25);
+  ASSERT_EQ(found.kernels.size(), 2U);
+  EXPECT_DOUBLE_EQ(found.kernels[0].time_us, 9);
+  EXPECT_EQ(found.kernels[1].time_us, 3);
+}
+
 TEST(FindOwners, LeavesCopiesAndFillsOutOfTheShare) {
   const auto found = find_owners(
-      {{kernel("[memset]", "runtime", 90), kernel("_Z4minev", "/cache/ab/mine.so", 10)}, 1},
+      traced({kernel("[memset]", "runtime", 90), kernel("_Z4minev", "/cache/ab/mine.so", 10)}, 1),
       kLibraries, kOwn);
   EXPECT_EQ(found.own_share, 1);
   EXPECT_EQ(found.kernels[0].share, 0.9);
 }
 
 TEST(FindOwners, NothingIsOwnWhereNothingRan) {
-  EXPECT_EQ(find_owners({{}, 1}, kLibraries, kOwn).own_share, 0);
+  EXPECT_EQ(find_owners(traced({}, 1), kLibraries, kOwn).own_share, 0);
 }
 
 TEST(FindOwners, NotesWhatBeganLate) {
   TracedKernel late = kernel("_Z4minev", "/cache/ab/mine.so", 1);
   late.late = 1;
-  EXPECT_TRUE(find_owners({{late}, 1}, kLibraries, kOwn).is_late);
+  EXPECT_TRUE(find_owners(traced({late}, 1), kLibraries, kOwn).is_late);
 }
 
 }  // namespace

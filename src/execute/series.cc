@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -24,12 +25,19 @@ std::vector<double> raw_calls_us(const Series& series) {
 }
 
 TracedCall traced_call(const Series& series) {
-  TracedCall traced{estimate_median(raw_calls_us(series)).median, 0, 0, true};
-  for (const TracedKernel& kernel : series.kernels) {
-    traced.kernel_us += kernel.time_us / series.calls_traced;
-    traced.launches += static_cast<double>(kernel.launches) / series.calls_traced;
-    traced.is_one_stream &= kernel.stream == series.kernels.front().stream;
+  TracedCall traced{estimate_median(raw_calls_us(series)).median, traced_call_us(series.traced)};
+  std::set<uint64_t> streams;
+  int64_t launches = 0;
+  int calls = 0;
+  for (const TracedBurst& burst : series.traced) {
+    calls += burst.calls;
+    for (const TracedKernel& kernel : burst.kernels) {
+      launches += kernel.launches;
+      streams.insert(kernel.stream);
+    }
   }
+  traced.launches = calls == 0 ? 0 : static_cast<double>(launches) / calls;
+  traced.is_one_stream = streams.size() <= 1;
   return traced;
 }
 

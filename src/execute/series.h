@@ -16,8 +16,7 @@ namespace mc::execute {
 
 struct Series {
   std::vector<BurstReading> samples;
-  std::vector<TracedKernel> kernels;  // Of the bursts that were traced,
-  int calls_traced = 0;               // which had so many calls together.
+  std::vector<TracedBurst> traced;
 };
 
 // Standard deviations between processes, which repetition inside one cannot see: of a call's time

@@ -29,8 +29,7 @@ Series series(double kernel_us, double gap_us, bool is_trusted = false, int laun
   TracedKernel kernel;
   kernel.launches = kCalls * launches;
   kernel.time_us = kernel.launches * kernel_us;
-  made.kernels = {kernel};
-  made.calls_traced = kCalls;
+  made.traced = {{{kernel}, kCalls}};
   return made;
 }
 
@@ -97,14 +96,24 @@ TEST(Compare, BelievesAGapThatTheBaselineHasToo) {
 
 TEST(Compare, GainsLittleByForgedRecords) {
   Series forged = series(1.8, 1.0);
-  forged.kernels[0].time_us /= 10;
+  forged.traced[0].kernels[0].time_us /= 10;
   EXPECT_NEAR(compared(forged, series(1.8, 1.0, true)).time_us.median, 1.8 - 0.25, 0.01);
+}
+
+TEST(Compare, AnswersForNoTracedBurstThatWasDisturbed) {
+  Series own = series(3, 1.1);
+  own.traced = {3, own.traced[0]};
+  own.traced[1].kernels[0].time_us *= 1.2;
+  const Comparison found = compared(own, series(3, 1, true));
+  EXPECT_NEAR(found.gap_us, 1.1, 0.01);
+  EXPECT_NEAR(found.time_us.median, 3, 0.01);
 }
 
 TEST(Compare, AllowsForTheUsualGapWhereStreamsOverlap) {
   Series two = series(3, 1);
-  two.kernels.push_back(two.kernels[0]);
-  two.kernels[1].stream = 7;
+  std::vector<TracedKernel>& kernels = two.traced[0].kernels;
+  kernels.push_back(kernels[0]);
+  kernels[1].stream = 7;
   EXPECT_NEAR(compared(two, series(3, 1, true)).time_us.median, 3, 0.01);
 }
 

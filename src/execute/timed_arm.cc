@@ -25,9 +25,10 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A count that a process claims: from 0 to kCountMax, or a Json::exception.
-int64_t count_of(const Json& value) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > kCountMax) {
+// A count that a process claims: from `least` to kCountMax, or a Json::exception.
+int64_t count_of(const Json& value, uint64_t least = 0) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() < least ||
+      value.get<uint64_t>() > kCountMax) {
     throw Json::type_error::create(302, "a count is no sensible number", &value);
   }
   return value.get<int64_t>();
@@ -63,7 +64,7 @@ TracedKernel kernel_of(const Json& json) {
   kernel.name = json.at("name").get<std::string>().substr(0, kNameBytesMax);
   kernel.owner = json.at("owner").get<std::string>().substr(0, kNameBytesMax);
   kernel.stream = static_cast<uint64_t>(count_of(json.at("stream")));
-  kernel.launches = count_of(json.at("launches"));
+  kernel.launches = count_of(json.at("launches"), 1);
   kernel.time_us = microseconds_of(json.at("us"));
   kernel.early = count_of(json.at("early"));
   kernel.late = count_of(json.at("late"));

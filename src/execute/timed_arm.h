@@ -21,23 +21,9 @@
 #include "core/result.h"
 #include "execute/clock_page.h"
 #include "execute/executor.h"
+#include "execute/traced_burst.h"
 
 namespace mc::execute {
-
-// One launched kernel of a traced burst, all alike launches together (harness/bursts.py).
-struct TracedKernel {
-  std::string name;
-  std::string owner;  // A file, "driver", "graph", "runtime" or "unknown".
-  uint64_t stream = 0;
-  int64_t launches = 0;
-  double time_us = 0;
-  int64_t early = 0;  // Launches that began before the gate was opened,
-  int64_t late = 0;   // and that began after the device had been waited for.
-  std::array<int64_t, 3> grid{};
-  std::array<int64_t, 3> block{};
-  int64_t registers = 0;
-  int64_t shared_bytes = 0;
-};
 
 struct BurstTime {
   int calls = 1;

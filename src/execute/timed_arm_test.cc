@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
       for (const std::string& kernel :
            {kernel_with("\"_Z4axpyPf\"", "7"), kernel_with("\"/tmp/k.so\"", "null"),
             kernel_with("\"stream\": 7", "\"stream\": \"7\""), kernel_with("40", "[]"),
-            kernel_with("12.5", "\"12.5\""), kernel_with("12.5", "-12.5"),
+            kernel_with("40", "0"), kernel_with("12.5", "\"12.5\""), kernel_with("12.5", "-12.5"),
             kernel_with("18", "1e300"), kernel_with("18", "-18"),
             kernel_with("18", "18446744073709551615"), kernel_with("12.5", "null"),
             kernel_with("[4, 2, 1]", "[4, 2]"), kernel_with("[4, 2, 1]", "4"),

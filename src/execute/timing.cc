@@ -381,8 +381,7 @@ Result<Timing::Decided> Timing::trace(Arm& arm) {
   BurstTime burst;
   MC_TRY(Decided decided, sample(arm, Traced::kYes, burst), "trace");
   if (decided) return decided;
-  std::ranges::move(burst.kernels, std::back_inserter(arm.series.kernels));
-  arm.series.calls_traced += arm.calls;
+  arm.series.traced.push_back({burst.kernels, arm.calls});
   if (!burst.is_valid) arm.timed.set_gated(true);  // Its time does not count.
   if (!arm.is_candidate || arm.is_early || !begins_early(burst)) return Decided();
   // What ran before the gate was opened would be free: open bursts have the clock around all of it.
@@ -418,8 +417,7 @@ void Timing::conclude(Timed& timed) const {
         "work began without waiting for the caller's stream; timed with the host's part in it");
   }
   timed.work = work_;
-  timed.kernels = own.kernels;
-  timed.calls_traced = own.calls_traced;
+  timed.traced = own.traced;
 }
 
 }  // namespace mc::execute

@@ -50,8 +50,7 @@ struct TimingOptions {
 
 struct Timed {
   task::Performance performance;      // Without floor, kernels and own_share.
-  std::vector<TracedKernel> kernels;  // Of some of the candidate's bursts,
-  int calls_traced = 0;               // which had so many calls together.
+  std::vector<TracedBurst> traced;    // Some of the candidate's.
   Work work;                          // Of one call.
 };
 

@@ -467,10 +467,13 @@ TEST(Timing, CarriesOverTheKernelsOfTracedBursts) {
   TimingOptions options = steady();
   options.bursts_traced = 2;
   const Timed found = timed(rehearsal, options);
-  EXPECT_EQ(found.calls_traced, 3 * kCalls);
-  EXPECT_THAT(found.kernels, SizeIs(3));
-  EXPECT_THAT(found.kernels, Each(Field(&TracedKernel::launches, 4 * kCalls)));
-  EXPECT_THAT(found.kernels, Each(Field(&TracedKernel::owner, "owner.so")));
+  EXPECT_THAT(found.traced, SizeIs(3));
+  for (const TracedBurst& burst : found.traced) {
+    EXPECT_EQ(burst.calls, kCalls);
+    ASSERT_THAT(burst.kernels, SizeIs(1));
+    EXPECT_EQ(burst.kernels[0].launches, 4 * kCalls);
+    EXPECT_EQ(burst.kernels[0].owner, "owner.so");
+  }
 }
 
 // One gap for each call, whatever its launches: a call of one kernel has that kernel's time.

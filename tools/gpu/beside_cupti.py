@@ -3,15 +3,15 @@
 
     python3 tools/gpu/beside_cupti.py [--artifacts DIR] [--verdicts FILE] [CANDIDATE ...]
 
-MooreEval measures first, unless --verdicts names what gpu_test.py --keep wrote. Then one process of
-plain PyTorch runs each candidate and its task's eager model under torch.profiler, which takes the
+MooreEval measures first, unless --verdicts names what gpu_test.py --keep wrote. Then --processes of
+plain PyTorch run each candidate and its task's eager model under torch.profiler, which takes the
 times of kernels from CUPTI. Its rounds are like MooreEval's bursts: inputs are drawn for each call
 alone, to where the round before had them, the L2 cache is flushed, and the calls are queued behind
 a kernel that waits, so that one follows the other. What is compared with MooreEval's time of a
 call, which is a burst's share, is the mean of a round's kernels; of the rounds' means, that of the
-middle half, so that a disturbed round does not count. How far that half lies apart is shown beside
-it: by so much CUPTI's own figure differs from round to round. Both models count, as far as a call
-of theirs is one kernel.
+middle half, of all processes, so that a disturbed round does not count. How far that half lies
+apart is shown beside it: by so much CUPTI's own figure differs from round to round. Both models
+count, as far as a call of theirs is one kernel.
 """
 
 from __future__ import annotations
@@ -96,6 +96,15 @@ def of_rounds(rounds: Sequence[Sequence[float]]) -> Json:
     return {"kernel_us": kernel_us, "spread": (middle[-1] - middle[0]) / kernel_us}
 
 
+def pooled(found: Sequence[Json]) -> Json:
+    """What some processes found of one model; the rounds count alike."""
+    first = found[0]
+    if first["launches"] != 1:
+        return first
+    rounds = [one for each in found for one in each["rounds_us"]]
+    return {**first, **of_rounds(rounds), "rounds_us": rounds}
+
+
 def round_us(
     model: Callable[..., object], inputs: Sequence[list[Any]], flushed: Any
 ) -> list[float]:
@@ -174,6 +183,9 @@ def kept_performances(path: Path, names: Sequence[str]) -> list[Json | None]:
 def main() -> int:
     parser = plain.parser("MooreEval beside CUPTI.", CANDIDATES)
     parser.add_argument("--verdicts", type=Path, help="kept by gpu_test.py; judge nothing")
+    parser.add_argument(
+        "--processes", type=measured.positive, default=1, help="in which CUPTI measures"
+    )
     arguments = parser.parse_args()
     names: list[str] = arguments.candidates
     if arguments.here:
@@ -186,7 +198,14 @@ def main() -> int:
         performances = measured.performances(arguments, cases)
     else:
         performances = kept_performances(arguments.verdicts, names)
-    found = plain.measure_apart([__file__], names, arguments)
+    processes = [
+        plain.measure_apart([__file__], names, arguments) for _ in range(arguments.processes)
+    ]
+    found = {
+        name: {arm: pooled([each[name][arm] for each in processes]) for arm in ("eager", "own")}
+        for name in names
+        if all(name in each for each in processes)
+    }
     rows = [
         figures
         for name, performance in zip(names, performances, strict=True)

@@ -257,6 +257,16 @@ class BesideCupti(unittest.TestCase):
         self.assertAlmostEqual(found[0]["off"], 0.01)
         self.assertEqual(beside_cupti.conclusion(found), "1 of 1 within 2 % of CUPTI")
 
+    def test_rounds_of_several_processes_count_alike(self) -> None:
+        found = [self.kernels(1, kernel_us) for kernel_us in (10, 11)]
+        for one, kernel_us in zip(found, (10.0, 11.0), strict=True):
+            one["rounds_us"] = [[kernel_us] * 3] * 2
+        pooled = beside_cupti.pooled(found)
+        self.assertEqual(pooled["kernel_us"], 10.5)
+        self.assertEqual(len(pooled["rounds_us"]), 4)
+        self.assertAlmostEqual(pooled["spread"], 1 / 10.5)
+        self.assertEqual(beside_cupti.pooled([{"launches": 2}, {"launches": 2}]), {"launches": 2})
+
     def test_what_is_off_by_more_is_counted(self) -> None:
         found = self.found(self.kernels(1, 10), self.kernels(1, 29))
         self.assertEqual(beside_cupti.conclusion(found), "1 of 2 within 2 % of CUPTI")

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TracedBurst: what CUPTI's records say of the kernels that ran in a burst, and of a call's time in
+// several of them.
+#ifndef MC_EXECUTE_TRACED_BURST_H_
+#define MC_EXECUTE_TRACED_BURST_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mc::execute {
+
+// One launched kernel of a traced burst, all alike launches together (harness/bursts.py).
+struct TracedKernel {
+  std::string name;
+  std::string owner;  // A file, "driver", "graph", "runtime" or "unknown".
+  uint64_t stream = 0;
+  int64_t launches = 0;
+  double time_us = 0;
+  int64_t early = 0;  // Launches that began before the gate was opened,
+  int64_t late = 0;   // and that began after the device had been waited for.
+  std::array<int64_t, 3> grid{};
+  std::array<int64_t, 3> block{};
+  int64_t registers = 0;
+  int64_t shared_bytes = 0;
+};
+
+struct TracedBurst {
+  std::vector<TracedKernel> kernels;
+  int calls = 1;
+};
+
+// Microseconds of a call's kernels, copies and fills together: the median of the bursts, so that
+// one which was disturbed is in no figure; 0 without bursts.  REQUIRES: each burst has a call.
+double traced_call_us(std::span<const TracedBurst> bursts);
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_TRACED_BURST_H_
