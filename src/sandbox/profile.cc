@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace mc::sandbox {
 namespace {
@@ -113,10 +114,14 @@ Status read_members(const Json& json, Profile& profile) {
   return ok();
 }
 
-std::string home_directory() {
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return home;
-  const passwd* entry = getpwuid(getuid());
-  return entry != nullptr ? entry->pw_dir : "/root";
+// The one that is in use, that of who runs this, and that of the superuser.
+std::set<std::string> home_directories() {
+  std::set<std::string> homes;
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') homes.insert(home);
+  for (const uid_t user : {getuid(), uid_t{0}}) {
+    if (const passwd* entry = getpwuid(user); entry != nullptr) homes.insert(entry->pw_dir);
+  }
+  return homes;
 }
 
 }  // namespace
@@ -130,10 +135,9 @@ std::vector<std::string> secret_paths() {
   };
   std::vector<std::string> paths = {"/run",     "/etc/shadow",  "/etc/gshadow",
                                     "/etc/ssh", "/etc/sudoers", "/var/lib/docker"};
-  const std::string home = home_directory();
-  for (const char* name : kBelowHome) paths.push_back(home + "/" + name);
-  if (home == "/root") return paths;
-  for (const char* name : kBelowHome) paths.push_back(std::string("/root/") + name);
+  for (const std::string& home : home_directories()) {
+    for (const char* name : kBelowHome) paths.push_back(home + "/" + name);
+  }
   return paths;
 }
 

