@@ -5,13 +5,19 @@
 
 MooreEval measures first, unless --verdicts names what gpu_test.py --keep wrote. Then --processes of
 plain PyTorch run each candidate and its task's eager model under torch.profiler, which takes the
-times of kernels from CUPTI. Its rounds are like MooreEval's bursts: inputs are drawn for each call
-alone, to where the round before had them, the L2 cache is flushed, and the calls are queued behind
+times of kernels from CUPTI. Its rounds are like MooreEval's bursts: each call has inputs of its own
+with other values than in the round before, the L2 cache is flushed, and the calls are queued behind
 a kernel that waits, so that one follows the other. What is compared with MooreEval's time of a
 call, which is a burst's share, is the mean of a round's kernels; of the rounds' means, that of the
-middle half, of all processes, so that a disturbed round does not count. How far that half lies
-apart is shown beside it: by so much CUPTI's own figure differs from round to round. Both models
-count, as far as a call of theirs is one kernel.
+middle half, of all processes, so that a disturbed round does not count. Both models count, as far
+as a call of theirs is one kernel.
+
+Two columns tell by how much CUPTI's own figure differs: from round to round (how far the middle
+half lies apart), and from place to place (how far the tenths of a round lie apart, each over all
+rounds: a call's inputs lie in one place in all rounds of a process). Two others tell whether CUPTI
+disturbs what it measures: a call's share of the time between two events around a round, where the
+round is not traced, and where it is. For long kernels both should be the kernel's time. They are
+not for kernels of millions of blocks, each of which CUPTI's instrumentation makes longer.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +44,19 @@ HEADS = (
     "gap us",
     "CUPTI us",
     "its rounds %",
+    "its places %",
+    "untraced us",
+    "traced us",
     "off %",
 )
 BAR = 0.02
-CALLS_MAX = 100  # A round,
-CALLS_BYTES = 1 << 30  # which may have so many for inputs and outputs.
+CALLS_MAX = 400  # A round,
+CALLS_BYTES = 4 << 30  # which may have so many for inputs and outputs.
 NUM_ROUNDS = 17
+NUM_PLACES = 10  # Tenths of a round.
 FLUSH_FLOATS = 64 << 20  # 256 MiB.
-QUEUE_CYCLES = 20_000_000  # Some 10 ms, in which the host queues a round's calls.
+QUEUE_CYCLES = 2_000_000  # Some 1 ms, in which the host queues a round,
+QUEUE_CYCLES_CALL = 100_000  # and 50 us for each call.
 
 
 # ---- In a process of their own ------------------------------------------------------------------
@@ -62,17 +74,27 @@ def kernels_of(model: Callable[..., object], draw: Callable[[], list[Any]]) -> J
     first = draw()
     nbytes = plain.num_bytes(first) + plain.num_bytes([model(*first)])
     flushed = torch.empty(FLUSH_FLOATS, device="cuda")
-    launches = len(round_us(model, [first], flushed))
+    launches = len(traced_round(model, [first], flushed)[0])
     if launches != 1:
         return {"launches": launches}  # Not compared; loops of launches would take minutes.
     calls = num_calls(nbytes)
+    drawn = [draw() for _ in range(calls)]
     inputs = [draw() for _ in range(calls)]
-    rounds = []
-    for _ in range(NUM_ROUNDS):
-        draw_again(draw, inputs)
-        rounds.append(round_us(model, inputs, flushed))
-    rounds = rounds[1:]  # The first one warms up.
-    return {"launches": len(rounds[0]) / calls, **of_rounds(rounds), "rounds_us": rounds}
+    rounds, traced_us, untraced_us = [], [], []
+    for number in range(1 + NUM_ROUNDS):  # The first one warms up.
+        give_values(inputs, drawn, number)
+        untraced_us.append(run_round(model, inputs, flushed) / calls)
+        give_values(inputs, drawn, number)  # Some work in place.
+        kernels, round_us = traced_round(model, inputs, flushed)
+        rounds.append(kernels)
+        traced_us.append(round_us / calls)
+    return {
+        "launches": len(rounds[0]) / calls,
+        **of_rounds(rounds[1:]),
+        "traced_us": statistics.median(traced_us[1:]),
+        "untraced_us": statistics.median(untraced_us[1:]),
+        "rounds_us": rounds[1:],
+    }
 
 
 def num_calls(nbytes: int) -> int:
@@ -80,11 +102,12 @@ def num_calls(nbytes: int) -> int:
     return max(1, min(CALLS_MAX, CALLS_BYTES // max(1, nbytes)))
 
 
-def draw_again(draw: Callable[[], list[Any]], inputs: Sequence[list[Any]]) -> None:
-    """New values in the same places, so that rounds differ in nothing else."""
-    for each in inputs:
-        for place, drawn in zip(plain.tensors_in(each), plain.tensors_in(draw()), strict=True):
-            place.copy_(drawn)
+def give_values(inputs: Sequence[list[Any]], drawn: Sequence[list[Any]], number: int) -> None:
+    """Those of another call in each round, in the same places."""
+    for call, each in enumerate(inputs):
+        given = drawn[(call + number) % len(drawn)]
+        for place, value in zip(plain.tensors_in(each), plain.tensors_in(given), strict=True):
+            place.copy_(value)
 
 
 def of_rounds(rounds: Sequence[Sequence[float]]) -> Json:
@@ -93,7 +116,21 @@ def of_rounds(rounds: Sequence[Sequence[float]]) -> Json:
     cut = len(means) // 4
     middle = means[cut : len(means) - cut]
     kernel_us = statistics.fmean(middle)
-    return {"kernel_us": kernel_us, "spread": (middle[-1] - middle[0]) / kernel_us}
+    places = places_us(rounds)
+    return {
+        "kernel_us": kernel_us,
+        "spread": (middle[-1] - middle[0]) / kernel_us,
+        "places_us": places,
+        "places_spread": (max(places) - min(places)) / kernel_us,
+    }
+
+
+def places_us(rounds: Sequence[Sequence[float]]) -> list[float]:
+    """The means of the tenths of a round, each over all rounds."""
+    calls = [statistics.fmean(call) for call in zip(*rounds, strict=True)]
+    num = min(NUM_PLACES, len(calls))
+    bounds = [len(calls) * place // num for place in range(num + 1)]
+    return [statistics.fmean(calls[begin:end]) for begin, end in pairwise(bounds)]
 
 
 def pooled(found: Sequence[Json]) -> Json:
@@ -102,27 +139,43 @@ def pooled(found: Sequence[Json]) -> Json:
     if first["launches"] != 1:
         return first
     rounds = [one for each in found for one in each["rounds_us"]]
-    return {**first, **of_rounds(rounds), "rounds_us": rounds}
+    events = {
+        key: statistics.median(each[key] for each in found) for key in ("traced_us", "untraced_us")
+    }
+    return {**first, **of_rounds(rounds), **events, "rounds_us": rounds}
 
 
-def round_us(
+def run_round(model: Callable[..., object], inputs: Sequence[list[Any]], flushed: Any) -> float:
+    """Microseconds between two events around the calls of a round."""
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    flushed.zero_()
+    torch.cuda._sleep(QUEUE_CYCLES + QUEUE_CYCLES_CALL * len(inputs))
+    start.record()
+    outputs = [model(*each) for each in inputs]  # Kept, so that each has memory of its own.
+    end.record()
+    torch.cuda.synchronize()
+    del outputs
+    return 1e3 * float(start.elapsed_time(end))
+
+
+def traced_round(
     model: Callable[..., object], inputs: Sequence[list[Any]], flushed: Any
-) -> list[float]:
-    """How long each kernel, copy and fill of a round took, by CUPTI, in the order they ran in."""
+) -> tuple[list[float], float]:
+    """How long each kernel, copy and fill took, by CUPTI, in the order they ran in; and the round
+    by its events.
+    """
     import torch
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
-        flushed.zero_()
-        torch.cuda._sleep(QUEUE_CYCLES)
-        outputs = [model(*each) for each in inputs]  # Kept, so that each has memory of its own.
-        torch.cuda.synchronize()
-    del outputs
+        round_us = run_round(model, inputs, flushed)
     results = profiler.profiler.kineto_results  # type: ignore[union-attr]
     on_device = torch.autograd.DeviceType.CUDA
     events = [event for event in results.events() if event.device_type() == on_device]
     events.sort(key=lambda event: event.start_ns())
-    return [event.duration_ns() / 1e3 for event in events[2:]]  # Without flush and wait.
+    return [event.duration_ns() / 1e3 for event in events[2:]], round_us  # No flush, no wait.
 
 
 # ---- All of them --------------------------------------------------------------------------------
@@ -158,6 +211,9 @@ def row(figures: Json) -> list[object]:
         figures["gap_us"],
         figures["kernel_us"],
         100 * figures["spread"],
+        100 * figures["places_spread"],
+        figures["untraced_us"],
+        figures["traced_us"],
         100 * figures["off"],
     ]
 

@@ -245,7 +245,8 @@ class BesideCupti(unittest.TestCase):
     @staticmethod
     def kernels(launches: float, kernel_us: float) -> Json:
         rounds = [[kernel_us] * 3] * 2
-        return {"launches": launches, **beside_cupti.of_rounds(rounds)}
+        events = {"untraced_us": kernel_us + 1, "traced_us": kernel_us + 2}
+        return {"launches": launches, **beside_cupti.of_rounds(rounds), **events}
 
     def found(self, own: Json, eager: Json) -> list[Json]:
         plain_figures = {"own": own, "eager": eager}
@@ -263,6 +264,7 @@ class BesideCupti(unittest.TestCase):
             one["rounds_us"] = [[kernel_us] * 3] * 2
         pooled = beside_cupti.pooled(found)
         self.assertEqual(pooled["kernel_us"], 10.5)
+        self.assertEqual((pooled["untraced_us"], pooled["traced_us"]), (11.5, 12.5))
         self.assertEqual(len(pooled["rounds_us"]), 4)
         self.assertAlmostEqual(pooled["spread"], 1 / 10.5)
         self.assertEqual(beside_cupti.pooled([{"launches": 2}, {"launches": 2}]), {"launches": 2})
@@ -273,16 +275,26 @@ class BesideCupti(unittest.TestCase):
 
     def test_calls_that_take_longer_count_but_a_disturbed_round_does_not(self) -> None:
         found = beside_cupti.of_rounds([[1, 1, 1, 5], [9, 9, 9, 9], [1, 1, 1, 5], [1, 1, 1, 5]])
-        self.assertEqual(found, {"kernel_us": 2, "spread": 0})
+        self.assertEqual((found["kernel_us"], found["spread"]), (2, 0))
 
     def test_the_middle_half_of_the_rounds_is_averaged(self) -> None:
         found = beside_cupti.of_rounds([[mean] for mean in (100, 1, 2, 4, 0, 3, 2, 3)])
-        self.assertEqual(found, {"kernel_us": 2.5, "spread": 0.4})
+        self.assertEqual((found["kernel_us"], found["spread"]), (2.5, 0.4))
         self.assertEqual(beside_cupti.of_rounds([[1], [2]])["kernel_us"], 1.5)
 
+    def test_places_are_the_tenths_of_a_round_over_all_rounds(self) -> None:
+        rounds = [[8.0] * 10 + [10.0] * 80 + [13.0] * 10 for _ in range(3)]
+        rounds[1][:10] = [9.5] * 10
+        found = beside_cupti.of_rounds(rounds)
+        self.assertEqual(found["places_us"], [8.5, *[10] * 8, 13])
+        self.assertAlmostEqual(found["places_spread"], 4.5 / found["kernel_us"])
+
+    def test_each_call_of_a_short_round_is_a_place(self) -> None:
+        self.assertEqual(beside_cupti.places_us([[1, 4, 2], [3, 4, 2]]), [2, 4, 2])
+
     def test_a_round_has_the_calls_that_memory_has_room_for(self) -> None:
-        self.assertEqual(beside_cupti.num_calls(1), 100)
-        self.assertEqual(beside_cupti.num_calls(1 << 28), 4)
+        self.assertEqual(beside_cupti.num_calls(1), 400)
+        self.assertEqual(beside_cupti.num_calls(1 << 28), 16)
         self.assertEqual(beside_cupti.num_calls(1 << 40), 1)
 
     def test_verdicts_that_were_kept_are_found_by_name(self) -> None:
