@@ -297,6 +297,19 @@ class BesideCupti(unittest.TestCase):
         self.assertEqual(beside_cupti.num_calls(1 << 28), 16)
         self.assertEqual(beside_cupti.num_calls(1 << 40), 1)
 
+    def test_each_round_has_other_values_in_the_same_places(self) -> None:
+        import torch
+
+        drawn = [[torch.tensor([float(call)]), [torch.tensor([10.0 + call])]] for call in range(3)]
+        inputs = [[torch.zeros(1), [torch.zeros(1)]] for _ in range(3)]
+        places = [each[0].data_ptr() for each in inputs]
+        for number, wanted in enumerate(([0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2])):
+            inputs[0][0] += 7  # Work in place does not outlast a round.
+            beside_cupti.give_values(inputs, drawn, number)
+            self.assertEqual([each[0].item() for each in inputs], wanted)
+            self.assertEqual([each[1][0].item() - 10 for each in inputs], wanted)
+        self.assertEqual([each[0].data_ptr() for each in inputs], places)
+
     def test_verdicts_that_were_kept_are_found_by_name(self) -> None:
         lines = [
             {"verdict": {"candidate": f"task#{name}", "outcome": outcome}}
