@@ -16,8 +16,8 @@ Two columns tell by how much CUPTI's own figure differs: from round to round (ho
 half lies apart), and from place to place (how far the tenths of a round lie apart, each over all
 rounds: a call's inputs lie in one place in all rounds of a process). Two others tell whether CUPTI
 disturbs what it measures: a call's share of the time between two events around a round, where the
-round is not traced, and where it is. For long kernels both should be the kernel's time. They are
-not for kernels of millions of blocks, each of which CUPTI's instrumentation makes longer.
+round is not traced, and where it is. For long kernels both are the kernel's time, unless tracing
+makes it longer.
 """
 
 from __future__ import annotations
