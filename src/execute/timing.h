@@ -49,9 +49,9 @@ struct TimingOptions {
 };
 
 struct Timed {
-  task::Performance performance;      // Without floor, kernels and own_share.
-  std::vector<TracedBurst> traced;    // Some of the candidate's.
-  Work work;                          // Of one call.
+  task::Performance performance;    // Without floor, kernels and own_share.
+  std::vector<TracedBurst> traced;  // Some of the candidate's.
+  Work work;                        // Of one call.
 };
 
 class Timing {
