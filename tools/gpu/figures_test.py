@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import io
 import json
 import math
 import random
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import beside_cupti
@@ -21,6 +23,7 @@ import conditions
 import do_bench
 import plain
 import repeatability
+import serial_cupti
 from figures import half_width, share_interval, table, variation
 from measured import Json, case_named, cases_named
 
@@ -244,12 +247,16 @@ class BesideCupti(unittest.TestCase):
 
     @staticmethod
     def kernels(launches: float, kernel_us: float) -> Json:
-        rounds = [[kernel_us] * 3] * 2
-        events = {"untraced_us": kernel_us + 1, "traced_us": kernel_us + 2}
-        return {"launches": launches, **beside_cupti.of_rounds(rounds), **events}
+        return {
+            "launches": launches,
+            "profiled_us": [[kernel_us] * 3] * 2,
+            "serial_us": [],
+            "untraced_us": [kernel_us + 1] * 2,
+            "traced_us": [kernel_us + 2] * 2,
+        }
 
     def found(self, own: Json, eager: Json) -> list[Json]:
-        plain_figures = {"own": own, "eager": eager}
+        plain_figures = {"own": beside_cupti.pooled([own]), "eager": beside_cupti.pooled([eager])}
         return list(beside_cupti.compared("k", self.PERFORMANCE, plain_figures))
 
     def test_only_models_of_one_kernel_are_compared(self) -> None:
@@ -259,15 +266,19 @@ class BesideCupti(unittest.TestCase):
         self.assertEqual(beside_cupti.conclusion(found), "1 of 1 within 2 % of CUPTI")
 
     def test_rounds_of_several_processes_count_alike(self) -> None:
-        found = [self.kernels(1, kernel_us) for kernel_us in (10, 11)]
-        for one, kernel_us in zip(found, (10.0, 11.0), strict=True):
-            one["rounds_us"] = [[kernel_us] * 3] * 2
-        pooled = beside_cupti.pooled(found)
-        self.assertEqual(pooled["kernel_us"], 10.5)
-        self.assertEqual((pooled["untraced_us"], pooled["traced_us"]), (11.5, 12.5))
-        self.assertEqual(len(pooled["rounds_us"]), 4)
+        pooled = beside_cupti.pooled([self.kernels(1, kernel_us) for kernel_us in (10, 11)])
+        self.assertEqual((pooled["kernel_us"], pooled["mode"]), (10.5, "concurrent"))
+        self.assertEqual(pooled["rounds"]["untraced_us"], [11, 11, 12, 12])
+        self.assertEqual(len(pooled["rounds"]["profiled_us"]), 4)
         self.assertAlmostEqual(pooled["spread"], 1 / 10.5)
         self.assertEqual(beside_cupti.pooled([{"launches": 2}, {"launches": 2}]), {"launches": 2})
+
+    def test_what_both_modes_measured_is_compared_with_the_serial_one(self) -> None:
+        own = {**self.kernels(1, 11), "serial_us": [[10.0] * 3] * 2}
+        found = self.found(own, self.kernels(1, 30))
+        self.assertEqual([figures["mode"] for figures in found], ["serial", "concurrent"])
+        self.assertAlmostEqual(found[0]["off"], 0.01)
+        self.assertEqual(beside_cupti.row(found[0])[9:11], [12, 13])
 
     def test_what_is_off_by_more_is_counted(self) -> None:
         found = self.found(self.kernels(1, 10), self.kernels(1, 29))
@@ -324,6 +335,46 @@ class BesideCupti(unittest.TestCase):
             found = beside_cupti.kept_performances(path, ["a", "b"])
         self.assertEqual(found, [{"x": 1}, None])
         self.assertIn("b: ", told.getvalue())
+
+
+class SerialCupti(unittest.TestCase):
+    """What needs no GPU: CUPTI itself reads the records of the buffers that it is given."""
+
+    RECORD_BYTES = 216  # CUpti_ActivityKernel10, of CUDA 13.0.
+
+    def setUp(self) -> None:
+        import torch  # noqa: F401  CUPTI is loaded with it.
+
+        self.tracer = serial_cupti._Tracer()
+
+    def completed(self, *spans: tuple[int, int]) -> None:
+        """A buffer with a kernel for each, as CUPTI hands it back."""
+        address, size, max_records = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t(1)
+        self.tracer.requested(address, size, max_records)
+        self.assertEqual((address.value % 8, max_records.value), (0, 0))
+        for number, (start_ns, end_ns) in enumerate(spans):
+            place = address.value + number * self.RECORD_BYTES
+            kernel = serial_cupti._Kernel.from_address(place)
+            kernel.kind, kernel.start_ns, kernel.end_ns = serial_cupti.KIND_KERNEL, start_ns, end_ns
+        valid = len(spans) * self.RECORD_BYTES
+        self.tracer.completed(None, 0, address, size, valid)
+
+    def test_kernels_are_told_in_the_order_they_ran_in(self) -> None:
+        with unittest.mock.patch.object(self.tracer, "call"):
+            found = self.tracer.kernels_us(
+                lambda: (self.completed((9000, 9500), (2000, 5000)), self.completed((1000, 2000)))
+            )
+        self.assertEqual(found, [1, 3, 0.5])
+        self.assertEqual(self.tracer.buffers, {})
+
+    def test_what_was_traced_before_does_not_count(self) -> None:
+        self.completed((1000, 2000))
+        with unittest.mock.patch.object(self.tracer, "call"):
+            self.assertEqual(self.tracer.kernels_us(lambda: None), [])
+
+    def test_an_error_of_cupti_is_one(self) -> None:
+        with self.assertRaisesRegex(RuntimeError, "cuptiActivityEnable: error"):
+            self.tracer.call("cuptiActivityEnable", 0)  # No such kind.
 
 
 class Conditions(unittest.TestCase):
