@@ -6,11 +6,11 @@
 MooreEval measures first, unless --verdicts names what gpu_test.py --keep wrote. Then --processes of
 plain PyTorch run each candidate and its task's eager model under torch.profiler, which takes the
 times of kernels from CUPTI. Its rounds are like MooreEval's bursts: each call has inputs of its own
-with other values than in the round before, the L2 cache is flushed, and the calls are queued behind
-a kernel that waits, so that one follows the other. What is compared with MooreEval's time of a
-call, which is a burst's share, is the mean of a round's kernels; of the rounds' means, that of the
-middle half, of all processes, so that a disturbed round does not count. Both models count, as far
-as a call of theirs is one kernel.
+with other values than in the round before, the L2 cache is flushed, another process uses the device
+(neighbour.py says why), and the calls are queued behind a kernel that waits, so that one follows
+the other. What is compared with MooreEval's time of a call, which is a burst's share, is the mean
+of a round's kernels; of the rounds' means, that of the middle half, of all processes, so that a
+disturbed round does not count. Both models count, as far as a call of theirs is one kernel.
 
 The profiler's mode of CUPTI makes kernels of very many blocks longer. Those of LONG_US and more are
 measured again in CUPTI's other mode, which adds 2 us to each kernel, and compared with that
@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import measured
+import neighbour
 import plain
 import serial_cupti
 from figures import half_width, table
@@ -169,6 +170,8 @@ def run_round(model: Callable[..., object], inputs: Sequence[list[Any]], flushed
 
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     flushed.zero_()
+    torch.cuda.synchronize()
+    neighbour.use_device()
     torch.cuda._sleep(QUEUE_CYCLES + QUEUE_CYCLES_CALL * len(inputs))
     start.record()
     outputs = [model(*each) for each in inputs]  # Kept, so that each has memory of its own.

@@ -16,6 +16,7 @@ import random
 import tempfile
 import unittest
 import unittest.mock
+from collections.abc import Callable
 from pathlib import Path
 
 import beside_cupti
@@ -352,25 +353,32 @@ class SerialCupti(unittest.TestCase):
         address, size, max_records = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t(1)
         self.tracer.requested(address, size, max_records)
         self.assertEqual((address.value % 8, max_records.value), (0, 0))
-        for number, (start_ns, end_ns) in enumerate(spans):
+        for number, (start, end) in enumerate(spans):
             place = address.value + number * self.RECORD_BYTES
             kernel = serial_cupti._Kernel.from_address(place)
-            kernel.kind, kernel.start_ns, kernel.end_ns = serial_cupti.KIND_KERNEL, start_ns, end_ns
+            kernel.kind, kernel.start, kernel.end = serial_cupti.KIND_KERNEL, start, end
         valid = len(spans) * self.RECORD_BYTES
         self.tracer.completed(None, 0, address, size, valid)
 
+    def kernels_us(self, run: Callable[[], object]) -> list[float]:
+        """With a clock of 2100 ticks a microsecond."""
+        with (
+            unittest.mock.patch.object(self.tracer, "call"),
+            unittest.mock.patch.object(self.tracer, "ticks", side_effect=(7000, 217_000)),
+            unittest.mock.patch("time.monotonic_ns", side_effect=(500, 100_500)),
+        ):
+            return self.tracer.kernels_us(run)
+
     def test_kernels_are_told_in_the_order_they_ran_in(self) -> None:
-        with unittest.mock.patch.object(self.tracer, "call"):
-            found = self.tracer.kernels_us(
-                lambda: (self.completed((9000, 9500), (2000, 5000)), self.completed((1000, 2000)))
-            )
+        found = self.kernels_us(
+            lambda: (self.completed((21_000, 22_050), (4200, 10_500)), self.completed((2100, 4200)))
+        )
         self.assertEqual(found, [1, 3, 0.5])
         self.assertEqual(self.tracer.buffers, {})
 
     def test_what_was_traced_before_does_not_count(self) -> None:
         self.completed((1000, 2000))
-        with unittest.mock.patch.object(self.tracer, "call"):
-            self.assertEqual(self.tracer.kernels_us(lambda: None), [])
+        self.assertEqual(self.kernels_us(lambda: None), [])
 
     def test_an_error_of_cupti_is_one(self) -> None:
         with self.assertRaisesRegex(RuntimeError, "cuptiActivityEnable: error"):

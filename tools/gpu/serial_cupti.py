@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import time
 from collections.abc import Callable, Iterator
 
 LIBRARY = "libcupti.so.13"  # PyTorch's own, which is loaded with it.
@@ -43,8 +44,8 @@ class _Kernel(ctypes.Structure):
         ("caches", ctypes.c_uint8 * 2),
         ("registers", ctypes.c_uint16),
         ("global_caches", ctypes.c_uint32 * 2),
-        ("start_ns", ctypes.c_uint64),
-        ("end_ns", ctypes.c_uint64),
+        ("start", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
     )
 
 
@@ -68,7 +69,8 @@ class _Tracer:
 
     def kernels_us(self, run: Callable[[], object]) -> list[float]:
         self.spans = []
-        # Each time, since the profiler registers its own.
+        ticks, began_ns = self.ticks(), time.monotonic_ns()
+        # Each time, since the profiler puts its own in their place.
         self.call("cuptiActivityRegisterCallbacks", self.requested, self.completed)
         self.call("cuptiActivityEnable", KIND_KERNEL)
         try:
@@ -76,7 +78,15 @@ class _Tracer:
         finally:
             self.call("cuptiActivityFlushAll", FLUSH_FORCED)
             self.call("cuptiActivityDisable", KIND_KERNEL)
-        return [(end_ns - start_ns) / 1e3 for start_ns, end_ns in sorted(self.spans)]
+        # The profiler has CUPTI count the processor's ticks in place of nanoseconds, and for good.
+        ticks_us = 1e3 * (self.ticks() - ticks) / (time.monotonic_ns() - began_ns)
+        return [(end - start) / ticks_us for start, end in sorted(self.spans)]
+
+    def ticks(self) -> int:
+        """Now, in the unit of what is traced."""
+        found = ctypes.c_uint64()
+        self.call("cuptiGetTimestamp", ctypes.byref(found))
+        return found.value
 
     def call(self, name: str, *arguments: object) -> None:
         result = getattr(self.cupti, name)(*arguments)
@@ -103,7 +113,7 @@ class _Tracer:
         ):
             kernel = ctypes.cast(record, ctypes.POINTER(_Kernel)).contents
             if kernel.kind == KIND_KERNEL:
-                yield kernel.start_ns, kernel.end_ns
+                yield kernel.start, kernel.end
 
 
 @functools.cache
