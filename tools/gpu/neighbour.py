@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another process on the device, as the judge is one for MooreEval's contestants.
 
-A device hands out the blocks of a launch to its parts (GPCs) in an order that it keeps from launch
-to launch, and that what ran before decides. A kernel with fewer blocks than there are SMs runs on
-those that come first, and takes up to 8 % more or less time there. After work of another process
-the order is the same each time.
+A device gives the blocks of a launch to its SMs in an order that it keeps from launch to launch,
+and that what ran before decides. A kernel with fewer blocks than there are SMs runs on those that
+come first, and takes up to 8 % more or less time there. After work of another process the order is
+the same each time (docs/benchmarks.md, "Beside CUPTI").
 """
 
 from __future__ import annotations
