@@ -27,8 +27,9 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import torch  # noqa: E402
 
-from harness import cost, judge, region, wire  # noqa: E402
-from harness.reference import Outcome  # noqa: E402
+from harness.judge import cost, judge  # noqa: E402
+from harness.worker import region, wire  # noqa: E402
+from harness.judge.reference import Outcome  # noqa: E402
 
 MEMORY_MAX_MIB = 2048
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness import region
-from harness.wire import Json
+from harness.worker import region
+from harness.worker.wire import Json
 
 ELAPSED_US = 12.5
 ALIGNMENT = 512

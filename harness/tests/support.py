@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness import region, wire
+from harness.worker import region, wire
 
 HARNESS = Path(__file__).resolve().parent.parent
 PR_SET_CHILD_SUBREAPER = 36
@@ -56,7 +56,12 @@ class Zygote:
     def __init__(self, *arguments: str) -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         mine, theirs = socket.socketpair()
-        command = [sys.executable, str(HARNESS / "zygote.py"), "--channel", str(theirs.fileno())]
+        command = [
+            sys.executable,
+            str(HARNESS / "worker/zygote.py"),
+            "--channel",
+            str(theirs.fileno()),
+        ]
         command += ["--parent-pid", str(os.getpid())]
         command += [*arguments] or ["--sandbox-lib", "off"]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])

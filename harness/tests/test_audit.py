@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-AUDIT = Path(__file__).resolve().parent.parent / "audit.py"
+AUDIT = Path(__file__).resolve().parent.parent / "judge/audit.py"
 CANNOT = 3
 TASK = """
 import torch

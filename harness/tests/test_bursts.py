@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from fake_device import ELAPSED_US, FakeDevice  # noqa: E402
 from support import ZygoteTest  # noqa: E402
 
-from harness import output_places, region
-from harness.bursts import KERNELS_MAX, Bursts, _summary
-from harness.output_places import Memories
-from harness.place import HOST_PLACE
-from harness.wire import Answer, Question, Refusal
+from harness.worker import output_places, region
+from harness.contestant.bursts import KERNELS_MAX, Bursts, _summary
+from harness.worker.output_places import Memories
+from harness.worker.place import HOST_PLACE
+from harness.worker.wire import Answer, Question, Refusal
 
 STRIDE = 512
 CALLS = 4

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from harness.closeness import YARDSTICK_FACTOR
-from harness.compare import DETAIL_MAX, TOLERANCES, Comparer
+from harness.judge.closeness import YARDSTICK_FACTOR
+from harness.judge.compare import DETAIL_MAX, TOLERANCES, Comparer
 
 COMPARER = Comparer(TOLERANCES)
 

@@ -15,13 +15,13 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from timing_rig import IN_PLACE, TASK, Model, Rig, bytes_of, honest  # noqa: E402
 
-from harness import region
-from harness.fresh_inputs import ALIGNMENT, PROBLEM_MAX, FreshInputs
-from harness.judge import Judge
-from harness.place import HOST_PLACE
-from harness.reference import Reference, derive_seed
-from harness.task import Task
-from harness.wire import Question, Refusal
+from harness.worker import region
+from harness.timing.fresh_inputs import ALIGNMENT, PROBLEM_MAX, FreshInputs
+from harness.judge.judge import Judge
+from harness.worker.place import HOST_PLACE
+from harness.judge.reference import Reference, derive_seed
+from harness.judge.task import Task
+from harness.worker.wire import Question, Refusal
 
 
 class Slots(unittest.TestCase):

@@ -16,7 +16,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from timing_rig import ALL_IN_PLACE, IN_PLACE, Rig  # noqa: E402
 
-from harness import region
+from harness.worker import region
 
 
 class HostileOutputs(unittest.TestCase):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import unittest
 
-from harness.inspect_source import FINDINGS_MAX, inspect_source
+from harness.judge.inspect_source import FINDINGS_MAX, inspect_source
 
 RULES = {
     "forbidden_imports": ["ctypes", "torch.jit", "triton"],

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from harness import region
-from harness.output_places import NOWHERE, Memories, _key, read, told
+from harness.worker import region
+from harness.worker.output_places import NOWHERE, Memories, _key, read, told
 
 BYTES_MAX = 1 << 20
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from harness import perturb, region
-from harness.program import construct
+from harness.worker import perturb, region
+from harness.worker.program import construct
 
 
 class Net(torch.nn.Module):

@@ -5,7 +5,7 @@ import unittest
 
 import torch
 
-from harness import place, region
+from harness.worker import place, region
 
 
 def digest(value: object) -> str:

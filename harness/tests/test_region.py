@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from harness import region
-from harness.wire import Refusal
+from harness.worker import region
+from harness.worker.wire import Refusal
 
 SAMPLE: Any = [
     torch.arange(7, dtype=torch.int64),

@@ -15,7 +15,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from support import Child, Zygote, ZygoteTest  # noqa: E402
 
-from harness import extensions  # noqa: E402
+from harness.contestant import extensions  # noqa: E402
 
 TASK = """
 import torch

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from harness import distributions
-from harness.cost import estimate
-from harness.shapes import Options, ShapePlanner, prime_below
-from harness.task import Task
-from harness.wire import Refusal
+from harness.judge import distributions
+from harness.judge.cost import estimate
+from harness.judge.shapes import Options, ShapePlanner, prime_below
+from harness.judge.task import Task
+from harness.worker.wire import Refusal
 
 HEAD = "import torch\nimport torch.nn as nn\n"
 

@@ -8,7 +8,7 @@ import threading
 import unittest
 from typing import Any
 
-from harness import wire
+from harness.worker import wire
 
 
 def pair() -> tuple[wire.Channel, socket.socket]:

@@ -15,14 +15,14 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from fake_device import FakeDevice  # noqa: E402
 
-from harness import region
-from harness.bursts import Bursts
-from harness.compare import TOLERANCES, Comparer
-from harness.fresh_inputs import FreshInputs
-from harness.place import HOST_PLACE
-from harness.reference import Reference
-from harness.task import Task
-from harness.wire import Question
+from harness.worker import region
+from harness.contestant.bursts import Bursts
+from harness.judge.compare import TOLERANCES, Comparer
+from harness.timing.fresh_inputs import FreshInputs
+from harness.worker.place import HOST_PLACE
+from harness.judge.reference import Reference
+from harness.judge.task import Task
+from harness.worker.wire import Question
 
 TASK = """
 import torch

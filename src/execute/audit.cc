@@ -185,9 +185,9 @@ Result<AuditEnd> audit(SanitizerTool tool, const AuditOptions& options,
   sandbox::Command command;
   command.argv = {options.sanitizer.string()};
   std::ranges::move(sanitizer_flags(tool, subject), std::back_inserter(command.argv));
-  command.argv.insert(
-      command.argv.end(),
-      {options.python.string(), "-B", (options.harness / "audit.py").string(), question.string()});
+  command.argv.insert(command.argv.end(),
+                      {options.python.string(), "-B", (options.harness / "judge/audit.py").string(),
+                       question.string()});
   command.environment = environment();
   command.profile = profile_of(options, folder.path());
   command.output_bytes_max = kOutputBytesMax;

@@ -3,9 +3,9 @@
 // Audit: a candidate's kernels under compute-sanitizer, at a task's small sizes.
 //
 // One tool is one process tree in a sandbox of its own: the sanitizer's front end, and below it
-// harness/audit.py with the candidate.  Whoever runs there can print what it likes; so what is
-// printed can convict, the front end's exit code convicts without it, and only a run that came to
-// its end in every respect is clean.  All else is "not_run": no fault of the candidate's, and no
+// harness/judge/audit.py with the candidate.  Whoever runs there can print what it likes; so what
+// is printed can convict, the front end's exit code convicts without it, and only a run that came
+// to its end in every respect is clean.  All else is "not_run": no fault of the candidate's, and no
 // proof that it is right (docs/strict.md).
 //
 //   MC_TRY(AuditEnd end, audit(SanitizerTool::kMemcheck, options, subject), "strict");

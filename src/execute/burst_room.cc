@@ -10,8 +10,9 @@ constexpr double kMiB = 1 << 20;
 constexpr double kArenaSlack = 256 * kMiB;
 // An arena that is too small costs time, not memory: what does not fit is allocated beside it.
 constexpr double kScratchMax = 4096 * kMiB;
-constexpr double kOutputsSlack = 1.25;       // For the rounding of an allocator.
-constexpr double kDoublesMax = 8192 * kMiB;  // The reference again in fp64 (harness/reference.py).
+constexpr double kOutputsSlack = 1.25;  // For the rounding of an allocator.
+constexpr double kDoublesMax =
+    8192 * kMiB;  // The reference again in fp64 (harness/judge/reference.py).
 constexpr int kCallsMax = 1 << 20;
 
 }  // namespace

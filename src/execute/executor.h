@@ -44,7 +44,7 @@ struct JudgeOptions {
   bool shapes = true;
   double tolerance_fp32 = 1e-4;
   double tolerance_half = 1e-2;
-  double cost_max = 6e7;                 // Operations of one forward (harness/cost.py).
+  double cost_max = 6e7;                 // Operations of one forward (harness/judge/cost.py).
   int64_t bytes_max = int64_t{8} << 20;  // Of its inputs and outputs.
 };
 

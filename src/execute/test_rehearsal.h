@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For tests: timing rehearsed without a device.  A judge and two arms are child processes that play
-// scripts: they answer timing's questions as harness/fresh_inputs.py and harness/bursts.py do, and
-// use the clock page as device/gate.cc does, but compute nothing.  What an arm's device would do is
-// a sleep, so that busy processors do not lengthen it much.
+// scripts: they answer timing's questions as harness/timing/fresh_inputs.py and
+// harness/contestant/bursts.py do, and use the clock page as device/gate.cc does, but compute
+// nothing.  What an arm's device would do is a sleep, so that busy processors do not lengthen it
+// much.
 //
 //   auto rehearsal = Rehearsal::create({.candidate = {.call_us = 50}});
 //   Timing timing(rehearsal->judge(), limits, options, nullptr);

@@ -5,7 +5,8 @@
 // A burst is queued behind a gate; then the judge writes inputs that nobody has seen; then the gate
 // opens and the supervisor's clock runs until everything on the device is done.  A forward that
 // waits for the device blocks while it is queued: the gate opens early, that burst does not count,
-// and from then on its bursts are open (harness/bursts.py).  docs/timing.md has the whole protocol.
+// and from then on its bursts are open (harness/contestant/bursts.py).  docs/timing.md has the
+// whole protocol.
 #ifndef MC_EXECUTE_TIMED_ARM_H_
 #define MC_EXECUTE_TIMED_ARM_H_
 
@@ -32,8 +33,8 @@ struct BurstTime {
   double bracket_us = 0;  // By the supervisor's clock.
   double looked_us = 0;   // The same, until outputs were copied; 0 where none were.
   bool is_valid = false;  // Not one that blocked as it was queued.
-  // Where outputs lie, JSON for the judge (harness/output_places.py): their forms, and each call's
-  // place.
+  // Where outputs lie, JSON for the judge (harness/worker/output_places.py): their forms, and each
+  // call's place.
   std::string forms = "[]";
   std::vector<std::string> places;
   std::vector<TracedKernel> kernels;

@@ -13,7 +13,8 @@
 
 namespace mc::execute {
 
-// One launched kernel of a traced burst, all alike launches together (harness/bursts.py).
+// One launched kernel of a traced burst, all alike launches together
+// (harness/contestant/bursts.py).
 struct TracedKernel {
   std::string name;
   std::string owner;  // A file, "driver", "graph", "runtime" or "unknown".

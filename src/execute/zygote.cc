@@ -73,7 +73,7 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits) {
 std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel) {
   std::vector<std::string> argv = {options.python.string(),
                                    "-B",
-                                   (options.harness / "zygote.py").string(),
+                                   (options.harness / "worker/zygote.py").string(),
                                    "--channel",
                                    std::to_string(channel),
                                    "--sandbox-lib",

@@ -57,8 +57,12 @@ def processes() -> set[str]:
 
 
 def temporary_files() -> set[str]:
-    return {str(path) for folder in ("/tmp", "/dev/shm") for path in Path(folder).iterdir()
-            if path.name.startswith(("mc", "musacoder", "left"))}
+    return {
+        str(path)
+        for folder in ("/tmp", "/dev/shm")
+        for path in Path(folder).iterdir()
+        if path.name.startswith(("mc", "musacoder", "left"))
+    }
 
 
 class Endurance(unittest.TestCase):
@@ -86,8 +90,23 @@ class Endurance(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             answers, results = Path(folder) / "a.jsonl", Path(folder) / "r.jsonl"
             answers.write_text("".join(json.dumps({"task": TASK, **x}) + "\n" for x in lines))
-            command = [MUSACODER, "eval", "-c", str(answers), "-j", "2", "--out", str(results),
-                       "--seed", "1", "--timeout", "2", "--memory", "1GiB", "--no-static-rules"]
+            command = [
+                MUSACODER,
+                "eval",
+                "-c",
+                str(answers),
+                "-j",
+                "2",
+                "--out",
+                str(results),
+                "--seed",
+                "1",
+                "--timeout",
+                "2",
+                "--memory",
+                "1GiB",
+                "--no-static-rules",
+            ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             read = [json.loads(line) for line in results.read_text().splitlines()]
         return [result["verdict"]["outcome"]["kind"] for result in read]

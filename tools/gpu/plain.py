@@ -103,7 +103,7 @@ def use_artifacts(folder: Path) -> None:
     from torch.utils import cpp_extension
 
     sys.path.insert(0, str(ROOT))
-    from harness import extensions
+    from harness.contestant import extensions
 
     normal_forms = {
         "load_inline": extensions.normal_form_inline,

@@ -82,8 +82,8 @@ def shared_words() -> ctypes.Array[ctypes.c_uint32] | None:
     return None
 
 
-if "harness.device" in sys.modules:
-    Device = sys.modules["harness.device"].Device
+if "harness.contestant.device" in sys.modules:
+    Device = sys.modules["harness.contestant.device"].Device
     finish = Device.finish
     GATE, READY, DONE = 0, 1, 2
 

@@ -83,8 +83,8 @@ class ModelNew(nn.Module):
         return ext.swish(x.contiguous(), 20000 if ModelNew.burst < WARM_UP else 20)
 
 
-if "harness.device" in sys.modules:
-    Device = sys.modules["harness.device"].Device
+if "harness.contestant.device" in sys.modules:
+    Device = sys.modules["harness.contestant.device"].Device
     finish = Device.finish
 
     def forged_finish(self: object, number: int) -> float:

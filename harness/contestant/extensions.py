@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness.wire import Json, Refusal
+from harness.worker.wire import Json, Refusal
 
 FILE_BYTES_MAX = 4 << 20
 FILES_MAX = 64

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import torch
 
-from harness.wire import Json
+from harness.worker.wire import Json
 
 _COPY_BYTES = 1 << 30
 _MATMUL_SIZE = 8192

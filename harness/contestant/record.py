@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 
 from torch.utils import cpp_extension
 
-from harness import cuda_on_cpu, extensions, perturb, region
-from harness.program import construct, run_module
-from harness.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
+from harness.contestant import cuda_on_cpu, extensions
+from harness.worker import perturb, region
+from harness.worker.program import construct, run_module
+from harness.worker.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
 
 EXTENSIONS_MAX = 8
 

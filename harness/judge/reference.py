@@ -17,12 +17,13 @@ from typing import Any
 
 import torch
 
-from harness import distributions, perturb
-from harness.compare import Comparer
-from harness.program import construct
-from harness.region import map_tensors, same_bytes, state_of, tensors_of
-from harness.task import Task
-from harness.wire import set_stage
+from harness.judge import distributions
+from harness.worker import perturb
+from harness.judge.compare import Comparer
+from harness.worker.program import construct
+from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
+from harness.judge.task import Task
+from harness.worker.wire import set_stage
 
 CPU = torch.device("cpu")
 # Of state and inputs in double precision.

@@ -7,7 +7,7 @@ import ctypes
 import json
 from typing import Any
 
-from harness.wire import Json
+from harness.worker.wire import Json
 
 
 class AtenRecorder:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness.region import map_tensors
+from harness.worker.region import map_tensors
 
 NATIVE = "native"
 _SAMPLE = 4096

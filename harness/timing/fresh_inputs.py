@@ -19,13 +19,14 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness import distributions, output_places, region
-from harness.compare import Comparer
-from harness.device_speed import FILL_BYTES
-from harness.output_places import Memories
-from harness.place import Place
-from harness.reference import Reference, derive_seed, overwritten_inputs
-from harness.wire import Answer, Json, Question, Refusal
+from harness.judge import distributions
+from harness.worker import output_places, region
+from harness.judge.compare import Comparer
+from harness.timing.device_speed import FILL_BYTES
+from harness.worker.output_places import Memories
+from harness.worker.place import Place
+from harness.judge.reference import Reference, derive_seed, overwritten_inputs
+from harness.worker.wire import Answer, Json, Question, Refusal
 
 ALIGNMENT = 512
 OUTPUTS_SLACK_BYTES = 1 << 20

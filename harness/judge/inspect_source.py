@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.wire import Answer, Json, Question, Refusal
+from harness.worker.wire import Answer, Json, Question, Refusal
 
 SOURCE_BYTES_MAX = 1 << 20
 FINDINGS_MAX = 32

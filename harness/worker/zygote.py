@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-sys.path[:] = [str(Path(__file__).resolve().parent.parent)] + [
+sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + [
     entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent
 ]
 
@@ -47,11 +47,13 @@ from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates imp
 
 setattr(torch.cuda, "is_available", _is_available)
 
-from harness import contestant, cost, inspect_source, judge, record, wire  # noqa: E402
-from harness.aten import AtenRecorder  # noqa: E402
-from harness.device import Device  # noqa: E402
-from harness.emulator import Emulator  # noqa: E402
-from harness.place import HOST_PLACE, Place, cuda_place  # noqa: E402
+from harness.contestant import contestant, record  # noqa: E402
+from harness.judge import cost, inspect_source, judge  # noqa: E402
+from harness.worker import wire  # noqa: E402
+from harness.contestant.aten import AtenRecorder  # noqa: E402
+from harness.contestant.device import Device  # noqa: E402
+from harness.contestant.emulator import Emulator  # noqa: E402
+from harness.worker.place import HOST_PLACE, Place, cuda_place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.

@@ -18,14 +18,23 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from harness import cuda_on_cpu, extensions, perturb, region
-from harness.aten import AtenRecorder
-from harness.bursts import Bursts
-from harness.device import Device
-from harness.emulator import Emulator, GuardedMapping
-from harness.place import HOST_PLACE, Place
-from harness.program import construct, run_module
-from harness.wire import CANDIDATE_FILE, TASK_FILE, Answer, Json, Question, Refusal, set_stage
+from harness.contestant import cuda_on_cpu, extensions
+from harness.worker import perturb, region
+from harness.contestant.aten import AtenRecorder
+from harness.contestant.bursts import Bursts
+from harness.contestant.device import Device
+from harness.contestant.emulator import Emulator, GuardedMapping
+from harness.worker.place import HOST_PLACE, Place
+from harness.worker.program import construct, run_module
+from harness.worker.wire import (
+    CANDIDATE_FILE,
+    TASK_FILE,
+    Answer,
+    Json,
+    Question,
+    Refusal,
+    set_stage,
+)
 
 STATE_BYTES_MAX = 8 << 30
 

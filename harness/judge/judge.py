@@ -14,14 +14,16 @@ from typing import Any
 
 import torch
 
-from harness import device_speed, distributions, region
-from harness.compare import TOLERANCES, Comparer
-from harness.fresh_inputs import FreshInputs
-from harness.place import HOST_PLACE, Place
-from harness.reference import Outcome, Reference, derive_seed, is_finite, overwritten_inputs
-from harness.shapes import Options, Shape, ShapePlanner
-from harness.task import Task
-from harness.wire import Answer, Json, Question, Refusal
+from harness.judge import distributions
+from harness.timing import device_speed
+from harness.worker import region
+from harness.judge.compare import TOLERANCES, Comparer
+from harness.timing.fresh_inputs import FreshInputs
+from harness.worker.place import HOST_PLACE, Place
+from harness.judge.reference import Outcome, Reference, derive_seed, is_finite, overwritten_inputs
+from harness.judge.shapes import Options, Shape, ShapePlanner
+from harness.judge.task import Task
+from harness.worker.wire import Answer, Json, Question, Refusal
 
 OUTPUT_SLACK_BYTES = 1 << 20
 SAMPLE = 1 << 15  # Elements looked at to see whether a trivial answer would pass.

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from harness.region import flat_bytes
-from harness.wire import Json, Refusal
+from harness.worker.region import flat_bytes
+from harness.worker.wire import Json, Refusal
 
 ALIGNMENT = 512  # Of each tensor; what PyTorch's own allocator gives.
 DEVICE = torch.device("cuda", 0)

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from harness.cost import Cost, estimate
-from harness.task import Site, Task
-from harness.wire import Json, Refusal
+from harness.judge.cost import Cost, estimate
+from harness.judge.task import Site, Task
+from harness.worker.wire import Json, Refusal
 
 # Small sizes with such names are part of what is computed, not of how much.
 STRUCTURAL_MAX = 16

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from harness.program import run_module
-from harness.wire import TASK_FILE, Refusal
+from harness.worker.program import run_module
+from harness.worker.wire import TASK_FILE, Refusal
 
 LITERAL_MIN = 16
 MAKERS = ("get_inputs", "get_init_inputs")

@@ -25,19 +25,20 @@ from pathlib import Path
 from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-sys.path[:] = [str(Path(__file__).resolve().parent.parent)] + [
+sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + [
     entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent
 ]
 
 import torch  # noqa: E402
 
-from harness import distributions, region  # noqa: E402
-from harness.contestant import Contestant  # noqa: E402
-from harness.place import Place  # noqa: E402
-from harness.reference import Reference, derive_seed  # noqa: E402
-from harness.shapes import Options, Shape, ShapePlanner  # noqa: E402
-from harness.task import Task  # noqa: E402
-from harness.wire import Json, Question, Refusal  # noqa: E402
+from harness.judge import distributions  # noqa: E402
+from harness.worker import region  # noqa: E402
+from harness.contestant.contestant import Contestant  # noqa: E402
+from harness.worker.place import Place  # noqa: E402
+from harness.judge.reference import Reference, derive_seed  # noqa: E402
+from harness.judge.shapes import Options, Shape, ShapePlanner  # noqa: E402
+from harness.judge.task import Task  # noqa: E402
+from harness.worker.wire import Json, Question, Refusal  # noqa: E402
 
 CANNOT = 3
 TEXT_MAX = 300

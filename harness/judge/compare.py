@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from harness.closeness import MISMATCHES_SHOWN, differences, mismatches
-from harness.wire import Json
+from harness.judge.closeness import MISMATCHES_SHOWN, differences, mismatches
+from harness.worker.wire import Json
 
 TOLERANCES: Mapping[str, float] = {
     "float64": 1e-7,

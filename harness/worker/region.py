@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import torch
 
-from harness.wire import Json, Refusal
+from harness.worker.wire import Json, Refusal
 
 PAGE = 4096
 ALIGNMENT = 16

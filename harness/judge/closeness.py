@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from harness.wire import Json
+from harness.worker.wire import Json
 
 YARDSTICK_FACTOR = 4.0  # K in compare.py.
 MISMATCHES_SHOWN = 5

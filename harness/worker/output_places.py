@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from harness import region
-from harness.wire import Json, Refusal
+from harness.worker import region
+from harness.worker.wire import Json, Refusal
 
 NOWHERE = -1
 

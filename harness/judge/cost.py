@@ -13,10 +13,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from harness.program import forget_module
-from harness.region import state_of, tensors_of
-from harness.task import Task
-from harness.wire import TASK_FILE
+from harness.worker.program import forget_module
+from harness.worker.region import state_of, tensors_of
+from harness.judge.task import Task
+from harness.worker.wire import TASK_FILE
 
 ELEMENT_WORK = 16  # An element of an elementwise result costs an emulator as much as so many flops.
 

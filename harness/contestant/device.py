@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.wire import Json, Refusal
+from harness.worker.wire import Json, Refusal
 
 
 class Device:

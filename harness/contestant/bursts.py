@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from harness import output_places, region
-from harness.device import Device
-from harness.output_places import NOWHERE, Memories
-from harness.place import Place
-from harness.wire import Answer, Json, Question, Refusal
+from harness.worker import output_places, region
+from harness.contestant.device import Device
+from harness.worker.output_places import NOWHERE, Memories
+from harness.worker.place import Place
+from harness.worker.wire import Answer, Json, Question, Refusal
 
 Model = Callable[..., Any]
 KERNELS_MAX = 64

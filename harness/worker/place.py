@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from harness import region
-from harness.wire import Json
+from harness.worker import region
+from harness.worker.wire import Json
 
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
@@ -57,7 +57,7 @@ HOST_PLACE = Place(torch.device("cpu"), region.HOST, region.digest)
 
 def cuda_place() -> Place:
     """Creates the device's context in this process."""
-    from harness.cuda_memory import DEVICE, CudaMemory
+    from harness.worker.cuda_memory import DEVICE, CudaMemory
 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
