@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The library that counts ATen operators in a contestant (emu/torch/shim_record.cc), for backends
-// that need nothing else of the shim.  Built once per PyTorch, then kept in the cache.
+// The library that counts ATen operators in a contestant and takes away those that it may not use
+// (emu/torch/shim_record.cc, shim_guard.cc), for backends that need nothing else of the shim. Built
+// once per PyTorch, then kept in the cache.
 #ifndef MC_COMPILE_ATEN_LIBRARY_H_
 #define MC_COMPILE_ATEN_LIBRARY_H_
 

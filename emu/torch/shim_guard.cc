@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a candidate may not use is not in its dispatcher: operators that are not allowed get a
+// kernel that refuses, for every key of a backend.  Whoever calls them (Python, C++, TorchScript,
+// autograd, another operator) comes through the dispatcher's table and meets it.  Operators that
+// PyTorch composes of others need none: what they are made of refuses.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/Exception.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "torch/shim.h"
+
+namespace {
+
+using c10::DispatchKey;
+
+// What allowed operators are made of: memory, views, copies, fills and random numbers.
+constexpr std::string_view kPrimitives[] = {"_conj",
+                                            "_copy_from",
+                                            "_copy_from_and_resize",
+                                            "_has_same_storage_numel",
+                                            "_local_scalar_dense",
+                                            "_neg_view",
+                                            "_pin_memory",
+                                            "_reshape_alias",
+                                            "_reshape_copy",
+                                            "_to_copy",
+                                            "_unsafe_view",
+                                            "alias",
+                                            "as_strided",
+                                            "clone",
+                                            "copy_",
+                                            "detach",
+                                            "detach_",
+                                            "empty",
+                                            "empty_like",
+                                            "empty_strided",
+                                            "expand",
+                                            "fill_",
+                                            "is_pinned",
+                                            "is_same_size",
+                                            "is_set_to",
+                                            "lift",
+                                            "lift_fresh",
+                                            "new_empty",
+                                            "new_empty_strided",
+                                            "normal_",
+                                            "permute",
+                                            "random_",
+                                            "record_stream",
+                                            "resize_",
+                                            "resize_as_",
+                                            "resolve_conj",
+                                            "resolve_neg",
+                                            "select",
+                                            "set_",
+                                            "set_data",
+                                            "slice",
+                                            "squeeze",
+                                            "t",
+                                            "transpose",
+                                            "unfold",
+                                            "uniform_",
+                                            "unsqueeze",
+                                            "view",
+                                            "view_as_complex",
+                                            "view_as_real",
+                                            "zero_"};
+
+struct Guard {
+  std::mutex mutex;
+  // Guarded by mutex.
+  std::string policy;
+  std::set<DispatchKey> guarded;  // The keys that operators were taken from.
+  std::vector<c10::RegistrationHandleRAII> registrations;  // Never given back.
+  std::map<std::string, uint64_t> refused;
+  std::string json;
+};
+
+Guard& guard() {
+  static Guard* const instance = new Guard;
+  return *instance;
+}
+
+std::string full_name(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+[[noreturn]] void refuse(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  const std::string name = full_name(op.operator_name());
+  std::string policy;
+  {
+    const std::lock_guard lock(guard().mutex);
+    ++guard().refused[name];
+    policy = guard().policy;
+  }
+  C10_THROW_ERROR(NotImplementedError,
+                  name + " is not available to a candidate (policy " + policy + ")");
+}
+
+class Allowed {
+ public:
+  explicit Allowed(const char* lines) {
+    for (const std::string_view name : kPrimitives) names_.emplace(name);
+    std::istringstream stream(lines);
+    for (std::string line; std::getline(stream, line);) names_.insert(line);
+  }
+
+  // An operator of PyTorch's, by its name or one of its overloads.
+  bool holds(const c10::OperatorName& name) const {
+    constexpr std::string_view kAten = "aten::";
+    if (name.name.compare(0, kAten.size(), kAten) != 0) return false;
+    const std::string full = full_name(name).substr(kAten.size());
+    return names_.count(full) != 0 || names_.count(name.name.substr(kAten.size())) != 0;
+  }
+
+ private:
+  std::set<std::string> names_;
+};
+
+// The backend's own key, and those of its sparse, quantized and nested tensors.
+std::vector<DispatchKey> keys_of(DispatchKey dense) {
+  std::vector<DispatchKey> keys;
+  for (const DispatchKey kind : {DispatchKey::Dense, DispatchKey::Sparse, DispatchKey::SparseCsr,
+                                 DispatchKey::Quantized, DispatchKey::NestedTensor}) {
+    keys.push_back(c10::toRuntimePerBackendFunctionalityKey(kind, c10::toBackendComponent(dense)));
+  }
+  if (dense == DispatchKey::CPU) keys.push_back(DispatchKey::MkldnnCPU);
+  return keys;
+}
+
+// Whether a call for this key would run a kernel; not, where the operator is composed of others.
+bool computes(const c10::OperatorHandle& op, DispatchKey key) {
+  if (op.hasKernelForDispatchKey(key)) return true;
+  const bool is_dense = c10::toFunctionalityKey(key) == DispatchKey::Dense;
+  return is_dense &&
+         (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+          op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional));
+}
+
+// PyTorch says once that a kernel is replaced, which nobody needs to know here.
+class Quiet : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
+int remove(DispatchKey key, const Allowed& allowed) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  int removed = 0;
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findOp(name);
+    if (!op || allowed.holds(name) || !computes(*op, key)) continue;
+    guard().registrations.push_back(
+        dispatcher.registerImpl(name, key, c10::KernelFunction::makeFromBoxedFunction<&refuse>(),
+                                std::nullopt, nullptr, "not available to a candidate"));
+    ++removed;
+  }
+  return removed;
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) result += c;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+extern "C" {
+
+int mc_guard_remove(const char* dispatch_key, const char* allowed, const char* policy) {
+  const std::lock_guard lock(guard().mutex);
+  Quiet quiet;
+  const c10::WarningUtils::WarningHandlerGuard while_quiet(&quiet);
+  try {
+    const DispatchKey dense = c10::parseDispatchKey(dispatch_key);
+    if (!guard().guarded.insert(dense).second) return 0;
+    guard().policy = policy;
+    const Allowed names(allowed);
+    int removed = 0;
+    for (const DispatchKey key : keys_of(dense)) removed += remove(key, names);
+    return removed;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+const char* mc_guard_refused(void) {
+  const std::lock_guard lock(guard().mutex);
+  std::string& json = guard().json;
+  json = "[";
+  for (const auto& [name, count] : guard().refused) {
+    json += std::string(json.size() == 1 ? "" : ", ") + "{\"name\": " + quoted(name) +
+            ", \"count\": " + std::to_string(count) + "}";
+  }
+  json += "]";
+  return json.c_str();
+}
+
+}  // extern "C"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that were taken away, in a process of its own: nothing brings them back."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import subprocess
+import sys
+import tempfile
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import cpp_extension
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+from harness.contestant.guard import OperatorGuard  # noqa: E402
+
+POLICY = "a-policy"
+
+
+def _composite(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + 1
+
+
+def _build(folder: str) -> str:
+    library = f"{folder}/guard.so"
+    includes = [f"-I{path}" for path in [ROOT / "emu", *cpp_extension.include_paths()]]
+    links = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch_cpu", "-lc10"]
+    source = str(ROOT / "emu/torch/shim_guard.cc")
+    options = ["-std=c++17", "-fPIC", "-shared", "-w"]
+    subprocess.run(["g++", *options, *includes, source, "-o", library, *links], check=True)
+    return library
+
+
+def _guarded(shim: str, results: Any) -> None:
+    guard = OperatorGuard(ctypes.PyDLL(shim, mode=ctypes.RTLD_GLOBAL))
+    x = torch.arange(6.0).reshape(2, 3)
+    scripted = torch.jit.script(_composite)
+    for _ in range(2):  # Again is no error, and brings nothing back.
+        guard.remove("CPU", ["zeros", "full", "randn"], POLICY)
+    cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    calls: dict[str, Callable[[], object]] = {
+        "empty_like": lambda: torch.empty_like(x),
+        "tensor": lambda: torch.tensor([[1.0, 2.0]]),
+        "randn": lambda: torch.randn(2),
+        "full": lambda: torch.full((2,), 3.0),
+        "contiguous": lambda: x.t().contiguous(),
+        "half": lambda: x.half(),
+        "item": lambda: x[0, 1].item(),
+        "add": lambda: x + 1,
+        "add_": lambda: x.add_(1),
+        "linear": lambda: torch.nn.functional.linear(x, x),
+        "autograd": lambda: x.detach().requires_grad_() * 2,
+        "script": lambda: scripted(x),
+        "vmap": lambda: torch.vmap(_composite)(x),
+        "redispatch": lambda: torch.ops.aten.mm.default.redispatch(cpu, x, x.t()),
+        "sparse": lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,)),
+    }
+    said = {}
+    for name, call in calls.items():
+        try:
+            call()
+            said[name] = ""
+        except RuntimeError as error:
+            said[name] = str(error)
+    results.put((said, guard.refused()))
+
+
+class Guard(unittest.TestCase):
+    said: dict[str, str]
+    refused: list[dict[str, Any]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        context = multiprocessing.get_context("spawn")
+        results = context.Queue()
+        with tempfile.TemporaryDirectory() as folder:
+            process = context.Process(target=_guarded, args=(_build(folder), results))
+            process.start()
+            cls.said, cls.refused = results.get(timeout=120)
+            process.join()
+
+    def test_memory_and_views_stay(self) -> None:
+        for name in ("empty_like", "tensor", "randn", "full", "contiguous", "half", "item"):
+            self.assertEqual(self.said[name], "", name)
+
+    def test_what_computes_is_refused_by_every_way(self) -> None:
+        for name in ("add", "add_", "linear", "autograd", "script", "vmap", "redispatch", "sparse"):
+            message = f"is not available to a candidate (policy {POLICY})"
+            self.assertIn(message, self.said[name], name)
+
+    def test_what_was_refused_is_noted(self) -> None:
+        counts = {call["name"]: call["count"] for call in self.refused}
+        self.assertEqual(counts["aten::mm"], 2)
+        self.assertEqual(counts["aten::add_.Tensor"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
