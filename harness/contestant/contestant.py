@@ -19,7 +19,7 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.contestant import cuda_on_cpu, extensions
-from harness.worker import perturb, region
+from harness.worker import region
 from harness.contestant.aten import AtenRecorder
 from harness.contestant.bursts import Bursts
 from harness.contestant.device import Device
@@ -126,7 +126,6 @@ class Contestant:
         seed = int(body["init_seed"])
         source = self._place.memory.snapshot(question.descriptors[0], STATE_BYTES_MAX)
         init = region.unpack(body["init"], source)
-        perturb.install(seed)
         try:
             model_class = getattr(self._held.module, self._class_name)
             model = construct(model_class, init, seed).to(self._place.device)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from torch.utils import cpp_extension
 
 from harness.contestant import cuda_on_cpu, extensions
-from harness.worker import perturb, region
+from harness.worker import region
 from harness.worker.program import construct, run_module
 from harness.worker.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
 
@@ -45,7 +45,6 @@ class Recorder:
         init = region.unpack(body["init"], region.Snapshot(question.descriptors[0], 1 << 30))
         extensions.install(cpp_extension, self._provide)
         cuda_on_cpu.install()
-        perturb.install(int(body["init_seed"]))
         try:
             self._run(str(body["source"]), init, int(body["init_seed"]))
         except _Stop:

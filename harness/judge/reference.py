@@ -18,7 +18,6 @@ from typing import Any
 import torch
 
 from harness.judge import distributions
-from harness.worker import perturb
 from harness.judge.compare import Comparer
 from harness.worker.program import construct
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
@@ -60,7 +59,6 @@ class Reference:
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
             self.init = list(self._module.get_init_inputs())
-            perturb.install(init_seed)
             # A private copy: the constructor must not change what the candidate is given.
             model = construct(self._module.Model, copy.deepcopy(self.init), init_seed)
             self.model = model.to(device)

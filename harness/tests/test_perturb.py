@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each check runs in a child of a zygote, since `perturb.install` patches torch for good."""
+"""Constants are disturbed while a model is constructed, and nothing else is."""
 
 from __future__ import annotations
 
-import multiprocessing
+import copy
 import unittest
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from harness.worker import perturb, region
+from harness.contestant.cuda_on_cpu import CudaOnCpu
+from harness.worker import region
 from harness.worker.program import construct
 
 
@@ -50,24 +51,37 @@ class Sent(torch.nn.Module):
         self.read = region.unpack(tree, region.Snapshot(descriptor, 1 << 20))
 
 
+class Own(torch.nn.Module):
+    """What a LayerNorm has, as parameters of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gamma = torch.nn.Parameter(torch.ones(4))
+        self.beta = torch.nn.Parameter(torch.zeros(4, device="cuda"))
+
+
+class Norm(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(4)
+
+
+class Scale(torch.nn.Module):
+    """A parameter of one element, which stays constant, and a copy of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.tensor(1.5))
+        self.again = torch.nn.Parameter(self.scale.data.clone())
+
+
 def state(model: Callable[[], torch.nn.Module], seed: int) -> dict[str, Any]:
-    """A model's state as lists, made in a process of its own."""
-    mine, theirs = multiprocessing.Pipe(False)
-
-    def run() -> None:
-        perturb.install(seed)
-        made = construct(model, [], seed)
-        values = {name: tensor.tolist() for name, tensor in made.state_dict().items()}
-        values["random"] = torch.rand(1).item()
-        if isinstance(made, Renamed):
-            values["folded"] = made.folded.tolist()
-        theirs.send(values)
-
-    process = multiprocessing.get_context("fork").Process(target=run)
-    process.start()
-    theirs.close()
-    values: dict[str, Any] = mine.recv()
-    process.join()
+    """A model's state as lists, and what else its constructor left."""
+    made = construct(model, [], seed)
+    values = {name: tensor.tolist() for name, tensor in made.state_dict().items()}
+    values["random"] = torch.rand(1).item()
+    if isinstance(made, Renamed):
+        values["folded"] = made.folded.tolist()
     return values
 
 
@@ -110,20 +124,31 @@ class PerturbTest(unittest.TestCase):
         for expected, got in zip(folded, two["folded"]):
             self.assertAlmostEqual(expected, got, places=5)
 
+    def test_own_parameters_get_what_a_layer_gets(self) -> None:
+        norm = state(Norm, 5)
+        with CudaOnCpu():
+            own = state(Own, 5)
+        self.assertEqual(own["gamma"], norm["norm.weight"])
+        self.assertEqual(own["beta"], norm["norm.bias"])
+
+    def test_what_is_copied_is_disturbed_once(self) -> None:
+        made = construct(Scale, [], 5)
+        scale, again = made.state_dict().values()
+        self.assertNotEqual(scale.item(), 1.5)
+        self.assertEqual(again.item(), scale.item())
+        self.assertEqual(copy.deepcopy(made).double().state_dict()["scale"].item(), scale.item())
+        self.assertEqual(torch.nn.Parameter(torch.ones(1)).item(), 1.0)
+        self.assertEqual(torch.nn.LayerNorm(2).weight.tolist(), [1.0, 1.0])
+
     def test_a_parameter_is_read_as_it_was_sent(self) -> None:
         found = state(Sent, 5)
         self.assertNotEqual(found["sent"], [1.0])
         self.assertEqual(found["read"], found["sent"])
 
     def test_the_global_generator_is_not_touched(self) -> None:
-        class Plain(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.norm = torch.nn.LayerNorm(4)
-
         torch.manual_seed(9)
         expected = torch.rand(1).item()
-        self.assertEqual(state(Plain, 9)["random"], expected)
+        self.assertEqual(state(Norm, 9)["random"], expected)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,19 @@
 """Random instead of constant initial parameters, alike in judge and contestant.
 
 Norm layers start with weight 1 and bias 0 and running statistics 0 and 1: a candidate that leaves
-them out would be right. So while a model is constructed, filling a parameter with the constant c
-gives c + 0.25 U(-1, 1), drawn by a generator of its own from (seed, shape, c, how many such fills
-came before): the global generator is not touched, and every program that constructs the same
-layers in the same order gets the same values, also what it derives from them in `__init__`.
+them out would be right. So while a model is constructed, filling a parameter with the constant c,
+or making one of a tensor whose elements are all c, gives c + 0.25 U(-1, 1), drawn by a generator of
+its own from (seed, shape, c, how many of these came before): the global generator is not touched,
+and every program that makes the same constants in the same order gets the same values, by layers or
+by parameters of its own, also what it derives from them in `__init__`.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,75 +22,92 @@ from torch.nn import init
 from torch.nn.modules import batchnorm
 
 AMPLITUDE = 0.25
-
-_reset_running_stats: Callable[[Any], None] = batchnorm._NormBase.reset_running_stats
-_parameter_new = torch.nn.Parameter.__new__
+_SAMPLE = 64
 
 
-def install(seed: int) -> None:
-    """Patches torch.nn for the rest of the process (or until the next install, with a new seed)."""
-    fills: Counter[tuple[str, tuple[int, ...], float]] = Counter()
+@contextmanager
+def constants_disturbed(seed: int) -> Iterator[None]:
+    """While a model is constructed; copies of a model that are made later stay as it is."""
+    norms, parameters = batchnorm._NormBase, torch.nn.Parameter
+    originals = (
+        (init, "_no_grad_fill_", init._no_grad_fill_),
+        (init, "_no_grad_zero_", init._no_grad_zero_),
+        (norms, "reset_running_stats", norms.reset_running_stats),
+        (parameters, "__new__", parameters.__new__),
+    )
+    patches = _patches(seed, norms.reset_running_stats, parameters.__new__)
+    # Fresh memory that looked constant by chance would count; so it becomes NaN.
+    was_deterministic = torch.are_deterministic_algorithms_enabled()
+    was_warning = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
+    try:
+        for (owner, name, _), patch in zip(originals, patches, strict=True):
+            setattr(owner, name, patch)
+        yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+        torch._C._set_deterministic_algorithms(was_deterministic, warn_only=was_warning)
 
-    def disturb(tensor: torch.Tensor, constant: float, kind: str) -> None:
-        key = (kind, tuple(tensor.shape), constant)
-        count = fills[key]
-        fills[key] += kind != "parameter"
-        with torch.no_grad():
-            tensor.add_(noise(seed, key, count, tensor))
+
+def _patches(
+    seed: int, reset_stats: Callable[[Any], None], parameter_new: Callable[..., Any]
+) -> tuple[Callable[..., Any], ...]:
+    counts: Counter[tuple[str, tuple[int, ...], float]] = Counter()
+    single: set[float] = set()  # What parameters of one element became; always equal to themselves.
+
+    def disturb(tensor: torch.Tensor, kind: str = "constant") -> None:
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            constant = _constant_of(tensor)
+            if constant is None or (tensor.numel() == 1 and constant in single):
+                return
+            key = (kind, tuple(tensor.shape), constant)
+            tensor.copy_(_noise(seed, key, counts[key], tensor.dtype) + constant)
+            counts[key] += 1
+            if tensor.numel() == 1:
+                single.add(float(tensor.item()))
 
     def fill(tensor: torch.Tensor, value: float) -> torch.Tensor:
         with torch.no_grad():
             tensor.fill_(value)
-        if _can_disturb(tensor):
-            disturb(tensor, float(value), "fill")
+        disturb(tensor)
         return tensor
 
     def reset_running_stats(self: Any) -> None:
-        _reset_running_stats(self)
-        if self.track_running_stats and _can_disturb(self.running_mean):
-            disturb(self.running_mean, 0.0, "mean")
-            disturb(self.running_var, 1.0, "variance")
+        reset_stats(self)
+        if self.track_running_stats:
+            disturb(self.running_mean, "mean")
+            disturb(self.running_var, "variance")
 
     def parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
-        made = _parameter_new(cls, data, requires_grad)
-        constant = _constant_of(made) if type(data) is torch.Tensor else None
-        if constant is not None:
-            disturb(made.data, constant, "parameter")
+        made = parameter_new(cls, data, requires_grad)
+        if type(data) is torch.Tensor:
+            disturb(made.data)
         return made
 
-    setattr(init, "_no_grad_fill_", fill)
-    setattr(init, "_no_grad_zero_", lambda tensor: fill(tensor, 0.0))
-    setattr(batchnorm._NormBase, "reset_running_stats", reset_running_stats)
-    setattr(torch.nn.Parameter, "__new__", parameter)
+    return fill, lambda tensor: fill(tensor, 0.0), reset_running_stats, parameter
 
 
-def noise(seed: int, key: object, count: int, like: torch.Tensor) -> torch.Tensor:
-    """What is added to the `count`-th fill of this kind."""
+def _noise(
+    seed: int, key: tuple[str, tuple[int, ...], float], count: int, dtype: torch.dtype
+) -> torch.Tensor:
+    """What is added to the `count`-th constant of this kind."""
     text = f"{seed} {key} {count}".encode()
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
-    generator = torch.Generator().manual_seed(number)
-    unit = torch.rand(like.shape, generator=generator, device="cpu", dtype=torch.float32)
-    return ((2 * unit - 1) * AMPLITUDE).to(like.dtype)
+    generator = torch.Generator("cpu").manual_seed(number)
+    unit = torch.rand(key[1], generator=generator, device="cpu", dtype=torch.float32)
+    return ((2 * unit - 1) * AMPLITUDE).to(dtype)
 
 
-def _can_disturb(tensor: object) -> bool:
-    return (
-        isinstance(tensor, torch.Tensor)
-        and tensor.is_floating_point()
-        and tensor.device.type == "cpu"
-        and tensor.numel() > 0
-    )
-
-
-def _constant_of(tensor: torch.Tensor) -> float | None:
-    """The value of a parameter whose elements are all equal, or None.
-
-    A parameter may be made of memory that nobody has written yet. That such memory may look
-    constant by chance is harmless: nothing is counted, and its owner will overwrite it.
-    """
-    if not _can_disturb(tensor):
+def _constant_of(tensor: object) -> float | None:
+    """The value of a floating tensor whose elements are all equal, on whatever device; or None."""
+    if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         return None
-    with torch.no_grad():
-        flat = tensor.detach().reshape(-1)
-        first = flat[0].item()
-        return first if abs(first) < 1e6 and bool((flat == first).all()) else None
+    if tensor.device.type == "meta" or tensor.numel() == 0:
+        return None
+    flat = tensor.detach().reshape(-1)
+    first = float(flat[0].item())
+    for part in (flat[:_SAMPLE], flat):
+        if not abs(first) < 1e6 or not bool((part.cpu() == first).all()):
+            return None
+    return first

@@ -14,6 +14,8 @@ from types import ModuleType
 
 import torch
 
+from harness.worker import perturb
+
 
 def run_module(source: str, file_name: str, tree: ast.Module | None = None) -> ModuleType:
     """Executes `source` (or `tree`, an edited form of it) as module `file_name` without suffix."""
@@ -35,11 +37,12 @@ def forget_module(file_name: str) -> None:
 
 
 def construct(model_class: object, init: list[object], seed: int) -> torch.nn.Module:
-    """`model_class(*init)` under `seed`."""
+    """`model_class(*init)` under `seed`, its constants disturbed."""
     if not callable(model_class):
         raise TypeError("the model is not a class")
     torch.default_generator.manual_seed(seed)
-    model = model_class(*init)
+    with perturb.constants_disturbed(seed):
+        model = model_class(*init)
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"a {type(model).__name__} is not a torch.nn.Module")
     return model

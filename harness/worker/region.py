@@ -308,7 +308,7 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
         tensor = tensor.cpu()
     if not tree.get("param"):
         return tensor
-    # Not by the constructor, which perturb.py makes add noise to what it is given.
+    # Not by the constructor, which perturb.py makes add noise while a model is constructed.
     return torch.Tensor._make_subclass(torch.nn.Parameter, tensor)
 
 
