@@ -31,6 +31,9 @@ _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "unif
 _AT_MAIN_SHAPE = ("signed", "large", "negative")
 _INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
 _ONE_OF = ("heavy_tail", "integers", "sparse")
+_PLANNING_SEED = (
+    0  # Of what all candidates of a task share; nothing that is judged follows from it.
+)
 
 
 @dataclass(frozen=True)
@@ -54,16 +57,20 @@ class _Given:
 
 @dataclass
 class _Case:
-    """An opened task."""
+    """An opened task, and below the line what belongs to one candidate."""
 
     place: Place
     task: Task
-    seed: int
     comparer: Comparer
+    options: Options
     native: dict[str, int]
     is_random: bool
+    is_in_eval_mode: bool = False
     call_bytes: int = 0  # Inputs and outputs at the main shape.
     shapes: list[Shape] = field(default_factory=list)
+    usable: set[str] = field(default_factory=set)  # Distributions, at the main shape.
+
+    seed: int = _PLANNING_SEED
     trials: list[_Trial] = field(default_factory=list)
     references: dict[int, Reference] = field(default_factory=dict)
     given: dict[int, _Given] = field(default_factory=dict)
@@ -71,7 +78,9 @@ class _Case:
 
 
 class Judge:
-    """Answers `open`, then `init`, `trial`, `check` and `time` in any number."""
+    """Answers `open`; then for each candidate `begin`, and `init`, `trial`, `check` and `time` in
+    any number.
+    """
 
     def __init__(self, place: Place = HOST_PLACE) -> None:
         self._place = place
@@ -82,11 +91,19 @@ class Judge:
             if question.body.get("op") == "open":
                 self._opened = _open(self._place, question.body)
                 self._place.trim()  # Its candidate may still have to be compiled.
-                return Answer(_plan_report(self._opened))
-            operations = {"init": _init, "trial": _trial, "check": _check, "time": _time}
+                return Answer()
+            operations = {
+                "begin": _begin,
+                "init": _init,
+                "trial": _trial,
+                "check": _check,
+                "time": _time,
+            }
             operation = operations.get(question.body.get("op", ""))
             if operation is None or self._opened is None:
-                raise Refusal("protocol", "a judge answers open, then init, trial, check and time")
+                raise Refusal(
+                    "protocol", "a judge answers open, then begin, then init, trial, check and time"
+                )
             return operation(self._opened, question)
 
 
@@ -105,48 +122,64 @@ def _open(place: Place, body: Json) -> _Case:
         "bfloat16": options.tolerance_half,
     }
     is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
-    seed = int(body["seed"])
-    case = _Case(place, task, seed, Comparer(tolerances), planner.native, is_random)
+    case = _Case(place, task, Comparer(tolerances), options, planner.native, is_random)
     case.shapes.append(planner.main())
-    names = list(_choose_distributions(case, options))
-    _plan_trials(case, 0, names)
+    _find_usable(case)
     if options.shapes:
         _add_variants(case, planner)
+    case.references.clear()  # Their weights are nobody's.
     return case
 
 
-def _plan_trials(case: _Case, shape: int, names: list[str]) -> None:
-    for name in names:
-        index = len(case.trials)
-        case.trials.append(_Trial(index, shape, name, derive_seed(case.seed, "trial", index)))
+def _begin(case: _Case, question: Question) -> Answer:
+    """A new candidate: its seed, of which its weights and inputs come, and its plan."""
+    for index in list(case.given):
+        _forget(case, index)
+    case.references.clear()
+    case.timing = None
+    case.place.trim()
+    case.seed = int(question.body["seed"])
+    planned = [(0, name) for name in _choose_distributions(case)]
+    planned += [(shape, distributions.NATIVE) for shape in range(1, len(case.shapes))]
+    case.trials = [
+        _Trial(index, shape, name, derive_seed(case.seed, "trial", index))
+        for index, (shape, name) in enumerate(planned)
+    ]
+    return Answer(_plan_report(case))
 
 
-def _choose_distributions(case: _Case, options: Options) -> list[str]:
+def _choose_distributions(case: _Case) -> list[str]:
     """Of the main shape's trials: native values, and others that the reference can take.
 
     Where a trivial answer (zeros, a constant, a copy of an input) would pass under a distribution,
     another one takes its place, if there is one under which it fails.
     """
-    native = _first_outcome(case, 0)
-    case.call_bytes = sum(one.nbytes for one in region.tensors_of([native.inputs, native.outputs]))
-    if not options.distributions:
-        return [distributions.NATIVE] * options.trials
+    num = case.options.trials
+    if not case.options.distributions:
+        return [distributions.NATIVE] * num
     others = [*_AT_MAIN_SHAPE, _ONE_OF[derive_seed(case.seed, "distribution") % len(_ONE_OF)]]
-    num_native = max(1, options.trials - len(others))
-    wanted = [distributions.NATIVE] * num_native + others[: options.trials - num_native]
-    known: dict[str, bool] = {distributions.NATIVE: _discriminates(case, native)}
-
-    def is_usable(name: str) -> bool:
-        if name not in known:
-            known[name] = _is_usable(case, native, name)
-        return known[name]
-
+    num_native = max(1, num - len(others))
     chosen: list[str] = []
-    for name in wanted:
+    for name in [distributions.NATIVE] * num_native + others[: num - num_native]:
         alternatives = [name, *_INSTEAD, distributions.NATIVE]
         alternatives.sort(key=lambda other: other != name and other in chosen)
-        chosen.append(next(filter(is_usable, alternatives), distributions.NATIVE))
+        usable = (other for other in alternatives if other in case.usable)
+        chosen.append(next(usable, distributions.NATIVE))
     return chosen
+
+
+def _find_usable(case: _Case) -> None:
+    """Fills in what the first forward of the main shape, and others there, show."""
+    native = _first_outcome(case, 0)
+    case.call_bytes = sum(one.nbytes for one in region.tensors_of([native.inputs, native.outputs]))
+    if not case.options.distributions:
+        return
+    wanted = [*_AT_MAIN_SHAPE, *_ONE_OF]
+    if _discriminates(case, native):
+        case.usable.add(distributions.NATIVE)
+    case.usable.update(name for name in wanted if _is_usable(case, native, name))
+    if not case.usable.issuperset([distributions.NATIVE, *wanted]):
+        case.usable.update(name for name in _INSTEAD if _is_usable(case, native, name))
 
 
 def _first_outcome(case: _Case, shape: int) -> Outcome:
@@ -155,6 +188,7 @@ def _first_outcome(case: _Case, shape: int) -> Outcome:
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), distributions.NATIVE)
     if case.is_random and not reference.settle_mode(inputs):
         raise Refusal("unsupported", "the reference gives random results; they cannot be compared")
+    case.is_in_eval_mode = not reference.model.training
     return reference.run(inputs, 0, yardstick=False)
 
 
@@ -221,11 +255,9 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
             usable = is_finite(_first_outcome(case, number).outputs)
         except Exception:
             usable = False
-        if usable:
-            _plan_trials(case, number, [distributions.NATIVE])
-        else:
+        case.references.pop(number, None)
+        if not usable:
             case.shapes.pop()
-            case.references.pop(number, None)
 
 
 def _plan_report(case: _Case) -> Json:
@@ -246,9 +278,8 @@ def _reference(case: _Case, shape: int) -> Reference:
     """The reference at one of the plan's shapes; the last one made is kept."""
     if shape not in case.references:
         seed = derive_seed(case.seed, "init", shape)
-        training = [kept.model.training for kept in case.references.values()]
         reference = Reference(case.task, case.shapes[shape].bound, seed, case.place.device)
-        if training and not training[0]:
+        if case.is_in_eval_mode:
             reference.model.eval()
         case.references[shape] = reference
     return case.references[shape]

@@ -51,7 +51,8 @@ def take_through(source: str) -> str:
     """A task's plan in words. Raises where a step fails or the reference disagrees with itself."""
     one = judge.Judge()
     start = time.process_time()
-    plan = one.answer(ask("open", source=source, seed=7, options={})).body
+    one.answer(ask("open", source=source, options={}))
+    plan = one.answer(ask("begin", seed=7)).body
     opened = time.process_time() - start
     built = -1
     for trial in plan["trials"]:

@@ -298,7 +298,8 @@ class InTheJudge(unittest.TestCase):
     def setUp(self) -> None:
         self.judge = Judge()
         options = {"shapes": False, "distributions": False, "trials": 1}
-        self.ask({"op": "open", "source": IN_PLACE, "seed": 3, "options": options})
+        self.ask({"op": "open", "source": IN_PLACE, "options": options})
+        self.ask({"op": "begin", "seed": 3})
 
     def time(self, operation: str, **body: Any) -> Any:
         return self.ask({"op": "time", "do": operation, **body})

@@ -51,13 +51,19 @@ class RolesTest(ZygoteTest):
     def judge(self, task: str, candidate: str, **options: Any) -> Any:
         """(plan, checks) of a candidate, or (plan, the contestant's error)."""
         with self.zygote.spawn("judge") as judge, self.zygote.spawn("contestant") as contestant:
-            plan, _ = judge.ask({"op": "open", "source": task, "seed": 3, "options": options})
-            self.assertTrue(plan["ok"], str(plan))
+            plan = self.begin(judge, task, 3, options)
             load = {"op": "load", "source": candidate, "artifacts": {}, "schedule_seed": 0}
             loaded, _ = contestant.ask(load)
             if not loaded["ok"]:
                 return plan, loaded["error"]
             return plan, self.run_trials(plan, judge, contestant)
+
+    def begin(self, judge: Child, task: str, seed: int, options: Any) -> Any:
+        opened, _ = judge.ask({"op": "open", "source": task, "options": options})
+        self.assertTrue(opened["ok"], str(opened))
+        plan, _ = judge.ask({"op": "begin", "seed": seed})
+        self.assertTrue(plan["ok"], str(plan))
+        return plan
 
     def run_trials(self, plan: Any, judge: Child, contestant: Child) -> Any:
         checks = []
@@ -93,14 +99,30 @@ class RolesTest(ZygoteTest):
 
     def test_the_same_seed_gives_the_same_inputs(self) -> None:
         digests = []
-        for _ in range(2):
+        for seeds in ((8,), (9, 8)):
             with self.zygote.spawn("judge") as judge:
-                question = {"op": "open", "source": TASK, "seed": 8, "options": {}}
-                plan, _ = judge.ask(question)
-                trials = [judge.ask({"op": "trial", "index": i})[0]["digest"] for i in range(7)]
-                digests.append((plan["trials"], trials))
+                plan = self.begin(judge, TASK, seeds[0], {})
+                for seed in seeds[1:]:  # A judge that served another candidate before.
+                    judge.ask({"op": "trial", "index": 0})
+                    plan, _ = judge.ask({"op": "begin", "seed": seed})
+                digests.append((plan["trials"], self.digests(judge)))
         self.assertEqual(digests[0], digests[1])
         self.assertEqual(len(set(digests[0][1])), 7)
+
+    def test_two_candidates_of_a_task_get_nothing_in_common(self) -> None:
+        with self.zygote.spawn("judge") as judge:
+            self.begin(judge, TASK, 8, {})
+            first, seed = self.digests(judge), judge.ask({"op": "init", "shape": 0})[0]["init_seed"]
+            judge.ask({"op": "trial", "index": 0})
+            judge.ask({"op": "begin", "seed": 9})
+            self.assertTrue(set(first).isdisjoint(self.digests(judge)))
+            self.assertNotEqual(judge.ask({"op": "init", "shape": 0})[0]["init_seed"], seed)
+            stale, _ = judge.ask({"op": "begin", "seed": 10})
+            stale, _ = judge.ask({"op": "check", "index": 0, "outputs": None})
+            self.assertEqual(stale["error"]["message"], "check before trial, or a second check")
+
+    def digests(self, judge: Child) -> list[str]:
+        return [judge.ask({"op": "trial", "index": i})[0]["digest"] for i in range(7)]
 
     def test_wrong_candidates_fail_every_trial(self) -> None:
         edits = {
@@ -149,7 +171,7 @@ class RolesTest(ZygoteTest):
         self.assertEqual(set(self.verdicts(task, honest)), {True})
         with self.zygote.spawn("judge") as judge:
             task = IN_PLACE.replace("x.mul_(2)", "torch.dropout(x, 0.5, True)")
-            answer, _ = judge.ask({"op": "open", "source": task, "seed": 1})
+            answer, _ = judge.ask({"op": "open", "source": task})
             self.assertEqual(answer["error"]["kind"], "unsupported")
 
     def test_what_a_candidate_raises_is_reported_with_its_stage(self) -> None:
@@ -211,7 +233,7 @@ class RolesTest(ZygoteTest):
 
     def test_a_malformed_answer_fails_the_trial_and_not_the_judge(self) -> None:
         with self.zygote.spawn("judge") as judge:
-            judge.ask({"op": "open", "source": IN_PLACE, "seed": 3, "options": {}})
+            self.begin(judge, IN_PLACE, 3, {})
             malformed: list[Any] = [None, [], {"t": "tensor"}, {"t": "list", "items": [{}]}]
             for outputs in malformed:
                 judge.ask({"op": "trial", "index": 0})

@@ -53,6 +53,15 @@ TEST(DeriveSeed, DependsOnSeedAndLabel) {
   EXPECT_NE(derive_seed(1, "a"), derive_seed(1, "b"));
 }
 
+TEST(SeedKey, GivesASeedForEveryUseThatOnlyItsHolderKnows) {
+  const SeedKey key = SeedKey::from(1);
+  EXPECT_EQ(key.derive({"a", "b"}), SeedKey::from(1).derive({"a", "b"}));
+  EXPECT_NE(key.derive({"a", "b"}), key.derive({"ab"}));
+  EXPECT_NE(key.derive({"a"}), SeedKey::from(2).derive({"a"}));
+  EXPECT_NE(key.derive({"a"}), SeedKey::random().derive({"a"}));
+  EXPECT_NE(SeedKey::random().derive({"a"}), SeedKey::random().derive({"a"}));
+}
+
 TEST(ReadFile, RefusesWhatIsLargerThanTheLimit) {
   auto directory = TemporaryDirectory::create("mc-core-test");
   ASSERT_TRUE(directory);

@@ -11,9 +11,11 @@ namespace {
 
 using Digest = std::array<unsigned char, 32>;
 
-Digest digest_of(std::initializer_list<std::string_view> parts) {
+// Under `key`, where there is one.
+Digest digest_of(std::initializer_list<std::string_view> parts, const Digest* key = nullptr) {
   crypto_generichash_state state;
-  crypto_generichash_init(&state, nullptr, 0, sizeof(Digest));
+  crypto_generichash_init(&state, key == nullptr ? nullptr : key->data(),
+                          key == nullptr ? 0 : key->size(), sizeof(Digest));
   for (const std::string_view part : parts) {
     const uint64_t size = part.size();
     crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(&size), sizeof size);
@@ -22,6 +24,12 @@ Digest digest_of(std::initializer_list<std::string_view> parts) {
   Digest digest;
   crypto_generichash_final(&state, digest.data(), digest.size());
   return digest;
+}
+
+uint64_t number_of(const Digest& digest) {
+  uint64_t number = 0;
+  std::memcpy(&number, digest.data(), sizeof number);
+  return number;
 }
 
 }  // namespace
@@ -37,10 +45,23 @@ std::string content_hash(std::initializer_list<std::string_view> parts) {
 uint64_t derive_seed(uint64_t seed, std::string_view label) {
   char bytes[sizeof seed];
   std::memcpy(bytes, &seed, sizeof seed);
-  const Digest digest = digest_of({std::string_view(bytes, sizeof bytes), label});
-  uint64_t derived = 0;
-  std::memcpy(&derived, digest.data(), sizeof derived);
-  return derived;
+  return number_of(digest_of({std::string_view(bytes, sizeof bytes), label}));
+}
+
+SeedKey SeedKey::random() {
+  Digest bytes;
+  randombytes_buf(bytes.data(), bytes.size());
+  return SeedKey(bytes);
+}
+
+SeedKey SeedKey::from(uint64_t number) {
+  Digest bytes{};
+  std::memcpy(bytes.data(), &number, sizeof number);
+  return SeedKey(bytes);
+}
+
+uint64_t SeedKey::derive(std::initializer_list<std::string_view> parts) const {
+  return number_of(digest_of(parts, &bytes_));
 }
 
 uint64_t random_seed() {

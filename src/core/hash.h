@@ -5,6 +5,7 @@
 #ifndef MC_CORE_HASH_H_
 #define MC_CORE_HASH_H_
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -18,6 +19,23 @@ std::string content_hash(std::initializer_list<std::string_view> parts);
 
 // A number that `seed` and the labels determine, for seeding one use of randomness each.
 uint64_t derive_seed(uint64_t seed, std::string_view label);
+
+// What all seeds of a run come from.  Nobody who knows some of the seeds can tell another one, nor
+// the key.
+class SeedKey {
+ public:
+  // 256 bits of the operating system's entropy.
+  static SeedKey random();
+  // The same for the same number: to repeat a run.  As secret as the number is.
+  static SeedKey from(uint64_t number);
+
+  // BLAKE2b under the key; parts as in content_hash.
+  uint64_t derive(std::initializer_list<std::string_view> parts) const;
+
+ private:
+  explicit SeedKey(const std::array<unsigned char, 32>& bytes) : bytes_(bytes) {}
+  std::array<unsigned char, 32> bytes_;
+};
 
 // 64 bits of the operating system's entropy.
 uint64_t random_seed();

@@ -32,10 +32,10 @@ constexpr int64_t kCudaBytesMax = int64_t{24} << 30;
 // evaluation gets the whole device's memory.
 constexpr double kLargeCallBytes = 1 << 30;
 
-execute::JudgeOptions judge_options(const Options& options, uint64_t seed) {
+execute::JudgeOptions judge_options(const Options& options) {
   const Correctness& wanted = options.correctness;
-  execute::JudgeOptions judge{seed,          wanted.trials,         wanted.distributions,
-                              wanted.shapes, wanted.tolerance_fp32, wanted.tolerance_half};
+  execute::JudgeOptions judge{wanted.trials, wanted.distributions, wanted.shapes,
+                              wanted.tolerance_fp32, wanted.tolerance_half};
   if (options.backend == task::Backend::kCuda) {
     judge.cost_max = kCudaCostMax;
     judge.bytes_max = kCudaBytesMax;
@@ -53,7 +53,7 @@ Evaluation::Evaluation(const Parts& parts, const task::Task& task, const task::C
   verdict_.task = task.id;
   verdict_.candidate = candidate.id;
   verdict_.backend = parts.machine.backend;
-  verdict_.seed = parts.seed;
+  verdict_.seed = parts.key.derive({candidate.id, candidate.answer, task.code});
   verdict_.policy = parts.policy.version;
 }
 
@@ -133,27 +133,28 @@ Evaluation::Stage Evaluation::inspect() {
 }
 
 Evaluation::Stage Evaluation::open_judge() {
-  const uint64_t seed = derive_seed(parts_.seed, task_.code);
-  judge_key_ = content_hash({task_.code, std::to_string(seed)});
+  judge_key_ = content_hash({task_.code});
   judge_ = parts_.judges.take(judge_key_);
   if (judge_ == nullptr) {
-    auto opened = open_new_judge(seed, DeviceShare::Use::kTogether);
+    auto opened = open_new_judge(DeviceShare::Use::kTogether);
     if (!opened && opened.error().code == ErrorCode::kExhausted && !parts_.is_alone) {
-      opened = open_new_judge(seed, DeviceShare::Use::kAlone);
+      opened = open_new_judge(DeviceShare::Use::kAlone);
     }
     MC_TRY(Decided decided, std::move(opened), "judge");
     if (decided) return decided;
   }
+  MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), parts_.options.limits.judge_s),
+              "judge");
   verdict_.telemetry.reduction = judge_->plan().shapes.at(0).reduction;
   return Decided();
 }
 
 // Opening takes several times the memory of one call; what others hold of it may be too much.
-Evaluation::Stage Evaluation::open_new_judge(uint64_t seed, DeviceShare::Use residence) {
+Evaluation::Stage Evaluation::open_new_judge(DeviceShare::Use residence) {
   if (!parts_.is_alone) residence_.emplace(parts_.memory.take(residence));
   if (residence == DeviceShare::Use::kAlone) parts_.judges.clear();
   const auto turn = parts_.device.take(use_);
-  auto stage = parts_.executor.open_judge(task_.code, judge_options(parts_.options, seed));
+  auto stage = parts_.executor.open_judge(task_.code, judge_options(parts_.options));
   residence_.reset();
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
@@ -274,7 +275,8 @@ Evaluation::Stage Evaluation::measure() {
   }
   const auto turn = parts_.device.take(use_);
   MC_TRY(execute::Measured measured,
-         parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed, parts_.seed),
+         parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed,
+                                 derive_seed(verdict_.seed, "schedule")),
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
@@ -298,7 +300,8 @@ Evaluation::Stage Evaluation::strict() {
   for (const compile::Artifact& artifact : artifacts_) {
     for (const auto& resources : artifact.kernels) kernels.push_back(resources.kernel);
   }
-  const StrictSubject subject{task_.code, program, kernels, judge_options(parts_.options, 0), use_};
+  const StrictSubject subject{
+      task_.code, program, kernels, verdict_.seed, judge_options(parts_.options), use_};
   Strict strict(parts_, subject);
   auto decided = strict.run(std::get<task::Passed>(*passed_));
   verdict_.telemetry.audits = strict.audits();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/hash.h"
 #include "core/result.h"
 #include "eval/device_share.h"
 #include "eval/pipeline.h"
@@ -37,7 +38,7 @@ struct Machine;
 // What evaluations share; outlives them.
 struct Parts {
   const Options& options;
-  uint64_t seed;
+  const SeedKey& key;
   const legality::Policy& policy;
   execute::Executor& executor;
   const Machine& machine;
@@ -67,7 +68,7 @@ class Evaluation {
   Stage extract();
   Stage inspect();
   Stage open_judge();
-  Stage open_new_judge(uint64_t seed, DeviceShare::Use residence);
+  Stage open_new_judge(DeviceShare::Use residence);
   Stage record();
   Stage check_flags();
   Stage check_sources();

@@ -74,7 +74,7 @@ std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zy
 
 struct Pipeline::State {
   Options options;
-  uint64_t seed;
+  SeedKey key;
   Machine machine;
   legality::Policy policy;
   std::unique_ptr<execute::Zygote> zygote;
@@ -103,9 +103,9 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
   auto spares = keep_spares(options, *zygote, limits.child, *device);
   execute::Executor executor(*zygote, spares.get(), limits);
-  const uint64_t seed = options.seed.value_or(random_seed());
+  const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
-      options, seed, std::move(machine), std::move(policy), std::move(zygote), std::move(device),
+      options, key, std::move(machine), std::move(policy), std::move(zygote), std::move(device),
       std::make_unique<DeviceShare>(is_cuda ? kResidentsMax : std::numeric_limits<int64_t>::max()),
       std::move(spares), executor, JudgePool(), std::move(nvml),
       BaselineStore(cache_directory() / "baselines")})));
@@ -137,7 +137,7 @@ Status Pipeline::check_task(const task::Task& task) {
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
-  Parts parts{state.options, state.seed,       state.policy,  state.executor, state.machine,
+  Parts parts{state.options, state.key,        state.policy,  state.executor, state.machine,
               state.judges,  state.nvml.get(), *state.device, *state.memory,  state.baselines};
   task::Verdict verdict;
   bool is_short_of_memory = false;

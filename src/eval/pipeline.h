@@ -53,7 +53,8 @@ struct Timing {
 
 struct Options {
   task::Backend backend = task::Backend::kCpu;
-  // Of all inputs; drawn from the operating system's entropy when absent, and told in the verdict.
+  // What all seeds of the run follow from, to repeat it.  A key of the operating system's entropy
+  // where absent.  No verdict tells it: each has the seed of its own evaluation.
   std::optional<uint64_t> seed;
   Limits limits;
   Correctness correctness;

@@ -38,16 +38,17 @@ Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
 
 // Correctness once more, with nothing left of the runs before: another seed, judge and contestant.
 Result<Strict::Decided> Strict::repeat(int number) {
-  const uint64_t seed =
-      derive_seed(parts_.seed, "strict " + std::to_string(number) + "\n" + subject_.task_source);
-  execute::JudgeOptions options = subject_.judge;
-  options.seed = seed;
+  const std::string label = "strict " + std::to_string(number);
   const auto turn = parts_.device.take(subject_.use);
-  MC_TRY(auto opened, parts_.executor.open_judge(subject_.task_source, options), "judge");
+  MC_TRY(auto opened, parts_.executor.open_judge(subject_.task_source, subject_.judge), "judge");
   if (auto* outcome = std::get_if<task::Outcome>(&opened)) return Decided(std::move(*outcome));
   auto& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
+  MC_TRY_VOID(
+      judge.begin(derive_seed(subject_.seed, label + " judge"), parts_.executor.limits().judge_s),
+      "judge");
   MC_TRY(execute::Measured measured,
-         parts_.executor.measure(subject_.program, judge, parts_.policy.aten_allowed, seed),
+         parts_.executor.measure(subject_.program, judge, parts_.policy.aten_allowed,
+                                 derive_seed(subject_.seed, label + " schedule")),
          "measure");
   if (std::holds_alternative<task::Passed>(measured.outcome)) return Decided();
   return Decided(std::move(measured.outcome));
@@ -75,7 +76,7 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
       std::filesystem::weakly_canonical(machine.layout.share("harness")),
       parts_.executor.limits().child};
   const execute::AuditSubject subject{subject_.task_source, subject_.program, subject_.kernels,
-                                      derive_seed(parts_.seed, "audit\n" + subject_.task_source)};
+                                      derive_seed(subject_.seed, "audit")};
   const auto turn = parts_.device.take(subject_.use);
   auto end = execute::audit(tool, options, subject);
   if (!end) return {{name, "not_run", end.error().message}, {}};

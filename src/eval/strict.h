@@ -10,6 +10,7 @@
 #ifndef MC_EVAL_STRICT_H_
 #define MC_EVAL_STRICT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ struct StrictSubject {
   const std::string& task_source;
   const execute::Program& program;
   const std::vector<std::string>& kernels;  // The candidate's own, mangled.
-  execute::JudgeOptions judge;              // Its seed is replaced.
+  uint64_t seed;                            // The evaluation's.
+  execute::JudgeOptions judge;
   DeviceShare::Use use;
 };
 

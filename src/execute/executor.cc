@@ -48,6 +48,13 @@ void Judge::keep_baseline(const std::string& name, Session session) {
   baselines_.insert_or_assign(name, std::move(session));
 }
 
+Status Judge::begin(uint64_t seed, double limit_s) {
+  const Json question{{"op", "begin"}, {"seed", seed}};
+  MC_TRY(const Reply reply, ask(text_of(question), nullptr, limit_s), "begin");
+  MC_TRY(plan_, decode_plan(reply.json), "judge");
+  return ok();
+}
+
 Result<Reply> Judge::ask(std::string_view question, const Fd* region, double limit_s) {
   Answer answer = session_.ask(question, region, Seconds(limit_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
@@ -86,7 +93,6 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_sourc
   MC_TRY(Session session, zygote_.spawn(Role::kJudge, limits_.child), "judge");
   const Json question{{"op", "open"},
                       {"source", task_source},
-                      {"seed", options.seed},
                       {"options",
                        {{"trials", options.trials},
                         {"distributions", options.distributions},
@@ -106,10 +112,10 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_sourc
     return infra("the task failed: " + refusal->exception.type + ": " + refusal->exception.message +
                  (line > 0 ? " (line " + std::to_string(line) + ")" : ""));
   }
-  auto* reply = std::get_if<Reply>(&answer);
-  if (reply == nullptr) return infra("the judge died or exceeded its limits opening the task");
-  MC_TRY(JudgePlan plan, decode_plan(reply->json), "judge");
-  return Opened(std::make_unique<Judge>(std::move(session), std::move(plan)));
+  if (!std::holds_alternative<Reply>(answer)) {
+    return infra("the judge died or exceeded its limits opening the task");
+  }
+  return Opened(std::make_unique<Judge>(std::move(session)));
 }
 
 Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
@@ -135,9 +141,11 @@ Result<Session> Executor::contestant() {
 }
 
 Result<Measured> Executor::measure(const Program& program, Judge& judge,
-                                   const std::set<std::string>& aten_allowed, uint64_t seed) {
+                                   const std::set<std::string>& aten_allowed,
+                                   uint64_t schedule_seed) {
   MC_TRY(Session session, contestant(), "contestant");
-  return Measurement(limits_, program, judge, aten_allowed, seed, std::move(session)).run();
+  return Measurement(limits_, program, judge, aten_allowed, schedule_seed, std::move(session))
+      .run();
 }
 
 // A baseline that compiles, with processes and files of its own.
@@ -178,9 +186,10 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
   return Rebuilt(std::visit(Failure{limits_, "init", limits_.load_s, {}}, answer));
 }
 
-Stage<Session> Executor::start_candidate(const Program& program, Judge& judge, uint64_t seed) {
+Stage<Session> Executor::start_candidate(const Program& program, Judge& judge,
+                                         uint64_t schedule_seed) {
   MC_TRY(Session session, contestant(), "contestant");
-  return Measurement(limits_, program, judge, {}, seed, std::move(session)).start();
+  return Measurement(limits_, program, judge, {}, schedule_seed, std::move(session)).start();
 }
 
 }  // namespace mc::execute

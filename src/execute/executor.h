@@ -38,7 +38,6 @@ struct StageLimits {
 };
 
 struct JudgeOptions {
-  uint64_t seed = 0;
   int trials = 5;
   bool distributions = true;
   bool shapes = true;
@@ -51,7 +50,13 @@ struct JudgeOptions {
 // A judge with an open task.  Never runs candidate code, so it serves one candidate after another.
 class Judge {
  public:
-  Judge(Session session, JudgePlan plan) : session_(std::move(session)), plan_(std::move(plan)) {}
+  // `plan` as begin() would get it, for tests.
+  explicit Judge(Session session, JudgePlan plan = {})
+      : session_(std::move(session)), plan_(std::move(plan)) {}
+  // Begins with a candidate: from now on weights, inputs and expected outputs come of its secret
+  // seed, and nothing is left of the candidate before.
+  Status begin(uint64_t seed, double limit_s);
+  // REQUIRES: begin() returned ok.
   const JudgePlan& plan() const { return plan_; }
   // Asks, and turns everything but a reply into an Error: a judge that fails is the world's fault.
   Result<Reply> ask(std::string_view question, const Fd* region, double limit_s);
@@ -106,22 +111,23 @@ class Executor {
   Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json,
                                  const char* which);
 
-  // Decides only `Unsupported` (a task that cannot be made to fit).
+  // Has nothing secret yet.  Decides only `Unsupported` (a task that cannot be made to fit).
   Stage<std::unique_ptr<Judge>> open_judge(const std::string& task_source,
                                            const JudgeOptions& options);
 
   // The recorder's answer, for compile::parse_extensions.
   Stage<std::string> record(const std::string& source, Judge& judge);
 
-  // Correctness on every trial of the judge's plan, and the ATen calls of each.
+  // Correctness on every trial of the judge's plan, and the ATen calls of each.  The candidate's
+  // process is told `schedule_seed`: the judge's seed must not follow from it.
   Result<Measured> measure(const Program& program, Judge& judge,
-                           const std::set<std::string>& aten_allowed, uint64_t seed);
+                           const std::set<std::string>& aten_allowed, uint64_t schedule_seed);
 
   // Contestants that are ready to be timed at the main shape: the reference, and a candidate.
   Result<Session> start_baseline(Judge& judge, const BaselineOptions& options);
   // Builds the candidate's model anew at the main shape, after trials at others.
   Stage<Nothing> rebuild(Judge& judge, Session& session);
-  Stage<Session> start_candidate(const Program& program, Judge& judge, uint64_t seed);
+  Stage<Session> start_candidate(const Program& program, Judge& judge, uint64_t schedule_seed);
 
   const StageLimits& limits() const { return limits_; }
 

@@ -34,12 +34,13 @@ bool is_main(const task::Trial& trial) {
 }  // namespace
 
 Measurement::Measurement(const StageLimits& limits, const Program& program, Judge& judge,
-                         const std::set<std::string>& aten_allowed, uint64_t seed, Session session)
+                         const std::set<std::string>& aten_allowed, uint64_t schedule_seed,
+                         Session session)
     : limits_(limits),
       program_(program),
       judge_(judge),
       aten_allowed_(aten_allowed),
-      seed_(seed),
+      schedule_seed_(schedule_seed),
       session_(std::move(session)) {}
 
 Result<Measured> Measurement::run() {
@@ -71,7 +72,7 @@ Measurement::Decided Measurement::load() {
   const Json question{{"op", "load"},
                       {"source", program_.source},
                       {"artifacts", std::move(artifacts)},
-                      {"schedule_seed", seed_}};
+                      {"schedule_seed", schedule_seed_}};
   const Answer answer = session_.ask(text_of(question), nullptr, Seconds(limits_.load_s));
   if (std::holds_alternative<Reply>(answer)) return std::nullopt;
   return std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer);

@@ -17,7 +17,7 @@ namespace mc::execute {
 class Measurement {
  public:
   Measurement(const StageLimits& limits, const Program& program, Judge& judge,
-              const std::set<std::string>& aten_allowed, uint64_t seed, Session session);
+              const std::set<std::string>& aten_allowed, uint64_t schedule_seed, Session session);
 
   // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
   Result<Measured> run();
@@ -46,7 +46,7 @@ class Measurement {
   const Program& program_;
   Judge& judge_;
   std::set<std::string> aten_allowed_;
-  uint64_t seed_;
+  uint64_t schedule_seed_;
 
   Session session_;
   std::set<int> shapes_built_;
