@@ -46,7 +46,9 @@ bool Arena::reserve(size_t bytes) {
   Mapping table(round_up(kSlots * sizeof(Allocation), kPage), PROT_READ | PROT_WRITE);
   // Shared, since a limit on data (RLIMIT_DATA) counts all of a private mapping, used or not.
   Mapping shadow(bytes * 2, PROT_READ | PROT_WRITE, MAP_SHARED);
-  if (!range.is_valid() || !slots.is_valid() || !table.is_valid() || !shadow.is_valid()) {
+  Mapping origins(bytes, PROT_READ | PROT_WRITE, MAP_SHARED);
+  if (!range.is_valid() || !slots.is_valid() || !table.is_valid() || !shadow.is_valid() ||
+      !origins.is_valid()) {
     return false;
   }
   base_ = round_up(reinterpret_cast<uintptr_t>(range.release()), kChunkBytes);
@@ -54,6 +56,7 @@ bool Arena::reserve(size_t bytes) {
   slot_of_chunk_ = static_cast<uint32_t*>(slots.release());
   table_ = static_cast<Allocation*>(table.release());
   shadow_ = static_cast<uint64_t*>(shadow.release());
+  origins_ = static_cast<Origin*>(origins.release());
   return true;
 }
 
@@ -64,7 +67,7 @@ bool Arena::reserve_up_to(size_t bytes) {
   return false;
 }
 
-void* Arena::allocate(size_t size) {
+void* Arena::allocate(size_t size, Visibility visibility) {
   if (size == 0 || size > bytes_) return nullptr;
   const size_t span = round_up(size, kPage);
   const std::lock_guard lock(mutex_);
@@ -79,6 +82,8 @@ void* Arena::allocate(size_t size) {
   std::memset(pages, kPoison, span);
   const uintptr_t begin = end - round_up(size, kAlignment);
   publish(slot, begin, size, first, count);
+  table_[slot].is_host_visible = visibility == Visibility::kHostToo;
+  change(&table_[slot], static_cast<int>(num_open_all_));
   return reinterpret_cast<void*>(begin);
 }
 
@@ -105,6 +110,9 @@ void* Arena::map(int fd, uint64_t offset, size_t size) {
   }
   const uintptr_t begin = end - span + lead;
   publish(slot, begin, size, first, count);
+  std::memset(view().origin_of(begin), static_cast<int>(Origin::kGiven), size);
+  mapped_bytes_ += size;
+  change(&table_[slot], static_cast<int>(num_open_all_));
   return reinterpret_cast<void*>(begin);
 }
 
@@ -117,6 +125,7 @@ void Arena::release(void* pointer) {
   Allocation& allocation = table_[slot];
   if (slot == 0 || allocation.begin != address) return;
   make_inaccessible(allocation);
+  live_.erase(slot);
   for (uint32_t i = 0; i < allocation.num_chunks; ++i) {
     slot_of_chunk_[allocation.first_chunk + i] = 0;
   }
@@ -155,6 +164,9 @@ void Arena::publish(uint32_t slot, uintptr_t begin, size_t size, uint32_t first,
   allocation.written_in = 0;
   allocation.first_chunk = first;
   allocation.num_chunks = count;
+  allocation.is_host_visible = false;
+  allocation.num_open = 0;
+  live_.insert(slot);
   for (uint32_t i = 0; i < count; ++i) slot_of_chunk_[first + i] = slot;
 }
 
@@ -164,6 +176,30 @@ void Arena::make_inaccessible(const Allocation& allocation) {
   mmap(reinterpret_cast<void*>(page), span, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (allocation.written_in != 0) madvise(view().shadow_of(page), span * 2, MADV_REMOVE);
+  madvise(view().origin_of(page), span, MADV_REMOVE);
+}
+
+void Arena::change_at(uintptr_t address, int by) {
+  if (!is_closed_ || !contains(address)) return;
+  const std::lock_guard lock(mutex_);
+  const uint32_t slot = slot_of_chunk_[(address - base_) / kChunkBytes];
+  if (slot != 0) change(&table_[slot], by);
+}
+
+void Arena::change_all(int by) {
+  if (!is_closed_) return;
+  const std::lock_guard lock(mutex_);
+  num_open_all_ += static_cast<uint32_t>(by);
+  for (const uint32_t slot : live_) change(&table_[slot], by);
+}
+
+// REQUIRES: mutex_ is held.
+void Arena::change(Allocation* allocation, int by) {
+  if (!is_closed_ || allocation->is_host_visible) return;
+  allocation->num_open += static_cast<uint32_t>(by);
+  const uintptr_t page = allocation->begin / kPage * kPage;
+  const int protection = allocation->num_open == 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
+  mprotect(reinterpret_cast<void*>(page), round_up(allocation->end, kPage) - page, protection);
 }
 
 }  // namespace mc::emu

@@ -4,8 +4,12 @@
 // A large range of addresses is reserved, and each allocation gets its own chunks of it with
 // unmapped space around: an access past the end faults at once even in code that is not
 // instrumented, and instrumented code looks up the exact bounds with two loads.  Released chunks
-// stay inaccessible for a while, so late uses fault too.  Beside the range lies a shadow of one
-// 64-bit record for each four bytes, committed only where kernels write.
+// stay inaccessible for a while, so late uses fault too.  Beside the range lie a shadow of one
+// 64-bit record for each four bytes, and one byte for each byte that says where its value came from
+// (Origin); both are committed only where something is written.
+//
+// A closed arena is inaccessible to host code, as a GPU's memory is: launches open all of it, and
+// copies and fills what they touch, for as long as they run.
 #ifndef MC_EMU_RUNTIME_ARENA_H_
 #define MC_EMU_RUNTIME_ARENA_H_
 
@@ -15,9 +19,19 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace mc::emu {
+
+// Where the value of a byte of device memory came from.
+enum class Origin : uint8_t {
+  kNowhere = 0,  // Nobody wrote it.
+  kKernel = 1,   // A launch, or a copy of what one wrote.
+  kFill = 2,     // A fill with one value.
+  kGiven = 3,    // Inputs and parameters.
+  kHost = 4,     // A copy from host memory during a call.
+};
 
 struct Allocation {
   uintptr_t begin = 0;
@@ -27,6 +41,8 @@ struct Allocation {
   std::atomic<uint32_t> written_in{0};
   uint32_t first_chunk = 0;
   uint32_t num_chunks = 0;
+  bool is_host_visible = false;  // Pinned or managed: never closed.
+  uint32_t num_open = 0;         // Those who have it open now.  Guarded by the arena's mutex.
 };
 
 // What an access check needs of the arena; constant once it was reserved.
@@ -38,6 +54,7 @@ struct ArenaView {
   const uint32_t* slot_of_chunk = nullptr;  // Slot 0 is empty for ever.
   Allocation* table = nullptr;
   uint64_t* shadow = nullptr;
+  Origin* origins = nullptr;
 
   bool contains(uintptr_t address) const { return address - base < bytes; }
 
@@ -46,6 +63,7 @@ struct ArenaView {
     return &table[slot_of_chunk[(address - base) / kChunkBytes]];
   }
   uint64_t* shadow_of(uintptr_t address) const { return shadow + (address - base) / 4; }
+  Origin* origin_of(uintptr_t address) const { return origins + (address - base); }
 };
 
 class Arena {
@@ -53,7 +71,7 @@ class Arena {
   static constexpr size_t kChunkBytes = ArenaView::kChunkBytes;
   static constexpr size_t kAlignment = 16;
 
-  ArenaView view() const { return {base_, bytes_, slot_of_chunk_, table_, shadow_}; }
+  ArenaView view() const { return {base_, bytes_, slot_of_chunk_, table_, shadow_, origins_}; }
 
   // Reserves `bytes` of address space; false when the system refuses.
   bool reserve(size_t bytes);
@@ -62,9 +80,24 @@ class Arena {
   // more memory than it has (vm.overcommit_memory = 2), much address space is refused.
   bool reserve_up_to(size_t bytes);
 
+  // From now on memory is closed to host code.  REQUIRES: nothing was allocated.
+  void close() { is_closed_ = true; }
+
+  enum class Visibility { kDevice, kHostToo };
+
   // Both return null when space or memory ran out.  Thread-safe.
-  void* allocate(size_t size);
-  void* map(int fd, uint64_t offset, size_t size);
+  void* allocate(size_t size, Visibility visibility = Visibility::kDevice);
+  void* map(int fd, uint64_t offset, size_t size);  // Its bytes are given.
+
+  // Bytes mapped since this was last asked.
+  size_t take_mapped_bytes() { return mapped_bytes_.exchange(0); }
+
+  // Opens the allocation that holds the address, or all; close_* undoes one of these.  An address
+  // outside the arena is ignored.  Thread-safe.
+  void open_at(uintptr_t address) { change_at(address, 1); }
+  void close_at(uintptr_t address) { change_at(address, -1); }
+  void open_all() { change_all(1); }
+  void close_all() { change_all(-1); }
 
   // REQUIRES: pointer came from allocate or map, or is null.  Thread-safe.
   void release(void* pointer);
@@ -86,6 +119,9 @@ class Arena {
   bool claim_chunks(size_t count, uint32_t* first);
   void publish(uint32_t slot, uintptr_t begin, size_t size, uint32_t first, uint32_t count);
   void make_inaccessible(const Allocation& allocation);
+  void change_at(uintptr_t address, int by);
+  void change_all(int by);
+  void change(Allocation* allocation, int by);
 
   // Constant after reserve().
   uintptr_t base_ = 0;
@@ -93,12 +129,17 @@ class Arena {
   uint32_t* slot_of_chunk_ = nullptr;  // Slot 0 is empty for ever.
   Allocation* table_ = nullptr;
   uint64_t* shadow_ = nullptr;
+  Origin* origins_ = nullptr;
+  bool is_closed_ = false;
+  std::atomic<size_t> mapped_bytes_{0};
 
   // Guarded by mutex_.
   std::mutex mutex_;
   uint32_t chunks_used_ = 1;
   uint32_t slots_used_ = 1;
   std::deque<uint32_t> slots_free_;
+  std::set<uint32_t> live_;     // Slots in use.
+  uint32_t num_open_all_ = 0;  // Launches that run.
   std::map<uint32_t, std::deque<uint32_t>> chunks_free_;  // By count; oldest first.
 };
 

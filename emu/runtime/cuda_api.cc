@@ -42,8 +42,8 @@ size_t total_memory() {
 void copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                size_t height) {
   for (size_t row = 0; row < height; ++row) {
-    std::memmove(static_cast<char*>(to) + row * to_pitch,
-                 static_cast<const char*>(from) + row * from_pitch, width);
+    Runtime::get().copy(static_cast<char*>(to) + row * to_pitch,
+                        static_cast<const char*>(from) + row * from_pitch, width);
   }
 }
 
@@ -177,12 +177,17 @@ cudaError_t cudaMalloc(void** pointer, size_t size) {
 cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t) {
   return cudaMalloc(pointer, size);
 }
-cudaError_t cudaMallocManaged(void** pointer, size_t size, unsigned) {
-  return cudaMalloc(pointer, size);
+cudaError_t cudaMallocHost(void** pointer, size_t size) {
+  if (pointer == nullptr) return finish(cudaErrorInvalidValue);
+  *pointer = size == 0 ? nullptr
+                       : Runtime::get().arena().allocate(size, mc::emu::Arena::Visibility::kHostToo);
+  return finish(size != 0 && *pointer == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
-cudaError_t cudaMallocHost(void** pointer, size_t size) { return cudaMalloc(pointer, size); }
+cudaError_t cudaMallocManaged(void** pointer, size_t size, unsigned) {
+  return cudaMallocHost(pointer, size);
+}
 cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned) {
-  return cudaMalloc(pointer, size);
+  return cudaMallocHost(pointer, size);
 }
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   *pitch = (width + 511) / 512 * 512;
@@ -201,7 +206,7 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 }
 
 cudaError_t cudaMemset(void* pointer, int value, size_t size) {
-  if (Runtime::get().sticky_error() == 0) std::memset(pointer, value, size);
+  if (Runtime::get().sticky_error() == 0) Runtime::get().fill(pointer, value, size);
   return finish(cudaSuccess);
 }
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t size, cudaStream_t) {
@@ -209,7 +214,7 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t size, cudaStream_t)
 }
 cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, size_t height) {
   for (size_t row = 0; row < height; ++row) {
-    std::memset(static_cast<char*>(pointer) + row * pitch, value, width);
+    Runtime::get().fill(static_cast<char*>(pointer) + row * pitch, value, width);
   }
   return finish(cudaSuccess);
 }
@@ -218,7 +223,7 @@ cudaError_t cudaMemset2DAsync(void* pointer, size_t pitch, int value, size_t wid
   return cudaMemset2D(pointer, pitch, value, width, height);
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind) {
-  if (Runtime::get().sticky_error() == 0) std::memmove(to, from, size);
+  if (Runtime::get().sticky_error() == 0) Runtime::get().copy(to, from, size);
   return finish(cudaSuccess);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind,

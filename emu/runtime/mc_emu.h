@@ -4,7 +4,7 @@
 // The emulator runs CUDA C++ that was compiled by the ordinary C++ compiler.  A host process calls
 // `mc_emu_init` once, after its last fork, then loads candidate modules and calls them; launches
 // inside them run on a small pool of threads.  What the emulator finds (races, accesses out of
-// bounds, ...) is appended to a report that another process can map, so it survives a crash.
+// bounds, ...) is sent to another process as it happens, so it survives a crash.
 //
 // All functions may be called from one host thread at a time.
 #ifndef MC_EMU_RUNTIME_MC_EMU_H_
@@ -19,14 +19,15 @@ extern "C" {
 #endif
 
 enum {
-  kMcEmuReportBytes = 64 * 1024,  // The size that the report's file must have.
-  kMcEmuFindingsMax = 16,         // Further findings are dropped.
+  kMcEmuReportKeyBytes = 32,  // The first message that the report's socket must hold.
+  kMcEmuFindingsMax = 16,     // Of one call; further findings are dropped.
+  kMcEmuReportLost = 97,      // The exit status of a process that can no longer report.
 };
 
 // Zero means the default of each field.
 typedef struct McEmuOptions {
   uint32_t size;         // sizeof(McEmuOptions): lets the struct grow.
-  int32_t report_fd;     // A file of kMcEmuReportBytes zero bytes, or -1 for none.  Not closed.
+  int32_t report_fd;     // A SOCK_SEQPACKET socket, or -1 for none.  Not closed.
   int32_t workers;       // Threads that run blocks; 0: one for each core.
   uint32_t flags;        // McEmuFlags.
   uint64_t arena_bytes;  // Address space kept for device memory; 0: 256 GiB, or less.
@@ -34,10 +35,12 @@ typedef struct McEmuOptions {
 
 enum McEmuFlags {
   kMcEmuNoRaceChecks = 1,  // Bounds only: faster.
+  kMcEmuClosed = 2,        // Device memory is inaccessible to host code, and init is final.
 };
 
 // Starts the emulator; NULL means all defaults.  0, or an errno value when the address space or the
-// report cannot be mapped.  A second call only replaces report and flags.
+// report cannot be used.  A second call only replaces report and flags, and nothing (EALREADY)
+// where the first one said kMcEmuClosed.
 int mc_emu_init(const McEmuOptions* options);
 
 // The order of blocks and of the threads of a block, from the next launch on: 0 ascending,
@@ -62,6 +65,29 @@ void mc_emu_arena_release(void* pointer);
 // pages.  The pointer is offset modulo the page size into its first page.  NULL and errno on
 // failure. REQUIRES: the file reaches to offset + size.
 void* mc_emu_arena_map(int fd, uint64_t offset, size_t size);
+
+// --- Device memory, for PyTorch's operators.  A range is opened for as long as host code of ours
+// works on it; the address decides which allocation, and one outside the arena is ignored.
+
+void mc_emu_open(const void* address);
+void mc_emu_close(const void* address);
+
+// One byte (Origin, runtime/arena.h) for each byte of device memory.  Null outside of it.
+unsigned char* mc_emu_origins(const void* address);
+
+// What a copy between host and device moved.
+void mc_emu_note_transfer(int to_host, size_t bytes);
+
+// Copies and fills of bytes, on either side, as the CUDA runtime does them.
+void mc_emu_copy(void* to, const void* from, size_t size);
+void mc_emu_fill(void* to, int value, size_t size);
+
+// Around a call of the candidate's forward, whose inputs were mapped before.  Between the two the
+// outputs' bytes are told; the end is reported (runtime/call.h).
+void mc_emu_begin_call(void);
+int mc_emu_in_call(void);
+void mc_emu_note_output(const void* bytes, size_t size, const unsigned char* origins);
+void mc_emu_end_call(void);
 
 // Writes one finding of kind "unsupported" on behalf of a shim.
 void mc_emu_report_unsupported(const char* detail);

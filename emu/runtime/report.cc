@@ -2,8 +2,11 @@
 #include "runtime/report.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -37,11 +40,14 @@ struct Escaped {
 }  // namespace
 
 bool Report::open(int fd) {
-  void* p = mmap(nullptr, kMcEmuReportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (p == MAP_FAILED) return false;
-  if (text_ != nullptr) munmap(text_, kMcEmuReportBytes);
-  text_ = static_cast<char*>(p);
-  used_ = strnlen(text_, kMcEmuReportBytes);
+  struct stat status{};
+  if (fstat(fd, &status) != 0) return false;
+  if (recv(fd, key_, sizeof key_, 0) != sizeof key_) {
+    errno = EPROTO;
+    return false;
+  }
+  fd_ = fd;
+  inode_ = status.st_ino;
   num_lines_ = 0;
   num_seen_ = 0;
   return true;
@@ -50,26 +56,45 @@ bool Report::open(int fd) {
 void Report::add(const Finding& finding) {
   while (busy_.test_and_set(std::memory_order_acquire)) {
   }
-  if (text_ != nullptr && num_lines_ < kMcEmuFindingsMax && !is_duplicate(finding)) {
+  if (is_open() && num_lines_ < kMcEmuFindingsMax && !is_duplicate(finding)) {
     const CodePlace place = locate(finding.pc);
     char line[kLineMax];
     const int n = std::snprintf(
         line, sizeof line,
-        "{\"kind\":\"%s\",\"kernel\":\"%s\",\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u],"
-        "\"pc\":%zu,\"module\":\"%s\",\"detail\":\"%s\"}\n",
+        "\"kind\":\"%s\",\"kernel\":\"%s\",\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u],"
+        "\"pc\":%zu,\"module\":\"%s\",\"detail\":\"%s\"",
         finding.kind, Escaped(finding.kernel).text, finding.block[0], finding.block[1],
         finding.block[2], finding.thread[0], finding.thread[1], finding.thread[2],
         static_cast<size_t>(place.offset), Escaped(place.module).text,
         Escaped(finding.detail).text);
-    const size_t length = static_cast<size_t>(n);
-    if (n > 0 && length < sizeof line && used_ + length + 1 < kMcEmuReportBytes) {
-      std::memcpy(text_ + used_ + 1, line + 1, length - 1);
-      __atomic_store_n(text_ + used_, line[0], __ATOMIC_RELEASE);
-      used_ += length;
+    if (n > 0 && static_cast<size_t>(n) < sizeof line) {
+      send(line, static_cast<size_t>(n));
       ++num_lines_;
     }
   }
   busy_.clear(std::memory_order_release);
+}
+
+void Report::add(const Call& call) {
+  char line[kLineMax];
+  const int n = call.describe(line, sizeof line);
+  if (is_open() && n > 0) send(line, static_cast<size_t>(n));
+  num_lines_ = 0;
+}
+
+// Who closed the socket, put another in its place, or filled it has a reason to.
+void Report::send(const char* body, size_t size) {
+  char line[kLineMax + 64];
+  const int lead = std::snprintf(line, sizeof line, "{\"key\":\"%016zx%016zx\",",
+                                 static_cast<size_t>(key_[0]), static_cast<size_t>(key_[1]));
+  std::memcpy(line + lead, body, size);
+  line[static_cast<size_t>(lead) + size] = '}';
+  const size_t length = static_cast<size_t>(lead) + size + 1;
+  struct stat status{};
+  if (fstat(fd_, &status) != 0 || status.st_ino != inode_ ||
+      ::send(fd_, line, length, MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(length)) {
+    _exit(kMcEmuReportLost);
+  }
 }
 
 bool Report::is_duplicate(const Finding& finding) {

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings report: JSON lines in a file shared with another process.
+// The findings report: JSON lines, each sent as one message of a socket as soon as it is known, so
+// that nothing that happens later can take it back.
 //
-// Lines are bounded, complete and never more than kMcEmuFindingsMax; a finding of the same kind at
-// the same address is written once.  The first byte of a line is stored last, so a reader that
-// stops at the first zero byte never sees half a line, even after a crash.
+// The other side's first message is a key, which only this object then holds: each line begins with
+// it, and a line without it was written by somebody else.  A process that can no longer report ends
+// (kMcEmuReportLost).  Findings are bounded by kMcEmuFindingsMax for each call; a finding of the
+// same kind at the same address is written once.
 #ifndef MC_EMU_RUNTIME_REPORT_H_
 #define MC_EMU_RUNTIME_REPORT_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "runtime/call.h"
 
 namespace mc::emu {
 
@@ -24,25 +28,34 @@ struct Finding {
 
 class Report {
  public:
-  // Maps the file; false with errno set when it cannot be mapped.
+  // Takes the key from the socket; false with errno set when there is none.
   bool open(int fd);
+  bool is_open() const { return fd_ >= 0; }
+
+  // Half of the key is that of digests.
+  Digest digest_key() const { return {key_[2] | 1, key_[3], 0}; }
 
   // Thread-safe; also called from the fault handler, so it neither allocates nor blocks for long.
   void add(const Finding& finding);
+
+  // What `call` did; further findings are counted anew.
+  void add(const Call& call);
 
   // Findings of a kind and place seen before are written again.
   void forget_duplicates() { num_seen_ = 0; }
 
  private:
   bool is_duplicate(const Finding& finding);
+  void send(const char* body, size_t size);
 
   struct Key {
     const char* kind;
     uintptr_t pc;
   };
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-  char* text_ = nullptr;
-  size_t used_ = 0;
+  int fd_ = -1;
+  uint64_t inode_ = 0;
+  uint64_t key_[4] = {};
   int num_lines_ = 0;
   Key seen_[64] = {};
   int num_seen_ = 0;

@@ -44,12 +44,15 @@ Runtime& Runtime::get() {
 int Runtime::start(const McEmuOptions* options) {
   const McEmuOptions defaults{sizeof(McEmuOptions), -1, 0, 0, 0};
   const McEmuOptions& o = options == nullptr ? defaults : *options;
+  if (is_final_) return EALREADY;
   if (o.report_fd > 0 && !report_.open(o.report_fd)) return errno;
   has_race_checks_ = (o.flags & kMcEmuNoRaceChecks) == 0;
   if (is_started_) return 0;
   const bool is_reserved =
       o.arena_bytes != 0 ? arena_.reserve(o.arena_bytes) : arena_.reserve_up_to(kArenaDefaultBytes);
   if (!is_reserved) return ENOMEM;
+  is_final_ = (o.flags & kMcEmuClosed) != 0;
+  if (is_final_) arena_.close();
   num_workers_ = choose_workers(o.workers);
   install_fault_handlers();
   use_alternate_stack();
@@ -73,6 +76,48 @@ void Runtime::reset() {
   sticky_error_ = 0;
   shared_allowed_.clear();
   report_.forget_duplicates();
+}
+
+// --- Calls and transfers.
+
+void Runtime::begin_call() { call_.begin(arena_.take_mapped_bytes(), report_.digest_key()); }
+
+void Runtime::end_call() {
+  call_.end();
+  report_.add(call_);
+}
+
+void Runtime::copy(void* to, const void* from, size_t size) {
+  if (size == 0) return;
+  const uintptr_t target = reinterpret_cast<uintptr_t>(to);
+  const uintptr_t source = reinterpret_cast<uintptr_t>(from);
+  const bool is_to_device = arena_.contains(target), is_from_device = arena_.contains(source);
+  arena_.open_at(target);
+  arena_.open_at(source);
+  std::memmove(to, from, size);
+  arena_.close_at(source);
+  arena_.close_at(target);
+  if (is_from_device && !is_to_device) call_.note_to_host(size);
+  if (is_to_device && !is_from_device) call_.note_to_device(size);
+  if (!is_to_device) return;
+  Origin* origins = arena_.view().origin_of(target);
+  const bool host_wrote = !is_from_device || arena_.find(source)->is_host_visible;
+  if (host_wrote) {
+    const Origin origin = call_.is_active() ? Origin::kHost : Origin::kGiven;
+    std::memset(origins, static_cast<int>(origin), size);
+  } else {
+    std::memmove(origins, arena_.view().origin_of(source), size);
+  }
+}
+
+void Runtime::fill(void* to, int value, size_t size) {
+  if (size == 0) return;
+  const uintptr_t target = reinterpret_cast<uintptr_t>(to);
+  arena_.open_at(target);
+  std::memset(to, value, size);
+  arena_.close_at(target);
+  if (!arena_.contains(target)) return;
+  std::memset(arena_.view().origin_of(target), static_cast<int>(Origin::kFill), size);
 }
 
 // --- Launch rules.
@@ -172,7 +217,10 @@ int Runtime::launch(const McEmuLaunch& launch) {
   job.schedule = schedule_;
   job.num_blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   job.num_threads = static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]);
+  call_.note_launch();
+  arena_.open_all();
   run_job(&job);
+  arena_.close_all();
   sticky_error_ = job.error.load();
   return set_last_error(job.error.load());
 }
@@ -239,6 +287,32 @@ void* mc_emu_arena_map(int fd, uint64_t offset, size_t size) {
   if (!runtime.is_started() && runtime.start(nullptr) != 0) return nullptr;
   return runtime.arena().map(fd, offset, size);
 }
+
+void mc_emu_open(const void* address) {
+  Runtime::get().arena().open_at(reinterpret_cast<uintptr_t>(address));
+}
+void mc_emu_close(const void* address) {
+  Runtime::get().arena().close_at(reinterpret_cast<uintptr_t>(address));
+}
+unsigned char* mc_emu_origins(const void* address) {
+  const mc::emu::Arena& arena = Runtime::get().arena();
+  const uintptr_t at = reinterpret_cast<uintptr_t>(address);
+  return arena.contains(at) ? reinterpret_cast<unsigned char*>(arena.view().origin_of(at))
+                            : nullptr;
+}
+void mc_emu_note_transfer(int to_host, size_t bytes) {
+  mc::emu::Call& call = Runtime::get().call();
+  to_host != 0 ? call.note_to_host(bytes) : call.note_to_device(bytes);
+}
+void mc_emu_copy(void* to, const void* from, size_t size) { Runtime::get().copy(to, from, size); }
+void mc_emu_fill(void* to, int value, size_t size) { Runtime::get().fill(to, value, size); }
+void mc_emu_begin_call(void) { Runtime::get().begin_call(); }
+int mc_emu_in_call(void) { return Runtime::get().call().is_active(); }
+void mc_emu_note_output(const void* bytes, size_t size, const unsigned char* origins) {
+  Runtime::get().call().note_output(bytes, size,
+                                    reinterpret_cast<const mc::emu::Origin*>(origins));
+}
+void mc_emu_end_call(void) { Runtime::get().end_call(); }
 
 void mc_emu_report_unsupported(const char* detail) {
   mc::emu::Finding f;

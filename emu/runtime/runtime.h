@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/arena.h"
+#include "runtime/call.h"
 #include "runtime/mc_emu.h"
 #include "runtime/report.h"
 #include "runtime/worker.h"
@@ -32,6 +33,13 @@ class Runtime {
 
   Arena& arena() { return arena_; }
   Report& report() { return report_; }
+  Call& call() { return call_; }
+  void begin_call();
+  void end_call();
+
+  // Bytes on either side; counts what crosses, and carries origins along.
+  void copy(void* to, const void* from, size_t size);
+  void fill(void* to, int value, size_t size);
   bool has_race_checks() const { return has_race_checks_; }
 
   // Runs a checked launch to its end and returns the error.
@@ -61,6 +69,8 @@ class Runtime {
   int num_workers_ = 1;
   Arena arena_;
   Report report_;
+  Call call_;
+  bool is_final_ = false;  // kMcEmuClosed.
   std::atomic<uint64_t> schedule_{0};
   uint32_t launch_number_ = 0;
   int last_error_ = 0;

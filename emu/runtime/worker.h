@@ -23,6 +23,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -210,6 +211,7 @@ class Worker {
                                            uintptr_t pc);
   [[gnu::always_inline]] void check_arena(uintptr_t address, size_t size, uint16_t flags,
                                           uintptr_t pc);
+  void note_host_visible(size_t size, uint16_t flags);
   void check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
   [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
                                                   uintptr_t pc);
@@ -276,6 +278,9 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
   if (address < allocation->begin || address + size > allocation->end) [[unlikely]] {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
   }
+  if ((flags & kWrite) != 0) std::memset(arena_.origin_of(address), int(Origin::kKernel), size);
+  if (allocation->is_host_visible) [[unlikely]]
+    note_host_visible(size, flags);
   if (!has_checks_ || (flags & (kAtomic | kVolatile)) != 0) return;
   const bool is_fresh = allocation->written_in.load(std::memory_order_relaxed) == job_->number;
   if ((flags & kWrite) == 0) {

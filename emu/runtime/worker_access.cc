@@ -150,6 +150,11 @@ void Worker::settle_suspect() {
 
 // --- Device memory.
 
+void Worker::note_host_visible(size_t size, uint16_t flags) {
+  Call& call = Runtime::get().call();
+  (flags & kWrite) != 0 ? call.note_to_host(size) : call.note_to_device(size);
+}
+
 void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
   uint64_t* cell = arena_.shadow_of(address);
   const bool is_write = (flags & kWrite) != 0;

@@ -303,28 +303,4 @@ void mc_shim_set_error(int kind, const char* message) {
   PyErr_SetString(error_type(kind), message);
 }
 
-// --- For the harness.
-
-void* mc_shim_from_blob(void* data, int dtype, int64_t num_dims, const int64_t* sizes,
-                        const int64_t* strides) {
-  try {
-    const auto options = at::TensorOptions().dtype(static_cast<at::ScalarType>(dtype));
-    const at::IntArrayRef shape(sizes, static_cast<size_t>(num_dims));
-    const at::Tensor tensor =
-        strides == nullptr
-            ? at::from_blob(data, shape, options)
-            : at::from_blob(data, shape, at::IntArrayRef(strides, shape.size()), options);
-    return THPVariable_Wrap(tensor);
-  } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-    return nullptr;
-  }
-}
-
-int mc_shim_dtype_number(void* dtype) {
-  int number = -1;
-  mc_shim_to_dtype(dtype, &number);
-  return number;
-}
-
 }  // extern "C"

@@ -11,17 +11,18 @@
 #pragma GCC visibility push(default)
 extern "C" {
 
-// From now on every CPU tensor's memory comes from the emulator's arena: it ends at an inaccessible
-// page and is filled with 0xFF when fresh.  0, or an errno value.  REQUIRES: mc_emu_init.
-int mc_shim_enable_arena(void);
+// The emulated device is PyTorch's PrivateUse1 (shim_device.cc); it is there once the shim is loaded.
 
-// A CPU tensor over memory that outlives it, as a new Python object; null with a Python error set.
-// `dtype` is PyTorch's ScalarType number; `strides` null means contiguous.
-void* mc_shim_from_blob(void* data, int dtype, int64_t num_dims, const int64_t* sizes,
-                        const int64_t* strides);
+// Operators that it does on the host, one name a line without `aten::`; "*" for all.
+void mc_shim_allow(const char* names);
 
-// PyTorch's ScalarType number of a torch.dtype object; -1 for anything else.
-int mc_shim_dtype_number(void* dtype);
+// A flat uint8 tensor on the device over bytes of a region, as a new Python object; null with a
+// Python error set.  The descriptor may be closed afterwards.  REQUIRES: mc_emu_init.
+void* mc_shim_map(int descriptor, uint64_t offset, size_t size);
+
+// Copies a device tensor's bytes in row-major order to host memory, as an output of the call that
+// is under way (mc_emu_note_output).  0 with a Python error set when it is none.
+int mc_shim_export(void* tensor, void* target);
 
 // Between the two, dispatcher operations are counted.  stop returns JSON that stays valid until the
 // next start: [{"name": "aten::empty_like", "count": 3, "top": 2, "parents":

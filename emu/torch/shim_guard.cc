@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "torch/shim.h"
+#include "torch/shim_guard.h"
 
 namespace {
 
@@ -93,16 +94,8 @@ std::string full_name(const c10::OperatorName& name) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
-[[noreturn]] void refuse(const c10::OperatorHandle& op, torch::jit::Stack*) {
-  const std::string name = full_name(op.operator_name());
-  std::string policy;
-  {
-    const std::lock_guard lock(guard().mutex);
-    ++guard().refused[name];
-    policy = guard().policy;
-  }
-  C10_THROW_ERROR(NotImplementedError,
-                  name + " is not available to a candidate (policy " + policy + ")");
+[[noreturn]] void refuse_boxed(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  mc::shim::refuse(op);
 }
 
 class Allowed {
@@ -158,7 +151,7 @@ int remove(DispatchKey key, const Allowed& allowed) {
     const auto op = dispatcher.findOp(name);
     if (!op || allowed.holds(name) || !computes(*op, key)) continue;
     guard().registrations.push_back(
-        dispatcher.registerImpl(name, key, c10::KernelFunction::makeFromBoxedFunction<&refuse>(),
+        dispatcher.registerImpl(name, key, c10::KernelFunction::makeFromBoxedFunction<&refuse_boxed>(),
                                 std::nullopt, nullptr, "not available to a candidate"));
     ++removed;
   }
@@ -175,6 +168,18 @@ std::string quoted(const std::string& text) {
 }
 
 }  // namespace
+
+void mc::shim::refuse(const c10::OperatorHandle& op) {
+  const std::string name = full_name(op.operator_name());
+  std::string policy;
+  {
+    const std::lock_guard lock(guard().mutex);
+    ++guard().refused[name];
+    policy = guard().policy;
+  }
+  C10_THROW_ERROR(NotImplementedError,
+                  name + " is not available to a candidate (policy " + policy + ")");
+}
 
 extern "C" {
 

@@ -23,7 +23,8 @@ from harness.worker import region
 from harness.contestant.aten import AtenRecorder
 from harness.contestant.bursts import Bursts
 from harness.contestant.device import Device
-from harness.contestant.emulator import Emulator, GuardedMapping
+from harness.contestant.emulator import DeviceMapping, Emulator, ExportedMemory
+from harness.contestant.guard import OperatorGuard
 from harness.worker.place import HOST_PLACE, Place
 from harness.worker.program import construct, run_module
 from harness.worker.wire import (
@@ -39,17 +40,34 @@ from harness.worker.wire import (
 STATE_BYTES_MAX = 8 << 30
 
 
-@dataclass
-class _Loaded:
-    """What a contestant holds from one question to the next."""
+@dataclass(frozen=True)
+class _Built:
+    """The candidate's model at one of the plan's shapes, and the reference's state there."""
 
-    module: ModuleType | None = None
-    model: torch.nn.Module | None = None
-    state: dict[str, Any] = field(default_factory=dict)
+    model: torch.nn.Module
+    state: dict[str, Any]
+    found: Json  # What `build` answers.
+
+
+@dataclass
+class _Policy:
+    """What is left of PyTorch once the models are built."""
+
+    name: str = ""
+    device_allowed: list[str] = field(default_factory=list)
+    host_allowed: list[str] = field(default_factory=list)
+
+    @property
+    def allows_everything(self) -> bool:
+        return "*" in self.device_allowed
 
 
 class Contestant:
-    """Answers `load`, then `build`, then `run`, then perhaps `build` for another shape."""
+    """Answers `load`, then `build` for each shape, then `run` in any number.
+
+    The first `run` ends what `__init__` may do: from then on the host has only the operators that
+    moving data needs.
+    """
 
     def __init__(
         self,
@@ -62,7 +80,10 @@ class Contestant:
         self._place = place
         self._recorder = recorder
         self._bursts = None if device is None else Bursts(device, place)
-        self._held = _Loaded()
+        self._module: ModuleType | None = None
+        self._built: dict[int, _Built] = {}
+        self._policy = _Policy()
+        self._guard = None if emulator is None else OperatorGuard(emulator.shim)
         self._class_name = "ModelNew"
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType] = {}
@@ -83,17 +104,19 @@ class Contestant:
         body = question.body
         if body.get("is_reference"):
             return self._load_reference(str(body["source"]))
+        self._policy = _Policy(**body.get("policy", {}))
         if self._emulator is not None:
             self._emulator.set_schedule(int(body.get("schedule_seed", 0)))
+            self._emulator.allow(self._policy.device_allowed)
         self._artifacts = dict(body["artifacts"])
         extensions.install(cpp_extension, self._find)
-        if self._place.device.type == "cpu":
+        if self._emulator is not None:
             cuda_on_cpu.install()
         else:
             setattr(torch, "compile", cuda_on_cpu.refuse_compile)
         torch.set_grad_enabled(False)
         try:
-            self._held.module = run_module(str(body["source"]), CANDIDATE_FILE)
+            self._module = run_module(str(body["source"]), CANDIDATE_FILE)
         except BaseException as error:
             set_stage(error, "load")
             raise
@@ -103,7 +126,7 @@ class Contestant:
         """A task's own Model, as a baseline of timing, in a process without a candidate."""
         self._class_name = "Model"
         torch.set_grad_enabled(False)
-        self._held.module = run_module(source, TASK_FILE)
+        self._module = run_module(source, TASK_FILE)
         return Answer()
 
     def _find(self, extension: Json) -> ModuleType:
@@ -121,35 +144,53 @@ class Contestant:
 
     def _build(self, question: Question) -> Answer:
         body = question.body
-        if self._held.module is None:
+        shape = int(body["shape"])
+        if self._module is None:
             raise Refusal("protocol", "build before load")
+        if shape in self._built:
+            return Answer(self._built[shape].found)
         seed = int(body["init_seed"])
         source = self._place.memory.snapshot(question.descriptors[0], STATE_BYTES_MAX)
         init = region.unpack(body["init"], source)
         try:
-            model_class = getattr(self._held.module, self._class_name)
+            model_class = getattr(self._module, self._class_name)
             model = construct(model_class, init, seed).to(self._place.device)
         except BaseException as error:
             set_stage(error, "init")
             raise
         given = {entry["name"]: region.unpack(entry["tree"], source) for entry in body["state"]}
         model.train(bool(body.get("training", True)))
-        missing = _copy_state(given, model)
+        found = _match_state(given, model)
+        _copy_state(given, model)
         if body.get("compile"):
             model = torch.compile(model, mode=str(body["compile"]))  # type: ignore[assignment]
-        self._held = _Loaded(self._held.module, model, given)
-        return Answer(missing)
+        self._built[shape] = _Built(model, given, found)
+        return Answer(found)
 
     def _run(self, question: Question) -> Answer:
-        model = self._held.model
-        if model is None:
+        built = self._built.get(int(question.body["shape"]))
+        if built is None:
             raise Refusal("protocol", "run before build")
+        self._end_init()
         inputs = region.unpack(question.body["inputs"], self._map(question.descriptors[0]))
-        _copy_state(self._held.state, model)  # Each trial starts from the reference's buffers.
-        aten: Json = {}
-        sticky = ""
+        # A descriptor would be a second, open way into the device's memory.
+        while question.descriptors:
+            os.close(question.descriptors.pop())
+        _copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
+        if self._emulator is not None:
+            self._emulator.begin_call()
+        try:
+            return self._call(built.model, inputs)
+        finally:
+            if self._emulator is not None:
+                self._emulator.end_call()
+
+    def _call(self, model: torch.nn.Module, inputs: list[Any]) -> Answer:
+        """One call of forward, and its outputs in a region."""
+        aten: Json = {}
+        sticky = ""
         try:
             if self._recorder is not None:
                 self._recorder.start()
@@ -168,11 +209,16 @@ class Contestant:
             set_stage(error, "outputs")
             raise
 
+    def _end_init(self) -> None:
+        if self._guard is not None and not self._policy.allows_everything:
+            self._guard.remove("CPU", self._policy.host_allowed, self._policy.name)
+
     def _time(self, question: Question) -> Answer:
         """Timing's own questions (bursts.py)."""
-        model, bursts = self._held.model, self._bursts
-        if model is None or bursts is None:
+        built, bursts = self._built.get(0), self._bursts
+        if built is None or bursts is None:
             raise Refusal("protocol", "time before build, or without a device")
+        model = built.model
         operation = question.body.get("do")
         try:
             if operation == "attach":
@@ -189,13 +235,16 @@ class Contestant:
     def _map(self, descriptor: int) -> region.Source:
         if self._emulator is None:
             return self._place.memory.mapping(descriptor)
-        return GuardedMapping(self._emulator, descriptor)
+        return DeviceMapping(self._emulator, descriptor)
 
     def _pack(self, outputs: object, model: torch.nn.Module, aten: Json, sticky: str) -> Answer:
         """Outputs and buffers in one region."""
         named: list[tuple[str, object]] = [("", outputs)]
         named += [(name, buffer.detach()) for name, buffer in model.named_buffers()]
-        entries, descriptor = region.pack_named(named, self._place.memory)
+        memory = self._place.memory
+        if self._emulator is not None:
+            memory = ExportedMemory(self._emulator, len(region.tensors_of(outputs)))
+        entries, descriptor = region.pack_named(named, memory)
         body = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
         return Answer({**body, "aten": aten, "sticky": sticky}, [descriptor])
 
@@ -218,19 +267,26 @@ def _import(name: str, path: str) -> ModuleType:
     return module
 
 
-def _copy_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
-    """Copies the reference's parameters and buffers by name.
+def _match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
+    """Which parameters and buffers of the reference the candidate has by name.
 
-    `missing` are those that the candidate lacks, `unmatched` those that have another shape or
-    dtype there.
+    `missing` are those that it lacks, `unmatched` those that have another shape or dtype there.
     """
     own = region.state_of(model)
-    missing = sorted(name for name in given if name not in own)
-    unmatched = []
-    for name in sorted(set(given) & set(own)):
-        mine, theirs = own[name], given[name]
-        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
-            unmatched.append(name)
-        elif not region.same_bytes(mine, theirs):
-            mine.detach().copy_(theirs)
-    return {"missing": missing, "unmatched": unmatched}
+    both = sorted(set(given) & set(own))
+    return {
+        "missing": sorted(name for name in given if name not in own),
+        "unmatched": [name for name in both if not _are_alike(own[name], given[name])],
+    }
+
+
+def _copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:
+    """Copies the reference's parameters and buffers where the candidate has them."""
+    own = region.state_of(model)
+    for name in set(given) & set(own):
+        if _are_alike(own[name], given[name]):
+            own[name].detach().copy_(given[name])
+
+
+def _are_alike(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+    return mine.shape == theirs.shape and mine.dtype == theirs.dtype

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA in Python, on the CPU: what lets a candidate that says `device="cuda"` run unchanged.
 
-A TorchFunctionMode rewrites cuda devices in arguments to the CPU and makes tensors say that they
-are on cuda:0; `torch.cuda` gets the answers of one GPU whose work is always finished. Only the
-recorder and the contestant install this.
+A TorchFunctionMode rewrites cuda devices in arguments to the emulated device (emulator.py) and
+makes its tensors say that they are on cuda:0; `torch.cuda` gets the answers of one GPU whose work
+is always finished. Only the recorder and the contestant install this.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device
 
+from harness.contestant.emulator import DEVICE
+
 _CUDA = torch.device("cuda", 0)
-_CPU = torch.device("cpu")
 _TRUE_DEVICE = torch.Tensor.device.__get__
+
+
+def _is_cuda(tensor: torch.Tensor, *_: Any) -> bool:
+    return bool(_TRUE_DEVICE(tensor) == DEVICE)
 
 
 def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
     device: torch.device = _TRUE_DEVICE(tensor)
-    return _CUDA if device.type == "cpu" else device
+    return _CUDA if device == DEVICE else device
 
 
 # What a tensor answers by itself.
 _CLAIMS: dict[Any, Callable[..., Any]] = {
     _TRUE_DEVICE: _claimed_device,
-    torch.Tensor.is_cuda.__get__: lambda tensor, *_: True,  # type: ignore[attr-defined]
-    torch.Tensor.is_cpu.__get__: lambda tensor, *_: False,  # type: ignore[attr-defined]
-    torch.Tensor.get_device: lambda tensor: 0,
-    torch.Tensor.cuda: lambda tensor, *_, **__: tensor,
-    torch.Tensor.cpu: lambda tensor, *_, **__: tensor,
+    torch.Tensor.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
+    torch.Tensor.get_device: lambda tensor: 0 if _is_cuda(tensor) else -1,
+    torch.Tensor.cuda: lambda tensor, *_, **__: tensor.to(DEVICE),
     torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
     torch.Tensor.is_pinned: lambda tensor, *_, **__: False,
 }
@@ -56,12 +59,12 @@ PROPERTIES = SimpleNamespace(
 )
 
 
-def to_cpu(value: Any) -> Any:
-    """A cuda device (or its name) as the CPU; anything else as it is."""
+def to_emulated(value: Any) -> Any:
+    """A cuda device (or its name) as the emulated device; anything else as it is."""
     if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
-        return "cpu"
+        return DEVICE
     if isinstance(value, torch.device) and value.type == "cuda":
-        return _CPU
+        return DEVICE
     return value
 
 
@@ -76,9 +79,9 @@ class CudaOnCpu(TorchFunctionMode):
             return claim(*args, **(kwargs or {}))
         if function is torch.device:  # It is the device's use that counts.
             return function(*args, **(kwargs or {}))
-        kwargs = {name: to_cpu(value) for name, value in (kwargs or {}).items()}
+        kwargs = {name: to_emulated(value) for name, value in (kwargs or {}).items()}
         kwargs.pop("pin_memory", None)  # Pinned memory needs a driver.
-        return function(*(to_cpu(value) for value in args), **kwargs)
+        return function(*(to_emulated(value) for value in args), **kwargs)
 
 
 class Stream:
@@ -161,14 +164,12 @@ def install() -> None:
     for name, replacement in _torch_cuda().items():
         setattr(torch.cuda, name, replacement)
     default_device = torch.set_default_device
-    setattr(torch, "set_default_device", lambda device: default_device(to_cpu(device)))
+    setattr(torch, "set_default_device", lambda device: default_device(to_emulated(device)))
     scope = _device.DeviceContext
     scope_init: Callable[..., None] = scope.__init__
-    setattr(scope, "__init__", lambda self, device: scope_init(self, to_cpu(device)))
+    setattr(scope, "__init__", lambda self, device: scope_init(self, to_emulated(device)))
     setattr(torch, "compile", refuse_compile)
     setattr(torch, "Generator", Generator)
-    setattr(torch.nn.Module, "cuda", lambda self, device=None: self)
-    setattr(torch.nn.Module, "cpu", lambda self: self)
     CudaOnCpu().__enter__()  # type: ignore[no-untyped-call]
 
 

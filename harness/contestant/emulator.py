@@ -8,12 +8,16 @@ process and one thread.
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
+
+from harness.worker import region
+from harness.worker.wire import Json
 
 
 class _Options(ctypes.Structure):
@@ -34,6 +38,12 @@ _STICKY = {
 }
 
 
+_CLOSED = 2  # Device memory is inaccessible to host code (emu/runtime/mc_emu.h).
+
+# The emulated device, as PyTorch knows it; candidates see it as cuda (cuda_on_cpu.py).
+DEVICE = torch.device("privateuseone", 0)
+
+
 @dataclass(frozen=True)
 class Emulator:
     """Handles of the two libraries; `shim` is None where only the emulator was given."""
@@ -44,11 +54,14 @@ class Emulator:
     @staticmethod
     def load(runtime_path: str, shim_path: str | None) -> Emulator:
         runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
-        runtime.mc_emu_arena_map.restype = ctypes.c_void_p
-        runtime.mc_emu_arena_map.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_size_t]
         runtime.mc_emu_set_schedule.argtypes = [ctypes.c_uint64]
         runtime.mc_emu_set_schedule.restype = None
         shim = ctypes.PyDLL(shim_path, mode=ctypes.RTLD_GLOBAL) if shim_path else None
+        if shim is not None:
+            shim.mc_shim_map.restype = ctypes.py_object
+            shim.mc_shim_map.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_size_t]
+            shim.mc_shim_export.argtypes = [ctypes.py_object, ctypes.c_void_p]
+            _register_device()
         return Emulator(runtime, shim)
 
     @property
@@ -56,15 +69,16 @@ class Emulator:
         return self.shim is not None
 
     def start(self, report: int | None) -> None:
-        """Starts the runtime; from now on every tensor of this process lies in the arena."""
+        """Starts the runtime; from now on the device can be used."""
         descriptor = -1 if report is None else report
-        options = _Options(ctypes.sizeof(_Options), descriptor, 0, 0, 0)
+        options = _Options(ctypes.sizeof(_Options), descriptor, 0, _CLOSED, 0)
         failure = self.runtime.mc_emu_init(ctypes.byref(options))
         if failure:
             raise OSError(failure, f"the emulator cannot start: {os.strerror(failure)}")
-        failure = self.shim.mc_shim_enable_arena() if self.shim is not None else 0
-        if failure:
-            raise OSError(failure, f"the arena cannot be used: {os.strerror(failure)}")
+
+    def allow(self, operators: Iterable[str]) -> None:
+        """Operators that the device has besides those that hold tensors; "*" for all."""
+        self.shim.mc_shim_allow("\n".join(operators).encode())
 
     def set_schedule(self, seed: int) -> None:
         self.runtime.mc_emu_set_schedule(seed & (2**64 - 1))
@@ -74,19 +88,67 @@ class Emulator:
         code = self.runtime.mc_emu_sticky_error()
         return _STICKY.get(code, f"CUDA error {code}") if code else ""
 
+    def begin_call(self) -> None:
+        """A call of forward begins: what it does is counted (emu/runtime/call.h)."""
+        self.runtime.mc_emu_begin_call()
 
-class GuardedMapping:
-    """A region's pages between inaccessible ones (a region.Source)."""
+    def end_call(self) -> None:
+        """The call is over and its outputs were exported; says so in the report."""
+        self.runtime.mc_emu_end_call()
+
+
+class DeviceMapping:
+    """A region's pages as device memory, between inaccessible ones (a region.Source)."""
+
+    device = DEVICE
 
     def __init__(self, emulator: Emulator, descriptor: int) -> None:
-        self._map = emulator.runtime.mc_emu_arena_map
+        self._map = emulator.shim.mc_shim_map
         self._descriptor = descriptor
 
     def bytes_of(self, offset: int, nbytes: int, _region_bytes: int = 0) -> torch.Tensor:
         if not nbytes:
-            return torch.empty(0, dtype=torch.uint8)
-        pointer = self._map(self._descriptor, offset, nbytes)
-        if not pointer:
-            raise MemoryError(f"cannot map {nbytes} bytes of the input region")
-        assert pointer % mmap.PAGESIZE == offset % mmap.PAGESIZE
-        return torch.frombuffer((ctypes.c_uint8 * nbytes).from_address(pointer), dtype=torch.uint8)
+            return torch.empty(0, dtype=torch.uint8, device=DEVICE)
+        mapped: torch.Tensor = self._map(self._descriptor, offset, nbytes)
+        return mapped
+
+
+class ExportedMemory:
+    """Where outputs go: host memory, to which the emulator copies them (region.Memory)."""
+
+    reserve, mapping, snapshot = region.HOST.reserve, region.HOST.mapping, region.HOST.snapshot
+
+    def __init__(self, emulator: Emulator, num_outputs: int) -> None:
+        """The first `num_outputs` tensors of a region are the call's outputs."""
+        self._export = emulator.shim.mc_shim_export
+        self._num_outputs = num_outputs
+
+    def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+        descriptor = region.lay_out(tensors)
+        source = region.Mapping(descriptor)
+        for number, (node, tensor) in enumerate(tensors):
+            target = source.bytes_of(node["offset"], node["nbytes"])
+            if number < self._num_outputs:
+                self._export(tensor, target.data_ptr())
+            else:
+                target.copy_(region.flat_bytes(tensor))
+        return descriptor
+
+
+def _register_device() -> None:
+    """What PyTorch asks a device's Python module."""
+    module = ModuleType("torch.privateuseone")
+    answers: dict[str, Any] = {
+        "is_available": True,
+        "is_initialized": True,
+        "current_device": 0,
+        "device_count": 1,
+        "_is_in_bad_fork": False,
+        "_lazy_init": None,
+        "manual_seed_all": None,
+        "set_device": None,
+        "synchronize": None,
+    }
+    for name, answer in answers.items():
+        setattr(module, name, lambda *_, answer=answer: answer)
+    torch._register_device_module(DEVICE.type, module)

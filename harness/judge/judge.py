@@ -19,7 +19,7 @@ from harness.timing import device_speed
 from harness.worker import region
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.timing.fresh_inputs import FreshInputs
-from harness.worker.place import HOST_PLACE, Place
+from harness.worker.place import HOST_PLACE, Place, keyed_sum
 from harness.judge.reference import Outcome, Reference, derive_seed, is_finite, overwritten_inputs
 from harness.judge.shapes import Options, Shape, ShapePlanner
 from harness.judge.task import Task
@@ -366,6 +366,7 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
         bytes_max = _bytes_allowed(outcome)
         source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
         got = region.unpack(question.body["outputs"], source, bytes_max)
+        _require_digest(region.tensors_of(got), question.body.get("digest"))
         yield from case.comparer.failures(outcome.outputs, got, outcome.yardstick)
         buffers = _buffers(question.body.get("buffers"), outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.
@@ -375,6 +376,19 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
         if name in buffers:
             path = f"buffer {name}"
             yield from case.comparer.failures(expected, buffers[name], None, path)
+
+
+def _require_digest(outputs: list[torch.Tensor], digest: Json | None) -> None:
+    """Outputs are what left the emulated device (emu/runtime/call.h)."""
+    if digest is None:
+        return
+    total = 0
+    for tensor in outputs:
+        if tensor.numel():
+            words = keyed_sum(tensor, digest["weight"], digest["offset"])
+            total = (total * digest["weight"] + words) % 2**64
+    if f"{total:016x}" != digest["value"]:
+        raise Refusal("protocol", "the outputs are not what the device held when forward returned")
 
 
 def _buffers(

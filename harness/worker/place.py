@@ -72,15 +72,25 @@ def digest_by_sums(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
     """
     state = hashlib.blake2b(repr(_form(tree)).encode(), digest_size=32)
     for tensor in tensors:
-        data = region.flat_bytes(tensor)
-        data = torch.nn.functional.pad(data, (0, -data.numel() % 4)).view(torch.int32)
-        total = 0
-        for start in range(0, data.numel(), _PIECE):
-            piece = data[start : start + _PIECE].long()
-            index = torch.arange(start, start + piece.numel(), device=piece.device)
-            total += int((piece * ((index * _WEIGHT + _OFFSET) | 1)).sum())
-        state.update((total % 2**64).to_bytes(8, "little"))
+        state.update(keyed_sum(tensor, _WEIGHT, _OFFSET).to_bytes(8, "little"))
     return state.hexdigest()
+
+
+def keyed_sum(tensor: torch.Tensor, weight: int, offset: int) -> int:
+    """The sum modulo 2^64 of the 32-bit words times odd weights by their place."""
+    data = region.flat_bytes(tensor)
+    data = torch.nn.functional.pad(data, (0, -data.numel() % 4)).view(torch.int32)
+    weight, offset = _signed(weight), _signed(offset)
+    total = 0
+    for start in range(0, data.numel(), _PIECE):
+        piece = data[start : start + _PIECE].long()
+        index = torch.arange(start, start + piece.numel(), device=piece.device)
+        total += int((piece * ((index * weight + offset) | 1)).sum())
+    return total % 2**64
+
+
+def _signed(word: int) -> int:
+    return word - 2**64 if word >= 2**63 else word
 
 
 def _form(tree: Json) -> object:

@@ -87,8 +87,8 @@ def pack_named(
     return entries, (memory or HOST).write(tensors)
 
 
-def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
-    """Lays the tensors out, completes their nodes' offsets, and returns a sealed memfd."""
+def lay_out(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+    """Completes the offsets of the tensors' nodes, and returns a sealed memfd for their bytes."""
     end = 0
     for node, _ in tensors:
         rounded = -(-node["nbytes"] // ALIGNMENT) * ALIGNMENT
@@ -97,6 +97,11 @@ def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
     descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, max(end, PAGE))
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return descriptor
+
+
+def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+    descriptor = lay_out(tensors)
     source = Mapping(descriptor)
     for node, tensor in tensors:
         source.bytes_of(node["offset"], node["nbytes"]).copy_(flat_bytes(tensor))
@@ -296,7 +301,8 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
     if not numel:
         wanted = tree.get("device") == "cuda"
         on_device = wanted and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-        tensor = torch.empty(shape, dtype=dtype, device="cuda" if on_device else "cpu")
+        device = getattr(source, "device", "cuda" if on_device else "cpu")
+        tensor = torch.empty(shape, dtype=dtype, device=device)
     elif stride is not None:
         extent = _extent(shape, stride) * dtype.itemsize
         tensor = source.bytes_of(offset, extent, int(tree.get("region_bytes", 0)))

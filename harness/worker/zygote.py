@@ -27,7 +27,7 @@ import sysconfig
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,7 +52,7 @@ from harness.judge import cost, inspect_source, judge  # noqa: E402
 from harness.worker import wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.device import Device  # noqa: E402
-from harness.contestant.emulator import Emulator  # noqa: E402
+from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
 from harness.worker.place import HOST_PLACE, Place, cuda_place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
@@ -75,6 +75,11 @@ class Libraries:
     def place(self) -> Place:
         """To be called after the fork: a CUDA context cannot be forked."""
         return cuda_place() if self.device == "cuda" else HOST_PLACE
+
+    def contestants_place(self) -> Place:
+        """On the CPU backend, the emulated device."""
+        is_emulated = self.emulator is not None and self.emulator.has_shim
+        return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.place()
 
 
 def main() -> int:
@@ -262,7 +267,7 @@ def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | Non
 
 
 def _contestant(libraries: Libraries) -> Callable[[wire.Question], wire.Answer]:
-    place = libraries.place()
+    place = libraries.contestants_place()
     device = Device(libraries.device_library) if libraries.device_library else None
     return contestant.Contestant(libraries.emulator, place, libraries.aten, device).answer
 

@@ -257,6 +257,7 @@ execute::Program Evaluation::program() const {
 execute::Program Evaluation::located_program() {
   execute::Program program = this->program();
   if (!parts_.machine.cpu) return program;
+  program.is_emulated = true;
   if (locator_ == nullptr) {
     locator_ = std::make_unique<compile::Locator>(*parts_.machine.cpu, artifacts_, *mapper_);
   }

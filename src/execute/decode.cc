@@ -234,20 +234,50 @@ Result<RunAnswer> decode_run(std::string_view answer) {
   });
 }
 
-std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate) {
-  std::vector<task::KernelFinding> findings;
-  while (!report.empty() && findings.size() < kItemsMax) {
+namespace {
+
+// Calls `take` with the object of each line of a report.
+template <typename Take>
+void for_each_line(std::string_view report, Take take) {
+  while (!report.empty()) {
     const std::string_view line = report.substr(0, report.find('\n'));
     report.remove_prefix(std::min(line.size() + 1, report.size()));
     if (nests_too_deeply(line)) continue;
     const Json object = Json::parse(line, nullptr, false);
     if (!object.is_object()) continue;
     try {
-      findings.push_back(finding_of(object, locate));
+      take(object);
     } catch (const Json::exception&) {
-      continue;  // A line that the candidate scribbled over.
+      continue;  // A line of another kind.
     }
   }
+}
+
+}  // namespace
+
+std::vector<CallRecord> decode_calls(std::string_view report) {
+  std::vector<CallRecord> calls;
+  for_each_line(report, [&](const Json& line) {
+    CallRecord call;
+    call.number = line.at("call").get<int64_t>();
+    call.launches = line.at("launches").get<int64_t>();
+    call.digest = line.at("digest").get<std::string>();
+    call.from_kernels = line.at("kernel").get<int64_t>();
+    call.from_inputs = line.at("given").get<int64_t>();
+    call.from_host = line.at("host").get<int64_t>();
+    call.from_nowhere = line.at("nowhere").get<int64_t>();
+    calls.push_back(std::move(call));
+  });
+  return calls;
+}
+
+std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate) {
+  std::vector<task::KernelFinding> findings;
+  for_each_line(report, [&](const Json& line) {
+    if (findings.size() < kItemsMax && line.contains("kind")) {
+      findings.push_back(finding_of(line, locate));
+    }
+  });
   return findings;
 }
 

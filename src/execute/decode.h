@@ -78,7 +78,20 @@ Result<JudgePlan> decode_plan(std::string_view answer);
 // Fills passed, checks and inputs_mutated of `trial`.
 Status decode_check(std::string_view answer, task::Trial& trial);
 Result<RunAnswer> decode_run(std::string_view answer);
-// The emulator's report: one JSON object a line; lines that are not are passed over.
+// What the emulator reports at the end of a call (emu/runtime/call.h).
+struct CallRecord {
+  int64_t number = 0;
+  int64_t launches = 0;
+  std::string digest;  // Of the outputs, as they left the device.
+  // Bytes of the outputs by where their values came from.
+  int64_t from_kernels = 0;
+  int64_t from_inputs = 0;
+  int64_t from_host = 0;
+  int64_t from_nowhere = 0;
+};
+std::vector<CallRecord> decode_calls(std::string_view report);
+
+// The emulator's findings: one JSON object a line; other lines are passed over.
 std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate);
 
 }  // namespace mc::execute

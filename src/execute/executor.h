@@ -84,6 +84,7 @@ struct Program {
   std::string source;
   std::vector<Library> libraries;
   Locate locate;
+  bool is_emulated = false;  // On the CPU backend: the emulator reports on each call.
 };
 
 struct Measured {

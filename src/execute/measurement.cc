@@ -45,11 +45,13 @@ Measurement::Measurement(const StageLimits& limits, const Program& program, Judg
 
 Result<Measured> Measurement::run() {
   if (Decided outcome = load()) return finish(std::move(*outcome));
+  // All models first: with the first trial, what only __init__ may use is gone.
   for (const TrialPlan& plan : judge_.plan().trials) {
-    if (!shapes_built_.contains(plan.shape)) {
-      MC_TRY(Decided outcome, build(plan.shape), "build");
-      if (outcome) return finish(std::move(*outcome));
-    }
+    if (shapes_built_.contains(plan.shape)) continue;
+    MC_TRY(Decided outcome, build(plan.shape), "build");
+    if (outcome) return finish(std::move(*outcome));
+  }
+  for (const TrialPlan& plan : judge_.plan().trials) {
     MC_TRY(Decided outcome, run_trial(plan), "trial " + std::to_string(plan.index));
     if (outcome) return finish(std::move(*outcome));
   }
@@ -117,8 +119,10 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   if (Decided illegal = note_aten(run->aten)) return illegal;
   if (Decided fault = fatal_fault(run->sticky)) return fault;
   trial.findings = new_findings();
+  if (Decided illegal = note_record(trial.findings)) return illegal;
   MC_TRY(const Reply checked, check(run->check_fields, outputs->region, plan.index), "check");
   MC_TRY_VOID(decode_check(checked.json, trial), "check");
+  if (Decided illegal = trial.passed ? host_made() : std::nullopt) return illegal;
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
   trials_.push_back(std::move(trial));
   return Decided();
@@ -166,15 +170,53 @@ Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {
   return task::Crashed{"forward", fault, 0, 0, new_findings(), trials_};
 }
 
+// What the emulator reported of the call must be there, once: otherwise its checks were not in force.
+Measurement::Decided Measurement::note_record(const std::vector<task::KernelFinding>& findings) {
+  if (!program_.is_emulated) return std::nullopt;
+  const auto illegal = [](const char* rule, std::string message) {
+    return task::Illegal{"run", {{rule, std::move(message), {}}}};
+  };
+  for (const task::KernelFinding& finding : findings) {
+    if (finding.kind == "forged_report") {
+      return illegal("run.forged_report", "the candidate wrote to the emulator's report");
+    }
+    if (finding.kind == "host_compute") return illegal("run.host_compute", finding.detail);
+  }
+  const std::vector<CallRecord> calls = decode_calls(session_.report());
+  ++num_calls_;
+  if (static_cast<int64_t>(calls.size()) != num_calls_ || calls.back().number != num_calls_) {
+    return illegal("run.no_record",
+                   "the emulator did not report on the call: its checks were not in force");
+  }
+  call_ = calls.back();
+  if (call_->launches == 0) return illegal("run.own_launch", "forward launched no kernel");
+  return std::nullopt;
+}
+
+// Right values that no kernel made.
+Measurement::Decided Measurement::host_made() const {
+  if (!call_) return std::nullopt;
+  const int64_t others = call_->from_host + call_->from_nowhere;
+  if (others == 0 && call_->from_kernels + call_->from_inputs > 0) return std::nullopt;
+  const std::string message = "no kernel of the candidate wrote " + std::to_string(others) +
+                              " bytes of the outputs: the host made them";
+  return task::Illegal{"run", {{"run.host_output", message, {}}}};
+}
+
 Result<Reply> Measurement::check(const std::string& fields, const Fd& region, int trial_index) {
   Json question = Json::parse(fields);
   question["op"] = "check";
   question["index"] = trial_index;
+  if (call_) {
+    const DigestKey key = session_.digest_key();
+    question["digest"] = {
+        {"weight", key.weight}, {"offset", key.offset}, {"value", call_->digest}};
+  }
   return judge_.ask(text_of(question), region.is_open() ? &region : nullptr, limits_.judge_s);
 }
 
 std::vector<task::KernelFinding> Measurement::new_findings() {
-  const std::string report = session_.report();
+  const std::string& report = session_.report();
   const std::string fresh = report.substr(std::min(report_read_, report.size()));
   report_read_ = report.size();
   return decode_findings(fresh, program_.locate);

@@ -34,6 +34,8 @@ class Measurement {
   Decided refused(const task::Outcome& failure, const task::Trial& trial);
   Decided note_aten(const std::map<std::string, AtenCalls>& calls);
   Decided fatal_fault(const std::string& sticky);
+  Decided note_record(const std::vector<task::KernelFinding>& findings);
+  Decided host_made() const;
   Result<Reply> check(const std::string& fields, const Fd& region, int trial_index);
 
   std::vector<task::KernelFinding> new_findings();
@@ -52,6 +54,8 @@ class Measurement {
   std::set<int> shapes_built_;
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
+  std::optional<CallRecord> call_;  // The emulator's, of the last call.
+  int64_t num_calls_ = 0;
   size_t report_read_ = 0;  // Bytes of the emulator's report that were decoded.
 };
 

@@ -106,7 +106,9 @@ bool Session::has_news(std::chrono::milliseconds wait) {
   return ::poll(pollers, std::size(pollers), static_cast<int>(wait.count())) > 0;
 }
 
-std::string Session::report() const { return std::string(impl_->report.text()); }
+const std::string& Session::report() { return impl_->report.text(); }
+
+DigestKey Session::digest_key() const { return impl_->report.digest_key(); }
 
 std::string Session::output_tail() const { return impl_->output.text(); }
 

@@ -19,10 +19,10 @@
 #include "core/fd.h"
 #include "core/result.h"
 #include "execute/decode.h"
+#include "execute/report_socket.h"
 
 namespace mc::execute {
 
-inline constexpr size_t kReportBytes = 64 << 10;
 inline constexpr size_t kOutputTailBytes = 4 << 10;
 
 enum class Limit { kWall, kCpu, kMemory, kThreads };
@@ -67,8 +67,9 @@ class Session {
   void rest();
   void wake();
 
-  // What the emulator reported since the session began.
-  std::string report() const;
+  // What the emulator reported since the session began (report_socket.h).
+  const std::string& report();
+  DigestKey digest_key() const;
   // The last bytes of what the child printed.
   std::string output_tail() const;
   int64_t memory_peak_bytes() const;

@@ -10,6 +10,7 @@
 #include "core/fd.h"
 #include "execute/channel.h"
 #include "execute/output_tail.h"
+#include "execute/report_socket.h"
 #include "execute/session.h"
 #include "sandbox/child.h"
 
@@ -17,7 +18,7 @@ namespace mc::execute {
 
 struct Session::Impl {
   OutputTail output;
-  Mapping report;
+  ReportSocket report;
   Channel channel;
   sandbox::Child child;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.

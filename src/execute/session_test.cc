@@ -46,8 +46,7 @@ struct Started {
 Result<Started> start(Counter& counter) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "test");
   MC_TRY(auto ends, Channel::create_pair(), "test");
-  MC_TRY(const Fd report, make_memfd("test-report", kReportBytes), "test");
-  MC_TRY(Mapping mapping, Mapping::create(report, kReportBytes), "test");
+  MC_TRY(auto report, ReportSocket::create(), "test");
   const int socket = ends.second.get();
   MC_TRY(sandbox::Child child,
          sandbox::Child::start(sandbox::lenient({}), std::array{socket},
@@ -55,7 +54,7 @@ Result<Started> start(Counter& counter) {
          "test");
   const pid_t init = child.init();
   Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(mapping), std::move(ends.first), std::move(child)}));
+      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
   return Started{std::move(session), init};
 }
 

@@ -327,8 +327,7 @@ class ArmActor {
 Result<Session> start(const Fd& log, const std::function<void(const Wire&)>& play) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "rehearsal");
   MC_TRY(auto ends, Channel::create_pair(), "rehearsal");
-  MC_TRY(const Fd report, make_memfd("test-report", kReportBytes), "rehearsal");
-  MC_TRY(Mapping mapping, Mapping::create(report, kReportBytes), "rehearsal");
+  MC_TRY(auto report, ReportSocket::create(), "rehearsal");
   const int socket = ends.second.get();
   MC_TRY(sandbox::Child child,
          sandbox::Child::start(sandbox::lenient({}), std::array{socket, log.get()},
@@ -339,7 +338,7 @@ Result<Session> start(const Fd& log, const std::function<void(const Wire&)>& pla
                                }),
          "rehearsal");
   return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(mapping), std::move(ends.first), std::move(child)}));
+      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
 }
 
 Result<Session> start_judge(const Fd& fd, const JudgeScript& script) {

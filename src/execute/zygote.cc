@@ -204,22 +204,22 @@ Result<std::unique_ptr<Zygote>> Zygote::create(const ZygoteOptions& options) {
 Result<Session> Zygote::spawn(Role role, const ChildLimits& limits) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "spawn");
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
-  MC_TRY(const Fd report, make_memfd("mc-report", kReportBytes), "spawn");
-  MC_TRY(Mapping mapping, Mapping::create(report, kReportBytes), "spawn");
+  MC_TRY(auto report, ReportSocket::create(), "spawn");
   const sandbox::Profile profile = profile_for(role, limits);
   const Json question{{"op", "spawn"},
                       {"role", name_of(role)},
                       {"sandbox", Json::parse(sandbox::to_json(profile))}};
   MC_TRY(const Json answer,
-         state_->ask(question, {ends.second.get(), output.second.get(), report.get()},
+         state_->ask(question, {ends.second.get(), output.second.get(), report.second.get()},
                      std::chrono::steady_clock::now() + kSpawnLimit),
          std::string("spawn a ") + name_of(role));
   ends.second.reset();
   output.second.reset();
+  report.second.reset();
   MC_TRY(sandbox::Child child, sandbox::Child::adopt(answer.at("pid").get<pid_t>(), profile),
          "adopt");
   Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(mapping), std::move(ends.first), std::move(child)}));
+      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
   MC_TRY(const auto missing, ask_protections(session), std::string("spawn a ") + name_of(role));
   const std::lock_guard lock(state_->protections_mutex);
   state_->protections_off.insert(missing.begin(), missing.end());

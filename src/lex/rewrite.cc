@@ -58,11 +58,16 @@ bool is_device_name(const View& view, std::size_t i) {
 std::optional<std::string_view> renamed(const View& view, std::size_t i) {
   const std::string_view text = view.text(i);
   if (view.code.tokens[i].kind == Kind::kIdentifier) {
-    if (text == "is_cuda") return "is_cpu";
-    if (text == "kCUDA") return "kCPU";
-    if (text == "CUDA" && is_cuda_enumerator(view, i)) return "CPU";
+    // x.type().is_cuda(): PyTorch's old type objects know of no other device.
+    if (text == "type" && i + 4 < view.code.tokens.size() && view.text(i + 1) == "(" &&
+        view.text(i + 2) == ")" && view.text(i + 3) == "." && view.text(i + 4) == "is_cuda") {
+      return "device";
+    }
+    if (text == "is_cuda") return "is_privateuseone";
+    if (text == "kCUDA") return "kPrivateUse1";
+    if (text == "CUDA" && is_cuda_enumerator(view, i)) return "PrivateUse1";
   }
-  if (view.code.tokens[i].kind == Kind::kString && is_device_name(view, i)) return "\"cpu\"";
+  if (view.code.tokens[i].kind == Kind::kString && is_device_name(view, i)) return "\"privateuseone\"";
   return std::nullopt;
 }
 

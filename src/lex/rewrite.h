@@ -13,7 +13,7 @@
 //                                         outside of one:
 //     static ::mc_emu::DynamicShared<float> buffer;
 //   is_cuda, kCUDA, DeviceType::CUDA, Device("cuda")
-//     is_cpu, kCPU, DeviceType::CPU, Device("cpu")
+//     is_privateuseone, kPrivateUse1, DeviceType::PrivateUse1, Device("privateuseone")
 //
 // Text in comments and other strings is never touched.  Launches in macros are rewritten where the
 // macro is defined.  A callee is moved behind its configuration, so a callee over several lines

@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"k<<<1, at::cuda::getCurrentCUDAStream()>>>(x);",
             launch("1, at::cuda::getCurrentCUDAStream()", "k", "x") + ";"},
         Row{"k<<<1, 2>>>(NULL, f(NULL), x);", launch("1, 2", "k", "nullptr, f(NULL), x") + ";"},
-        Row{"k<<<1, 2>>>(torch::kCUDA);", launch("1, 2", "k", "torch::kCPU") + ";"},
-        Row{"k<torch::kCUDA><<<1, 2>>>(x);", launch("1, 2", "k<torch::kCPU>", "x") + ";"},
+        Row{"k<<<1, 2>>>(torch::kCUDA);", launch("1, 2", "k", "torch::kPrivateUse1") + ";"},
+        Row{"k<torch::kCUDA><<<1, 2>>>(x);", launch("1, 2", "k<torch::kPrivateUse1>", "x") + ";"},
         Row{"k<'\"'><<<1, 2>>>(x);", launch("1, 2", "k<'\"'>", "x", "k<'\\\"'>") + ";"},
         Row{"k<<<1, [&] { j<<<3, 4>>>(y); return 2; }()>>>(x);",
             launch("1, [&] { " + launch("3, 4", "j", "y") + "; return 2; }()", "k", "x") + ";"}));
@@ -159,14 +159,15 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Names, Launches,
     ::testing::Values(Row{"TORCH_CHECK(x.is_cuda(), \"must be CUDA\");",
-                          "TORCH_CHECK(x.is_cpu(), \"must be CUDA\");"},
-                      Row{"#define C(x) x.is_cuda()\n", "#define C(x) x.is_cpu()\n"},
-                      Row{"o.device(torch::kCUDA, 0)", "o.device(torch::kCPU, 0)"},
-                      Row{"c10::DeviceType::CUDA", "c10::DeviceType::CPU"},
+                          "TORCH_CHECK(x.is_privateuseone(), \"must be CUDA\");"},
+                      Row{"x.type().is_cuda()", "x.device().is_privateuseone()"},
+                      Row{"#define C(x) x.is_cuda()\n", "#define C(x) x.is_privateuseone()\n"},
+                      Row{"o.device(torch::kCUDA, 0)", "o.device(torch::kPrivateUse1, 0)"},
+                      Row{"c10::DeviceType::CUDA", "c10::DeviceType::PrivateUse1"},
                       Row{"torch::Device(\"cuda:0\"); o.device(\"cuda\")",
-                          "torch::Device(\"cpu\"); o.device(\"cpu\")"},
+                          "torch::Device(\"privateuseone\"); o.device(\"privateuseone\")"},
                       Row{"TORCH_LIBRARY_IMPL(ns, CUDA, m) {}",
-                          "TORCH_LIBRARY_IMPL(ns, CPU, m) {}"}));
+                          "TORCH_LIBRARY_IMPL(ns, PrivateUse1, m) {}"}));
 
 TEST(Unsupported, NamesTheConstructAndItsFirstLine) {
   EXPECT_THAT(constructs("\nasm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(x));\nasm(\"x\");"),

@@ -24,7 +24,7 @@ class CUDAStream {
   operator cudaStream_t() const { return stream_; }
   cudaStream_t stream() const { return stream_; }
   c10::DeviceIndex device_index() const { return 0; }
-  c10::Device device() const { return c10::Device(c10::DeviceType::CPU); }
+  c10::Device device() const { return c10::Device(c10::DeviceType::PrivateUse1, 0); }
   c10::StreamId id() const { return 0; }
   bool query() const { return true; }
   void synchronize() const {}
@@ -59,8 +59,8 @@ struct CUDAGuard {
   void set_device(c10::Device) {}
   void reset_device(c10::Device) {}
   void set_index(c10::DeviceIndex) {}
-  c10::Device original_device() const { return c10::Device(c10::DeviceType::CPU); }
-  c10::Device current_device() const { return c10::Device(c10::DeviceType::CPU); }
+  c10::Device original_device() const { return c10::Device(c10::DeviceType::PrivateUse1, 0); }
+  c10::Device current_device() const { return c10::Device(c10::DeviceType::PrivateUse1, 0); }
 };
 
 struct OptionalCUDAGuard {

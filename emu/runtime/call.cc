@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/call.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/runtime.h"
+
+namespace mc::emu {
+namespace {
+
+// A few scalars and small tables may cross; what a host would need to do the work may not.
+constexpr uint64_t kToHostLeast = 1024;
+constexpr uint64_t kToDeviceLeast = 16 * 1024;
+constexpr uint64_t kPartToHost = 16;
+constexpr uint64_t kPartToDevice = 8;
+
+}  // namespace
+
+void Digest::add(const void* bytes, size_t size) {
+  const char* from = static_cast<const char*>(bytes);
+  uint64_t sum = 0;
+  for (size_t i = 0; i * 4 < size; ++i) {
+    int32_t word = 0;
+    std::memcpy(&word, from + i * 4, std::min<size_t>(4, size - i * 4));
+    sum += static_cast<uint64_t>(int64_t{word}) * ((i * weight + offset) | 1);
+  }
+  total = total * weight + sum;
+}
+
+void Call::begin(uint64_t given_bytes, const Digest& key) {
+  is_active_ = true;
+  ++number_;
+  to_host_max_ = std::max(kToHostLeast, given_bytes / kPartToHost);
+  to_device_max_ = std::max(kToDeviceLeast, given_bytes / kPartToDevice);
+  launches_ = to_host_ = to_device_ = 0;
+  std::fill(std::begin(output_bytes_), std::end(output_bytes_), 0);
+  digest_ = key;
+}
+
+void Call::note_to_host(size_t bytes) {
+  note(&to_host_, bytes, to_host_max_, "copied from the device to the host");
+}
+
+void Call::note_to_device(size_t bytes) {
+  note(&to_device_, bytes, to_device_max_, "copied from the host to the device");
+}
+
+void Call::note(std::atomic<uint64_t>* counter, size_t bytes, uint64_t limit, const char* what) {
+  if (!is_active_) return;
+  const uint64_t before = counter->fetch_add(bytes);
+  if (before > limit || before + bytes <= limit) return;
+  Finding f;
+  f.kind = "host_compute";
+  std::snprintf(f.detail, sizeof f.detail, "%zu bytes were %s in one call, more than %zu",
+                static_cast<size_t>(before + bytes), what, static_cast<size_t>(limit));
+  Runtime::get().report().add(f);
+}
+
+void Call::note_output(const void* bytes, size_t size, const Origin* origins) {
+  digest_.add(bytes, size);
+  for (size_t i = 0; i < size; ++i) ++output_bytes_[static_cast<size_t>(origins[i])];
+}
+
+int Call::describe(char* text, size_t capacity) const {
+  const auto bytes = [this](Origin origin) {
+    return static_cast<size_t>(output_bytes_[static_cast<size_t>(origin)]);
+  };
+  return std::snprintf(
+      text, capacity,
+      "\"call\":%zu,\"launches\":%zu,\"digest\":\"%016zx\",\"kernel\":%zu,\"fill\":%zu,"
+      "\"given\":%zu,\"host\":%zu,\"nowhere\":%zu",
+      static_cast<size_t>(number_), static_cast<size_t>(launches_),
+      static_cast<size_t>(digest_.total), bytes(Origin::kKernel), bytes(Origin::kFill),
+      bytes(Origin::kGiven), bytes(Origin::kHost), bytes(Origin::kNowhere));
+}
+
+}  // namespace mc::emu

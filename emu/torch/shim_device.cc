@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The emulated device, to PyTorch: a PrivateUse1 backend over the emulator's arena.
+//
+// It has the operators that every device needs to hold tensors: allocation, views, copies, fills.
+// What else a policy allows is done on the host (at::native::cpu_fallback); all the rest is refused
+// by name.  Device memory is closed to host code, so each operator opens what it works on, through
+// a host tensor over the same memory.
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/resize_native.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <atomic>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "runtime/arena.h"
+#include "runtime/mc_emu.h"
+#include "torch/shim.h"
+#include "torch/shim_guard.h"
+
+namespace {
+
+using mc::emu::Origin;
+
+constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
+const c10::Device kDevice(kDeviceType, 0);
+
+// --- Memory.
+
+void release(void* pointer) { mc_emu_arena_release(pointer); }
+
+struct DeviceAllocator final : c10::Allocator {
+  c10::DataPtr allocate(size_t size) override {
+    void* pointer = nullptr;
+    if (size > 0) {
+      pointer = mc_emu_arena_allocate(size);
+      TORCH_CHECK_WITH(OutOfMemoryError, pointer != nullptr,
+                       "CUDA out of memory. Tried to allocate ", size,
+                       " bytes on the emulated device.");
+    }
+    return {pointer, pointer, &release, kDevice};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, size_t size) const override {
+    mc_emu_copy(to, from, size);
+  }
+};
+
+DeviceAllocator allocator;
+REGISTER_ALLOCATOR(kDeviceType, &allocator);
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, c10::impl::NoOpDeviceGuardImpl<kDeviceType>);
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return 1; }
+  c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  c10::Device getDeviceFromPtr(void* data) const override {
+    return mc_emu_origins(data) == nullptr ? c10::Device(c10::kCPU) : kDevice;
+  }
+  void resizePrivateUse1Bytes(const c10::Storage& storage, size_t size) const override {
+    c10::DataPtr fresh = allocator.allocate(size);
+    mc_emu_copy(fresh.get(), storage.data(), std::min(size, storage.nbytes()));
+    storage.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(fresh));
+    storage.unsafeGetStorageImpl()->set_nbytes(size);
+  }
+};
+
+Hooks hooks;
+
+// --- What operators are made of.
+
+// Opens a tensor's memory for as long as it lives; nothing for a host tensor.
+class Opened {
+ public:
+  explicit Opened(const at::Tensor& tensor) : address_(tensor.storage().data()) {
+    mc_emu_open(address_);
+  }
+  Opened(const Opened&) = delete;
+  ~Opened() { mc_emu_close(address_); }
+
+ private:
+  const void* address_;
+};
+
+bool is_on_device(const at::Tensor& tensor) { return tensor.device().type() == kDeviceType; }
+
+// A host tensor over the same memory.
+at::Tensor on_host(const at::Tensor& tensor) {
+  if (!is_on_device(tensor)) return tensor;
+  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
+                       tensor.options().device(c10::kCPU));
+}
+
+// One byte for each byte of the tensor: its shape with the bytes of an item as last dimension.
+at::Tensor origins_of(const at::Tensor& tensor) {
+  const int64_t item = static_cast<int64_t>(tensor.itemsize());
+  std::vector<int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end());
+  std::vector<int64_t> strides;
+  for (const int64_t stride : tensor.strides()) strides.push_back(stride * item);
+  sizes.push_back(item);
+  strides.push_back(1);
+  return at::from_blob(mc_emu_origins(tensor.data_ptr()), sizes, strides, at::kByte);
+}
+
+void set_origin(const at::Tensor& tensor, Origin origin) {
+  if (tensor.numel() > 0) origins_of(tensor).fill_(static_cast<int64_t>(origin));
+}
+
+// True while an operator that is allowed as a whole runs on the host: what it moves for that is not
+// the candidate's transfer.
+thread_local bool runs_on_host = false;
+
+at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool) {
+  if (target.numel() == 0) return target;
+  const at::Tensor from = source.expand(target.sizes());
+  {
+    const Opened opened_source(source), opened_target(target);
+    on_host(target).copy_(on_host(from));
+  }
+  if (is_on_device(source) != is_on_device(target)) {
+    if (!runs_on_host) mc_emu_note_transfer(is_on_device(source), source.nbytes());
+    if (is_on_device(target)) {
+      set_origin(target, !mc_emu_in_call() ? Origin::kGiven
+                         : runs_on_host    ? Origin::kFill
+                                           : Origin::kHost);
+    }
+  } else if (source.itemsize() == target.itemsize()) {
+    origins_of(target).copy_(origins_of(from));
+  } else {  // An item comes from where its first byte does.
+    origins_of(target).copy_(origins_of(from).narrow(-1, 0, 1).expand_as(origins_of(target)));
+  }
+  return target;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& source, const at::Tensor& target) {
+  target.resize_(source.sizes());
+  return copy_from(source, target, false);
+}
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  if (!runs_on_host) mc_emu_note_transfer(1, self.itemsize());
+  const Opened opened(self);
+  return on_host(self).item();
+}
+
+template <class Function>
+at::Tensor& fill_on_host(at::Tensor& self, Function function) {
+  if (self.numel() == 0) return self;
+  const Opened opened(self);
+  at::Tensor host = on_host(self);
+  function(host);
+  set_origin(self, Origin::kFill);
+  return self;
+}
+
+at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
+  return fill_on_host(self, [&](at::Tensor& host) { host.fill_(value); });
+}
+
+at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor");
+  return fill_scalar(self, value.item());
+}
+
+at::Tensor& zero(at::Tensor& self) {
+  return fill_on_host(self, [](at::Tensor& host) { host.zero_(); });
+}
+
+using Generator = std::optional<at::Generator>;
+
+at::Tensor& normal(at::Tensor& self, double mean, double deviation, Generator generator) {
+  return fill_on_host(self, [&](at::Tensor& host) { host.normal_(mean, deviation, generator); });
+}
+
+at::Tensor& uniform(at::Tensor& self, double from, double to, Generator generator) {
+  return fill_on_host(self, [&](at::Tensor& host) { host.uniform_(from, to, generator); });
+}
+
+at::Tensor& random_full(at::Tensor& self, Generator generator) {
+  return fill_on_host(self, [&](at::Tensor& host) { host.random_(generator); });
+}
+
+at::Tensor& random_to(at::Tensor& self, int64_t to, Generator generator) {
+  return fill_on_host(self, [&](at::Tensor& host) { host.random_(to, generator); });
+}
+
+at::Tensor& random_from(at::Tensor& self, int64_t from, std::optional<int64_t> to,
+                        Generator generator) {
+  return fill_on_host(self, [&](at::Tensor& host) { host.random_(from, to, generator); });
+}
+
+at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
+                 std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
+                 std::optional<at::MemoryFormat> format) {
+  return at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   c10::dtype_or_default(dtype), format);
+}
+
+at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
+                         std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                         std::optional<at::Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(size, stride, &allocator,
+                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           c10::dtype_or_default(dtype));
+}
+
+at::Tensor& set_source(at::Tensor& self, at::Storage source) {
+  const int64_t count =
+      static_cast<int64_t>(source.nbytes()) / static_cast<int64_t>(self.itemsize());
+  return at::native::set_storage_cpu_(self, std::move(source), 0, {count}, {});
+}
+
+at::Tensor cat(const at::ITensorListRef& tensors, int64_t dim) {
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& one : tensors) {
+    if (one.dim() != 1 || one.size(0) != 0) parts.push_back(one);  // As PyTorch does.
+  }
+  TORCH_CHECK(!parts.empty(), "cat(): expected a non-empty list of Tensors");
+  dim = c10::maybe_wrap_dim(dim, parts[0].dim());
+  std::vector<int64_t> sizes = parts[0].sizes().vec();
+  at::ScalarType dtype = parts[0].scalar_type();
+  sizes[dim] = 0;
+  for (const at::Tensor& part : parts) {
+    TORCH_CHECK(part.dim() == parts[0].dim(), "Tensors must have same number of dimensions");
+    sizes[dim] += part.size(dim);
+    dtype = c10::promoteTypes(dtype, part.scalar_type());
+  }
+  at::Tensor result = at::empty(sizes, parts[0].options().dtype(dtype));
+  int64_t start = 0;
+  for (const at::Tensor& part : parts) {
+    result.narrow(dim, start, part.size(dim)).copy_(part);
+    start += part.size(dim);
+  }
+  return result;
+}
+
+// --- All other operators.
+
+struct Allowed {
+  bool everything = false;
+  std::set<std::string> names;
+};
+
+Allowed& allowed() {
+  static Allowed* const instance = new Allowed;
+  return *instance;
+}
+
+void run_or_refuse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string name = op.operator_name().name;
+  if (!allowed().everything && allowed().names.count(name) == 0) mc::shim::refuse(op);
+  const bool before = std::exchange(runs_on_host, true);
+  try {
+    at::native::cpu_fallback(op, stack);
+  } catch (...) {
+    runs_on_host = before;
+    throw;
+  }
+  runs_on_host = before;
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_or_refuse>());
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(empty));
+  m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("_copy_from", TORCH_FN(copy_from));
+  m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  m.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
+  m.impl("fill_.Scalar", TORCH_FN(fill_scalar));
+  m.impl("fill_.Tensor", TORCH_FN(fill_tensor));
+  m.impl("zero_", TORCH_FN(zero));
+  m.impl("normal_", TORCH_FN(normal));
+  m.impl("uniform_", TORCH_FN(uniform));
+  m.impl("random_", TORCH_FN(random_full));
+  m.impl("random_.to", TORCH_FN(random_to));
+  m.impl("random_.from", TORCH_FN(random_from));
+  m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  m.impl("view", TORCH_FN(at::native::view));
+  m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  m.impl("unfold", TORCH_FN(at::native::unfold));
+  m.impl("resize_", TORCH_FN(at::native::resize_));
+  m.impl("set_.source_Storage", TORCH_FN(set_source));
+  m.impl("set_.source_Storage_storage_offset", TORCH_FN(at::native::set_storage_cpu_));
+  m.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
+  m.impl("cat", TORCH_FN(cat));
+}
+
+}  // namespace
+
+extern "C" {
+
+void mc_shim_allow(const char* names) {
+  if (std::string(names) == "*") allowed().everything = true;
+  std::istringstream stream(names);
+  for (std::string line; std::getline(stream, line);) allowed().names.insert("aten::" + line);
+}
+
+void* mc_shim_map(int descriptor, uint64_t offset, size_t size) {
+  if (!at::isPrivateUse1HooksRegistered()) at::RegisterPrivateUse1HooksInterface(&hooks);
+  try {
+    void* pointer = mc_emu_arena_map(descriptor, offset, size);
+    TORCH_CHECK(pointer != nullptr, "not enough memory: cannot map ", size, " bytes of a region");
+    const int64_t numel = static_cast<int64_t>(size);
+    const c10::Storage storage(c10::Storage::use_byte_size_t(), size,
+                               c10::DataPtr(pointer, pointer, &release, kDevice), nullptr, false);
+    at::Tensor tensor = at::empty({0}, at::TensorOptions().dtype(at::kByte).device(kDevice));
+    return THPVariable_Wrap(tensor.set_(storage, 0, {numel}, {1}));
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+    return nullptr;
+  }
+}
+
+int mc_shim_export(void* object, void* target) {
+  try {
+    const at::Tensor tensor = THPVariable_Unpack(static_cast<PyObject*>(object));
+    TORCH_CHECK(is_on_device(tensor), "an output lies on the host, not on the device");
+    const at::Tensor whole = tensor.contiguous();
+    const Opened opened(whole);
+    if (whole.nbytes() == 0) return 1;
+    std::memcpy(target, whole.data_ptr(), whole.nbytes());
+    mc_emu_note_output(target, whole.nbytes(), mc_emu_origins(whole.data_ptr()));
+    return 1;
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+    return 0;
+  }
+}
+
+}  // extern "C"
