@@ -138,8 +138,8 @@ class Arena {
   uint32_t chunks_used_ = 1;
   uint32_t slots_used_ = 1;
   std::deque<uint32_t> slots_free_;
-  std::set<uint32_t> live_;     // Slots in use.
-  uint32_t num_open_all_ = 0;  // Launches that run.
+  std::set<uint32_t> live_;                               // Slots in use.
+  uint32_t num_open_all_ = 0;                             // Launches that run.
   std::map<uint32_t, std::deque<uint32_t>> chunks_free_;  // By count; oldest first.
 };
 

@@ -10,11 +10,9 @@
 namespace mc::emu {
 namespace {
 
-// A few scalars and small tables may cross; what a host would need to do the work may not.
+// A few scalars may cross; what a host would need to do the work may not.
 constexpr uint64_t kToHostLeast = 1024;
-constexpr uint64_t kToDeviceLeast = 16 * 1024;
 constexpr uint64_t kPartToHost = 16;
-constexpr uint64_t kPartToDevice = 8;
 
 }  // namespace
 
@@ -33,28 +31,21 @@ void Call::begin(uint64_t given_bytes, const Digest& key) {
   is_active_ = true;
   ++number_;
   to_host_max_ = std::max(kToHostLeast, given_bytes / kPartToHost);
-  to_device_max_ = std::max(kToDeviceLeast, given_bytes / kPartToDevice);
-  launches_ = to_host_ = to_device_ = 0;
+  launches_ = to_host_ = 0;
   std::fill(std::begin(output_bytes_), std::end(output_bytes_), 0);
   digest_ = key;
 }
 
 void Call::note_to_host(size_t bytes) {
-  note(&to_host_, bytes, to_host_max_, "copied from the device to the host");
-}
-
-void Call::note_to_device(size_t bytes) {
-  note(&to_device_, bytes, to_device_max_, "copied from the host to the device");
-}
-
-void Call::note(std::atomic<uint64_t>* counter, size_t bytes, uint64_t limit, const char* what) {
   if (!is_active_) return;
-  const uint64_t before = counter->fetch_add(bytes);
-  if (before > limit || before + bytes <= limit) return;
+  const uint64_t before = to_host_.fetch_add(bytes);
+  if (before > to_host_max_ || before + bytes <= to_host_max_) return;
   Finding f;
   f.kind = "host_compute";
-  std::snprintf(f.detail, sizeof f.detail, "%zu bytes were %s in one call, more than %zu",
-                static_cast<size_t>(before + bytes), what, static_cast<size_t>(limit));
+  std::snprintf(f.detail, sizeof f.detail,
+                "forward copied %zu bytes from the device to the host, more than %zu: what is "
+                "computed there is not computed by a kernel",
+                static_cast<size_t>(before + bytes), static_cast<size_t>(to_host_max_));
   Runtime::get().report().add(f);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one call of a candidate's forward did with device memory, besides running kernels: which
-// bytes it moved over the bus, and where the bytes of its outputs came from.
+// What one call of a candidate's forward did with device memory, besides running kernels: how much
+// it brought to the host, and where the bytes of its outputs came from.
 //
 // On a GPU, host code that computes costs time; here it costs nothing that anybody measures.  So a
-// call may bring only a small part of what it was given to the host, and upload only little: more is
-// a finding (`host_compute`).  The host's transfers are counted, and so are kernels' accesses to
-// memory that both sides see.
+// call may bring only a small part of what it was given to the host: more is a finding
+// (`host_compute`).  Copies are counted, and so is what kernels write to memory that both sides
+// see.
 #ifndef MC_EMU_RUNTIME_CALL_H_
 #define MC_EMU_RUNTIME_CALL_H_
 
@@ -36,22 +36,17 @@ class Call {
 
   void note_launch() { ++launches_; }
   void note_to_host(size_t bytes);
-  void note_to_device(size_t bytes);
   void note_output(const void* bytes, size_t size, const Origin* origins);
 
   // One line of JSON without its braces.
   int describe(char* text, size_t capacity) const;
 
  private:
-  void note(std::atomic<uint64_t>* counter, size_t bytes, uint64_t limit, const char* what);
-
   bool is_active_ = false;
   uint64_t number_ = 0;
   uint64_t to_host_max_ = 0;
-  uint64_t to_device_max_ = 0;
   std::atomic<uint64_t> launches_{0};
   std::atomic<uint64_t> to_host_{0};
-  std::atomic<uint64_t> to_device_{0};
   uint64_t output_bytes_[5] = {};  // By Origin.
   Digest digest_;
 };

@@ -179,8 +179,9 @@ cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t) {
 }
 cudaError_t cudaMallocHost(void** pointer, size_t size) {
   if (pointer == nullptr) return finish(cudaErrorInvalidValue);
-  *pointer = size == 0 ? nullptr
-                       : Runtime::get().arena().allocate(size, mc::emu::Arena::Visibility::kHostToo);
+  *pointer = size == 0
+                 ? nullptr
+                 : Runtime::get().arena().allocate(size, mc::emu::Arena::Visibility::kHostToo);
   return finish(size != 0 && *pointer == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 cudaError_t cudaMallocManaged(void** pointer, size_t size, unsigned) {

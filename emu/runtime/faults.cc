@@ -28,9 +28,19 @@ void report_host_fault(int signal_number, uintptr_t address, bool is_write, uint
   Finding f;
   f.kind = is_write ? "out_of_bounds_write" : "out_of_bounds_read";
   f.pc = pc;
-  std::snprintf(f.detail, sizeof f.detail, "host code: signal %d at address 0x%zx%s", signal_number,
-                static_cast<size_t>(address),
-                Runtime::get().arena().contains(address) ? ", beyond a device buffer" : "");
+  const Arena& arena = Runtime::get().arena();
+  const Allocation* buffer = arena.contains(address) ? arena.find(address) : nullptr;
+  if (buffer != nullptr && address - buffer->begin < buffer->end - buffer->begin) {
+    std::snprintf(f.detail, sizeof f.detail,
+                  "host code used device memory, which only kernels and copies can (byte %zu of a "
+                  "buffer of %zu)",
+                  static_cast<size_t>(address - buffer->begin),
+                  static_cast<size_t>(buffer->end - buffer->begin));
+  } else {
+    std::snprintf(f.detail, sizeof f.detail, "host code: signal %d at address 0x%zx%s",
+                  signal_number, static_cast<size_t>(address),
+                  buffer != nullptr ? ", beyond a device buffer" : "");
+  }
   Runtime::get().report().add(f);
 }
 

@@ -35,7 +35,8 @@ typedef struct McEmuOptions {
 
 enum McEmuFlags {
   kMcEmuNoRaceChecks = 1,  // Bounds only: faster.
-  kMcEmuClosed = 2,        // Device memory is inaccessible to host code, and init is final.
+  kMcEmuClosed = 2,        // Device memory is inaccessible to host code; init is final, and this
+                           // process gets no further threads.
 };
 
 // Starts the emulator; NULL means all defaults.  0, or an errno value when the address space or the
@@ -75,8 +76,8 @@ void mc_emu_close(const void* address);
 // One byte (Origin, runtime/arena.h) for each byte of device memory.  Null outside of it.
 unsigned char* mc_emu_origins(const void* address);
 
-// What a copy between host and device moved.
-void mc_emu_note_transfer(int to_host, size_t bytes);
+// Bytes that a copy brought from the device to the host.
+void mc_emu_note_to_host(size_t bytes);
 
 // Copies and fills of bytes, on either side, as the CUDA runtime does them.
 void mc_emu_copy(void* to, const void* from, size_t size);

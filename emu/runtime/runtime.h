@@ -61,6 +61,8 @@ class Runtime {
  private:
   int check_rules(const McEmuLaunch& launch, const Module* module, std::string* reason) const;
   size_t shared_limit(const McEmuLaunch& launch, const Module* module) const;
+  bool start_workers_for_good();
+  void add_worker();
   void run_job(Job* job);
   void worker_main(int index);
 

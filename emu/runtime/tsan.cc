@@ -31,7 +31,10 @@ MC_ALWAYS_INLINE void note(void* address, uintptr_t pc) {
                  "the address of an access is not a multiple of its size");
   }
   worker->check_access(a, kSize, kFlags, pc);
-  if ((kFlags & kVolatile) != 0) worker->count_busy_access();
+  if ((kFlags & kVolatile) != 0) {
+    worker->note_volatile();
+    worker->count_busy_access();
+  }
 }
 
 MC_ALWAYS_INLINE void note_range(void* address, size_t size, uint16_t flags, uintptr_t pc) {

@@ -2,6 +2,7 @@
 // Blocks, threads and barriers; warps are in worker_warp.cc, memory accesses in worker_access.cc.
 #include "runtime/worker.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -76,6 +77,14 @@ Worker::Worker() : fibres_(fibre_main) {
   dynamic_pages_ = static_cast<char*>(pages);
   mprotect(dynamic_pages_, kPage, PROT_NONE);
   mprotect(dynamic_pages_ + kPage + kDynamicPages, kPage, PROT_NONE);
+  pthread_attr_t attributes;
+  void* stack = nullptr;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) std::abort();
+  pthread_attr_getstack(&attributes, &stack, &size);
+  pthread_attr_destroy(&attributes);
+  stack_begin_ = reinterpret_cast<uintptr_t>(stack);
+  stack_end_ = stack_begin_ + size;
 }
 
 void Worker::run(Job* job) {
@@ -229,7 +238,7 @@ void Worker::begin_block(uint64_t block_index) {
   block_.next_new = 0;
   block_.live = num_threads_;
   block_.arrived = 0;
-  block_.has_global_sync = false;
+  block_.has_atomics = block_.has_fences = block_.has_volatile = false;
   block_.interval = 0;
   suspect_.is_active = false;
   block_.barrier_waiters.clear();
@@ -286,8 +295,8 @@ void Worker::enter(int index) {
 
 // What accesses of the current thread are recorded as, from here on.
 void Worker::refresh() {
-  const bool may_hold_lock = block_.threads[current_].lock_interval == block_.checker.interval();
-  block_.checker.set_thread(current_, may_hold_lock ? kMayHoldLock : 0);
+  const bool holds_lock = may_hold_lock(current_);
+  block_.checker.set_thread(current_, holds_lock ? kMayHoldLock : 0);
   const uint64_t interval = std::min(block_.interval, kIntervalMax);
   record_ = interval | static_cast<uint64_t>(current_) << kThreadShift |
             (block_.index & kBlockMask) << kBlockShift |

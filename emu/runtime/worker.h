@@ -111,7 +111,9 @@ struct Block {
   std::vector<uint16_t> barrier_waiters;
 
   std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
-  bool has_global_sync = false;        // Used atomics or fences.
+  bool has_atomics = false;
+  bool has_fences = false;
+  bool has_volatile = false;  // Volatile accesses.
   std::array<Thread, kThreadsMax> threads;
   std::array<Warp, kWarpsMax> warps;
   std::vector<uint16_t> ready;  // First in, first out from ready_head.
@@ -119,6 +121,9 @@ struct Block {
   std::vector<uint16_t> yielded;
   size_t yielded_head = 0;
   SharedChecker checker;
+  // With another block, in a way that is not followed.
+  bool may_synchronise() const { return has_atomics || (has_fences && has_volatile); }
+
   std::vector<char> shared;  // While suspended: the contents of static, then dynamic shared memory.
 };
 
@@ -163,7 +168,8 @@ class Worker {
   [[gnu::always_inline]] void check_access(uintptr_t address, size_t size, uint16_t flags,
                                            uintptr_t pc);
   void note_atomic(int kind);
-  void note_fence() { block_.has_global_sync = true; }
+  void note_fence() { block_.has_fences = true; }
+  void note_volatile() { block_.has_volatile = true; }
 
   // Reports and abandons the block.  REQUIRES: running a kernel.
   [[noreturn]] void fail(const char* kind, int error, uintptr_t pc, const char* detail);
@@ -211,7 +217,9 @@ class Worker {
                                            uintptr_t pc);
   [[gnu::always_inline]] void check_arena(uintptr_t address, size_t size, uint16_t flags,
                                           uintptr_t pc);
-  void note_host_visible(size_t size, uint16_t flags);
+  bool is_kernels_own(uintptr_t address);
+  void note_to_host(size_t size);
+  bool may_hold_lock(int thread) const;
   void check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
   [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
                                                   uintptr_t pc);
@@ -232,6 +240,8 @@ class Worker {
   size_t static_bytes_ = 0;
   bool static_is_isolated_ = false;  // Nothing else lies close to it.
   uintptr_t dynamic_begin_ = 0;
+  uintptr_t stack_begin_ = 0, stack_end_ = 0;  // Of this OS thread, with its own variables.
+  uintptr_t image_begin_ = 0, image_end_ = 0;  // The loaded file that was used last.
   char* dynamic_ = nullptr;
   char* dynamic_pages_ = nullptr;
   std::array<uint16_t, kThreadsMax> order_;
@@ -278,9 +288,11 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
   if (address < allocation->begin || address + size > allocation->end) [[unlikely]] {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
   }
-  if ((flags & kWrite) != 0) std::memset(arena_.origin_of(address), int(Origin::kKernel), size);
-  if (allocation->is_host_visible) [[unlikely]]
-    note_host_visible(size, flags);
+  if ((flags & kWrite) != 0) {
+    std::memset(arena_.origin_of(address), static_cast<int>(Origin::kKernel), size);
+    if (allocation->is_host_visible) [[unlikely]]
+      note_to_host(size);
+  }
   if (!has_checks_ || (flags & (kAtomic | kVolatile)) != 0) return;
   const bool is_fresh = allocation->written_in.load(std::memory_order_relaxed) == job_->number;
   if ((flags & kWrite) == 0) {

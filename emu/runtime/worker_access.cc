@@ -3,9 +3,12 @@
 //
 // Device memory has one 64-bit record for each four bytes, of the last plain write in this launch:
 // launch number, bytes, block, thread and barrier interval.  A write of other bytes by another
-// thread of another block, or of the same block without a barrier, is a race; so is a read.  Blocks
-// that used atomics or fences may have synchronised in ways that are not followed here, and are
-// left alone.
+// thread of another block, or of the same block without a barrier, is a race; so is a read. Between
+// blocks, one that used atomics, or fences and volatile accesses, may have synchronised in ways
+// that are not followed here, and is left alone; within a block only threads that may hold a lock
+// are.
+#include <link.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -46,6 +49,29 @@ const char* describe(Conflict::Kind kind) {
   va_end(list);
 }
 
+// The loaded file whose segments hold the address.
+bool find_image(uintptr_t address, uintptr_t* begin, uintptr_t* end) {
+  struct Search {
+    uintptr_t address, begin = 0, end = 0;
+  } search{address};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        Search& wanted = *static_cast<Search*>(data);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& header = info->dlpi_phdr[i];
+          const uintptr_t start = info->dlpi_addr + header.p_vaddr;
+          if (header.p_type != PT_LOAD || wanted.address - start >= header.p_memsz) continue;
+          wanted.begin = start;
+          wanted.end = start + header.p_memsz;
+          return 1;
+        }
+        return 0;
+      },
+      &search);
+  if (search.end != 0) *begin = search.begin, *end = search.end;
+  return search.end != 0;
+}
+
 // The address near `pc` with the given low half.
 uintptr_t widen(uintptr_t pc, uint32_t low) { return pc - static_cast<uint32_t>(pc) + low; }
 
@@ -63,11 +89,30 @@ void Worker::check_other(uintptr_t address, size_t size, uint16_t flags, uintptr
   } else if (static_is_isolated_ && (address - static_begin_ - static_bytes_ < kNearby ||
                                      static_begin_ - address <= kNearby)) {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+  } else if (address - reinterpret_cast<uintptr_t>(current_fibre_->stack) >= kStackBytes &&
+             !is_kernels_own(address)) {
+    char detail[128];
+    std::snprintf(detail, sizeof detail,
+                  "%zu-byte access to host memory: a kernel can only use device memory", size);
+    const bool is_write = (flags & kWrite) != 0;
+    fail(is_write ? "out_of_bounds_write" : "out_of_bounds_read", cudaErrorIllegalAddress, pc,
+         detail);
   }
 }
 
+// Memory that is neither the device's nor shared: stacks, parameters, and variables and constants
+// of loaded files.  Everything else is the host's.
+bool Worker::is_kernels_own(uintptr_t address) {
+  if (address - image_begin_ < image_end_ - image_begin_) return true;
+  if (address - stack_begin_ < stack_end_ - stack_begin_) return true;
+  const McEmuLaunch& launch = *job_->launch;
+  if (address - reinterpret_cast<uintptr_t>(launch.arguments) < launch.arguments_bytes) return true;
+  if (fibres_.is_stack(address)) return true;
+  return find_image(address, &image_begin_, &image_end_);
+}
+
 void Worker::note_atomic(int kind) {
-  block_.has_global_sync = true;
+  block_.has_atomics = true;
   if (kind != kMcEmuAtomicExchange) return;
   block_.threads[current_].lock_interval = block_.checker.interval();
   refresh();
@@ -150,9 +195,10 @@ void Worker::settle_suspect() {
 
 // --- Device memory.
 
-void Worker::note_host_visible(size_t size, uint16_t flags) {
-  Call& call = Runtime::get().call();
-  (flags & kWrite) != 0 ? call.note_to_host(size) : call.note_to_device(size);
+void Worker::note_to_host(size_t size) { Runtime::get().call().note_to_host(size); }
+
+bool Worker::may_hold_lock(int thread) const {
+  return block_.threads[thread].lock_interval == block_.checker.interval();
 }
 
 void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
@@ -170,7 +216,9 @@ void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, u
     const bool same_thread = same_block && record_thread(old) == current_;
     if (same_thread) mine |= record_bytes(old) << kBytesShift;
     if (is_write) *cell = mine;
-    if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0 || block_.has_global_sync) {
+    if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0) continue;
+    if (same_block ? may_hold_lock(record_thread(old)) && may_hold_lock(current_)
+                   : block_.may_synchronise()) {
       continue;
     }
     if (same_block &&

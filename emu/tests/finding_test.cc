@@ -43,7 +43,7 @@ TEST_F(Findings, AnAccessBeforeTheBeginningIsAFinding) {
 }
 
 __global__ void throw_at(int index) {
-  if (static_cast<int>(threadIdx.x) == index) throw index;
+  if (static_cast<int>(threadIdx.x) == index) std::__throw_out_of_range("thrown in a kernel");
 }
 
 // Thrown by this program's C++ library, caught by the emulator's own copy of it.
@@ -59,6 +59,34 @@ TEST_F(Findings, AnExceptionThatLeavesAKernelIsAFinding) {
 }
 
 __global__ void read_address(const float* x, float* y) { *y = *x; }
+
+TEST_F(Findings, HostMemoryIsOutOfBounds) {
+  Device<float> y(1);
+  const std::vector<float> on_the_heap(1);
+  const float on_the_stack = 0;
+  for (const float* x : {on_the_heap.data(), &on_the_stack}) {
+    mc_emu_reset();
+    MC_LAUNCH(read_address, 1, 1, 0, x, y.get());
+    EXPECT_EQ(mc_emu_sticky_error(), cudaErrorIllegalAddress);
+    EXPECT_THAT(report(), HasSubstr("access to host memory"));
+  }
+}
+
+struct Weights {
+  float values[4];
+  Weights() = default;
+  Weights(const Weights& other) { std::copy(other.values, other.values + 4, values); }
+};
+__global__ void read_parameters(Weights weights, float* y) { *y = weights.values[threadIdx.x]; }
+
+TEST_F(Findings, ParametersByValueAreTheKernelsOwn) {
+  Device<float> y(1);
+  Weights weights;
+  weights.values[0] = 3;
+  MC_LAUNCH(read_parameters, 1, 1, 0, weights, y.get());
+  EXPECT_EQ(y[0], 3.0f);
+  EXPECT_EQ(report(), "");
+}
 
 TEST_F(Findings, ANullPointerIsAFindingAndNotADeath) {
   Device<float> y(1);

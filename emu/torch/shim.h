@@ -11,7 +11,8 @@
 #pragma GCC visibility push(default)
 extern "C" {
 
-// The emulated device is PyTorch's PrivateUse1 (shim_device.cc); it is there once the shim is loaded.
+// The emulated device is PyTorch's PrivateUse1 (shim_device.cc); it is there once the shim is
+// loaded.
 
 // Operators that it does on the host, one name a line without `aten::`; "*" for all.
 void mc_shim_allow(const char* names);

@@ -17,8 +17,8 @@
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <torch/library.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/library.h>
 
 #include <atomic>
 #include <set>
@@ -132,13 +132,12 @@ at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool) {
     const Opened opened_source(source), opened_target(target);
     on_host(target).copy_(on_host(from));
   }
-  if (is_on_device(source) != is_on_device(target)) {
-    if (!runs_on_host) mc_emu_note_transfer(is_on_device(source), source.nbytes());
-    if (is_on_device(target)) {
-      set_origin(target, !mc_emu_in_call() ? Origin::kGiven
-                         : runs_on_host    ? Origin::kFill
-                                           : Origin::kHost);
-    }
+  if (!is_on_device(target)) {
+    if (!runs_on_host) mc_emu_note_to_host(source.nbytes());
+  } else if (!is_on_device(source)) {
+    set_origin(target, !mc_emu_in_call() ? Origin::kGiven
+                       : runs_on_host    ? Origin::kFill
+                                         : Origin::kHost);
   } else if (source.itemsize() == target.itemsize()) {
     origins_of(target).copy_(origins_of(from));
   } else {  // An item comes from where its first byte does.
@@ -153,7 +152,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& source, const at::Tensor& targ
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
-  if (!runs_on_host) mc_emu_note_transfer(1, self.itemsize());
+  if (!runs_on_host) mc_emu_note_to_host(self.itemsize());
   const Opened opened(self);
   return on_host(self).item();
 }
@@ -207,7 +206,8 @@ at::Tensor& random_from(at::Tensor& self, int64_t from, std::optional<int64_t> t
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
                  std::optional<at::MemoryFormat> format) {
-  return at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+  return at::detail::empty_generic(size, &allocator,
+                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                    c10::dtype_or_default(dtype), format);
 }
 

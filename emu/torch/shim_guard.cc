@@ -150,9 +150,9 @@ int remove(DispatchKey key, const Allowed& allowed) {
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
     if (!op || allowed.holds(name) || !computes(*op, key)) continue;
-    guard().registrations.push_back(
-        dispatcher.registerImpl(name, key, c10::KernelFunction::makeFromBoxedFunction<&refuse_boxed>(),
-                                std::nullopt, nullptr, "not available to a candidate"));
+    guard().registrations.push_back(dispatcher.registerImpl(
+        name, key, c10::KernelFunction::makeFromBoxedFunction<&refuse_boxed>(), std::nullopt,
+        nullptr, "not available to a candidate"));
     ++removed;
   }
   return removed;

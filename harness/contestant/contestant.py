@@ -194,7 +194,7 @@ class Contestant:
         try:
             if self._recorder is not None:
                 self._recorder.start()
-            outputs = model(*inputs)
+            outputs = self._forward(model, inputs)
             if self._recorder is not None:
                 aten = self._recorder.stop()
             if self._emulator is not None:
@@ -208,6 +208,18 @@ class Contestant:
         except BaseException as error:
             set_stage(error, "outputs")
             raise
+
+    def _forward(self, model: torch.nn.Module, inputs: list[Any]) -> object:
+        """Raises Refusal("operator") where an operator was refused and the candidate gave up."""
+        try:
+            return model(*inputs)
+        except BaseException as error:
+            refused = [] if self._guard is None else self._guard.refused()
+            if not refused:
+                raise
+            names = ", ".join(sorted({call["name"].split(".")[0] for call in refused}))
+            refusal = Refusal("operator", f"forward called {names}, which a candidate does not have")
+            raise refusal.with_traceback(error.__traceback__) from None
 
     def _end_init(self) -> None:
         if self._guard is not None and not self._policy.allows_everything:

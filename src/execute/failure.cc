@@ -31,6 +31,9 @@ task::Outcome Failure::operator()(const Reply&) const {
 
 task::Outcome Failure::operator()(const Refusal& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
+  if (refusal.kind == "operator") {
+    return task::Illegal{"run", {{"run.aten", refusal.exception.message, refusal.exception.place}}};
+  }
   if (refusal.kind == "link") return unlinked(refusal.exception);
   // Not "unsupported": a candidate that could say so of itself would never be scored.
   task::Crashed crashed = crashed_with(*this, refusal.exception);

@@ -170,7 +170,8 @@ Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {
   return task::Crashed{"forward", fault, 0, 0, new_findings(), trials_};
 }
 
-// What the emulator reported of the call must be there, once: otherwise its checks were not in force.
+// What the emulator reported of the call must be there, once: otherwise its checks were not in
+// force.
 Measurement::Decided Measurement::note_record(const std::vector<task::KernelFinding>& findings) {
   if (!program_.is_emulated) return std::nullopt;
   const auto illegal = [](const char* rule, std::string message) {
@@ -209,8 +210,7 @@ Result<Reply> Measurement::check(const std::string& fields, const Fd& region, in
   question["index"] = trial_index;
   if (call_) {
     const DigestKey key = session_.digest_key();
-    question["digest"] = {
-        {"weight", key.weight}, {"offset", key.offset}, {"value", call_->digest}};
+    question["digest"] = {{"weight", key.weight}, {"offset", key.offset}, {"value", call_->digest}};
   }
   return judge_.ask(text_of(question), region.is_open() ? &region : nullptr, limits_.judge_s);
 }

@@ -54,9 +54,7 @@ TEST(ReportSocket, KeepsWhatWasSentBeforeTheOtherEndWasClosed) {
   EXPECT_EQ(ends.ours.text(), "{\"kind\":\"deadlock\"}\n");
 }
 
-TEST(ReportSocket, HasAnotherKeyEachTime) {
-  EXPECT_STRNE(take_key().lead, take_key().lead);
-}
+TEST(ReportSocket, HasAnotherKeyEachTime) { EXPECT_STRNE(take_key().lead, take_key().lead); }
 
 }  // namespace
 }  // namespace mc::execute

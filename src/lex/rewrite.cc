@@ -63,11 +63,18 @@ std::optional<std::string_view> renamed(const View& view, std::size_t i) {
         view.text(i + 2) == ")" && view.text(i + 3) == "." && view.text(i + 4) == "is_cuda") {
       return "device";
     }
+    // Every access of a kernel is checked.
+    if (text.starts_with("no_sanitize") || text.starts_with("__no_sanitize") ||
+        text == "disable_sanitizer_instrumentation") {
+      return "mc_always_checked";
+    }
+    if (text.starts_with("__tsan_")) return "mc_not_tsan";
     if (text == "is_cuda") return "is_privateuseone";
     if (text == "kCUDA") return "kPrivateUse1";
     if (text == "CUDA" && is_cuda_enumerator(view, i)) return "PrivateUse1";
   }
-  if (view.code.tokens[i].kind == Kind::kString && is_device_name(view, i)) return "\"privateuseone\"";
+  if (view.code.tokens[i].kind == Kind::kString && is_device_name(view, i))
+    return "\"privateuseone\"";
   return std::nullopt;
 }
 
@@ -154,7 +161,7 @@ void rewrite_launch(const View& view, const Launch& launch, Plan& plan) {
   plan.propose({replace(view, view.begin(launch.callee), view.end(launch.open),
                         "::mc_emu::launch(::mc_emu::Config("),
                 replace(view, view.begin(launch.close), view.end(launch.parenthesis_open),
-                        "), " + quoted(callee) + ", [&](auto... mc_a) { " + callee +
+                        "), " + quoted(callee) + ", [&](auto... mc_a) MC_EMU_CALL { " + callee +
                             "(mc_a...); }" + argument_separator(view, launch))});
   rewrite_null_arguments(view, launch, plan);
 }

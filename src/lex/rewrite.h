@@ -7,7 +7,7 @@
 //
 //   K<T><<<g, b, n, s>>>(x, y)
 //     ::mc_emu::launch(::mc_emu::Config(g, b, n, s), "K<T>",
-//                      [&](auto... mc_a) { K<T>(mc_a...); }, x, y)
+//                      [&](auto... mc_a) MC_EMU_CALL { K<T>(mc_a...); }, x, y)
 //   extern __shared__ float buffer[];     in a function:
 //     float* buffer = static_cast<float*>(::mc_emu::dynamic_shared());
 //                                         outside of one:

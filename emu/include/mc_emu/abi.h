@@ -22,6 +22,7 @@ struct McEmuLaunch {
   const char* kernel;   // The callee as written, e.g. "K<float>".
   void (*invoke)(void* arguments);
   void* arguments;
+  size_t arguments_bytes;
   const void* code;  // An address inside the module that launches.
   int cooperative;   // All blocks resident; grid barriers allowed.
 };

@@ -2,7 +2,7 @@
 // Kernel launches: what `kernel<<<grid, block, shared, stream>>>(a, b)` is rewritten to.
 //
 //   ::mc_emu::launch(::mc_emu::Config(grid, block, shared, stream), "kernel",
-//                    [&](auto... mc_a) { kernel(mc_a...); }, a, b);
+//                    [&](auto... mc_a) MC_EMU_CALL { kernel(mc_a...); }, a, b);
 //
 // Arguments are evaluated once and copied for every thread; calling through a generic lambda keeps
 // template deduction and conversions.  The call returns when the grid is done.
@@ -15,6 +15,9 @@
 #include "mc_emu/abi.h"
 #include "mc_emu/driver_types.h"
 #include "mc_emu/language.h"
+
+// Of the lambda that calls a kernel: what it captures lies in host memory.
+#define MC_EMU_CALL __attribute__((no_sanitize("thread")))
 
 namespace mc_emu {
 
@@ -60,6 +63,7 @@ cudaError_t launch_as(bool cooperative, const Config& config, const char* name, 
                          name,
                          &Bound::invoke,
                          &call,
+                         sizeof call,
                          reinterpret_cast<const void*>(&Bound::invoke),
                          cooperative};
   return static_cast<cudaError_t>(mc_emu_launch(&spec));
