@@ -34,12 +34,11 @@ bool is_main(const task::Trial& trial) {
 }  // namespace
 
 Measurement::Measurement(const StageLimits& limits, const Program& program, Judge& judge,
-                         const std::set<std::string>& aten_allowed, uint64_t schedule_seed,
-                         Session session)
+                         const RunPolicy& policy, uint64_t schedule_seed, Session session)
     : limits_(limits),
       program_(program),
       judge_(judge),
-      aten_allowed_(aten_allowed),
+      policy_(policy),
       schedule_seed_(schedule_seed),
       session_(std::move(session)) {}
 
@@ -74,6 +73,10 @@ Measurement::Decided Measurement::load() {
   const Json question{{"op", "load"},
                       {"source", program_.source},
                       {"artifacts", std::move(artifacts)},
+                      {"policy",
+                       {{"name", policy_.name},
+                        {"device_allowed", policy_.operators},
+                        {"host_allowed", policy_.operators}}},
                       {"schedule_seed", schedule_seed_}};
   const Answer answer = session_.ask(text_of(question), nullptr, Seconds(limits_.load_s));
   if (std::holds_alternative<Reply>(answer)) return std::nullopt;
@@ -118,6 +121,7 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   if (!run) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{run.error().message}));
   if (Decided illegal = note_aten(run->aten)) return illegal;
   if (Decided fault = fatal_fault(run->sticky)) return fault;
+  if (Decided illegal = lacks_launch(*run)) return illegal;
   trial.findings = new_findings();
   if (Decided illegal = note_record(trial.findings)) return illegal;
   MC_TRY(const Reply checked, check(run->check_fields, outputs->region, plan.index), "check");
@@ -148,20 +152,34 @@ Measurement::Decided Measurement::refused(const task::Outcome& failure, const ta
   return std::nullopt;
 }
 
-Measurement::Decided Measurement::note_aten(const std::map<std::string, AtenCalls>& calls) {
+// What an allowed operator is made of is allowed too, so it does not matter who called.
+Measurement::Decided Measurement::note_aten(const std::map<std::string, int64_t>& calls) {
   task::Illegal illegal{"run", {}};
-  for (const auto& [name, counts] : calls) {
-    aten_ops_[name] += counts.direct;
-    if (counts.direct > 0 && !aten_allowed_.contains(name)) {
-      const std::string times = std::to_string(counts.direct);
-      illegal.findings.push_back(
-          {"run.aten",
-           "forward called " + name + " (" + times + " times), which is not on the allow-list",
-           {}});
-    }
+  for (const auto& [name, count] : calls) {
+    aten_ops_[name] += count;
+    if (may_run(name)) continue;
+    illegal.findings.push_back({"run.aten",
+                                "forward called " + name + " (" + std::to_string(count) +
+                                    (count == 1 ? " time" : " times") + "), which the policy " +
+                                    policy_.name + " does not allow",
+                                {}});
   }
   if (illegal.findings.empty()) return std::nullopt;
   return illegal;
+}
+
+bool Measurement::may_run(std::string_view operation) const {
+  constexpr std::string_view kAten = "aten::";
+  if (policy_.operators.contains("*")) return true;
+  return operation.starts_with(kAten) && policy_.operators.contains(operation.substr(kAten.size()));
+}
+
+Measurement::Decided Measurement::lacks_launch(const RunAnswer& run) const {
+  if (run.launches.value_or(policy_.own_launches_min) >= policy_.own_launches_min) {
+    return std::nullopt;
+  }
+  return task::Illegal{
+      "run", {{"run.own_launch", "forward launched no kernel of the candidate's own", {}}}};
 }
 
 Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {
@@ -172,8 +190,9 @@ Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {
 
 // What the emulator reported of the call must be there, once: otherwise its checks were not in
 // force.
-Measurement::Decided Measurement::note_record(const std::vector<task::KernelFinding>& findings) {
+Measurement::Decided Measurement::note_record(std::vector<task::KernelFinding>& findings) {
   if (!program_.is_emulated) return std::nullopt;
+  if (may_use_all()) std::erase_if(findings, [](const auto& f) { return f.kind == "host_compute"; });
   const auto illegal = [](const char* rule, std::string message) {
     return task::Illegal{"run", {{rule, std::move(message), {}}}};
   };
@@ -190,13 +209,15 @@ Measurement::Decided Measurement::note_record(const std::vector<task::KernelFind
                    "the emulator did not report on the call: its checks were not in force");
   }
   call_ = calls.back();
-  if (call_->launches == 0) return illegal("run.own_launch", "forward launched no kernel");
-  return std::nullopt;
+  if (call_->launches >= policy_.own_launches_min) return std::nullopt;
+  return illegal("run.own_launch", "forward launched no kernel of the candidate's own");
 }
+
+bool Measurement::may_use_all() const { return policy_.operators.contains("*"); }
 
 // Right values that no kernel made.
 Measurement::Decided Measurement::host_made() const {
-  if (!call_) return std::nullopt;
+  if (!call_ || may_use_all()) return std::nullopt;
   const int64_t others = call_->from_host + call_->from_nowhere;
   if (others == 0 && call_->from_kernels + call_->from_inputs > 0) return std::nullopt;
   const std::string message = "no kernel of the candidate wrote " + std::to_string(others) +
