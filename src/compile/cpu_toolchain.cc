@@ -3,9 +3,11 @@
 // Theory of operation.  make_units() gives what load_inline would write: main.cpp (declarations and
 // the binding) and cuda.cu.  When main.cpp only declares, both are compiled as one unit, which
 // halves the time; when that fails with an error that two units would not have (a default argument
-// given twice, say), they are compiled apart.  g++ runs in the sandbox in a private directory
-// beside the cache; a finished directory is renamed into the cache, so that readers see all or
-// nothing.
+// given twice, say), they are compiled apart.  When the first error lies in a header that is not
+// the candidate's, the headers that it includes are compiled alone: where they fail too, this
+// backend lacks what is wanted, and where they do not, the candidate's text broke them.  g++ runs
+// in the sandbox in a private directory beside the cache; a finished directory is renamed into the
+// cache, so that readers see all or nothing.
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
@@ -93,7 +95,7 @@ struct Job {
 std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Unit>& units) {
   const fs::path& directory = job.build.directory;
   std::vector<std::string> argv = {job.runtime.compiler.string(), "-shared",
-                                   "-fdiagnostics-format=json",
+                                   "-fno-diagnostics-show-caret", "-fno-diagnostics-show-option",
                                    "-I" + job.runtime.directory.string()};
   argv.insert(argv.end(), job.runtime.flags.begin(), job.runtime.flags.end());
   argv.push_back("-I" + directory.string());
@@ -101,7 +103,7 @@ std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Un
   for (const std::string& flag : definitions_of(job.extension)) argv.push_back(flag);
   argv.insert(argv.end(), {"-include", "mc_emu/prelude.h", "-x", "c++"});
   for (const Unit& unit : units) argv.push_back((directory / unit.file).string());
-  argv.insert(argv.end(), {"-o", library_in(directory, job.extension).string()});
+  argv.insert(argv.end(), {"-o", library_in(job.build.directory, job.extension).string()});
   return argv;
 }
 
@@ -115,7 +117,7 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   if (const auto* large = std::get_if<task::OutOfMemory>(&run)) return Attempt(*large);
   const auto& done = std::get<ToolRun>(run);
   if (done.succeeded) return Attempt(Nothing{});
-  task::CompileFailed failed{parse_gcc_diagnostics(done.err, job.mapper)};
+  task::CompileFailed failed{parse_diagnostics(done.err, job.mapper)};
   if (failed.diagnostics.empty() && ran_out_of_memory(done.err)) {
     return Attempt(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
@@ -124,6 +126,14 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
                                               "): " + done.err.substr(0, 500)};
   }
   return Attempt(std::move(failed));
+}
+
+// Whether what the candidate includes does not even compile without the candidate.
+Result<bool> includes_fail(const Job& job) {
+  const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
+  const Job alone{job.runtime, bare, job.mapper, job.build};
+  MC_TRY(const Attempt attempt, build(alone, includes_of(job.extension), {}), "headers");
+  return std::holds_alternative<task::CompileFailed>(attempt);
 }
 
 }  // namespace
@@ -146,8 +156,12 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
       failed != nullptr && join && is_artifact_of_joining(failed->diagnostics)) {
     MC_TRY(attempt, build(job, source.units, source.files), "compile");
   }
-  if (auto* failed = std::get_if<task::CompileFailed>(&attempt))
+  if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
+    if (!starts_outside(failed->diagnostics, mapper)) return Compiled(std::move(*failed));
+    MC_TRY(const bool is_outside, includes_fail(job), "compile");
+    if (is_outside) return Compiled(outside(failed->diagnostics.front()));
     return Compiled(std::move(*failed));
+  }
   if (auto* late = std::get_if<task::TimedOut>(&attempt)) return Compiled(std::move(*late));
   if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) return Compiled(std::move(*large));
   Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};

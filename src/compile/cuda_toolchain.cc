@@ -37,11 +37,10 @@ struct Job {
   Build build;
 };
 
-// One program to run, and what turns its complaints into diagnostics.
+// One program to run.
 struct Step {
   const char* tool;
   Flags argv;
-  std::vector<task::Diagnostic> (*parse)(std::string_view, const PlaceMapper&);
 };
 
 // What it printed, or how the candidate failed.
@@ -57,8 +56,7 @@ bool is_cuda(const Unit& unit) { return unit.file.ends_with(".cu"); }
 
 // With what load_inline puts before them.  An empty main.cpp, as of cpp_sources="", is left out:
 // PyTorch's headers alone would take half a minute.
-std::vector<Unit> units_of(const Extension& extension, const CudaRuntime& runtime) {
-  std::vector<Unit> units = make_units(extension);
+std::vector<Unit> with_preludes(std::vector<Unit> units, const CudaRuntime& runtime) {
   std::erase_if(units, is_blank);
   for (Unit& unit : units) {
     unit.pieces.insert(
@@ -95,11 +93,10 @@ Step compile_step(const Job& job, const Unit& unit) {
     append(argv, {"--resource-usage", "-Xcompiler=-fno-diagnostics-show-caret"});
     if (!gives_standard(job.extension.extra_cuda_cflags)) argv.push_back("-std=c++17");
   } else {
-    argv.push_back("-fdiagnostics-format=json");
+    append(argv, {"-fno-diagnostics-show-caret", "-fno-diagnostics-show-option"});
   }
   append(argv, {"-c", source, "-o", object_of(job, unit)});
-  return {cuda ? "nvcc" : "g++", std::move(argv),
-          cuda ? parse_nvcc_diagnostics : parse_gcc_diagnostics};
+  return {cuda ? "nvcc" : "g++", std::move(argv)};
 }
 
 Step link_step(const Job& job, const std::vector<Unit>& units) {
@@ -109,7 +106,7 @@ Step link_step(const Job& job, const std::vector<Unit>& units) {
   append(argv, job.extension.extra_ldflags);
   append(argv, job.runtime.link_flags);
   append(argv, {"-o", library_in(job.build.directory, job.extension).string()});
-  return {"the linker", std::move(argv), parse_gcc_diagnostics};
+  return {"the linker", std::move(argv)};
 }
 
 Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
@@ -121,7 +118,7 @@ Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
   ToolRun& done = std::get<ToolRun>(run);
   const std::string printed = done.err + done.out;
   if (done.succeeded) return StepEnd(printed);
-  task::CompileFailed failed{step.parse(printed, job.mapper)};
+  task::CompileFailed failed{parse_diagnostics(printed, job.mapper)};
   const bool has_error = std::ranges::any_of(
       failed.diagnostics, [](const auto& entry) { return entry.severity == "error"; });
   if (has_error) return StepEnd(std::move(failed));
@@ -161,6 +158,24 @@ Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
   return StepEnd(task::CompileFailed{errors_first(std::move(failed.diagnostics))});
 }
 
+// Writes the sources and compiles each; what the compilers printed, or the failures.
+Result<StepEnd> compile_all(const Job& job, const std::vector<Unit>& units,
+                            const std::vector<SourceFile>& files) {
+  MC_TRY_VOID(write_sources(job.build, units, files), "prepare a compilation");
+  std::vector<Step> steps;
+  for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
+  return run_all(job, steps);
+}
+
+// Whether what the candidate includes does not even compile without the candidate.
+Result<bool> includes_fail(const Job& job) {
+  const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
+  const Job alone{job.runtime, bare, job.mapper, job.build};
+  const std::vector<Unit> units = with_preludes(includes_of(job.extension), job.runtime);
+  MC_TRY(const StepEnd end, compile_all(alone, units, {}), "headers");
+  return std::holds_alternative<task::CompileFailed>(end);
+}
+
 Compiled as_compiled(StepEnd end) {
   if (auto* failed = std::get_if<task::CompileFailed>(&end)) return Compiled(std::move(*failed));
   if (auto* late = std::get_if<task::TimedOut>(&end)) return Compiled(std::move(*late));
@@ -195,24 +210,24 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
   const Turns::Turn turn = turns_.take(home.string());
   if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
 
-  const std::vector<Unit> units = units_of(extension, runtime_);
+  const std::vector<Unit> units = with_preludes(make_units(extension), runtime_);
   if (units.empty()) {
     return Compiled(task::CompileFailed{{{"error", "the extension has no source", {}}}});
   }
   const Clock::time_point start = Clock::now();
   MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
-  const Job job{runtime_, extension, mapper,
-                Build{work.path(), runtime_.visible, limits, true}};
-  MC_TRY_VOID(write_sources(job.build, units, extension.files), "prepare a compilation");
-  std::vector<Step> steps;
-  for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
-  MC_TRY(StepEnd compiled, run_all(job, steps), "CUDA");
+  const Job job{runtime_, extension, mapper, Build{work.path(), runtime_.visible, limits, true}};
+  MC_TRY(StepEnd compiled, compile_all(job, units, extension.files), "CUDA");
+  if (const auto* failed = std::get_if<task::CompileFailed>(&compiled);
+      failed != nullptr && starts_outside(failed->diagnostics, mapper)) {
+    MC_TRY(const bool is_outside, includes_fail(job), "CUDA");
+    if (is_outside) return Compiled(outside(failed->diagnostics.front()));
+  }
   if (!std::holds_alternative<std::string>(compiled)) return as_compiled(std::move(compiled));
   const CompileLimits left = remaining(limits, start);
-  MC_TRY(
-      StepEnd linked,
-      run_step(job, Build{work.path(), runtime_.visible, left, true}, link_step(job, units)),
-      "CUDA");
+  MC_TRY(StepEnd linked,
+         run_step(job, Build{work.path(), runtime_.visible, left, true}, link_step(job, units)),
+         "CUDA");
   if (!std::holds_alternative<std::string>(linked)) return as_compiled(std::move(linked));
 
   Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};

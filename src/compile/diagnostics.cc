@@ -1,57 +1,374 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What compilers print, by who says it (g++ 12 without carets, nvcc 13.0):
+//
+//   front end   cuda_sources[0](12): error: argument of type "int" is incompatible with ...
+//                       more of the message, far to the right
+//                 the line of source, after preprocessing
+//                    ^
+//                       detected during instantiation of "..." at line 4 of cuda_sources[0]
+//               (an empty line)
+//   g++         In file included from cuda_sources[0]:5:
+//               a.h: In instantiation of 'struct A<int>':
+//               cuda_sources[0]:9:7:   required from here
+//               a.h:12:3: error: ...                    and its assembler: "...:12: Error: ..."
+//               cuda_sources[0]:8:1: note: in expansion of macro 'M'
+//   ld          /usr/bin/ld: x.o: in function `f()': ...: undefined reference to `g()'
+//   ptxas       ptxas error   : Entry function '_Z1kPf' uses too much shared data (...)
+//               ptxas /tmp/x.ptx, line 54; error   : Unknown modifier '.nope'
+//   nvcc        nvcc fatal   : Unknown option '--bogus'
+//
+// What comes before a message of g++ belongs to it and to those after it, until it is said anew.
+// A message that is no error of these forms is passed over: notes of ptxas, sums, remarks.
 #include "compile/diagnostics.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <sstream>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include "core/demangle.h"
+#include "task/text.h"
 
 namespace mc::compile {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kMessageBytesMax = 600;
+constexpr size_t kBlockLinesMax = 200;
 
-std::string severity_of(const std::string& kind) {
-  if (kind.find("error") != std::string::npos) return "error";
-  return kind == "warning" ? "warning" : "note";
+struct Word {
+  std::string_view text;
+  const char* severity;
+};
+constexpr Word kWords[] = {{"error", "error"},
+                           {"fatal error", "error"},
+                           {"catastrophic error", "error"},
+                           {"internal error", "error"},
+                           {"Error", "error"},
+                           {"fatal", "error"},
+                           {"warning", "warning"},
+                           {"Warning", "warning"},
+                           {"remark", "note"},
+                           {"note", "note"}};
+constexpr std::string_view kTools[] = {"ptxas", "nvcc", "nvlink", "cicc", "cudafe++", "fatbinary"};
+
+// "12" at the whole of `text`; 0 when it is no positive number.
+int number_of(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::max(number, 0) : 0;
 }
 
-task::Diagnostic diagnostic_of(const Json& entry, const PlaceMapper& mapper) {
-  task::Diagnostic diagnostic;
-  diagnostic.severity = severity_of(entry.value("kind", "error"));
-  diagnostic.message = entry.value("message", "").substr(0, kMessageBytesMax);
-  const Json locations = entry.value("locations", Json::array());
-  if (!locations.empty() && locations[0].contains("caret")) {
-    const Json& caret = locations[0]["caret"];
-    diagnostic.place =
-        mapper.map(caret.value("file", ""), caret.value("line", 0), caret.value("column", 0));
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// "error: message", "error #20-D: message", "fatal   : message".
+struct Said {
+  const char* severity;
+  std::string_view message;
+};
+
+std::optional<Said> parse_said(std::string_view text) {
+  for (const Word& word : kWords) {
+    if (!text.starts_with(word.text)) continue;
+    std::string_view rest = trimmed(text.substr(word.text.size()));
+    if (rest.starts_with('#')) rest = trimmed(rest.substr(std::min(rest.find(':'), rest.size())));
+    if (rest.starts_with(':')) return Said{word.severity, trimmed(rest.substr(1))};
+  }
+  return std::nullopt;
+}
+
+struct Found {
+  std::string file;  // Empty: it names none.
+  int line = 0;
+  int column = 0;
+  Said said;
+};
+
+// Names of nvcc's intermediate files say nothing to anybody.
+std::string plain_file(std::string_view file) {
+  return file.find("tmpxft_") == std::string_view::npos ? std::string(file) : "";
+}
+
+// file(12): error: ...
+std::optional<Found> parse_front_end(std::string_view line) {
+  const size_t close = line.find("): ");
+  if (close == std::string_view::npos) return std::nullopt;
+  const size_t open = line.rfind('(', close);
+  if (open == std::string_view::npos || open == 0) return std::nullopt;
+  const int number = number_of(line.substr(open + 1, close - open - 1));
+  const auto said = parse_said(line.substr(close + 3));
+  if (number == 0 || !said) return std::nullopt;
+  return Found{plain_file(line.substr(0, open)), number, 0, *said};
+}
+
+// Takes ":12" from the end of `text`; 0 when there is none.
+int take_number(std::string_view& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return 0;
+  const int number = number_of(text.substr(colon + 1));
+  if (number > 0) text = text.substr(0, colon);
+  return number;
+}
+
+// file:12:3: error: ..., or without the column.
+std::optional<Found> parse_host(std::string_view line) {
+  for (size_t at = line.find(": "); at != std::string_view::npos; at = line.find(": ", at + 1)) {
+    const auto said = parse_said(line.substr(at + 2));
+    if (!said) continue;
+    std::string_view file = line.substr(0, at);
+    const int last = take_number(file);
+    const int first = take_number(file);
+    if (last == 0) return Found{"", 0, 0, *said};
+    return Found{plain_file(file), first > 0 ? first : last, first > 0 ? last : 0, *said};
+  }
+  return std::nullopt;
+}
+
+// ptxas error   : ...
+std::optional<Found> parse_tool(std::string_view line) {
+  const size_t space = line.find(' ');
+  if (std::ranges::find(kTools, line.substr(0, space)) == std::end(kTools)) return std::nullopt;
+  std::string_view rest = line.substr(space + 1);
+  if (const size_t position = rest.find("; "); position != std::string_view::npos) {
+    if (const auto said = parse_said(rest.substr(position + 2))) return Found{"", 0, 0, *said};
+  }
+  if (const auto said = parse_said(rest)) return Found{"", 0, 0, *said};
+  return std::nullopt;
+}
+
+// Sums that follow the errors themselves, and ends that are the memory limit's doing.
+bool says_nothing(std::string_view line, std::string_view message) {
+  return line.find("catastrophic error: out of memory") != std::string_view::npos ||
+         message.find("Ptx assembly aborted") != std::string_view::npos ||
+         message.find("died due to signal 9") != std::string_view::npos;
+}
+
+// 'names' in quotes as the author wrote them.
+std::string with_plain_names(std::string_view message) {
+  std::string text;
+  for (size_t quote = message.find("'_Z"); quote != std::string_view::npos;
+       quote = message.find("'_Z")) {
+    const size_t end = message.find('\'', quote + 1);
+    if (end == std::string_view::npos) break;
+    text += message.substr(0, quote + 1);
+    text += demangle(message.substr(quote + 1, end - quote - 1));
+    message.remove_prefix(end);
+  }
+  text += message;
+  return text;
+}
+
+// The lines below a message of the front end, up to an empty one.
+struct Block {
+  std::string more;      // The rest of the message.
+  std::string source;    // As shown.
+  int caret_column = 0;  // In what is shown.
+  std::vector<std::string> context;
+};
+
+Block read_block(std::istringstream& stream) {
+  std::vector<std::string> lines;
+  size_t caret = std::string::npos;
+  for (std::string line; stream.peek() == ' ' && std::getline(stream, line);) {
+    if (lines.size() == kBlockLinesMax) continue;
+    if (trimmed(line) == "^" && caret == std::string::npos) caret = lines.size();
+    lines.push_back(std::move(line));
+  }
+  Block block;
+  const size_t source = caret == std::string::npos || caret == 0 ? lines.size() : caret - 1;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i < source) block.more += " " + std::string(trimmed(lines[i]));
+    if (i == source) block.source = lines[i];
+    if (i == caret) block.caret_column = static_cast<int>(lines[i].find('^'));
+    if (caret != std::string::npos && i > caret) block.context.push_back(lines[i]);
+  }
+  return block;
+}
+
+// The column in the candidate's line: told only where preprocessing has left the line as it was.
+int column_of(const Block& block, const task::Place& place) {
+  constexpr int kIndent = 2;
+  const bool same = !place.excerpt.empty() && trimmed(block.source) == trimmed(place.excerpt) &&
+                    block.source.size() == place.excerpt.size() + kIndent;
+  return same ? block.caret_column - kIndent + 1 : 0;
+}
+
+// The candidate's own line that a context line tells: "... at line 4 of cuda_sources[0]", or
+// "... at line 4" of the same file.
+task::Place place_in_context(const Block& block, const std::string& file,
+                             const PlaceMapper& mapper) {
+  task::Place own;
+  for (const std::string& line : block.context) {
+    constexpr std::string_view kAt = " at line ";
+    const size_t at = line.rfind(kAt);
+    if (at == std::string::npos) continue;
+    const std::string_view rest = std::string_view(line).substr(at + kAt.size());
+    const size_t of = rest.find(" of ");
+    const int number = number_of(trimmed(rest.substr(0, of)));
+    std::string where =
+        of == std::string_view::npos ? file : std::string(trimmed(rest.substr(of + 4)));
+    std::erase(where, '"');
+    if (task::Place place = mapper.map(where, number, 0); !place.excerpt.empty()) {
+      own = std::move(place);
+    }
+  }
+  return own;
+}
+
+task::Diagnostic front_end_diagnostic(const Found& found, std::istringstream& stream,
+                                      const PlaceMapper& mapper) {
+  const Block block = read_block(stream);
+  std::string message = std::string(found.said.message) + block.more;
+  task::Place place = mapper.map(found.file, found.line, 0);
+  place.column = column_of(block, place);
+  if (place.excerpt.empty()) {
+    if (task::Place own = place_in_context(block, found.file, mapper); !own.excerpt.empty()) {
+      place = std::move(own);
+    }
+  }
+  for (const std::string& line : block.context) message += "; " + std::string(trimmed(line));
+  if (!mapper.owns(place.source)) place.source = short_path(place.source);
+  return {found.said.severity, with_short_paths(message).substr(0, kMessageBytesMax), place};
+}
+
+// ---- g++ ----------------------------------------------------------------------------------------
+
+// "file:12:3" or "file:12", as far as it is one.
+task::Place place_at(std::string_view text, const PlaceMapper& mapper) {
+  const int last = take_number(text);
+  const int first = take_number(text);
+  if (last == 0) return {};
+  return mapper.map(std::string(text), first > 0 ? first : last, first > 0 ? last : 0);
+}
+
+// What g++ was at when it met an error in a header.
+struct Surroundings {
+  task::Place include;       // The candidate's own line that included it,
+  task::Place use;           // or whose use of a template led there.
+  std::string instantiated;  // "struct C<int>": the innermost.
+};
+
+// Whether `line` tells surroundings, which are then noted.
+bool read_surroundings(std::string_view line, const PlaceMapper& mapper, Surroundings& around) {
+  constexpr std::string_view kIncluded = "In file included from ";
+  constexpr std::string_view kFrom = "                 from ";
+  const bool is_first = line.starts_with(kIncluded);
+  if (is_first || line.starts_with(kFrom)) {
+    if (is_first) around = {};
+    std::string_view where = line.substr(is_first ? kIncluded.size() : kFrom.size());
+    while (where.ends_with(',') || where.ends_with(':')) where.remove_suffix(1);
+    if (task::Place place = place_at(where, mapper); !place.excerpt.empty()) {
+      around.include = std::move(place);
+    }
+    return true;
+  }
+  const size_t colon = line.find(": ");
+  if (colon == std::string_view::npos) return false;
+  const std::string_view rest = line.substr(colon + 2);
+  if (line.ends_with(':') && (rest.starts_with("In ") || rest.starts_with("At "))) {
+    const size_t open = rest.find('\'');
+    around.use = {};
+    around.instantiated = "";
+    if (rest.starts_with("In instantiation of ") && open != std::string_view::npos) {
+      around.instantiated = rest.substr(open + 1, rest.rfind('\'') - open - 1);
+    }
+    return true;
+  }
+  if (!rest.starts_with("  ")) return false;
+  task::Place place = place_at(line.substr(0, colon), mapper);
+  if (around.use.excerpt.empty() && !place.excerpt.empty()) around.use = std::move(place);
+  return true;
+}
+
+// The binding's own templates say nothing to who calls m.def.  "" where `message` is not theirs.
+std::string told_of_binding(const std::string& message, const Surroundings& around) {
+  constexpr std::string_view kConverter = "mc_emu::bind::Converter<";
+  const std::string text = around.instantiated + ' ' + message;
+  const size_t begin = text.find(kConverter);
+  if (begin == std::string::npos) return "";
+  std::string type = text.substr(begin + kConverter.size());
+  type = type.substr(0, std::min(type.find(", void>"), type.find(">'")));
+  return "a function bound to Python cannot take or return '" + type +
+         "': use torch::Tensor, a number, bool, std::string, or std::vector, std::tuple or "
+         "std::optional of these";
+}
+
+task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
+                                 const PlaceMapper& mapper) {
+  std::string message = with_short_paths(with_plain_names(found.said.message));
+  task::Diagnostic diagnostic{found.said.severity, std::move(message), {}};
+  if (found.file.empty()) return diagnostic;
+  diagnostic.place = mapper.map(found.file, found.line, found.column);
+  if (!diagnostic.place.excerpt.empty()) return diagnostic;
+  diagnostic.place.source = short_path(found.file);
+  if (diagnostic.severity == "note") return diagnostic;
+  if (!around.use.excerpt.empty()) {
+    const std::string told = told_of_binding(diagnostic.message, around);
+    const std::string where = " (in " + task::place_name(diagnostic.place) + ")";
+    diagnostic.message = told.empty() ? diagnostic.message + where : told;
+    diagnostic.place = around.use;
+  } else if (!around.include.excerpt.empty()) {
+    diagnostic.message += " (in what " + task::place_name(around.include) + " includes)";
   }
   return diagnostic;
 }
 
-void append_array(const std::string& line, const PlaceMapper& mapper,
-                  std::vector<task::Diagnostic>& diagnostics) {
-  const Json array = Json::parse(line, nullptr, false);
-  if (!array.is_array()) return;
-  for (const Json& entry : array) {
-    try {
-      diagnostics.push_back(diagnostic_of(entry, mapper));
-    } catch (const Json::exception&) {
-      diagnostics.push_back({"error", entry.dump().substr(0, kMessageBytesMax), {}});
-    }
-  }
+// An error in a header's macro is the affair of the line that used the macro.
+bool is_expansion(const task::Diagnostic& last, const Found& found) {
+  return last.severity == "error" && last.place.excerpt.empty() &&
+         found.said.message.starts_with("in expansion of macro ");
 }
 
-bool is_linker_error(const std::string& line) {
-  return line.find("undefined reference") != std::string::npos ||
-         line.find("multiple definition") != std::string::npos ||
-         line.find("error:") != std::string::npos || line.find("error: ") != std::string::npos;
+// ---- ld -----------------------------------------------------------------------------------------
+
+std::optional<task::Diagnostic> linker_diagnostic(std::string_view line,
+                                                  const PlaceMapper& mapper) {
+  task::Diagnostic diagnostic{"error", "", {}};
+  for (const std::string_view said : {": undefined reference to ", ": multiple definition of "}) {
+    const size_t at = line.find(said);
+    if (at == std::string_view::npos) continue;
+    const std::string_view where = line.substr(0, at);
+    task::Place place = place_at(where.substr(where.rfind('/') + 1), mapper);
+    if (!place.excerpt.empty()) diagnostic.place = std::move(place);
+    diagnostic.message = with_short_paths(line.substr(at + 2));
+    return diagnostic;
+  }
+  const size_t ld = line.find("ld: ");
+  if (ld == std::string_view::npos || (ld != 0 && line[ld - 1] != '/')) return std::nullopt;
+  const std::string_view message = line.substr(ld + 4);
+  if (message.starts_with("warning:") || message.ends_with("':")) return std::nullopt;
+  diagnostic.message = with_short_paths(message);
+  return diagnostic;
 }
 
 }  // namespace
+
+std::string short_path(std::string_view path) {
+  constexpr std::string_view kInclude = "/include/";
+  if (const size_t at = path.rfind(kInclude); at != std::string_view::npos) {
+    return std::string(path.substr(at + kInclude.size()));
+  }
+  return std::string(path.starts_with('/') ? path.substr(path.rfind('/') + 1) : path);
+}
+
+std::string with_short_paths(std::string_view text) {
+  constexpr std::string_view kEnds = " '\"`(),;:";
+  std::string result;
+  while (!text.empty()) {
+    const size_t begin = std::min(text.find_first_not_of(kEnds), text.size());
+    result += text.substr(0, begin);
+    text.remove_prefix(begin);
+    const std::string_view word = text.substr(0, text.find_first_of(kEnds));
+    result += word.starts_with('/') ? short_path(word) : std::string(word);
+    text.remove_prefix(word.size());
+  }
+  return result;
+}
 
 std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnostics) {
   std::ranges::stable_partition(
@@ -60,18 +377,49 @@ std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnos
   return diagnostics;
 }
 
-std::vector<task::Diagnostic> parse_gcc_diagnostics(std::string_view output,
-                                                    const PlaceMapper& mapper) {
+std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
+                                                const PlaceMapper& mapper) {
   std::vector<task::Diagnostic> diagnostics;
+  Surroundings around;
   std::istringstream stream{std::string(output)};
   for (std::string line; std::getline(stream, line);) {
-    if (line.starts_with('[')) {
-      append_array(line, mapper, diagnostics);
-    } else if (is_linker_error(line)) {
-      diagnostics.push_back({"error", line.substr(0, kMessageBytesMax), {}});
+    if (read_surroundings(line, mapper, around)) continue;
+    if (line.empty() || line.front() == ' ') continue;  // Excerpts, and what belongs to them.
+    if (auto diagnostic = linker_diagnostic(line, mapper)) {
+      diagnostic->message.resize(std::min(diagnostic->message.size(), kMessageBytesMax));
+      diagnostics.push_back(std::move(*diagnostic));
+      continue;
     }
+    if (const auto found = parse_front_end(line)) {
+      task::Diagnostic diagnostic = front_end_diagnostic(*found, stream, mapper);
+      if (!says_nothing(line, diagnostic.message)) diagnostics.push_back(std::move(diagnostic));
+      continue;
+    }
+    auto found = parse_tool(line);
+    const std::string tool = found ? line.substr(0, line.find(' ')) + ": " : "";
+    if (!found) found = parse_host(line);
+    if (!found || says_nothing(line, found->said.message)) continue;
+    task::Diagnostic diagnostic = host_diagnostic(*found, around, mapper);
+    if (!diagnostics.empty() && is_expansion(diagnostics.back(), *found)) {
+      diagnostics.back().place = diagnostic.place;
+      continue;
+    }
+    diagnostic.message = (tool + diagnostic.message).substr(0, kMessageBytesMax);
+    const bool is_sum = diagnostic.message.starts_with("ld returned");  // Of what ld said before.
+    if (!diagnostics.empty() && (is_sum || diagnostics.back() == diagnostic)) continue;
+    diagnostics.push_back(std::move(diagnostic));
   }
   return errors_first(std::move(diagnostics));
+}
+
+task::Unsupported outside(const task::Diagnostic& first) {
+  return {{{"compile.outside", "a header that it includes does not compile: " + first.message,
+            first.place}}};
+}
+
+bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const PlaceMapper& mapper) {
+  return !diagnostics.empty() && !diagnostics.front().place.source.empty() &&
+         !mapper.owns(diagnostics.front().place.source);
 }
 
 }  // namespace mc::compile

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compilers' output as data.  g++ -fdiagnostics-format=json prints one JSON array a translation
-// unit; what the linker says comes as plain text after it.  nvcc prints what its programs say, each
-// in its own way: the front end, the preprocessor and host compiler (g++), ptxas, and nvcc itself.
+// The output of g++, nvcc and the linker as data.  Each of nvcc's programs speaks in its own way:
+// the front end, the preprocessor and host compiler (g++), ptxas, and nvcc itself.
 #ifndef MC_COMPILE_DIAGNOSTICS_H_
 #define MC_COMPILE_DIAGNOSTICS_H_
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,14 +17,22 @@ namespace mc::compile {
 inline constexpr size_t kDiagnosticsMax = 32;
 
 // The errors first, then the rest, at most kDiagnosticsMax, in the candidate's own lines where they
-// map.  Text that is not of the expected form is kept as messages without a place.
-std::vector<task::Diagnostic> parse_gcc_diagnostics(std::string_view output,
-                                                    const PlaceMapper& mapper);
+// map.  Names of kernels are demangled; headers go by the name that one would include; names of
+// temporary files are left out.  An error in a header is placed where the candidate's own code
+// asked for it (used its template or macro), if the compiler tells.
+std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const PlaceMapper& mapper);
 
-// The same of nvcc's output.  Names of kernels are demangled; names of temporary files are left
-// out. An error in a header is placed where the candidate's own code asked for it, if nvcc tells.
-std::vector<task::Diagnostic> parse_nvcc_diagnostics(std::string_view output,
-                                                     const PlaceMapper& mapper);
+// Whether the first of them lies in a header that is not the candidate's, and no use of a template
+// or macro by the candidate led there.
+bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const PlaceMapper& mapper);
+
+// What is said of a candidate whose headers do not compile without it.
+task::Unsupported outside(const task::Diagnostic& first);
+
+// "/opt/torch/include/ATen/Tensor.h" as one would include it: "ATen/Tensor.h".
+std::string short_path(std::string_view path);
+// All absolute paths in `text` so.
+std::string with_short_paths(std::string_view text);
 
 // Errors first, at most kDiagnosticsMax.
 std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnostics);

@@ -14,7 +14,7 @@ constexpr size_t kMessageBytesMax = 1024;
 void check_diagnostics(std::string_view output) {
   Extension extension;
   extension.cuda_sources = {"one\ntwo\nthree\n"};
-  const auto diagnostics = parse_nvcc_diagnostics(output, PlaceMapper("one\ntwo\n", {extension}));
+  const auto diagnostics = parse_diagnostics(output, PlaceMapper("one\ntwo\n", {extension}));
   MC_CHECK(diagnostics.size() <= kDiagnosticsMax);
   bool errors = true;
   for (const task::Diagnostic& entry : diagnostics) {

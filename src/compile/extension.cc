@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lex/token.h"
+
 namespace mc::compile {
 namespace {
 
@@ -164,6 +166,29 @@ std::vector<Unit> make_units(const Extension& extension) {
   return units;
 }
 
+std::vector<Unit> includes_of(const Extension& extension) {
+  const auto only_includes = [&](std::string_view text) {
+    std::string includes;
+    for (const lex::Token& token : lex::tokenize(text)) {
+      if (token.kind != lex::Kind::kHeader) continue;
+      const std::string_view header = lex::text_of(text, token);
+      const bool is_own = std::ranges::any_of(extension.files, [&](const SourceFile& file) {
+        return file.name.ends_with(header.substr(1, header.size() - 2));
+      });
+      if (!is_own) includes += "#include " + std::string(header) + "\n";
+    }
+    return includes;
+  };
+  std::string of_files;
+  for (const SourceFile& file : extension.files) of_files += only_includes(file.text);
+  std::vector<Unit> units = make_units(extension);
+  for (Unit& unit : units) {
+    for (SourceFile& piece : unit.pieces) piece.text = only_includes(piece.text);
+    unit.pieces.push_back({"files", of_files});
+  }
+  return units;
+}
+
 PlaceMapper::PlaceMapper(std::string_view candidate, const std::vector<Extension>& extensions)
     : candidate_lines_(lines_of(candidate)) {
   const auto add = [&](const std::string& name, const std::string& text) {
@@ -177,6 +202,11 @@ PlaceMapper::PlaceMapper(std::string_view candidate, const std::vector<Extension
     }
     for (const SourceFile& file : extension.files) add(file.name, file.text);
   }
+}
+
+bool PlaceMapper::owns(std::string_view source) const {
+  return source == "candidate" ||
+         std::ranges::any_of(pieces_, [&](const Piece& piece) { return piece.name == source; });
 }
 
 task::Place PlaceMapper::map(const std::string& piece_name, int line, int column) const {

@@ -51,12 +51,18 @@ struct Unit {
 // CUDA sources in another.
 std::vector<Unit> make_units(const Extension& extension);
 
+// The same with nothing left but the headers that they include from elsewhere.  Where that does not
+// compile, the fault is not the candidate's.
+std::vector<Unit> includes_of(const Extension& extension);
+
 // Turns places in pieces ("cuda_sources[0]":12) into places in the candidate's Python text where
 // the same line stands there too, and fills the excerpts.
 class PlaceMapper {
  public:
   PlaceMapper(std::string_view candidate, const std::vector<Extension>& extensions);
   task::Place map(const std::string& piece, int line, int column) const;
+  // Whether `source` names a piece, or the candidate.
+  bool owns(std::string_view source) const;
 
  private:
   struct Piece {

@@ -95,18 +95,16 @@ TEST(PlaceMapper, TakesAnyLineNumber) {
   EXPECT_EQ(mapper.map("nowhere", 1, 0).excerpt, "");
 }
 
-TEST(Diagnostics, PutErrorsFirstAndKeepWhatTheLinkerSays) {
-  const PlaceMapper mapper(kModule, {with_source("__global__ void k() {}\n")});
-  const std::string output =
-      R"([{"kind": "warning", "message": "w", "locations": []}, {"kind": "error", "message": "e",)"
-      R"( "locations": [{"caret": {"file": "cuda_sources[0]", "line": 1, "column": 2}}]}])"
-      "\n/usr/bin/ld: x.o: undefined reference to `g()'\nnoise\n[not json\n";
-  const auto diagnostics = parse_gcc_diagnostics(output, mapper);
-  ASSERT_EQ(diagnostics.size(), 3u);
-  EXPECT_EQ(diagnostics[0].message, "e");
-  EXPECT_EQ(diagnostics[0].place.line, 3);
-  EXPECT_THAT(diagnostics[1].message, HasSubstr("undefined reference"));
-  EXPECT_EQ(diagnostics[2].severity, "warning");
+TEST(IncludesOf, KeepsTheHeadersOfOthersAndNothingElse) {
+  Extension extension = with_source(
+      "#define float int\n#include <cublas_v2.h>\nint x\n#include \"part.cuh\"\n// #include "
+      "<no.h>\n");
+  extension.files = {{"part.cuh", "#pragma once\n#include <mma.h>\nint y;\n"}};
+  const std::vector<Unit> units = includes_of(extension);
+  ASSERT_EQ(units.size(), 1u);
+  ASSERT_EQ(units[0].pieces.size(), 2u);
+  EXPECT_EQ(units[0].pieces[0].text, "#include <cublas_v2.h>\n");
+  EXPECT_EQ(units[0].pieces[1].text, "#include <mma.h>\n");
 }
 
 }  // namespace

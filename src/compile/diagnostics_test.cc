@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nvcc 13.0.88 with g++ 12.2 printed for the sources given, byte for byte.
+// What nvcc 13.0.88 and g++ 12.2 printed for the sources given, byte for byte.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ Extension extension_of(std::string source, std::vector<SourceFile> files = {}) {
 }
 
 std::vector<task::Diagnostic> parse(const std::string& output, const Extension& extension) {
-  return parse_nvcc_diagnostics(output, PlaceMapper("", {extension}));
+  return parse_diagnostics(output, PlaceMapper("", {extension}));
 }
 
 TEST(NvccDiagnostics, TellTheColumnWherePreprocessingLeftTheLineAsItWas) {
@@ -99,6 +99,63 @@ TEST(NvccDiagnostics, PlaceAnErrorInAForeignHeaderWhereTheCandidateAskedForIt) {
   EXPECT_EQ(own[0].place.line, 2);
 }
 
+constexpr char kUse[] =
+    "#include <lib/part.h>\nint f() {\n  return part(1.0f);\n}\nint g() { return PART(3); }\n";
+
+TEST(GccDiagnostics, PlaceAnErrorInAForeignHeaderWhereTheCandidateAskedForIt) {
+  const Extension extension = extension_of(kUse);
+  const auto diagnostics = parse(
+      R"(In file included from cuda_sources[0]:1:
+cuda_sources[0]: In function 'int g()':
+/opt/include/lib/part.h:4:17: error: 'part_of' was not declared in this scope
+cuda_sources[0]:5:18: note: in expansion of macro 'PART'
+/opt/include/lib/part.h: In instantiation of 'struct Part<float>':
+/opt/include/lib/part.h:3:44:   required from 'int part(T) [with T = float]'
+cuda_sources[0]:3:14:   required from here
+/opt/include/lib/part.h:2:58: error: static assertion failed: only double
+/opt/include/lib/part.h:2:58: note: the comparison reduces to '(4 == 8)'
+)",
+      extension);
+  ASSERT_EQ(diagnostics.size(), 3u);
+  EXPECT_EQ(diagnostics[0].place,
+            (task::Place{"cuda_sources[0]", 5, 18, "int g() { return PART(3); }"}));
+  EXPECT_EQ(diagnostics[1].place, (task::Place{"cuda_sources[0]", 3, 14, "  return part(1.0f);"}));
+  EXPECT_EQ(diagnostics[1].message, "static assertion failed: only double (in lib/part.h:2)");
+  EXPECT_FALSE(starts_outside(diagnostics, PlaceMapper("", {extension})));
+}
+
+TEST(GccDiagnostics, TellAnErrorInAHeaderThatTheCandidateOnlyIncludes) {
+  const Extension extension = extension_of("int x\n#include <lib/part.h>\n");
+  const auto diagnostics = parse(
+      R"(In file included from cuda_sources[0]:2:
+/opt/include/lib/part.h:2:1: error: expected initializer before 'template'
+)",
+      extension);
+  ASSERT_EQ(diagnostics.size(), 1u);
+  EXPECT_EQ(diagnostics[0].message,
+            "expected initializer before 'template' (in what cuda_sources[0]:2 includes)");
+  EXPECT_EQ(diagnostics[0].place, (task::Place{"lib/part.h", 2, 1, ""}));
+  EXPECT_TRUE(starts_outside(diagnostics, PlaceMapper("", {extension})));
+}
+
+TEST(GccDiagnostics, TellOfABoundFunctionWhatItsAuthorWrote) {
+  const Extension extension = extension_of("PYBIND11_MODULE(x, m) {\n  m.def(\"bad\", &bad);\n}\n");
+  const auto diagnostics = parse(
+      R"(In file included from /emu/include/mc_emu/prelude.h:42:
+/emu/include/mc_emu/bind.h: In instantiation of 'auto mc_emu::bind::Bound<F>::load_at(McShimObject* const*) [with long unsigned int kIndex = 0; F = float* (*)(float*); McShimObject = void]':
+/emu/include/mc_emu/bind.h:206:38:   required from 'pybind11::module_& pybind11::module_::def(const char*, F&&, const Extra& ...) [with F = float* (*)(float*); Extra = {}]'
+cuda_sources[0]:2:8:   required from here
+/emu/include/mc_emu/bind.h:138:60: error: incomplete type 'mc_emu::bind::Converter<float*, void>' used in nested name specifier
+/emu/include/mc_emu/bind.h:144:30: error: incomplete type 'mc_emu::bind::Converter<float*, void>' used in nested name specifier
+)",
+      extension);
+  ASSERT_EQ(diagnostics.size(), 1u);
+  EXPECT_THAT(diagnostics[0].message,
+              HasSubstr("a function bound to Python cannot take or return 'float*': use torch::"));
+  EXPECT_EQ(diagnostics[0].place,
+            (task::Place{"cuda_sources[0]", 2, 8, "  m.def(\"bad\", &bad);"}));
+}
+
 struct Row {
   const char* output;
   task::Diagnostic wanted;
@@ -148,6 +205,12 @@ INSTANTIATE_TEST_SUITE_P(
             {"error", "ptxas: Unknown modifier '.nope'", {}}},
         Row{"nvcc fatal   : Unknown option '--bogus'\n",
             {"error", "nvcc: Unknown option '--bogus'", {}}},
+        Row{"/usr/bin/ld: /tmp/ccFxTvrm.o: in function `h2()':\n"
+            "/tmp/work/cuda_sources[0]:2: undefined reference to `g()'\n"
+            "collect2: error: ld returned 1 exit status\n",
+            {"error", "undefined reference to `g()'", {"cuda_sources[0]", 2, 0, "two"}}},
+        Row{"/usr/bin/ld: cannot find -lnothing: No such file or directory\n",
+            {"error", "cannot find -lnothing: No such file or directory", {}}},
         Row{"nvcc error   : 'cudafe++' died due to signal 11 (Invalid memory reference)\n",
             {"error", "nvcc: 'cudafe++' died due to signal 11 (Invalid memory reference)", {}}}));
 
