@@ -36,6 +36,8 @@ class Call {
 
   void note_launch() { ++launches_; }
   void note_to_host(size_t bytes);
+  // A kernel read what nobody wrote: or what somebody did whom the checks did not see.
+  void note_unknown_read(size_t bytes) { unknown_reads_ += bytes; }
   void note_output(const void* bytes, size_t size, const Origin* origins);
 
   // One line of JSON without its braces.
@@ -47,6 +49,7 @@ class Call {
   uint64_t to_host_max_ = 0;
   std::atomic<uint64_t> launches_{0};
   std::atomic<uint64_t> to_host_{0};
+  std::atomic<uint64_t> unknown_reads_{0};
   uint64_t output_bytes_[5] = {};  // By Origin.
   Digest digest_;
 };

@@ -141,6 +141,8 @@ constexpr int kBytesShift = 44;
 constexpr int kLaunchShift = 48;
 constexpr uint64_t kBlockMask = 0xFFFFFF;
 
+constexpr uint64_t kBlocksTraced = 2;  // Of a launch, whose reads are asked for their origin.
+
 class Worker {
  public:
   Worker();
@@ -219,6 +221,7 @@ class Worker {
                                           uintptr_t pc);
   bool is_kernels_own(uintptr_t address);
   void note_to_host(size_t size);
+  void note_unknown_read(size_t size);
   bool may_hold_lock(int thread) const;
   void check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
   [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
@@ -292,6 +295,9 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
     std::memset(arena_.origin_of(address), static_cast<int>(Origin::kKernel), size);
     if (allocation->is_host_visible) [[unlikely]]
       note_to_host(size);
+  } else if (block_.index < kBlocksTraced && *arena_.origin_of(address) == Origin::kNowhere)
+      [[unlikely]] {
+    note_unknown_read(size);
   }
   if (!has_checks_ || (flags & (kAtomic | kVolatile)) != 0) return;
   const bool is_fresh = allocation->written_in.load(std::memory_order_relaxed) == job_->number;

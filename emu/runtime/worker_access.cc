@@ -195,6 +195,8 @@ void Worker::settle_suspect() {
 
 // --- Device memory.
 
+void Worker::note_unknown_read(size_t size) { Runtime::get().call().note_unknown_read(size); }
+
 void Worker::note_to_host(size_t size) { Runtime::get().call().note_to_host(size); }
 
 bool Worker::may_hold_lock(int thread) const {

@@ -194,7 +194,7 @@ class Contestant:
         try:
             if self._recorder is not None:
                 self._recorder.start()
-            outputs = self._forward(model, inputs)
+            outputs = model(*inputs)
             if self._recorder is not None:
                 aten = self._recorder.stop()
             if self._emulator is not None:
@@ -202,23 +202,22 @@ class Contestant:
             self._place.finish()
         except BaseException as error:
             set_stage(error, "forward")
+            self._raise_refusal(error)
             raise
         try:
             return self._pack(outputs, model, aten, sticky)
         except BaseException as error:
             set_stage(error, "outputs")
+            self._raise_refusal(error)
             raise
 
-    def _forward(self, model: torch.nn.Module, inputs: list[Any]) -> object:
-        """Raises Refusal("operator") where an operator was refused and the candidate gave up."""
-        try:
-            return model(*inputs)
-        except BaseException as error:
-            refused = [] if self._guard is None else self._guard.refused()
-            if not refused:
-                raise
+    def _raise_refusal(self, error: BaseException) -> None:
+        """Where an operator was refused and the candidate gave up, that is what happened."""
+        refused = [] if self._guard is None else self._guard.refused()
+        if refused:
             names = ", ".join(sorted({call["name"].split(".")[0] for call in refused}))
-            refusal = Refusal("operator", f"forward called {names}, which a candidate does not have")
+            policy = self._policy.name
+            refusal = Refusal("operator", f"{names} is not available to a candidate ({policy})")
             raise refusal.with_traceback(error.__traceback__) from None
 
     def _end_init(self) -> None:

@@ -86,6 +86,7 @@ struct CallRecord {
   int64_t from_inputs = 0;
   int64_t from_host = 0;
   int64_t from_nowhere = 0;
+  int64_t unknown_reads = 0;  // Bytes that kernels read and nobody wrote that the emulator saw.
 };
 std::vector<CallRecord> decode_calls(std::string_view report);
 

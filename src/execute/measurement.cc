@@ -218,11 +218,19 @@ bool Measurement::may_use_all() const { return policy_.operators.contains("*"); 
 // Right values that no kernel made.
 Measurement::Decided Measurement::host_made() const {
   if (!call_ || may_use_all()) return std::nullopt;
-  const int64_t others = call_->from_host + call_->from_nowhere;
-  if (others == 0 && call_->from_kernels + call_->from_inputs > 0) return std::nullopt;
-  const std::string message = "no kernel of the candidate wrote " + std::to_string(others) +
-                              " bytes of the outputs: the host made them";
-  return task::Illegal{"run", {{"run.host_output", message, {}}}};
+  const auto illegal = [](std::string message) {
+    return task::Illegal{"run", {{"run.host_output", std::move(message), {}}}};
+  };
+  if (const int64_t others = call_->from_host + call_->from_nowhere; others > 0) {
+    return illegal("no kernel of the candidate wrote " + std::to_string(others) +
+                   " bytes of the outputs: the host made them");
+  }
+  if (call_->from_kernels + call_->from_inputs == 0) {
+    return illegal("no kernel of the candidate wrote the outputs: they were filled");
+  }
+  if (call_->unknown_reads == 0) return std::nullopt;
+  return illegal("a kernel read " + std::to_string(call_->unknown_reads) +
+                 " bytes that no kernel, copy or fill had written");
 }
 
 Result<Reply> Measurement::check(const std::string& fields, const Fd& region, int trial_index) {
