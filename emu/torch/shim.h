@@ -25,10 +25,8 @@ void* mc_shim_map(int descriptor, uint64_t offset, size_t size);
 // is under way (mc_emu_note_output).  0 with a Python error set when it is none.
 int mc_shim_export(void* tensor, void* target);
 
-// Between the two, dispatcher operations are counted.  stop returns JSON that stays valid until the
-// next start: [{"name": "aten::empty_like", "count": 3, "top": 2, "parents":
-// ["aten::zeros_like"]}], sorted by name.  `top` counts calls that no other operation made;
-// `parents` are the operations that made the rest.
+// Between the two, calls of operators are counted, those by other operators too.  stop returns JSON
+// that stays valid until the next start: {"aten::empty_like": 3}.
 void mc_shim_record_start(void);
 const char* mc_shim_record_stop(void);
 

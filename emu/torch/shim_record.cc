@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which dispatcher operations run, and which operation called them.
+// Which operators run, whoever calls them.
 #include <ATen/record_function.h>
 
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "torch/shim.h"
 
 namespace {
 
-struct Counts {
-  uint64_t count = 0;
-  uint64_t top = 0;
-  std::set<std::string> parents;
-};
-
 struct Recording {
   std::mutex mutex;
-  std::map<std::string, Counts> operations;  // Guarded by mutex.
+  std::map<std::string, uint64_t> calls;  // Guarded by mutex.
   at::CallbackHandle handle = 0;
   std::string json;
 };
@@ -31,26 +23,14 @@ Recording& recording() {
   return *instance;
 }
 
-thread_local std::vector<std::string> running;  // The operations this thread is inside of.
-
+// Frames without an operator, such as those of autograd.Function, bear names that anyone may
+// choose.
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
-  const std::string name = function.name();
-  {
+  if (const auto operation = function.operator_name()) {
     const std::lock_guard lock(recording().mutex);
-    Counts& counts = recording().operations[name];
-    ++counts.count;
-    if (running.empty()) {
-      ++counts.top;
-    } else {
-      counts.parents.insert(running.back());
-    }
+    ++recording().calls[operation->name];
   }
-  running.push_back(name);
   return nullptr;
-}
-
-void on_end(const at::RecordFunction&, at::ObserverContext*) {
-  if (!running.empty()) running.pop_back();
 }
 
 std::string quote(const std::string& text) {
@@ -62,18 +42,12 @@ std::string quote(const std::string& text) {
   return quoted + '"';
 }
 
-std::string to_json(const std::map<std::string, Counts>& operations) {
-  std::string json = "[";
-  for (const auto& [name, counts] : operations) {
-    std::string parents;
-    for (const std::string& parent : counts.parents) {
-      parents += (parents.empty() ? "" : ",") + quote(parent);
-    }
-    json += std::string(json.size() == 1 ? "" : ",") + "{\"name\":" + quote(name) +
-            ",\"count\":" + std::to_string(counts.count) +
-            ",\"top\":" + std::to_string(counts.top) + ",\"parents\":[" + parents + "]}";
+std::string to_json(const std::map<std::string, uint64_t>& calls) {
+  std::string json = "{";
+  for (const auto& [name, count] : calls) {
+    json += (json.size() == 1 ? "" : ",") + quote(name) + ":" + std::to_string(count);
   }
-  return json + "]";
+  return json + "}";
 }
 
 }  // namespace
@@ -85,10 +59,9 @@ void mc_shim_record_start(void) {
   if (r.handle != 0) at::removeCallback(r.handle);
   {
     const std::lock_guard lock(r.mutex);
-    r.operations.clear();
+    r.calls.clear();
   }
-  running.clear();
-  r.handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end)
+  r.handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start)
                                        .scopes({at::RecordScope::FUNCTION})
                                        .needsInputs(false)
                                        .needsIds(false));
@@ -99,7 +72,7 @@ const char* mc_shim_record_stop(void) {
   if (r.handle != 0) at::removeCallback(r.handle);
   r.handle = 0;
   const std::lock_guard lock(r.mutex);
-  r.json = to_json(r.operations);
+  r.json = to_json(r.calls);
   return r.json.c_str();
 }
 

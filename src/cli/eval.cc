@@ -272,6 +272,10 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->add_option("--candidate,-c", arguments->candidates,
                    "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}")
       ->required();
+  command
+      ->add_option("--policy", arguments->options.policy,
+                   "What a candidate may do: musacoder, or kernelbench (docs/legality.md)")
+      ->capture_default_str();
   command->add_option("--backend", arguments->backend, "auto, cpu or cuda")->capture_default_str();
   command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)")
       ->check(CLI::NonNegativeNumber);

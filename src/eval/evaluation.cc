@@ -276,7 +276,7 @@ Evaluation::Stage Evaluation::measure() {
   }
   const auto turn = parts_.device.take(use_);
   MC_TRY(execute::Measured measured,
-         parts_.executor.measure(program, *judge_, parts_.policy.aten_allowed,
+         parts_.executor.measure(program, *judge_, parts_.run_policy,
                                  derive_seed(verdict_.seed, "schedule")),
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;

@@ -40,6 +40,7 @@ struct Parts {
   const Options& options;
   const SeedKey& key;
   const legality::Policy& policy;
+  const execute::RunPolicy& run_policy;  // Of the same.
   execute::Executor& executor;
   const Machine& machine;
   JudgePool& judges;

@@ -11,6 +11,7 @@
 
 #include "core/file.h"
 #include "core/hash.h"
+#include "core/layout.h"
 #include "eval/baseline_store.h"
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
@@ -77,6 +78,7 @@ struct Pipeline::State {
   SeedKey key;
   Machine machine;
   legality::Policy policy;
+  execute::RunPolicy run_policy;
   std::unique_ptr<execute::Zygote> zygote;
   std::unique_ptr<DeviceShare> device;
   std::unique_ptr<DeviceShare> memory;
@@ -92,9 +94,11 @@ Pipeline::~Pipeline() = default;
 
 Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
                                                    const Progress& progress) {
+  MC_TRY(const Layout layout, find_layout(), "pipeline");
+  MC_TRY(legality::Policy policy, legality::load_policy(layout.share("policy"), options.policy),
+         "pipeline");
   MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
-  MC_TRY(legality::Policy policy,
-         legality::load_policy(machine.layout.share("policy") / "default.json"), "pipeline");
+  execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min};
   progress("starting the zygote (imports torch)");
   MC_TRY(auto zygote, execute::Zygote::create(zygote_options(machine)), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
@@ -105,7 +109,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   execute::Executor executor(*zygote, spares.get(), limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
-      options, key, std::move(machine), std::move(policy), std::move(zygote), std::move(device),
+      options, key, std::move(machine), std::move(policy), std::move(run_policy), std::move(zygote),
+      std::move(device),
       std::make_unique<DeviceShare>(is_cuda ? kResidentsMax : std::numeric_limits<int64_t>::max()),
       std::move(spares), executor, JudgePool(), std::move(nvml),
       BaselineStore(cache_directory() / "baselines")})));
@@ -137,8 +142,9 @@ Status Pipeline::check_task(const task::Task& task) {
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
   State& state = *state_;
-  Parts parts{state.options, state.key,        state.policy,  state.executor, state.machine,
-              state.judges,  state.nvml.get(), *state.device, *state.memory,  state.baselines};
+  Parts parts{state.options,  state.key,     state.policy,   state.run_policy,
+              state.executor, state.machine, state.judges,   state.nvml.get(),
+              *state.device,  *state.memory, state.baselines};
   task::Verdict verdict;
   bool is_short_of_memory = false;
   {

@@ -59,7 +59,8 @@ struct Options {
   Limits limits;
   Correctness correctness;
   Timing timing;
-  std::filesystem::path python;  // Empty: compile::default_python().
+  std::string policy = "musacoder";  // Or "kernelbench": what a candidate may do (policy/).
+  std::filesystem::path python;      // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
   bool static_rules = true;  // Off: only the run decides.
   bool strict = false;       // Other seeds and compute-sanitizer as well (docs/strict.md).

@@ -47,7 +47,7 @@ Result<Strict::Decided> Strict::repeat(int number) {
       judge.begin(derive_seed(subject_.seed, label + " judge"), parts_.executor.limits().judge_s),
       "judge");
   MC_TRY(execute::Measured measured,
-         parts_.executor.measure(subject_.program, judge, parts_.policy.aten_allowed,
+         parts_.executor.measure(subject_.program, judge, parts_.run_policy,
                                  derive_seed(subject_.seed, label + " schedule")),
          "measure");
   if (std::holds_alternative<task::Passed>(measured.outcome)) return Decided();

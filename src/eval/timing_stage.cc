@@ -115,7 +115,9 @@ execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer co
     return Ready(std::move(contestant));
   }
   MC_TRY(auto started,
-         parts_.executor.start_candidate(subject_.program, subject_.judge, random_seed()), "start");
+         parts_.executor.start_candidate(subject_.program, subject_.judge, parts_.run_policy,
+                                         random_seed()),
+         "start");
   if (auto* outcome = std::get_if<task::Outcome>(&started)) return Ready(std::move(*outcome));
   return Ready(std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started))));
 }

@@ -221,11 +221,11 @@ Result<RunAnswer> decode_run(std::string_view answer) {
   return guarded<RunAnswer>(answer, [](const Json& json) {
     RunAnswer run;
     const Json ops = json.value("aten", Json::object());
-    for (const auto& [name, counts] : ops.items()) {
+    for (const auto& [name, count] : ops.items()) {
       if (run.aten.size() >= kOpsMax) break;
-      run.aten[name.substr(0, 200)] = {counts.at("direct").get<int64_t>(),
-                                       counts.at("nested").get<int64_t>()};
+      run.aten[name.substr(0, 200)] = count.get<int64_t>();
     }
+    if (json.contains("launches")) run.launches = json["launches"].get<int64_t>();
     run.sticky = text_of(json, "sticky");
     const Json fields{{"outputs", json.at("outputs")},
                       {"buffers", json.value("buffers", Json::array())}};

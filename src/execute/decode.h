@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,14 +43,11 @@ struct JudgePlan {
   double call_bytes = 0;  // Inputs and outputs at the main shape.
 };
 
-struct AtenCalls {
-  int64_t direct = 0;
-  int64_t nested = 0;
-};
-
 // A contestant's answer to "run".
 struct RunAnswer {
-  std::map<std::string, AtenCalls> aten;
+  std::map<std::string, int64_t> aten;  // Calls of PyTorch's operators, by "aten::empty".
+  // Of the candidate's own kernels, where the contestant counts them.
+  std::optional<int64_t> launches;
   std::string sticky;        // The emulator's sticky error, or "".
   std::string check_fields;  // The JSON members that the judge is asked to check.
 };

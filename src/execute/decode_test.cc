@@ -72,7 +72,8 @@ TEST(Decode, RefusesMembersOfTheWrongType) {
   EXPECT_FALSE(decode_refusal(R"({"ok": false, "error": {"type": 5}})"));
   EXPECT_FALSE(decode_run(R"({"ok": true})"));
   EXPECT_FALSE(decode_run(R"({"outputs": {}, "sticky": 3})"));
-  EXPECT_FALSE(decode_run(R"({"outputs": {}, "aten": {"aten::mm": 3}})"));
+  EXPECT_FALSE(decode_run(R"({"outputs": {}, "aten": {"aten::mm": {}}})"));
+  EXPECT_FALSE(decode_run(R"({"outputs": {}, "launches": "1"})"));
   EXPECT_FALSE(decode_plan("not json"));
 }
 

@@ -140,12 +140,10 @@ Result<Session> Executor::contestant() {
   return zygote_.spawn(Role::kContestant, limits_.child);
 }
 
-Result<Measured> Executor::measure(const Program& program, Judge& judge,
-                                   const std::set<std::string>& aten_allowed,
+Result<Measured> Executor::measure(const Program& program, Judge& judge, const RunPolicy& policy,
                                    uint64_t schedule_seed) {
   MC_TRY(Session session, contestant(), "contestant");
-  return Measurement(limits_, program, judge, aten_allowed, schedule_seed, std::move(session))
-      .run();
+  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).run();
 }
 
 // A baseline that compiles, with processes and files of its own.
@@ -187,9 +185,9 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
 }
 
 Stage<Session> Executor::start_candidate(const Program& program, Judge& judge,
-                                         uint64_t schedule_seed) {
+                                         const RunPolicy& policy, uint64_t schedule_seed) {
   MC_TRY(Session session, contestant(), "contestant");
-  return Measurement(limits_, program, judge, {}, schedule_seed, std::move(session)).start();
+  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).start();
 }
 
 }  // namespace mc::execute

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -74,6 +75,13 @@ class Judge {
   std::map<std::string, Session> baselines_;
 };
 
+// What a policy (legality/policy.h) asks of a run.
+struct RunPolicy {
+  std::string name;
+  std::set<std::string, std::less<>> operators;  // That may run in forward: "empty"; "*" for all.
+  int own_launches_min = 0;                      // In each forward.
+};
+
 struct Library {
   std::string key;
   std::string module;
@@ -121,14 +129,15 @@ class Executor {
 
   // Correctness on every trial of the judge's plan, and the ATen calls of each.  The candidate's
   // process is told `schedule_seed`: the judge's seed must not follow from it.
-  Result<Measured> measure(const Program& program, Judge& judge,
-                           const std::set<std::string>& aten_allowed, uint64_t schedule_seed);
+  Result<Measured> measure(const Program& program, Judge& judge, const RunPolicy& policy,
+                           uint64_t schedule_seed);
 
   // Contestants that are ready to be timed at the main shape: the reference, and a candidate.
   Result<Session> start_baseline(Judge& judge, const BaselineOptions& options);
   // Builds the candidate's model anew at the main shape, after trials at others.
   Stage<Nothing> rebuild(Judge& judge, Session& session);
-  Stage<Session> start_candidate(const Program& program, Judge& judge, uint64_t schedule_seed);
+  Stage<Session> start_candidate(const Program& program, Judge& judge, const RunPolicy& policy,
+                                 uint64_t schedule_seed);
 
   const StageLimits& limits() const { return limits_; }
 

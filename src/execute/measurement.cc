@@ -34,12 +34,11 @@ bool is_main(const task::Trial& trial) {
 }  // namespace
 
 Measurement::Measurement(const StageLimits& limits, const Program& program, Judge& judge,
-                         const std::set<std::string>& aten_allowed, uint64_t schedule_seed,
-                         Session session)
+                         const RunPolicy& policy, uint64_t schedule_seed, Session session)
     : limits_(limits),
       program_(program),
       judge_(judge),
-      aten_allowed_(aten_allowed),
+      policy_(policy),
       schedule_seed_(schedule_seed),
       session_(std::move(session)) {}
 
@@ -74,6 +73,10 @@ Measurement::Decided Measurement::load() {
   const Json question{{"op", "load"},
                       {"source", program_.source},
                       {"artifacts", std::move(artifacts)},
+                      {"policy",
+                       {{"name", policy_.name},
+                        {"device_allowed", policy_.operators},
+                        {"host_allowed", policy_.operators}}},
                       {"schedule_seed", schedule_seed_}};
   const Answer answer = session_.ask(text_of(question), nullptr, Seconds(limits_.load_s));
   if (std::holds_alternative<Reply>(answer)) return std::nullopt;
@@ -118,6 +121,7 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   if (!run) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{run.error().message}));
   if (Decided illegal = note_aten(run->aten)) return illegal;
   if (Decided fault = fatal_fault(run->sticky)) return fault;
+  if (Decided illegal = lacks_launch(*run)) return illegal;
   trial.findings = new_findings();
   if (Decided illegal = note_record(trial.findings)) return illegal;
   MC_TRY(const Reply checked, check(run->check_fields, outputs->region, plan.index), "check");
@@ -148,20 +152,34 @@ Measurement::Decided Measurement::refused(const task::Outcome& failure, const ta
   return std::nullopt;
 }
 
-Measurement::Decided Measurement::note_aten(const std::map<std::string, AtenCalls>& calls) {
+// What an allowed operator is made of is allowed too, so it does not matter who called.
+Measurement::Decided Measurement::note_aten(const std::map<std::string, int64_t>& calls) {
   task::Illegal illegal{"run", {}};
-  for (const auto& [name, counts] : calls) {
-    aten_ops_[name] += counts.direct;
-    if (counts.direct > 0 && !aten_allowed_.contains(name)) {
-      const std::string times = std::to_string(counts.direct);
-      illegal.findings.push_back(
-          {"run.aten",
-           "forward called " + name + " (" + times + " times), which is not on the allow-list",
-           {}});
-    }
+  for (const auto& [name, count] : calls) {
+    aten_ops_[name] += count;
+    if (may_run(name)) continue;
+    illegal.findings.push_back({"run.aten",
+                                "forward called " + name + " (" + std::to_string(count) +
+                                    (count == 1 ? " time" : " times") + "), which the policy " +
+                                    policy_.name + " does not allow",
+                                {}});
   }
   if (illegal.findings.empty()) return std::nullopt;
   return illegal;
+}
+
+bool Measurement::may_run(std::string_view operation) const {
+  constexpr std::string_view kAten = "aten::";
+  if (policy_.operators.contains("*")) return true;
+  return operation.starts_with(kAten) && policy_.operators.contains(operation.substr(kAten.size()));
+}
+
+Measurement::Decided Measurement::lacks_launch(const RunAnswer& run) const {
+  if (run.launches.value_or(policy_.own_launches_min) >= policy_.own_launches_min) {
+    return std::nullopt;
+  }
+  return task::Illegal{
+      "run", {{"run.own_launch", "forward launched no kernel of the candidate's own", {}}}};
 }
 
 Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {

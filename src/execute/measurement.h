@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "execute/executor.h"
@@ -17,7 +18,7 @@ namespace mc::execute {
 class Measurement {
  public:
   Measurement(const StageLimits& limits, const Program& program, Judge& judge,
-              const std::set<std::string>& aten_allowed, uint64_t schedule_seed, Session session);
+              const RunPolicy& policy, uint64_t schedule_seed, Session session);
 
   // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
   Result<Measured> run();
@@ -32,7 +33,9 @@ class Measurement {
   Result<Decided> build(int shape);
   Result<Decided> run_trial(const TrialPlan& plan);
   Decided refused(const task::Outcome& failure, const task::Trial& trial);
-  Decided note_aten(const std::map<std::string, AtenCalls>& calls);
+  Decided note_aten(const std::map<std::string, int64_t>& calls);
+  bool may_run(std::string_view operation) const;
+  Decided lacks_launch(const RunAnswer& run) const;
   Decided fatal_fault(const std::string& sticky);
   Decided note_record(const std::vector<task::KernelFinding>& findings);
   Decided host_made() const;
@@ -47,7 +50,7 @@ class Measurement {
   const StageLimits& limits_;
   const Program& program_;
   Judge& judge_;
-  std::set<std::string> aten_allowed_;
+  const RunPolicy& policy_;
   uint64_t schedule_seed_;
 
   Session session_;

@@ -13,12 +13,16 @@ namespace {
 constexpr size_t kFindingsMax = 8;
 constexpr size_t kNameShownMax = 160;
 
+bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return name == pattern || matches_pattern(name, pattern);
+  });
+}
+
 bool may_run(const KernelRules& rules, const task::KernelTime& kernel) {
   if (kernel.owner == "candidate") return true;
-  if (kernel.owner != "libtorch_cuda.so" && kernel.owner != "runtime") return false;
-  return std::ranges::any_of(rules.foreign_allowed, [&](const std::string& pattern) {
-    return kernel.name == pattern || matches_pattern(kernel.name, pattern);
-  });
+  return matches_any(kernel.owner, rules.foreign_owners) &&
+         matches_any(kernel.name, rules.foreign_allowed);
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 #include "legality/policy.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
 
 #include "core/file.h"
 
@@ -14,8 +17,9 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kPolicyBytesMax = std::size_t{1} << 20;
 
-constexpr const char* kPythonMembers[] = {"forbidden_imports", "forbidden_names", "forbidden_calls",
-                                          "allowed_torch_calls", "parameter_containers"};
+constexpr const char* kPythonMembers[] = {
+    "unsupported_languages", "forbidden_imports", "forbidden_names",
+    "forbidden_calls",       "allowed",           "parameter_containers"};
 
 // Reads members and remembers the first thing that is wrong; what it returns then is of no use.
 class Reader {
@@ -73,11 +77,9 @@ class Reader {
 
 SourceRule read_source_rule(Reader& reader, const Json& json, const std::string& path) {
   reader.expect_members(
-      json, path,
-      {"id", "message", "operators", "calls", "names", "prefixes", "scopes", "headers"});
+      json, path, {"message", "operators", "calls", "names", "prefixes", "scopes", "headers"});
   if (!reader.problem().empty()) return {};
   SourceRule rule;
-  rule.id = reader.text(json, path, "id");
   rule.message = reader.text(json, path, "message");
   rule.operators = reader.words(json, path, "operators");
   rule.calls = reader.words(json, path, "calls");
@@ -89,27 +91,27 @@ SourceRule read_source_rule(Reader& reader, const Json& json, const std::string&
 }
 
 SymbolRule read_symbol_rule(Reader& reader, const Json& json, const std::string& path) {
-  reader.expect_members(json, path, {"id", "message", "patterns", "except"});
+  reader.expect_members(json, path, {"message", "patterns"});
   if (!reader.problem().empty()) return {};
   SymbolRule rule;
-  rule.id = reader.text(json, path, "id");
   rule.message = reader.text(json, path, "message");
   rule.patterns = reader.texts(json, path, "patterns");
-  rule.exceptions = reader.texts(json, path, "except");
   return rule;
 }
 
-// The rules of a section, each read by `read`.
+// The rules of a section by their ids, each read by `read`.
 template <typename Rule>
 std::vector<Rule> read_rules(Reader& reader, const Json& policy, const char* section,
                              Rule (*read)(Reader&, const Json&, const std::string&)) {
   const Json json = policy.value(section, Json());
   reader.expect_members(json, section, {"rules"});
   if (!reader.problem().empty()) return {};
+  const Json given = json.value("rules", Json());
+  if (!given.is_object()) reader.fail(section + std::string(".rules is missing or no object"));
   std::vector<Rule> rules;
-  for (const Json& rule : reader.array(json, section, "rules")) {
-    const std::string index = std::to_string(rules.size());
-    rules.push_back(read(reader, rule, section + (".rules[" + index + "]")));
+  for (const auto& [id, rule] : given.items()) {
+    rules.push_back(read(reader, rule, section + (".rules." + id)));
+    rules.back().id = id;
   }
   return rules;
 }
@@ -159,13 +161,15 @@ KernelRules::Rule read_kernel_rule(Reader& reader, const Json& section, const ch
 
 KernelRules read_kernels(Reader& reader, const Json& policy) {
   const Json section = policy.value("kernels", Json());
-  reader.expect_members(section, "kernels",
-                        {"own_share_min", "foreign", "share", "late", "foreign_allowed"});
+  reader.expect_members(
+      section, "kernels",
+      {"own_share_min", "foreign", "share", "late", "foreign_owners", "foreign_allowed"});
   if (!reader.problem().empty()) return {};
   KernelRules rules;
   rules.foreign = read_kernel_rule(reader, section, "foreign");
   rules.share = read_kernel_rule(reader, section, "share");
   rules.late = read_kernel_rule(reader, section, "late");
+  rules.foreign_owners = reader.texts(section, "kernels", "foreign_owners");
   rules.foreign_allowed = reader.texts(section, "kernels", "foreign_allowed");
   const Json share = section.value("own_share_min", Json());
   if (!share.is_number() || share.get<double>() < 0 || share.get<double>() > 1) {
@@ -182,26 +186,40 @@ std::string read_python(Reader& reader, const Json& policy) {
   reader.expect_members(section, "python", members);
   if (!reader.problem().empty()) return "";
   for (const char* name : kPythonMembers) reader.texts(section, "python", name);
-  return Json{{"python", section}}.dump();
+  Json rules = section;
+  rules["operators"] = policy.at("operators");
+  return Json{{"python", rules}}.dump();
 }
 
 std::string read_version(Reader& reader, const Json& json) {
   std::string version = reader.text(json, "policy", "version");
-  if (version.rfind(kPolicyFormat, 0) != 0) {
-    reader.fail("policy.version \"" + version + "\" does not start with \"" + kPolicyFormat + "\"");
+  const std::size_t slash = version.find('/');
+  if (slash == 0 || slash == std::string::npos || slash + 1 == version.size()) {
+    reader.fail("policy.version \"" + version + "\" is no name/number");
   }
   return version;
 }
 
+int read_launches(Reader& reader, const Json& json) {
+  const Json least = json.value("own_launches_min", Json());
+  if (least.is_number_unsigned() && least.get<uint64_t>() <= 1) return least;
+  reader.fail("policy.own_launches_min is not 0 or 1");
+  return 0;
+}
+
 Policy read_policy(Reader& reader, const Json& json) {
-  reader.expect_members(
-      json, "policy", {"version", "aten_allowed", "python", "cpp", "symbols", "flags", "kernels"});
+  reader.expect_members(json, "policy",
+                        {"version", "operators", "overloads", "own_launches_min", "python", "cpp",
+                         "symbols", "flags", "kernels"});
   if (!reader.problem().empty()) return {};
   Policy policy;
   policy.version = read_version(reader, json);
-  for (const std::string& name : reader.texts(json, "policy", "aten_allowed")) {
-    policy.aten_allowed.insert("aten::" + name);
-  }
+  const std::vector<std::string> operators = reader.texts(json, "policy", "operators");
+  const std::vector<std::string> overloads = reader.texts(json, "policy", "overloads");
+  if (!reader.problem().empty()) return {};
+  policy.operators = {operators.begin(), operators.end()};
+  policy.overloads = {overloads.begin(), overloads.end()};
+  policy.own_launches_min = read_launches(reader, json);
   policy.python_json = read_python(reader, json);
   policy.source_rules = read_rules(reader, json, "cpp", read_source_rule);
   policy.symbol_rules = read_rules(reader, json, "symbols", read_symbol_rule);
@@ -210,12 +228,43 @@ Policy read_policy(Reader& reader, const Json& json) {
   return policy;
 }
 
+// The names of the policies of `folder`, sorted.
+Words names_in(const std::filesystem::path& folder) {
+  Words names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".json") names.insert(entry.path().stem());
+  }
+  return names;
+}
+
+Error unknown_policy(std::string_view name, const std::filesystem::path& folder,
+                     const Words& names) {
+  if (names.empty()) return {ErrorCode::kNotFound, "no policies in " + folder.string()};
+  std::string known;
+  for (const std::string& one : names) known += (known.empty() ? "" : " or ") + one;
+  return {ErrorCode::kInvalidInput,
+          "policy '" + std::string(name) + "' is not known: use " + known};
+}
+
+// The name of the policy that this one extends, or "".
+std::string base_of(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_object() && json.contains("extends") && json["extends"].is_string()
+             ? json["extends"].get<std::string>()
+             : "";
+}
+
 }  // namespace
 
-Result<Policy> parse_policy(std::string_view json) {
+Result<Policy> parse_policy(std::string_view json, std::string_view patch) {
   try {
+    Json merged = Json::parse(json);
+    Json changes = Json::parse(patch);
+    changes.erase("extends");
+    merged.merge_patch(changes);
     Reader reader;
-    Policy policy = read_policy(reader, Json::parse(json));
+    Policy policy = read_policy(reader, merged);
     if (reader.problem().empty()) return policy;
     return Error{ErrorCode::kInvalidInput, reader.problem()};
   } catch (const Json::exception& error) {
@@ -223,10 +272,19 @@ Result<Policy> parse_policy(std::string_view json) {
   }
 }
 
-Result<Policy> load_policy(const std::filesystem::path& path) {
-  MC_TRY(const std::string text, read_file(path, kPolicyBytesMax), "load policy");
-  MC_TRY(Policy policy, parse_policy(text), "policy " + path.string());
-  return policy;
+Result<Policy> load_policy(const std::filesystem::path& folder, std::string_view name) {
+  const Words names = names_in(folder);
+  if (!names.contains(name)) return unknown_policy(name, folder, names);
+  const std::string file = (folder / name).string() + ".json";
+  MC_TRY(std::string text, read_file(file, kPolicyBytesMax), "load policy");
+  std::string patch = "{}";
+  if (const std::string base = base_of(text); !base.empty()) {
+    patch = std::move(text);
+    MC_TRY(text, read_file(folder / (base + ".json"), kPolicyBytesMax), "policy " + file);
+  }
+  MC_TRY(Policy policy, parse_policy(text, patch), "policy " + file);
+  if (policy.name() == name) return policy;
+  return Error{ErrorCode::kInvalidInput, "policy " + file + ": its version names another policy"};
 }
 
 }  // namespace mc::legality

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Policy: what a candidate may do, as data (policy/default.json; docs/legality.md says what each
+// Policy: what a candidate may do, as data (policy/NAME.json; docs/legality.md says what each
 // member means).  The version is part of the file and of every verdict; a change of the rules is a
 // change of the version.  Reading is strict: an unknown or missing member is an error, since a rule
 // that is silently ignored is worse than none.
 //
-//   MC_TRY(Policy policy, load_policy(layout.share("policy") / "default.json"), "policy");
+//   MC_TRY(Policy policy, load_policy(layout.share("policy"), "musacoder"), "policy");
 #ifndef MC_LEGALITY_POLICY_H_
 #define MC_LEGALITY_POLICY_H_
 
@@ -20,8 +20,6 @@
 #include "core/result.h"
 
 namespace mc::legality {
-
-inline constexpr const char* kPolicyFormat = "musacoder-policy/1";
 
 using Words = std::set<std::string, std::less<>>;
 
@@ -43,7 +41,6 @@ struct SymbolRule {
   std::string id;
   std::string message;
   std::vector<std::string> patterns;
-  std::vector<std::string> exceptions;
 };
 
 // Compiler flags, as patterns like those of a SymbolRule.
@@ -71,25 +68,32 @@ struct KernelRules {
   Rule foreign;
   Rule share;
   Rule late;
-  std::vector<std::string> foreign_allowed;  // What the allowed ATen operators launch, mangled.
+  std::vector<std::string> foreign_owners;   // Libraries whose kernels may run,
+  std::vector<std::string> foreign_allowed;  // and which of them, mangled.
   double own_share_min = 0;                  // Of the device's time in forward.
 };
 
 struct Policy {
-  std::string version;                 // kPolicyFormat, and a suffix if it is not the default.
-  std::set<std::string> aten_allowed;  // "aten::empty", ...: what may run during forward.
-  std::string python_json;             // {"python": {...}}: for the inspector, as it is.
+  std::string version;       // "musacoder/2": the name, and a number that changes with the rules.
+  Words operators;           // ATen operators that may run in forward: "empty"; "*" for all.
+  Words overloads;           // What PyTorch appends to an operator's name for its overloads.
+  int own_launches_min = 0;  // Launches of the candidate's own kernels in each forward.
+  std::string python_json;   // {"python": {...}}: for the inspector, with `operators` added.
   std::vector<SourceRule> source_rules;
   std::vector<SymbolRule> symbol_rules;
   FlagRules flags;
   KernelRules kernels;
+
+  std::string name() const { return version.substr(0, version.find('/')); }
 };
 
-// kInvalidInput names the member that is wrong.
-Result<Policy> parse_policy(std::string_view json);
+// `patch`, if any, is merged into it as a JSON merge patch (RFC 7396).  kInvalidInput names the
+// member that is wrong.
+Result<Policy> parse_policy(std::string_view json, std::string_view patch = "{}");
 
-// kNotFound, kIo or kInvalidInput; the message names the file.
-Result<Policy> load_policy(const std::filesystem::path& path);
+// NAME.json of `folder`, merged into the policy that it extends, if it names one.  kInvalidInput
+// for an unknown name says which there are; else the message names the file.
+Result<Policy> load_policy(const std::filesystem::path& folder, std::string_view name);
 
 }  // namespace mc::legality
 
