@@ -3,7 +3,7 @@
 
 It names the classes and functions that the program defines at module level (also under `if`, `try`
 or `with`; methods of these classes as "Class.method", inherited ones too), and applies the policy's
-"python" rules. Names are resolved through imports and simple aliases, `getattr` with constant text
+"python" rules: to what the program uses, not to what it only imports. Names are resolved through imports and simple aliases, `getattr` with constant text
 counts as an attribute. These rules only save time: what they miss, the run itself shows.
 """
 
@@ -23,6 +23,9 @@ FINDINGS_MAX = 32
 # Layers that compute nothing, or nothing in every mode.
 _HARMLESS_LAYERS = {"torch.nn.Identity", "torch.nn.Dropout", "torch.nn.Module"}
 
+# What compiles native source.
+_COMPILING = {f"torch.utils.cpp_extension.{name}" for name in ("load", "load_inline")}
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -36,7 +39,13 @@ def answer(question: Question) -> Answer:
 
 def inspect_source(source: str, rules: Json) -> Json:
     """The inspector's answer for one program."""
-    nothing: Json = {"syntax_error": None, "classes": [], "functions": [], "findings": []}
+    nothing: Json = {
+        "syntax_error": None,
+        "classes": [],
+        "functions": [],
+        "findings": [],
+        "unsupported": [],
+    }
     if len(source) > SOURCE_BYTES_MAX:
         return nothing | {"syntax_error": _syntax_error("the program is too long")}
     try:
@@ -44,7 +53,8 @@ def inspect_source(source: str, rules: Json) -> Json:
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
             program = Program.of(tree)
-            findings = _Rules(rules, program, source.splitlines()).findings()
+            checker = _Rules(rules, program, source.splitlines())
+            findings, unsupported = checker.findings(), [*checker.unsupported()]
     except SyntaxError as error:
         text = (error.text or "").rstrip()[:200]
         message = error.msg or "invalid syntax"
@@ -62,6 +72,7 @@ def inspect_source(source: str, rules: Json) -> Json:
         "classes": [*program.classes],
         "functions": functions,
         "findings": findings,
+        "unsupported": unsupported,
     }
 
 
@@ -130,6 +141,33 @@ class Program:
                 owner, name = self.dotted(node.args[0]), constant_text(node.args[1])
                 return f"{owner}.{name}" if owner and name else ""
         return ""
+
+    def uses(self) -> Iterator[tuple[ast.expr, str]]:
+        """Expressions that stand for something imported, and its dotted name; the longest ones."""
+        waiting: list[ast.AST] = [self.tree]
+        while waiting:
+            node = waiting.pop()
+            root = node
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and isinstance(node, (ast.Name, ast.Attribute)):
+                if root.id in self.aliases:
+                    yield node, self.dotted(node)
+            else:
+                waiting.extend(ast.iter_child_nodes(node))
+
+    def within(self, name: str) -> list[ast.AST]:
+        """The class or function of the module, and those that it names, and so on."""
+        definitions = self.functions | self.classes
+        found: dict[str, ast.AST] = {}
+        waiting = [name]
+        while waiting:
+            name = waiting.pop()
+            if name in found or name not in definitions:
+                continue
+            found[name] = definitions[name]
+            waiting += [node.id for node in ast.walk(found[name]) if isinstance(node, ast.Name)]
+        return [*found.values()]
 
     def methods_of(self, name: str, seen: frozenset[str] = frozenset()) -> dict[str, Function]:
         """Methods of a class, with those that it inherits from classes of this module."""
@@ -201,13 +239,31 @@ class _Rules:
         return ordered[:FINDINGS_MAX]
 
     def _everywhere(self) -> Iterator[Json]:
-        imports, names = self._list("forbidden_imports"), self._list("forbidden_names")
+        imports, allowed = self._list("forbidden_imports"), self._list("allowed")
+        for use, dotted in self.program.uses():
+            if _matches(dotted, imports) and dotted not in allowed:
+                yield self._finding("forbidden_import", f"use of {dotted}", use)
+        names = set(self._list("forbidden_names")) - _names_bound_in(self.program.tree)
         for node in ast.walk(self.program.tree):
-            for module in _imported_modules(node):
-                if _matches(module, imports):
-                    yield self._finding("forbidden_import", f"import of {module}", node)
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                if _matches(node.module or "", imports):
+                    yield self._finding("forbidden_import", f"import of {node.module}", node)
             if isinstance(node, ast.Name) and node.id in names:
                 yield self._finding("forbidden_name", f"use of {node.id}", node)
+
+    def unsupported(self) -> Iterator[Json]:
+        """Kernels of ModelNew in languages that are not judged here, where it has no native ones."""
+        if any(dotted in _COMPILING for _, dotted in self.program.uses()):
+            return
+        for definition in self.program.within("ModelNew"):
+            for node in ast.walk(definition):
+                for decorator in node.decorator_list if isinstance(node, Function) else ():
+                    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                    for language in self._list("unsupported_languages"):
+                        if _matches(self.program.dotted(called), [language]):
+                            message = f"{language} kernels are not judged: write native source"
+                            yield self._finding("unsupported_language", message, decorator)
+                            return
 
     def _in_forward(self) -> Iterator[Json]:
         if "ModelNew" not in self.program.classes:
@@ -238,14 +294,18 @@ class _Rules:
         if not isinstance(node, ast.Call):
             return
         dotted = self.program.dotted(node.func)
-        allowed = self._list("allowed_torch_calls")
         if dotted in held:
             message = f"{dotted} is a {held[dotted]}, which may hold parameters, not compute"
             yield self._finding("module_call", message, node)
-        if dotted.startswith("torch.") and dotted in allowed:
+        if dotted in self._list("allowed") or self._is_operator(dotted):
             return
         if _matches(dotted, self._list("forbidden_calls")):
             yield self._finding("forbidden_call", f"call of {dotted} in forward", node)
+
+    def _is_operator(self, dotted: str) -> bool:
+        """torch.view or torch.Tensor.view, where `view` may run."""
+        owner, _, name = dotted.rpartition(".")
+        return owner in ("torch", "torch.Tensor") and name in self._list("operators")
 
     def _list(self, name: str) -> list[str]:
         value: Any = self.rules.get(name, [])
@@ -263,13 +323,17 @@ class _Rules:
         }
 
 
-def _imported_modules(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [name.name for name in node.names]
-    if isinstance(node, ast.ImportFrom):
-        module = node.module or ""
-        return [module, *(f"{module}.{name.name}" for name in node.names)]
-    return []
+def _names_bound_in(tree: ast.Module) -> set[str]:
+    """What the program itself gives a value: variables, parameters, functions and classes."""
+    bound = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            bound.add(node.name)
+    return bound
 
 
 def _matches(name: str, patterns: list[str]) -> bool:

@@ -9,7 +9,9 @@ RULES = {
     "forbidden_imports": ["ctypes", "torch.jit", "triton"],
     "forbidden_names": ["eval", "exec", "__import__"],
     "forbidden_calls": ["torch", "numpy"],
-    "allowed_torch_calls": ["torch.empty_like", "torch.utils.cpp_extension.load_inline"],
+    "unsupported_languages": ["triton"],
+    "allowed": ["torch.utils.cpp_extension.load_inline", "torch.jit.is_scripting"],
+    "operators": ["empty_like", "view"],
     "parameter_containers": ["torch.nn.Linear", "torch.nn.Identity"],
 }
 HEAD = """\
@@ -99,11 +101,12 @@ class RuleTest(unittest.TestCase):
     def test_each_rule_is_broken_by_its_cases(self) -> None:
         cases = {
             "python.forbidden_import": [
-                "import ctypes",
-                "import ctypes.util as u",
-                "from ctypes import CDLL",
-                "from torch import jit",
-                "def f():\n    import triton.language as tl",
+                "import ctypes\nctypes.CDLL('libm.so')",
+                "import ctypes.util as u\nf = u",
+                "from ctypes import CDLL\nCDLL('libm.so')",
+                "from ctypes import *",
+                "from torch import jit\n@jit.script\ndef f(x): return x",
+                "def f():\n    import triton.language as tl\n    tl.load(0)",
             ],
             "python.forbidden_name": ["eval('1')", "f = exec", "__import__('os')"],
             "python.forbidden_call": [
@@ -141,9 +144,31 @@ class RuleTest(unittest.TestCase):
             forward("return softmax(x)", extra="def softmax(x): return ext.f(x)"),
             forward("return x", extra="def unused(x): return torch.relu(x)"),
             forward("return math.sqrt(2)", extra="import math, os, tempfile"),
+            forward("return torch.Tensor.view(torch.empty_like(x), -1)"),
+            forward("return x if torch.jit.is_scripting() else ext.f(x)"),
+            "import ctypes, triton.language as tl\nfrom torch import jit\n",
+            "def build(exec=None):\n    return exec\n",
+            "ctypes = 3\nprint(ctypes)\n",
         ]:
             with self.subTest(source):
                 self.assertEqual(rules_of(source), [])
+
+    def test_kernels_of_other_languages_are_unsupported_where_there_are_no_native_ones(self) -> None:
+        kernel = "@triton.jit\ndef kernel(x): pass\ndef run(x): kernel[(1,)](x)"
+        function = "class Run(torch.autograd.Function):\n    def forward(ctx, x): kernel[1](x)"
+        jit = "@tj.jit(debug=True)\ndef kernel(x): pass"
+        native = "ext = load_inline('e', 'x')"
+        for source, is_unsupported in [
+            (forward("return run(x)", extra=f"import triton\n{kernel}"), True),
+            (forward("return Run.apply(x)", extra=f"import triton as tj\n{jit}\n{function}"), True),
+            (forward("return torch.relu(x)", extra=f"import triton\n{kernel}"), False),
+            (forward("return triton.cdiv(x, 2)", extra="import triton"), False),
+            (forward("return run(x)", extra=f"import triton\n{native}\n{kernel}"), False),
+        ]:
+            with self.subTest(source):
+                found = inspect_source(source, RULES)["unsupported"]
+                rules = ["python.unsupported_language"] if is_unsupported else []
+                self.assertEqual([item["rule"] for item in found], rules)
 
     def test_a_finding_has_its_place(self) -> None:
         source = forward("return torch.matmul(x, x)")

@@ -115,8 +115,8 @@ Evaluation::Stage Evaluation::extract() {
 }
 
 Evaluation::Stage Evaluation::inspect() {
-  const std::string& rules = parts_.options.static_rules ? parts_.policy.python_json : "{}";
-  MC_TRY(auto stage, parts_.executor.inspect(source_, rules, "candidate"), "inspect");
+  MC_TRY(auto stage, parts_.executor.inspect(source_, parts_.policy.python_json, "candidate"),
+         "inspect");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {
@@ -126,7 +126,10 @@ Evaluation::Stage Evaluation::inspect() {
   if (std::ranges::find(inspection.classes, "ModelNew") == inspection.classes.end()) {
     return Decided(task::Unextractable{"no_model_new", "the module defines no class ModelNew", {}});
   }
-  if (!inspection.findings.empty()) {
+  if (!inspection.unsupported.empty()) {
+    return Decided(task::Unsupported{std::move(inspection.unsupported)});
+  }
+  if (parts_.options.static_rules && !inspection.findings.empty()) {
     return Decided(task::Illegal{"static", std::move(inspection.findings)});
   }
   return Decided();

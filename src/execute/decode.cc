@@ -182,10 +182,13 @@ Result<InspectorAnswer> decode_inspection(std::string_view answer) {
     }
     inspection.classes = json.value("classes", std::vector<std::string>{});
     inspection.functions = json.value("functions", std::vector<std::string>{});
-    for_each_item(json, "findings", [&](const Json& item) {
-      inspection.findings.push_back(
-          {text_of(item, "rule"), text_of(item, "message"), place_of(item)});
-    });
+    const auto read = [&](const char* list, std::vector<task::RuleFinding>& found) {
+      for_each_item(json, list, [&](const Json& item) {
+        found.push_back({text_of(item, "rule"), text_of(item, "message"), place_of(item)});
+      });
+    };
+    read("findings", inspection.findings);
+    read("unsupported", inspection.unsupported);
     return inspection;
   });
 }

@@ -58,6 +58,7 @@ struct InspectorAnswer {
   std::vector<std::string> classes;
   std::vector<std::string> functions;
   std::vector<task::RuleFinding> findings;
+  std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not judged.
 };
 
 // Where a program counter of a compiled candidate stands in its source.

@@ -80,9 +80,7 @@ std::optional<Nested> as_nested(const FlagRules& rules, const std::string& flag)
   if (found == rules.nested.end()) return std::nullopt;
   std::string values = flag.substr(equals + 1);
   std::ranges::replace(values, ',', ' ');
-  Nested nested{found->first, &rules.lists.at(found->second), {}};
-  append_words(values, nested.values);
-  return nested;
+  return Nested{found->first, &rules.lists.at(found->second), normal_form(rules, {values})};
 }
 
 std::size_t bytes_of(const CompilerFlags& flags) {
@@ -123,8 +121,8 @@ class Checker {
 
  private:
   bool is_passed(const FlagList& list, const std::string& flag, const char* argument) {
-    if (matches_any(flag, list.dropped)) return false;
     if (!matches_any(flag, list.passed)) {
+      if (matches_any(flag, list.dropped)) return false;
       findings_.push_back(
           {policy_.flags.id,
            flag.substr(0, kQuotedBytesMax) + " in " + argument + ": " + policy_.flags.message,

@@ -17,7 +17,7 @@ using Strings = std::vector<std::string>;
 
 const Policy& policy() {
   static const Policy kPolicy =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy/default.json").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
   return kPolicy;
 }
 
@@ -58,6 +58,12 @@ INSTANTIATE_TEST_SUITE_P(
         Row{{"--compiler-options", "'-Wall'"}, {"--compiler-options=-Wall"}},
         Row{{"-DTILE=16", "-D", "NDEBUG", "-U__CUDA_NO_HALF_OPERATORS__"},
             {"-DTILE=16", "-DNDEBUG", "-U__CUDA_NO_HALF_OPERATORS__"}},
+        Row{{"-Xptxas", "-maxrregcount=64"}, {"-Xptxas=-maxrregcount=64"}},
+        Row{{"-Xptxas", "-maxrregcount,64,-v"}, {"-Xptxas=-maxrregcount=64"}},
+        Row{{"-Xptxas --maxrregcount=64,-O3"}, {"-Xptxas=--maxrregcount=64,-O3"}},
+        Row{{"-Xfatbin", "-compress-all"}, {}},
+        Row{{"-I/home", "-I", ".", "-isystem /opt", "-L/opt", "-lcublas", "-l cudnn"}, {}},
+        Row{{"-fopenmp", "-Xcompiler", "-fopenmp"}, {}},
         Row{{"-I/usr/local/cuda/include", "-rdc=false", "--threads=4", "-t", "2"}, {}}));
 
 class ForbiddenFlag : public ::testing::TestWithParam<std::string> {};
@@ -70,22 +76,30 @@ TEST_P(ForbiddenFlag, IsAFindingThatQuotesTheFlag) {
   EXPECT_THAT(checked.passed.cuda, ElementsAre("-O3"));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cuda, ForbiddenFlag,
-    ::testing::Values("-I/home", "-I", "-include x.h", "-isystem /opt", "-Xcompiler -fopenmp",
-                      "-fopenmp", "-lcublas", "-l cublas", "-L/opt", "-ox", "--run",
-                      "-Xcompiler=-fplugin=x.so", "-Xcompiler=@file", "-rdc=true",
-                      "--options-file=x", "-optf", "@flags", "x.cu", "-Xptxas=--maxntid", "-dc",
-                      "-ptx", "--keep-dir=/", "-Xcompiler=-B/opt", "-Xlinker -rpath", "$(id)"));
+INSTANTIATE_TEST_SUITE_P(Cuda, ForbiddenFlag,
+                         ::testing::Values("-include x.h", "-lmine", "-l mine", "-ox", "--run",
+                                           "-Xcompiler=-fplugin=x.so", "-Xcompiler=@file",
+                                           "-rdc=true", "--options-file=x", "-optf", "@flags",
+                                           "x.cu", "-Xptxas=--maxntid", "-dc", "-ptx",
+                                           "--keep-dir=/", "-Xcompiler=-B/opt", "-Xlinker -rpath",
+                                           "$(id)"));
 
 TEST(CheckFlags, HaveListsOfTheirOwnForCxxAndTheLinker) {
   const CheckedFlags checked = check_flags(
-      policy(), {{"-O3", "-Wall", "-fopenmp"}, {}, {"", "-lcudart", "-lcublas", "-L/opt"}});
+      policy(),
+      {{"-O3", "-Wall", "-fplugin=x.so"}, {}, {"", "-lcudart", "-lcublas", "-lmine", "-L/opt"}});
   EXPECT_THAT(checked.passed.cxx, ElementsAre("-O3", "-Wall"));
   EXPECT_THAT(checked.passed.link, IsEmpty());
-  ASSERT_EQ(checked.findings.size(), 3u);
-  EXPECT_THAT(checked.findings[0].message, HasSubstr("-fopenmp in extra_cflags: "));
-  EXPECT_THAT(checked.findings[1].message, HasSubstr("-lcublas in extra_ldflags: "));
+  ASSERT_EQ(checked.findings.size(), 2u);
+  EXPECT_THAT(checked.findings[0].message, HasSubstr("-fplugin=x.so in extra_cflags: "));
+  EXPECT_THAT(checked.findings[1].message, HasSubstr("-lmine in extra_ldflags: "));
+}
+
+TEST(CheckFlags, LinkAVendorsLibraryWhereThePolicyHasThem) {
+  const Policy kernelbench =
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "kernelbench").value();
+  EXPECT_THAT(check_flags(kernelbench, {{}, {}, {"-lcublas", "-lm"}}).passed.link,
+              ElementsAre("-lcublas"));
 }
 
 TEST(CheckFlags, HoldDefinitionsAgainstTheRulesOnSources) {

@@ -16,6 +16,7 @@ Policy policy() {
   policy.kernels = {{"run.library_kernel", "a library's kernel"},
                     {"run.own_share", "too little"},
                     {"run.late_kernel", "too late"},
+                    {"libtorch_cuda.so", "runtime"},
                     {"*FillFunctor*", "[memset]"},
                     0.25};
   return policy;

@@ -76,8 +76,8 @@ class Reader {
 };
 
 SourceRule read_source_rule(Reader& reader, const Json& json, const std::string& path) {
-  reader.expect_members(
-      json, path, {"message", "operators", "calls", "names", "prefixes", "scopes", "headers"});
+  reader.expect_members(json, path,
+                        {"message", "operators", "calls", "names", "prefixes", "scopes"});
   if (!reader.problem().empty()) return {};
   SourceRule rule;
   rule.message = reader.text(json, path, "message");
@@ -86,7 +86,6 @@ SourceRule read_source_rule(Reader& reader, const Json& json, const std::string&
   rule.names = reader.words(json, path, "names");
   rule.prefixes = reader.words(json, path, "prefixes");
   rule.scopes = reader.words(json, path, "scopes");
-  rule.headers = reader.words(json, path, "headers");
   return rule;
 }
 
@@ -262,7 +261,7 @@ Result<Policy> parse_policy(std::string_view json, std::string_view patch) {
     Json merged = Json::parse(json);
     Json changes = Json::parse(patch);
     changes.erase("extends");
-    merged.merge_patch(changes);
+    if (!changes.empty()) merged.merge_patch(changes);
     Reader reader;
     Policy policy = read_policy(reader, merged);
     if (reader.problem().empty()) return policy;

@@ -30,9 +30,8 @@ struct SourceRule {
   Words operators;      // PyTorch operators: torch::x, at::x, x(tensor), tensor.x.
   Words calls;          // Functions by name, unless the sources define one of that name.
   Words names;          // Identifiers.
-  Words prefixes;       // Of identifiers that go on with a capital letter: cublas of cublasCreate.
+  Words prefixes;       // Of calls whose names go on with a capital letter: cublas of cublasCreate.
   Words scopes;         // Qualified names and all below them: at::native.
-  Words headers;        // Beginnings of included headers.
 };
 
 // One rule for the undefined symbols of the compiled library, by their qualified names
@@ -45,8 +44,8 @@ struct SymbolRule {
 
 // Compiler flags, as patterns like those of a SymbolRule.
 struct FlagList {
-  std::vector<std::string> passed;
-  std::vector<std::string> dropped;  // Asked first.
+  std::vector<std::string> passed;  // Asked first.
+  std::vector<std::string> dropped;
 };
 
 // What a candidate may ask of its compilers; all that no list names breaks the rule.

@@ -130,14 +130,6 @@ bool has_scope(const View& view, std::size_t i, const Words& scopes) {
   });
 }
 
-bool is_forbidden_header(const View& view, std::size_t i, const Words& headers) {
-  if (view.code.tokens[i].kind != lex::Kind::kHeader) return false;
-  const std::string_view path = view.text(i).substr(1, view.text(i).size() - 2);
-  return std::any_of(headers.begin(), headers.end(), [&](const std::string& header) {
-    return path.substr(0, header.size()) == header;
-  });
-}
-
 // relu, relu_ and relu_out are one operator.
 bool is_operator(std::string_view name, const Words& operators) {
   if (operators.contains(name)) return true;
@@ -198,25 +190,32 @@ class Checker {
 
  private:
   bool breaks(const View& view, std::size_t i, const SourceRule& rule) const {
-    if (is_forbidden_header(view, i, rule.headers)) return true;
     if (!view.is_word(i)) return false;
     const std::string_view word = view.text(i);
     const bool is_own = defined_.contains(word) || is_member(view, i);
     return is_forbidden_call(view, i, rule.calls, defined_) || has_scope(view, i, rule.scopes) ||
-           (!is_own && (rule.names.contains(word) || has_prefix(word, rule.prefixes)));
+           (!is_own && (rule.names.contains(word) ||
+                        (view.text(i + 1) == "(" && has_prefix(word, rule.prefixes))));
   }
 
   void check_operators(const View& view, std::size_t i, const SourceRule& rule,
                        const Words& tensors) {
     if (rule.operators.empty() || !view.is_word(i)) return;
-    if (is_qualified_operator(view, i, rule.operators) ||
-        is_operator_on_tensor(view, i, rule.operators, tensors, defined_)) {
+    if (!may_run(view, i) && (is_qualified_operator(view, i, rule.operators) ||
+                              is_operator_on_tensor(view, i, rule.operators, tensors, defined_))) {
       add(view, i, rule);
     }
     if (is_member(view, i) || !tensors.contains(view.text(i))) return;
     for (const std::size_t method : methods_after(view.source(), view.code, i + 1)) {
-      if (is_operator(view.text(method), rule.operators)) add(view, method, rule);
+      if (!may_run(view, method) && is_operator(view.text(method), rule.operators)) {
+        add(view, method, rule);
+      }
     }
+  }
+
+  // normal_ may, though normal is a rule's.
+  bool may_run(const View& view, std::size_t i) const {
+    return policy_.operators.contains(view.text(i));
   }
 
   void add(const View& view, std::size_t i, const SourceRule& rule) {

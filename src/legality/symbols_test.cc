@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 std::vector<std::string> broken_rules(const std::vector<std::string>& symbols) {
   static const Policy kPolicy =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy/default.json").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
   std::vector<std::string> rules;
   for (const task::RuleFinding& finding : check_symbols(kPolicy, symbols)) {
     rules.push_back(finding.rule);
@@ -41,6 +41,23 @@ TEST(CheckSymbols, AllowsTheOperatorsThatMayRunAndOrdinaryLibraries) {
                     "_ZN2at4_ops4view4callERKNS_6TensorEN3c108ArrayRefINS5_6SymIntEEE", "memcpy",
                     "expf", "_Znwm", "cublas_like", "__tsan_read4", "cudaMemcpyAsync"}),
       IsEmpty());
+}
+
+TEST(CheckSymbols, AllowsAnOperatorInAllItsOverloadsButNotItsNamesakes) {
+  const auto entry = [](const std::string& name) {
+    return "_ZN2at4_ops" + std::to_string(name.size()) + name + "4callERKNS_6TensorE";
+  };
+  for (const char* name : {"zeros_like", "split_Tensor", "fill__Scalar", "t", "select_int",
+                           "randint_low_generator", "set__source_Storage_storage_offset", "numpy_T",
+                           "to_dtype_layout", "arange_start_step", "view_as"}) {
+    EXPECT_THAT(broken_rules({entry(name)}), IsEmpty()) << name;
+  }
+  for (const char* name : {"to_dense", "view_copy", "slice_scatter", "select_backward", "t_copy",
+                           "normal_float_Tensor", "index_Tensor", "cat", "expand_copy_out"}) {
+    EXPECT_THAT(broken_rules({entry(name)}), ElementsAre("link.torch_compute")) << name;
+  }
+  EXPECT_THAT(broken_rules({"_ZN2at4_ops4view10redispatchERKNS_6TensorE"}),
+              ElementsAre("link.torch_compute"));
 }
 
 TEST(CheckSymbols, LooksAtTheNameOfATemplateNotAtItsReturnType) {
