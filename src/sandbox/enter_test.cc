@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -142,6 +143,62 @@ TEST(Enter, HidesSecrets) {
            std::filesystem::is_empty(outside.path_ + "/keys") &&
            cannot_create(outside.path_ + "/keys/x", EROFS);
   }));
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(Enter, ShowsNothingButWhatIsVisibleWhereOnlyThatIsToBeSeen) {
+  const OutsideDirectory outside;
+  const OutsideDirectory other;
+  std::filesystem::create_directory(outside.path_ + "/keys");
+  std::ofstream(outside.path_ + "/keys/key") << "secret";
+  std::ofstream(outside.path_ + "/x") << "seen";
+  std::ofstream(other.path_ + "/file") << "seen too";
+  std::ofstream(other.path_ + "/other") << "not seen";
+  Profile profile;
+  profile.only_visible = true;
+  profile.visible = {other.path_ + "/file", outside.path_};
+  profile.hidden = {outside.path_ + "/keys"};
+  EXPECT_TRUE(holds_inside(profile, [&] {
+    return first_text(outside.path_ + "/x") == "seen" &&
+           first_text(other.path_ + "/file") == "seen too" &&
+           names_in(other.path_) == std::vector<std::string>{"file"} &&
+           std::filesystem::is_empty(outside.path_ + "/keys");
+  }));
+  EXPECT_TRUE(holds_inside(profile, [&] {
+    return !std::filesystem::exists("/etc") && !std::filesystem::exists("/usr") &&
+           !std::filesystem::exists("/.host");
+  }));
+  EXPECT_TRUE(holds_inside(profile, [&] {
+    return cannot_create("/x", EROFS) && cannot_create(outside.path_ + "/y", EROFS) &&
+           cannot_create(other.path_ + "/y", EROFS) && can_create("/tmp/y") &&
+           cannot_create("/proc/sys/kernel/core_pattern", EROFS);
+  }));
+}
+
+TEST(Enter, ShowsArtifactsThatComeLaterAtTheirPlace) {
+  const OutsideDirectory outside;
+  Profile profile;
+  profile.only_visible = true;
+  profile.artifacts = outside.path_;
+  const Fd ready(memfd_create("ready", 0));
+  auto child = Child::start(profile, std::array{ready.get()}, [&](const auto&) {
+    char byte = 0;
+    while (pread(ready.get(), &byte, 1, 0) != 1) usleep(1000);
+    const std::string place = kArtifactsPlace;
+    return first_text(place + "/late") == "seen" && cannot_create(place + "/x", EROFS) ? 0 : 1;
+  });
+  ASSERT_TRUE(child) << child.error().message;
+  std::ofstream(outside.path_ + "/late") << "seen";
+  ASSERT_EQ(write(ready.get(), "x", 1), 1);
+  EXPECT_EQ(describe(child->wait(test_deadline())), "exit code 0");
 }
 
 TEST(Enter, ShowsOnlyItsOwnProcesses) {

@@ -111,8 +111,10 @@ std::vector<Feature> probe() {
   const Fd reader(ends[0]);
   Fd writer(ends[1]);
   const int report = writer.get();
+  Profile profile;
+  profile.only_visible = true;  // As of contestants.
   auto child = Child::start(
-      lenient(Profile{}), std::array{report}, [&](const std::vector<Missing>& missing) {
+      lenient(std::move(profile)), std::array{report}, [&](const std::vector<Missing>& missing) {
         for (const auto& [protection, why] : missing) {
           dprintf(report, "%s\t%s\n", name_of(protection).data(), why.c_str());
         }

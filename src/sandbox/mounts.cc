@@ -3,19 +3,24 @@
 // Order matters.  What is to be shown again later (writable and visible places, device nodes) is
 // cloned first, as detached mounts that only a descriptor holds, because the private mounts will
 // cover the paths.  The whole inherited tree then becomes read-only in one call; mounts made after
-// it are ours and have the flags that we give them.  Capabilities are dropped after all this, so
-// nothing of it can be undone.
+// it are ours and have the flags that we give them.  Where only what is visible is to be seen, the
+// inherited tree is left instead: the root becomes an empty tmpfs, and the old one is unmounted at
+// the end, since the kernel gives a new /proc only to who sees another one.  Capabilities are
+// dropped after all this, so nothing of it can be undone.
 #include "sandbox/mounts.h"
 
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +36,9 @@ constexpr const char* kDeviceLinks[][2] = {{"/proc/self/fd", "/dev/fd"},
                                            {"/proc/self/fd/0", "/dev/stdin"},
                                            {"/proc/self/fd/1", "/dev/stdout"},
                                            {"/proc/self/fd/2", "/dev/stderr"}};
+// Links of the root on most systems; programs name their interpreters and libraries by them.
+constexpr const char* kRootLinks[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+constexpr const char* kHost = "/.host";  // The inherited tree, until it is unmounted.
 constexpr uint64_t kTmpFilesMax = 65'536;
 constexpr size_t kMountTableBytesMax = size_t{4} << 20;
 
@@ -159,17 +167,17 @@ Status make_private_tmp(const Limits& limits) {
   return ok();
 }
 
-Status make_device_nodes(const Profile& profile) {
+Result<std::vector<Detached>> detach_devices(const Profile& profile) {
   std::vector<std::string> paths(std::begin(kDevices), std::end(kDevices));
   paths.insert(paths.end(), profile.devices.begin(), profile.devices.end());
   std::vector<Detached> devices;
   MC_TRY_VOID(detach_all(paths, Access::kReadWrite, devices), "private /dev");
-  MC_TRY_VOID(mount_tmpfs("/dev", "mode=0755,size=64k", MS_NOSUID | MS_NOEXEC), "private /dev");
-  return attach_all(devices);
+  return devices;
 }
 
-Status make_minimal_dev(const Profile& profile) {
-  if (auto status = make_device_nodes(profile); !status) return status;
+Status make_minimal_dev(const std::vector<Detached>& devices) {
+  MC_TRY_VOID(mount_tmpfs("/dev", "mode=0755,size=64k", MS_NOSUID | MS_NOEXEC), "private /dev");
+  if (auto status = attach_all(devices); !status) return status;
   for (const auto& [target, link] : kDeviceLinks) {
     if (symlink(target, link) != 0) return failed(std::string("symlink ") + link);
   }
@@ -223,6 +231,89 @@ Status bind_read_only(const std::string& path) {
   return set_mount_read_only(path);
 }
 
+Status make_directories(std::span<const char* const> paths) {
+  for (const char* path : paths) {
+    std::error_code failure;
+    std::filesystem::create_directories(path, failure);
+    if (failure) return Error{ErrorCode::kUnavailable, "mkdir " + std::string(path)};
+  }
+  return ok();
+}
+
+Status link_as(const std::string& host_path, const char* path) {
+  std::error_code failure;
+  const auto target = std::filesystem::read_symlink(host_path, failure);
+  if (failure || symlink(target.c_str(), path) == 0) return ok();
+  return failed(std::string("symlink ") + path);
+}
+
+// On any failure the inherited tree is the root still.
+Status enter_empty_root() {
+  constexpr const char* kNew = "/tmp";
+  MC_TRY_VOID(mount_tmpfs(kNew, "mode=0755,size=4m", MS_NOSUID | MS_NODEV), "new root");
+  const std::string host = std::string(kNew) + kHost;
+  if (mkdir(host.c_str(), 0700) != 0 || syscall(SYS_pivot_root, kNew, host.c_str()) != 0) {
+    const Error error = failed("pivot_root");
+    umount2(kNew, MNT_DETACH);
+    return error;
+  }
+  return chdir("/") == 0 ? ok() : Status(failed("chdir to the new root"));
+}
+
+Status furnish_root() {
+  constexpr const char* kPlaces[] = {"/dev", "/proc", "/tmp", "/var/tmp"};
+  MC_TRY_VOID(make_directories(kPlaces), "new root");
+  for (const char* link : kRootLinks) {
+    MC_TRY_VOID(link_as(std::string(kHost) + link, link), "new root");
+  }
+  return ok();
+}
+
+Status leave_host_root() {
+  if (umount2(kHost, MNT_DETACH) == 0 && rmdir(kHost) == 0) return ok();
+  return failed("unmount the inherited tree");
+}
+
+Status build_on_inherited(const Profile& profile, const std::vector<Detached>& shown,
+                          const std::vector<Detached>& devices, Steps& steps) {
+  using enum Protection;
+  std::vector<std::string> hidden;
+  MC_TRY_VOID(steps.take(kMinimalDev, [&] { return make_minimal_dev(devices); }), "file system");
+  MC_TRY_VOID(steps.take(kReadOnlyRoot, make_root_read_only), "file system");
+  MC_TRY_VOID(steps.take(kPrivateTmp, [&] { return make_private_tmp(profile.limits); }),
+              "file system");
+  if (steps.has(kHiddenPaths)) {
+    MC_TRY_VOID(steps.take(kHiddenPaths, [&] { return hide(profile.hidden, hidden); }),
+                "file system");
+  } else {
+    (void)hide(profile.hidden, hidden);  // There is no empty root; better than nothing.
+  }
+  MC_TRY_VOID(steps.take(kPrivateProc, make_private_proc), "file system");
+  MC_TRY_VOID(attach_all(shown), "file system");
+  for (const std::string& path : hidden) {
+    MC_TRY_VOID(set_mount_read_only(path), "file system");
+  }
+  return ok();
+}
+
+Status build_on_nothing(const Profile& profile, const std::vector<Detached>& shown,
+                        const std::vector<Detached>& devices, Steps& steps) {
+  using enum Protection;
+  MC_TRY_VOID(furnish_root(), "file system");
+  MC_TRY_VOID(steps.take(kMinimalDev, [&] { return make_minimal_dev(devices); }), "file system");
+  MC_TRY_VOID(steps.take(kPrivateTmp, [&] { return make_private_tmp(profile.limits); }),
+              "file system");
+  MC_TRY_VOID(steps.take(kPrivateProc, make_private_proc), "file system");
+  MC_TRY_VOID(attach_all(shown), "file system");
+  std::vector<std::string> hidden;
+  MC_TRY_VOID(hide(profile.hidden, hidden), "file system");
+  for (const std::string& path : hidden) {
+    MC_TRY_VOID(set_mount_read_only(path), "file system");
+  }
+  MC_TRY_VOID(leave_host_root(), "file system");
+  return steps.take(kReadOnlyRoot, [] { return set_mount_read_only("/"); });
+}
+
 }  // namespace
 
 Status build_view(const Profile& profile, Steps& steps) {
@@ -232,20 +323,18 @@ Status build_view(const Profile& profile, Steps& steps) {
   std::vector<Detached> shown;
   MC_TRY_VOID(detach_all(profile.visible, Access::kReadOnly, shown), "visible");
   MC_TRY_VOID(detach_all(profile.writable, Access::kReadWrite, shown), "writable");
-  std::vector<std::string> hidden;
-  MC_TRY_VOID(steps.take(Protection::kMinimalDev, [&] { return make_minimal_dev(profile); }),
-              "file system");
-  MC_TRY_VOID(steps.take(Protection::kReadOnlyRoot, make_root_read_only), "file system");
-  MC_TRY_VOID(steps.take(Protection::kPrivateTmp, [&] { return make_private_tmp(profile.limits); }),
-              "file system");
-  MC_TRY_VOID(steps.take(Protection::kHiddenPaths, [&] { return hide(profile.hidden, hidden); }),
-              "file system");
-  MC_TRY_VOID(steps.take(Protection::kPrivateProc, make_private_proc), "file system");
-  MC_TRY_VOID(attach_all(shown), "file system");
-  for (const std::string& path : hidden) {
-    MC_TRY_VOID(set_mount_read_only(path), "file system");
+  MC_TRY(const auto devices, detach_devices(profile), "file system");
+  if (!profile.only_visible) return build_on_inherited(profile, shown, devices, steps);
+  if (!profile.artifacts.empty()) {
+    MC_TRY(Detached artifacts, detach(profile.artifacts, Access::kReadOnly), "artifacts");
+    artifacts.path = kArtifactsPlace;
+    shown.push_back(std::move(artifacts));
   }
-  return ok();
+  std::ranges::sort(shown, {}, &Detached::path);  // A directory before what is shown in it.
+  MC_TRY_VOID(steps.take(Protection::kHiddenPaths, enter_empty_root), "file system");
+  if (steps.has(Protection::kHiddenPaths)) return build_on_nothing(profile, shown, devices, steps);
+  std::erase_if(shown, [](const Detached& each) { return each.path == kArtifactsPlace; });
+  return build_on_inherited(profile, shown, devices, steps);
 }
 
 // What is not about one process (/proc/sys, /proc/sysrq-trigger …) belongs to the host's root, whom

@@ -11,8 +11,10 @@
 
 namespace mc::sandbox {
 
-// Makes every inherited mount private and read-only, then lays the private /tmp, /proc and /dev,
-// the hidden, the visible and the writable places over it.  Each protection is one step of `steps`.
+// Makes every inherited mount private and read-only, or leaves them all for an empty root
+// (Profile::only_visible), then lays the private /tmp, /proc and /dev, the hidden, the visible and
+// the writable places over it.  Each protection is one step of `steps`; an empty root is that of
+// kHiddenPaths.
 // REQUIRES: a mount namespace of its own.
 Status build_view(const Profile& profile, Steps& steps);
 

@@ -54,6 +54,13 @@ Status read(const Json& json, const std::string& name, bool& value) {
   return ok();
 }
 
+Status read(const Json& json, const std::string& name, std::string& path) {
+  if (!json.is_string()) return bad_member(name, "is not text");
+  path = json.get<std::string>();
+  if (!path.empty() && path[0] != '/') return bad_member(name, "is a relative path: " + path);
+  return ok();
+}
+
 Status read(const Json& json, const std::string& name, std::vector<std::string>& paths) {
   if (!json.is_array()) return bad_member(name, "is not a list");
   paths.clear();
@@ -102,6 +109,8 @@ Status read_members(const Json& json, Profile& profile) {
                     : key == "allow_sockets" ? read(value, key, profile.allow_sockets)
                     : key == "allow_exec"    ? read(value, key, profile.allow_exec)
                     : key == "allow_fork"    ? read(value, key, profile.allow_fork)
+                    : key == "only_visible"  ? read(value, key, profile.only_visible)
+                    : key == "artifacts"     ? read(value, key, profile.artifacts)
                     : key == "writable"      ? read(value, key, profile.writable)
                     : key == "visible"       ? read(value, key, profile.visible)
                     : key == "hidden"        ? read(value, key, profile.hidden)
@@ -162,6 +171,8 @@ std::string to_json(const Profile& profile) {
       {"allow_exec", profile.allow_exec},
       {"allow_fork", profile.allow_fork},
       {"allow_sockets", profile.allow_sockets},
+      {"only_visible", profile.only_visible},
+      {"artifacts", profile.artifacts},
       {"writable", profile.writable},
       {"visible", profile.visible},
       {"hidden", profile.hidden},

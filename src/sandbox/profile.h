@@ -7,7 +7,8 @@
 //               "file_bytes_max": 1073741824, "files_max": 256, "threads_max": 64,
 //               "tmp_bytes": 268435456, "niceness": 0, "cpus_left": 0},
 //    "allow_exec": false, "allow_fork": false, "allow_sockets": false,
-//    "writable": [], "visible": ["/tmp/build"], "hidden": ["/home/me/.ssh"], "devices": [],
+//    "only_visible": false, "writable": [], "visible": ["/tmp/build"],
+//    "hidden": ["/home/me/.ssh"], "devices": [], "artifacts": "",
 //    "optional": ["process_limit"], "off": []}
 //
 // Every member may be left out of the JSON and then has its default; an unknown one is an error.
@@ -40,6 +41,9 @@ struct Limits {
 // Places where people keep keys and tokens: of the user who runs this, of root, and of the system.
 std::vector<std::string> secret_paths();
 
+// Where a process finds its `artifacts`.
+inline constexpr const char* kArtifactsPlace = "/artifacts";
+
 struct Profile {
   Limits limits;
   bool allow_exec = false;
@@ -49,10 +53,16 @@ struct Profile {
   bool allow_sockets = false;
   // Absolute paths.  Everything is read-only but `writable` directories.  What lies below /tmp,
   // /var/tmp, /dev or /run is not there unless it is in `visible` (read-only) or `writable`.
+  // With `only_visible` that holds for every path, but for links to directories of /usr, such as
+  // /lib; what is `hidden` then stays so even where it lies in a visible directory.
+  bool only_visible = false;
   std::vector<std::string> writable;
   std::vector<std::string> visible;
   std::vector<std::string> hidden = secret_paths();
   std::vector<std::string> devices;  // Further device nodes, e.g. "/dev/nvidia0".
+  // A directory, or "", that is shown read-only at kArtifactsPlace; needs `only_visible`.  What is
+  // put into it later is seen, too.
+  std::string artifacts;
   // What may be missing where the machine cannot give it, and what is not even tried.  The number
   // of tasks is looked at by the supervisor too, and the kernel does not limit root before 6.14.
   std::vector<Protection> optional = {Protection::kProcessLimit};

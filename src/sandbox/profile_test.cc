@@ -31,6 +31,8 @@ TEST(Profile, RoundTripsThroughJson) {
                     .cpus_left = 9};
   profile.allow_exec = true;
   profile.allow_sockets = true;
+  profile.only_visible = true;
+  profile.artifacts = "/e";
   profile.writable = {"/a"};
   profile.visible = {"/b"};
   profile.hidden = {"/c"};
@@ -41,6 +43,8 @@ TEST(Profile, RoundTripsThroughJson) {
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(to_json(*parsed), to_json(profile));
   EXPECT_TRUE(parsed->allow_sockets);
+  EXPECT_TRUE(parsed->only_visible);
+  EXPECT_EQ(parsed->artifacts, "/e");
   EXPECT_EQ(parsed->limits.tmp_bytes, 7U);
   EXPECT_EQ(parsed->limits.niceness, 8);
   EXPECT_EQ(parsed->limits.cpus_left, 9);
