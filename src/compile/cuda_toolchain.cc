@@ -201,23 +201,21 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
   }
   const Clock::time_point start = Clock::now();
   MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
-  const Job job{runtime_, extension, mapper,
-                Build{work.path(), runtime_.visible, limits, true}};
+  const Job job{runtime_, extension, mapper, Build{work.path(), runtime_.visible, limits, true}};
   MC_TRY_VOID(write_sources(job.build, units, extension.files), "prepare a compilation");
   std::vector<Step> steps;
   for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
   MC_TRY(StepEnd compiled, run_all(job, steps), "CUDA");
   if (!std::holds_alternative<std::string>(compiled)) return as_compiled(std::move(compiled));
   const CompileLimits left = remaining(limits, start);
-  MC_TRY(
-      StepEnd linked,
-      run_step(job, Build{work.path(), runtime_.visible, left, true}, link_step(job, units)),
-      "CUDA");
+  MC_TRY(StepEnd linked,
+         run_step(job, Build{work.path(), runtime_.visible, left, true}, link_step(job, units)),
+         "CUDA");
   if (!std::holds_alternative<std::string>(linked)) return as_compiled(std::move(linked));
 
   Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};
-  artifact.undefined_symbols =
-      undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension));
+  MC_TRY(artifact.undefined_symbols,
+         undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension)), "symbols");
   artifact.kernels = parse_kernel_resources(std::get<std::string>(compiled));
   std::error_code ignored;
   for (const Unit& unit : units) fs::remove(object_of(job, unit), ignored);
