@@ -29,7 +29,6 @@ from harness.worker.place import HOST_PLACE, Place
 from harness.worker.program import construct, run_module
 from harness.worker.wire import (
     CANDIDATE_FILE,
-    TASK_FILE,
     Answer,
     Json,
     Question,
@@ -102,8 +101,6 @@ class Contestant:
 
     def _load(self, question: Question) -> Answer:
         body = question.body
-        if body.get("is_reference"):
-            return self._load_reference(str(body["source"]))
         self._policy = _Policy(**body.get("policy", {}))
         if self._emulator is not None:
             self._emulator.set_schedule(int(body.get("schedule_seed", 0)))
@@ -120,13 +117,6 @@ class Contestant:
         except BaseException as error:
             set_stage(error, "load")
             raise
-        return Answer()
-
-    def _load_reference(self, source: str) -> Answer:
-        """A task's own Model, as a baseline of timing, in a process without a candidate."""
-        self._class_name = "Model"
-        torch.set_grad_enabled(False)
-        self._module = run_module(source, TASK_FILE)
         return Answer()
 
     def _find(self, extension: Json) -> ModuleType:

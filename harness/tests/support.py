@@ -51,9 +51,9 @@ class Child:
 
 
 class Zygote:
-    """A zygote process."""
+    """A zygote process: `roles` are those that it was started for."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, roles: str = "judge") -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         mine, theirs = socket.socketpair()
         command = [
@@ -62,7 +62,7 @@ class Zygote:
             "--channel",
             str(theirs.fileno()),
         ]
-        command += ["--parent-pid", str(os.getpid())]
+        command += ["--roles", roles]
         command += [*arguments] or ["--sandbox-lib", "off"]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
@@ -87,14 +87,31 @@ class Zygote:
         self._process.wait(10)
 
 
-class ZygoteTest(unittest.TestCase):
-    """A test case that shares one zygote."""
+class Zygotes:
+    """One for each kind of roles, as a supervisor has them."""
 
-    zygote: Zygote
+    def __init__(self, *arguments: str) -> None:
+        self.judges = Zygote(*arguments)
+        self.contestants = Zygote(*arguments, roles="contestant")
+
+    def spawn(self, role: str, sandbox: Any = "off", report: int | None = None) -> Child:
+        runs_candidates = role in ("recorder", "contestant")
+        zygote = self.contestants if runs_candidates else self.judges
+        return zygote.spawn(role, sandbox, report)
+
+    def close(self) -> None:
+        self.judges.close()
+        self.contestants.close()
+
+
+class ZygoteTest(unittest.TestCase):
+    """A test case that shares the zygotes."""
+
+    zygote: Zygotes
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.zygote = Zygote()
+        cls.zygote = Zygotes()
 
     @classmethod
     def tearDownClass(cls) -> None:

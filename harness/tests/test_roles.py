@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from support import Child, Zygote, ZygoteTest  # noqa: E402
+from support import Child, Zygotes, ZygoteTest  # noqa: E402
 
 from harness.contestant import extensions  # noqa: E402
 
@@ -229,7 +229,35 @@ class RolesTest(ZygoteTest):
         with self.zygote.spawn("contestant") as contestant:
             load = {"op": "load", "source": "import os; os._exit(3)", "artifacts": {}}
             self.assertRaises(EOFError, contestant.ask, load)
-        self.assertTrue(self.zygote.ask({"op": "hello"})["ok"])
+        self.assertTrue(self.zygote.contestants.ask({"op": "hello"})["ok"])
+
+    def test_a_contestant_has_no_code_of_the_judge(self) -> None:
+        names = "import sys\nraise ValueError([n for n in sys.modules if n.startswith('harness.')])"
+        with self.zygote.spawn("contestant") as contestant:
+            load = {"op": "load", "source": names, "artifacts": {}}
+            modules = contestant.ask(load)[0]["error"]["message"]
+        self.assertIn("harness.contestant.contestant", modules)
+        self.assertNotIn("harness.judge", modules)
+        self.assertNotIn("harness.timing", modules)
+
+    def test_each_zygote_has_its_own_roles_only(self) -> None:
+        for zygote, role in (
+            (self.zygote.judges, "contestant"),
+            (self.zygote.judges, "recorder"),
+            (self.zygote.contestants, "judge"),
+            (self.zygote.contestants, "baseline"),
+            (self.zygote.contestants, "inspector"),
+        ):
+            with self.assertRaisesRegex(RuntimeError, "known role"):
+                zygote.spawn(role)
+
+    def test_a_baseline_is_the_tasks_own_model(self) -> None:
+        with self.zygote.spawn("judge") as judge, self.zygote.spawn("baseline") as baseline:
+            self.begin(judge, TASK, 3, {})
+            init, regions = judge.ask({"op": "init", "shape": 0})
+            self.assertTrue(baseline.ask({"op": "load", "source": TASK})[0]["ok"])
+            built, _ = baseline.ask({**init, "op": "build"}, regions[0])
+            self.assertEqual((built["missing"], built["unmatched"]), ([], []))
 
     def test_a_malformed_answer_fails_the_trial_and_not_the_judge(self) -> None:
         with self.zygote.spawn("judge") as judge:
@@ -256,8 +284,8 @@ class RolesTest(ZygoteTest):
 class DeviceTest(unittest.TestCase):
     def test_a_child_answers_nothing_before_it_has_its_device(self) -> None:
         with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
-            zygote = Zygote("--sandbox-lib", "off", "--device", "cuda")
-        for role in ("judge", "contestant"):
+            zygote = Zygotes("--sandbox-lib", "off", "--device", "cuda")
+        for role in ("judge", "baseline", "contestant"):
             with zygote.spawn(role) as child:
                 with self.assertRaises((EOFError, ConnectionError)):
                     child.ask({"op": "protections"})

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from support import Zygote  # noqa: E402
+from support import Zygotes  # noqa: E402
 
 LIBRARY = os.environ.get("MC_SANDBOX_LIB", "")
 
 
 @unittest.skipUnless(LIBRARY, "MC_SANDBOX_LIB is not set")
 class SandboxTest(unittest.TestCase):
-    zygote: Zygote
+    zygote: Zygotes
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.zygote = Zygote("--sandbox-lib", LIBRARY)
+        cls.zygote = Zygotes("--sandbox-lib", LIBRARY)
 
     @classmethod
     def tearDownClass(cls) -> None:
@@ -35,7 +35,7 @@ class SandboxTest(unittest.TestCase):
             return {item["protection"]: item["why"] for item in answer["missing"]}
 
     def test_every_role_names_what_its_profile_switches_off(self) -> None:
-        for role in ("inspector", "recorder", "judge", "contestant"):
+        for role in ("inspector", "recorder", "judge", "baseline", "contestant"):
             missing = self.missing(role, {"off": ["uts_namespace", "seccomp"]})
             self.assertEqual(set(missing) - {"process_limit"}, {"uts_namespace", "seccomp"})
             self.assertEqual(missing["seccomp"], "switched off by the profile")

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zygote: imports torch once, then forks one child for each thing to be done.
+"""A zygote: imports torch once, then forks one child for each thing to be done.
 
-  zygote.py --channel FD --sandbox-lib PATH|off --parent-pid N
+  zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
             [--emu-lib PATH --shim PATH | --device cuda --aten-lib PATH --device-lib PATH]
 
-It has one thread and never runs code of a task or a candidate. A child gets its end of a channel,
-a descriptor for its output, and the emulator's report; it enters the sandbox and serves its role
-until its channel closes. The child is forked twice, so that it is the supervisor's to reap:
+There are two, since a fork has all that its zygote has: those who run candidate code come from one
+that never imported the judge's. A zygote has one thread, never runs code of a task or a candidate,
+and ends when its channel closes. A child gets its end of a channel, a descriptor for its output,
+and the emulator's report; it enters the sandbox and serves its role until its channel closes. The
+child is forked twice, so that it is the supervisor's to reap:
 
   zygote -> helper (unshare) -> child (pid 1 of its namespaces; enters the sandbox, serves)
 """
@@ -48,8 +50,7 @@ from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates imp
 setattr(torch.cuda, "is_available", _is_available)
 
 from harness.contestant import contestant, record  # noqa: E402
-from harness.judge import cost, inspect_source, judge  # noqa: E402
-from harness.worker import wire  # noqa: E402
+from harness.worker import view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.device import Device  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
@@ -70,7 +71,7 @@ class Libraries:
     emulator: Emulator | None
     aten: AtenRecorder | None
     device: str  # "cpu" or "cuda"
-    device_library: str  # Path of what contestants load on a device, or "".
+    device_library: str  # Path of what is loaded after the fork by those who are timed, or "".
 
     def place(self) -> Place:
         """To be called after the fork: a CUDA context cannot be forked."""
@@ -81,9 +82,18 @@ class Libraries:
         is_emulated = self.emulator is not None and self.emulator.has_shim
         return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.place()
 
+    def timed(self) -> Device | None:
+        """To be called after the fork, too."""
+        return Device(self.device_library) if self.device_library else None
+
+
+Answering = Callable[[wire.Question], wire.Answer]
+Roles = dict[str, Callable[[Libraries], Answering]]
+
 
 def main() -> int:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--roles", choices=["judge", "contestant"], required=True)
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--sandbox-lib", required=True)
     parser.add_argument("--emu-lib")
@@ -91,9 +101,7 @@ def main() -> int:
     parser.add_argument("--aten-lib")
     parser.add_argument("--device-lib", default="")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--parent-pid", type=int, required=True)
     arguments = parser.parse_args()
-    _die_with_parent(arguments.parent_pid)
     sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
     emulator = Emulator.load(arguments.emu_lib, arguments.shim) if arguments.emu_lib else None
     aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
@@ -101,20 +109,37 @@ def main() -> int:
         aten = AtenRecorder(emulator.shim)
     libraries = Libraries(sandbox, emulator, aten, arguments.device, arguments.device_lib)
     channel = wire.Channel(arguments.channel)
-    cost.warm_up()
+    roles = _judge_roles() if arguments.roles == "judge" else _contestant_roles()
     gc.collect()
     gc.freeze()
     if sandbox is not None:
         sandbox.mc_sandbox_compact_memory()  # Once; every fork after it is cheaper.
-    wire.serve(channel, lambda question: _answer(question, libraries, arguments.parent_pid))
+    wire.serve(channel, lambda question: _answer(question, libraries, roles))
     return 0
 
 
-def _answer(question: wire.Question, libraries: Libraries, parent: int) -> wire.Answer:
+def _judge_roles() -> Roles:
+    """What never runs candidate code, and what all of them need but once."""
+    from harness.judge import cost, inspect_source, judge
+    from harness.timing.baseline import Baseline
+
+    cost.warm_up()
+    return {
+        "inspector": lambda _: inspect_source.answer,
+        "judge": lambda libraries: judge.Judge(libraries.place()).answer,
+        "baseline": lambda libraries: Baseline(libraries.place(), libraries.timed()).answer,
+    }
+
+
+def _contestant_roles() -> Roles:
+    return {"recorder": lambda _: record.Recorder().answer, "contestant": _contestant}
+
+
+def _answer(question: wire.Question, libraries: Libraries, roles: Roles) -> wire.Answer:
     if question.body.get("op") == "hello":
         return wire.Answer(_hello(libraries))
     if question.body.get("op") == "spawn":
-        return wire.Answer({"pid": _spawn(question, libraries, parent)})
+        return wire.Answer({"pid": _spawn(question, libraries, roles)})
     raise wire.Refusal("protocol", "the zygote answers hello and spawn")
 
 
@@ -126,6 +151,7 @@ def _hello(libraries: Libraries) -> wire.Json:
         "include_dirs": [str(path) for path in _include_dirs()],
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "shim": libraries.emulator is not None and libraries.emulator.has_shim,
+        "files": view.files_of(libraries.device, [libraries.device_library]),
     }
 
 
@@ -145,18 +171,17 @@ def _include_dirs() -> list[Path]:
 class _Birth:
     """What the child is born with."""
 
-    role: Callable[[Libraries], Callable[[wire.Question], wire.Answer]]
+    role: Callable[[Libraries], Answering]
     profile: bytes | None  # None: no sandbox.
     channel: int
     output: int
     report: int | None
-    parent: int
 
 
-def _spawn(question: wire.Question, libraries: Libraries, parent: int) -> int:
+def _spawn(question: wire.Question, libraries: Libraries, roles: Roles) -> int:
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("the zygote has threads; a fork would lose them")
-    birth = _birth(question, libraries, parent)
+    birth = _birth(question, libraries, roles)
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     helper = os.fork()
     if helper == 0:
@@ -170,8 +195,8 @@ def _spawn(question: wire.Question, libraries: Libraries, parent: int) -> int:
     return int(struct.unpack("<i", report)[0])
 
 
-def _birth(question: wire.Question, libraries: Libraries, parent: int) -> _Birth:
-    role = _ROLES.get(str(question.body.get("role")))
+def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birth:
+    role = roles.get(str(question.body.get("role")))
     if role is None or len(question.descriptors) not in (2, 3):
         raise wire.Refusal("protocol", "spawn needs a known role and two or three descriptors")
     profile = question.body.get("sandbox")
@@ -179,7 +204,7 @@ def _birth(question: wire.Question, libraries: Libraries, parent: int) -> _Birth
     if encoded is not None and libraries.sandbox is None:
         raise wire.Refusal("protocol", "a sandbox is asked for, but its library was not given")
     channel, output, *report = question.descriptors
-    return _Birth(role, encoded, channel, output, report[0] if report else None, parent)
+    return _Birth(role, encoded, channel, output, report[0] if report else None)
 
 
 def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
@@ -217,9 +242,7 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         os._exit(status)
 
 
-def _answer_inside(
-    question: wire.Question, role: Callable[[wire.Question], wire.Answer], missing: Missing
-) -> wire.Answer:
+def _answer_inside(question: wire.Question, role: Answering, missing: Missing) -> wire.Answer:
     """A child's answer: to what protects it itself, which the supervisor asks first, or its role's.
 
     Once candidate code ran here, no answer is worth anything; the supervisor does not ask again.
@@ -266,24 +289,11 @@ def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | Non
         raise RuntimeError(f"{name}: {error.value.decode('utf-8', 'replace')}")
 
 
-def _contestant(libraries: Libraries) -> Callable[[wire.Question], wire.Answer]:
+def _contestant(libraries: Libraries) -> Answering:
     place = libraries.contestants_place()
-    device = Device(libraries.device_library) if libraries.device_library else None
-    return contestant.Contestant(libraries.emulator, place, libraries.aten, device).answer
-
-
-_ROLES: dict[str, Callable[[Libraries], Callable[[wire.Question], wire.Answer]]] = {
-    "inspector": lambda _: inspect_source.answer,
-    "recorder": lambda _: record.Recorder().answer,
-    "judge": lambda libraries: judge.Judge(libraries.place()).answer,
-    "contestant": _contestant,
-}
-
-
-def _die_with_parent(parent: int) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
+    return contestant.Contestant(
+        libraries.emulator, place, libraries.aten, libraries.timed()
+    ).answer
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kManifestBytesMax = 16 << 20;
+constexpr const char* kSchema = "musacoder-artifact/3";  // Another one is compiled anew.
 
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
@@ -42,11 +43,12 @@ KernelResources kernel_of(const Json& json) {
 Json manifest_of(const Artifact& artifact, const std::string& fingerprint) {
   Json kernels = Json::array();
   for (const KernelResources& kernel : artifact.kernels) kernels.push_back(json_of(kernel));
-  return {{"schema", "musacoder-artifact/2"},
+  return {{"schema", kSchema},
           {"name", artifact.module},
           {"key", artifact.key},
           {"toolchain", fingerprint},
-          {"undefined_symbols", artifact.undefined_symbols},
+          {"undefined_symbols",
+           artifact.undefined_symbols ? Json(*artifact.undefined_symbols) : Json()},
           {"kernels", kernels}};
 }
 
@@ -75,9 +77,11 @@ std::optional<Artifact> ArtifactStore::find(const fs::path& home,
   try {
     const Json manifest = Json::parse(*text);
     Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, true};
-    artifact.undefined_symbols = manifest.at("undefined_symbols").get<std::vector<std::string>>();
-    if (manifest.contains("kernels")) {  // Not in manifests of the first schema.
-      for (const Json& kernel : manifest["kernels"]) artifact.kernels.push_back(kernel_of(kernel));
+    if (manifest.at("schema") != kSchema) return std::nullopt;
+    const Json& symbols = manifest.at("undefined_symbols");
+    if (!symbols.is_null()) artifact.undefined_symbols = symbols.get<std::vector<std::string>>();
+    for (const Json& kernel : manifest.at("kernels")) {
+      artifact.kernels.push_back(kernel_of(kernel));
     }
     return artifact;
   } catch (const Json::exception&) {

@@ -21,11 +21,12 @@ class Store : public testing::Test {
   }
 
   // As a toolchain does that holds one kernel of such a name.
-  Artifact publish(const std::string& kernel) const {
+  Artifact publish(const std::string& kernel, const Symbols& symbols = {{"_s"}}) const {
     const fs::path work = root_.path() / ("work-" + kernel);
     fs::create_directory(work);
     EXPECT_TRUE(write_file_atomically(library_in(work, extension_), "library with " + kernel));
     Artifact artifact{extension_.key, extension_.name, library_in(home_, extension_), {}, {}};
+    artifact.undefined_symbols = symbols;
     artifact.kernels = {{.kernel = kernel, .name = "k"}};
     return store_.publish(work, home_, extension_, artifact).value();
   }
@@ -47,6 +48,20 @@ TEST_F(Store, FindsWhatWasPublished) {
   EXPECT_TRUE(found->cached);
   EXPECT_EQ(found->kernels, published.kernels);
   EXPECT_EQ(found->library, published.library);
+  EXPECT_EQ(found->undefined_symbols, published.undefined_symbols);
+}
+
+TEST_F(Store, RemembersThatSymbolsCannotBeRead) {
+  publish("_first", std::nullopt);
+  EXPECT_FALSE(store_.find(home_, extension_)->undefined_symbols.has_value());
+}
+
+TEST_F(Store, FindsNothingThatAnotherVersionWrote) {
+  publish("_first");
+  std::string manifest = read_file(home_ / "manifest.json", 10'000).value();
+  manifest.replace(manifest.find("musacoder-artifact/3"), 20, "musacoder-artifact/2");
+  ASSERT_TRUE(write_file_atomically(home_ / "manifest.json", manifest));
+  EXPECT_FALSE(store_.find(home_, extension_).has_value());
 }
 
 // Two that compile the same at once get different names of kernels; the library that stands there

@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kObjectBytesMax = int64_t{512} << 20;
-constexpr size_t kSymbolsMax = 20000;
 constexpr size_t kCompilerOutputBytesMax = 4 << 20;
 
 constexpr int kNiceness = 19;
@@ -25,6 +24,25 @@ constexpr uint64_t kCpusForTiming = 4;  // The supervisor's thread, judge, conte
 // Where there are so few that leaving some would cost more than it brings: none.
 uint64_t cpus_left() {
   return std::thread::hardware_concurrency() >= 3 * kCpusForTiming ? kCpusForTiming : 0;
+}
+
+// Where distributions and images have compilers, their headers and libraries, and the links between
+// them.  Of all else a source that is compiled could read what it includes.
+std::vector<std::string> toolchain_paths() {
+  std::vector<std::string> paths = {"/etc/alternatives", "/etc/ld.so.cache", "/lib", "/lib64"};
+  for (const std::string prefix : {"/usr/", "/usr/local/"}) {
+    for (const char* name : {"bin", "include", "lib", "lib32", "lib64", "libexec", "libx32"}) {
+      paths.push_back(prefix + name);
+    }
+  }
+  for (const char* triple : {"x86_64-linux-gnu", "aarch64-linux-gnu"}) {
+    paths.push_back(std::string("/usr/") + triple);
+  }
+  std::erase_if(paths, [](const std::string& path) {
+    std::error_code failure;  // A link of the root is one in the sandbox, too.
+    return !fs::exists(path, failure) || fs::is_symlink(path, failure);
+  });
+  return paths;
 }
 
 std::string text_of(const Unit& unit) {
@@ -41,7 +59,10 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   command.directory = build.directory;
   command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
   command.profile.writable = {build.directory.string()};
-  command.profile.visible = build.visible;
+  command.profile.only_visible = true;
+  command.profile.visible = toolchain_paths();
+  command.profile.visible.insert(command.profile.visible.end(), build.visible.begin(),
+                                 build.visible.end());
   const auto seconds = static_cast<int64_t>(std::ceil(build.limits.wall_s));
   command.profile.limits.cpu = std::chrono::seconds(seconds);
   command.profile.limits.wall = std::chrono::milliseconds(std::llround(build.limits.wall_s * 1000));
@@ -87,18 +108,19 @@ Status write_sources(const Build& build, const std::vector<Unit>& units,
   return ok();
 }
 
-std::vector<std::string> undefined_symbols(const Build& build, const fs::path& nm,
-                                           const fs::path& library) {
+Result<Symbols> undefined_symbols(const Build& build, const fs::path& nm, const fs::path& library) {
+  MC_TRY(const sandbox::Completed listed,
+         sandbox::run(sandboxed(
+             build, {nm.string(), "-D", "--undefined-only", "--format=posix", library.string()})),
+         "run nm");
+  if (!sandbox::succeeded(listed) || listed.out.is_truncated()) return Symbols();
   std::vector<std::string> symbols;
-  const auto listed =
-      sandbox::run(sandboxed(build, {nm.string(), "-D", "--undefined-only", library.string()}));
-  if (!listed) return symbols;
-  std::istringstream stream(listed->out.text());
-  for (std::string line; std::getline(stream, line) && symbols.size() < kSymbolsMax;) {
-    const size_t name = line.find_first_not_of(" Uw");
-    if (name != std::string::npos) symbols.push_back(line.substr(name, line.find('@') - name));
+  std::istringstream stream(listed.out.text());
+  for (std::string line; std::getline(stream, line);) {
+    if (symbols.size() == kSymbolsMax) return Symbols();
+    symbols.push_back(line.substr(0, line.find_first_of("@ ")));
   }
-  return symbols;
+  return Symbols(std::move(symbols));
 }
 
 bool ran_out_of_memory(std::string_view output) {

@@ -41,9 +41,9 @@ Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> arg
 Status write_sources(const Build& build, const std::vector<Unit>& units,
                      const std::vector<SourceFile>& files);
 
-// Of the dynamic symbol table, mangled, without versions; none when nm fails.
-std::vector<std::string> undefined_symbols(const Build& build, const std::filesystem::path& nm,
-                                           const std::filesystem::path& library);
+// Of the dynamic symbol table.  An Error says that nm could not be started.
+Result<Symbols> undefined_symbols(const Build& build, const std::filesystem::path& nm,
+                                  const std::filesystem::path& library);
 
 // What compilers print, and all that they tell, when the memory limit stops them.
 bool ran_out_of_memory(std::string_view output);

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <variant>
+
 #include "core/file.h"
 
 namespace mc::compile {
@@ -16,6 +21,70 @@ TEST(Build, RunsCompilersAtItsNiceness) {
   const auto run = run_in_sandbox(build, {"/usr/bin/nice"});
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_EQ(std::get<ToolRun>(*run).out, "19\n");
+}
+
+// What is included, or put into the library as bytes, is read by the compiler.
+TEST(Build, ShowsACompilerItsOwnDirectoryAndNoOtherFile) {
+  const auto home = TemporaryDirectory::create_in(".", "mc-build-test");
+  ASSERT_TRUE(home);
+  const auto root = std::filesystem::absolute(home->path());
+  for (const char* name : {"mine", "theirs"}) {
+    std::filesystem::create_directory(root / name);
+    ASSERT_TRUE(write_file_atomically(root / name / "cuda.cu", name));
+  }
+  const CompileLimits limits;
+  const Build build{root / "mine", {}, limits};
+  const auto read = [&](const std::filesystem::path& path) {
+    const auto run = run_in_sandbox(build, {"/usr/bin/cat", path.string()});
+    return run ? std::get<ToolRun>(*run).out : run.error().message;
+  };
+  EXPECT_EQ(read(root / "mine/cuda.cu"), "mine");
+  EXPECT_EQ(read(root / "theirs/cuda.cu"), "");
+  EXPECT_EQ(read("/etc/passwd"), "");
+  EXPECT_EQ(read(std::filesystem::canonical("/proc/self/exe")), "");
+}
+
+class UndefinedSymbols : public testing::Test {
+ protected:
+  // What `nm` makes of `library`.
+  Symbols read_with(const std::filesystem::path& nm, const std::string& library) {
+    auto symbols = undefined_symbols(build_, nm, directory_.path() / library);
+    EXPECT_TRUE(symbols);
+    return symbols ? std::move(*symbols) : Symbols();
+  }
+  std::filesystem::path script(const std::string& text) {
+    const auto path = directory_.path() / "nm";
+    EXPECT_TRUE(write_file_atomically(path, "#!/bin/sh\n" + text));
+    std::filesystem::permissions(path, std::filesystem::perms(0755));
+    return path;
+  }
+
+  TemporaryDirectory directory_ = TemporaryDirectory::create("mc-build-test").value();
+  CompileLimits limits_;
+  Build build_{directory_.path(), {}, limits_};
+};
+
+TEST_F(UndefinedSymbols, AreReadWithTheWholeOfTheirNames) {
+  ASSERT_TRUE(write_file_atomically(directory_.path() / "a.c",
+                                    "void write(void); void Unknown(void); void v_weak(void)"
+                                    "__attribute__((weak));"
+                                    "void f(void) { write(); Unknown(); v_weak(); }"));
+  const auto run = run_in_sandbox(
+      build_, {"/usr/bin/g++", "-x", "c", "-w", "-shared", "-fPIC",
+               (directory_.path() / "a.c").string(), "-o", (directory_.path() / "a.so").string()});
+  ASSERT_TRUE(run && std::get<ToolRun>(*run).succeeded);
+  const Symbols symbols = read_with("/usr/bin/nm", "a.so");
+  ASSERT_TRUE(symbols);
+  for (const char* name : {"write", "Unknown", "v_weak"}) {
+    EXPECT_EQ(std::ranges::count(*symbols, name), 1) << name;
+  }
+}
+
+TEST_F(UndefinedSymbols, AreNotReadWhereNmFailsOrNamesTooMany) {
+  ASSERT_TRUE(write_file_atomically(directory_.path() / "none.so", "no library"));
+  EXPECT_FALSE(read_with("/usr/bin/nm", "none.so"));
+  EXPECT_EQ(read_with(script("seq -f 's%g U' 20000"), "none.so")->size(), kSymbolsMax);
+  EXPECT_FALSE(read_with(script("seq -f 's%g U' 20001"), "none.so"));
 }
 
 }  // namespace

@@ -165,8 +165,8 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
   if (auto* late = std::get_if<task::TimedOut>(&attempt)) return Compiled(std::move(*late));
   if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) return Compiled(std::move(*large));
   Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};
-  artifact.undefined_symbols =
-      undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension));
+  MC_TRY(artifact.undefined_symbols,
+         undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension)), "symbols");
   MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");
   return Compiled(std::move(artifact));
 }

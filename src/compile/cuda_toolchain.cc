@@ -231,8 +231,8 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
   if (!std::holds_alternative<std::string>(linked)) return as_compiled(std::move(linked));
 
   Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};
-  artifact.undefined_symbols =
-      undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension));
+  MC_TRY(artifact.undefined_symbols,
+         undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension)), "symbols");
   artifact.kernels = parse_kernel_resources(std::get<std::string>(compiled));
   std::error_code ignored;
   for (const Unit& unit : units) fs::remove(object_of(job, unit), ignored);

@@ -105,8 +105,8 @@ TEST_F(Cuda, CompilesWhatLoadInlineWould) {
   EXPECT_TRUE(std::filesystem::exists(artifact.library));
   ASSERT_EQ(artifact.kernels.size(), 1u);
   EXPECT_EQ(artifact.kernels[0].name, "add_one");
-  EXPECT_THAT(artifact.undefined_symbols, Contains(HasSubstr("empty_like")));
-  EXPECT_THAT(artifact.undefined_symbols, Contains(HasSubstr("cudaLaunchKernel")));
+  EXPECT_THAT(*artifact.undefined_symbols, Contains(HasSubstr("empty_like")));
+  EXPECT_THAT(*artifact.undefined_symbols, Contains(HasSubstr("cudaLaunchKernel")));
 }
 
 // Two sources, one with a binding of its own, and a header.
@@ -134,7 +134,7 @@ TEST_F(Cuda, CompilesSeveralSourcesAndRemembersThem) {
   EXPECT_EQ(first.kernels[0].name, "scale<float>");
   EXPECT_EQ(first.kernels[0].shared_bytes, 512);
   EXPECT_GT(first.kernels[0].registers, 0);
-  EXPECT_THAT(first.undefined_symbols, Contains("_Z9not_therev"));
+  EXPECT_THAT(*first.undefined_symbols, Contains("_Z9not_therev"));
 
   const Artifact second = build(extension);
   EXPECT_TRUE(second.cached);

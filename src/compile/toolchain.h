@@ -9,7 +9,9 @@
 #ifndef MC_COMPILE_TOOLCHAIN_H_
 #define MC_COMPILE_TOOLCHAIN_H_
 
+#include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,12 +23,17 @@
 
 namespace mc::compile {
 
+// What a library wants from others, mangled, without versions.  Nothing where they cannot be read,
+// or are more than anybody needs: rules that cannot be asked are broken.
+using Symbols = std::optional<std::vector<std::string>>;
+inline constexpr size_t kSymbolsMax = 20'000;
+
 struct Artifact {
   std::string key;                // The extension's key, by which the contestant looks it up.
   std::string module;             // Python module name.
   std::filesystem::path library;  // The shared object.
-  std::vector<std::string> undefined_symbols;  // What it wants from others, mangled.
-  std::vector<KernelResources> kernels;        // That it holds for the device; none for the CPU.
+  Symbols undefined_symbols;
+  std::vector<KernelResources> kernels;  // That it holds for the device; none for the CPU.
   bool cached = false;
 };
 

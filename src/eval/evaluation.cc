@@ -241,7 +241,13 @@ Evaluation::Stage Evaluation::compile() {
 Evaluation::Stage Evaluation::check_symbols() {
   std::vector<task::RuleFinding> findings;
   for (const compile::Artifact& artifact : artifacts_) {
-    std::ranges::move(legality::check_symbols(parts_.policy, artifact.undefined_symbols),
+    if (!artifact.undefined_symbols) {
+      findings.push_back({"link.unreadable",
+                          "what " + artifact.module + " wants from other libraries cannot be read",
+                          {}});
+      continue;
+    }
+    std::ranges::move(legality::check_symbols(parts_.policy, *artifact.undefined_symbols),
                       std::back_inserter(findings));
   }
   if (findings.empty()) return Decided();

@@ -82,8 +82,9 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   return machine;
 }
 
-execute::ZygoteOptions zygote_options(const Machine& machine) {
+execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles) {
   execute::ZygoteOptions options;
+  options.roles = roles;
   options.python = machine.pytorch.python;
   options.harness = machine.layout.share("harness");
   options.sandbox_lib = machine.layout.library("libmc_sandbox.so");

@@ -36,7 +36,7 @@ struct Machine {
 // Builds what is missing in the cache.  kUnavailable says what this machine lacks.
 Result<Machine> find_machine(const Options& options, const Progress& progress);
 
-execute::ZygoteOptions zygote_options(const Machine& machine);
+execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles);
 
 }  // namespace mc::eval
 

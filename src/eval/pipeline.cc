@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  One zygote serves all threads.  Each evaluation has its own inspector,
+// Theory of operation.  Two zygotes serve all threads.  Each evaluation has its own inspector,
 // recorder and contestant; judges are kept and lent out again, since opening a task (reducing its
 // shapes, building the reference) costs more than judging.  A judge never sees candidate code, so
 // lending it on is safe.  On a device contestants are made ahead, as those who measure together: a
 // context that comes to be would disturb what is timed.
 #include "eval/pipeline.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "core/file.h"
@@ -79,7 +81,8 @@ struct Pipeline::State {
   Machine machine;
   legality::Policy policy;
   execute::RunPolicy run_policy;
-  std::unique_ptr<execute::Zygote> zygote;
+  std::unique_ptr<execute::Zygote> trusted;
+  std::unique_ptr<execute::Zygote> candidates;
   std::unique_ptr<DeviceShare> device;
   std::unique_ptr<DeviceShare> memory;
   std::unique_ptr<execute::Spares> spares;  // Uses the two before it.  Null where none are kept.
@@ -87,7 +90,17 @@ struct Pipeline::State {
   JudgePool judges;
   std::unique_ptr<execute::Nvml> nvml;
   BaselineStore baselines;
+
+  std::vector<std::string> protections_off() const;
 };
+
+std::vector<std::string> Pipeline::State::protections_off() const {
+  std::vector<std::string> missing = trusted->protections_off();
+  std::ranges::copy(candidates->protections_off(), std::back_inserter(missing));
+  std::ranges::sort(missing);
+  missing.erase(std::ranges::unique(missing).begin(), missing.end());
+  return missing;
+}
 
 Pipeline::Pipeline(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Pipeline::~Pipeline() = default;
@@ -99,18 +112,23 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
          "pipeline");
   MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
   execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min};
-  progress("starting the zygote (imports torch)");
-  MC_TRY(auto zygote, execute::Zygote::create(zygote_options(machine)), "pipeline");
+  progress("starting the zygotes (import torch)");
+  MC_TRY(auto trusted, execute::Zygote::start(zygote_options(machine, execute::Roles::kTrusted)),
+         "pipeline");
+  MC_TRY(auto candidates,
+         execute::Zygote::start(zygote_options(machine, execute::Roles::kCandidates)), "pipeline");
+  MC_TRY_VOID(trusted->await_start(), "pipeline");
+  MC_TRY_VOID(candidates->await_start(), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
   const bool is_cuda = options.backend == task::Backend::kCuda;
   auto nvml = is_cuda ? execute::Nvml::open(machine.gpu) : nullptr;
   auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
-  auto spares = keep_spares(options, *zygote, limits.child, *device);
-  execute::Executor executor(*zygote, spares.get(), limits);
+  auto spares = keep_spares(options, *candidates, limits.child, *device);
+  execute::Executor executor({*trusted, *candidates}, spares.get(), limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
-      options, key, std::move(machine), std::move(policy), std::move(run_policy), std::move(zygote),
-      std::move(device),
+      options, key, std::move(machine), std::move(policy), std::move(run_policy),
+      std::move(trusted), std::move(candidates), std::move(device),
       std::make_unique<DeviceShare>(is_cuda ? kResidentsMax : std::numeric_limits<int64_t>::max()),
       std::move(spares), executor, JudgePool(), std::move(nvml),
       BaselineStore(cache_directory() / "baselines")})));
@@ -159,8 +177,8 @@ task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& 
     parts.is_alone = true;
     verdict = Evaluation(parts, task, candidate).run();
   }
-  verdict.telemetry.pytorch = state.zygote->pytorch_version();
-  verdict.telemetry.protections_off = state.zygote->protections_off();
+  verdict.telemetry.pytorch = state.trusted->pytorch_version();
+  verdict.telemetry.protections_off = state.protections_off();
   return verdict;
 }
 

@@ -11,6 +11,7 @@
 #include "core/hash.h"
 #include "eval/machine.h"
 #include "execute/nvml.h"
+#include "execute/shelf.h"
 #include "legality/kernels.h"
 #include "legality/policy.h"
 
@@ -197,8 +198,10 @@ Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
 execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
   std::vector<std::string> libraries;
   std::vector<execute::OwnKernel> own;
-  for (const compile::Artifact& artifact : subject_.artifacts) {
-    libraries.push_back(artifact.library.string());
+  for (size_t i = 0; i < subject_.artifacts.size(); ++i) {
+    const compile::Artifact& artifact = subject_.artifacts[i];
+    libraries.push_back(execute::path_on_shelf(i, artifact.library).string());
+    libraries.push_back(artifact.library.string());  // Where its view could not be closed.
     for (const compile::KernelResources& kernel : artifact.kernels) {
       own.push_back(
           {kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.registers});

@@ -31,6 +31,15 @@ Json build_question(const Reply& init) {
   return question;
 }
 
+// For torch.compile, with processes and files of its own.
+ChildLimits compiling(ChildLimits child) {
+  child.memory_bytes = std::max(child.memory_bytes, kCompilerMemoryBytes);
+  child.tmp_bytes = std::max(child.tmp_bytes, kCompilerTmpBytes);
+  child.threads_max = std::max(child.threads_max, kCompilerThreads);
+  child.runs_programs = true;
+  return child;
+}
+
 Error no_room(const Refusal& refusal) {
   return {ErrorCode::kExhausted, "no room for the reference: " + refusal.exception.message};
 }
@@ -72,7 +81,7 @@ Result<Reply> Judge::ask(std::string_view question, const Fd* region, double lim
 
 Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::string& policy_json,
                                          const char* which) {
-  MC_TRY(Session session, zygote_.spawn(Role::kInspector, limits_.child), "inspect");
+  MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
   const Json question{{"op", "inspect"},
                       {"source", source},
                       {"policy", Json::parse(policy_json)},
@@ -90,7 +99,7 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::s
 Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_source,
                                                    const JudgeOptions& options) {
   using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
-  MC_TRY(Session session, zygote_.spawn(Role::kJudge, limits_.child), "judge");
+  MC_TRY(Session session, zygotes_.spawn(Role::kJudge, limits_.child), "judge");
   const Json question{{"op", "open"},
                       {"source", task_source},
                       {"options",
@@ -122,7 +131,7 @@ Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
   using Recorded = std::variant<std::string, task::Outcome>;
   MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s),
          "initial arguments");
-  MC_TRY(Session session, zygote_.spawn(Role::kRecorder, limits_.child), "record");
+  MC_TRY(Session session, zygotes_.spawn(Role::kRecorder, limits_.child), "record");
   const Json reference = Json::parse(init.json);
   const Json question{{"op", "record"},
                       {"source", source},
@@ -137,7 +146,7 @@ Result<Session> Executor::contestant() {
   if (spares_ != nullptr) {
     if (auto spare = spares_->take()) return std::move(*spare);
   }
-  return zygote_.spawn(Role::kContestant, limits_.child);
+  return zygotes_.spawn(Role::kContestant, limits_.child);
 }
 
 Result<Measured> Executor::measure(const Program& program, Judge& judge, const RunPolicy& policy,
@@ -146,19 +155,10 @@ Result<Measured> Executor::measure(const Program& program, Judge& judge, const R
   return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).run();
 }
 
-// A baseline that compiles, with processes and files of its own.
-Result<Session> Executor::compiler() {
-  ChildLimits child = limits_.child;
-  child.memory_bytes = std::max(child.memory_bytes, kCompilerMemoryBytes);
-  child.tmp_bytes = std::max(child.tmp_bytes, kCompilerTmpBytes);
-  child.threads_max = std::max(child.threads_max, kCompilerThreads);
-  child.runs_programs = true;
-  return zygote_.spawn(Role::kContestant, child);
-}
-
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
-  MC_TRY(Session session, options.compile_mode.empty() ? contestant() : compiler(), "baseline");
-  const Json load{{"op", "load"}, {"is_reference", true}, {"source", options.task_source}};
+  const ChildLimits child = options.compile_mode.empty() ? limits_.child : compiling(limits_.child);
+  MC_TRY(Session session, zygotes_.spawn(Role::kBaseline, child), "baseline");
+  const Json load{{"op", "load"}, {"source", options.task_source}};
   MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "baseline");
   Json build = build_question(init);
   build["compile"] = options.compile_mode;

@@ -112,8 +112,8 @@ struct BaselineOptions {
 class Executor {
  public:
   // `spares`, of contestants under `limits.child`, where they are kept; else null.
-  Executor(Zygote& zygote, Spares* spares, StageLimits limits)
-      : zygote_(zygote), spares_(spares), limits_(std::move(limits)) {}
+  Executor(Zygotes zygotes, Spares* spares, StageLimits limits)
+      : zygotes_(zygotes), spares_(spares), limits_(std::move(limits)) {}
 
   // What CPython's ast finds in a candidate (or a task, when `which` is "task"); `policy_json` is
   // the policy's "python" section.
@@ -132,7 +132,7 @@ class Executor {
   Result<Measured> measure(const Program& program, Judge& judge, const RunPolicy& policy,
                            uint64_t schedule_seed);
 
-  // Contestants that are ready to be timed at the main shape: the reference, and a candidate.
+  // Processes that are ready to be timed at the main shape: the task's own Model, and a candidate.
   Result<Session> start_baseline(Judge& judge, const BaselineOptions& options);
   // Builds the candidate's model anew at the main shape, after trials at others.
   Stage<Nothing> rebuild(Judge& judge, Session& session);
@@ -143,9 +143,8 @@ class Executor {
 
  private:
   Result<Session> contestant();
-  Result<Session> compiler();
 
-  Zygote& zygote_;
+  Zygotes zygotes_;
   Spares* spares_;
   // Constant after construction.
   StageLimits limits_;

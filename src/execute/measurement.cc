@@ -43,7 +43,8 @@ Measurement::Measurement(const StageLimits& limits, const Program& program, Judg
       session_(std::move(session)) {}
 
 Result<Measured> Measurement::run() {
-  if (Decided outcome = load()) return finish(std::move(*outcome));
+  MC_TRY(Decided loaded, load(), "load");
+  if (loaded) return finish(std::move(*loaded));
   // All models first: with the first trial, what only __init__ may use is gone.
   for (const TrialPlan& plan : judge_.plan().trials) {
     if (shapes_built_.contains(plan.shape)) continue;
@@ -59,16 +60,21 @@ Result<Measured> Measurement::run() {
 
 Stage<Session> Measurement::start() {
   using Started = std::variant<Session, task::Outcome>;
-  if (Decided outcome = load()) return Started(std::move(*outcome));
+  MC_TRY(Decided loaded, load(), "load");
+  if (loaded) return Started(std::move(*loaded));
   MC_TRY(Decided outcome, build(0), "build");
   if (outcome) return Started(std::move(*outcome));
   return Started(std::move(session_));
 }
 
-Measurement::Decided Measurement::load() {
+Result<Measurement::Decided> Measurement::load() {
+  std::vector<std::filesystem::path> paths;
+  for (const Library& library : program_.libraries) paths.push_back(library.path);
+  MC_TRY(paths, session_.show(paths), "contestant");
   Json artifacts = Json::object();
-  for (const Library& library : program_.libraries) {
-    artifacts[library.key] = {{"path", library.path.string()}, {"module", library.module}};
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const Library& library = program_.libraries[i];
+    artifacts[library.key] = {{"path", paths[i].string()}, {"module", library.module}};
   }
   const Json question{{"op", "load"},
                       {"source", program_.source},
@@ -79,8 +85,8 @@ Measurement::Decided Measurement::load() {
                         {"host_allowed", policy_.operators}}},
                       {"schedule_seed", schedule_seed_}};
   const Answer answer = session_.ask(text_of(question), nullptr, Seconds(limits_.load_s));
-  if (std::holds_alternative<Reply>(answer)) return std::nullopt;
-  return std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer);
+  if (std::holds_alternative<Reply>(answer)) return Decided();
+  return Decided(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
 }
 
 Result<Measurement::Decided> Measurement::build(int shape) {

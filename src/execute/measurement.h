@@ -29,7 +29,7 @@ class Measurement {
  private:
   // Each returns the outcome where the candidate's fate is decided.
   using Decided = std::optional<task::Outcome>;
-  Decided load();
+  Result<Decided> load();
   Result<Decided> build(int shape);
   Result<Decided> run_trial(const TrialPlan& plan);
   Decided refused(const task::Outcome& failure, const task::Trial& trial);

@@ -106,6 +106,15 @@ bool Session::has_news(std::chrono::milliseconds wait) {
   return ::poll(pollers, std::size(pollers), static_cast<int>(wait.count())) > 0;
 }
 
+Result<std::vector<std::filesystem::path>> Session::show(
+    const std::vector<std::filesystem::path>& libraries) {
+  if (!impl_->sees_shelf) return libraries;
+  MC_TRY_VOID(impl_->shelf->put(libraries), "artifacts");
+  std::vector<std::filesystem::path> shown;
+  for (size_t i = 0; i < libraries.size(); ++i) shown.push_back(path_on_shelf(i, libraries[i]));
+  return shown;
+}
+
 const std::string& Session::report() { return impl_->report.text(); }
 
 DigestKey Session::digest_key() const { return impl_->report.digest_key(); }

@@ -11,10 +11,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/fd.h"
 #include "core/result.h"
@@ -66,6 +68,11 @@ class Session {
   // device meanwhile.  REQUIRES: it owes no answer.
   void rest();
   void wake();
+
+  // Lets a contestant read these libraries; their paths as it sees them.  Where the sandbox could
+  // not close its view, they are what they were.  REQUIRES: called once.
+  Result<std::vector<std::filesystem::path>> show(
+      const std::vector<std::filesystem::path>& libraries);
 
   // What the emulator reported since the session began (report_socket.h).
   const std::string& report();

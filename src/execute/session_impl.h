@@ -12,6 +12,7 @@
 #include "execute/output_tail.h"
 #include "execute/report_socket.h"
 #include "execute/session.h"
+#include "execute/shelf.h"
 #include "sandbox/child.h"
 
 namespace mc::execute {
@@ -21,6 +22,8 @@ struct Session::Impl {
   ReportSocket report;
   Channel channel;
   sandbox::Child child;
+  std::optional<Shelf> shelf = std::nullopt;  // Of a contestant.
+  bool sees_shelf = false;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
   bool rests = false;
 };

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "execute/cuda_driver.h"
 #include "execute/session_impl.h"
 
@@ -24,7 +25,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr auto kStartLimit = std::chrono::seconds(120);  // torch, from a cold disk.
-constexpr auto kSpawnLimit = std::chrono::seconds(30);
+constexpr auto kRoleLimit = std::chrono::seconds(30);
 constexpr size_t kErrorTailBytes = 4 << 10;
 
 const char* name_of(Role role) {
@@ -35,6 +36,8 @@ const char* name_of(Role role) {
       return "recorder";
     case Role::kJudge:
       return "judge";
+    case Role::kBaseline:
+      return "baseline";
     case Role::kContestant:
       return "contestant";
   }
@@ -54,9 +57,12 @@ Channel::Wait wait_until(TimePoint deadline) {
 
 constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens some fifty.
 
-sandbox::Profile profile_for(Role role, const ChildLimits& limits) {
+// `files` are all that a process sees that runs candidate code, `artifacts` where it finds what was
+// compiled for it.
+sandbox::Profile profile_for(Role role, const ChildLimits& limits,
+                             const std::vector<std::string>& files, const std::string& artifacts) {
   sandbox::Profile profile;
-  if (!limits.devices.empty() && (role == Role::kJudge || role == Role::kContestant)) {
+  if (!limits.devices.empty() && role != Role::kInspector && role != Role::kRecorder) {
     profile.devices = limits.devices;
     profile.limits.files_max = kFilesMaxWithDevices;
   }
@@ -64,29 +70,32 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits) {
   profile.limits.memory_bytes = static_cast<uint64_t>(limits.memory_bytes);
   profile.limits.tmp_bytes = static_cast<uint64_t>(limits.tmp_bytes);
   profile.limits.threads_max = static_cast<uint64_t>(limits.threads_max);
-  profile.visible = limits.visible;
+  profile.only_visible = kind_of(role) == Roles::kCandidates;
+  profile.visible = profile.only_visible ? files : limits.visible;
+  profile.artifacts = artifacts;
   profile.allow_exec = limits.runs_programs;
   profile.allow_fork = limits.runs_programs;
   return limits.weak_sandbox ? sandbox::lenient(std::move(profile)) : profile;
 }
 
 std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel) {
+  const bool is_trusted = options.roles == Roles::kTrusted;
   std::vector<std::string> argv = {options.python.string(),
                                    "-B",
                                    (options.harness / "worker/zygote.py").string(),
+                                   "--roles",
+                                   is_trusted ? "judge" : "contestant",
                                    "--channel",
                                    std::to_string(channel),
                                    "--sandbox-lib",
-                                   options.sandbox_lib.string(),
-                                   "--parent-pid",
-                                   std::to_string(::getpid())};
-  if (!options.emulator.empty()) {
+                                   options.sandbox_lib.string()};
+  if (!is_trusted && !options.emulator.empty()) {
     argv.insert(argv.end(),
                 {"--emu-lib", options.emulator.string(), "--shim", options.shim.string()});
   }
   if (options.backend == task::Backend::kCuda) {
-    argv.insert(argv.end(), {"--device", "cuda", "--aten-lib", options.aten_lib.string(),
-                             "--device-lib", options.device_lib.string()});
+    argv.insert(argv.end(), {"--device", "cuda", "--device-lib", options.device_lib.string()});
+    if (!is_trusted) argv.insert(argv.end(), {"--aten-lib", options.aten_lib.string()});
   }
   return argv;
 }
@@ -117,7 +126,7 @@ std::vector<std::string> environment(task::Backend backend) {
 // Which protections a new child goes without.  It has run nothing but our code yet, and answers
 // once it serves, which is after its role was made.
 Result<std::vector<std::string>> ask_protections(Session& session) {
-  const Answer answer = session.ask(R"({"op": "protections"})", nullptr, kSpawnLimit);
+  const Answer answer = session.ask(R"({"op": "protections"})", nullptr, kRoleLimit);
   if (const auto* reply = std::get_if<Reply>(&answer)) return decode_protections(reply->json);
   return Error{ErrorCode::kUnavailable,
                "the child does not get into its sandbox: " + session.output_tail()};
@@ -142,30 +151,70 @@ Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::stri
   return pid;
 }
 
-}  // namespace
-
-struct Zygote::State {
+// One process, which answers one question after the other.
+struct Process {
   OutputTail output;
   Channel channel;
   pid_t pid;
-  std::string pytorch_version;
-  std::mutex mutex;  // One question at a time.
-  std::mutex protections_mutex;
-  std::set<std::string> protections_off;  // Guarded by protections_mutex.
 
-  State(OutputTail tail, Channel ours, pid_t process)
+  Process(OutputTail tail, Channel ours, pid_t process)
       : output(std::move(tail)), channel(std::move(ours)), pid(process) {}
-  State(const State&) = delete;
-  ~State() {
+  Process(const Process&) = delete;
+  ~Process() {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
+};
 
-  Result<Json> ask(const Json& question, const std::vector<int>& fds, TimePoint deadline) {
-    const std::lock_guard lock(mutex);
-    const Status sent = channel.send(question.dump(), fds, wait_until(deadline));
-    auto message = sent ? channel.receive(wait_until(deadline)) : Result<Message>(sent.error());
-    if (!message) return with_context(message.error(), "zygote: " + output.text());
+}  // namespace
+
+struct Zygote::State {
+  // Constant after construction.
+  ZygoteOptions options;
+
+  mutable std::mutex mutex;  // One question at a time.
+  // Guarded by mutex.
+  std::unique_ptr<Process> process;  // Null where it was lost.
+  std::string pytorch_version;       // "" before it said hello.
+  std::vector<std::string> files;
+
+  mutable std::mutex protections_mutex;
+  std::set<std::string> protections_off;  // Guarded by protections_mutex.
+
+  Status start() {
+    MC_TRY_VOID(sandbox::become_reaper(), "zygote");
+    MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "zygote");
+    MC_TRY(auto ends, Channel::create_pair(), "zygote");
+    MC_TRY(const pid_t pid,
+           start_process(arguments_for(options, ends.second.get()), environment(options.backend),
+                         ends.second.get(), pipe.second.get()),
+           "zygote");
+    process = std::make_unique<Process>(std::move(pipe.first), std::move(ends.first), pid);
+    pytorch_version.clear();
+    return ok();
+  }
+
+  // REQUIRES of this and what follows: `mutex` is held.
+  Status await_start() {
+    if (process == nullptr) MC_TRY_VOID(start(), "restart the zygote");
+    if (!pytorch_version.empty()) return ok();
+    MC_TRY(const Json hello, ask({{"op", "hello"}}, {}, kStartLimit), "start the zygote");
+    pytorch_version = hello.value("pytorch", "?");
+    files = hello.value("files", files);
+    return ok();
+  }
+
+  // A zygote that does not answer in time is ended: what it would say later would be taken for the
+  // answer to the next question.
+  Result<Json> ask(const Json& question, const std::vector<int>& fds, std::chrono::seconds limit) {
+    const auto wait = wait_until(std::chrono::steady_clock::now() + limit);
+    const Status sent = process->channel.send(question.dump(), fds, wait);
+    auto message = sent ? process->channel.receive(wait) : Result<Message>(sent.error());
+    if (!message) {
+      const Error error = with_context(message.error(), "zygote: " + process->output.text());
+      process.reset();
+      return error;
+    }
     Json answer = Json::parse(message->json, nullptr, false);
     if (is_ok(message->json)) return answer;
     const auto refusal = decode_refusal(message->json);
@@ -177,50 +226,81 @@ struct Zygote::State {
 Zygote::Zygote(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Zygote::~Zygote() = default;
 
-const std::string& Zygote::pytorch_version() const { return state_->pytorch_version; }
+Roles kind_of(Role role) {
+  const bool runs_candidates = role == Role::kRecorder || role == Role::kContestant;
+  return runs_candidates ? Roles::kCandidates : Roles::kTrusted;
+}
+
+std::string Zygote::pytorch_version() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->pytorch_version;
+}
+
+pid_t Zygote::pid() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->process == nullptr ? 0 : state_->process->pid;
+}
 
 std::vector<std::string> Zygote::protections_off() const {
   const std::lock_guard lock(state_->protections_mutex);
   return {state_->protections_off.begin(), state_->protections_off.end()};
 }
 
-Result<std::unique_ptr<Zygote>> Zygote::create(const ZygoteOptions& options) {
-  MC_TRY_VOID(sandbox::become_reaper(), "zygote");
-  MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "zygote");
-  MC_TRY(auto ends, Channel::create_pair(), "zygote");
-  MC_TRY(const pid_t pid,
-         start_process(arguments_for(options, ends.second.get()), environment(options.backend),
-                       ends.second.get(), pipe.second.get()),
-         "zygote");
-  pipe.second.reset();
-  ends.second.reset();
-  auto state = std::make_unique<State>(std::move(pipe.first), std::move(ends.first), pid);
-  const TimePoint deadline = std::chrono::steady_clock::now() + kStartLimit;
-  MC_TRY(const Json hello, state->ask({{"op", "hello"}}, {}, deadline), "start the zygote");
-  state->pytorch_version = hello.value("pytorch", "");
+Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  MC_TRY_VOID(state->start(), "zygote");
   return std::unique_ptr<Zygote>(new Zygote(std::move(state)));
 }
 
+Status Zygote::await_start() {
+  const std::lock_guard lock(state_->mutex);
+  return state_->await_start();
+}
+
 Result<Session> Zygote::spawn(Role role, const ChildLimits& limits) {
+  MC_CHECK(kind_of(role) == state_->options.roles);
+  auto session = spawn_once(role, limits);
+  const bool is_lost = !session && pid() == 0;
+  return is_lost ? spawn_once(role, limits) : std::move(session);
+}
+
+Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "spawn");
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
   MC_TRY(auto report, ReportSocket::create(), "spawn");
-  const sandbox::Profile profile = profile_for(role, limits);
-  const Json question{{"op", "spawn"},
-                      {"role", name_of(role)},
-                      {"sandbox", Json::parse(sandbox::to_json(profile))}};
-  MC_TRY(const Json answer,
-         state_->ask(question, {ends.second.get(), output.second.get(), report.second.get()},
-                     std::chrono::steady_clock::now() + kSpawnLimit),
-         std::string("spawn a ") + name_of(role));
+  std::optional<Shelf> shelf;
+  if (role == Role::kContestant) {
+    MC_TRY(shelf, Shelf::create(), "spawn");
+  }
+  sandbox::Profile profile;
+  Json answer;
+  {
+    const std::lock_guard lock(state_->mutex);
+    MC_TRY_VOID(state_->await_start(), "spawn");
+    profile = profile_for(role, limits, state_->files, shelf ? shelf->path() : "");
+    const Json question{{"op", "spawn"},
+                        {"role", name_of(role)},
+                        {"sandbox", Json::parse(sandbox::to_json(profile))}};
+    MC_TRY(answer,
+           state_->ask(question, {ends.second.get(), output.second.get(), report.second.get()},
+                       state_->options.spawn_limit),
+           std::string("spawn a ") + name_of(role));
+  }
   ends.second.reset();
   output.second.reset();
   report.second.reset();
   MC_TRY(sandbox::Child child, sandbox::Child::adopt(answer.at("pid").get<pid_t>(), profile),
          "adopt");
-  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
+  auto impl = std::unique_ptr<Session::Impl>(
+      new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
+                        std::move(child), std::move(shelf)});
+  bool& sees_shelf = impl->sees_shelf;
+  Session session(std::move(impl));
   MC_TRY(const auto missing, ask_protections(session), std::string("spawn a ") + name_of(role));
+  sees_shelf = std::ranges::none_of(missing, [](const std::string& protection) {
+    return protection == "mount_namespace" || protection == "hidden_paths";
+  });
   const std::lock_guard lock(state_->protections_mutex);
   state_->protections_off.insert(missing.begin(), missing.end());
   return session;

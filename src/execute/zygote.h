@@ -2,10 +2,20 @@
 //
 // Zygote: a Python process that has imported torch and loaded the emulator, and forks a clean,
 // sandboxed child for each role.  Started once; a child costs milliseconds instead of seconds.
-// Thread-safe.
+// One that dies, or answers late, is replaced.  Thread-safe.
+//
+// A fork has all that its zygote has, so there are two: those who run candidate code come from one
+// that has nothing of the judge's.
+//
+//   MC_TRY(auto judges, Zygote::start(options), "judges");         // Both import at once.
+//   MC_TRY(auto contestants, Zygote::start(others), "contestants");
+//   MC_TRY_VOID(judges->await_start(), "judges");
 #ifndef MC_EXECUTE_ZYGOTE_H_
 #define MC_EXECUTE_ZYGOTE_H_
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,17 +27,22 @@
 
 namespace mc::execute {
 
-enum class Role { kInspector, kRecorder, kJudge, kContestant };
+enum class Role { kInspector, kJudge, kBaseline, kRecorder, kContestant };
+// Trusted: inspector, judge, baseline.  Those who run candidate code: recorder, contestant.
+enum class Roles { kTrusted, kCandidates };
+Roles kind_of(Role role);
 
 struct ZygoteOptions {
+  Roles roles = Roles::kTrusted;
   std::filesystem::path python;
   std::filesystem::path harness;      // Directory of the Python modules.
   std::filesystem::path sandbox_lib;  // libmc_sandbox.so
   std::filesystem::path emulator;     // libmc_emu.so; empty: none.
   std::filesystem::path shim;
   task::Backend backend = task::Backend::kCpu;
-  std::filesystem::path aten_lib;    // The recorder of ATen operators, where there is no shim.
-  std::filesystem::path device_lib;  // What contestants load on a CUDA device.
+  std::chrono::seconds spawn_limit{30};  // A fork takes milliseconds.
+  std::filesystem::path aten_lib;        // The recorder of ATen operators, where there is no shim.
+  std::filesystem::path device_lib;      // What those load who are timed on a CUDA device.
 };
 
 struct ChildLimits {
@@ -35,23 +50,28 @@ struct ChildLimits {
   int64_t tmp_bytes = int64_t{256} << 20;
   double cpu_s = 600;
   int threads_max = 64;
-  std::vector<std::string> visible;  // Read-only paths below /tmp that the child needs.
-  std::vector<std::string> devices;  // Device nodes, for judges and contestants only.
+  // Read-only paths below /tmp that trusted roles need; others see what their zygote names.
+  std::vector<std::string> visible;
+  std::vector<std::string> devices;  // Device nodes, for those who compute on a device.
   bool runs_programs = false;        // May start processes: torch.compile's compilers.
   bool weak_sandbox = false;         // Go on where a protection cannot be had.
 };
 
 class Zygote {
  public:
-  static Result<std::unique_ptr<Zygote>> create(const ZygoteOptions& options);
+  // Does not wait for the imports.
+  static Result<std::unique_ptr<Zygote>> start(const ZygoteOptions& options);
+  Status await_start();
   ~Zygote();
 
   // A child that has entered its sandbox and made its role: on a CUDA device, a judge or contestant
   // has its context.  kUnavailable where it could not; the message names the protection that this
-  // machine cannot give.
+  // machine cannot give.  Where the zygote is lost over it, a new one is asked once more.
+  // REQUIRES: the role is of the zygote's kind.
   Result<Session> spawn(Role role, const ChildLimits& limits);
 
-  const std::string& pytorch_version() const;
+  std::string pytorch_version() const;
+  pid_t pid() const;  // Of the process that forks now; for tests.
 
   // Names of the protections that a child spawned so far goes without, sorted.  Each child told its
   // own before it was given anything of a task or a candidate.
@@ -60,7 +80,17 @@ class Zygote {
  private:
   struct State;
   explicit Zygote(std::unique_ptr<State> state);
+  Result<Session> spawn_once(Role role, const ChildLimits& limits);
   std::unique_ptr<State> state_;
+};
+
+struct Zygotes {
+  Zygote& trusted;
+  Zygote& candidates;
+
+  Result<Session> spawn(Role role, const ChildLimits& limits) {
+    return (kind_of(role) == Roles::kTrusted ? trusted : candidates).spawn(role, limits);
+  }
 };
 
 }  // namespace mc::execute

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/shelf.h"
+
+#include <string>
+#include <system_error>
+
+#include "sandbox/profile.h"
+
+namespace mc::execute {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path below(const fs::path& directory, size_t index, const fs::path& library) {
+  return directory / std::to_string(index) / library.filename();
+}
+
+}  // namespace
+
+fs::path path_on_shelf(size_t index, const fs::path& library) {
+  return below(sandbox::kArtifactsPlace, index, library);
+}
+
+Result<Shelf> Shelf::create() {
+  MC_TRY(TemporaryDirectory directory,
+         TemporaryDirectory::create_in(cache_directory() / "shelves", "shelf"), "artifacts");
+  return Shelf(std::move(directory));
+}
+
+Status Shelf::put(const std::vector<fs::path>& libraries) const {
+  for (size_t i = 0; i < libraries.size(); ++i) {
+    const fs::path place = below(path(), i, libraries[i]);
+    std::error_code failure;
+    fs::create_directory(place.parent_path(), failure);
+    fs::create_hard_link(libraries[i], place, failure);
+    if (!failure) continue;
+    fs::copy_file(libraries[i], place, failure);
+    if (failure) {
+      return Error{ErrorCode::kIo, "cannot put " + libraries[i].string() + " to " + place.string() +
+                                       ": " + failure.message()};
+    }
+  }
+  return ok();
+}
+
+}  // namespace mc::execute

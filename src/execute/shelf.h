@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shelf: a directory of the host in which one contestant finds the libraries that were compiled for
+// its candidate, and nothing else.
+//
+// A contestant may be in its sandbox before anybody knows its candidate, so it is shown an empty
+// directory, read-only; what is put there later has the paths that path_on_shelf() tells.
+#ifndef MC_EXECUTE_SHELF_H_
+#define MC_EXECUTE_SHELF_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <vector>
+
+#include "core/file.h"
+#include "core/result.h"
+
+namespace mc::execute {
+
+// Of the library of this number, as a contestant sees it; the file keeps its name, by which the
+// emulator's findings and traces tell of it.
+std::filesystem::path path_on_shelf(size_t index, const std::filesystem::path& library);
+
+class Shelf {
+ public:
+  static Result<Shelf> create();
+  // Puts links (copies, from another file system) there.  To be called once.
+  Status put(const std::vector<std::filesystem::path>& libraries) const;
+  const std::filesystem::path& path() const { return directory_.path(); }
+
+ private:
+  explicit Shelf(TemporaryDirectory directory) : directory_(std::move(directory)) {}
+  TemporaryDirectory directory_;
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_SHELF_H_
