@@ -15,7 +15,7 @@ class AtenRecorder:
 
     def __init__(self, library: Any) -> None:
         """`library` has mc_shim_record_start and mc_shim_record_stop (emu/torch/shim.h)."""
-        self._library = library
+        self.library = library
         library.mc_shim_record_start.restype = None
         library.mc_shim_record_stop.restype = ctypes.c_char_p
 
@@ -24,14 +24,14 @@ class AtenRecorder:
         return AtenRecorder(ctypes.PyDLL(path, mode=ctypes.RTLD_GLOBAL))
 
     def start(self) -> None:
-        self._library.mc_shim_record_start()
+        self.library.mc_shim_record_start()
 
     def stop(self) -> Json:
         """The operators called since `start`: {name: {"direct": n, "nested": n}}.
 
         Direct calls are those that no other operator made.
         """
-        calls = json.loads(self._library.mc_shim_record_stop() or b"[]")
+        calls = json.loads(self.library.mc_shim_record_stop() or b"[]")
         return {
             str(call["name"]): {"direct": call["top"], "nested": call["count"] - call["top"]}
             for call in calls
