@@ -17,14 +17,15 @@
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-enum Word { kGate, kReady, kDone, kTraced };
+enum Word { kGate, kReady, kDone, kTraced, kLaunches, kOwnLaunches };
 
 struct Gate {
   uint32_t* words = nullptr;
   CUdeviceptr on_device = 0;
   CUevent start = nullptr;
   CUevent end = nullptr;
-  CUdeviceptr mark = 0;  // What is filled.
+  CUdeviceptr mark = 0;    // What is filled.
+  McLaunches before = {};  // The burst.
 };
 
 Gate gate;
@@ -45,6 +46,12 @@ void tell(Word word, uint32_t number) {
   std::atomic_ref<uint32_t>(gate.words[word]).store(number, std::memory_order_release);
 }
 
+void tell_launches() {
+  const McLaunches now = mc_trace_launches();
+  tell(kLaunches, static_cast<uint32_t>(now.all - gate.before.all));
+  tell(kOwnLaunches, static_cast<uint32_t>(now.own - gate.before.own));
+}
+
 }  // namespace
 
 int mc_gate_attach(int descriptor) {
@@ -62,6 +69,7 @@ int mc_gate_attach(int descriptor) {
 
 int mc_gate_close(uint32_t number) {
   forget_persisting_lines();
+  gate.before = mc_trace_launches();
   const bool traced = is_traced(number);
   if (const int failed = traced ? mc_trace_start() : 0; failed != 0) return failed;
   CUdeviceptr word = gate.on_device + kGate * sizeof(uint32_t);
@@ -72,6 +80,7 @@ int mc_gate_close(uint32_t number) {
 
 int mc_gate_await(uint32_t number) {
   forget_persisting_lines();
+  gate.before = mc_trace_launches();
   if (const int failed = is_traced(number) ? mc_trace_start() : 0; failed != 0) return failed;
   tell(kReady, number);
   const std::atomic_ref<uint32_t> word(gate.words[kGate]);
@@ -83,6 +92,7 @@ int mc_gate_await(uint32_t number) {
 int mc_gate_end() { return cuEventRecord(gate.end, nullptr); }
 
 int mc_gate_finish(uint32_t number, double* elapsed_us) {
+  tell_launches();
   tell(kReady, number);
   CUresult status = cuCtxSynchronize();
   tell(kDone, number);

@@ -5,7 +5,8 @@
 //   arena   an allocator over memory that the judge maps too, so that it reads what a timed call
 //           returned without the contestant's help;
 //   gate    a burst of calls is queued behind a closed gate in the stream, and let run at once;
-//   trace   which kernels ran, when, and who owns them, by CUPTI.
+//   trace   which kernels ran, when, and who owns them, by CUPTI;
+//   vendors the libraries that a candidate may not use lose their device code.
 //
 // Built on first use against the CUDA toolkit of the machine (src/compile/device_library.h).  It
 // runs in the process that runs the candidate, so nothing that it says is believed where the
@@ -32,8 +33,9 @@ void mc_arena_free(void* pointer, size_t nbytes, int device, void* stream);
 
 // ---- Gate ---------------------------------------------------------------------------------------
 
-// Shares the page behind a descriptor with the device: 32-bit words gate, ready, done, and
-// traced: the number of the burst that is to be traced.
+// Shares the page behind a descriptor with the device: 32-bit words gate, ready, done, traced (the
+// number of the burst that is to be traced), launches and own launches (of the last burst that is
+// done).
 int mc_gate_attach(int descriptor);
 // Queues into the current context's default stream: wait until the gate has reached `number`, then
 // note the time.
@@ -52,14 +54,35 @@ int mc_gate_finish(uint32_t number, double* elapsed_us);
 // not wait for it.
 constexpr uint32_t kMcOpenedMark = 0x6d636f70;
 
+// Counts launches from now on, in whichever burst.  To be called before anything is loaded onto the
+// device: what was loaded before has no owner.
+int mc_trace_attach();
+// A file whose kernels are the process's own, as the dynamic linker knows it.
+void mc_trace_own(const char* file);
+
+// Since mc_trace_attach: kernels and graphs, and those of them that are not known to be another's.
+struct McLaunches {
+  uint64_t all;
+  uint64_t own;
+};
+McLaunches mc_trace_launches();
+
 // Begun by mc_gate_close and mc_gate_await where the page asks for it.
 int mc_trace_start();
 // Where a trace began: waits for the device, looks on for a moment for work that begins late, and
-// returns the kernels as JSON: [{"name", "owner", "stream", "us", "early", "late", "grid", "block",
-// "registers", "shared_bytes"}]; the owner is the file whose host code launched it, "driver" or
-// "graph"; early ones began before the gate was opened.  Else "".  The text is valid until the next
-// call; null when CUPTI failed.
+// returns what ran as JSON: {"busy_us", "kernels": [{"name", "owner", "stream", "us", "early",
+// "late", "grid", "block", "registers", "shared_bytes"}]}.  The owner is the file that holds the
+// kernel; "memory", "several" and "unknown" are none.  Early ones began before the gate was opened.
+// `busy_us` is how long anything ran.  Else "".  The text is valid until the next call; null when
+// CUPTI failed.
 const char* mc_trace_take();
+
+// ---- Vendors' libraries -------------------------------------------------------------------------
+
+// From now on no library but PyTorch's own has device code, of those that are loaded.  Who needs it
+// all the same is not answered: in place of the answer, `channel` gets an error of the kind
+// "library" (harness/worker/wire.py), and the process ends.  0, or an errno value.
+int mc_vendors_remove(int channel);
 
 }  // extern "C"
 

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two sources, joined by CUPTI's correlation ids.  A callback on every launch through the runtime
-// tells who owns the kernel: the file that its host stub lies in, which is either where the runtime
-// was given the stub's address, or where the stub called the runtime from (newer compilers hand
-// over a handle instead of the address).  Activity records tell what ran on the device, and when. A
-// kernel without a launch of its own was launched by the driver's interface, or by a graph.
+// Two sources, joined by CUPTI's correlation ids.  Callbacks of the driver's interface, through
+// which every launch comes, tell who owns a kernel: the file that holds the image of the library
+// that it was loaded from, whoever launched it and whatever it is called.  Activity records of a
+// traced burst tell what ran on the device, and when.  A graph's kernels have no launches of their
+// own; they are owned by who owns what was launched under that name as the graph was captured.
+//
+// Callbacks are on for as long as the process lives, so that launches are counted in every burst.
+// They cost the host some 0.1 us a launch and the device nothing.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 #include <cupti.h>
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <unistd.h>
 
 #include "mc_device.h"
@@ -28,8 +32,9 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr size_t kKernelsMax = 20000;
-constexpr int kFramesMax = 24;
 constexpr useconds_t kLookOnUs = 2000;  // For work that begins after everything was waited for.
+constexpr const char* kInMemory = "memory";  // The owner of code that no file holds.
+constexpr const char* kSeveral = "several";  // The owner of a name that several files have.
 
 struct Kernel {
   std::string name;
@@ -44,74 +49,125 @@ struct Kernel {
   int shared_bytes = 0;
 };
 
+struct Owner {
+  std::string file;
+  bool is_own = false;
+};
+
 struct Trace {
   CUpti_SubscriberHandle subscriber = nullptr;
+  std::atomic<uint64_t> launches = 0;
+  std::atomic<uint64_t> launches_own = 0;
   std::mutex mutex;
   // Guarded by mutex.
-  std::map<uint32_t, std::string> owners;  // By correlation id.
+  std::set<std::string> own_files;
+  std::map<CUlibrary, std::string> libraries;  // The files of their images.
+  std::unordered_map<CUfunction, Owner> functions;
+  std::map<std::string, std::string> files;  // By kernels' names.
+  std::map<uint32_t, std::string> owners;    // By correlation id, of a traced burst.
   std::vector<Kernel> kernels;
   uint64_t opened_ns = 0;  // 0 where no gate was closed.
   std::string json;
   bool is_on = false;
 };
 
-Trace trace;
+// Never destroyed: launches may come as long as the process lives.
+Trace& trace = *new Trace;
 
-// Every entry point of the runtime that launches a kernel has its function as the first argument.
-const void* launched_function(const CUpti_CallbackData& data) {
-  return *static_cast<const void* const*>(data.functionParams);
-}
-
-constexpr CUpti_CallbackId kLaunches[] = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000,
-};
-constexpr CUpti_CallbackId kExtendedLaunches[] = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
-};
-
-bool is_extended(CUpti_CallbackId id) {
-  return id == kExtendedLaunches[0] || id == kExtendedLaunches[1];
-}
-
-const char* file_of(const void* address) {
+std::string file_of(const void* address) {
   Dl_info info{};
-  return dladdr(address, &info) != 0 ? info.dli_fname : nullptr;
+  return dladdr(address, &info) != 0 ? info.dli_fname : kInMemory;
 }
 
-bool is_ours_or_nvidias(const char* file) {
-  for (const char* name : {"libcupti", "libcudart", "libcuda.so", "mc_device"}) {
-    if (std::strstr(file, name) != nullptr) return true;
+// ---- Callbacks ----------------------------------------------------------------------------------
+
+using Id = CUpti_CallbackId;
+
+constexpr Id kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                            CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+                            CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+                            CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
+constexpr Id kExtendedLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
+constexpr Id kGraphLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+                                 CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz};
+constexpr Id kLoads[] = {CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData};
+constexpr Id kUnloads[] = {CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload,
+                           CUPTI_DRIVER_TRACE_CBID_cuModuleUnload};
+
+template <size_t n>
+bool is_one_of(const Id (&ids)[n], Id id) {
+  return std::ranges::find(ids, id) != std::end(ids);
+}
+
+template <typename Params>
+const Params& params_of(const CUpti_CallbackData& data) {
+  return *static_cast<const Params*>(data.functionParams);
+}
+
+// REQUIRES: trace.mutex is held; so no call here may load anything, which would come back.
+const Owner& owner_of(CUfunction function) {
+  const auto known = trace.functions.find(function);
+  if (known != trace.functions.end()) return known->second;
+  const auto kernel = reinterpret_cast<CUkernel>(function);
+  Owner owner{kInMemory, false};
+  CUlibrary library = nullptr;
+  if (cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS) {
+    const auto loaded = trace.libraries.find(library);
+    if (loaded != trace.libraries.end()) owner.file = loaded->second;
   }
-  return false;
-}
-
-// Where the runtime was called from.
-const char* caller() {
-  void* frames[kFramesMax];
-  const int depth = backtrace(frames, kFramesMax);
-  for (int i = 0; i < depth; ++i) {
-    const char* file = file_of(frames[i]);
-    if (file != nullptr && !is_ours_or_nvidias(file)) return file;
+  owner.is_own = trace.own_files.contains(owner.file);
+  const char* name = nullptr;
+  if (cuKernelGetName(&name, kernel) == CUDA_SUCCESS) {
+    const auto [of_name, is_new] = trace.files.emplace(name, owner.file);
+    if (!is_new && of_name->second != owner.file) of_name->second = kSeveral;
   }
-  return "unknown";
+  return trace.functions[function] = owner;
 }
 
-void CUPTIAPI note_launch(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void* given) {
-  const auto& data = *static_cast<const CUpti_CallbackData*>(given);
-  if (data.callbackSite != CUPTI_API_ENTER) return;
-  const void* function =
-      is_extended(id)
-          ? static_cast<const cudaLaunchKernelExC_v11060_params*>(data.functionParams)->func
-          : launched_function(data);
-  const char* file = file_of(function);
-  if (file == nullptr) file = caller();
+void note_launch(const CUpti_CallbackData& data, CUfunction function) {
   const std::lock_guard lock(trace.mutex);
-  if (trace.owners.size() < kKernelsMax) trace.owners[data.correlationId] = file;
+  const Owner& owner = owner_of(function);
+  ++trace.launches;
+  if (owner.is_own) ++trace.launches_own;
+  if (trace.is_on && trace.owners.size() < kKernelsMax) {
+    trace.owners[data.correlationId] = owner.file;
+  }
 }
+
+void note_load(const CUpti_CallbackData& data) {
+  const auto& params = params_of<cuLibraryLoadData_params>(data);
+  if (*static_cast<const CUresult*>(data.functionReturnValue) != CUDA_SUCCESS) return;
+  const std::lock_guard lock(trace.mutex);
+  trace.libraries[*params.library] = file_of(params.code);
+}
+
+// A handle may be given to another one now.
+void forget_functions() {
+  const std::lock_guard lock(trace.mutex);
+  trace.functions.clear();
+}
+
+// The kernels of a graph are known from traced bursts alone.
+void note_graph() {
+  ++trace.launches;
+  ++trace.launches_own;
+}
+
+void CUPTIAPI note_call(void*, CUpti_CallbackDomain, Id id, const void* given) {
+  const auto& data = *static_cast<const CUpti_CallbackData*>(given);
+  const bool begins = data.callbackSite == CUPTI_API_ENTER;
+  if (!begins && is_one_of(kLoads, id)) note_load(data);
+  if (!begins && is_one_of(kUnloads, id)) forget_functions();
+  if (!begins) return;
+  if (is_one_of(kLaunches, id)) note_launch(data, params_of<cuLaunchKernel_params>(data).f);
+  if (is_one_of(kExtendedLaunches, id)) {
+    note_launch(data, params_of<cuLaunchKernelEx_params>(data).f);
+  }
+  if (is_one_of(kGraphLaunches, id)) note_graph();
+}
+
+// ---- Records ------------------------------------------------------------------------------------
 
 void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* records_max) {
   *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, kBufferBytes));
@@ -186,24 +242,46 @@ void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 
-CUptiResult subscribe() {
-  const CUptiResult status = cuptiSubscribe(&trace.subscriber, note_launch, nullptr);
-  return status == CUPTI_SUCCESS ? cuptiActivityRegisterCallbacks(give_buffer, take_buffer)
-                                 : status;
+template <size_t n>
+CUptiResult enable(const Id (&ids)[n]) {
+  for (const Id id : ids) {
+    const CUptiResult status =
+        cuptiEnableCallback(1, trace.subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+    if (status != CUPTI_SUCCESS) return status;
+  }
+  return CUPTI_SUCCESS;
 }
 
-CUptiResult set_enabled(bool enabled) {
-  for (const CUpti_CallbackId id : kLaunches) {
-    cuptiEnableCallback(enabled, trace.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, id);
-  }
-  for (const CUpti_CallbackId id : kExtendedLaunches) {
-    cuptiEnableCallback(enabled, trace.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, id);
-  }
+CUptiResult subscribe() {
+  CUptiResult status = cuptiSubscribe(&trace.subscriber, note_call, nullptr);
+  if (status == CUPTI_SUCCESS) status = cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
+  if (status == CUPTI_SUCCESS) status = enable(kLaunches);
+  if (status == CUPTI_SUCCESS) status = enable(kExtendedLaunches);
+  if (status == CUPTI_SUCCESS) status = enable(kGraphLaunches);
+  if (status == CUPTI_SUCCESS) status = enable(kLoads);
+  return status == CUPTI_SUCCESS ? enable(kUnloads) : status;
+}
+
+CUptiResult record(bool enabled) {
   for (const CUpti_ActivityKind kind : kKinds) {
     const CUptiResult status = enabled ? cuptiActivityEnable(kind) : cuptiActivityDisable(kind);
     if (status != CUPTI_SUCCESS) return status;
   }
   return CUPTI_SUCCESS;
+}
+
+// The time in which anything ran, however much of it at once.
+double busy_us(const std::vector<Kernel>& kernels) {
+  std::vector<std::pair<uint64_t, uint64_t>> spans;
+  for (const Kernel& kernel : kernels) spans.emplace_back(kernel.start_ns, kernel.end_ns);
+  std::ranges::sort(spans);
+  uint64_t busy_ns = 0;
+  uint64_t until_ns = 0;
+  for (const auto& [start_ns, end_ns] : spans) {
+    if (end_ns > until_ns) busy_ns += end_ns - std::max(start_ns, until_ns);
+    until_ns = std::max(until_ns, end_ns);
+  }
+  return static_cast<double>(busy_ns) / 1e3;
 }
 
 std::string quoted(const std::string& text) {
@@ -215,11 +293,12 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-const char* owner_of(const Kernel& kernel) {
+std::string owner_of(const Kernel& kernel) {
   if (kernel.name[0] == '[') return "runtime";
-  const auto it = trace.owners.find(kernel.correlation);
-  if (it != trace.owners.end()) return it->second.c_str();
-  return kernel.is_graph ? "graph" : "driver";
+  const auto launch = trace.owners.find(kernel.correlation);
+  if (launch != trace.owners.end()) return launch->second;
+  const auto captured = trace.files.find(kernel.name);
+  return kernel.is_graph && captured != trace.files.end() ? captured->second : "unknown";
 }
 
 const char* json_of(bool value) { return value ? "true" : "false"; }
@@ -240,35 +319,46 @@ std::string json_of(const Kernel& kernel, uint64_t end_ns) {
 
 }  // namespace
 
+int mc_trace_attach() { return subscribe(); }
+
+void mc_trace_own(const char* file) {
+  const std::lock_guard lock(trace.mutex);
+  trace.own_files.insert(file);
+  trace.functions.clear();
+}
+
+McLaunches mc_trace_launches() { return {trace.launches, trace.launches_own}; }
+
 int mc_trace_start() {
-  if (trace.subscriber == nullptr) {
-    if (const CUptiResult status = subscribe(); status != CUPTI_SUCCESS) return status;
-  }
   {
     const std::lock_guard lock(trace.mutex);
     trace.owners.clear();
     trace.kernels.clear();
     trace.opened_ns = 0;
+    trace.is_on = true;
   }
-  trace.is_on = true;
-  return set_enabled(true);
+  return record(true);
 }
 
 const char* mc_trace_take() {
-  if (!std::exchange(trace.is_on, false)) return "";
+  {
+    const std::lock_guard lock(trace.mutex);
+    if (!std::exchange(trace.is_on, false)) return "";
+  }
   cuCtxSynchronize();
   uint64_t end_ns = 0;
   cuptiGetTimestamp(&end_ns);
   usleep(kLookOnUs);
   cuCtxSynchronize();
   cuptiActivityFlushAll(0);
-  if (set_enabled(false) != CUPTI_SUCCESS) return nullptr;
+  if (record(false) != CUPTI_SUCCESS) return nullptr;
   const std::lock_guard lock(trace.mutex);
-  trace.json = "[";
+  std::string kernels;
   for (const Kernel& kernel : trace.kernels) {
-    if (trace.json.size() > 1) trace.json += ", ";
-    trace.json += json_of(kernel, end_ns);
+    kernels += (kernels.empty() ? "" : ", ") + json_of(kernel, end_ns);
   }
-  trace.json += "]";
+  char busy[40];
+  std::snprintf(busy, sizeof busy, "%.3f", busy_us(trace.kernels));
+  trace.json = std::string("{\"busy_us\": ") + busy + ", \"kernels\": [" + kernels + "]}";
   return trace.json.c_str();
 }

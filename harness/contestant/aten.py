@@ -15,7 +15,7 @@ class AtenRecorder:
 
     def __init__(self, library: Any) -> None:
         """`library` has mc_shim_record_start and mc_shim_record_stop (emu/torch/shim.h)."""
-        self._library = library
+        self.library = library
         library.mc_shim_record_start.restype = None
         library.mc_shim_record_stop.restype = ctypes.c_char_p
 
@@ -24,9 +24,9 @@ class AtenRecorder:
         return AtenRecorder(ctypes.PyDLL(path, mode=ctypes.RTLD_GLOBAL))
 
     def start(self) -> None:
-        self._library.mc_shim_record_start()
+        self.library.mc_shim_record_start()
 
     def stop(self) -> Json:
         """The operators called since `start`, from wherever: {"aten::empty": 3}."""
-        calls: Json = json.loads(self._library.mc_shim_record_stop())
+        calls: Json = json.loads(self.library.mc_shim_record_stop())
         return calls

@@ -93,9 +93,9 @@ class Bursts:
         if not burst.gated:
             self._run(burst, model, self._device.await_gate)
         body: Json = {"events_us": self._device.finish(burst.number)}
-        kernels = self._device.take_trace()
-        if kernels is not None:
-            body["kernels"] = _summary(kernels)
+        trace = self._device.take_trace()
+        if trace:
+            body.update({"busy_us": trace["busy_us"], "kernels": _summary(trace["kernels"])})
         return Answer(body if burst.gated else {**body, **self._told(burst)})
 
     def _run(self, burst: _Burst, model: Model, begin: Callable[[int], None]) -> None:

@@ -37,6 +37,7 @@ from harness.worker.wire import (
 )
 
 STATE_BYTES_MAX = 8 << 30
+NAMES_SHOWN = 8  # Of operators that were refused.
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,13 @@ class Contestant:
         self._emulator = emulator
         self._place = place
         self._recorder = recorder
+        self._device = device
         self._bursts = None if device is None else Bursts(device, place)
         self._module: ModuleType | None = None
         self._built: dict[int, _Built] = {}
         self._policy = _Policy()
-        self._guard = None if emulator is None else OperatorGuard(emulator.shim)
+        # The shim, which has both, or the library of the two that other backends load.
+        self._guard = None if recorder is None else OperatorGuard(recorder.library)
         self._class_name = "ModelNew"
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType] = {}
@@ -97,7 +100,21 @@ class Contestant:
         operation = operations.get(question.body.get("op", ""))
         if operation is None:
             raise Refusal("protocol", "a contestant answers load, build, run and time")
-        return operation(question)
+        try:
+            return operation(question)
+        except Refusal:
+            raise
+        except BaseException as error:
+            raise self._charged(error)
+
+    def _charged(self, error: BaseException) -> BaseException:
+        """What ends a candidate that called operators that it does not have is that."""
+        names = [] if self._guard is None else [call["name"] for call in self._guard.refused()]
+        if not names:
+            return error
+        message = ", ".join(names[:NAMES_SHOWN]) + (" is" if len(names) == 1 else " are")
+        message += f" not available to a candidate (policy {self._policy.name})"
+        return Refusal("operator", message).with_traceback(error.__traceback__)
 
     def _load(self, question: Question) -> Answer:
         body = question.body
@@ -111,6 +128,7 @@ class Contestant:
             cuda_on_cpu.install()
         else:
             setattr(torch, "compile", cuda_on_cpu.refuse_compile)
+        self._end_library_calls()
         torch.set_grad_enabled(False)
         try:
             self._module = run_module(str(body["source"]), CANDIDATE_FILE)
@@ -118,6 +136,17 @@ class Contestant:
             set_stage(error, "load")
             raise
         return Answer()
+
+    def _end_library_calls(self) -> None:
+        """From now on a device has only the operators that the policy allows, and no vendor's code.
+
+        The emulated one never had more.
+        """
+        if self._device is None or self._guard is None or self._policy.allows_everything:
+            return
+        self._guard.remove("CUDA", self._policy.device_allowed, self._policy.name)
+        self._device.remove_vendors()
+        torch.backends.cudnn.enabled = False  # nn.LSTM asks cuDNN where its weights shall lie.
 
     def _find(self, extension: Json) -> ModuleType:
         """The compiled module of an extension that the candidate asks for."""
@@ -129,6 +158,8 @@ class Contestant:
             )
         if key not in self._modules:
             artifact = self._artifacts[key]
+            if self._device is not None:
+                self._device.own(str(artifact["path"]))
             self._modules[key] = _import(str(artifact["module"]), str(artifact["path"]))
         return self._modules[key]
 
@@ -181,6 +212,7 @@ class Contestant:
         """One call of forward, and its outputs in a region."""
         aten: Json = {}
         sticky = ""
+        before = 0 if self._device is None else self._device.launches()
         try:
             if self._recorder is not None:
                 self._recorder.start()
@@ -192,23 +224,15 @@ class Contestant:
             self._place.finish()
         except BaseException as error:
             set_stage(error, "forward")
-            self._raise_refusal(error)
             raise
+        body: Json = {"aten": aten, "sticky": sticky}
+        if self._device is not None:
+            body["launches"] = self._device.launches() - before
         try:
-            return self._pack(outputs, model, aten, sticky)
+            return self._pack(outputs, model, body)
         except BaseException as error:
             set_stage(error, "outputs")
-            self._raise_refusal(error)
             raise
-
-    def _raise_refusal(self, error: BaseException) -> None:
-        """Where an operator was refused and the candidate gave up, that is what happened."""
-        refused = [] if self._guard is None else self._guard.refused()
-        if refused:
-            names = ", ".join(sorted({call["name"].split(".")[0] for call in refused}))
-            policy = self._policy.name
-            refusal = Refusal("operator", f"{names} is not available to a candidate ({policy})")
-            raise refusal.with_traceback(error.__traceback__) from None
 
     def _end_init(self) -> None:
         if self._guard is not None and not self._policy.allows_everything:
@@ -238,16 +262,15 @@ class Contestant:
             return self._place.memory.mapping(descriptor)
         return DeviceMapping(self._emulator, descriptor)
 
-    def _pack(self, outputs: object, model: torch.nn.Module, aten: Json, sticky: str) -> Answer:
-        """Outputs and buffers in one region."""
+    def _pack(self, outputs: object, model: torch.nn.Module, body: Json) -> Answer:
+        """Outputs and buffers in one region, and what else is told of the call."""
         named: list[tuple[str, object]] = [("", outputs)]
         named += [(name, buffer.detach()) for name, buffer in model.named_buffers()]
         memory = self._place.memory
         if self._emulator is not None:
             memory = ExportedMemory(self._emulator, len(region.tensors_of(outputs)))
         entries, descriptor = region.pack_named(named, memory)
-        body = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
-        return Answer({**body, "aten": aten, "sticky": sticky}, [descriptor])
+        return Answer({**body, "outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
 
 
 def _import(name: str, path: str) -> ModuleType:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native library of contestants on a CUDA device (device/mc_device.h): gate, arena, trace."""
+"""The native library of contestants on a CUDA device (device/mc_device.h)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,41 @@ import torch
 
 from harness.worker.wire import Json, Refusal
 
+CHANNEL = 3  # The descriptor on which the supervisor waits for answers (zygote.py).
+
+
+class _Launches(ctypes.Structure):
+    _fields_ = [("all", ctypes.c_uint64), ("own", ctypes.c_uint64)]
+
 
 class Device:
-    """One process's gate, arena and trace."""
+    """One process's gate, arena and trace. To be made before the device is used."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         library.mc_trace_take.restype = ctypes.c_char_p
+        library.mc_trace_launches.restype = _Launches
+        library.mc_trace_own.restype = None
         library.mc_arena_open.restype = None
         self._library = library
+        self._call("mc_trace_attach")
         self._allocator: Any = None
         # A forward may keep what it allocated (a workspace, packed weights), so none is given back.
         self._pools: list[Any] = []
         self._arenas: list[torch.Tensor] = []
+
+    def remove_vendors(self) -> None:
+        """Takes their device code from the vendors' libraries; who needs it ends the process."""
+        self._call("mc_vendors_remove", CHANNEL)
+
+    def own(self, path: str) -> None:
+        """The kernels of this file are the candidate's."""
+        self._library.mc_trace_own(path.encode())
+
+    def launches(self) -> int:
+        """How many of the candidate's kernels, and graphs, were launched by now."""
+        return int(self._library.mc_trace_launches().own)
 
     def open_arena(self, memory: torch.Tensor) -> None:
         """From now on `pool` hands out this memory, which stays mapped."""
@@ -58,12 +79,13 @@ class Device:
         self._call("mc_gate_finish", ctypes.c_uint32(number), ctypes.byref(elapsed))
         return elapsed.value
 
-    def take_trace(self) -> list[Json] | None:
-        """The kernels of the burst that has just finished, if it was traced (mc_device.h)."""
+    def take_trace(self) -> Json:
+        """What ran in the burst that has just finished (mc_device.h); {} if it was not traced."""
         text = self._library.mc_trace_take()
         if text is None:
             raise Refusal("exception", "CUPTI cannot trace here")
-        return json.loads(text) if text else None
+        trace: Json = json.loads(text or "{}")
+        return trace
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that a candidate may not use are taken out of its dispatcher (emu/torch/shim_guard.cc)."""
+"""Takes operators out of a candidate's dispatcher (emu/torch/shim_guard.cc)."""
 
 from __future__ import annotations
 

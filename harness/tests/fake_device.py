@@ -27,7 +27,7 @@ class FakeDevice:
         self.gate = 0
         self.ready = 0
         self.journal: list[str] = []
-        self.traced: list[Json] | None = None  # What the next trace tells.
+        self.traced: Json = {}  # What the next trace tells.
         self._memory = torch.empty(0, dtype=torch.uint8)
         self._end = 0
 
@@ -59,7 +59,7 @@ class FakeDevice:
         self.journal.append(f"finish {number}")
         return ELAPSED_US
 
-    def take_trace(self) -> list[Json] | None:
+    def take_trace(self) -> Json:
         self.journal.append("trace")
         return self.traced
 

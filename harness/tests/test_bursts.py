@@ -154,13 +154,14 @@ class Gate(BurstsTest):
 
     def test_a_trace_is_taken_when_all_is_over_and_told_if_there_is_one(self) -> None:
         self.device.gate = 1
-        traces: list[Any] = [None, []]
+        traces: list[Any] = [{}, {"busy_us": 2.5, "kernels": []}]
         for traced in traces:
             self.device.journal.clear()
             self.device.traced = traced
             self.queue(self.noted, calls=1)
             body = self.bursts.finish(self.noted).body
-            self.assertEqual(body.get("kernels"), traced)
+            told = {name: body[name] for name in ("busy_us", "kernels") if name in body}
+            self.assertEqual(told, traced)
             self.assertEqual(self.device.journal[-2:], ["finish 1", "trace"])
 
 

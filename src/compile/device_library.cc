@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/device_library.h"
 
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "compile/tool.h"
@@ -13,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kSourceMax = 1 << 20;
-constexpr const char* kSources[] = {"arena.cc", "gate.cc", "trace.cc"};
+constexpr const char* kSources[] = {"arena.cc", "gate.cc", "trace.cc", "vendor.cc"};
 constexpr const char* kHeader = "mc_device.h";
 constexpr const char* kCupti = "libcupti.so.13";
 
@@ -53,12 +55,13 @@ Result<fs::path> prepare_device_library(const PyTorch& pytorch, const fs::path& 
   std::vector<std::string> argv = command_for(pytorch, toolkit, sources, cupti);
   std::string identity = pytorch.version;
   for (const std::string& word : argv) identity += '\n' + word;
-  for (const char* source : {kSources[0], kSources[1], kSources[2], kHeader}) {
-    MC_TRY(const std::string text, read_file(sources / source, kSourceMax), "device library");
+  std::vector<std::string> files(std::begin(kSources), std::end(kSources));
+  files.emplace_back(kHeader);
+  for (const std::string& file : files) {
+    MC_TRY(const std::string text, read_file(sources / file, kSourceMax), "device library");
     identity += '\n' + text;
   }
   const fs::path home = cache_directory() / "device";
-  // The trace passes over frames of a file of this name (device/trace.cc).
   const fs::path library = home / ("mc_device_" + content_hash({identity}).substr(0, 32) + ".so");
   std::error_code failure;
   if (fs::exists(library, failure)) return library;

@@ -24,14 +24,18 @@ constexpr const char* kItself = "candidate";  // The baseline that is the candid
 constexpr const char* kEager = "eager";
 constexpr const char* kDefaultMode = "default";  // Of torch.compile.
 constexpr double kFloorSlack = 0.8;              // Of the time that bytes over bandwidth allow.
-constexpr double kTraceTolerance = 1.1;          // Of kernels' time over the claimed one.
 constexpr int kLooksStrict = 16;
 
 // Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
-bool is_incredible(const task::Performance& performance) {
-  const task::Floor& floor = performance.floor;
+bool is_incredible(const execute::Timed& timed) {
+  const task::Floor& floor = timed.performance.floor;
   const double memory_us = static_cast<double>(floor.bytes) / (floor.bandwidth_gbs * 1e3);
-  return performance.time_us.median < kFloorSlack * memory_us;
+  return timed.claimed_us < kFloorSlack * memory_us;
+}
+
+task::Outcome lacks_launches() {
+  return task::Illegal{
+      "run", {{"run.own_launch", "a timed call launched no kernel of the candidate's own", {}}}};
 }
 
 }  // namespace
@@ -47,6 +51,7 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   if (decided) return Ran(std::move(*decided));
 
   execute::Provenance found = owners_of(timed);
+  if (timed.is_idle) return Ran(lacks_launches());
   auto findings =
       legality::check_kernels(parts_.policy, found.kernels, found.own_share, found.is_late);
   if (!findings.empty()) return Ran(task::Outcome(task::Illegal{"run", std::move(findings)}));
@@ -163,7 +168,7 @@ Status TimingStage::find_device_speed() {
 
 Result<TimingStage::Decided> TimingStage::check_claim(execute::Timed& timed) {
   timed.performance.floor = execute::floor_of(*speed_, timed.work);
-  return is_incredible(timed.performance) ? look_again(timed) : Decided();
+  return is_incredible(timed) ? look_again(timed) : Decided();
 }
 
 // A claim under the physical floor is timed again in a fresh process, with other seeds and many
@@ -181,9 +186,8 @@ Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
   again.performance.timing.notes.push_back(
       "faster than the device can read all inputs and write all outputs: timed twice");
   timed = std::move(again);
-  const execute::Provenance found = owners_of(timed);
-  const double claimed_us = timed.performance.time_us.median;
-  if (!is_incredible(timed.performance) || found.kernel_us <= kTraceTolerance * claimed_us) {
+  const execute::Series own{{}, timed.traced};
+  if (!is_incredible(timed) || execute::trace_confirms({}, timed.claimed_us, own)) {
     return Decided();
   }
   return Decided(task::Illegal{
@@ -191,7 +195,8 @@ Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
       {{"timing.under_floor",
         fmt::format("claims {:.3g} us a call, under the floor of {:.3g} us, while its kernels take "
                     "{:.3g} us",
-                    claimed_us, timed.performance.floor.time_us, found.kernel_us),
+                    timed.claimed_us, timed.performance.floor.time_us,
+                    execute::busy_call_us(timed.traced)),
         {}}}});
 }
 
@@ -203,8 +208,7 @@ execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
     libraries.push_back(execute::path_on_shelf(i, artifact.library).string());
     libraries.push_back(artifact.library.string());  // Where its view could not be closed.
     for (const compile::KernelResources& kernel : artifact.kernels) {
-      own.push_back(
-          {kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.registers});
+      own.push_back({kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes});
     }
   }
   return execute::find_owners(timed.traced, libraries, own);

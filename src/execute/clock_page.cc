@@ -10,7 +10,7 @@ namespace mc::execute {
 namespace {
 
 constexpr size_t kBytes = 4096;
-enum Word { kGate, kReady, kDone, kTraced };
+enum Word { kGate, kReady, kDone, kTraced, kLaunches, kOwnLaunches };
 
 }  // namespace
 
@@ -36,12 +36,13 @@ void ClockPage::trace(uint32_t number) {
   std::atomic_ref(words_[kTraced]).store(number, std::memory_order_release);
 }
 
-uint32_t ClockPage::ready() const {
-  return std::atomic_ref(words_[kReady]).load(std::memory_order_acquire);
-}
+uint32_t ClockPage::ready() const { return load(kReady); }
+uint32_t ClockPage::done() const { return load(kDone); }
+uint32_t ClockPage::launches() const { return load(kLaunches); }
+uint32_t ClockPage::launches_own() const { return load(kOwnLaunches); }
 
-uint32_t ClockPage::done() const {
-  return std::atomic_ref(words_[kDone]).load(std::memory_order_acquire);
+uint32_t ClockPage::load(size_t word) const {
+  return std::atomic_ref(words_[word]).load(std::memory_order_acquire);
 }
 
 }  // namespace mc::execute

@@ -7,6 +7,7 @@
 #ifndef MC_EXECUTE_CLOCK_PAGE_H_
 #define MC_EXECUTE_CLOCK_PAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/fd.h"
@@ -30,8 +31,12 @@ class ClockPage {
   // The last burst that waits for nothing but the gate, and the last one that is over.
   uint32_t ready() const;
   uint32_t done() const;
+  // How much the last burst that is over launched, and how much of it of its process's own.
+  uint32_t launches() const;
+  uint32_t launches_own() const;
 
  private:
+  uint32_t load(size_t word) const;
   ClockPage(Fd fd, uint32_t* words) : fd_(std::move(fd)), words_(words) {}
   Fd fd_;
   uint32_t* words_;

@@ -10,6 +10,7 @@ namespace mc::execute {
 namespace {
 
 constexpr size_t kSymbolBytesMax = 4096;
+constexpr size_t kMessageBytesMax = 1000;
 
 task::Crashed crashed_with(const Failure& failure, task::Exception exception) {
   return {failure.stage, std::move(exception), 0, 0, failure.findings, {}};
@@ -20,6 +21,12 @@ task::Outcome unlinked(const task::Exception& exception) {
   const std::string name = demangle(exception.message.substr(0, kSymbolBytesMax));
   const std::string message = fmt::format("undefined reference to {}: nothing defines it", name);
   return task::CompileFailed{{{"error", message, exception.place}}};
+}
+
+// What a candidate may not use is not there (docs/legality.md).
+task::Outcome illegal(const char* rule, const task::Exception& exception) {
+  return task::Illegal{"run",
+                       {{rule, exception.message.substr(0, kMessageBytesMax), exception.place}}};
 }
 
 }  // namespace
@@ -35,6 +42,8 @@ task::Outcome Failure::operator()(const Refusal& refusal) const {
     return task::Illegal{"run", {{"run.aten", refusal.exception.message, refusal.exception.place}}};
   }
   if (refusal.kind == "link") return unlinked(refusal.exception);
+  if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);
+  if (refusal.kind == "library") return illegal("run.library", refusal.exception);
   // Not "unsupported": a candidate that could say so of itself would never be scored.
   task::Crashed crashed = crashed_with(*this, refusal.exception);
   if (!refusal.stage.empty()) crashed.stage = refusal.stage;

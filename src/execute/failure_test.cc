@@ -2,6 +2,8 @@
 #include "execute/failure.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -32,6 +34,19 @@ TEST(Failure, WhatNothingDefinesDidNotCompile) {
   const task::Diagnostic expected{"error", "undefined reference to row_sum: nothing defines it",
                                   place};
   EXPECT_EQ(failed->diagnostics, std::vector<task::Diagnostic>{expected});
+}
+
+TEST(Failure, WhatACandidateDoesNotHaveIsIllegal) {
+  const task::Place place{"candidate", 9, 0, "return a @ b"};
+  for (const auto& [kind, rule] : {std::pair("operator", "run.aten"), {"library", "run.library"}}) {
+    const task::Outcome outcome =
+        outcome_of({kind, "", {"Refusal", "aten::mm is not available", place, {place}}});
+    const auto* illegal = std::get_if<task::Illegal>(&outcome);
+    ASSERT_NE(illegal, nullptr);
+    EXPECT_EQ(illegal->when, "run");
+    const task::RuleFinding expected{rule, "aten::mm is not available", place};
+    EXPECT_EQ(illegal->findings, std::vector<task::RuleFinding>{expected});
+  }
 }
 
 TEST(Failure, ANameWithoutAnEndIsCut) {

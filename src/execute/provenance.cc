@@ -5,10 +5,11 @@
 #include <filesystem>
 
 #include "execute/occupancy.h"
-#include "execute/statistics.h"
 
 namespace mc::execute {
 namespace {
+
+const std::string kCandidate = "candidate";  // The owner of its own kernels.
 
 bool is_transfer(const task::KernelTime& kernel) { return kernel.name.starts_with('['); }
 
@@ -17,19 +18,9 @@ const OwnKernel* own_named(const std::vector<OwnKernel>& own, const std::string&
   return it == own.end() ? nullptr : &*it;
 }
 
-// What PyTorch's own kernels are called; a candidate may name its kernels as it likes.
-bool is_borrowed(const std::string& name) {
-  return name.starts_with("_ZN2at") || name.starts_with("_ZN3c10");
-}
-
-std::string owner_of(const TracedKernel& kernel, const std::vector<std::string>& own_libraries,
-                     const OwnKernel* own) {
-  const bool launches_own = std::ranges::find(own_libraries, kernel.owner) != own_libraries.end();
-  if (launches_own) return own == nullptr ? "a library" : "candidate";
-  const bool is_own_in_graph = kernel.owner == "graph" && own != nullptr &&
-                               !is_borrowed(own->name) && own->registers == kernel.registers;
-  if (is_own_in_graph) return "candidate";
-  return std::filesystem::path(kernel.owner).filename().string();
+std::string owner_of(const TracedKernel& kernel, const std::vector<std::string>& own_libraries) {
+  const bool is_own = std::ranges::find(own_libraries, kernel.owner) != own_libraries.end();
+  return is_own ? kCandidate : std::filesystem::path(kernel.owner).filename().string();
 }
 
 // All launches that are alike, of all bursts.
@@ -80,8 +71,8 @@ Provenance find_owners(std::span<const TracedBurst> bursts,
   for (const TracedBurst& burst : bursts) {
     calls += burst.calls;
     for (const TracedKernel& kernel : burst.kernels) {
-      const OwnKernel* own = own_named(own_kernels, kernel.name);
-      add(all, described(kernel, owner_of(kernel, own_libraries, own), own), kernel);
+      const std::string owner = owner_of(kernel, own_libraries);
+      add(all, described(kernel, owner, own_named(own_kernels, kernel.name)), kernel);
       found.is_late = found.is_late || kernel.late > 0;
     }
   }
@@ -92,14 +83,13 @@ Provenance find_owners(std::span<const TracedBurst> bursts,
     all_us += launches.sum_us;
     if (is_transfer(launches.kernel)) continue;
     kernels_us += launches.sum_us;
-    if (launches.kernel.owner == "candidate") own_us += launches.sum_us;
+    if (launches.kernel.owner == kCandidate) own_us += launches.sum_us;
   }
   for (Launches& launches : all) {
     task::KernelTime& kernel = launches.kernel;
     kernel.launches = static_cast<double>(launches.count) / calls;
-    kernel.time_us = kernel.launches * estimate_median(launches.launch_us).median;
+    kernel.time_us = kernel.launches * *std::ranges::min_element(launches.launch_us);
     kernel.share = share(launches.sum_us, all_us);
-    if (!is_transfer(kernel)) found.kernel_us += kernel.time_us;
     found.kernels.push_back(std::move(kernel));
   }
   found.own_share = share(own_us, kernels_us);

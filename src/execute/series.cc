@@ -65,6 +65,19 @@ std::vector<double> ratios_of(const std::vector<double>& times,
   return ratios;
 }
 
+task::Estimate scaled(const task::Estimate& estimate, double factor) {
+  return {estimate.median * factor, estimate.low * factor, estimate.high * factor};
+}
+
+// A process that is fast only while nobody traces it is as fast as it is in its traced bursts.
+Comparison charged_by_trace(Comparison found, const Series& own) {
+  if (trace_confirms({}, found.claimed_us, own)) return found;
+  const double factor = busy_call_us(own.traced) / found.claimed_us;
+  found.time_us = scaled(found.time_us, factor);
+  found.speedup = scaled(found.speedup, 1 / factor);
+  return found;
+}
+
 double width(const task::Estimate& estimate) { return std::log(estimate.high / estimate.low); }
 
 }  // namespace
@@ -80,8 +93,14 @@ Comparison compare(const Charges& charges, const SpreadRules& spread, const Seri
   const task::Estimate time_baseline = estimate_median(times_baseline);
   const double here = spread_at(spread, gap, time.median);
   const double there = spread_at(spread, gap_baseline, time_baseline.median);
-  return {widened(time, here), widened(time_baseline, there),
-          widened(estimate_median(ratios), std::hypot(here, there)), gap.us, gap_baseline.us};
+  return charged_by_trace({widened(time, here), widened(time_baseline, there),
+                           widened(estimate_median(ratios), std::hypot(here, there)), gap.us,
+                           gap_baseline.us, time.median},
+                          own);
+}
+
+bool trace_confirms(const TraceRules& rules, double claimed_us, const Series& own) {
+  return busy_call_us(own.traced) <= rules.tolerance * claimed_us + rules.slack_us;
 }
 
 bool is_precise(const SpreadRules& spread, const Series& own, const Series& baseline) {

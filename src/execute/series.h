@@ -34,8 +34,17 @@ struct Comparison {
   task::Estimate speedup;  // The baseline's time over the other's, pair by pair.
   double gap_us = 0;       // What was taken off each call.
   double gap_baseline_us = 0;
+  double claimed_us = 0;  // What the bursts that are not traced say of a call.
 };
 
+// How far traced kernels may take longer than a call is said to take, in which they all ran.
+struct TraceRules {
+  double tolerance = 1.1;
+  double slack_us = 1;
+};
+bool trace_confirms(const TraceRules& rules, double claimed_us, const Series& own);
+
+// Where the traced kernels do not confirm the time, theirs counts.
 // REQUIRES: as many samples of both, at least one, each pair taken together.
 Comparison compare(const Charges& charges, const SpreadRules& spread, const Series& own,
                    const Series& baseline);

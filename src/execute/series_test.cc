@@ -29,7 +29,7 @@ Series series(double kernel_us, double gap_us, bool is_trusted = false, int laun
   TracedKernel kernel;
   kernel.launches = kCalls * launches;
   kernel.time_us = kernel.launches * kernel_us;
-  made.traced = {{{kernel}, kCalls}};
+  made.traced = {{{kernel}, kCalls, kernel.time_us}};
   return made;
 }
 
@@ -107,6 +107,25 @@ TEST(Compare, AnswersForNoTracedBurstThatWasDisturbed) {
   const Comparison found = compared(own, series(3, 1, true));
   EXPECT_NEAR(found.gap_us, 1.1, 0.01);
   EXPECT_NEAR(found.time_us.median, 3, 0.01);
+}
+
+// Fast where nobody traces it.
+TEST(Compare, ChargesWhatTracedKernelsTake) {
+  Series own = series(5, 1);
+  own.traced[0].busy_us = kCalls * 50;
+  const Comparison found = compared(own, series(20, 1, true));
+  EXPECT_NEAR(found.claimed_us, 5, 1);
+  EXPECT_NEAR(found.time_us.median, 50, 0.01);
+  EXPECT_NEAR(found.speedup.median, 0.4, 0.01);
+  EXPECT_LT(found.speedup.low, found.speedup.median);
+}
+
+// Tracing makes some kernels a little longer, and adds up what runs at once.
+TEST(Compare, ChargesNobodyForWhatTracingTakes) {
+  Series own = series(50, 1);
+  own.traced[0].busy_us = 1.09 * kCalls * 50;
+  own.traced[0].kernels[0].time_us *= 2;
+  EXPECT_NEAR(compared(own, series(20, 1, true)).time_us.median, 50, 0.5);
 }
 
 TEST(Compare, AllowsForTheUsualGapWhereStreamsOverlap) {

@@ -36,7 +36,7 @@ using Json = nlohmann::json;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr size_t kPageBytes = 4096;
-enum Word { kGate, kReady, kDone, kTraced };  // As in device/gate.cc.
+enum Word { kGate, kReady, kDone, kTraced, kLaunches, kOwnLaunches };  // As in device/gate.cc.
 
 struct Question {
   Json body;
@@ -264,9 +264,12 @@ class ArmActor {
     is_early_ = word(kGate) >= number_;
     word(kReady) = number_;
     if (!has_run_) run();
+    const double launches = script_.idle.has(number_) ? calls_ - 1 : calls_ * script_.launches;
+    word(kLaunches) = word(kOwnLaunches) = static_cast<uint32_t>(launches);
     word(kDone) = number_;
     Json answer{{"events_us", script_.share_claimed * burst_us()}};
     if (is_traced_) answer["kernels"] = kernels();
+    if (is_traced_) answer["busy_us"] = answer["kernels"][0]["us"];
     if (!is_gated_) answer["outputs"] = outputs();
     return answer;
   }
@@ -294,7 +297,8 @@ class ArmActor {
   }
 
   Json kernels() const {
-    const double each_us = script_.call_us / script_.launches - script_.gap_us;
+    const double each_us =
+        script_.call_us / script_.launches * script_.share_traced - script_.gap_us;
     const int64_t launches = calls_ * script_.launches;
     return Json::array({{{"name", "kernel"},
                          {"owner", "owner.so"},

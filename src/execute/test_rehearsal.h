@@ -52,8 +52,10 @@ struct ArmScript {
   double share_claimed = 1;             // so much of which is what the events say.
   double queue_us = 0;                  // Of the host, a call,
   NumberRange queues_slowly = kAlways;  // of these bursts.
-  int launches = 1;   // A call; traced, each is a kernel that lasts as long as the others,
-  double gap_us = 1;  // with so much between them.
+  int launches = 1;           // A call; traced, each is a kernel that lasts as long as the others,
+  double gap_us = 1;          // with so much between them,
+  double share_traced = 1;    // if it takes so much longer to be traced.
+  NumberRange idle = kNever;  // Which bursts have a call that launches nothing.
   NumberRange blocks = kNever;  // Which bursts, if gated, are not queued before the gate opens;
   int64_t calls_queued_max = std::numeric_limits<int64_t>::max();  // those that are longer, too.
   NumberRange held_up = kNever;  // Which bursts' end is told late,

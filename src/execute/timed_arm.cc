@@ -17,7 +17,7 @@ constexpr size_t kCallsMax = 4096;
 constexpr size_t kFormsBytesMax = 8 << 20;  // With sixteen places, less than a message may have.
 constexpr size_t kPlaceBytesMax = 256 << 10;
 constexpr size_t kKernelsMax = 64;
-constexpr size_t kNameBytesMax = 400;
+constexpr size_t kNameBytesMax = 4096;
 constexpr uint64_t kCountMax = uint64_t{1} << 40;
 constexpr double kMicrosecondsMax = 1e10;
 
@@ -82,6 +82,7 @@ Result<BurstTime> decode_burst(std::string_view answer) {
     const Json json = Json::parse(answer);
     BurstTime burst;
     burst.events_us = microseconds_of(json.value("events_us", Json(0.0)));
+    burst.busy_us = microseconds_of(json.value("busy_us", Json(0.0)));
     if (const auto outputs = json.find("outputs"); outputs != json.end()) {
       burst.forms = passed_on(outputs->at("forms"), kFormsBytesMax);
       for (const Json& place : outputs->at("places")) {
@@ -164,6 +165,8 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   MC_TRY_VOID(judge_.ask(text_of(reveal), nullptr, limits_.judge_s), "reveal");
   session_.send(R"({"op": "time", "do": "finish"})", nullptr, Seconds(limits_.forward_s));
   time_bracket(number, burst);
+  burst.launches = page_.launches();
+  burst.launches_own = page_.launches_own();
   // Before the process is heard again: it must not gain time by what it answers.
   const auto calls = static_cast<size_t>(wanted.calls);
   const bool tells_all = !gated_ || first->places.size() == calls;
@@ -178,6 +181,7 @@ Stage<BurstTime> TimedArm::burst(const Wanted& wanted) {
   if (!gated_) MC_TRY_VOID(look(*last, wanted.looks, burst), "look");
 
   burst.events_us = last->events_us;
+  burst.busy_us = last->busy_us;
   burst.kernels = std::move(last->kernels);
   burst.queue_us = gated_ ? queueing.count() : 0;
   if (!burst.is_valid) gated_ = false;

@@ -33,6 +33,9 @@ struct BurstTime {
   double bracket_us = 0;  // By the supervisor's clock.
   double looked_us = 0;   // The same, until outputs were copied; 0 where none were.
   bool is_valid = false;  // Not one that blocked as it was queued.
+  int64_t launches = 0;   // Of kernels and graphs, and
+  int64_t launches_own = 0;  // those that are not known to be another's.
+  double busy_us = 0;        // If it was traced: in which anything ran.
   // Where outputs lie, JSON for the judge (harness/worker/output_places.py): their forms, and each
   // call's place.
   std::string forms = "[]";

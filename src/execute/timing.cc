@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace mc::execute {
@@ -134,6 +135,8 @@ Result<Timing::Decided> Timing::sample(Arm& arm, Traced traced, BurstTime& burst
   MC_TRY(auto timed, arm.timed.burst({arm.calls, traced == Traced::kYes, looks}), "burst");
   if (auto* outcome = std::get_if<task::Outcome>(&timed)) return fate(arm, *outcome);
   burst = std::move(std::get<BurstTime>(timed));
+  const int64_t launches = arm.is_candidate ? burst.launches_own : burst.launches;
+  arm.is_idle = arm.is_idle || (burst.is_valid && launches < burst.calls);
   // Where the burst blocked, the gate opened before there were inputs.
   if (!arm.is_candidate || !burst.is_valid) return Decided();
   MC_TRY(const std::string problem, arm.timed.verify(), "verify");
@@ -381,7 +384,7 @@ Result<Timing::Decided> Timing::trace(Arm& arm) {
   BurstTime burst;
   MC_TRY(Decided decided, sample(arm, Traced::kYes, burst), "trace");
   if (decided) return decided;
-  arm.series.traced.push_back({burst.kernels, arm.calls});
+  arm.series.traced.push_back({burst.kernels, arm.calls, burst.busy_us});
   if (!burst.is_valid) arm.timed.set_gated(true);  // Its time does not count.
   if (!arm.is_candidate || arm.is_early || !begins_early(burst)) return Decided();
   // What ran before the gate was opened would be free: open bursts have the clock around all of it.
@@ -412,12 +415,20 @@ void Timing::conclude(Timed& timed) const {
       std::max(charges_.look_excess_us(soonest_seen(charges_, own)), 0.0);
   result.timing.clocks = clocks_;
   result.timing.notes = notes_on(charges_, own);
+  if (!trace_confirms({}, found.claimed_us, own)) {
+    result.timing.notes.push_back(
+        fmt::format("its kernels took {:.3g} us a call where they were traced, which counts; "
+                    "without being traced {:.3g} us",
+                    busy_call_us(own.traced), found.claimed_us));
+  }
   if (arms_[0].is_early) {
     result.timing.notes.emplace_back(
         "work began without waiting for the caller's stream; timed with the host's part in it");
   }
   timed.work = work_;
   timed.traced = own.traced;
+  timed.claimed_us = found.claimed_us;
+  timed.is_idle = arms_[0].is_candidate && arms_[0].is_idle && !arms_[1].is_idle;
 }
 
 }  // namespace mc::execute

@@ -51,7 +51,9 @@ struct TimingOptions {
 struct Timed {
   task::Performance performance;    // Without floor, kernels and own_share.
   std::vector<TracedBurst> traced;  // Some of the candidate's.
-  Work work;                        // Of one call.
+  double claimed_us = 0;            // What its other bursts say of a call (series.h).
+  bool is_idle = false;  // Some burst launched less than it had calls, unlike the baseline's.
+  Work work;             // Of one call.
 };
 
 class Timing {
@@ -82,6 +84,7 @@ class Timing {
     double launches = 1;    // with so many kernels, copies and fills a call.
     int blocked = 0;        // Bursts, of those that count.
     bool is_early = false;  // Its work began before the gate was opened.
+    bool is_idle = false;   // Whether a burst launched less than it had calls.
     double queue_us_least = std::numeric_limits<double>::infinity();  // Of the host, a call.
     void open();  // From here on it queues nothing behind a gate.
   };

@@ -31,6 +31,11 @@ using ::testing::IsEmpty;
 using ::testing::Le;
 using ::testing::SizeIs;
 
+bool idle(const Scripts& scripts) {
+  Rehearsal rehearsal = rehearse(scripts);
+  return timed(rehearsal, steady()).is_idle;
+}
+
 // ---- Honest arms --------------------------------------------------------------------------------
 
 TEST(Timing, ComparesTwoHonestArms) {
@@ -477,6 +482,26 @@ TEST(Timing, CarriesOverTheKernelsOfTracedBursts) {
 }
 
 // One gap for each call, whatever its launches: a call of one kernel has that kernel's time.
+TEST(Timing, ChargesWhatTracedKernelsTakeWhoIsFastOnlyWithoutATrace) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 200, .share_traced = 5}});
+  const Timed found = timed(rehearsal, steady());
+  EXPECT_NEAR(found.claimed_us, 200, 4);
+  EXPECT_NEAR(found.performance.time_us.median, 1000, 20);
+  EXPECT_THAT(found.performance.timing.notes, ElementsAre(HasSubstr("where they were traced")));
+}
+
+// ---- Launches -----------------------------------------------------------------------------------
+
+TEST(Timing, NotesACallThatLaunchesNothing) {
+  EXPECT_FALSE(idle({}));
+  EXPECT_TRUE(idle({.candidate = {.idle = only(kMiddle)}}));
+}
+
+// As where a reference returns what it was given.
+TEST(Timing, NotesItNotWhereTheBaselineLaunchesNothingEither) {
+  EXPECT_FALSE(idle({.candidate = {.idle = kAlways}, .baseline = {.idle = kAlways}}));
+}
+
 TEST(Timing, TakesTheGapFromTheProcess) {
   Rehearsal rehearsal = rehearse(
       {.candidate = {.call_us = 20, .gap_us = 0.9}, .baseline = {.call_us = 20, .gap_us = 1.2}});

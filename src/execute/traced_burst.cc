@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/traced_burst.h"
 
-#include "execute/statistics.h"
+#include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace mc::execute {
+namespace {
 
-double traced_call_us(std::span<const TracedBurst> bursts) {
-  if (bursts.empty()) return 0;
+double sum_us(const TracedBurst& burst) {
+  return std::accumulate(
+      burst.kernels.begin(), burst.kernels.end(), 0.0,
+      [](double sum, const TracedKernel& kernel) { return sum + kernel.time_us; });
+}
+
+double least_call_us(std::span<const TracedBurst> bursts,
+                     const std::function<double(const TracedBurst&)>& burst_us) {
   std::vector<double> calls_us;
-  for (const TracedBurst& burst : bursts) {
-    double burst_us = 0;
-    for (const TracedKernel& kernel : burst.kernels) burst_us += kernel.time_us;
-    calls_us.push_back(burst_us / burst.calls);
-  }
-  return estimate_median(calls_us).median;
+  for (const TracedBurst& burst : bursts) calls_us.push_back(burst_us(burst) / burst.calls);
+  return calls_us.empty() ? 0 : *std::ranges::min_element(calls_us);
+}
+
+}  // namespace
+
+double traced_call_us(std::span<const TracedBurst> bursts) { return least_call_us(bursts, sum_us); }
+
+double busy_call_us(std::span<const TracedBurst> bursts) {
+  return least_call_us(bursts, [](const TracedBurst& burst) { return burst.busy_us; });
 }
 
 }  // namespace mc::execute

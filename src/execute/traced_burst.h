@@ -17,7 +17,7 @@ namespace mc::execute {
 // (harness/contestant/bursts.py).
 struct TracedKernel {
   std::string name;
-  std::string owner;  // A file, "driver", "graph", "runtime" or "unknown".
+  std::string owner;  // The file that holds it; or "runtime", "memory", "several", "unknown".
   uint64_t stream = 0;
   int64_t launches = 0;
   double time_us = 0;
@@ -32,11 +32,14 @@ struct TracedKernel {
 struct TracedBurst {
   std::vector<TracedKernel> kernels;
   int calls = 1;
+  double busy_us = 0;  // In which anything ran, however much of it at once.
 };
 
-// Microseconds of a call's kernels, copies and fills together: the median of the bursts, so that
-// one which was disturbed is in no figure; 0 without bursts.  REQUIRES: each burst has a call.
+// Microseconds of a call's kernels, copies and fills: together, and in which any ran.  Of the burst
+// with the least time, since what disturbs one makes it longer; 0 without bursts.  REQUIRES: each
+// burst has a call.
 double traced_call_us(std::span<const TracedBurst> bursts);
+double busy_call_us(std::span<const TracedBurst> bursts);
 
 }  // namespace mc::execute
 

@@ -21,14 +21,22 @@ TEST(TracedCallUs, IsOfAllKernelsOfACall) {
   EXPECT_EQ(traced_call_us(std::vector{burst(4, {30, 10})}), 10);
 }
 
-TEST(TracedCallUs, IsTheMedianOfBurstsWhateverTheirCalls) {
-  EXPECT_EQ(traced_call_us(std::vector{burst(2, {10}), burst(100, {4000}), burst(1, {6})}), 6);
-  EXPECT_EQ(traced_call_us(std::vector{burst(1, {5}), burst(1, {7})}), 6);
+TEST(TracedCallUs, IsTheLeastOfBurstsWhateverTheirCalls) {
+  EXPECT_EQ(traced_call_us(std::vector{burst(2, {10}), burst(100, {4000}), burst(1, {6})}), 5);
+  EXPECT_EQ(traced_call_us(std::vector{burst(1, {7}), burst(1, {5})}), 5);
 }
 
 TEST(TracedCallUs, OfNothingIsNothing) {
   EXPECT_EQ(traced_call_us({}), 0);
   EXPECT_EQ(traced_call_us(std::vector{burst(3, {})}), 0);
+}
+
+TEST(BusyCallUs, IsOfACallInTheBurstWithTheLeast) {
+  std::vector<TracedBurst> bursts(2, burst(4, {30, 30}));
+  bursts[0].busy_us = 44;
+  bursts[1].busy_us = 40;
+  EXPECT_EQ(busy_call_us(bursts), 10);
+  EXPECT_EQ(busy_call_us({}), 0);
 }
 
 }  // namespace
