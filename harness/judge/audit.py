@@ -114,7 +114,7 @@ def _cases(task: Task, seed: int, place: Place) -> Iterator[tuple[Shape, Referen
 def _case(task: Task, shape: Shape, seed: int, place: Place) -> tuple[Shape, Reference, list[Any]]:
     reference = Reference(task, shape.bound, derive_seed(seed, shape.label), place.device)
     inputs = reference.draw_inputs(derive_seed(seed, "inputs"), distributions.NATIVE)
-    reference.run(inputs, 0, yardstick=False)
+    reference.run(inputs, 0, with_doubt=False)
     return shape, reference, inputs
 
 

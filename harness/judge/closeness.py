@@ -8,14 +8,15 @@ the CPU as on a GPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from harness.worker.wire import Json
 
-YARDSTICK_FACTOR = 4.0  # K in compare.py.
+DOUBT_FACTOR = 4.0
+DOUBT_MAX = 0.1  # Times this, of an element, under values that are not the task's own.
 MISMATCHES_SHOWN = 5
 DECADES = ("1-10", "10-100", "100-1e3", "1e3-1e4", ">=1e4")
 NONFINITE = "nonfinite"
@@ -29,7 +30,7 @@ class _Piece:
     start: int
     exact: torch.Tensor
     got: torch.Tensor
-    fine: torch.Tensor | None
+    doubt: torch.Tensor | None
 
 
 @dataclass
@@ -45,29 +46,63 @@ class _Tally:
     decades: list[int] = field(default_factory=lambda: [0] * len(DECADES))
 
 
+def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
+    """By how much the reference's own results for an output differ, element by element.
+
+    In fp32 at least, and of real numbers; 0 where a result is not finite. Empty where `expected` is
+    not floating.
+    """
+    if not expected.is_floating_point() and not expected.is_complex():
+        return torch.empty(0)
+    exact, *rest = (torch.view_as_real(t) if t.is_complex() else t for t in (expected, *others))
+    dtype = torch.promote_types(exact.dtype, torch.float32)
+    doubt = torch.zeros(exact.shape, dtype=dtype, device=exact.device)
+    flat = doubt.view(-1)
+    for other in rest:
+        for piece in _pieces(exact, other, None):
+            both = piece.exact.isfinite() & piece.got.isfinite()
+            distance = torch.where(both, piece.exact - piece.got, 0.0).abs()
+            distance = distance.clamp(max=torch.finfo(dtype).max).to(dtype)
+            part = flat[piece.start : piece.start + PIECE]
+            torch.maximum(part, distance, out=part)
+    return doubt
+
+
+def is_doubtful(expected: torch.Tensor, doubt: torch.Tensor) -> bool:
+    """Whether the tolerance for some element would be a good part of the element."""
+    if not doubt.numel():
+        return False
+    exact = torch.view_as_real(expected) if expected.is_complex() else expected
+    scale = _rms(exact)
+    return any(
+        bool((DOUBT_FACTOR * piece.got > DOUBT_MAX * piece.exact.abs().clamp(min=scale)).any())
+        for piece in _pieces(exact, doubt, None)
+    )
+
+
 def differences(
-    expected: torch.Tensor, got: torch.Tensor, yardstick: torch.Tensor | None, tolerance: float
+    expected: torch.Tensor, got: torch.Tensor, doubt: torch.Tensor | None, tolerance: float
 ) -> Json | None:
     """Evidence of the elements outside the tolerance, for an OutputCheck; None where there is none.
 
-    `expected` and `got` have one shape and dtype; `yardstick` has that shape, in double precision.
+    `expected` and `got` have one shape and dtype; `doubt`, of that shape, is `doubt_of`'s.
     """
     scale = _rms(expected)
-    doubt = _doubt_rms(expected, yardstick) if yardstick is not None else 0.0
+    doubt_min = _doubt_rms(expected, doubt) if doubt is not None else 0.0
     tally = _Tally()
-    for piece in _pieces(expected, got, yardstick):
-        _count(piece, tally, tolerance, scale, doubt)
+    for piece in _pieces(expected, got, doubt):
+        _count(piece, tally, tolerance, scale, doubt_min)
     return _report(tally, expected, got) if tally.num_wrong else None
 
 
 def _pieces(
-    expected: torch.Tensor, got: torch.Tensor, yardstick: torch.Tensor | None
+    expected: torch.Tensor, got: torch.Tensor, doubt: torch.Tensor | None
 ) -> Iterator[_Piece]:
-    flat = [None if t is None else t.reshape(-1) for t in (expected, got, yardstick)]
+    flat = [None if t is None else t.reshape(-1) for t in (expected, got, doubt)]
     for start in range(0, expected.numel(), PIECE):
-        exact, mine, fine = (None if t is None else t[start : start + PIECE].double() for t in flat)
+        exact, mine, off = (None if t is None else t[start : start + PIECE].double() for t in flat)
         assert exact is not None and mine is not None
-        yield _Piece(start, exact, mine, fine)
+        yield _Piece(start, exact, mine, off)
 
 
 def _rms(expected: torch.Tensor) -> float:
@@ -76,11 +111,13 @@ def _rms(expected: torch.Tensor) -> float:
     return _rms_of((piece, piece.isfinite()) for piece in pieces)
 
 
-def _doubt_rms(expected: torch.Tensor, yardstick: torch.Tensor) -> float:
-    """Root mean square of what the reference differs from the yardstick by."""
-    pieces = _pieces(expected, expected, yardstick)
-    pairs = ((piece.exact, piece.fine) for piece in pieces if piece.fine is not None)
-    return _rms_of((exact - fine, exact.isfinite() & fine.isfinite()) for exact, fine in pairs)
+def _doubt_rms(expected: torch.Tensor, doubt: torch.Tensor) -> float:
+    """Root mean square of the doubt, where the reference gives more than a plain zero: a ReLU has
+    no doubts about what it cut off.
+    """
+    pieces = _pieces(expected, expected, doubt)
+    pairs = ((piece.exact, piece.doubt) for piece in pieces if piece.doubt is not None)
+    return _rms_of((off, exact.isfinite() & ((exact != 0) | (off > 0))) for exact, off in pairs)
 
 
 def _rms_of(parts: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> float:
@@ -98,14 +135,12 @@ def _rms_of(parts: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> float:
     return top * math.sqrt(total / count) if count else 0.0
 
 
-def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, doubt: float) -> None:
+def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, doubt_min: float) -> None:
     exact, got = piece.exact, piece.got
     finite = exact.isfinite()
     allowed = tolerance * torch.where(finite, exact, 0.0).abs().clamp(min=scale)
-    if piece.fine is not None:
-        both = finite & piece.fine.isfinite()
-        distance = torch.where(both, exact - piece.fine, 0.0).abs()
-        allowed = allowed + YARDSTICK_FACTOR * distance.clamp(min=doubt)
+    if piece.doubt is not None:
+        allowed = allowed + DOUBT_FACTOR * piece.doubt.clamp(min=doubt_min)
     error = (got - exact).abs()
     same_special = (exact == got) | (exact.isnan() & got.isnan())
     wrong = torch.where(finite, ~(error <= allowed), ~same_special)

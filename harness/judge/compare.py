@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparing a candidate's outputs with the reference's: exact in form, tolerant in value.
 
-The allowance for an element of a floating tensor is, with r the reference, r64 the same in double
-precision where there is one, and t the tolerance of r's dtype,
+The allowance for an element of a floating tensor is, with r the reference, d its doubt (the most by
+which it differs from itself in double precision and with its sums in another order), and t the
+tolerance of r's dtype,
 
-    t * max(|r|, rms(r)) + K * max(|r - r64|, rms(r - r64))
+    t * max(|r|, rms(r)) + 4 * max(d, rms(d))
 
-where rms runs over the finite elements of r. Only the reference scales it. NaN and infinities must
+where rms runs over finite elements. Only the reference scales it. NaN and infinities must
 stand where the reference has them. Integers, bools and all other values must be equal.
 `docs/correctness.md` gives the reasons.
 """
@@ -39,38 +40,38 @@ class Comparer:
 
     tolerances: Mapping[str, float]
 
-    def failures(self, expected: Any, got: Any, yardstick: Any, path: str = "output") -> list[Json]:
+    def failures(self, expected: Any, got: Any, doubt: Any, path: str = "output") -> list[Json]:
         """One OutputCheck for each place where `got` disagrees; empty when it agrees.
 
-        `yardstick` is the reference's value in double precision, of the same structure, or None.
+        `doubt` has the structure of `expected`, with `doubt_of`'s for each tensor, or is None.
         """
         if isinstance(expected, torch.Tensor):
             if not isinstance(got, torch.Tensor):
                 return [_structure(path, expected, got)]
-            return self._tensor(expected, got, yardstick, path)
+            return self._tensor(expected, got, doubt, path)
         if isinstance(expected, (list, tuple)):
-            return self._sequence(expected, got, yardstick, path)
+            return self._sequence(expected, got, doubt, path)
         if isinstance(expected, dict):
-            return self._dict(expected, got, yardstick, path)
+            return self._dict(expected, got, doubt, path)
         return self._scalar(expected, got, path)
 
-    def _sequence(self, expected: Any, got: Any, yardstick: Any, path: str) -> list[Json]:
+    def _sequence(self, expected: Any, got: Any, doubt: Any, path: str) -> list[Json]:
         kind = list if isinstance(expected, list) else tuple
         if not isinstance(got, kind) or len(got) != len(expected):
             return [_structure(path, expected, got)]
         found: list[Json] = []
         for i, item in enumerate(expected):
-            fine = None if yardstick is None else yardstick[i]
-            found += self.failures(item, got[i], fine, f"{path}[{i}]")
+            off = None if doubt is None else doubt[i]
+            found += self.failures(item, got[i], off, f"{path}[{i}]")
         return found
 
-    def _dict(self, expected: Any, got: Any, yardstick: Any, path: str) -> list[Json]:
+    def _dict(self, expected: Any, got: Any, doubt: Any, path: str) -> list[Json]:
         if not isinstance(got, dict) or set(got) != set(expected):
             return [_structure(path, expected, got)]
         found: list[Json] = []
         for key, item in expected.items():
-            fine = None if yardstick is None else yardstick[key]
-            found += self.failures(item, got[key], fine, f"{path}[{key!r}]")
+            off = None if doubt is None else doubt[key]
+            found += self.failures(item, got[key], off, f"{path}[{key!r}]")
         return found
 
     def _scalar(self, expected: Any, got: Any, path: str) -> list[Json]:
@@ -87,7 +88,7 @@ class Comparer:
         return []
 
     def _tensor(
-        self, expected: torch.Tensor, got: torch.Tensor, yardstick: Any, path: str
+        self, expected: torch.Tensor, got: torch.Tensor, doubt: Any, path: str
     ) -> list[Json]:
         if expected.shape != got.shape:
             detail = f"shape {list(got.shape)}, expected {list(expected.shape)}"
@@ -99,16 +100,15 @@ class Comparer:
         if not expected.is_floating_point() and not expected.is_complex():
             return _exact(expected, got, path)
         if expected.is_complex():
-            fine = yardstick is not None and torch.view_as_real(yardstick)
             real = torch.view_as_real(expected), torch.view_as_real(got)
-            return self._floating(*real, fine if yardstick is not None else None, path)
-        return self._floating(expected, got, yardstick, path)
+            return self._floating(*real, doubt, path)
+        return self._floating(expected, got, doubt, path)
 
     def _floating(
-        self, expected: torch.Tensor, got: torch.Tensor, yardstick: Any, path: str
+        self, expected: torch.Tensor, got: torch.Tensor, doubt: Any, path: str
     ) -> list[Json]:
         tolerance = self.tolerances.get(str(expected.dtype).removeprefix("torch."), 1e-2)
-        evidence = differences(expected, got, yardstick, tolerance)
+        evidence = differences(expected, got, doubt, tolerance)
         return [] if evidence is None else [{"path": path, **evidence}]
 
 

@@ -17,6 +17,7 @@ import torch
 from harness.judge import distributions
 from harness.timing import device_speed
 from harness.worker import region
+from harness.judge.closeness import is_doubtful
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.timing.fresh_inputs import FreshInputs
 from harness.worker.place import HOST_PLACE, Place, keyed_sum
@@ -189,7 +190,7 @@ def _first_outcome(case: _Case, shape: int) -> Outcome:
     if case.is_random and not reference.settle_mode(inputs):
         raise Refusal("unsupported", "the reference gives random results; they cannot be compared")
     case.is_in_eval_mode = not reference.model.training
-    return reference.run(inputs, 0, yardstick=False)
+    return reference.run(inputs, 0, with_doubt=False)
 
 
 def _is_usable(case: _Case, native: Outcome, name: str) -> bool:
@@ -202,10 +203,12 @@ def _is_usable(case: _Case, native: Outcome, name: str) -> bool:
     reference = _reference(case, 0)
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), name)
     try:
-        outcome = reference.run(inputs, 0, yardstick=False)
+        outcome = reference.run(inputs, 0)
     except Exception:  # Values outside the domain of the reference.
         return False
     if is_finite(native.outputs) and not is_finite(outcome.outputs):
+        return False
+    if any(map(is_doubtful, *map(region.tensors_of, (outcome.outputs, outcome.doubt)))):
         return False
     return _discriminates(case, outcome)
 
@@ -367,7 +370,7 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
         source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
         got = region.unpack(question.body["outputs"], source, bytes_max)
         _require_digest(region.tensors_of(got), question.body.get("digest"))
-        yield from case.comparer.failures(outcome.outputs, got, outcome.yardstick)
+        yield from case.comparer.failures(outcome.outputs, got, outcome.doubt)
         buffers = _buffers(question.body.get("buffers"), outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}

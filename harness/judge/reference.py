@@ -7,26 +7,31 @@ what a forward does to buffers and inputs is noted and undone.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.judge import distributions
+from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
+from harness.judge.rounding import OneAfterTheOther
 from harness.worker.program import construct
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
 from harness.worker.wire import set_stage
 
 CPU = torch.device("cpu")
+ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
 # Of state and inputs in double precision.
-YARDSTICK_BYTES_MAX = {"cpu": 256 << 20, "cuda": 4 << 30}
+DOUBT_BYTES_MAX = {"cpu": 256 << 20, "cuda": 4 << 30}
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Outcome:
     inputs: list[Any]  # As given.
     inputs_after: list[Any]  # As the forward left them.
     outputs: Any
-    yardstick: Any  # The outputs in double precision, or None.
+    doubt: Any  # By how much the outputs may be off (closeness.py), or None where nothing is known.
     buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
     in_place: bool  # Whether all outputs lay in the memory of inputs.
 
@@ -55,6 +60,7 @@ class Reference:
     ) -> None:
         self.init_seed = init_seed
         self._device = device
+        self._num_orders = ORDERS  # Until a run shows that fewer are enough.
         try:
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
@@ -88,15 +94,12 @@ class Reference:
         with self._device:
             return self._module.get_inputs()
 
-    def run(self, inputs: list[Any], seed: int, yardstick: bool = True) -> Outcome:
+    def run(self, inputs: list[Any], seed: int, with_doubt: bool = True) -> Outcome:
         """One forward. Raises what the reference raises."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         given = _clone(inputs)
         try:
-            torch.manual_seed(seed)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                outputs = self.model(*given)
+            outputs = _forward(self.model, given, seed)
         except Exception as error:
             set_stage(error, "reference")
             raise
@@ -105,8 +108,8 @@ class Reference:
         if all(map(same_bytes, tensors_of(inputs), tensors_of(given))):
             given = inputs  # A large task has no room for two.
         changed = self._restore(before)
-        fine = self._in_double(inputs, outputs, seed) if yardstick else None
-        return Outcome(inputs, given, outputs, fine, changed, in_place)
+        doubt = self._doubt(inputs, outputs, seed) if with_doubt else None
+        return Outcome(inputs, given, outputs, doubt, changed, in_place)
 
     def settle_mode(self, inputs: list[Any]) -> bool:
         """Puts the model into eval mode if its forward is random; whether it is repeatable now."""
@@ -129,22 +132,41 @@ class Reference:
                 buffer.copy_(old)
         return changed
 
-    def _in_double(self, inputs: list[Any], outputs: Any, seed: int) -> Any:
-        """The outputs again in double precision; None where it does not fit or does not run."""
+    def _doubt(self, inputs: list[Any], outputs: Any, seed: int) -> Any:
+        """By how much each output differs from what the same program gives in double precision, and
+        with its sums in another order; None where neither fits or runs.
+        """
         held = [*state_of(self.model).values(), *tensors_of(inputs)]
-        if sum(8 * tensor.numel() for tensor in held) > YARDSTICK_BYTES_MAX[self._device.type]:
+        if sum(8 * tensor.numel() for tensor in held) > DOUBT_BYTES_MAX[self._device.type]:
             return None
-        try:
-            torch.manual_seed(seed)
+        mine = tensors_of(outputs)
+        others = [
+            others
+            for others in self._other_outputs(inputs, seed)
+            if [other.shape for other in others] == [one.shape for one in mine]
+        ]
+        doubts = map(doubt_of, mine, zip(*others))
+        return map_tensors(outputs, lambda _: next(doubts)) if others else None
+
+    def _other_outputs(self, inputs: list[Any], seed: int) -> Iterator[list[torch.Tensor]]:
+        # What fails, for example by a dtype that the program fixes, is left out.
+        with contextlib.suppress(Exception):
             model = copy.deepcopy(self.model).double()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                fine = model(*map_tensors(_clone(inputs), _to_double))
-        except Exception:  # For example a dtype that the program fixes.
-            return None
-        pairs = zip(tensors_of(outputs), tensors_of(fine), strict=False)
-        same = len(tensors_of(outputs)) == len(tensors_of(fine))
-        return fine if same and all(one.shape == two.shape for one, two in pairs) else None
+            yield tensors_of(_forward(model, map_tensors(_clone(inputs), _to_double), seed))
+        for number in range(ORDERS):
+            if number >= self._num_orders:
+                break
+            order = OneAfterTheOther(derive_seed(seed, "order", number), self._device)
+            with contextlib.suppress(Exception), sdpa_kernel(SDPBackend.MATH), order:
+                yield tensors_of(_forward(copy.deepcopy(self.model), _clone(inputs), seed))
+            self._num_orders = ORDERS if order.has_walks else int(order.has_sums)
+
+
+def _forward(model: torch.nn.Module, inputs: list[Any], seed: int) -> Any:
+    torch.manual_seed(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model(*inputs)
 
 
 def _lies_in(outputs: Any, inputs: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.judge.closeness import YARDSTICK_FACTOR
+from harness.judge.closeness import DOUBT_FACTOR, doubt_of, is_doubtful
 from harness.judge.compare import DETAIL_MAX, TOLERANCES, Comparer
 
 COMPARER = Comparer(TOLERANCES)
@@ -22,7 +22,8 @@ def slow_wrong(expected: list[float], got: list[float], fine: list[float] | None
     if fine is not None:
         both = [math.isfinite(x) and math.isfinite(y) for x, y in zip(expected, fine)]
         doubts = [abs(x - y) if ok else 0.0 for x, y, ok in zip(expected, fine, both)]
-        doubt_rms = math.sqrt(math.fsum(d * d for d in doubts) / max(1, sum(both)))
+        telling = [d for x, d in zip(expected, doubts) if math.isfinite(x) and (x or d)]
+        doubt_rms = math.sqrt(math.fsum(d * d for d in telling) / max(1, len(telling)))
         doubts = [max(d, doubt_rms) for d in doubts]
     wrong = 0
     for want, have, doubt in zip(expected, got, doubts):
@@ -31,7 +32,7 @@ def slow_wrong(expected: list[float], got: list[float], fine: list[float] | None
         elif math.isinf(want):
             wrong += want != have
         else:
-            allowed = t * max(abs(want), rms) + YARDSTICK_FACTOR * doubt
+            allowed = t * max(abs(want), rms) + DOUBT_FACTOR * doubt
             wrong += not abs(want - have) <= allowed
     return wrong
 
@@ -56,7 +57,8 @@ class AgainstTheSlowTwin(unittest.TestCase):
             if rng.random() < 0.5:
                 fine = expected * (1 + 1e-5 * torch.randn(size, dtype=torch.float64))
             table = Comparer({"float64": 1e-4})
-            found = table.failures(expected, got, fine)
+            doubt = None if fine is None else doubt_of(expected, [fine])
+            found = table.failures(expected, got, doubt)
             count = found[0]["num_wrong"] if found else 0
             twin = slow_wrong(want, have, None if fine is None else fine.tolist(), 1e-4)
             self.assertEqual(count, twin, f"seed {seed}")
@@ -150,6 +152,34 @@ class EvidenceTest(unittest.TestCase):
         self.assertEqual(check["num_elements"], 12)
         self.assertAlmostEqual(check["error_max"], 4.0)
         self.assertEqual(check["histogram"], {"10-100": 1, ">=1e4": 1})
+
+
+class Doubt(unittest.TestCase):
+    def test_is_the_most_that_any_of_the_others_differs_by(self) -> None:
+        expected = torch.tensor([1.0, 2.0, math.inf, 4.0])
+        others = [
+            torch.tensor([1.5, 2.0, 3.0, math.nan], dtype=torch.float64),
+            torch.tensor([1.0, 1.75, 3.0, 4.0]),
+        ]
+        self.assertEqual(doubt_of(expected, others).tolist(), [0.5, 0.25, 0.0, 0.0])
+
+    def test_of_a_complex_output_is_that_of_its_parts(self) -> None:
+        expected = torch.tensor([1 + 2j])
+        self.assertEqual(doubt_of(expected, [expected + 0.5j]).tolist(), [[0.0, 0.5]])
+
+    def test_what_a_relu_cut_off_does_not_hide_the_rest(self) -> None:
+        expected = torch.zeros(1000)
+        expected[:2] = torch.tensor([1e-3, 2e-3])
+        doubt = torch.zeros(1000)
+        doubt[1] = 1e-5
+        got = expected.clone()
+        got[0] += 2e-5
+        self.assertEqual(COMPARER.failures(expected, got, doubt), [])
+
+    def test_is_large_where_a_tolerance_would_be(self) -> None:
+        expected = torch.tensor([1.0, 1.0])
+        self.assertFalse(is_doubtful(expected, torch.tensor([0.0, 0.02])))
+        self.assertTrue(is_doubtful(expected, torch.tensor([0.0, 0.03])))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ class FreshInputs:
         """What one call takes."""
         inputs = self.reference.draw_inputs(derive_seed(self.seed, "plan"), distributions.NATIVE)
         with FlopCounterMode(display=False) as counter:
-            outcome = self.reference.run(inputs, self.seed, yardstick=False)
+            outcome = self.reference.run(inputs, self.seed, with_doubt=False)
         self._lay_out(inputs)
         outputs = region.tensors_of(outcome.outputs)
         self.in_place = outcome.in_place
@@ -223,7 +223,7 @@ class FreshInputs:
         left = region.tensors_of(self._call(shown, call))
         problems = [
             f"{check['path']}: {check['problem']} {check['detail']}"
-            for check in self.comparer.failures(expected.outputs, outputs, expected.yardstick)
+            for check in self.comparer.failures(expected.outputs, outputs, expected.doubt)
         ]
         problems += [
             f"{name} does not hold what the reference leaves in it"
