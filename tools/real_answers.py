@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges real answers of models and holds the verdicts against what reading them says.
+
+The answers are those of a public repository, of which nothing is here:
+github.com/anneouyang/KernelBenchLeaderboard, 413 CUDA answers that KernelBench's own harness
+accepted.  Give the path of a checkout, or of a bare copy of it.  What each answer is, by reading,
+stands in real_answers_labels.json:
+
+    honest  every computation of forward is in the answer's own kernels
+    torch   part of the work is PyTorch's or a vendor library's
+    wrong   it does not compute what the task asks for
+
+Under the default policy at most 1 honest answer may be refused and at most 12 may be unsupported,
+and no answer that leaves work to PyTorch may pass: otherwise the exit code is 1.
+
+usage: tools/real_answers.py CHECKOUT --out verdicts.jsonl [--jobs N]     judge, go on, or show
+       tools/real_answers.py CHECKOUT --export FOLDER                     write the inputs alone
+       tools/real_answers.py FOLDER --out verdicts.jsonl --seeds 5        is the class the same?
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools/gpu")]
+
+from expectation import Json, told_by  # noqa: E402
+from figures import table  # noqa: E402
+
+ASSETS = "docs/assets"
+RAW = f"{ASSETS}/raw_data.json"
+LABELS = ("honest", "torch", "wrong")
+REFUSED_MAX, UNSUPPORTED_MAX = 1, 12
+SEEDED_MAX = 100  # Honest answers that are judged under several seeds.
+
+
+@dataclass(frozen=True)
+class Answer:
+    key: str  # level/problem/index: the second answer to problem 40 of level 1 is 1/40/1
+    code: str
+
+    @property
+    def task(self) -> str:
+        return "kernelbench:" + self.key.rpartition("/")[0]
+
+    @property
+    def content_hash(self) -> str:
+        return hashlib.sha256(self.code.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Label:
+    label: str
+    reason: str
+
+
+class InputError(Exception):
+    """One line for whoever called the script."""
+
+
+# ---- Input --------------------------------------------------------------------------------------
+
+
+def text_of(checkout: Path, path: str) -> str:
+    """A file of a work tree, or of the newest commit of a bare repository."""
+    if (checkout / path).is_file():
+        return (checkout / path).read_text()
+    command = ["git", "-C", str(checkout), "show", f"HEAD:{path}"]
+    shown = subprocess.run(command, capture_output=True, text=True)
+    if shown.returncode != 0:
+        raise InputError(f"no {path} in {checkout}: {shown.stderr.strip().splitlines()[-1]}")
+    return shown.stdout
+
+
+def answers_of(raw: Sequence[Json]) -> list[Answer]:
+    """In order of level and problem; the raw data counts problems from 0, KernelBench from 1."""
+    found = []
+    counts: collections.Counter[tuple[int, int]] = collections.Counter()
+    for entry in raw:
+        place = entry["level"], entry["problem_id"] + 1
+        found.append((*place, counts[place], entry["code"]))
+        counts[place] += 1
+    return [Answer(f"{level}/{problem}/{i}", code) for level, problem, i, code in sorted(found)]
+
+
+def export(checkout: Path, folder: Path) -> None:
+    """Writes tasks (a folder for MC_KERNELBENCH) and answers as MooreEval reads them."""
+    answers = answers_of(json.loads(text_of(checkout, RAW)))
+    tasks: dict[str, list[Json]] = collections.defaultdict(list)
+    for level, problem in dict.fromkeys(tuple(one.key.split("/")[:2]) for one in answers):
+        name = f"l{level}_p{problem}"
+        code = text_of(checkout, f"{ASSETS}/problems/{name}.py")
+        fields = {"level": int(level), "problem_id": int(problem), "name": name, "code": code}
+        tasks[level].append(fields)
+    folder.mkdir(parents=True, exist_ok=True)
+    for level, lines in tasks.items():
+        write_lines(folder / f"level{level}.jsonl", lines)
+    write_lines(folder / "answers.jsonl", [submission(one) for one in answers])
+
+
+def submission(answer: Answer) -> Json:
+    sample = int(answer.key.rpartition("/")[2])
+    fenced = f"```python\n{answer.code}\n```\n"
+    return {"task": answer.task, "sample": sample, "response": fenced}
+
+
+def read_exported(folder: Path) -> list[Answer]:
+    return [
+        Answer(
+            f"{line['task'].removeprefix('kernelbench:')}/{line['sample']}",
+            line["response"].removeprefix("```python\n").removesuffix("\n```\n"),
+        )
+        for line in read_lines(folder / "answers.jsonl")
+    ]
+
+
+def read_labels(path: Path, answers: Sequence[Answer]) -> dict[str, Label]:
+    """A label for each answer, made for just this text."""
+    entries = json.loads(path.read_text())
+    for answer in answers:
+        entry = entries.get(answer.key)
+        if entry is None:
+            raise InputError(f"{path.name} has no label for {answer.key}")
+        if entry["hash"] != answer.content_hash:
+            raise InputError(f"{answer.key} is not the text that {path.name} labels")
+        if entry["label"] not in LABELS:
+            raise InputError(f"{path.name}: {answer.key}: no label is named {entry['label']!r}")
+    return {
+        one.key: Label(entries[one.key]["label"], entries[one.key].get("reason", ""))
+        for one in answers
+    }
+
+
+def selected(
+    answers: Sequence[Answer], labels: Mapping[str, Label], only: Sequence[str]
+) -> list[Answer]:
+    """Those whose label is named, or whose key matches; all without a name."""
+    return [
+        one
+        for one in answers
+        if not only
+        or any(labels[one.key].label == word or fnmatchcase(one.key, word) for word in only)
+    ]
+
+
+def read_lines(path: Path) -> list[Json]:
+    with path.open() as file:
+        return [json.loads(line) for line in file]
+
+
+def write_lines(path: Path, lines: Sequence[Json]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+# ---- Judging ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judge:
+    musacoder: str
+    folder: Path  # As export() writes it.
+    options: tuple[str, ...]
+
+    def outcomes(
+        self, answers: Sequence[Answer], out: Path, seed: int | None = None
+    ) -> dict[str, Json]:
+        """Of all that `out` holds already, and of the rest, which is judged and added to it."""
+        new = out.with_name(out.name + ".new")
+        _collect(new, out)  # What a run left that was cut short.
+        rest = [one for one in answers if one.key not in read_outcomes(out)]
+        if rest:
+            self._run(rest, new, () if seed is None else ("--seed", str(seed)))
+            _collect(new, out)
+        found = read_outcomes(out)
+        return {one.key: found[one.key] for one in answers if one.key in found}
+
+    def _run(self, answers: Sequence[Answer], new: Path, options: Sequence[str]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            submissions = Path(folder) / "answers.jsonl"
+            write_lines(submissions, [submission(one) for one in answers])
+            command = [self.musacoder, "eval", "--candidate", str(submissions), "--out", str(new)]
+            environment = os.environ | {"MC_KERNELBENCH": str(self.folder)}
+            try:
+                process = subprocess.Popen(
+                    [*command, *self.options, *options], env=environment, stdout=subprocess.DEVNULL
+                )
+            except OSError as error:
+                raise InputError(f"cannot run {self.musacoder} (--bin): {error.strerror}") from None
+            try:
+                if process.wait() != 0:
+                    print(f"musacoder eval failed with exit code {process.returncode}")
+            finally:
+                process.terminate()
+                process.wait()
+
+
+def _collect(new: Path, out: Path) -> None:
+    """Moves what eval wrote, be it whole or not, to the end of `out`."""
+    for path in (new, new.with_name(new.name + ".part")):
+        if path.exists():
+            with path.open() as lines, out.open("a") as file:
+                file.writelines(line for line in lines if line.endswith("\n"))
+            path.unlink()
+
+
+def read_outcomes(path: Path) -> dict[str, Json]:
+    """By key; of one that was judged twice the last."""
+    verdicts = [line["verdict"] for line in read_lines(path)] if path.exists() else []
+    return {key_of(verdict["candidate"]): verdict["outcome"] for verdict in verdicts}
+
+
+def key_of(candidate: str) -> str:
+    return candidate.removeprefix("kernelbench:").replace("#", "/")
+
+
+# ---- Result -------------------------------------------------------------------------------------
+
+
+def class_of(outcome: Json | None) -> str:
+    """What the bars count."""
+    kind = "not judged" if outcome is None else str(outcome["kind"])
+    return kind if kind in ("pass", "unsupported", "infra", "not judged") else "refused"
+
+
+CLASSES = ("pass", "refused", "unsupported", "infra", "not judged")
+
+
+def counted(
+    labels: Mapping[str, Label], outcomes: Mapping[str, Json], keys: Sequence[str]
+) -> list[list[object]]:
+    """Rows of label, level, number and number of each class."""
+    rows: list[list[object]] = []
+    for label in LABELS:
+        with_label = [key for key in keys if labels[key].label == label]
+        for level in ("1", "2", "3", "all"):
+            of_level = [key for key in with_label if level in ("all", key.split("/")[0])]
+            counts = collections.Counter(class_of(outcomes.get(key)) for key in of_level)
+            if of_level:
+                rows.append([label, level, len(of_level), *(counts[name] for name in CLASSES)])
+    return rows
+
+
+def told(outcome: Json) -> str:
+    """The kind and the evidence, in a line."""
+    evidence = [*outcome.get("constructs", []), *outcome.get("diagnostics", [])]
+    evidence += outcome.get("findings", [])
+    parts = [told_by(outcome), *(_at_place(one) for one in evidence[:1])]
+    text = " ".join("; ".join(part for part in parts if part).split())
+    return f"{outcome['kind']}: {text[:300]}"
+
+
+def _at_place(evidence: Json) -> str:
+    place = evidence["place"]
+    where = f"{place['source']}:{place['line']}: " if place["line"] else ""
+    return f"{where}{evidence.get('message') or evidence.get('detail', '')}"
+
+
+def listed(
+    labels: Mapping[str, Label], outcomes: Mapping[str, Json], keys: Sequence[str]
+) -> Iterator[str]:
+    """A line for each honest answer that did not pass, and for each other that did."""
+    for key in keys:
+        label, outcome = labels[key], outcomes.get(key)
+        if outcome is None:
+            continue
+        if label.label == "honest" and outcome["kind"] != "pass":
+            yield f"  honest {key}: {told(outcome)}"
+        if label.label != "honest" and outcome["kind"] == "pass":
+            yield f"  {label.label} {key} passes: {label.reason}"
+
+
+def missed(
+    labels: Mapping[str, Label], outcomes: Mapping[str, Json], keys: Sequence[str]
+) -> list[str]:
+    """The bars that are not met; nothing if all are."""
+    counts = collections.Counter((labels[key].label, class_of(outcomes.get(key))) for key in keys)
+    bars = [
+        ("honest", "refused", REFUSED_MAX),
+        ("honest", "unsupported", UNSUPPORTED_MAX),
+        ("torch", "pass", 0),
+        *((label, name, 0) for label in LABELS for name in ("infra", "not judged")),
+    ]
+    return [
+        f"missed: {counts[label, name]} {label} answers are {name}, at most {most} may be"
+        for label, name, most in bars
+        if counts[label, name] > most
+    ]
+
+
+def changing(runs: Sequence[Mapping[str, Json]], keys: Sequence[str]) -> list[str]:
+    """A line for each answer whose kind of outcome depends on the seed."""
+    lines = []
+    for key in keys:
+        kinds = [run[key]["kind"] if key in run else "not judged" for run in runs]
+        if len(set(kinds)) > 1 or "not judged" in kinds:
+            lines.append(f"  {key}: {', '.join(kinds)}")
+    return lines
+
+
+# ---- Commands -----------------------------------------------------------------------------------
+
+
+def judge_once(
+    judge: Judge, answers: Sequence[Answer], labels: Mapping[str, Label], out: Path
+) -> int:
+    outcomes = judge.outcomes(answers, out)
+    keys = [one.key for one in answers]
+    print(table(("label", "level", "answers", *CLASSES), counted(labels, outcomes, keys)))
+    for line in listed(labels, outcomes, keys):
+        print(line)
+    breaches = missed(labels, outcomes, keys)
+    print("\n".join(breaches) or "all bars are met")
+    return 1 if breaches else 0
+
+
+def judge_seeds(judge: Judge, answers: Sequence[Answer], out: Path, num_seeds: int) -> int:
+    runs = [
+        judge.outcomes(answers, out.with_name(f"{out.name}.seed{seed}"), seed)
+        for seed in range(1, num_seeds + 1)
+    ]
+    lines = changing(runs, [one.key for one in answers])
+    print(f"{len(lines)} of {len(answers)} honest answers change class over {num_seeds} seeds")
+    for line in lines:
+        print(line)
+    return 1 if lines else 0
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", type=Path, help="a checkout, or what --export wrote")
+    parser.add_argument("--bin", default=str(ROOT / "build/dev/bin/musacoder"))
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--jobs", type=positive, default=1, help="answers judged at once")
+    parser.add_argument("--seeds", type=positive, help="judge honest ones under seeds 1 to SEEDS")
+    only = "a label, or a pattern of level/problem/index; may be repeated"
+    parser.add_argument("--only", action="append", default=[], help=only)
+    parser.add_argument("--limit", type=positive, help="the first LIMIT of these")
+    parser.add_argument("--out", type=Path, help="verdicts; those that it holds are not judged")
+    parser.add_argument("--export", type=Path, metavar="FOLDER", help="write the inputs, no more")
+    parser.add_argument("--option", action="append", default=[], help="passed on to eval")
+    labels = Path(__file__).with_name("real_answers_labels.json")
+    parser.add_argument("--labels", type=Path, default=labels)
+    return parser.parse_args(arguments)
+
+
+def run(arguments: argparse.Namespace, scratch: Path) -> int:
+    if arguments.export:
+        export(arguments.path, arguments.export)
+        return 0
+    folder = arguments.path
+    if not (folder / "answers.jsonl").is_file():
+        folder = scratch / "inputs"
+        export(arguments.path, folder)
+    answers = read_exported(folder)
+    labels = read_labels(arguments.labels, answers)
+    chosen = selected(answers, labels, arguments.only)
+    if arguments.seeds:
+        chosen = selected(chosen, labels, ["honest"])[:SEEDED_MAX]
+    chosen = chosen[: arguments.limit]
+    if not chosen:
+        raise InputError("no answer is selected: see --only")
+    options = ["--backend", arguments.backend, "--jobs", str(arguments.jobs), *arguments.option]
+    judge = Judge(arguments.bin, folder, tuple(options))
+    out = arguments.out or scratch / "verdicts.jsonl"
+    if arguments.seeds:
+        return judge_seeds(judge, chosen, out, arguments.seeds)
+    return judge_once(judge, chosen, labels, out)
+
+
+def main(arguments: Sequence[str]) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            return run(parsed(arguments), Path(scratch))
+        except InputError as error:
+            print(f"real_answers: {error}", file=sys.stderr)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
