@@ -256,11 +256,14 @@ def counted(
 
 def told(outcome: Json) -> str:
     """The kind and the evidence, in a line."""
-    evidence = [*outcome.get("constructs", []), *outcome.get("diagnostics", [])]
-    evidence += outcome.get("findings", [])
-    parts = [told_by(outcome), *(_at_place(one) for one in evidence[:1])]
+    trials = outcome.get("trials", [])
+    lists = [outcome.get(name, []) for name in ("constructs", "diagnostics", "findings")]
+    evidence = [one for each in (*lists, *(trial["findings"] for trial in trials)) for one in each]
+    parts = [told_by(outcome)[:200], *(_at_place(one) for one in evidence[:1])]
+    overwritten = {trial["inputs_mutated"] for trial in trials} - {""}
+    parts += [f"overwrites {names}" for names in sorted(overwritten)]
     text = " ".join("; ".join(part for part in parts if part).split())
-    return f"{outcome['kind']}: {text[:300]}"
+    return f"{outcome['kind']}: {text[:400]}"
 
 
 def _at_place(evidence: Json) -> str:

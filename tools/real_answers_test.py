@@ -220,11 +220,16 @@ class Result(unittest.TestCase):
         nowhere = {"source": "", "line": 0}
         rule = {"rule": "task.does_not_fit", "message": "random", "place": nowhere}
         finding = {"kind": "shared_race", "detail": "with thread 3", "place": PLACE}
+        trial = {"index": 0, "checks": [], "findings": [finding], "inputs_mutated": "x"}
         for outcome, expected in (
             ({"kind": "unsupported", "constructs": [rule]}, "unsupported: random"),
             (
                 {"kind": "runtime", "stage": "forward", "findings": [finding]},
                 "runtime: forward; shared_race; candidate:7: with thread 3",
+            ),
+            (
+                {"kind": "wrong", "trials": [trial]},
+                "wrong: candidate:7: with thread 3; overwrites x",
             ),
             ({"kind": "infra", "message": "no\nmemory"}, "infra: no memory"),
         ):
