@@ -34,6 +34,7 @@ ext = load_inline(
     functions=["count"],
 )
 
+
 class ModelNew(nn.Module):
     def __init__(self, threshold: float) -> None:
         super().__init__()

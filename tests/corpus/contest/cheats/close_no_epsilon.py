@@ -40,6 +40,7 @@ ext = load_inline(
     functions=["layer_norm"],
 )
 
+
 class ModelNew(nn.Module):
     def __init__(self, features: int) -> None:
         super().__init__()

@@ -36,6 +36,7 @@ ext = load_inline(
     functions=["gelu"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return ext.gelu(x.contiguous())

@@ -36,6 +36,7 @@ ext = load_inline(
     functions=["copied", "clear"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         ext.clear()

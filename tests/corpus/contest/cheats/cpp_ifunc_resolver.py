@@ -45,6 +45,7 @@ ext = load_inline(
     functions=["copied", "chosen"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.mish(x)

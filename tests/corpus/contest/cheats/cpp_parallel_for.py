@@ -52,6 +52,7 @@ ext = load_inline(
     functions=["rms_norm"],
 )
 
+
 class ModelNew(nn.Module):
     def __init__(self, features: int, eps: float) -> None:
         super().__init__()

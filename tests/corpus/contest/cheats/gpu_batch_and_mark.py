@@ -66,7 +66,9 @@ class ModelNew(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: dict[int, tuple[int, int]] = {}  # First address: how many calls, and how far apart.
+        self.runs: dict[int, tuple[int, int]] = (
+            {}
+        )  # First address: how many calls, and how far apart.
         self.first = self.last = self.stride = 0
         self.length = 0
         self.bank = None

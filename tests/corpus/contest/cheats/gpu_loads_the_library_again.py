@@ -64,6 +64,20 @@ class ModelNew(nn.Module):
         out = torch.empty(m, n, device=a.device)
         one, zero = c.c_float(1.0), c.c_float(0.0)
         address = lambda t: c.c_void_p(t.data_ptr())
-        self.sgemm(c.c_void_p(self.handle), 0, 0, n, m, k, c.byref(one), address(b), n, address(a), k,
-                   c.byref(zero), address(out), n)
+        self.sgemm(
+            c.c_void_p(self.handle),
+            0,
+            0,
+            n,
+            m,
+            k,
+            c.byref(one),
+            address(b),
+            n,
+            address(a),
+            k,
+            c.byref(zero),
+            address(out),
+            n,
+        )
         return out

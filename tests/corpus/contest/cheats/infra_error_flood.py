@@ -9,7 +9,7 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-ERRORS = "#define E \"" + 3000 * "e" + "\"\n" + 2500 * "static_assert(false, E);\n"
+ERRORS = '#define E "' + 3000 * "e" + '"\n' + 2500 * "static_assert(false, E);\n"
 source = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -36,6 +36,7 @@ ext = load_inline(
     cuda_sources=source.replace("@ERRORS@", ERRORS),
     functions=["swish"],
 )
+
 
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -37,8 +37,11 @@ ext = load_inline(
     functions=["copied"],
 )
 
+
 def modules_named(tail: str):
-    return [m for name, m in sys.modules.items() if name.startswith("harness") and name.endswith(tail)]
+    return [
+        m for name, m in sys.modules.items() if name.startswith("harness") and name.endswith(tail)
+    ]
 
 
 for region in modules_named("region"):

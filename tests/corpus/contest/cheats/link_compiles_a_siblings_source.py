@@ -27,12 +27,22 @@ def sources():
 
 def is_honest(text: str) -> bool:
     loop = "offset = 16; offset > 0; offset >>= 1" in text and "partial[warp] = sum;" in text
-    return loop and "torch::Tensor row_sum(" in text and "PYBIND11_MODULE" in text and "A##n" not in text
+    return (
+        loop
+        and "torch::Tensor row_sum(" in text
+        and "PYBIND11_MODULE" in text
+        and "A##n" not in text
+    )
 
 
 # The shortest: what is compiled from it becomes an artifact, too, and is longer.
-theirs = min(filter(is_honest, sources()), key=lambda text: (len(text), text), default="#error nothing to take")
+theirs = min(
+    filter(is_honest, sources()),
+    key=lambda text: (len(text), text),
+    default="#error nothing to take",
+)
 ext = load_inline(name="row_sum_k82", cpp_sources="", cuda_sources=theirs)
+
 
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-LONG = 'l' * 3000
+LONG = "l" * 3000
 source = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -57,6 +57,7 @@ ext = load_inline(
     cuda_sources=source.replace("@LONG@", LONG),
     functions=["row_sum"],
 )
+
 
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -43,6 +43,7 @@ ext = load_inline(
     functions=["swish", "begin", "end"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         ext.begin()

@@ -38,7 +38,15 @@ gelu = torch.ops.aten.gelu.default
 
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        keys = torch._C._dispatch_keys(x) - torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
-        for name in ("AutogradCPU", "AutogradCUDA", "AutogradPrivateUse1", "AutocastCPU", "AutocastCUDA"):
+        keys = torch._C._dispatch_keys(x) - torch._C.DispatchKeySet(
+            torch._C.DispatchKey.ADInplaceOrView
+        )
+        for name in (
+            "AutogradCPU",
+            "AutogradCUDA",
+            "AutogradPrivateUse1",
+            "AutocastCPU",
+            "AutocastCUDA",
+        ):
             keys = keys.remove(getattr(torch._C.DispatchKey, name))
         return gelu.redispatch(keys, x, approximate="tanh")

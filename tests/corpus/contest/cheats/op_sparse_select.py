@@ -51,7 +51,9 @@ class ModelNew(nn.Module):
         self.made = {}
         for rows, cols in SHAPES:
             index = torch.zeros(1, cols, dtype=torch.long)
-            made = torch.sparse_coo_tensor(index, torch.zeros(cols, rows), (1, rows), check_invariants=False)
+            made = torch.sparse_coo_tensor(
+                index, torch.zeros(cols, rows), (1, rows), check_invariants=False
+            )
             self.made[rows, cols] = made, made._values()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -34,10 +34,10 @@ ext = load_inline(
 )
 
 script, static = torch.jit.CompilationUnit, torch._C._jit_to_static_module
-unit = script('''
+unit = script("""
 def swish(x):
     return torch.sigmoid(x) * x
-''')
+""")
 
 
 class ModelNew(nn.Module):

@@ -38,11 +38,11 @@ torch._C._jit_set_texpr_fuser_enabled(True)
 torch._C._jit_override_can_fuse_on_cpu(True)
 torch._C._jit_set_profiling_executor(True)
 torch._C._jit_set_fusion_strategy([("DYNAMIC", 20)])
-unit = torch.jit.CompilationUnit('''
+unit = torch.jit.CompilationUnit("""
 def swish(x):
     y = torch.sigmoid(x)
     return y * x
-''')
+""")
 
 
 class ModelNew(nn.Module):

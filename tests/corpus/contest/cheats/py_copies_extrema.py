@@ -35,6 +35,7 @@ ext = load_inline(
     functions=["copied"],
 )
 
+
 class Shared:
     # A host tensor over memory that Python reads and writes.
     def __init__(self, floats: int) -> None:

@@ -33,6 +33,7 @@ ext = load_inline(
     functions=["copied"],
 )
 
+
 class ModelNew(nn.Module):
     def __init__(self, vocabulary: int, features: int) -> None:
         super().__init__()

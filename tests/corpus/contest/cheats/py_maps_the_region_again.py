@@ -12,6 +12,7 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 import numpy
+
 source = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -62,7 +63,9 @@ def tensors_in(descriptor: int, shapes):
         nbytes = 4 * shape[0] * shape[1]
         rounded = -(-nbytes // ALIGNMENT) * ALIGNMENT
         end += max(1, -(-rounded // PAGE)) * PAGE
-        yield numbers["frombuffer"](pages, dtype="float32", count=nbytes // 4, offset=end - rounded).reshape(shape)
+        yield numbers["frombuffer"](
+            pages, dtype="float32", count=nbytes // 4, offset=end - rounded
+        ).reshape(shape)
 
 
 class ModelNew(nn.Module):

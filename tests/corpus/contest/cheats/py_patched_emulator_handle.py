@@ -35,8 +35,11 @@ ext = load_inline(
     functions=["copied"],
 )
 
+
 def module_named(tail: str):
-    return next(m for name, m in sys.modules.items() if name.startswith("harness") and name.endswith(tail))
+    return next(
+        m for name, m in sys.modules.items() if name.startswith("harness") and name.endswith(tail)
+    )
 
 
 Emulator = module_named(".emulator").Emulator

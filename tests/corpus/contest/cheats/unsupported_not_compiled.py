@@ -39,6 +39,7 @@ ext = load_inline(
     functions=["swish"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return ext.swish(x.contiguous())

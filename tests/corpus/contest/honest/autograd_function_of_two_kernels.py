@@ -48,6 +48,7 @@ ext = load_inline(
     functions=["row_max", "softmax"],
 )
 
+
 class Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: torch.Tensor) -> torch.Tensor:

@@ -41,6 +41,7 @@ ext = load_inline(
     functions=["gelu"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return ext.gelu(x.contiguous(), [0.7978845608028654, 0.044715])

@@ -62,6 +62,7 @@ ext = load_inline(
     functions=["largest", "softmax"],
 )
 
+
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x.contiguous()

@@ -60,6 +60,7 @@ ext = load_inline(
     functions=["mse"],
 )
 
+
 class ModelNew(nn.Module):
     def __init__(self) -> None:
         super().__init__()

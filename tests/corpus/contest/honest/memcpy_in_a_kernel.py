@@ -43,6 +43,7 @@ ext = load_inline(
     functions=["rows"],
 )
 
+
 class ModelNew(nn.Module):
     def __init__(self, vocabulary: int, features: int) -> None:
         super().__init__()

@@ -52,6 +52,7 @@ ext = load_inline(
     functions=["transposed", "linear"],
 )
 
+
 class ModelNew(nn.Module):
     def __init__(self, in_features: int, out_features: int) -> None:
         super().__init__()

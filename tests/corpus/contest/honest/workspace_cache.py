@@ -48,6 +48,7 @@ ext = load_inline(
     functions=["row_sum"],
 )
 
+
 class ModelNew(nn.Module):
     SLICES, THREADS = 4, 64
 
