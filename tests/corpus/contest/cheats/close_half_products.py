@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: K93
+# task: matmul/tiled
+# backend: both
+# would gain: fp32 factors are rounded to fp16 before they are multiplied
+# expect: wrong
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cuda_fp16.h>
+
+__global__ void matmul_kernel(const float* a, const float* b, float* c, int m, int n, int k) {
+  const int col = blockIdx.x * blockDim.x + threadIdx.x;
+  const int row = blockIdx.y * blockDim.y + threadIdx.y;
+  if (row >= m || col >= n) return;
+  float sum = 0.0f;
+  for (int i = 0; i < k; ++i) sum += __half2float(__float2half(a[row * k + i])) * __half2float(__float2half(b[i * n + col]));
+  c[row * n + col] = sum;
+}
+
+torch::Tensor product(torch::Tensor a, torch::Tensor b) {
+  const int m = a.size(0), k = a.size(1), n = b.size(1);
+  auto c = torch::empty({m, n}, a.options());
+  const dim3 block(16, 16), grid((n + 15) / 16, (m + 15) / 16);
+  matmul_kernel<<<grid, block, 0, at::cuda::getCurrentCUDAStream()>>>(
+      a.data_ptr<float>(), b.data_ptr<float>(), c.data_ptr<float>(), m, n, k);
+  return c;
+}
+"""
+
+ext = load_inline(
+    name="product_k93",
+    cpp_sources="torch::Tensor product(torch::Tensor a, torch::Tensor b);",
+    cuda_sources=source,
+    functions=["product"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return ext.product(a.contiguous(), b.contiguous())

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: K54
+# task: reduction/row_sum
+# backend: cpu
+# would gain: one fence at a block's begin, and lost updates between blocks are no longer looked for
+# expect: wrong
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+
+constexpr int kThreads = 256;
+
+__global__ void row_sum_kernel(const float* x, float* out, int cols) {
+  __threadfence();
+  float sum = 0.0f;
+  for (int i = blockIdx.y * 32 + threadIdx.x; i < cols; i += gridDim.y * 32) sum += x[blockIdx.x * cols + i];
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);
+  if (threadIdx.x == 0) out[blockIdx.x] = out[blockIdx.x] + sum;
+  __threadfence();
+}
+
+torch::Tensor row_sum(torch::Tensor x) {
+  auto out = torch::zeros({x.size(0)}, x.options());
+  row_sum_kernel<<<dim3(x.size(0), 5), 32, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), static_cast<int>(x.size(1)));
+  return out;
+}
+"""
+
+ext = load_inline(
+    name="row_sum_k54",
+    cpp_sources="torch::Tensor row_sum(torch::Tensor x);",
+    cuda_sources=source,
+    functions=["row_sum"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.row_sum(x.contiguous())

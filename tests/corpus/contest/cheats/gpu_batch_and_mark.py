@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: K95
+# task: elementwise/swish
+# backend: cuda
+# would gain: the first call of a burst computes all of them; each other call launches a kernel of its own that writes one word nobody reads
+# max_speedup: 4
+# expect: illegal, wrong, or pass whose time is at least an honest kernel's (about 2 us; speed-up <= 4)
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+
+__device__ unsigned long long now_ns() {
+  unsigned long long ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+__global__ void spin_kernel(unsigned long long ns) {
+  const unsigned long long start = now_ns();
+  while (now_ns() - start < ns) {
+  }
+}
+
+// Call `blockIdx.y` of a burst: its input lies `stride` bytes behind that of the call before.
+__global__ void swish_kernel(const char* x, float* out, int n, long long stride) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const long long call = blockIdx.y;
+  const float* mine = reinterpret_cast<const float*>(x + call * stride);
+  if (i < n) out[call * n + i] = mine[i] / (1.0f + expf(-mine[i]));
+}
+
+__global__ void mark_kernel(float* word) { *word = 1.0f; }
+
+// One launch of its own for each call that launches nothing else.
+void mark(torch::Tensor word) {
+  mark_kernel<<<1, 1, 0, at::cuda::getCurrentCUDAStream()>>>(word.data_ptr<float>());
+}
+
+void swish(torch::Tensor x, torch::Tensor out, int64_t calls, int64_t stride, int64_t spin_ns) {
+  const int n = x.numel();
+  const dim3 grid((n + 255) / 256, calls);
+  auto stream = at::cuda::getCurrentCUDAStream();
+  swish_kernel<<<grid, 256, 0, stream>>>(reinterpret_cast<const char*>(x.data_ptr<float>()),
+                                         out.data_ptr<float>(), n, stride);
+  if (spin_ns > 0) spin_kernel<<<1, 1, 0, stream>>>(spin_ns);
+}
+"""
+
+ext = load_inline(
+    name="swish_k95",
+    cpp_sources="void mark(torch::Tensor word); void swish(torch::Tensor x, torch::Tensor out, int64_t calls, int64_t stride, int64_t spin_ns);",
+    cuda_sources=source,
+    functions=["swish", "mark"],
+)
+
+# What is spun away keeps the claim believable.
+SPIN_NS_PER_CALL = 1100
+
+
+class ModelNew(nn.Module):
+    """The inputs of a burst's calls lie one behind the other; the first call computes all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: dict[int, tuple[int, int]] = (
+            {}
+        )  # First address: how many calls, and how far apart.
+        self.first = self.last = self.stride = 0
+        self.length = 0
+        self.bank = None
+        self.word = torch.empty(1, device="cuda")
+
+    def note(self, address: int) -> None:
+        step = address - self.last
+        if self.length == 1 and 0 < step < 1 << 30:
+            self.stride = step
+        if self.length >= 1 and step == self.stride and step > 0:
+            self.length += 1
+            self.runs[self.first] = (self.length, self.stride)
+        else:
+            self.first, self.length, self.stride = address, 1, 0
+        self.last = address
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.contiguous()
+        address = x.data_ptr()
+        if self.bank is not None and self.length < self.bank.shape[0]:
+            if address == self.last + self.stride and x.shape == self.bank.shape[1:]:
+                self.note(address)
+                ext.mark(self.word)
+                return self.bank[self.length - 1]
+        self.bank = None
+        known = self.runs.get(address)
+        self.note(address)
+        if known is not None and known[0] >= 16:
+            calls, stride = known
+            try:
+                bank = torch.empty((calls, *x.shape), device=x.device)
+            except RuntimeError:
+                bank = None
+            if bank is not None:
+                ext.swish(x, bank, calls, stride, calls * SPIN_NS_PER_CALL)
+                self.bank, self.stride = bank, stride
+                return bank[0]
+        out = torch.empty_like(x)
+        ext.swish(x, out, 1, 0, 0)
+        return out

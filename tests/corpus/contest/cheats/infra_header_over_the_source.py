@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: K72
+# task: elementwise/swish
+# backend: cpu
+# would gain: a wrong kernel whose header lies in a folder named as the file that its source is written to
+# expect: wrong, compile, illegal
+# hole_outcomes: unsupported, infra
+import os
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+from torch.utils import cpp_extension
+
+HOME = "/tmp/k72"
+os.makedirs(HOME + "/cuda.cu", exist_ok=True)
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include "cuda.cu/own.h"
+__global__ void swish_kernel(const float* x, float* out, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] / (7.0f + expf(-x[i]));
+}
+
+torch::Tensor swish(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  const int n = x.numel();
+  swish_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), n);
+  return out;
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("swish", &swish); }
+"""
+for name, text in (("cuda.cu/own.h", "#pragma once\n"), ("source.cu", source)):
+    with open(HOME + "/" + name, "w") as file:
+        file.write(text)
+
+ext = cpp_extension.load(name="swish_k72", sources=[HOME + "/source.cu"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.swish(x.contiguous())

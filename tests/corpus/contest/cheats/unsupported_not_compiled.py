@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: K77
+# task: elementwise/swish
+# backend: cpu
+# would gain: a wrong kernel beside tensor-core code that an #if 0 takes out
+# expect: wrong, compile, illegal
+# hole_outcomes: unsupported, infra
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+
+#if 0
+using namespace nvcuda;
+__global__ void never_compiled() { wmma::fragment<wmma::accumulator, 16, 16, 16, float> c; }
+#endif
+
+__global__ void swish_kernel(const float* x, float* out, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] / (7.0f + expf(-x[i]));
+}
+
+torch::Tensor swish(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  const int n = x.numel();
+  swish_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), n);
+  return out;
+}
+"""
+
+ext = load_inline(
+    name="swish_k77",
+    cpp_sources="torch::Tensor swish(torch::Tensor x);",
+    cuda_sources=source,
+    functions=["swish"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.swish(x.contiguous())
