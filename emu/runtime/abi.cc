@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "mc_emu/errors.h"
+#include "runtime/mc_emu.h"
 #include "runtime/runtime.h"
 
 using mc::emu::Runtime;
@@ -15,6 +17,14 @@ using mc::emu::Worker;
 namespace {
 
 uintptr_t address_of(const volatile void* p) { return reinterpret_cast<uintptr_t>(p); }
+
+void* copy_checked(void* to, const void* from, size_t size, uintptr_t pc) {
+  if (Worker* worker = Worker::current(); worker != nullptr && size != 0) {
+    worker->check_access(address_of(from), size, 0, pc);
+    worker->check_access(address_of(to), size, mc::emu::kWrite, pc);
+  }
+  return std::memmove(to, from, size);
+}
 
 // Device-only functions called from host code: the program is wrong in a way that nvcc would
 // refuse.
@@ -26,6 +36,14 @@ uintptr_t address_of(const volatile void* p) { return reinterpret_cast<uintptr_t
 }  // namespace
 
 #define MC_RETURN_ADDRESS reinterpret_cast<uintptr_t>(__builtin_return_address(0))
+
+#pragma GCC visibility push(default)
+extern "C" {
+void* __wrap_memcpy(void* to, const void* from, size_t size);
+void* __wrap_memmove(void* to, const void* from, size_t size);
+void* __wrap_memset(void* to, int value, size_t size);
+}
+#pragma GCC visibility pop
 
 extern "C" {
 
@@ -110,6 +128,27 @@ void mc_emu_trap(void) {
     worker->fail("device_assert", cudaErrorLaunchFailure, MC_RETURN_ADDRESS, "__trap()");
   }
   std::abort();
+}
+
+void mc_emu_unsupported(const char* construct) {
+  if (Worker* worker = Worker::current()) {
+    worker->fail("unsupported", cudaErrorNotSupported, MC_RETURN_ADDRESS, construct);
+  }
+  mc_emu_report_unsupported(construct);
+}
+
+// What --wrap makes of the C library's functions in a candidate: their accesses are checked.
+void* __wrap_memcpy(void* to, const void* from, size_t size) {
+  return copy_checked(to, from, size, MC_RETURN_ADDRESS);
+}
+void* __wrap_memmove(void* to, const void* from, size_t size) {
+  return copy_checked(to, from, size, MC_RETURN_ADDRESS);
+}
+void* __wrap_memset(void* to, int value, size_t size) {
+  if (Worker* worker = Worker::current(); worker != nullptr && size != 0) {
+    worker->check_access(address_of(to), size, mc::emu::kWrite, MC_RETURN_ADDRESS);
+  }
+  return std::memset(to, value, size);
 }
 
 int mc_emu_in_kernel(void) { return Worker::current() != nullptr; }

@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,6 +31,7 @@ struct Found {
   uintptr_t load_address = 0;
   size_t tls_id = 0;
   size_t tls_bytes = 0;
+  uintptr_t data_begin = 0, data_end = 0;
   std::string path;
 };
 
@@ -46,6 +48,12 @@ int match_module(dl_phdr_info* info, size_t, void* data) {
   if (!holds) return 0;
   want.found = true;
   want.load_address = info->dlpi_addr;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info->dlpi_phdr[i];
+    if (header.p_type != PT_LOAD || (header.p_flags & PF_W) == 0) continue;
+    want.data_begin = (info->dlpi_addr + header.p_vaddr) / 4 * 4;
+    want.data_end = info->dlpi_addr + header.p_vaddr + header.p_memsz;
+  }
   want.tls_id = info->dlpi_tls_modid;
   want.tls_bytes = info->dlpi_tls_modid == 0 ? 0 : tls_bytes;
   want.path = info->dlpi_name[0] == '\0' ? "/proc/self/exe" : info->dlpi_name;
@@ -98,9 +106,27 @@ bool is_identifier(char c) {
 
 }  // namespace
 
+namespace {
+std::mutex mutex;
+std::map<uintptr_t, std::unique_ptr<Module>> modules;  // By load address.  Guarded by mutex.
+}  // namespace
+
+void Module::clear_shadows() {
+  const std::lock_guard lock(mutex);
+  for (const auto& [address, module] : modules) {
+    if (module->data_shadow_ == nullptr) continue;
+    madvise(module->data_shadow_, (module->data_end_ - module->data_begin_) * 2, MADV_REMOVE);
+  }
+}
+
+void Module::make_shadow() {
+  if (data_end_ == data_begin_) return;
+  void* shadow = mmap(nullptr, (data_end_ - data_begin_) * 2 + sizeof(uint64_t),
+                      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  data_shadow_ = shadow == MAP_FAILED ? nullptr : static_cast<uint64_t*>(shadow);
+}
+
 const Module* Module::containing(const void* code) {
-  static std::mutex mutex;
-  static std::map<uintptr_t, std::unique_ptr<Module>> modules;
   const std::lock_guard lock(mutex);
   Found found;
   found.code = reinterpret_cast<uintptr_t>(code);
@@ -112,6 +138,9 @@ const Module* Module::containing(const void* code) {
     module->load_address_ = found.load_address;
     module->tls_id_ = found.tls_id;
     module->tls_bytes_ = found.tls_bytes;
+    module->data_begin_ = found.data_begin;
+    module->data_end_ = found.data_end;
+    module->make_shadow();
     module->read_symbols(found.path.c_str());
   }
   return module.get();

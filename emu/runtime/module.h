@@ -38,6 +38,15 @@ class Module {
   char* shared_begin() const;
   size_t shared_bytes() const { return tls_bytes_; }
 
+  // Its variables, `__device__` ones among them, and one record for each four bytes of them
+  // (worker.h); no shadow where there is no memory for it.
+  uintptr_t data_begin() const { return data_begin_; }
+  uintptr_t data_end() const { return data_end_; }
+  uint64_t* data_shadow() const { return data_shadow_; }
+
+  // Forgets the records of all modules.
+  static void clear_shadows();
+
   // The array that holds the byte at `offset`, or the nearest one below it; null when unknown.
   const SharedArray* array_at(size_t offset) const;
 
@@ -52,10 +61,13 @@ class Module {
 
  private:
   void read_symbols(const char* path);
+  void make_shadow();
 
   uintptr_t load_address_ = 0;
   size_t tls_id_ = 0;
   size_t tls_bytes_ = 0;
+  uintptr_t data_begin_ = 0, data_end_ = 0;
+  uint64_t* data_shadow_ = nullptr;
   std::vector<SharedArray> arrays_;
   std::vector<FunctionSymbol> functions_;
 };

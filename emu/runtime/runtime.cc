@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kArenaDefaultBytes = size_t{1} << 38;
 constexpr int kWorkersMax = 64;
-constexpr uint32_t kLaunchNumberMax = 0xFFFF;  // What a record of device memory can hold.
+constexpr uint32_t kLaunchNumberMax = 0xFFF;  // What a record of device memory can hold.
 
 std::string format(const char* text, size_t a, size_t b) {
   char buffer[160];
@@ -194,6 +194,7 @@ int Runtime::check_rules(const McEmuLaunch& l, const Module* module, std::string
 uint32_t Runtime::next_launch_number() {
   if (++launch_number_ > kLaunchNumberMax) {
     arena_.clear_shadow();
+    Module::clear_shadows();
     launch_number_ = 1;
   }
   return launch_number_;

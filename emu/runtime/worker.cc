@@ -139,6 +139,12 @@ void Worker::find_shared() {
     static_begin_ = reinterpret_cast<uintptr_t>(job_->module->shared_begin());
     static_bytes_ = job_->module->shared_bytes();
   }
+  data_begin_ = data_end_ = 0;
+  if (job_->module != nullptr && job_->module->data_shadow() != nullptr) {
+    data_begin_ = job_->module->data_begin();
+    data_end_ = job_->module->data_end();
+    data_shadow_ = job_->module->data_shadow();
+  }
   // A module loaded late has its own block; others share one with the C library and with this one.
   const uintptr_t own = reinterpret_cast<uintptr_t>(&mc_emu_thread_index);
   static_is_isolated_ =

@@ -132,14 +132,14 @@ class Worker;
 extern thread_local constinit Worker* running_worker
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// The fields of a record of device memory, low bits first: interval 10, thread 10, block 24, bytes
-// 4, launch 16.  worker_access.cc says what they are for.
-constexpr uint32_t kIntervalMax = 1023;
-constexpr int kThreadShift = 10;
-constexpr int kBlockShift = 20;
-constexpr int kBytesShift = 44;
-constexpr int kLaunchShift = 48;
-constexpr uint64_t kBlockMask = 0xFFFFFF;
+// The fields of a record of device memory, low bits first: interval 18, thread 10, block 20, bytes
+// 4, launch 12.  worker_access.cc says what they are for.
+constexpr uint32_t kIntervalMax = (1 << 18) - 1;
+constexpr int kThreadShift = 18;
+constexpr int kBlockShift = 28;
+constexpr int kBytesShift = 48;
+constexpr int kLaunchShift = 52;
+constexpr uint64_t kBlockMask = 0xFFFFF;
 
 constexpr uint64_t kBlocksTraced = 2;  // Of a launch, whose reads are asked for their origin.
 
@@ -223,7 +223,9 @@ class Worker {
   void note_to_host(size_t size);
   void note_unknown_read(size_t size);
   bool may_hold_lock(int thread) const;
-  void check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc);
+  // `cell` is the record of the address.
+  void check_global_race(uint64_t* cell, uintptr_t address, size_t size, uint16_t flags,
+                         uintptr_t pc);
   [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
                                                   uintptr_t pc);
   void suspect_write(const void* address, size_t size, const Finding& finding);
@@ -243,6 +245,8 @@ class Worker {
   size_t static_bytes_ = 0;
   bool static_is_isolated_ = false;  // Nothing else lies close to it.
   uintptr_t dynamic_begin_ = 0;
+  uintptr_t data_begin_ = 0, data_end_ = 0;  // Variables of the module, and records of them.
+  uint64_t* data_shadow_ = nullptr;
   uintptr_t stack_begin_ = 0, stack_end_ = 0;  // Of this OS thread, with its own variables.
   uintptr_t image_begin_ = 0, image_end_ = 0;  // The loaded file that was used last.
   char* dynamic_ = nullptr;
@@ -299,21 +303,21 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
       [[unlikely]] {
     note_unknown_read(size);
   }
-  if (!has_checks_ || (flags & (kAtomic | kVolatile)) != 0) return;
+  if (!has_checks_ || (flags & kAtomic) != 0) return;
   const bool is_fresh = allocation->written_in.load(std::memory_order_relaxed) == job_->number;
   if ((flags & kWrite) == 0) {
-    if (is_fresh) check_global_race(address, size, flags, pc);
+    if (is_fresh) check_global_race(arena_.shadow_of(address), address, size, flags, pc);
     return;
   }
   if (!is_fresh) allocation->written_in.store(job_->number, std::memory_order_relaxed);
   if (size != 4 || address % 4 != 0) {
-    check_global_race(address, size, flags, pc);
+    check_global_race(arena_.shadow_of(address), address, size, flags, pc);
     return;
   }
   // The usual store: a whole word that nobody wrote in this launch.
   uint64_t* cell = arena_.shadow_of(address);
   if (*cell >> kLaunchShift == record_ >> kLaunchShift) {
-    check_global_race(address, size, flags, pc);
+    check_global_race(cell, address, size, flags, pc);
   } else {
     *cell = record_ | uint64_t{15} << kBytesShift;
   }

@@ -23,7 +23,7 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kNearby = 1024;  // Bytes around static shared memory that nothing else may touch.
-uint32_t record_interval(uint64_t r) { return r & 1023; }
+uint32_t record_interval(uint64_t r) { return r & kIntervalMax; }
 int record_thread(uint64_t r) { return static_cast<int>(r >> kThreadShift & 1023); }
 uint64_t record_block(uint64_t r) { return r >> kBlockShift & kBlockMask; }
 uint64_t record_bytes(uint64_t r) { return r >> kBytesShift & 15; }
@@ -89,6 +89,9 @@ void Worker::check_other(uintptr_t address, size_t size, uint16_t flags, uintptr
   } else if (static_is_isolated_ && (address - static_begin_ - static_bytes_ < kNearby ||
                                      static_begin_ - address <= kNearby)) {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
+  } else if (address - data_begin_ < data_end_ - data_begin_) {
+    if (!has_checks_ || (flags & kAtomic) != 0) return;
+    check_global_race(data_shadow_ + (address - data_begin_) / 4, address, size, flags, pc);
   } else if (address - reinterpret_cast<uintptr_t>(current_fibre_->stack) >= kStackBytes &&
              !is_kernels_own(address)) {
     char detail[128];
@@ -203,8 +206,8 @@ bool Worker::may_hold_lock(int thread) const {
   return block_.threads[thread].lock_interval == block_.checker.interval();
 }
 
-void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
-  uint64_t* cell = arena_.shadow_of(address);
+void Worker::check_global_race(uint64_t* cell, uintptr_t address, size_t size, uint16_t flags,
+                               uintptr_t pc) {
   const bool is_write = (flags & kWrite) != 0;
   size_t lead = address % 4;
   for (size_t done = 0; done < size; ++cell, lead = 0) {
@@ -220,7 +223,7 @@ void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, u
     if (is_write) *cell = mine;
     if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0) continue;
     if (same_block ? may_hold_lock(record_thread(old)) && may_hold_lock(current_)
-                   : block_.may_synchronise()) {
+                   : block_.may_synchronise() || (flags & kVolatile) != 0) {
       continue;
     }
     if (same_block &&
@@ -230,13 +233,16 @@ void Worker::check_global_race(uintptr_t address, size_t size, uint16_t flags, u
     const bool same_warp = same_block && record_thread(old) / kWarpLanes == current_ / kWarpLanes;
     if (same_warp && block_.checker.warp(current_ / kWarpLanes).tick() != 0) continue;
     Finding f = finding("global_race", pc);
-    const Allocation* allocation = arena_.find(address);
     const Coordinates c = coordinates_[record_thread(old)];
-    set_detail(&f,
-               "%s in the same launch: byte %zu of a buffer of %zu, block %zu, thread (%u,%u,%u)",
-               describe(is_write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite),
-               static_cast<size_t>(address - allocation->begin),
-               static_cast<size_t>(allocation->end - allocation->begin),
+    char place[64] = "a variable of the module";
+    if (arena_.contains(address)) {
+      const Allocation* allocation = arena_.find(address);
+      std::snprintf(place, sizeof place, "byte %zu of a buffer of %zu",
+                    static_cast<size_t>(address - allocation->begin),
+                    static_cast<size_t>(allocation->end - allocation->begin));
+    }
+    set_detail(&f, "%s in the same launch: %s, block %zu, thread (%u,%u,%u)",
+               describe(is_write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite), place,
                static_cast<size_t>(record_block(old)), c.x, c.y, c.z);
     if (is_write) {
       suspect_write(reinterpret_cast<const void*>(address), size, f);

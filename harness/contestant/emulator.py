@@ -38,6 +38,7 @@ _STICKY = {
 }
 
 
+_WORKERS = 2  # Threads that run blocks; there are other contestants for the other cores.
 _CLOSED = 2  # Device memory is inaccessible to host code (emu/runtime/mc_emu.h).
 
 # The emulated device, as PyTorch knows it; candidates see it as cuda (cuda_on_cpu.py).
@@ -71,7 +72,7 @@ class Emulator:
     def start(self, report: int | None) -> None:
         """Starts the runtime; from now on the device can be used."""
         descriptor = -1 if report is None else report
-        options = _Options(ctypes.sizeof(_Options), descriptor, 0, _CLOSED, 0)
+        options = _Options(ctypes.sizeof(_Options), descriptor, _WORKERS, _CLOSED, 0)
         failure = self.runtime.mc_emu_init(ctypes.byref(options))
         if failure:
             raise OSError(failure, f"the emulator cannot start: {os.strerror(failure)}")

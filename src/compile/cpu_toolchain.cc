@@ -95,6 +95,8 @@ struct Job {
 std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Unit>& units) {
   const fs::path& directory = job.build.directory;
   std::vector<std::string> argv = {job.runtime.compiler.string(), "-shared",
+                                   // The emulator checks what these touch, too.
+                                   "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
                                    "-fno-diagnostics-show-caret", "-fno-diagnostics-show-option",
                                    "-I" + job.runtime.directory.string()};
   argv.insert(argv.end(), job.runtime.flags.begin(), job.runtime.flags.end());
@@ -128,6 +130,13 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   return Attempt(std::move(failed));
 }
 
+// Whether an error stands in a line with something that cannot be emulated.
+bool names_one_of(const task::Diagnostic& error, const task::Unsupported& lacking) {
+  return std::ranges::any_of(lacking.constructs, [&](const task::RuleFinding& construct) {
+    return construct.place.source == error.place.source && construct.place.line == error.place.line;
+  });
+}
+
 // Whether what the candidate includes does not even compile without the candidate.
 Result<bool> includes_fail(const Job& job) {
   const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
@@ -145,7 +154,6 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
   const Turns::Turn turn = turns_.take(home.string());
   if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
   Rewriting source = rewrite(extension, mapper);
-  if (!source.unsupported.constructs.empty()) return Compiled(std::move(source.unsupported));
 
   MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
   const Job job{runtime_, extension, mapper, Build{work.path(), runtime_.visible, limits}};
@@ -157,6 +165,9 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
     MC_TRY(attempt, build(job, source.units, source.files), "compile");
   }
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
+    if (names_one_of(failed->diagnostics.front(), source.unsupported)) {
+      return Compiled(std::move(source.unsupported));
+    }
     if (!starts_outside(failed->diagnostics, mapper)) return Compiled(std::move(*failed));
     MC_TRY(const bool is_outside, includes_fail(job), "compile");
     if (is_outside) return Compiled(outside(failed->diagnostics.front()));

@@ -114,11 +114,12 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   trial.inputs_digest = given.value("digest", "");
   const Json question{{"op", "run"}, {"shape", plan.shape}, {"inputs", given.at("inputs")}};
   Answer answer = session_.ask(text_of(question), &inputs.region, Seconds(limits_.forward_s));
+  trial.findings = new_findings();
+  if (Decided lacking = unsupported(trial.findings)) return lacking;
 
   auto* outputs = std::get_if<Reply>(&answer);
   if (outputs == nullptr) {
     const bool alive = std::holds_alternative<Refusal>(answer);
-    trial.findings = new_findings();
     task::Outcome failure =
         std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
     return alive ? refused(failure, trial) : Decided(std::move(failure));
@@ -126,9 +127,8 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   const auto run = decode_run(outputs->json);
   if (!run) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{run.error().message}));
   if (Decided illegal = note_aten(run->aten)) return illegal;
-  if (Decided fault = fatal_fault(run->sticky)) return fault;
+  if (Decided fault = fatal_fault(run->sticky, trial.findings)) return fault;
   if (Decided illegal = lacks_launch(*run)) return illegal;
-  trial.findings = new_findings();
   if (Decided illegal = note_record(trial.findings)) return illegal;
   MC_TRY(const Reply checked, check(run->check_fields, outputs->region, plan.index), "check");
   MC_TRY_VOID(decode_check(checked.json, trial), "check");
@@ -188,17 +188,30 @@ Measurement::Decided Measurement::lacks_launch(const RunAnswer& run) const {
       "run", {{"run.own_launch", "forward launched no kernel of the candidate's own", {}}}};
 }
 
-Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {
+// What was reached and cannot be emulated.
+Measurement::Decided Measurement::unsupported(const std::vector<task::KernelFinding>& findings) {
+  task::Unsupported lacking;
+  for (const task::KernelFinding& finding : findings) {
+    if (finding.kind != "unsupported") continue;
+    lacking.constructs.push_back({"cpu.unsupported", finding.detail, finding.place});
+  }
+  if (lacking.constructs.empty()) return std::nullopt;
+  return lacking;
+}
+
+Measurement::Decided Measurement::fatal_fault(const std::string& sticky,
+                                              const std::vector<task::KernelFinding>& findings) {
   if (sticky.empty()) return std::nullopt;
   const task::Exception fault{"CudaError", sticky.substr(0, 400), {}, {}};
-  return task::Crashed{"forward", fault, 0, 0, new_findings(), trials_};
+  return task::Crashed{"forward", fault, 0, 0, findings, trials_};
 }
 
 // What the emulator reported of the call must be there, once: otherwise its checks were not in
 // force.
 Measurement::Decided Measurement::note_record(std::vector<task::KernelFinding>& findings) {
   if (!program_.is_emulated) return std::nullopt;
-  if (may_use_all()) std::erase_if(findings, [](const auto& f) { return f.kind == "host_compute"; });
+  if (may_use_all())
+    std::erase_if(findings, [](const auto& f) { return f.kind == "host_compute"; });
   const auto illegal = [](const char* rule, std::string message) {
     return task::Illegal{"run", {{rule, std::move(message), {}}}};
   };

@@ -36,7 +36,8 @@ class Measurement {
   Decided note_aten(const std::map<std::string, int64_t>& calls);
   bool may_run(std::string_view operation) const;
   Decided lacks_launch(const RunAnswer& run) const;
-  Decided fatal_fault(const std::string& sticky);
+  static Decided unsupported(const std::vector<task::KernelFinding>& findings);
+  Decided fatal_fault(const std::string& sticky, const std::vector<task::KernelFinding>& findings);
   Decided note_record(std::vector<task::KernelFinding>& findings);
   bool may_use_all() const;  // The policy leaves all of PyTorch.
   Decided host_made() const;

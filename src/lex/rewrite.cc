@@ -69,6 +69,12 @@ std::optional<std::string_view> renamed(const View& view, std::size_t i) {
       return "mc_always_checked";
     }
     if (text.starts_with("__tsan_")) return "mc_not_tsan";
+    if (text.starts_with("_ZGV")) return "mc_no_guard";
+    // Vector instructions of the host: no part of CUDA, and their stores are not seen.
+    if (text.starts_with("_mm_") || text.starts_with("_mm256_") || text.starts_with("_mm512_") ||
+        text.starts_with("__builtin_ia32_")) {
+      return "mc_not_cuda";
+    }
     if (text == "is_cuda") return "is_privateuseone";
     if (text == "kCUDA") return "kPrivateUse1";
     if (text == "CUDA" && is_cuda_enumerator(view, i)) return "PrivateUse1";
@@ -298,6 +304,32 @@ void rewrite_shared_declarations(const View& view, Plan& plan) {
   }
 }
 
+bool is_asm(const View& view, std::size_t i) {
+  const std::string_view text = view.text(i);
+  return view.code.tokens[i].kind == Kind::kIdentifier &&
+         (text == "asm" || text == "__asm__" || text == "__asm");
+}
+
+// asm volatile("..." : ...) becomes a call that says so if it is ever reached.  An empty one is a
+// compiler barrier, which any compiler understands.
+void rewrite_asm(const View& view, Plan& plan) {
+  for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
+    if (!is_asm(view, i)) continue;
+    std::size_t open = i + 1;
+    while (open < view.code.tokens.size() && view.code.tokens[open].kind == Kind::kIdentifier) {
+      ++open;
+    }
+    if (open >= view.code.tokens.size() || view.text(open) != "(") continue;
+    const std::size_t close = view.code.partners[open];
+    const bool is_barrier = view.text(open + 1) == "\"\"" && open + 2 < view.code.tokens.size() &&
+                            view.code.tokens[open + 2].kind != Kind::kString;
+    if (close == kNone || is_barrier) continue;
+    plan.propose({replace(view, view.begin(i), view.end(close),
+                          "::mc_emu::unsupported(\"inline PTX (asm)\")")});
+    i = close;
+  }
+}
+
 void rename_tokens(const View& view, Plan& plan) {
   for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
     const std::optional<std::string_view> name = renamed(view, i);
@@ -310,6 +342,7 @@ void rewrite_region(const View& view, Plan& plan) {
     rewrite_launch(view, launch, plan);
   }
   rewrite_shared_declarations(view, plan);
+  rewrite_asm(view, plan);
   rename_tokens(view, plan);
 }
 

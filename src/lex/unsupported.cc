@@ -105,21 +105,8 @@ bool matches(const Row& row, std::string_view source, const Code& code, std::siz
   return text == row.text && (row.match == Match::kWord || text_at(source, code, i + 1) == "::");
 }
 
-bool is_asm(std::string_view text) { return text == "asm" || text == "__asm__" || text == "__asm"; }
-
-// asm volatile("" ::: "memory") is a compiler barrier, which any compiler understands.
-bool is_empty_asm(std::string_view source, const Code& code, std::size_t i) {
-  std::size_t next = i + 1;
-  while (next < code.tokens.size() && code.tokens[next].kind == Kind::kIdentifier) ++next;
-  return text_at(source, code, next) == "(" && text_at(source, code, next + 1) == "\"\"" &&
-         code.tokens[next + 2 < code.tokens.size() ? next + 2 : next].kind != Kind::kString;
-}
-
 // The construct that the token at `i` stands for, or "".
 std::string_view construct_at(std::string_view source, const Code& code, std::size_t i) {
-  if (is_asm(text_at(source, code, i)) && code.tokens[i].kind == Kind::kIdentifier) {
-    return is_empty_asm(source, code, i) ? "" : "inline PTX (asm)";
-  }
   const auto* const row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& candidate) {
     return matches(candidate, source, code, i);
   });

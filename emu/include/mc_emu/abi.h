@@ -82,6 +82,7 @@ void mc_emu_fence(void);  // __threadfence and its kin.
 void mc_emu_pause(void);  // Lets other threads run.
 [[noreturn]] void mc_emu_assert_fail(const char* expression, const char* file, int line);
 [[noreturn]] void mc_emu_trap(void);
+void mc_emu_unsupported(const char* construct);  // Ends a kernel that reaches it.
 int mc_emu_in_kernel(void);
 uint64_t mc_emu_clock(void);
 uint64_t mc_emu_nanoseconds(void);

@@ -74,6 +74,9 @@ void launch(const Config& config, const char* name, F kernel, Arguments&&... arg
   launch_as(false, config, name, std::move(kernel), std::forward<Arguments>(arguments)...);
 }
 
+// Stands for what cannot be emulated.
+inline void unsupported(const char* construct) { mc_emu_unsupported(construct); }
+
 // The block's dynamic shared memory.
 inline void* dynamic_shared() { return mc_emu_dynamic_shared(); }
 
