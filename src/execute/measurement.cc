@@ -127,7 +127,8 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   if (!run) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{run.error().message}));
   if (Decided illegal = note_aten(run->aten)) return illegal;
   if (Decided fault = fatal_fault(run->sticky)) return fault;
-  if (Decided illegal = lacks_launch(*run)) return illegal;
+  const bool returns_inputs = given.value("returns_inputs", false);
+  if (Decided illegal = returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
   trial.findings = new_findings();
   if (Decided illegal = note_record(trial.findings)) return illegal;
   MC_TRY(const Reply checked, check(run->check_fields, outputs->region, plan.index), "check");
@@ -198,7 +199,8 @@ Measurement::Decided Measurement::fatal_fault(const std::string& sticky) {
 // force.
 Measurement::Decided Measurement::note_record(std::vector<task::KernelFinding>& findings) {
   if (!program_.is_emulated) return std::nullopt;
-  if (may_use_all()) std::erase_if(findings, [](const auto& f) { return f.kind == "host_compute"; });
+  if (may_use_all())
+    std::erase_if(findings, [](const auto& f) { return f.kind == "host_compute"; });
   const auto illegal = [](const char* rule, std::string message) {
     return task::Illegal{"run", {{rule, std::move(message), {}}}};
   };
