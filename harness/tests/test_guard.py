@@ -59,7 +59,7 @@ def _guarded(shim: str, results: Any) -> None:
         "script": lambda: scripted(x),
         "vmap": lambda: torch.vmap(_composite)(x),
         "redispatch": lambda: torch.ops.aten.mm.default.redispatch(cpu, x, x.t()),
-        "sparse": lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,)),
+        "sparse": lambda: torch.tensor([0.0, 1.0]).to_sparse(),
     }
     said = {}
     for name, call in calls.items():
