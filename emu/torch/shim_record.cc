@@ -2,8 +2,8 @@
 // Which operators run, whoever calls them.
 #include <ATen/record_function.h>
 
+#include <exception>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 
@@ -24,13 +24,13 @@ Recording& recording() {
 }
 
 // Frames without an operator, such as those of autograd.Function, bear names that anyone may
-// choose.
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
-  if (const auto operation = function.operator_name()) {
-    const std::lock_guard lock(recording().mutex);
-    ++recording().calls[operation->name];
-  }
-  return nullptr;
+// choose.  An operator that ends by an exception, as one that was taken away does (shim_guard.cc),
+// has computed nothing for anybody.
+void on_end(const at::RecordFunction& function, at::ObserverContext*) {
+  const auto operation = function.operator_name();
+  if (!operation || std::uncaught_exceptions() > 0) return;
+  const std::lock_guard lock(recording().mutex);
+  ++recording().calls[operation->name];
 }
 
 std::string quote(const std::string& text) {
@@ -61,7 +61,7 @@ void mc_shim_record_start(void) {
     const std::lock_guard lock(r.mutex);
     r.calls.clear();
   }
-  r.handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start)
+  r.handle = at::addGlobalCallback(at::RecordFunctionCallback(nullptr, on_end)
                                        .scopes({at::RecordScope::FUNCTION})
                                        .needsInputs(false)
                                        .needsIds(false));

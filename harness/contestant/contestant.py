@@ -243,6 +243,7 @@ class Contestant:
         built, bursts = self._built.get(0), self._bursts
         if built is None or bursts is None:
             raise Refusal("protocol", "time before build, or without a device")
+        self._end_init()
         model = built.model
         operation = question.body.get("do")
         try:

@@ -18,6 +18,7 @@ from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
+from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.guard import OperatorGuard  # noqa: E402
 
 POLICY = "a-policy"
@@ -31,14 +32,15 @@ def _build(folder: str) -> str:
     library = f"{folder}/guard.so"
     includes = [f"-I{path}" for path in [ROOT / "emu", *cpp_extension.include_paths()]]
     links = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch_cpu", "-lc10"]
-    source = str(ROOT / "emu/torch/shim_guard.cc")
+    sources = [str(ROOT / "emu/torch" / name) for name in ("shim_guard.cc", "shim_record.cc")]
     options = ["-std=c++17", "-fPIC", "-shared", "-w"]
-    subprocess.run(["g++", *options, *includes, source, "-o", library, *links], check=True)
+    subprocess.run(["g++", *options, *includes, *sources, "-o", library, *links], check=True)
     return library
 
 
 def _guarded(shim: str, results: Any) -> None:
-    guard = OperatorGuard(ctypes.PyDLL(shim, mode=ctypes.RTLD_GLOBAL))
+    library = ctypes.PyDLL(shim, mode=ctypes.RTLD_GLOBAL)
+    guard, recorder = OperatorGuard(library), AtenRecorder(library)
     x = torch.arange(6.0).reshape(2, 3)
     scripted = torch.jit.script(_composite)
     for _ in range(2):  # Again is no error, and brings nothing back.
@@ -59,7 +61,7 @@ def _guarded(shim: str, results: Any) -> None:
         "script": lambda: scripted(x),
         "vmap": lambda: torch.vmap(_composite)(x),
         "redispatch": lambda: torch.ops.aten.mm.default.redispatch(cpu, x, x.t()),
-        "sparse": lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,)),
+        "sparse": lambda: torch.tensor([0.0, 1.0]).to_sparse(),
     }
     said = {}
     for name, call in calls.items():
@@ -68,12 +70,20 @@ def _guarded(shim: str, results: Any) -> None:
             said[name] = ""
         except RuntimeError as error:
             said[name] = str(error)
-    results.put((said, guard.refused()))
+    recorder.start()
+    calls["empty_like"]()
+    for name in ("linear", "add_"):
+        try:
+            calls[name]()
+        except RuntimeError:
+            pass
+    results.put((said, guard.refused(), recorder.stop()))
 
 
 class Guard(unittest.TestCase):
     said: dict[str, str]
     refused: list[dict[str, Any]]
+    recorded: dict[str, int]
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -82,7 +92,7 @@ class Guard(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             process = context.Process(target=_guarded, args=(_build(folder), results))
             process.start()
-            cls.said, cls.refused = results.get(timeout=120)
+            cls.said, cls.refused, cls.recorded = results.get(timeout=120)
             process.join()
 
     def test_memory_and_views_stay(self) -> None:
@@ -96,8 +106,13 @@ class Guard(unittest.TestCase):
 
     def test_what_was_refused_is_noted(self) -> None:
         counts = {call["name"]: call["count"] for call in self.refused}
-        self.assertEqual(counts["aten::mm"], 2)
-        self.assertEqual(counts["aten::add_.Tensor"], 1)
+        self.assertEqual(counts["aten::mm"], 3)
+        self.assertEqual(counts["aten::add_.Tensor"], 2)
+
+    def test_what_was_refused_did_not_run(self) -> None:
+        self.assertIn("aten::empty_like", self.recorded)
+        for name in ("aten::linear", "aten::mm", "aten::add_"):
+            self.assertNotIn(name, self.recorded)
 
 
 if __name__ == "__main__":

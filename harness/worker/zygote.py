@@ -123,11 +123,15 @@ def _judge_roles() -> Roles:
     from harness.judge import cost, inspect_source, judge
     from harness.timing.baseline import Baseline
 
+    def baseline(libraries: Libraries) -> Answering:
+        device = libraries.timed()  # Before the device is used.
+        return Baseline(libraries.place(), device).answer
+
     cost.warm_up()
     return {
         "inspector": lambda _: inspect_source.answer,
         "judge": lambda libraries: judge.Judge(libraries.place()).answer,
-        "baseline": lambda libraries: Baseline(libraries.place(), libraries.timed()).answer,
+        "baseline": baseline,
     }
 
 
@@ -290,10 +294,9 @@ def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | Non
 
 
 def _contestant(libraries: Libraries) -> Answering:
+    device = libraries.timed()  # Before the device is used.
     place = libraries.contestants_place()
-    return contestant.Contestant(
-        libraries.emulator, place, libraries.aten, libraries.timed()
-    ).answer
+    return contestant.Contestant(libraries.emulator, place, libraries.aten, device).answer
 
 
 if __name__ == "__main__":

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's mangled name has more than 400 characters, as those of template libraries have."""
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+
+struct Policy0WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+struct Policy1WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+struct Policy2WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+struct Policy3WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+struct Policy4WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+struct Policy5WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+struct Policy6WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+struct Policy7WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx {};
+
+template <typename... Policies>
+__global__ void swish_kernel(const float* x, float* out, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] / (1.0f + expf(-x[i]));
+}
+
+torch::Tensor swish(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  const int n = x.numel();
+  swish_kernel<Policy0WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx, Policy1WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx, Policy2WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx, Policy3WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx, Policy4WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx, Policy5WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx, Policy6WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx, Policy7WithAVeryLongButHonestNameAsTemplateLibrariesHaveThemxxxxxxxxxx><<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), n);
+  return out;
+}
+"""
+
+ext = load_inline(
+    name="swish_h19",
+    cpp_sources="torch::Tensor swish(torch::Tensor x);",
+    cuda_sources=source,
+    functions=["swish"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.swish(x.contiguous())
