@@ -22,59 +22,6 @@ namespace {
 
 using c10::DispatchKey;
 
-// What allowed operators are made of: memory, views, copies, fills and random numbers.
-constexpr std::string_view kPrimitives[] = {"_conj",
-                                            "_copy_from",
-                                            "_copy_from_and_resize",
-                                            "_has_same_storage_numel",
-                                            "_local_scalar_dense",
-                                            "_neg_view",
-                                            "_pin_memory",
-                                            "_reshape_alias",
-                                            "_reshape_copy",
-                                            "_to_copy",
-                                            "_unsafe_view",
-                                            "alias",
-                                            "as_strided",
-                                            "clone",
-                                            "copy_",
-                                            "detach",
-                                            "detach_",
-                                            "empty",
-                                            "empty_like",
-                                            "empty_strided",
-                                            "expand",
-                                            "fill_",
-                                            "is_pinned",
-                                            "is_same_size",
-                                            "is_set_to",
-                                            "lift",
-                                            "lift_fresh",
-                                            "new_empty",
-                                            "new_empty_strided",
-                                            "normal_",
-                                            "permute",
-                                            "random_",
-                                            "record_stream",
-                                            "resize_",
-                                            "resize_as_",
-                                            "resolve_conj",
-                                            "resolve_neg",
-                                            "select",
-                                            "set_",
-                                            "set_data",
-                                            "slice",
-                                            "squeeze",
-                                            "t",
-                                            "transpose",
-                                            "unfold",
-                                            "uniform_",
-                                            "unsqueeze",
-                                            "view",
-                                            "view_as_complex",
-                                            "view_as_real",
-                                            "zero_"};
-
 struct Guard {
   std::mutex mutex;
   // Guarded by mutex.
@@ -101,7 +48,6 @@ std::string full_name(const c10::OperatorName& name) {
 class Allowed {
  public:
   explicit Allowed(const char* lines) {
-    for (const std::string_view name : kPrimitives) names_.emplace(name);
     std::istringstream stream(lines);
     for (std::string line; std::getline(stream, line);) names_.insert(line);
   }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import multiprocessing
 import subprocess
 import sys
@@ -22,13 +23,14 @@ from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.guard import OperatorGuard  # noqa: E402
 
 POLICY = "a-policy"
+ALLOWED = json.loads((ROOT / "policy/musacoder.json").read_text())["operators"]
 
 
 def _composite(x: torch.Tensor) -> torch.Tensor:
     return x * 2 + 1
 
 
-def _build(folder: str) -> str:
+def build_guard(folder: str) -> str:
     library = f"{folder}/guard.so"
     includes = [f"-I{path}" for path in [ROOT / "emu", *cpp_extension.include_paths()]]
     links = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch_cpu", "-lc10"]
@@ -44,7 +46,7 @@ def _guarded(shim: str, results: Any) -> None:
     x = torch.arange(6.0).reshape(2, 3)
     scripted = torch.jit.script(_composite)
     for _ in range(2):  # Again is no error, and brings nothing back.
-        guard.remove("CPU", ["zeros", "full", "randn"], POLICY)
+        guard.remove("CPU", ALLOWED, POLICY)
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     calls: dict[str, Callable[[], object]] = {
         "empty_like": lambda: torch.empty_like(x),
@@ -90,7 +92,7 @@ class Guard(unittest.TestCase):
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         with tempfile.TemporaryDirectory() as folder:
-            process = context.Process(target=_guarded, args=(_build(folder), results))
+            process = context.Process(target=_guarded, args=(build_guard(folder), results))
             process.start()
             cls.said, cls.refused, cls.recorded = results.get(timeout=120)
             process.join()

@@ -92,6 +92,10 @@ class BadInput(unittest.TestCase):
     def test_an_unknown_backend(self) -> None:
         self.refuse("backend", "--task", TASK, "--backend", "tpu", "-c", str(HONEST))
 
+    def test_an_unknown_policy(self) -> None:
+        words = "policy 'kernelbensh' is not known: use kernelbench or musacoder"
+        self.refuse(words, "--task", TASK, "--policy", "kernelbensh", "-c", str(HONEST))
+
     def test_options_that_cannot_be(self) -> None:
         candidate = ("--task", "reduction/row_sum", "-c", str(HONEST))
         self.refuse("no positive number", *candidate, "--timing-budget", "-3")
@@ -117,6 +121,56 @@ class Verdicts(unittest.TestCase):
             verdict = verdicts("--task", TASK, "--seed", seed, "-c", str(HONEST))[0]
             digests.add(verdict["outcome"]["trials"][0]["inputs_digest"])
         self.assertEqual(len(digests), 2)
+
+
+TRITON = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, y):
+    tl.store(y, tl.load(x))
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        kernel[(1,)](x, x)
+        return x
+"""
+
+
+class Policies(unittest.TestCase):
+    """PyTorch in `forward`: nothing that computes by default, all of it as KernelBench counts."""
+
+    def kinds(self, text: str, *arguments: str) -> list[str]:
+        """Outcomes under musacoder and kernelbench, with the rule of a finding."""
+        told = []
+        with tempfile.TemporaryDirectory() as folder:
+            candidate = Path(folder) / "candidate.py"
+            candidate.write_text(text)
+            for policy in ("musacoder", "kernelbench"):
+                given = ("--policy", policy, "--task", TASK, "-c", str(candidate), *arguments)
+                verdict = verdicts("--backend", "cpu", *given)[0]
+                self.assertEqual(verdict["policy"].split("/")[0], policy)
+                outcome = verdict["outcome"]
+                found = outcome.get("findings", outcome.get("constructs", []))
+                told.append(" ".join([outcome["kind"], *{one["rule"] for one in found}]))
+        return told
+
+    def test_a_part_of_the_work_is_enough_for_kernelbench(self) -> None:
+        text, right = HONEST.read_text(), "return row_sum_ext.row_sum(x.contiguous())"
+        self.assertIn(right, text)
+        partly = text.replace(right, "return torch.neg(row_sum_ext.row_sum(torch.neg(x)))")
+        self.assertEqual(self.kinds(partly), ["illegal python.forbidden_call", "pass"])
+        self.assertEqual(self.kinds(partly, "--no-static-rules"), ["illegal run.aten", "pass"])
+
+    def test_but_not_none_of_it(self) -> None:
+        text, right = HONEST.read_text(), "return row_sum_ext.row_sum(x.contiguous())"
+        nothing = text.replace(right, "return torch.sum(x, dim=1)")
+        told = ["illegal run.aten", "illegal run.own_launch"]
+        self.assertEqual(self.kinds(nothing, "--no-static-rules"), told)
+
+    def test_kernels_of_triton_are_unsupported(self) -> None:
+        self.assertEqual(self.kinds(TRITON), ["unsupported python.unsupported_language"] * 2)
 
 
 class Findings(unittest.TestCase):
