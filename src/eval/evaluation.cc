@@ -290,16 +290,23 @@ execute::Program Evaluation::located_program() {
   return program;
 }
 
-// Where a trial at another shape than the task's own fails, the cause may stand in the candidate as
-// a number.
+// Where it fails at another shape than the task's own, the cause may stand in the candidate as a
+// number.  A crash comes after the trials that its verdict holds: where those passed, elsewhere.
 void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
   const std::vector<task::Trial>* trials = nullptr;
   if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) trials = &wrong->trials;
   if (const auto* passed = std::get_if<task::Passed>(&outcome)) trials = &passed->trials;
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  if (crashed != nullptr) trials = &crashed->trials;
   const auto fails_elsewhere = [](const task::Trial& trial) {
     return !trial.passed && trial.shape != "native";
   };
-  if (trials == nullptr || std::ranges::none_of(*trials, fails_elsewhere)) return;
+  const auto has_passed = [](const task::Trial& trial) { return trial.passed; };
+  if (trials == nullptr) return;
+  const bool is_elsewhere =
+      std::ranges::any_of(*trials, fails_elsewhere) ||
+      (crashed != nullptr && !trials->empty() && std::ranges::all_of(*trials, has_passed));
+  if (!is_elsewhere) return;
   std::set<int64_t> sizes;
   for (const auto& [name, size] : verdict_.telemetry.reduction.native) sizes.insert(size);
   for (const task::Trial& trial : *trials) {

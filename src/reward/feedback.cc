@@ -164,6 +164,7 @@ std::string trial_name(const task::Trial& trial) {
 
 void tell_trial(Page& page, const task::Trial& trial) {
   page.say(trial_name(trial) + " fails:");
+  tell_findings(page, trial.findings);  // What follows may be their doing.
   for (size_t i = 0; i < std::min(trial.checks.size(), kChecksMax); ++i) {
     tell_check(page, trial.checks[i]);
   }
@@ -172,7 +173,6 @@ void tell_trial(Page& page, const task::Trial& trial) {
     page.say(fmt::format("The candidate overwrites its input {}: write to a new tensor instead.",
                          quoted(trial.inputs_mutated)));
   }
-  tell_findings(page, trial.findings);
 }
 
 // Whether its values are right; a fault of a kernel fails it all the same, and all others with it.
@@ -226,7 +226,8 @@ void tell_names(Page& page, std::string_view what, const std::vector<std::string
 void tell_state(Page& page, const task::StateMatch& state) {
   tell_names(page, "Parameters and buffers of the reference that ModelNew lacks by name",
              state.missing);
-  tell_names(page, "Parameters and buffers of ModelNew with another shape or dtype", state.unmatched);
+  tell_names(page, "Parameters and buffers of ModelNew with another shape or dtype",
+             state.unmatched);
   if (state.missing.empty() && state.unmatched.empty()) return;
   tell_names(page, "Parameters of ModelNew that got no value from the reference", state.own);
   say_hint(page,
@@ -286,6 +287,7 @@ struct Teller {
     tell_findings(page, x.findings);
     if (x.exception) tell_exception(page, *x.exception);
     tell_death(x);
+    tell_fixed_sizes(page, verdict.telemetry.fixed_sizes);
     tell_trials(page, x.trials);
     tell_output();
   }
