@@ -58,15 +58,16 @@ void Report::add(const Finding& finding) {
   }
   if (is_open() && num_lines_ < kMcEmuFindingsMax && !is_duplicate(finding)) {
     const CodePlace place = locate(finding.pc);
+    const CodePlace other = locate(finding.other_pc);  // Of the same module: it is the same kernel.
     char line[kLineMax];
     const int n = std::snprintf(
         line, sizeof line,
         "\"kind\":\"%s\",\"kernel\":\"%s\",\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u],"
-        "\"pc\":%zu,\"module\":\"%s\",\"detail\":\"%s\"",
+        "\"pc\":%zu,\"module\":\"%s\",\"other_pc\":%zu,\"detail\":\"%s\"",
         finding.kind, Escaped(finding.kernel).text, finding.block[0], finding.block[1],
         finding.block[2], finding.thread[0], finding.thread[1], finding.thread[2],
         static_cast<size_t>(place.offset), Escaped(place.module).text,
-        Escaped(finding.detail).text);
+        static_cast<size_t>(other.offset), Escaped(finding.detail).text);
     if (n > 0 && static_cast<size_t>(n) < sizeof line) {
       send(line, static_cast<size_t>(n));
       ++num_lines_;

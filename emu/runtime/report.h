@@ -22,7 +22,8 @@ struct Finding {
   const char* kernel = "";
   uint32_t block[3] = {0, 0, 0};
   uint32_t thread[3] = {0, 0, 0};
-  uintptr_t pc = 0;  // An address in the code that did it; 0 when unknown.
+  uintptr_t pc = 0;        // An address in the code that did it; 0 when unknown.
+  uintptr_t other_pc = 0;  // Of a race: in the code that did the other access.
   char detail[384] = "";
 };
 

@@ -137,13 +137,9 @@ void Worker::report_shared(const Conflict& conflict, size_t offset, size_t size,
   describe_shared(place, sizeof place, offset);
   if (is_race) {
     const Coordinates c = coordinates_[conflict.other.thread()];
-    char written_at[48] = "";
-    if (conflict.other_pc != 0) {
-      std::snprintf(written_at, sizeof written_at, " at pc %zu",
-                    static_cast<size_t>(locate(widen(pc, conflict.other_pc)).offset));
-    }
-    set_detail(&f, "%s: %s, thread (%u,%u,%u)%s, with no barrier between", place,
-               describe(conflict.kind), c.x, c.y, c.z, written_at);
+    if (conflict.other_pc != 0) f.other_pc = widen(pc, conflict.other_pc) - 1;
+    set_detail(&f, "%s: %s, thread (%u,%u,%u), with no barrier between", place,
+               describe(conflict.kind), c.x, c.y, c.z);
   } else {
     set_detail(&f, "%s: %s", place, describe(conflict.kind));
   }

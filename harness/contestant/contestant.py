@@ -181,7 +181,7 @@ class Contestant:
             raise
         given = {entry["name"]: region.unpack(entry["tree"], source) for entry in body["state"]}
         model.train(bool(body.get("training", True)))
-        found = _match_state(given, model)
+        found = match_state(given, model)
         _copy_state(given, model)
         if body.get("compile"):
             model = torch.compile(model, mode=str(body["compile"]))  # type: ignore[assignment]
@@ -292,17 +292,32 @@ def _import(name: str, path: str) -> ModuleType:
     return module
 
 
-def _match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
+def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
     """Which parameters and buffers of the reference the candidate has by name.
 
-    `missing` are those that it lacks, `unmatched` those that have another shape or dtype there.
+    `missing` are those that it lacks, `unmatched` those that have another shape or dtype there,
+    `own` are parameters of the candidate that get no value.
     """
     own = region.state_of(model)
-    both = sorted(set(given) & set(own))
+
+    def described(state: dict[str, Any], names: set[str]) -> list[str]:
+        return [f"{name}: {_form_of(state[name])}" for name in sorted(names)]
+
+    unlike = {name for name in set(given) & set(own) if not _are_alike(own[name], given[name])}
+    parameters = {name for name, _ in model.named_parameters()}
     return {
-        "missing": sorted(name for name in given if name not in own),
-        "unmatched": [name for name in both if not _are_alike(own[name], given[name])],
+        "missing": described(given, set(given) - set(own)),
+        "unmatched": [
+            f"{entry}, in the reference {_form_of(given[name])}"
+            for name, entry in zip(sorted(unlike), described(own, unlike))
+        ],
+        "own": described(own, parameters - set(given)),
     }
+
+
+def _form_of(tensor: torch.Tensor) -> str:
+    """For example "float32 [4, 3]"."""
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
 def _copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:

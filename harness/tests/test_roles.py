@@ -15,7 +15,10 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from support import Child, Zygotes, ZygoteTest  # noqa: E402
 
+import torch  # noqa: E402
+
 from harness.contestant import extensions  # noqa: E402
+from harness.contestant.contestant import match_state  # noqa: E402
 
 TASK = """
 import torch
@@ -258,6 +261,21 @@ class RolesTest(ZygoteTest):
             self.assertTrue(baseline.ask({"op": "load", "source": TASK})[0]["ok"])
             built, _ = baseline.ask({**init, "op": "build"}, regions[0])
             self.assertEqual((built["missing"], built["unmatched"]), ([], []))
+
+    def test_a_candidate_with_other_names_is_told_which(self) -> None:
+        reference = {"a": torch.zeros(3), "b": torch.zeros(2), "c": torch.zeros(1)}
+        model = torch.nn.Module()
+        model.b = torch.nn.Parameter(torch.ones(5))
+        model.w = torch.nn.Parameter(torch.ones(3))
+        model.c = torch.nn.Parameter(torch.ones(1))
+        self.assertEqual(
+            match_state(reference, model),
+            {
+                "missing": ["a: float32 [3]"],
+                "unmatched": ["b: float32 [5], in the reference float32 [2]"],
+                "own": ["w: float32 [3]"],
+            },
+        )
 
     def test_a_malformed_answer_fails_the_trial_and_not_the_judge(self) -> None:
         with self.zygote.spawn("judge") as judge:

@@ -406,7 +406,8 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
     }
     diagnostic.message = (tool + diagnostic.message).substr(0, kMessageBytesMax);
     const bool is_sum = diagnostic.message.starts_with("ld returned");  // Of what ld said before.
-    if (!diagnostics.empty() && (is_sum || diagnostics.back() == diagnostic)) continue;
+    const bool is_known = std::ranges::find(diagnostics, diagnostic) != diagnostics.end();
+    if (is_known || (is_sum && !diagnostics.empty())) continue;
     diagnostics.push_back(std::move(diagnostic));
   }
   return errors_first(std::move(diagnostics));

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <set>
 
 #include "compile/extension.h"
 #include "compile/locator.h"
 #include "compile/toolchain.h"
 #include "core/hash.h"
 #include "eval/device_share.h"
+#include "eval/fixed_sizes.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
 #include "eval/strict.h"
@@ -199,8 +201,7 @@ Evaluation::Stage Evaluation::check_flags() {
   return Decided(task::Illegal{"static", std::move(findings)});
 }
 
-Evaluation::Stage Evaluation::check_sources() {
-  if (!parts_.options.static_rules) return Decided();
+std::vector<legality::NativeSource> Evaluation::native_sources() const {
   std::vector<legality::NativeSource> sources;
   for (const compile::Extension& extension : extensions_) {
     for (const compile::Unit& unit : compile::make_units(extension)) {
@@ -210,11 +211,22 @@ Evaluation::Stage Evaluation::check_sources() {
     for (const compile::SourceFile& file : extension.files)
       sources.push_back({file.name, file.text});
   }
-  std::vector<task::RuleFinding> findings = legality::check_sources(parts_.policy, sources);
+  return sources;
+}
+
+void Evaluation::place_in_candidate(std::vector<task::RuleFinding>& findings) const {
   for (task::RuleFinding& found : findings) {
+    if (found.place.line == 0) continue;
     found.place = mapper_->map(found.place.source, found.place.line, found.place.column);
   }
+}
+
+Evaluation::Stage Evaluation::check_sources() {
+  if (!parts_.options.static_rules) return Decided();
+  std::vector<task::RuleFinding> findings =
+      legality::check_sources(parts_.policy, native_sources());
   if (findings.empty()) return Decided();
+  place_in_candidate(findings);
   return Decided(task::Illegal{"static", std::move(findings)});
 }
 
@@ -240,6 +252,7 @@ Evaluation::Stage Evaluation::compile() {
 
 Evaluation::Stage Evaluation::check_symbols() {
   std::vector<task::RuleFinding> findings;
+  const std::vector<legality::NativeSource> sources = native_sources();
   for (const compile::Artifact& artifact : artifacts_) {
     if (!artifact.undefined_symbols) {
       findings.push_back({"link.unreadable",
@@ -247,10 +260,11 @@ Evaluation::Stage Evaluation::check_symbols() {
                           {}});
       continue;
     }
-    std::ranges::move(legality::check_symbols(parts_.policy, *artifact.undefined_symbols),
+    std::ranges::move(legality::check_symbols(parts_.policy, *artifact.undefined_symbols, sources),
                       std::back_inserter(findings));
   }
   if (findings.empty()) return Decided();
+  place_in_candidate(findings);
   return Decided(task::Illegal{"link", std::move(findings)});
 }
 
@@ -276,6 +290,32 @@ execute::Program Evaluation::located_program() {
   return program;
 }
 
+// Where it fails at another shape than the task's own, the cause may stand in the candidate as a
+// number.  A crash comes after the trials that its verdict holds: where those passed, elsewhere.
+void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
+  const std::vector<task::Trial>* trials = nullptr;
+  if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) trials = &wrong->trials;
+  if (const auto* passed = std::get_if<task::Passed>(&outcome)) trials = &passed->trials;
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  if (crashed != nullptr) trials = &crashed->trials;
+  const auto fails_elsewhere = [](const task::Trial& trial) {
+    return !trial.passed && trial.shape != "native";
+  };
+  const auto has_passed = [](const task::Trial& trial) { return trial.passed; };
+  if (trials == nullptr) return;
+  const bool is_elsewhere =
+      std::ranges::any_of(*trials, fails_elsewhere) ||
+      (crashed != nullptr && !trials->empty() && std::ranges::all_of(*trials, has_passed));
+  if (!is_elsewhere) return;
+  std::set<int64_t> sizes;
+  for (const auto& [name, size] : verdict_.telemetry.reduction.native) sizes.insert(size);
+  for (const task::Trial& trial : *trials) {
+    if (trial.shape != "native") continue;
+    for (const auto& [name, size] : trial.constants) sizes.insert(size);
+  }
+  verdict_.telemetry.fixed_sizes = lines_with_sizes(source_, sizes);
+}
+
 Evaluation::Stage Evaluation::measure() {
   const execute::Program program = located_program();
   if (!parts_.is_alone) {
@@ -291,6 +331,8 @@ Evaluation::Stage Evaluation::measure() {
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   verdict_.telemetry.output_tail = measured.output_tail;
+  verdict_.telemetry.state = std::move(measured.state);
+  note_fixed_sizes(measured.outcome);
   if (!measured.contestant) return Decided(std::move(measured.outcome));
   passed_ = std::move(measured.outcome);
   if (parts_.options.strict) return Decided();  // The one that is timed starts after all that.

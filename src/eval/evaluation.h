@@ -26,8 +26,9 @@ namespace mc::execute {
 class Nvml;
 }  // namespace mc::execute
 namespace mc::legality {
+struct NativeSource;
 struct Policy;
-}
+}  // namespace mc::legality
 
 namespace mc::eval {
 
@@ -72,9 +73,12 @@ class Evaluation {
   Stage open_new_judge(DeviceShare::Use residence);
   Stage record();
   Stage check_flags();
+  std::vector<legality::NativeSource> native_sources() const;
+  void place_in_candidate(std::vector<task::RuleFinding>& findings) const;
   Stage check_sources();
   Stage compile();
   Stage check_symbols();
+  void note_fixed_sizes(const task::Outcome& outcome);
   Stage measure();
   bool is_timed() const;
   Stage strict();

@@ -103,6 +103,10 @@ task::KernelFinding finding_of(const Json& object, const Locate& locate) {
   if (pc != object.end() && pc->is_number()) {
     finding.place = locate(text_of(object, "module"), pc->get<uint64_t>());
   }
+  if (const auto other = object.find("other_pc"); other != object.end() && other->is_number()) {
+    const auto other_pc = other->get<uint64_t>();
+    if (other_pc != 0) finding.other = locate(text_of(object, "module"), other_pc);
+  }
   return finding;
 }
 
@@ -217,6 +221,22 @@ Status decode_check(std::string_view answer, task::Trial& trial) {
                   [&](const Json& check) { trial.checks.push_back(check_of(check)); });
     trial.inputs_mutated = text_of(json, "inputs_mutated");
     return Nothing{};
+  });
+}
+
+Result<task::StateMatch> decode_state(std::string_view answer) {
+  return guarded<task::StateMatch>(answer, [](const Json& json) {
+    task::StateMatch state;
+    const auto read = [&](const char* member, std::vector<std::string>& names) {
+      constexpr size_t kNameBytesMax = 200;
+      for_each_item(json, member, [&](const Json& item) {
+        names.push_back(item.get<std::string>().substr(0, kNameBytesMax));
+      });
+    };
+    read("missing", state.missing);
+    read("unmatched", state.unmatched);
+    read("own", state.own);
+    return state;
   });
 }
 

@@ -76,6 +76,8 @@ Result<InspectorAnswer> decode_inspection(std::string_view answer);
 Result<JudgePlan> decode_plan(std::string_view answer);
 // Fills passed, checks and inputs_mutated of `trial`.
 Status decode_check(std::string_view answer, task::Trial& trial);
+// A contestant's answer to "build".
+Result<task::StateMatch> decode_state(std::string_view answer);
 Result<RunAnswer> decode_run(std::string_view answer);
 // What the emulator reports at the end of a call (emu/runtime/call.h).
 struct CallRecord {

@@ -101,6 +101,29 @@ TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
   EXPECT_EQ(findings[0].thread[0], 1);
 }
 
+TEST(Decode, PlacesBothSidesOfARace) {
+  const Locate by_pc = [](std::string_view, uint64_t pc) {
+    return task::Place{"candidate", static_cast<int>(pc), 0, ""};
+  };
+  const auto findings =
+      decode_findings("{\"kind\": \"shared_race\", \"pc\": 31, \"other_pc\": 28}\n"
+                      "{\"kind\": \"global_race\", \"pc\": 5, \"other_pc\": 0}\n",
+                      by_pc);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].place.line, 31);
+  EXPECT_EQ(findings[0].other.line, 28);
+  EXPECT_EQ(findings[1].other, task::Place{});
+}
+
+TEST(Decode, ReadsHowTheStateMatches) {
+  const auto state = decode_state(
+      R"({"ok": true, "missing": ["w: float32 [2]"], "unmatched": [], "own": ["v: float32 [2]"]})");
+  ASSERT_TRUE(state);
+  EXPECT_EQ(*state, (task::StateMatch{{"w: float32 [2]"}, {}, {"v: float32 [2]"}}));
+  EXPECT_EQ(decode_state("{}").value(), task::StateMatch{});
+  EXPECT_FALSE(decode_state(R"({"missing": [5]})"));
+}
+
 TEST(Decode, BoundsTheNumberOfFindings) {
   std::string report;
   for (int i = 0; i < 10000; ++i) report += "{\"kind\": \"shared_race\"}\n";

@@ -100,6 +100,7 @@ struct Measured {
   std::map<std::string, int64_t> aten_ops;
   int64_t memory_peak_bytes = 0;
   std::string output_tail;
+  task::StateMatch state;
   std::optional<Session> contestant;  // Alive, where the candidate passed.
 };
 

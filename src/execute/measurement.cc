@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execute/failure.h"
+#include "task/text.h"
 
 namespace mc::execute {
 namespace {
@@ -98,7 +99,12 @@ Result<Measurement::Decided> Measurement::build(int shape) {
   question["shape"] = shape;
   const Answer answer = session_.ask(text_of(question), &init.region, Seconds(limits_.load_s));
   shapes_built_.insert(shape);
-  if (std::holds_alternative<Reply>(answer)) return Decided();
+  if (const auto* reply = std::get_if<Reply>(&answer)) {
+    const auto state = decode_state(reply->json);
+    if (!state) return Decided(Failure{limits_, "init", 0, {}}(Garbled{state.error().message}));
+    if (shape == 0) state_ = *state;
+    return Decided();
+  }
   return Decided(std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer));
 }
 
@@ -153,7 +159,11 @@ Measurement::Decided Measurement::refused(const task::Outcome& failure, const ta
   task::OutputCheck check;
   check.path = "output";
   check.problem = "exception";
-  check.detail = crashed->exception->type + ": " + crashed->exception->message;
+  check.detail = crashed->exception->type;
+  if (!crashed->exception->message.empty()) check.detail += ": " + crashed->exception->message;
+  if (const std::string where = task::place_name(crashed->exception->place); !where.empty()) {
+    check.detail += " (" + where + ")";
+  }
   failed.checks.push_back(std::move(check));
   trials_.push_back(std::move(failed));
   return std::nullopt;
@@ -293,8 +303,8 @@ task::Outcome Measurement::conclude() {
 
 Measured Measurement::finish(task::Outcome outcome) {
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
-  Measured measured{std::move(outcome), aten_ops_, session_.memory_peak_bytes(),
-                    session_.output_tail(), std::nullopt};
+  Measured measured{std::move(outcome),     aten_ops_, session_.memory_peak_bytes(),
+                    session_.output_tail(), state_,    std::nullopt};
   if (std::holds_alternative<task::Passed>(measured.outcome)) {
     measured.contestant = std::move(session_);
   }

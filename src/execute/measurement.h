@@ -59,6 +59,7 @@ class Measurement {
   std::set<int> shapes_built_;
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
+  task::StateMatch state_;          // At the main shape.
   std::optional<CallRecord> call_;  // The emulator's, of the last call.
   int64_t num_calls_ = 0;
   size_t report_read_ = 0;  // Bytes of the emulator's report that were decoded.

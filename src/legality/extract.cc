@@ -156,6 +156,22 @@ std::optional<Lines> last_block(const Lines& lines, int nesting) {
   return fallback;
 }
 
+// A block, or the whole text, in which a string that never ends hides ModelNew: the parser says
+// where it begins.
+std::optional<Lines> unfinished_module(const Lines& lines) {
+  const auto hides_model_new = [](const Lines& text) {
+    return traits_of(text).ends_inside_string &&
+           std::ranges::any_of(
+               text, [](std::string_view line) { return line.starts_with("class ModelNew"); });
+  };
+  const std::vector<Block> blocks = blocks_in(lines);
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+    if (Lines inner = lines_of(lines, *block); hides_model_new(inner)) return inner;
+  }
+  if (begins_as_module(lines) && hides_model_new(lines)) return lines;
+  return std::nullopt;
+}
+
 std::string join(const Lines& lines) {
   std::string text;
   for (const std::string_view line : lines) text.append(line).append("\n");
@@ -221,6 +237,7 @@ Extraction extract(std::string_view text) {
   std::optional<Lines> module = bare_module(lines);
   if (!module) module = last_block(lines, 0);
   if (!module) module = unfenced_module(lines);
+  if (!module) module = unfinished_module(lines);
   return module ? checked(join(*module)) : Extraction(explain(text, answer, lines));
 }
 

@@ -114,6 +114,10 @@ INSTANTIATE_TEST_SUITE_P(
         Row{fenced("python", "class Model:\n    pass\n"), "refused: no_model_new"},
         Row{fenced("python", "x = '''\nclass ModelNew:\n'''\n"), "refused: no_model_new"},
         Row{"import torch\nclass Model:\n    pass\n", "refused: no_model_new"},
+        // Kept, for the parser to say where the string begins.
+        Row{fenced("python", "import torch\nx = '''\nclass ModelNew:\n    pass\n"),
+            "import torch\nx = '''\nclass ModelNew:\n    pass\n"},
+        Row{"import torch\nx = '''\nclass ModelNew:\n", "import torch\nx = '''\nclass ModelNew:\n"},
         Row{"\xFF\xFE garbage", "refused: invalid_utf8"},
         Row{fenced("python", kA + "x = '\xC3('\n"), "refused: invalid_utf8"},
         Row{fenced("python", kA + std::string("\0", 1)), "refused: nul_byte"},

@@ -6,6 +6,7 @@
 
 #include "core/demangle.h"
 #include "legality/static_rules.h"
+#include "lex/token.h"
 
 namespace mc::legality {
 namespace {
@@ -50,6 +51,52 @@ bool is_allowed_operator(const Policy& policy, std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+// "zeros_like" of "at::_ops::zeros_like::call"; an overload ("add_Tensor") is still part of it.
+std::string_view operator_of(std::string_view symbol) {
+  constexpr std::string_view kOperators = "at::_ops::";
+  if (!symbol.starts_with(kOperators)) return "";
+  symbol.remove_prefix(kOperators.size());
+  return symbol.substr(0, symbol.find("::"));
+}
+
+// The first call x(...) in the sources; an empty place where there is none.
+task::Place call_of(std::string_view name, const std::vector<NativeSource>& sources) {
+  for (const NativeSource& source : sources) {
+    const lex::Token* callee = nullptr;
+    const std::vector<lex::Token> tokens = lex::tokenize(source.text);
+    for (const lex::Token& token : tokens) {
+      if (lex::is_trivia(token)) continue;
+      const std::string_view text = lex::text_of(source.text, token);
+      if (callee != nullptr && text == "(") {
+        return {source.name, static_cast<int>(callee->line), static_cast<int>(callee->column), ""};
+      }
+      callee = token.kind == lex::Kind::kIdentifier && text == name ? &token : nullptr;
+    }
+  }
+  return {};
+}
+
+// What the author called: of "sum_dim_IntList" the longest of "sum_dim_IntList", "sum_dim" and
+// "sum" that the sources call.
+task::RuleFinding finding_of(const SymbolRule& rule, const std::string& symbol,
+                             const std::vector<NativeSource>& sources) {
+  std::string_view name = operator_of(symbol);
+  while (!name.empty()) {
+    if (const task::Place place = call_of(name, sources); place.line > 0) {
+      return {rule.id, "torch::" + std::string(name) + ": " + rule.message, place};
+    }
+    const std::size_t end = name.rfind('_');
+    name = name.substr(0, end == std::string_view::npos ? 0 : end);
+  }
+  const char* how =
+      operator_of(symbol).empty() ? "" : " (an expression such as a + b calls one too)";
+  return {rule.id, symbol.substr(0, 200) + how + ": " + rule.message, {}};
+}
+
+}  // namespace
+
 bool matches_pattern(std::string_view text, std::string_view pattern) {
   std::size_t t = 0;
   std::size_t p = 0;
@@ -77,7 +124,8 @@ bool matches_pattern(std::string_view text, std::string_view pattern) {
 }
 
 std::vector<task::RuleFinding> check_symbols(const Policy& policy,
-                                             const std::vector<std::string>& mangled) {
+                                             const std::vector<std::string>& mangled,
+                                             const std::vector<NativeSource>& sources) {
   std::vector<task::RuleFinding> findings;
   for (const std::string& symbol : mangled) {
     const std::string name = demangle(std::string_view(symbol).substr(0, symbol.find('@')));
@@ -85,7 +133,7 @@ std::vector<task::RuleFinding> check_symbols(const Policy& policy,
     for (const SymbolRule& rule : policy.symbol_rules) {
       if (findings.size() >= kFindingsMax) return findings;
       if (matches_any(name, rule.patterns)) {
-        findings.push_back({rule.id, name.substr(0, 200) + ": " + rule.message, {}});
+        findings.push_back(finding_of(rule, name, sources));
       }
     }
   }

@@ -14,10 +14,14 @@
 
 namespace mc::legality {
 
+struct NativeSource;
+
 // `mangled` as `nm -D --undefined-only` names them; a version ("dlopen@GLIBC_2.34") is ignored.
-// Findings have no place; at most kFindingsMax of them.
+// An operator of PyTorch is told as its author wrote it, at its first call in `sources`, if it is
+// found there; other findings have no place.  At most kFindingsMax findings.
 std::vector<task::RuleFinding> check_symbols(const Policy& policy,
-                                             const std::vector<std::string>& mangled);
+                                             const std::vector<std::string>& mangled,
+                                             const std::vector<NativeSource>& sources);
 
 // Whether all of `text` matches `pattern`: `*` stands for any text, [A-Z] for one such character.
 bool matches_pattern(std::string_view text, std::string_view pattern);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "legality/static_rules.h"
+
 namespace mc::legality {
 namespace {
 
@@ -18,7 +20,7 @@ std::vector<std::string> broken_rules(const std::vector<std::string>& symbols) {
   static const Policy kPolicy =
       load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
   std::vector<std::string> rules;
-  for (const task::RuleFinding& finding : check_symbols(kPolicy, symbols)) {
+  for (const task::RuleFinding& finding : check_symbols(kPolicy, symbols, {})) {
     rules.push_back(finding.rule);
   }
   return rules;
@@ -33,6 +35,24 @@ TEST(CheckSymbols, FindsOperatorsLibrariesAndSystemCalls) {
   EXPECT_THAT(broken_rules({"_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_"
                             "deleteIS1_EEPFvvE"}),
               ElementsAre("link.process"));
+}
+
+TEST(CheckSymbols, TellsAnOperatorAsItsAuthorWroteIt) {
+  static const Policy kPolicy =
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
+  const std::vector<NativeSource> sources = {
+      {"cuda_sources[0]", "// sum(x)\nint sum;\nauto y = x.sum(1);\nauto z = torch::relu(y);\n"}};
+  const auto findings = check_symbols(
+      kPolicy,
+      {"_ZN2at4_ops15sum_dim_IntList4callERKNS_6TensorE", "_ZN2at4_ops4relu4callERKNS_6TensorE",
+       "_ZN2at4_ops10add_Tensor4callERKNS_6TensorE"},
+      sources);
+  ASSERT_EQ(findings.size(), 3u);
+  EXPECT_EQ(findings[0].place, (task::Place{"cuda_sources[0]", 3, 12, ""}));
+  EXPECT_THAT(findings[0].message, ::testing::StartsWith("torch::sum: "));
+  EXPECT_EQ(findings[1].place.line, 4);
+  EXPECT_THAT(findings[2].message, ::testing::HasSubstr("a + b"));
+  EXPECT_EQ(findings[2].place, task::Place{});
 }
 
 TEST(CheckSymbols, AllowsTheOperatorsThatMayRunAndOrdinaryLibraries) {

@@ -73,6 +73,9 @@ void tell_finding(Page& page, const task::KernelFinding& finding) {
                        triple(finding.block), triple(finding.thread), at(finding.place)));
   page.quote(finding.place.excerpt);
   page.quote(finding.detail);
+  if (finding.other.line == 0) return;
+  page.say(fmt::format("The other thread's access is{}.", at(finding.other)));
+  page.quote(finding.other.excerpt);
 }
 
 // What ended the kernel comes first, because the rest may follow from it; each hint is said once.
@@ -89,12 +92,15 @@ void tell_findings(Page& page, std::vector<task::KernelFinding> findings) {
 
 void tell_diagnostics(Page& page, const std::vector<task::Diagnostic>& diagnostics) {
   size_t num_errors = 0;
+  std::set<std::string_view> hinted;
   for (const task::Diagnostic& diagnostic : diagnostics) {
     const bool is_error = diagnostic.severity != "warning" && diagnostic.severity != "note";
     if (!is_error || ++num_errors > kErrorsMax) continue;
     page.say(fmt::format("{}{}: {}", diagnostic.severity, at(diagnostic.place),
                          quoted(diagnostic.message)));
     page.quote(diagnostic.place.excerpt);
+    const std::string_view hint = compile_hint(diagnostic.message);
+    if (hinted.insert(hint).second) say_hint(page, hint);
   }
   say_how_many_more(page, num_errors, kErrorsMax, "errors");
   if (num_errors > 0) return;
@@ -105,7 +111,9 @@ void tell_diagnostics(Page& page, const std::vector<task::Diagnostic>& diagnosti
 }
 
 void tell_exception(Page& page, const task::Exception& exception) {
-  page.say(fmt::format("Exception {}{}:", named(exception.type), at(exception.place)));
+  const bool is_silent = exception.message.find_first_not_of(" \t\r\n") == std::string::npos;
+  page.say(fmt::format("Exception {}{}{}", named(exception.type), at(exception.place),
+                       is_silent ? ", without a message." : ":"));
   quote_lines(page, exception.message, kMessageLinesMax);
   if (exception.frames.empty()) {
     page.quote(exception.place.excerpt);
@@ -156,6 +164,7 @@ std::string trial_name(const task::Trial& trial) {
 
 void tell_trial(Page& page, const task::Trial& trial) {
   page.say(trial_name(trial) + " fails:");
+  tell_findings(page, trial.findings);  // What follows may be their doing.
   for (size_t i = 0; i < std::min(trial.checks.size(), kChecksMax); ++i) {
     tell_check(page, trial.checks[i]);
   }
@@ -164,7 +173,6 @@ void tell_trial(Page& page, const task::Trial& trial) {
     page.say(fmt::format("The candidate overwrites its input {}: write to a new tensor instead.",
                          quoted(trial.inputs_mutated)));
   }
-  tell_findings(page, trial.findings);
 }
 
 // Whether its values are right; a fault of a kernel fails it all the same, and all others with it.
@@ -190,10 +198,11 @@ void tell_trial_in_one_line(Page& page, const task::Trial& trial) {
   page.say(trial_name(trial) + how + ".");
 }
 
-// The first failing trial in full, the others in a line each.
+// The first trial that fails by itself in full, the others in a line each.
 void tell_trials(Page& page, const std::vector<task::Trial>& trials) {
-  const auto first = std::find_if(trials.begin(), trials.end(),
-                                  [](const task::Trial& trial) { return !trial.passed; });
+  const auto first = std::find_if(trials.begin(), trials.end(), [](const task::Trial& trial) {
+    return !trial.passed && (!agrees(trial) || !trial.findings.empty());
+  });
   if (first != trials.end()) tell_trial(page, *first);
   size_t num = 0;
   for (auto trial = trials.begin(); trial != trials.end() && num < kTrialsMax; ++trial) {
@@ -201,6 +210,36 @@ void tell_trials(Page& page, const std::vector<task::Trial>& trials) {
     tell_trial_in_one_line(page, *trial);
     ++num;
   }
+}
+
+void tell_names(Page& page, std::string_view what, const std::vector<std::string>& names) {
+  constexpr size_t kNamesMax = 8;
+  if (names.empty()) return;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kNamesMax); ++i) shown.push_back(quoted(names[i]));
+  const std::string more =
+      names.size() > kNamesMax ? fmt::format(" and {} more", names.size() - kNamesMax) : "";
+  page.say(fmt::format("{}: {}{}.", what, fmt::join(shown, ", "), more));
+}
+
+// Values that the reference has and the candidate never got.
+void tell_state(Page& page, const task::StateMatch& state) {
+  tell_names(page, "Parameters and buffers of the reference that ModelNew lacks by name",
+             state.missing);
+  tell_names(page, "Parameters and buffers of ModelNew with another shape or dtype",
+             state.unmatched);
+  if (state.missing.empty() && state.unmatched.empty()) return;
+  tell_names(page, "Parameters of ModelNew that got no value from the reference", state.own);
+  say_hint(page,
+           "values are copied by name: name and shape parameters and submodules as Model does, and "
+           "transpose or pack them in forward.");
+}
+
+// Numbers of the candidate's that are sizes of the task.
+void tell_fixed_sizes(Page& page, const std::vector<task::Place>& places) {
+  if (places.empty()) return;
+  page.say("A size may be fixed here: a number that is one of the task's own sizes.");
+  for (const task::Place& place : places) page.quote(place_name(place) + "  " + place.excerpt);
 }
 
 // ---- Outcomes -----------------------------------------------------------------------------------
@@ -248,6 +287,7 @@ struct Teller {
     tell_findings(page, x.findings);
     if (x.exception) tell_exception(page, *x.exception);
     tell_death(x);
+    tell_fixed_sizes(page, verdict.telemetry.fixed_sizes);
     tell_trials(page, x.trials);
     tell_output();
   }
@@ -276,6 +316,8 @@ struct Teller {
           "It is right at the task's own sizes and wrong at others: compute sizes from the "
           "inputs instead of fixing them.");
     }
+    tell_fixed_sizes(page, verdict.telemetry.fixed_sizes);
+    tell_state(page, verdict.telemetry.state);
     tell_trials(page, x.trials);
   }
   void operator()(const task::Passed& x) const {

@@ -58,7 +58,8 @@ task::KernelFinding race() {
           {0, 0, 0},
           {5, 0, 0},
           "tile+20: read after thread (37, 0, 0) wrote it",
-          {"cuda_sources[0]", 9, 0, ""}};
+          {"cuda_sources[0]", 9, 0, "sum += tile[threadIdx.x + 1];"},
+          {"cuda_sources[0]", 6, 0, "tile[threadIdx.x] = x[i];"}};
 }
 
 task::Trial trial_of(int index, const std::string& shape, bool passed) {
@@ -205,6 +206,19 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
                                         "'blokIdx' was not declared in this scope",
                                         {"cuda_sources[0]", 8, 3, "int i = blokIdx.x;"}}}}},
       {"exception", exception_in_forward()},
+      {"exception_silent",
+       task::Crashed{
+           "init",
+           task::Exception{"AssertionError", "", {"candidate", 9, 0, "assert n == 64"}, {}},
+           0,
+           0,
+           {},
+           {}}},
+      {"compile_header",
+       task::CompileFailed{
+           {{"error",
+             "expected initializer before 'template' (in what candidate:5 includes)",
+             {"vector", 2, 1, ""}}}}},
       {"signal", task::Crashed{"load", {}, 11, 0, {}, {}}},
       {"exit", task::Crashed{"forward", {}, 0, 3, {}, {}}},
       {"out_of_bounds",
@@ -213,6 +227,7 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
       {"oom", task::OutOfMemory{"init", int64_t{4} << 30}},
       {"wrong", wrong_value()},
       {"wrong_by_a_race", wrong_by_a_race()},
+      {"wrong_state", wrong_value()},
       {"pass", task::Passed{{trial_of(0, "native", true), trial_of(1, "ragged", true)}, {}}},
       {"pass_fast", task::Passed{{trial_of(0, "native", true)}, fast_row_sum()}},
       {"pass_slow", task::Passed{{trial_of(0, "native", true)}, slow_gemm()}},
@@ -228,6 +243,12 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
       verdict.telemetry.reduction = {{{"BATCH", 4096}, {"DIM", 64}},
                                      {{"BATCH", 128}, {"DIM", 64}},
                                      "the reference costs 10^9 operations"};
+      verdict.telemetry.fixed_sizes = {{"candidate", 12, 9, "#define BATCH 4096"}};
+    }
+    if (std::string_view(row.name) == "wrong_state") {
+      verdict.telemetry.state = {{"gemm.weight: float32 [64, 32]"},
+                                 {"bias: float32 [1], in the reference float32 [64]"},
+                                 {"linear.weight: float32 [64, 32]"}};
     }
     const std::string text = feedback(verdict, {});
     EXPECT_EQ(text, golden(row.name, text)) << row.name;
@@ -293,7 +314,7 @@ TEST(Feedback, NeverLetsTheCandidateBeginALine) {
   check.path = check.detail = attack;
   check.first_mismatches = {{{0}, "1", attack}};
   trial.checks = {check};
-  trial.findings = {{attack, attack, {}, {}, attack, place}};
+  trial.findings = {{attack, attack, {}, {}, attack, place, place}};
   task::Performance performance = fast_row_sum();
   performance.own_share = 0;
   performance.kernels[0].name = performance.kernels[0].owner = attack;
@@ -315,12 +336,25 @@ TEST(Feedback, NeverLetsTheCandidateBeginALine) {
     task::Verdict verdict;
     verdict.outcome = outcome;
     verdict.telemetry.output_tail = attack;
+    verdict.telemetry.state = {{attack}, {attack}, {attack}};
+    verdict.telemetry.fixed_sizes = {place};
     const std::string text = feedback(verdict, {});
     const std::string rest = text.substr(text.find('\n'));
     EXPECT_THAT(rest, Not(HasSubstr("\nResult: "))) << text;
     EXPECT_THAT(rest, Not(HasSubstr("\nSystem: "))) << text;
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   }
+}
+
+// The emulator tells of a race in the trial that met it first, and it fails all.
+TEST(Feedback, TellsTheTrialThatFailsByItselfRatherThanTheFirst) {
+  task::Trial racing = trial_of(1, "ragged", false);
+  racing.findings = {race()};
+  const std::string text =
+      feedback_on(task::Wrong{0, false, {trial_of(0, "native", false), racing}});
+  EXPECT_THAT(text, HasSubstr("Trial 1, ragged shape (COLS=1025, ROWS=37), native values fails:\n"
+                              "Found shared_race"));
+  EXPECT_THAT(text, HasSubstr("Trial 0, native shape (COLS=1025, ROWS=37), native values agrees"));
 }
 
 TEST(Feedback, SaysNothingOfTheMachineThatFailed) {

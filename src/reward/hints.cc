@@ -63,10 +63,24 @@ constexpr Hint kOutputHints[] = {
     {"dtype", "return the reference's dtype."},
     {"structure", "return what the reference returns: the same nesting of tensors."},
     {"missing", "an output that the reference returns is not there."},
+    {"exception",
+     "the candidate raises an error at sizes that it was not asked for: compute sizes from the "
+     "inputs, and drop checks that fix them."},
     {"nonfinite",
      "NaN or infinity stands where the reference has a number, or the other way round: look for "
      "overflow (subtract the maximum before exp), division by zero, and elements that are never "
      "written (fresh memory is filled with NaN)."},
+};
+
+// By a part of the message.
+constexpr Hint kCompileHints[] = {
+    {"DeprecatedTypeProperties",
+     "AT_DISPATCH macros take x.scalar_type(); x.type() is no longer accepted."},
+    {"includes)",
+     "the error arises in a header, because of what stands before its #include: look for a missing "
+     "semicolon or brace, or a macro that redefines a common word."},
+    {"undefined reference",
+     "a function is declared and defined nowhere, or with other parameter types than declared."},
 };
 
 std::string_view find(std::span<const Hint> hints, std::string_view name) {
@@ -88,6 +102,13 @@ bool ends_kernel(std::string_view kind) {
 std::string_view extraction_hint(std::string_view reason) { return find(kExtractionHints, reason); }
 
 std::string_view output_hint(std::string_view problem) { return find(kOutputHints, problem); }
+
+std::string_view compile_hint(std::string_view message) {
+  for (const Hint& hint : kCompileHints) {
+    if (message.find(hint.name) != std::string_view::npos) return hint.text;
+  }
+  return "";
+}
 
 std::string_view signal_hint(int signal) {
   switch (signal) {

@@ -20,6 +20,9 @@ std::string_view extraction_hint(std::string_view reason);
 // For an OutputCheck's problem; "" for a problem without a hint.
 std::string_view output_hint(std::string_view problem);
 
+// For a compiler's message; "" for one without a hint.
+std::string_view compile_hint(std::string_view message);
+
 // For a fatal signal's number; "" for one without a hint.
 std::string_view signal_hint(int signal);
 

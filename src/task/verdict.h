@@ -60,6 +60,7 @@ struct KernelFinding {
   std::array<int64_t, 3> thread{};
   std::string detail;
   Place place;
+  Place other{};  // Of a race: the access of the other thread, as far as it is known.
   bool operator==(const KernelFinding&) const = default;
 };
 
@@ -276,6 +277,15 @@ struct Audit {
   bool operator==(const Audit&) const = default;
 };
 
+// How the parameters and buffers of ModelNew match those of the reference, as its process says.
+// Each is "gemm.weight: float32 [4, 3]".
+struct StateMatch {
+  std::vector<std::string> missing;    // Of the reference, and ModelNew has none of that name.
+  std::vector<std::string> unmatched;  // In ModelNew with another shape or dtype.
+  std::vector<std::string> own;        // Parameters of ModelNew that got no value.
+  bool operator==(const StateMatch&) const = default;
+};
+
 struct Telemetry {
   std::vector<StageTime> stages;
   std::vector<std::string> protections_off;  // Sandbox features that this machine lacks.
@@ -286,6 +296,8 @@ struct Telemetry {
   bool compile_cached = false;
   std::string output_tail;    // End of what the candidate printed, bounded.
   std::vector<Audit> audits;  // Of the strict tier, as far as it came.
+  StateMatch state;
+  std::vector<Place> fixed_sizes;  // Lines of a candidate that is wrong that hold a task's size.
   bool operator==(const Telemetry&) const = default;
 };
 

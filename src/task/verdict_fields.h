@@ -43,6 +43,7 @@ void fields(V& v, KernelFinding& x) {
   v("thread", x.thread);
   v("detail", x.detail);
   v("place", x.place);
+  v("other", x.other);
 }
 template <typename V>
 void fields(V& v, Mismatch& x) {
@@ -217,6 +218,12 @@ void fields(V& v, Audit& x) {
   v("detail", x.detail);
 }
 template <typename V>
+void fields(V& v, StateMatch& x) {
+  v("missing", x.missing);
+  v("unmatched", x.unmatched);
+  v("own", x.own);
+}
+template <typename V>
 void fields(V& v, Telemetry& x) {
   v("stages", x.stages);
   v("protections_off", x.protections_off);
@@ -227,6 +234,8 @@ void fields(V& v, Telemetry& x) {
   v("compile_cached", x.compile_cached);
   v("output_tail", x.output_tail);
   v("audits", x.audits);
+  v("state", x.state);
+  v("fixed_sizes", x.fixed_sizes);
 }
 template <typename V>
 void fields(V& v, Verdict& x) {

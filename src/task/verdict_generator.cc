@@ -59,7 +59,9 @@ class Generator {
   Diagnostic diagnostic() { return {text(), text(), place()}; }
   RuleFinding rule_finding() { return {text(), text(), place()}; }
   std::array<int64_t, 3> triple() { return {wide(), wide(), wide()}; }
-  KernelFinding kernel_finding() { return {text(), text(), triple(), triple(), text(), place()}; }
+  KernelFinding kernel_finding() {
+    return {text(), text(), triple(), triple(), text(), place(), place()};
+  }
   Mismatch mismatch() { return {some(&Generator::wide), text(), text()}; }
   OutputCheck check() {
     return {text(),   text(), text(), wide(), wide(), real(), real(), some(&Generator::mismatch),
@@ -105,7 +107,9 @@ class Generator {
             wide(),
             coin(),
             text(),
-            some(&Generator::audit)};
+            some(&Generator::audit),
+            {some(&Generator::text), some(&Generator::text), some(&Generator::text)},
+            some(&Generator::place)};
   }
   template <typename T>
   std::optional<T> maybe(T (Generator::*make)()) {

@@ -5,6 +5,7 @@
 #ifndef MC_EMU_TORCH_CUDA_H_
 #define MC_EMU_TORCH_CUDA_H_
 
+#include <ATen/core/DeprecatedTypeProperties.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 #include <c10/util/BFloat16.h>
@@ -154,6 +155,14 @@ struct RestrictPtrTraits {
   using PtrType = T* __restrict__;
 };
 }  // namespace at
+
+// PyTorch 2.11 no longer has it: AT_DISPATCH macros took x.type() once, and much code still says so.
+namespace detail {
+template <class T, std::enable_if_t<std::is_same_v<T, at::DeprecatedTypeProperties>, int> = 0>
+inline at::ScalarType scalar_type(const T& type) {
+  return type.scalarType();
+}
+}  // namespace detail
 
 namespace torch::cuda {
 inline bool is_available() { return true; }
