@@ -101,6 +101,9 @@ struct Measured {
   int64_t memory_peak_bytes = 0;
   std::string output_tail;
   std::optional<Session> contestant;  // Alive, where the candidate passed.
+  // Why the judge could not check what the contestant gave it.  That may be the world's fault: the
+  // outcome counts where a fresh judge cannot check what a fresh contestant gives it either.
+  std::optional<Error> check_error;
 };
 
 // How a baseline runs the task's Model.
