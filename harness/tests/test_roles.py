@@ -290,6 +290,30 @@ class RolesTest(ZygoteTest):
                 self.assertEqual((answer["ok"], answer["passed"]), (True, False))
                 self.assertEqual(answer["checks"][0]["problem"], "malformed")
 
+    def test_a_region_that_cannot_be_read_is_malformed(self) -> None:
+        tensor = {"t": "tensor", "dtype": "float32", "shape": [40, 3], "offset": 0, "nbytes": 480}
+        readable = os.memfd_create("region")
+        os.ftruncate(readable, 4096)
+        path = f"/proc/self/fd/{readable}"
+        read_end, write_end = os.pipe()
+        regions = {
+            "write only": os.open(path, os.O_WRONLY),
+            "path only": os.open(path, os.O_PATH),
+            "directory": os.open("/", os.O_RDONLY),
+            "pipe": read_end,
+        }
+        with self.zygote.spawn("judge") as judge:
+            self.begin(judge, IN_PLACE, 3, {})
+            for name, descriptor in regions.items():
+                with self.subTest(name):
+                    judge.ask({"op": "trial", "index": 0})
+                    question = {"op": "check", "index": 0, "outputs": tensor, "buffers": []}
+                    answer, _ = judge.ask(question, descriptor)
+                    self.assertEqual((answer["ok"], answer.get("passed")), (True, False))
+                    self.assertEqual(answer["checks"][0]["problem"], "malformed")
+        for descriptor in (readable, write_end, *regions.values()):
+            os.close(descriptor)
+
     def test_children_leave_no_process_and_no_descriptor(self) -> None:
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(10):

@@ -218,11 +218,17 @@ class Snapshot:
         done = 0
         with memoryview(buffer) as view:
             while done < nbytes:
-                step = os.preadv(self._descriptor, [view[done:]], offset + done)
-                if not step:
-                    raise Refusal("protocol", "a region became shorter while it was read")
-                done += step
+                done += self._read(view[done:], offset + done)
         return torch.frombuffer(buffer, dtype=torch.uint8)
+
+    def _read(self, into: memoryview, offset: int) -> int:
+        try:
+            step = os.preadv(self._descriptor, [into], offset)
+        except OSError as error:  # Not open for reading, a directory: the sender's choice.
+            raise Refusal("protocol", f"a region cannot be read: {error}") from None
+        if not step:
+            raise Refusal("protocol", "a region became shorter while it was read")
+        return step
 
 
 class Mapping:

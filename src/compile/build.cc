@@ -123,6 +123,17 @@ Result<Symbols> undefined_symbols(const Build& build, const fs::path& nm, const 
   return Symbols(std::move(symbols));
 }
 
+Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run) {
+  constexpr size_t kShownBytes = 500;
+  const std::string printed = run.err + run.out;
+  const std::string message =
+      std::string(tool) + " failed (" + run.ending + "): " + printed.substr(0, kShownBytes);
+  if (printed.find("No space left on device") != std::string::npos) {
+    return Error{ErrorCode::kUnavailable, message};
+  }
+  return task::CompileFailed{{{"error", message, {}}}};
+}
+
 bool ran_out_of_memory(std::string_view output) {
   // g++ says the first two; nvcc the third, of a program that the kernel killed; its programs the
   // rest.

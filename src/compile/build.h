@@ -45,6 +45,10 @@ Status write_sources(const Build& build, const std::vector<Unit>& units,
 Result<Symbols> undefined_symbols(const Build& build, const std::filesystem::path& nm,
                                   const std::filesystem::path& library);
 
+// Of a compiler that failed and named no error, such as one that broke over the source.  An Error
+// where the disk is full.
+Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run);
+
 // What compilers print, and all that they tell, when the memory limit stops them.
 bool ran_out_of_memory(std::string_view output);
 

@@ -44,6 +44,13 @@ TEST(Build, ShowsACompilerItsOwnDirectoryAndNoOtherFile) {
   EXPECT_EQ(read(std::filesystem::canonical("/proc/self/exe")), "");
 }
 
+TEST(Unexplained, IsTheCandidatesUnlessTheDiskIsFull) {
+  const auto broken = unexplained("g++", {false, "", "internal compiler error", "exit code 4"});
+  ASSERT_TRUE(broken);
+  EXPECT_EQ(broken->diagnostics.at(0).message, "g++ failed (exit code 4): internal compiler error");
+  EXPECT_FALSE(unexplained("g++", {false, "", "cannot write: No space left on device", ""}));
+}
+
 class UndefinedSymbols : public testing::Test {
  protected:
   // What `nm` makes of `library`.

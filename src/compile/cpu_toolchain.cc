@@ -124,8 +124,7 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
     return Attempt(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
   if (failed.diagnostics.empty()) {
-    return Error{ErrorCode::kUnavailable, "g++ failed without a diagnostic (" + done.ending +
-                                              "): " + done.err.substr(0, 500)};
+    MC_TRY(failed, unexplained("g++", done), "compile");
   }
   return Attempt(std::move(failed));
 }

@@ -28,7 +28,6 @@ using Clock = std::chrono::steady_clock;
 using Flags = std::vector<std::string>;
 
 constexpr double kLinkSecondsMin = 5;
-constexpr size_t kOutputShownBytes = 500;
 
 struct Job {
   const CudaRuntime& runtime;
@@ -125,9 +124,8 @@ Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
   if (ran_out_of_memory(printed)) {
     return StepEnd(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
-  return Error{ErrorCode::kUnavailable, std::string(step.tool) + " failed without a diagnostic (" +
-                                            done.ending +
-                                            "): " + printed.substr(0, kOutputShownBytes)};
+  MC_TRY(failed, unexplained(step.tool, done), "compile");
+  return StepEnd(std::move(failed));
 }
 
 // All at once; what they printed together, or the failures of all.  Limits come before errors,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <iterator>
 #include <set>
 
@@ -62,7 +63,7 @@ Evaluation::Evaluation(const Parts& parts, const task::Task& task, const task::C
 Evaluation::~Evaluation() = default;
 
 task::Verdict Evaluation::run() {
-  Stage stage = judge_all();
+  Stage stage = judge_without_throwing();
   if (!stage && stage.error().code == ErrorCode::kExhausted) {
     is_short_of_memory_ = true;
     verdict_.outcome = task::Unsupported{{{"task.does_not_fit", stage.error().message, {}}}};
@@ -79,6 +80,15 @@ task::Verdict Evaluation::run() {
   verdict_.outcome = std::move(stage.value().value());
   is_short_of_memory_ = std::holds_alternative<task::OutOfMemory>(verdict_.outcome);
   return std::move(verdict_);
+}
+
+// An exception ends this evaluation alone.
+Evaluation::Stage Evaluation::judge_without_throwing() {
+  try {
+    return judge_all();
+  } catch (const std::exception& exception) {
+    return Error{ErrorCode::kUnavailable, std::string("exception: ") + exception.what()};
+  }
 }
 
 Evaluation::Stage Evaluation::judge_all() {
@@ -331,6 +341,7 @@ Evaluation::Stage Evaluation::measure() {
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   verdict_.telemetry.output_tail = measured.output_tail;
+  if (measured.check_error && !parts_.is_second) return *measured.check_error;
   verdict_.telemetry.state = std::move(measured.state);
   note_fixed_sizes(measured.outcome);
   if (!measured.contestant) return Decided(std::move(measured.outcome));

@@ -50,12 +50,15 @@ struct Parts {
   DeviceShare& memory;  // The device's.
   const BaselineStore& baselines;
   bool is_alone = false;  // Nothing else uses the device or its memory meanwhile.
+  // What fails again that only the candidate could have made fail is the candidate's.
+  bool is_second = false;
 };
 
 class Evaluation {
  public:
   Evaluation(const Parts& parts, const task::Task& task, const task::Candidate& candidate);
   ~Evaluation();
+  // `Infra` where something fails that is not the candidate's, also where something throws.
   task::Verdict run();
 
   // Whether memory was what decided; other evaluations may have held it.
@@ -67,6 +70,7 @@ class Evaluation {
   using Stage = Result<Decided>;
 
   Stage judge_all();
+  Stage judge_without_throwing();
   Stage extract();
   Stage inspect();
   Stage open_judge();

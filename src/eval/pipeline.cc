@@ -3,8 +3,9 @@
 // Theory of operation.  Two zygotes serve all threads.  Each evaluation has its own inspector,
 // recorder and contestant; judges are kept and lent out again, since opening a task (reducing its
 // shapes, building the reference) costs more than judging.  A judge never sees candidate code, so
-// lending it on is safe.  On a device contestants are made ahead, as those who measure together: a
-// context that comes to be would disturb what is timed.
+// lending it on is safe.  What fails without being the candidate's is tried once more, with a fresh
+// judge and a fresh contestant.  On a device contestants are made ahead, as those who measure
+// together: a context that comes to be would disturb what is timed.
 #include "eval/pipeline.h"
 
 #include <algorithm>
@@ -168,13 +169,18 @@ task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& 
   {
     Evaluation first(parts, task, candidate);
     verdict = first.run();
-    is_short_of_memory = first.is_short_of_memory();
+    is_short_of_memory =
+        state.machine.backend == task::Backend::kCuda && first.is_short_of_memory();
   }
-  if (state.machine.backend == task::Backend::kCuda && is_short_of_memory) {
-    // Others may have held the memory: it is told only of a device that nothing else used.
-    const auto residence = state.memory->take(DeviceShare::Use::kAlone);
-    state.judges.clear();
-    parts.is_alone = true;
+  if (is_short_of_memory || std::holds_alternative<task::Infra>(verdict.outcome)) {
+    std::optional<DeviceShare::Turn> residence;
+    if (is_short_of_memory) {
+      // Others may have held the memory: it is told only of a device that nothing else used.
+      residence.emplace(state.memory->take(DeviceShare::Use::kAlone));
+      state.judges.clear();
+      parts.is_alone = true;
+    }
+    parts.is_second = true;
     verdict = Evaluation(parts, task, candidate).run();
   }
   verdict.telemetry.pytorch = state.trusted->pytorch_version();

@@ -50,6 +50,7 @@ Result<Strict::Decided> Strict::repeat(int number) {
          parts_.executor.measure(subject_.program, judge, parts_.run_policy,
                                  derive_seed(subject_.seed, label + " schedule")),
          "measure");
+  if (measured.check_error && !parts_.is_second) return *measured.check_error;
   if (std::holds_alternative<task::Passed>(measured.outcome)) return Decided();
   return Decided(std::move(measured.outcome));
 }

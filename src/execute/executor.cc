@@ -81,11 +81,11 @@ Result<Reply> Judge::ask(std::string_view question, const Fd* region, double lim
 
 Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::string& policy_json,
                                          const char* which) {
-  MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
   const Json question{{"op", "inspect"},
                       {"source", source},
                       {"policy", Json::parse(policy_json)},
                       {"which", which}};
+  MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
   Answer answer = session.ask(text_of(question), nullptr, Seconds(limits_.inspect_s));
   if (auto* reply = std::get_if<Reply>(&answer)) {
     MC_TRY(InspectorAnswer inspection, decode_inspection(reply->json), "inspector");

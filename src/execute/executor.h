@@ -102,6 +102,9 @@ struct Measured {
   std::string output_tail;
   task::StateMatch state;
   std::optional<Session> contestant;  // Alive, where the candidate passed.
+  // Why the judge could not check what the contestant gave it.  That may be the world's fault: the
+  // outcome counts where a fresh judge cannot check what a fresh contestant gives it either.
+  std::optional<Error> check_error;
 };
 
 // How a baseline runs the task's Model.

@@ -23,6 +23,8 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr size_t kDetailBytesMax = 300;
+
 const std::set<std::string, std::less<>> kFatalKinds = {
     "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
     "deadlock",           "device_assert",       "launch_error"};
@@ -92,7 +94,9 @@ Result<Measurement::Decided> Measurement::load() {
 
 Result<Measurement::Decided> Measurement::build(int shape) {
   const Json init_question{{"op", "init"}, {"shape", shape}};
-  MC_TRY(const Reply init, judge_.ask(text_of(init_question), nullptr, limits_.judge_s), "init");
+  auto asked = ask_judge(text_of(init_question));
+  if (is_judge_crowded_out_) return Decided(out_of_memory("init"));
+  MC_TRY(const Reply init, std::move(asked), "init");
   Json question = Json::parse(init.json);
   question.erase("ok");
   question["op"] = "build";
@@ -114,8 +118,9 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
                     {},         ""};
 
   const Json trial_question{{"op", "trial"}, {"index", plan.index}};
-  MC_TRY(const Reply inputs, judge_.ask(text_of(trial_question), nullptr, limits_.judge_s),
-         "inputs");
+  auto asked = ask_judge(text_of(trial_question));
+  if (is_judge_crowded_out_) return Decided(out_of_memory("forward"));
+  MC_TRY(const Reply inputs, std::move(asked), "inputs");
   const Json given = Json::parse(inputs.json);
   trial.inputs_digest = given.value("digest", "");
   const Json question{{"op", "run"}, {"shape", plan.shape}, {"inputs", given.at("inputs")}};
@@ -137,8 +142,9 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   if (Decided illegal = note_record(trial.findings)) return illegal;
   const bool returns_inputs = given.value("returns_inputs", false);
   if (Decided illegal = returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
-  MC_TRY(const Reply checked, check(run->check_fields, outputs->region, plan.index), "check");
-  MC_TRY_VOID(decode_check(checked.json, trial), "check");
+  const auto checked = check(run->check_fields, outputs->region, plan.index);
+  const Status read = checked ? decode_check(checked->json, trial) : Status(checked.error());
+  if (!read) return Decided(uncheckable(read.error(), std::move(trial)));
   if (Decided illegal = trial.passed ? host_made() : std::nullopt) return illegal;
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
   trials_.push_back(std::move(trial));
@@ -272,6 +278,34 @@ Result<Reply> Measurement::check(const std::string& fields, const Fd& region, in
   return judge_.ask(text_of(question), region.is_open() ? &region : nullptr, limits_.judge_s);
 }
 
+task::Outcome Measurement::uncheckable(Error error, task::Trial trial) {
+  // A judge on the CPU has memory of its own, and a fresh one all of it.
+  if (program_.is_emulated) error.code = ErrorCode::kUnavailable;
+  check_error_ = with_context(error, "check");
+  task::OutputCheck malformed;
+  malformed.path = "output";
+  malformed.problem = "malformed";
+  malformed.detail = error.message.substr(0, kDetailBytesMax);
+  trial.checks.push_back(std::move(malformed));
+  trials_.push_back(std::move(trial));
+  for (task::Trial& each : trials_) each.passed = false;
+  return task::Wrong{0, false, trials_};
+}
+
+// Where the judge finds no room on the device, and finds it once the contestant has ended, it is
+// the contestant that had taken it.
+Result<Reply> Measurement::ask_judge(const std::string& question) {
+  auto reply = judge_.ask(question, nullptr, limits_.judge_s);
+  if (reply || reply.error().code != ErrorCode::kExhausted) return reply;
+  session_.end();
+  is_judge_crowded_out_ = judge_.ask(question, nullptr, limits_.judge_s).has_value();
+  return reply;
+}
+
+task::Outcome Measurement::out_of_memory(const char* stage) const {
+  return task::OutOfMemory{stage, limits_.child.memory_bytes};
+}
+
 std::vector<task::KernelFinding> Measurement::new_findings() {
   const std::string& report = session_.report();
   const std::string fresh = report.substr(std::min(report_read_, report.size()));
@@ -304,7 +338,8 @@ task::Outcome Measurement::conclude() {
 Measured Measurement::finish(task::Outcome outcome) {
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
   Measured measured{std::move(outcome),     aten_ops_, session_.memory_peak_bytes(),
-                    session_.output_tail(), state_,    std::nullopt};
+                    session_.output_tail(), state_,    std::nullopt,
+                    check_error_};
   if (std::holds_alternative<task::Passed>(measured.outcome)) {
     measured.contestant = std::move(session_);
   }

@@ -42,6 +42,9 @@ class Measurement {
   bool may_use_all() const;  // The policy leaves all of PyTorch.
   Decided host_made() const;
   Result<Reply> check(const std::string& fields, const Fd& region, int trial_index);
+  task::Outcome uncheckable(Error error, task::Trial trial);
+  Result<Reply> ask_judge(const std::string& question);
+  task::Outcome out_of_memory(const char* stage) const;
 
   std::vector<task::KernelFinding> new_findings();
   void fail_all_after_findings();
@@ -62,7 +65,9 @@ class Measurement {
   task::StateMatch state_;          // At the main shape.
   std::optional<CallRecord> call_;  // The emulator's, of the last call.
   int64_t num_calls_ = 0;
-  size_t report_read_ = 0;  // Bytes of the emulator's report that were decoded.
+  std::optional<Error> check_error_;
+  bool is_judge_crowded_out_ = false;  // By what the contestant holds of the device.
+  size_t report_read_ = 0;             // Bytes of the emulator's report that were decoded.
 };
 
 }  // namespace mc::execute

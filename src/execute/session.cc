@@ -106,6 +106,8 @@ bool Session::has_news(std::chrono::milliseconds wait) {
   return ::poll(pollers, std::size(pollers), static_cast<int>(wait.count())) > 0;
 }
 
+void Session::end() { impl_->child.kill_tree(); }
+
 Result<std::vector<std::filesystem::path>> Session::show(
     const std::vector<std::filesystem::path>& libraries) {
   if (!impl_->sees_shelf) return libraries;

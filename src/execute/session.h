@@ -69,6 +69,9 @@ class Session {
   void rest();
   void wake();
 
+  // Ends the child now, and so gives back what it holds of a device.
+  void end();
+
   // Lets a contestant read these libraries; their paths as it sees them.  Where the sandbox could
   // not close its view, they are what they were.  REQUIRES: called once.
   Result<std::vector<std::filesystem::path>> show(

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/zygote.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "core/file.h"
+
+namespace mc::execute {
+namespace {
+
+constexpr std::chrono::seconds kTestTimeMax{20};
+
+// A zygote without torch and sandbox.  Its children tell the number of the zygote that made them;
+// the first one answers late, where it is told to, and makes its child all the same.
+constexpr const char* kFake = R"(
+import array, json, os, socket, struct, sys, time
+folder = os.path.dirname(os.path.abspath(__file__))
+number = len([n for n in os.listdir(folder) if n.startswith("started")]) + 1
+open(f"{folder}/started{number}", "w").close()
+is_late = number == 1 and os.path.exists(f"{folder}/late")
+
+def receive(channel):
+    data, rights, _, _ = channel.recvmsg(4, 200)
+    if not data:
+        os._exit(0)
+    descriptors = [d for _, _, part in rights for d in array.array("i", part)]
+    return json.loads(channel.recv(struct.unpack("<I", data)[0], socket.MSG_WAITALL)), descriptors
+
+def send(channel, body):
+    data = json.dumps({"ok": True, **body}).encode()
+    channel.sendall(struct.pack("<I", len(data)) + data)
+
+channel = socket.socket(fileno=int(sys.argv[sys.argv.index("--channel") + 1]))
+while True:
+    question, descriptors = receive(channel)
+    if question["op"] == "hello":
+        send(channel, {"pytorch": "fake", "files": []})
+        continue
+    read_end, write_end = os.pipe()
+    if os.fork() == 0:
+        child = os.fork()
+        if child == 0:
+            os.close(channel.detach())
+            os.dup2(descriptors[1], 1)
+            os.dup2(descriptors[1], 2)
+            mine = socket.socket(fileno=descriptors[0])
+            while True:
+                receive(mine)
+                send(mine, {"missing": [], "number": number})
+        os.write(write_end, struct.pack("<i", child))
+        os._exit(0)
+    os.wait()
+    pid = struct.unpack("<i", os.read(read_end, 4))[0]
+    for descriptor in [read_end, write_end, *descriptors]:
+        os.close(descriptor)
+    if is_late:
+        time.sleep(3)
+    send(channel, {"pid": pid})
+)";
+
+class ZygoteTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(folder_.path() / "worker");
+    ASSERT_TRUE(write_file_atomically(folder_.path() / "worker/zygote.py", kFake));
+  }
+
+  void start() {
+    ZygoteOptions options;
+    options.python = "python3";
+    options.harness = folder_.path();
+    options.spawn_limit = std::chrono::seconds(1);
+    auto zygote = Zygote::start(options);
+    ASSERT_TRUE(zygote) << zygote.error().message;
+    zygote_ = std::move(*zygote);
+    const Status started = zygote_->await_start();
+    ASSERT_TRUE(started) << started.error().message;
+  }
+
+  // Which zygote made a new child; the error where there is none.
+  std::string maker() {
+    auto session = zygote_->spawn(Role::kJudge, {});
+    if (!session) return session.error().message;
+    const Answer answer = session->ask("{}", nullptr, kTestTimeMax);
+    const auto* reply = std::get_if<Reply>(&answer);
+    return reply == nullptr ? "no reply" : reply->json;
+  }
+
+  TemporaryDirectory folder_ = TemporaryDirectory::create("mc-zygote").value();
+  std::unique_ptr<Zygote> zygote_;
+};
+
+constexpr const char* kOfTheFirst = R"({"ok": true, "missing": [], "number": 1})";
+constexpr const char* kOfTheSecond = R"({"ok": true, "missing": [], "number": 2})";
+
+TEST_F(ZygoteTest, ServesAsLongAsItLives) {
+  start();
+  EXPECT_EQ(maker(), kOfTheFirst);
+  EXPECT_EQ(maker(), kOfTheFirst);
+  EXPECT_EQ(zygote_->pytorch_version(), "fake");
+}
+
+TEST_F(ZygoteTest, IsReplacedWhereItDied) {
+  start();
+  auto before = zygote_->spawn(Role::kJudge, {});
+  ASSERT_TRUE(before) << before.error().message;
+  kill(zygote_->pid(), SIGKILL);
+  EXPECT_EQ(maker(), kOfTheSecond);
+  EXPECT_EQ(maker(), kOfTheSecond);
+  // Who was made before goes on.
+  const Answer answer = before->ask("{}", nullptr, kTestTimeMax);
+  ASSERT_TRUE(std::holds_alternative<Reply>(answer));
+  EXPECT_EQ(std::get<Reply>(answer).json, kOfTheFirst);
+}
+
+TEST_F(ZygoteTest, IsReplacedWhereItAnswersLateSoThatNoAnswerIsTakenForAnothers) {
+  ASSERT_TRUE(write_file_atomically(folder_.path() / "worker/late", ""));
+  start();
+  EXPECT_EQ(maker(), kOfTheSecond);
+  EXPECT_EQ(maker(), kOfTheSecond);
+}
+
+TEST_F(ZygoteTest, SaysThatItCannotStart) {
+  ASSERT_TRUE(write_file_atomically(folder_.path() / "worker/zygote.py", "raise SystemExit(1)"));
+  ZygoteOptions options;
+  options.python = "python3";
+  options.harness = folder_.path();
+  auto zygote = Zygote::start(options);
+  ASSERT_TRUE(zygote);
+  EXPECT_FALSE((*zygote)->await_start());
+  EXPECT_FALSE((*zygote)->spawn(Role::kJudge, {}));
+}
+
+}  // namespace
+}  // namespace mc::execute
