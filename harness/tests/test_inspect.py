@@ -153,7 +153,9 @@ class RuleTest(unittest.TestCase):
             with self.subTest(source):
                 self.assertEqual(rules_of(source), [])
 
-    def test_kernels_of_other_languages_are_unsupported_where_there_are_no_native_ones(self) -> None:
+    def test_kernels_of_other_languages_are_unsupported_where_there_are_no_native_ones(
+        self,
+    ) -> None:
         kernel = "@triton.jit\ndef kernel(x): pass\ndef run(x): kernel[(1,)](x)"
         function = "class Run(torch.autograd.Function):\n    def forward(ctx, x): kernel[1](x)"
         jit = "@tj.jit(debug=True)\ndef kernel(x): pass"
