@@ -34,8 +34,8 @@ const char* mc_shim_record_stop(void);
 // quantized and nested tensors too) but those that are allowed: all others refuse with
 // NotImplementedError, which names the operator and the policy.  `allowed` are names without
 // "aten::", one a line, with an overload ("empty.memory_format") or for all of them; what they are
-// made of must be there too.  There is no way back.  The number of kernels that were replaced; 0 where it was done for this key
-// before, -1 where the key is unknown.
+// made of must be there too.  There is no way back.  The number of kernels that were replaced; 0
+// where it was done for this key before, -1 where the key is unknown.
 int mc_guard_remove(const char* dispatch_key, const char* allowed, const char* policy);
 
 // Which operators were called and refused, since the process began: [{"name": "aten::mm", "count":

@@ -3,8 +3,9 @@
 
 It names the classes and functions that the program defines at module level (also under `if`, `try`
 or `with`; methods of these classes as "Class.method", inherited ones too), and applies the policy's
-"python" rules: to what the program uses, not to what it only imports. Names are resolved through imports and simple aliases, `getattr` with constant text
-counts as an attribute. These rules only save time: what they miss, the run itself shows.
+"python" rules: to what the program uses, not to what it only imports. Names are resolved through
+imports and simple aliases, `getattr` with constant text counts as an attribute. These rules only
+save time: what they miss, the run itself shows.
 """
 
 from __future__ import annotations
@@ -252,7 +253,7 @@ class _Rules:
                 yield self._finding("forbidden_name", f"use of {node.id}", node)
 
     def unsupported(self) -> Iterator[Json]:
-        """Kernels of ModelNew in languages that are not judged here, where it has no native ones."""
+        """Kernels of ModelNew in languages that are not judged, where it has no native ones."""
         if any(dotted in _COMPILING for _, dotted in self.program.uses()):
             return
         for definition in self.program.within("ModelNew"):

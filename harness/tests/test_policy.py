@@ -35,8 +35,8 @@ x.to("cpu") x.to(x) x.cpu() x.float() x.bfloat16() x.long() x.type(torch.half) x
 x.clone() x.t().contiguous() x.contiguous() x.clone().copy_(x) x.detach() x.clone().detach_()
 x.clone().set_(x) x.clone().resize_(3) x.clone().resize_as_(x) x[0,0].item() float(x[0,0])
 bool(x[0,0]) int(x[0,0]) x.tolist() x.view(-1) x.view(torch.int32) x.view_as(x) x.reshape(3, 2)
-x.t().reshape(-1) x.reshape_as(x) x[:1].expand(4, 3) x[:1].expand_as(x) torch.broadcast_to(x, (1,2,3))
-torch.broadcast_tensors(x, x[:1]) torch.meshgrid(x[0], x[1], indexing="ij") x.t() x.T x.mT x.H x.mH
+x.t().reshape(-1) x.reshape_as(x) x[:1].expand(4, 3) x[:1].expand_as(x)
+torch.broadcast_to(x, (1, 2, 3)) torch.broadcast_tensors(x, x[:1]) torch.meshgrid(x[0], x[1], indexing="ij") x.t() x.T x.mT x.H x.mH
 x.adjoint() x.transpose(0, 1) x.clone().transpose_(0, 1) x.clone().t_() x.permute(1, 0)
 x.movedim(0, 1) x.moveaxis(0, 1) x.swapaxes(0, 1) x.swapdims(0, 1) x[None].squeeze()
 x[None].squeeze(0) x[None].clone().squeeze_(0) x.unsqueeze(0) x.clone().unsqueeze_(0) x.flatten()
@@ -45,8 +45,8 @@ x.narrow(1, 0, 2) x.chunk(2) x.split(1) x.split([1, 2], 1) torch.split_with_size
 torch.unsafe_chunk(x, 2) torch.unsafe_split(x, 1) x.hsplit(3) x.vsplit(2) x[None,None].dsplit(2)
 x.tensor_split(2) x.unbind() x.diagonal() x.unfold(1, 2, 1) x.as_strided((2,), (1,))
 x.clone().as_strided_((2,), (1,)) torch.atleast_3d(x) torch.view_as_complex(x[:, :2].contiguous())
-torch.view_as_real(torch.view_as_complex(x[:, :2].contiguous())) x.size(0) x.stride() x.numel() x.dim()
-x.is_contiguous() x.is_floating_point() x.is_complex() x.is_signed() x.is_set_to(x) x.is_pinned()
+torch.view_as_real(torch.view_as_complex(x[:, :2].contiguous())) x.size(0) x.stride()
+x.numel() x.dim() x.is_contiguous() x.is_floating_point() x.is_complex() x.is_signed() x.is_set_to(x) x.is_pinned()
 x.is_same_size(x) torch.result_type(x, 1) x.clone().requires_grad_() x.__setitem__((0,0),2.0)
 x.__setitem__(slice(0,1),x[1:]) x.conj() x.resolve_conj() x.resolve_neg() [*x]
 torch.nn.Parameter(x) x.data.clone() torch.empty(0).new_empty(0)
