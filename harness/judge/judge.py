@@ -69,6 +69,7 @@ class _Case:
     is_in_eval_mode: bool = False
     call_bytes: int = 0  # Inputs and outputs at the main shape.
     shapes: list[Shape] = field(default_factory=list)
+    num_planned: int = 0  # Of these; what was offered to one candidate follows.
     usable: set[str] = field(default_factory=set)  # Distributions, at the main shape.
 
     seed: int = _PLANNING_SEED
@@ -79,8 +80,8 @@ class _Case:
 
 
 class Judge:
-    """Answers `open`; then for each candidate `begin`, and `init`, `trial`, `check` and `time` in
-    any number.
+    """Answers `open`; then for each candidate `begin`, and `init`, `trial`, `check`, `offer` and
+    `time` in any number.
     """
 
     def __init__(self, place: Place = HOST_PLACE) -> None:
@@ -98,12 +99,14 @@ class Judge:
                 "init": _init,
                 "trial": _trial,
                 "check": _check,
+                "offer": _offer,
                 "time": _time,
             }
             operation = operations.get(question.body.get("op", ""))
             if operation is None or self._opened is None:
                 raise Refusal(
-                    "protocol", "a judge answers open, then begin, then init, trial, check and time"
+                    "protocol",
+                    "a judge answers open, then begin, then init, trial, check, offer and time",
                 )
             return operation(self._opened, question)
 
@@ -129,6 +132,7 @@ def _open(place: Place, body: Json) -> _Case:
     if options.shapes:
         _add_variants(case, planner)
     case.references.clear()  # Their weights are nobody's.
+    case.num_planned = len(case.shapes)
     return case
 
 
@@ -137,6 +141,7 @@ def _begin(case: _Case, question: Question) -> Answer:
     for index in list(case.given):
         _forget(case, index)
     case.references.clear()
+    del case.shapes[case.num_planned :]
     case.timing = None
     case.place.trim()
     case.seed = int(question.body["seed"])
@@ -263,9 +268,23 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
             case.shapes.pop()
 
 
+def _offer(case: _Case, question: Question) -> Answer:
+    """The plan, with a trial at one more shape at its end where the task can be judged there."""
+    shape = ShapePlanner(case.task, case.options).other(str(question.body["label"]))
+    if shape is not None:
+        case.references.clear()
+        case.place.trim()
+        number, index = len(case.shapes), len(case.trials)
+        seed = derive_seed(case.seed, "trial", index)
+        case.shapes.append(shape)
+        case.trials.append(_Trial(index, number, distributions.NATIVE, seed))
+    return Answer(_plan_report(case))
+
+
 def _plan_report(case: _Case) -> Json:
     return {
         "call_bytes": case.call_bytes,
+        "needs_general": case.options.require_general or case.task.needs_general,
         "shapes": [shape.report(case.native) for shape in case.shapes],
         "trials": [
             {"index": trial.index, "shape": trial.shape, "distribution": trial.distribution}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.judge.cost import Cost, estimate
 from harness.judge.task import Site, Task
@@ -34,6 +34,7 @@ class Options:
     trials: int = 5
     distributions: bool = True
     shapes: bool = True
+    require_general: bool = False
     tolerance_fp32: float = 1e-4
     tolerance_half: float = 1e-2
     cost_max: float = 6e7
@@ -57,6 +58,8 @@ class Options:
         )
 
 
+NATIVE_EXCESS_MAX = 40.0
+TINY_DIVISOR = 1000
 EXCESS_MAX = 60.0  # What cannot be reduced further is still judged up to this excess.
 
 
@@ -64,7 +67,7 @@ EXCESS_MAX = 60.0  # What cannot be reduced further is still judged up to this e
 class Shape:
     """One binding of the task's sizes."""
 
-    label: str  # "native", "reduced", "ragged", "small"
+    label: str  # "native", "reduced", "ragged", "small"; "tiny" in `other` alone
     bound: Mapping[str, int]  # What differs from the text.
     constants: Mapping[str, int]
     cost: Cost | None  # None where the reference cannot run on the meta device.
@@ -112,6 +115,25 @@ class ShapePlanner:
             )
         reason = f"the native shape needs {_text(native)}; reduced to {_text(cost)}"
         return self._shape("reduced" if bound else "native", bound, cost, reason)
+
+    def other(self, label: str) -> Shape | None:
+        """One at which a candidate may show that only the emulator made it fail: the native sizes,
+        where one forward may take long, or sizes a thousand times cheaper than the main ones.
+        """
+        if label == "native":
+            cost = self._estimate({})
+            fits = cost is not None and self._options.excess(cost) <= NATIVE_EXCESS_MAX
+            return self._shape("native", {}, cost) if fits else None
+        cheap = replace(
+            self._options,
+            cost_max=self._options.cost_max / TINY_DIVISOR,
+            bytes_max=self._options.bytes_max // TINY_DIVISOR,
+        )
+        try:
+            shape = ShapePlanner(self._task, cheap).main()
+        except Refusal:
+            return None
+        return replace(shape, label="tiny") if shape.cost is not None and shape.bound else None
 
     def variants(self, main: Shape) -> Iterator[Shape]:
         """Candidates for "ragged", then for "small"; the caller runs the reference on each."""

@@ -49,6 +49,7 @@ class Task:
         self._tree = ast.parse(source, TASK_FILE)
         self._nodes = dict(_find_sites(self._tree))
         uses = _uses(source, self._tree)
+        self.needs_general = any(map(_asks_for_general, self._tree.body))
         self.sites = [
             Site(name, _integer(node), _used_by(name, uses)) for name, node in self._nodes.items()
         ]
@@ -64,6 +65,14 @@ class Task:
             if not callable(getattr(module, name, None)):
                 raise Refusal("exception", f"the task does not define {name}")
         return module
+
+
+def _asks_for_general(statement: ast.stmt) -> bool:
+    """`require_general = True`: a candidate has to be right at other sizes too."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+        return False
+    names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return names == ["require_general"] and statement.value.value is True
 
 
 def _find_sites(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -248,6 +248,8 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
                   "On a device: contestants kept ready, at 0.6 GiB each")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
+  command.add_flag("--require-general", correctness.require_general,
+                   "Other sizes than the task's own count, whatever the task says");
   command.add_flag("--no-shapes", arguments.no_shapes, "Judge at the task's own shape only");
 }
 

@@ -37,8 +37,8 @@ constexpr double kLargeCallBytes = 1 << 30;
 
 execute::JudgeOptions judge_options(const Options& options) {
   const Correctness& wanted = options.correctness;
-  execute::JudgeOptions judge{wanted.trials, wanted.distributions, wanted.shapes,
-                              wanted.tolerance_fp32, wanted.tolerance_half};
+  execute::JudgeOptions judge{wanted.trials,          wanted.distributions,  wanted.shapes,
+                              wanted.require_general, wanted.tolerance_fp32, wanted.tolerance_half};
   if (options.backend == task::Backend::kCuda) {
     judge.cost_max = kCudaCostMax;
     judge.bytes_max = kCudaBytesMax;
@@ -344,10 +344,11 @@ Evaluation::Stage Evaluation::measure() {
   if (measured.check_error && !parts_.is_second) return *measured.check_error;
   verdict_.telemetry.state = std::move(measured.state);
   note_fixed_sizes(measured.outcome);
-  if (!measured.contestant) return Decided(std::move(measured.outcome));
+  if (!std::holds_alternative<task::Passed>(measured.outcome)) return Decided(measured.outcome);
   passed_ = std::move(measured.outcome);
   if (parts_.options.strict) return Decided();  // The one that is timed starts after all that.
   if (!is_timed()) return passed_;
+  if (!measured.contestant) return Decided();  // Another one will be timed.
   contestant_ = std::make_unique<execute::Session>(std::move(*measured.contestant));
   contestant_->rest();
   return Decided();

@@ -39,6 +39,7 @@ struct Correctness {
   int trials = 5;
   bool distributions = true;
   bool shapes = true;
+  bool require_general = false;  // Other sizes count, whatever the task says.
   double tolerance_fp32 = 1e-4;
   double tolerance_half = 1e-2;
 };

@@ -210,6 +210,7 @@ Result<JudgePlan> decode_plan(std::string_view answer) {
                              text_of(trial, "distribution")});
     });
     plan.call_bytes = json.at("call_bytes").get<double>();
+    plan.needs_general = json.at("needs_general").get<bool>();
     return plan;
   });
 }

@@ -40,7 +40,8 @@ struct TrialPlan {
 struct JudgePlan {
   std::vector<ShapePlan> shapes;
   std::vector<TrialPlan> trials;
-  double call_bytes = 0;  // Inputs and outputs at the main shape.
+  double call_bytes = 0;       // Inputs and outputs at the main shape.
+  bool needs_general = false;  // The trials at other shapes count.
 };
 
 // A contestant's answer to "run".

@@ -106,6 +106,7 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_sourc
                        {{"trials", options.trials},
                         {"distributions", options.distributions},
                         {"shapes", options.shapes},
+                        {"require_general", options.require_general},
                         {"tolerance_fp32", options.tolerance_fp32},
                         {"tolerance_half", options.tolerance_half},
                         {"cost_max", options.cost_max},

@@ -42,6 +42,7 @@ struct JudgeOptions {
   int trials = 5;
   bool distributions = true;
   bool shapes = true;
+  bool require_general = false;  // As if the task asked for it.
   double tolerance_fp32 = 1e-4;
   double tolerance_half = 1e-2;
   double cost_max = 6e7;                 // Operations of one forward (harness/judge/cost.py).
@@ -101,7 +102,8 @@ struct Measured {
   int64_t memory_peak_bytes = 0;
   std::string output_tail;
   task::StateMatch state;
-  std::optional<Session> contestant;  // Alive, where the candidate passed.
+  // Alive, where the candidate passed and no trial that does not count spoilt it.
+  std::optional<Session> contestant;
   // Why the judge could not check what the contestant gave it.  That may be the world's fault: the
   // outcome counts where a fresh judge cannot check what a fresh contestant gives it either.
   std::optional<Error> check_error;

@@ -4,6 +4,9 @@
 // inputs and returns data; this class carries messages between the two and draws the conclusion.
 // What the contestant says of itself can only hurt it: an ATen call that it reports makes it
 // illegal, a finding fails its trial, and its outputs count only after the judge compared them.
+//
+// Trials at the main shape come first.  Where the plan does not ask for general kernels, only those
+// count: whatever goes wrong at another shape, but for what is illegal, fails the trials there.
 #include "execute/measurement.h"
 
 #include <algorithm>
@@ -30,8 +33,33 @@ const std::set<std::string, std::less<>> kFatalKinds = {
     "deadlock",           "device_assert",       "launch_error"};
 
 // The shape that the task asks for, as far as it fits; the others are variants.
-bool is_main(const task::Trial& trial) {
-  return trial.shape == "native" || trial.shape == "reduced";
+constexpr int kMainShape = 0;
+
+// How a call ended that only fails its trial.
+task::OutputCheck check_of(const task::Outcome& outcome) {
+  task::OutputCheck check;
+  check.path = "output";
+  check.problem = task::outcome_name(outcome);
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  if (crashed == nullptr) return check;
+  check.problem = "exception";
+  if (!crashed->exception) {
+    check.detail = "the process ended by signal " + std::to_string(crashed->signal) +
+                   ", exit code " + std::to_string(crashed->exit_code);
+    return check;
+  }
+  check.detail = crashed->exception->type;
+  if (!crashed->exception->message.empty()) check.detail += ": " + crashed->exception->message;
+  if (const std::string where = task::place_name(crashed->exception->place); !where.empty()) {
+    check.detail += " (" + where + ")";
+  }
+  return check;
+}
+
+std::vector<task::KernelFinding> findings_of(const task::Outcome& outcome) {
+  if (const auto* crashed = std::get_if<task::Crashed>(&outcome)) return crashed->findings;
+  if (const auto* late = std::get_if<task::TimedOut>(&outcome)) return late->findings;
+  return {};
 }
 
 }  // namespace
@@ -55,10 +83,54 @@ Result<Measured> Measurement::run() {
     if (outcome) return finish(std::move(*outcome));
   }
   for (const TrialPlan& plan : judge_.plan().trials) {
+    if (const task::Outcome* why = cannot_run(plan)) {
+      fail(plan, *why);
+      continue;
+    }
     MC_TRY(Decided outcome, run_trial(plan), "trial " + std::to_string(plan.index));
-    if (outcome) return finish(std::move(*outcome));
+    if (!outcome) continue;
+    if (counts(plan.shape) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
+      return finish(std::move(*outcome));
+    }
+    fail(plan, *outcome);
+    spoilt_by_ = std::move(outcome);
   }
   return finish(conclude());
+}
+
+Result<task::Outcome> Measurement::run_last() {
+  MC_TRY(Decided loaded, load(), "load");
+  if (loaded) return std::move(*loaded);
+  const TrialPlan& plan = judge_.plan().trials.back();
+  MC_TRY(Decided built, build(plan.shape), "build");
+  if (built) return std::move(*built);
+  if (const task::Outcome* why = cannot_run(plan)) return *why;
+  MC_TRY(Decided ran, run_trial(plan), "trial " + std::to_string(plan.index));
+  if (ran) return std::move(*ran);
+  if (!trials_.back().passed) return task::Outcome(task::Wrong{0, false, trials_});
+  return task::Outcome(task::Passed{trials_, std::nullopt});
+}
+
+bool Measurement::counts(int shape) const {
+  return shape == kMainShape || judge_.plan().needs_general;
+}
+
+const task::Outcome* Measurement::cannot_run(const TrialPlan& plan) const {
+  if (spoilt_by_) return &*spoilt_by_;
+  const auto refused = shapes_refused_.find(plan.shape);
+  return refused == shapes_refused_.end() ? nullptr : &refused->second;
+}
+
+task::Trial Measurement::trial_of(const TrialPlan& plan) const {
+  const ShapePlan& shape = judge_.plan().shapes.at(static_cast<size_t>(plan.shape));
+  return {plan.index, shape.label, plan.distribution, shape.constants, "", false, {}, {}, ""};
+}
+
+void Measurement::fail(const TrialPlan& plan, const task::Outcome& outcome) {
+  task::Trial trial = trial_of(plan);
+  trial.checks.push_back(check_of(outcome));
+  trial.findings = findings_of(outcome);
+  trials_.push_back(std::move(trial));
 }
 
 Stage<Session> Measurement::start() {
@@ -109,14 +181,15 @@ Result<Measurement::Decided> Measurement::build(int shape) {
     if (shape == 0) state_ = *state;
     return Decided();
   }
-  return Decided(std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer));
+  task::Outcome failure =
+      std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer);
+  if (counts(shape) || !std::holds_alternative<Refusal>(answer)) return Decided(std::move(failure));
+  shapes_refused_.emplace(shape, std::move(failure));
+  return Decided();
 }
 
 Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
-  const ShapePlan& shape = judge_.plan().shapes.at(static_cast<size_t>(plan.shape));
-  task::Trial trial{plan.index, shape.label, plan.distribution, shape.constants, "", false, {},
-                    {},         ""};
-
+  task::Trial trial = trial_of(plan);
   const Json trial_question{{"op", "trial"}, {"index", plan.index}};
   auto asked = ask_judge(text_of(trial_question));
   if (is_judge_crowded_out_) return Decided(out_of_memory("forward"));
@@ -133,7 +206,7 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
     const bool alive = std::holds_alternative<Refusal>(answer);
     task::Outcome failure =
         std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
-    return alive ? refused(failure, trial) : Decided(std::move(failure));
+    return alive ? refused(failure, plan) : Decided(std::move(failure));
   }
   const auto run = decode_run(outputs->json);
   if (!run) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{run.error().message}));
@@ -153,25 +226,16 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
 
 // An exception.  At the main shape it decides; at another one it only fails the trial, since a
 // candidate may refuse sizes that it was not asked for.
-Measurement::Decided Measurement::refused(const task::Outcome& failure, const task::Trial& trial) {
+Measurement::Decided Measurement::refused(const task::Outcome& failure, const TrialPlan& plan) {
   const auto* crashed = std::get_if<task::Crashed>(&failure);
-  const bool is_fatal = std::ranges::any_of(trial.findings, [](const task::KernelFinding& finding) {
+  const auto is_fatal = [](const task::KernelFinding& finding) {
     return kFatalKinds.contains(finding.kind);
-  });
-  if (crashed == nullptr || is_main(trial) || is_fatal || !crashed->exception) {
+  };
+  if (crashed == nullptr || plan.shape == kMainShape || !crashed->exception ||
+      std::ranges::any_of(crashed->findings, is_fatal)) {
     return failure;
   }
-  task::Trial failed = trial;
-  task::OutputCheck check;
-  check.path = "output";
-  check.problem = "exception";
-  check.detail = crashed->exception->type;
-  if (!crashed->exception->message.empty()) check.detail += ": " + crashed->exception->message;
-  if (const std::string where = task::place_name(crashed->exception->place); !where.empty()) {
-    check.detail += " (" + where + ")";
-  }
-  failed.checks.push_back(std::move(check));
-  trials_.push_back(std::move(failed));
+  fail(plan, failure);
   return std::nullopt;
 }
 
@@ -314,33 +378,36 @@ std::vector<task::KernelFinding> Measurement::new_findings() {
 }
 
 // The emulator tells of each place once, in the trial that met it first; but a race or an
-// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial.
-void Measurement::fail_all_after_findings() {
-  const bool has_findings =
-      std::ranges::any_of(trials_, [](const auto& trial) { return !trial.findings.empty(); });
-  if (!has_findings) return;
-  for (task::Trial& trial : trials_) trial.passed = false;
+// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
+// those that count, or of those that do not.
+double Measurement::share_passed(std::span<task::Trial> trials) {
+  if (trials.empty()) return 1;
+  const auto has_findings = [](const task::Trial& trial) { return !trial.findings.empty(); };
+  if (std::ranges::any_of(trials, has_findings)) {
+    for (task::Trial& trial : trials) trial.passed = false;
+  }
+  const auto num = std::ranges::count_if(trials, &task::Trial::passed);
+  return static_cast<double>(num) / static_cast<double>(trials.size());
 }
 
 task::Outcome Measurement::conclude() {
-  fail_all_after_findings();
-  const auto passed =
-      std::ranges::count_if(trials_, [](const auto& trial) { return trial.passed; });
-  if (passed == static_cast<long>(trials_.size())) return task::Passed{trials_, std::nullopt};
-  task::Wrong wrong;
-  wrong.q = static_cast<double>(passed) / static_cast<double>(trials_.size());
-  wrong.specialised = std::ranges::none_of(
-      trials_, [](const task::Trial& trial) { return !trial.passed && is_main(trial); });
-  wrong.trials = trials_;
-  return wrong;
+  const auto trials = std::span(trials_);
+  const auto num_main =
+      static_cast<size_t>(std::ranges::count(judge_.plan().trials, kMainShape, &TrialPlan::shape));
+  const size_t num_counted = judge_.plan().needs_general ? trials.size() : num_main;
+  const double q = share_passed(trials.first(num_counted));
+  const double generality = share_passed(trials.subspan(num_counted));
+  if (q == 1) return task::Passed{trials_, std::nullopt, generality};
+  const bool is_specialised = std::ranges::all_of(trials.first(num_main), &task::Trial::passed);
+  return task::Wrong{q, is_specialised, trials_};
 }
 
 Measured Measurement::finish(task::Outcome outcome) {
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
-  Measured measured{std::move(outcome),     aten_ops_, session_.memory_peak_bytes(),
-                    session_.output_tail(), state_,    std::nullopt,
-                    check_error_};
-  if (std::holds_alternative<task::Passed>(measured.outcome)) {
+  Measured measured{
+      std::move(outcome), aten_ops_,   session_.memory_peak_bytes(), session_.output_tail(), state_,
+      std::nullopt,       check_error_};
+  if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_) {
     measured.contestant = std::move(session_);
   }
   return measured;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ class Measurement {
   // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
   Result<Measured> run();
 
+  // Only the plan's last trial: whether that passes.
+  Result<task::Outcome> run_last();
+
   // Only loads the candidate and builds it at the main shape.
   Stage<Session> start();
 
@@ -32,7 +36,11 @@ class Measurement {
   Result<Decided> load();
   Result<Decided> build(int shape);
   Result<Decided> run_trial(const TrialPlan& plan);
-  Decided refused(const task::Outcome& failure, const task::Trial& trial);
+  Decided refused(const task::Outcome& failure, const TrialPlan& plan);
+  bool counts(int shape) const;
+  const task::Outcome* cannot_run(const TrialPlan& plan) const;  // Why; null where it can.
+  task::Trial trial_of(const TrialPlan& plan) const;
+  void fail(const TrialPlan& plan, const task::Outcome& outcome);
   Decided note_aten(const std::map<std::string, int64_t>& calls);
   bool may_run(std::string_view operation) const;
   Decided lacks_launch(const RunAnswer& run) const;
@@ -47,7 +55,7 @@ class Measurement {
   task::Outcome out_of_memory(const char* stage) const;
 
   std::vector<task::KernelFinding> new_findings();
-  void fail_all_after_findings();
+  static double share_passed(std::span<task::Trial> trials);
   task::Outcome conclude();
   Measured finish(task::Outcome outcome);
 
@@ -60,6 +68,8 @@ class Measurement {
 
   Session session_;
   std::set<int> shapes_built_;
+  std::map<int, task::Outcome> shapes_refused_;  // By the constructor; they do not count.
+  std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
   task::StateMatch state_;          // At the main shape.

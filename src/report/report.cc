@@ -101,15 +101,19 @@ struct Phraser {
     return joined(where, trial_phrase(*first));
   }
   std::string operator()(const task::Passed& x) const {
-    if (!x.performance) return "";
-    const task::Performance& performance = *x.performance;
+    const std::string times = x.performance ? time_phrase(*x.performance) : "";
+    if (!(x.generality < 1)) return times;
+    return fmt::format("{}{}generality {:.2f}", times, times.empty() ? "" : ", ", x.generality);
+  }
+  std::string operator()(const task::Unsupported& x) const { return rule_phrase(x.constructs); }
+  std::string operator()(const task::Infra& x) const { return x.message; }
+
+  static std::string time_phrase(const task::Performance& performance) {
     std::string eager = fmt::format("{:.1f} us, {}", performance.time_us.median,
                                     speedup_phrase(performance.speedup_eager, "eager"));
     if (!performance.speedup_compile) return eager;
     return eager + ", " + speedup_phrase(*performance.speedup_compile, "torch.compile");
   }
-  std::string operator()(const task::Unsupported& x) const { return rule_phrase(x.constructs); }
-  std::string operator()(const task::Infra& x) const { return x.message; }
 };
 
 // ---- Table --------------------------------------------------------------------------------------

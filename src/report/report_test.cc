@@ -86,6 +86,7 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {task::OutOfMemory{"init", int64_t{4} << 30}, "init needs more than 4096 MiB"},
       {wrong_kernel(), "1 of 2 trials fail, first ragged/native: output value: 12 of 40 elements"},
       {task::Passed{}, ""},
+      {task::Passed{{}, {}, 0.5}, "generality 0.50"},
       {timed({2, 1.9, 2.1}), "12.2 us, 2.00x eager [1.90, 2.10]"},
       {timed({2, 1.9, 2.1}, task::Estimate{0.8, 0.75, 0.875}),
        "12.2 us, 2.00x eager [1.90, 2.10], 0.80x torch.compile [0.75, 0.88]"},

@@ -321,9 +321,16 @@ struct Teller {
     tell_trials(page, x.trials);
   }
   void operator()(const task::Passed& x) const {
-    page.say(fmt::format("Result: correct; trials that agree with the reference: {0} of {0}.",
+    const auto num =
+        std::ranges::count_if(x.trials, [](const auto& trial) { return trial.passed; });
+    page.say(fmt::format("Result: correct; trials that agree with the reference: {} of {}.", num,
                          x.trials.size()));
-    for (const task::Trial& trial : x.trials) tell_findings(page, trial.findings);
+    if (x.generality < 1) {
+      page.say(
+          "It is right at the task's own sizes and fails at others, which costs nothing here: "
+          "compute sizes from the inputs instead of fixing them.");
+      tell_trials(page, x.trials);
+    }
     if (x.performance) tell_profile(page, *x.performance);
   }
   void operator()(const task::Unsupported& x) const {

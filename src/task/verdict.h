@@ -93,7 +93,7 @@ struct Trial {
   std::string inputs_digest;                 // Of the bytes of all inputs.
   bool passed = false;
   std::vector<OutputCheck> checks;      // Those that failed.
-  std::vector<KernelFinding> findings;  // Non-fatal ones of this trial.
+  std::vector<KernelFinding> findings;  // Fatal ones only where the trial does not count.
   std::string inputs_mutated;           // Names of inputs that were overwritten, or "".
   bool operator==(const Trial&) const = default;
 };
@@ -224,14 +224,15 @@ struct OutOfMemory {
   bool operator==(const OutOfMemory&) const = default;
 };
 struct Wrong {
-  double q = 0;              // Share of trials passed, < 1.
-  bool specialised = false;  // Right at the main shape, wrong only at other shapes.
+  double q = 0;              // Share of the trials that count which passed, < 1.
+  bool specialised = false;  // Right at the main shape, wrong only at others, which count.
   std::vector<Trial> trials;
   bool operator==(const Wrong&) const = default;
 };
 struct Passed {
   std::vector<Trial> trials;
   std::optional<Performance> performance;
+  double generality = 1;  // Share of the trials at other sizes passed; all of them where they count.
   bool operator==(const Passed&) const = default;
 };
 struct Unsupported {  // The backend lacks something; says nothing about the candidate.

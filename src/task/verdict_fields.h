@@ -191,6 +191,7 @@ template <typename V>
 void fields(V& v, Passed& x) {
   v("trials", x.trials);
   v("performance", x.performance);
+  v("generality", x.generality);
 }
 template <typename V>
 void fields(V& v, Unsupported& x) {

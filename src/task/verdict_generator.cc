@@ -135,7 +135,8 @@ class Generator {
       case 6:
         return Wrong{static_cast<double>(below(5)) / 5, coin(), some(&Generator::trial)};
       case 7:
-        return Passed{some(&Generator::trial), maybe(&Generator::performance)};
+        return Passed{some(&Generator::trial), maybe(&Generator::performance),
+                      static_cast<double>(below(5)) / 4};
       case 8:
         return Unsupported{some(&Generator::rule_finding)};
       case 9:

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 5
 CHANNELS = 13
 HEIGHT = 29

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 4
 GROUPS = 3
 IN_PER_GROUP = 4

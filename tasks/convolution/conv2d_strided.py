@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 3
 IN_CHANNELS = 5
 OUT_CHANNELS = 7

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 2
 IN_CHANNELS = 6
 OUT_CHANNELS = 5

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 3
 CHANNELS = 11
 HEIGHT = 22

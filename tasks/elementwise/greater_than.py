@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 DEPTH = 7
 HEIGHT = 53
 WIDTH = 61

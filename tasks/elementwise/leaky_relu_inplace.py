@@ -3,6 +3,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+require_general = True
+
 ROWS = 67
 COLS = 389
 NEGATIVE_SLOPE = 0.02

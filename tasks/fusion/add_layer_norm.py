@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 TOKENS = 35
 FEATURES = 283
 

@@ -3,6 +3,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+require_general = True
+
 BATCH = 3
 IN_CHANNELS = 4
 OUT_CHANNELS = 6

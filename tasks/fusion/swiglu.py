@@ -3,6 +3,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+require_general = True
+
 TOKENS = 37
 FEATURES = 58
 HIDDEN = 77

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 VOCABULARY = 211
 FEATURES = 75
 BATCH = 9

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 ROWS = 53
 COLS = 143
 PICKS = 77

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 NODES = 23
 EDGES = 317
 FEATURES = 45

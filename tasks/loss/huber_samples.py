@@ -3,6 +3,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+require_general = True
+
 SAMPLES = 57
 FEATURES = 181
 DELTA = 0.75

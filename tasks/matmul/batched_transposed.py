@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 5
 M = 33
 N = 41

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 45
 IN_FEATURES = 107
 OUT_FEATURES = 69

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 TOKENS = 43
 FEATURES = 391
 EPS = 1e-3

@@ -3,6 +3,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+require_general = True
+
 BATCH = 4
 CHANNELS = 6
 HEIGHT = 31

@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 BATCH = 3
 ROWS = 131
 COLS = 71

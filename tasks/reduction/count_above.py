@@ -2,6 +2,8 @@
 import torch
 import torch.nn as nn
 
+require_general = True
+
 ROWS = 51
 COLS = 459
 THRESHOLD = 0.25

@@ -86,7 +86,10 @@ def check_tasks(tasks: set[str]) -> Iterator[str]:
     for name in sorted(tasks):
         if name.split("/")[0] not in FAMILIES:
             yield f"tasks/{name}.py: no such family"
-        missing = {"Model", "get_inputs", "get_init_inputs"} - defined_names(TASKS / (name + ".py"))
+        path = TASKS / (name + ".py")
+        if "\nrequire_general = True\n" not in path.read_text(encoding="utf-8"):
+            yield f"tasks/{name}.py: lacks require_general = True"
+        missing = {"Model", "get_inputs", "get_init_inputs"} - defined_names(path)
         if missing:
             yield f"tasks/{name}.py: lacks {', '.join(sorted(missing))}"
 
