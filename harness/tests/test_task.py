@@ -20,16 +20,6 @@ def task(constants: str, forward: str, inputs: str, init: str = "", fields: str 
     return Task(f"""{HEAD}
 {constants}
 class Model(nn.Module):
-    def test_it_may_ask_for_general_kernels(self) -> None:
-        for text, asks in (
-            ("require_general = True", True),
-            ("require_general = False", False),
-            ("general = True", False),
-            ("", False),
-        ):
-            with self.subTest(text):
-                self.assertEqual(Task(text).needs_general, asks)
-
     def __init__(self{arguments}):
         super().__init__()
         {fields or "pass"}
@@ -45,6 +35,16 @@ def get_init_inputs():
 class SiteTest(unittest.TestCase):
     def values(self, text: str) -> dict[str, int]:
         return {site.name: site.value for site in Task(HEAD + text).sites}
+
+    def test_it_may_ask_for_general_kernels(self) -> None:
+        for text, asks in (
+            ("require_general = True", True),
+            ("require_general = False", False),
+            ("general = True", False),
+            ("", False),
+        ):
+            with self.subTest(text):
+                self.assertEqual(Task(text).needs_general, asks)
 
     def test_sizes_are_found_in_every_form(self) -> None:
         text = """
