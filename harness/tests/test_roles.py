@@ -72,11 +72,13 @@ class RolesTest(ZygoteTest):
         checks = []
         for trial in plan["trials"]:
             init, regions = judge.ask({"op": "init", "shape": trial["shape"]})
-            built, _ = contestant.ask({**init, "op": "build"}, regions[0])
+            question = {**init, "op": "build", "shape": trial["shape"]}
+            built, _ = contestant.ask(question, regions[0])
             if not built["ok"]:
                 return built["error"]
             given, regions = judge.ask({"op": "trial", "index": trial["index"]})
-            ran, outputs = contestant.ask({**given, "op": "run"}, regions[0])
+            question = {**given, "op": "run", "shape": trial["shape"]}
+            ran, outputs = contestant.ask(question, regions[0])
             if not ran["ok"]:
                 return ran["error"]
             check, _ = judge.ask({**ran, "op": "check", "index": trial["index"]}, outputs[0])
@@ -259,7 +261,7 @@ class RolesTest(ZygoteTest):
             self.begin(judge, TASK, 3, {})
             init, regions = judge.ask({"op": "init", "shape": 0})
             self.assertTrue(baseline.ask({"op": "load", "source": TASK})[0]["ok"])
-            built, _ = baseline.ask({**init, "op": "build"}, regions[0])
+            built, _ = baseline.ask({**init, "op": "build", "shape": 0}, regions[0])
             self.assertEqual((built["missing"], built["unmatched"]), ([], []))
 
     def test_a_candidate_with_other_names_is_told_which(self) -> None:

@@ -46,6 +46,16 @@ class SiteTest(unittest.TestCase):
     def values(self, text: str) -> dict[str, int]:
         return {site.name: site.value for site in Task(HEAD + text).sites}
 
+    def test_it_may_ask_for_general_kernels(self) -> None:
+        for text, asks in (
+            ("require_general = True", True),
+            ("require_general = False", False),
+            ("general = True", False),
+            ("", False),
+        ):
+            with self.subTest(text):
+                self.assertEqual(Task(text).needs_general, asks)
+
     def test_sizes_are_found_in_every_form(self) -> None:
         text = """
 A = 3

@@ -90,7 +90,7 @@ Result<Measured> Measurement::run() {
     }
     MC_TRY(Decided outcome, run_trial(plan), "trial " + std::to_string(plan.index));
     if (!outcome) continue;
-    if (counts(plan.shape) || std::holds_alternative<task::Illegal>(*outcome)) {
+    if (counts(plan.shape) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
       return finish(std::move(*outcome));
     }
     fail(plan, *outcome);
