@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from support import Zygotes  # noqa: E402
+from support import HARNESS, Zygotes, empty_region  # noqa: E402
 
 LIBRARY = os.environ.get("MC_SANDBOX_LIB", "")
 
@@ -51,6 +52,63 @@ class SandboxTest(unittest.TestCase):
         with self.zygote.spawn("judge", "off") as child:
             answer, _ = child.ask({"op": "protections"})
             self.assertFalse(answer["ok"])
+
+
+LOOKS = """
+import os, sys
+def tried(path):
+    try:
+        return sorted(os.listdir(path)) if os.path.isdir(path) else open(path).read()
+    except OSError:
+        return None
+import torch.distributions, numpy.fft, unittest.mock
+try:
+    import harness.judge.judge
+    seen = ["judge"]
+except ImportError:
+    seen = []
+seen += [path for path in PATHS if tried(path) is not None]
+raise ValueError(repr((seen, tried("/artifacts"), tried(HARNESS))))
+"""
+
+
+@unittest.skipUnless(LIBRARY, "MC_SANDBOX_LIB is not set")
+class ViewTest(unittest.TestCase):
+    """What the code of a candidate sees of the machine's files."""
+
+    def look(self, role: str, paths: list[str], artifacts: str) -> Any:
+        zygote = Zygotes("--sandbox-lib", LIBRARY).contestants
+        self.addCleanup(zygote.close)
+        files = zygote.ask({"op": "hello"})["files"]
+        profile = {"only_visible": True, "visible": files, "artifacts": artifacts}
+        source = f"PATHS = {paths!r}\nHARNESS = {str(HARNESS)!r}\n{LOOKS}"
+        load = {"op": "load", "source": source, "artifacts": {}}
+        tree, empty = empty_region()
+        record = {"op": "record", "source": source, "init": tree, "init_seed": 1}
+        with zygote.spawn(role, profile) as child:
+            child.ask({"op": "protections"})
+            answer, _ = child.ask(load) if role == "contestant" else child.ask(record, empty)
+        os.close(empty)
+        self.assertEqual(answer["error"]["type"], "ValueError", str(answer))
+        return eval(answer["error"]["message"])
+
+    def test_a_candidate_sees_its_own_artifacts_and_nothing_of_the_project_or_its_user(
+        self,
+    ) -> None:
+        root = HARNESS.parent
+        foreign = [str(root / "tests"), str(root / "tasks"), str(root / "README.md"), __file__]
+        foreign += [str(HARNESS / "judge"), str(HARNESS / "timing"), "/etc/passwd", "/usr/bin"]
+        with tempfile.TemporaryDirectory(dir=root / "harness/tests") as home:
+            (Path(home) / "mine").mkdir()
+            (Path(home) / "mine/own.so").touch()
+            (Path(home) / "theirs.so").touch()
+            foreign += [home, home + "/theirs.so"]
+            for role in ("recorder", "contestant"):
+                artifacts = home + "/mine" if role == "contestant" else ""
+                seen, own, harness = self.look(role, foreign, artifacts)
+                self.assertEqual(seen, [])
+                self.assertEqual(own, ["own.so"] if artifacts else None)
+                self.assertEqual(harness, ["__init__.py", "contestant", "worker"])
 
 
 if __name__ == "__main__":

@@ -115,6 +115,24 @@ class Verdicts(unittest.TestCase):
         digests = [trial["inputs_digest"] for trial in first["outcome"]["trials"]]
         self.assertTrue(all(digests))
 
+    def test_each_candidate_has_its_own_inputs_whoever_is_judged_beside_it(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            lines = []
+            for number in range(3):
+                response = HONEST.read_text() + f"# {number}\n"
+                lines.append({"task": TASK, "sample": number, "response": response})
+            answers = Path(folder) / "answers.jsonl"
+            answers.write_text("\n".join(map(json.dumps, lines)))
+            found = []
+            for jobs in ("1", "3"):
+                judged = verdicts("--seed", "7", "-c", str(answers), "--jobs", jobs)
+                digests = [[t["inputs_digest"] for t in v["outcome"]["trials"]] for v in judged]
+                found.append(([verdict["seed"] for verdict in judged], digests))
+            self.assertEqual(found[0], found[1])
+            seeds, digests = found[0]
+            self.assertEqual(len({"7", *seeds}), 4)
+            self.assertEqual(len({digest for trials in digests for digest in trials}), 21)
+
     def test_another_seed_gives_other_inputs(self) -> None:
         digests = set()
         for seed in ("1", "2"):
