@@ -4,10 +4,11 @@
 // the binding) and cuda.cu.  When main.cpp only declares, both are compiled as one unit, which
 // halves the time; when that fails with an error that two units would not have (a default argument
 // given twice, say), they are compiled apart.  When the first error lies in a header that is not
-// the candidate's, the headers that it includes are compiled alone: where they fail too, this
-// backend lacks what is wanted, and where they do not, the candidate's text broke them.  g++ runs
-// in the sandbox in a private directory beside the cache; a finished directory is renamed into the
-// cache, so that readers see all or nothing.
+// the candidate's, each header that it includes is compiled alone.  Where none fails, the
+// candidate's text broke them.  Those that fail are taken out, since what is not needed is no
+// offence; where what then fails in its own text did not fail before, it needs them, and this
+// backend lacks what it wants.  g++ runs in the sandbox in a private directory beside the cache; a
+// finished directory is renamed into the cache, so that readers see all or nothing.
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
@@ -109,7 +110,11 @@ std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Un
   return argv;
 }
 
-using Attempt = std::variant<Nothing, task::CompileFailed, task::TimedOut, task::OutOfMemory>;
+constexpr size_t kHeadersMax = 16;         // That are tried alone.
+constexpr size_t kDiagnosticsKept = 2000;  // To tell whose they are.
+
+using Attempt = std::variant<Nothing, task::CompileFailed, task::TimedOut, task::OutOfMemory,
+                             task::Unsupported>;
 
 Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
                       const std::vector<SourceFile>& files) {
@@ -119,7 +124,7 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   if (const auto* large = std::get_if<task::OutOfMemory>(&run)) return Attempt(*large);
   const auto& done = std::get<ToolRun>(run);
   if (done.succeeded) return Attempt(Nothing{});
-  task::CompileFailed failed{parse_diagnostics(done.err, job.mapper)};
+  task::CompileFailed failed{parse_diagnostics(done.err, job.mapper, kDiagnosticsKept)};
   if (failed.diagnostics.empty() && ran_out_of_memory(done.err)) {
     return Attempt(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
@@ -136,12 +141,47 @@ bool names_one_of(const task::Diagnostic& error, const task::Unsupported& lackin
   });
 }
 
-// Whether what the candidate includes does not even compile without the candidate.
-Result<bool> includes_fail(const Job& job) {
+// Of the headers that the candidate includes, those that do not compile on this backend.
+Result<std::vector<std::string>> broken_headers(const Job& job) {
   const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
   const Job alone{job.runtime, bare, job.mapper, job.build};
-  MC_TRY(const Attempt attempt, build(alone, includes_of(job.extension), {}), "headers");
-  return std::holds_alternative<task::CompileFailed>(attempt);
+  std::vector<std::string> headers = headers_of(job.extension);
+  if (headers.size() > kHeadersMax) headers.resize(kHeadersMax);
+  std::vector<std::string> broken;
+  for (const std::string& header : headers) {
+    const Unit unit{"header.cpp", {{"header", "#include " + header + "\n"}}};
+    MC_TRY(const Attempt attempt, build(alone, {unit}, {}), header);
+    if (std::holds_alternative<task::CompileFailed>(attempt)) broken.push_back(header);
+  }
+  return broken;
+}
+
+// Whether an error in the candidate's own text is there with and without the broken headers.
+bool share_own_error(const task::CompileFailed& with, const task::CompileFailed& without,
+                     const PlaceMapper& mapper) {
+  return std::ranges::any_of(without.diagnostics, [&](const task::Diagnostic& entry) {
+    return entry.severity == "error" && mapper.owns(entry.place.source) &&
+           std::ranges::find(with.diagnostics, entry) != with.diagnostics.end();
+  });
+}
+
+// What becomes of a candidate whose first error lies in a header of others.
+Result<Attempt> build_without_broken_headers(const Job& job, Rewriting source,
+                                             task::CompileFailed failed) {
+  MC_TRY(const std::vector<std::string> broken, broken_headers(job), "headers");
+  if (broken.empty()) return Attempt(std::move(failed));
+  const auto take_out = [&](SourceFile& file) {
+    file.text = without_includes(std::move(file.text), broken);
+  };
+  for (Unit& unit : source.units) std::ranges::for_each(unit.pieces, take_out);
+  std::ranges::for_each(source.files, take_out);
+  MC_TRY(Attempt attempt, build(job, source.units, source.files), "without broken headers");
+  const auto* still = std::get_if<task::CompileFailed>(&attempt);
+  if (still == nullptr || starts_outside(still->diagnostics, job.mapper) ||
+      share_own_error(failed, *still, job.mapper)) {
+    return attempt;
+  }
+  return Attempt(outside(failed.diagnostics.front()));
 }
 
 }  // namespace
@@ -163,15 +203,17 @@ Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMa
       failed != nullptr && join && is_artifact_of_joining(failed->diagnostics)) {
     MC_TRY(attempt, build(job, source.units, source.files), "compile");
   }
+  if (auto* failed = std::get_if<task::CompileFailed>(&attempt);
+      failed != nullptr && starts_outside(failed->diagnostics, mapper)) {
+    MC_TRY(attempt, build_without_broken_headers(job, source, *failed), "compile");
+  }
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
     if (names_one_of(failed->diagnostics.front(), source.unsupported)) {
       return Compiled(std::move(source.unsupported));
     }
-    if (!starts_outside(failed->diagnostics, mapper)) return Compiled(std::move(*failed));
-    MC_TRY(const bool is_outside, includes_fail(job), "compile");
-    if (is_outside) return Compiled(outside(failed->diagnostics.front()));
-    return Compiled(std::move(*failed));
+    return Compiled(task::CompileFailed{errors_first(std::move(failed->diagnostics))});
   }
+  if (auto* lacks = std::get_if<task::Unsupported>(&attempt)) return Compiled(std::move(*lacks));
   if (auto* late = std::get_if<task::TimedOut>(&attempt)) return Compiled(std::move(*late));
   if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) return Compiled(std::move(*large));
   Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};

@@ -55,7 +55,8 @@ bool is_cuda(const Unit& unit) { return unit.file.ends_with(".cu"); }
 
 // With what load_inline puts before them.  An empty main.cpp, as of cpp_sources="", is left out:
 // PyTorch's headers alone would take half a minute.
-std::vector<Unit> with_preludes(std::vector<Unit> units, const CudaRuntime& runtime) {
+std::vector<Unit> units_of(const Extension& extension, const CudaRuntime& runtime) {
+  std::vector<Unit> units = make_units(extension);
   std::erase_if(units, is_blank);
   for (Unit& unit : units) {
     unit.pieces.insert(
@@ -156,24 +157,6 @@ Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
   return StepEnd(task::CompileFailed{errors_first(std::move(failed.diagnostics))});
 }
 
-// Writes the sources and compiles each; what the compilers printed, or the failures.
-Result<StepEnd> compile_all(const Job& job, const std::vector<Unit>& units,
-                            const std::vector<SourceFile>& files) {
-  MC_TRY_VOID(write_sources(job.build, units, files), "prepare a compilation");
-  std::vector<Step> steps;
-  for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
-  return run_all(job, steps);
-}
-
-// Whether what the candidate includes does not even compile without the candidate.
-Result<bool> includes_fail(const Job& job) {
-  const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
-  const Job alone{job.runtime, bare, job.mapper, job.build};
-  const std::vector<Unit> units = with_preludes(includes_of(job.extension), job.runtime);
-  MC_TRY(const StepEnd end, compile_all(alone, units, {}), "headers");
-  return std::holds_alternative<task::CompileFailed>(end);
-}
-
 Compiled as_compiled(StepEnd end) {
   if (auto* failed = std::get_if<task::CompileFailed>(&end)) return Compiled(std::move(*failed));
   if (auto* late = std::get_if<task::TimedOut>(&end)) return Compiled(std::move(*late));
@@ -208,19 +191,17 @@ Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceM
   const Turns::Turn turn = turns_.take(home.string());
   if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
 
-  const std::vector<Unit> units = with_preludes(make_units(extension), runtime_);
+  const std::vector<Unit> units = units_of(extension, runtime_);
   if (units.empty()) {
     return Compiled(task::CompileFailed{{{"error", "the extension has no source", {}}}});
   }
   const Clock::time_point start = Clock::now();
   MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
   const Job job{runtime_, extension, mapper, Build{work.path(), runtime_.visible, limits, true}};
-  MC_TRY(StepEnd compiled, compile_all(job, units, extension.files), "CUDA");
-  if (const auto* failed = std::get_if<task::CompileFailed>(&compiled);
-      failed != nullptr && starts_outside(failed->diagnostics, mapper)) {
-    MC_TRY(const bool is_outside, includes_fail(job), "CUDA");
-    if (is_outside) return Compiled(outside(failed->diagnostics.front()));
-  }
+  MC_TRY_VOID(write_sources(job.build, units, extension.files), "prepare a compilation");
+  std::vector<Step> steps;
+  for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
+  MC_TRY(StepEnd compiled, run_all(job, steps), "CUDA");
   if (!std::holds_alternative<std::string>(compiled)) return as_compiled(std::move(compiled));
   const CompileLimits left = remaining(limits, start);
   MC_TRY(StepEnd linked,

@@ -370,15 +370,16 @@ std::string with_short_paths(std::string_view text) {
   return result;
 }
 
-std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnostics) {
+std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnostics,
+                                           size_t num_max) {
   std::ranges::stable_partition(
       diagnostics, [](const task::Diagnostic& entry) { return entry.severity == "error"; });
-  if (diagnostics.size() > kDiagnosticsMax) diagnostics.resize(kDiagnosticsMax);
+  if (diagnostics.size() > num_max) diagnostics.resize(num_max);
   return diagnostics;
 }
 
-std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
-                                                const PlaceMapper& mapper) {
+std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const PlaceMapper& mapper,
+                                                size_t num_max) {
   std::vector<task::Diagnostic> diagnostics;
   Surroundings around;
   std::istringstream stream{std::string(output)};
@@ -410,7 +411,7 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
     if (is_known || (is_sum && !diagnostics.empty())) continue;
     diagnostics.push_back(std::move(diagnostic));
   }
-  return errors_first(std::move(diagnostics));
+  return errors_first(std::move(diagnostics), num_max);
 }
 
 task::Unsupported outside(const task::Diagnostic& first) {

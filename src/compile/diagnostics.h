@@ -16,11 +16,12 @@ namespace mc::compile {
 
 inline constexpr size_t kDiagnosticsMax = 32;
 
-// The errors first, then the rest, at most kDiagnosticsMax, in the candidate's own lines where they
+// The errors first, then the rest, at most `num_max`, in the candidate's own lines where they
 // map.  Names of kernels are demangled; headers go by the name that one would include; names of
 // temporary files are left out.  An error in a header is placed where the candidate's own code
 // asked for it (used its template or macro), if the compiler tells.
-std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const PlaceMapper& mapper);
+std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const PlaceMapper& mapper,
+                                                size_t num_max = kDiagnosticsMax);
 
 // Whether the first of them lies in a header that is not the candidate's, and no use of a template
 // or macro by the candidate led there.
@@ -34,8 +35,9 @@ std::string short_path(std::string_view path);
 // All absolute paths in `text` so.
 std::string with_short_paths(std::string_view text);
 
-// Errors first, at most kDiagnosticsMax.
-std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnostics);
+// Errors first, at most `num_max`.
+std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnostics,
+                                           size_t num_max = kDiagnosticsMax);
 
 }  // namespace mc::compile
 

@@ -166,27 +166,35 @@ std::vector<Unit> make_units(const Extension& extension) {
   return units;
 }
 
-std::vector<Unit> includes_of(const Extension& extension) {
-  const auto only_includes = [&](std::string_view text) {
-    std::string includes;
+std::vector<std::string> headers_of(const Extension& extension) {
+  std::vector<std::string> headers;
+  const auto read = [&](std::string_view text) {
     for (const lex::Token& token : lex::tokenize(text)) {
       if (token.kind != lex::Kind::kHeader) continue;
-      const std::string_view header = lex::text_of(text, token);
+      const std::string header(lex::text_of(text, token));
       const bool is_own = std::ranges::any_of(extension.files, [&](const SourceFile& file) {
         return file.name.ends_with(header.substr(1, header.size() - 2));
       });
-      if (!is_own) includes += "#include " + std::string(header) + "\n";
+      if (!is_own && std::ranges::find(headers, header) == headers.end()) headers.push_back(header);
     }
-    return includes;
   };
-  std::string of_files;
-  for (const SourceFile& file : extension.files) of_files += only_includes(file.text);
-  std::vector<Unit> units = make_units(extension);
-  for (Unit& unit : units) {
-    for (SourceFile& piece : unit.pieces) piece.text = only_includes(piece.text);
-    unit.pieces.push_back({"files", of_files});
+  for (const Unit& unit : make_units(extension)) {
+    for (const SourceFile& piece : unit.pieces) read(piece.text);
   }
-  return units;
+  for (const SourceFile& file : extension.files) read(file.text);
+  return headers;
+}
+
+std::string without_includes(std::string text, const std::vector<std::string>& headers) {
+  for (const lex::Token& token : lex::tokenize(text)) {
+    if (token.kind != lex::Kind::kHeader) continue;
+    if (std::ranges::find(headers, lex::text_of(text, token)) == headers.end()) continue;
+    const size_t end = token.offset + token.size;
+    const size_t begin = std::string_view(text).substr(0, token.offset).rfind('#');
+    std::fill(text.begin() + static_cast<ptrdiff_t>(begin),
+              text.begin() + static_cast<ptrdiff_t>(end), ' ');
+  }
+  return text;
 }
 
 PlaceMapper::PlaceMapper(std::string_view candidate, const std::vector<Extension>& extensions)

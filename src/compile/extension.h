@@ -51,9 +51,11 @@ struct Unit {
 // CUDA sources in another.
 std::vector<Unit> make_units(const Extension& extension);
 
-// The same with nothing left but the headers that they include from elsewhere.  Where that does not
-// compile, the fault is not the candidate's.
-std::vector<Unit> includes_of(const Extension& extension);
+// What all sources include from elsewhere, each once, as it is written: "<cublas_v2.h>".
+std::vector<std::string> headers_of(const Extension& extension);
+
+// `text` with blanks for the directives that include one of `headers`.
+std::string without_includes(std::string text, const std::vector<std::string>& headers);
 
 // Turns places in pieces ("cuda_sources[0]":12) into places in the candidate's Python text where
 // the same line stands there too, and fills the excerpts.

@@ -8,6 +8,7 @@
 namespace mc::compile {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const std::string kKey(64, 'a');
@@ -95,16 +96,14 @@ TEST(PlaceMapper, TakesAnyLineNumber) {
   EXPECT_EQ(mapper.map("nowhere", 1, 0).excerpt, "");
 }
 
-TEST(IncludesOf, KeepsTheHeadersOfOthersAndNothingElse) {
+TEST(Headers, AreThoseOfOthersAndCanBeTakenOut) {
   Extension extension = with_source(
       "#define float int\n#include <cublas_v2.h>\nint x\n#include \"part.cuh\"\n// #include "
       "<no.h>\n");
   extension.files = {{"part.cuh", "#pragma once\n#include <mma.h>\nint y;\n"}};
-  const std::vector<Unit> units = includes_of(extension);
-  ASSERT_EQ(units.size(), 1u);
-  ASSERT_EQ(units[0].pieces.size(), 2u);
-  EXPECT_EQ(units[0].pieces[0].text, "#include <cublas_v2.h>\n");
-  EXPECT_EQ(units[0].pieces[1].text, "#include <mma.h>\n");
+  EXPECT_THAT(headers_of(extension), ElementsAre("<cublas_v2.h>", "<mma.h>"));
+  EXPECT_EQ(without_includes("int a;\n # include <mma.h> // x\n#include <vector>\n", {"<mma.h>"}),
+            "int a;\n                   // x\n#include <vector>\n");
 }
 
 }  // namespace

@@ -46,8 +46,10 @@ std::vector<task::Place> lines_with_sizes(std::string_view module, const std::se
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
       ++line_number;
       const int column = column_of(without_comment(line), number);
-      if (column == 0 || num_found == kLinesOfOneSizeMax || places.size() == kFixedSizesMax)
-        continue;
+      const bool is_known = std::ranges::any_of(
+          places, [&](const task::Place& place) { return place.line == line_number; });
+      if (column == 0 || is_known) continue;
+      if (num_found == kLinesOfOneSizeMax || places.size() == kFixedSizesMax) break;
       ++num_found;
       places.push_back(
           {"candidate", line_number, column, std::string(line.substr(0, kExcerptBytesMax))});

@@ -329,6 +329,7 @@ struct Teller {
       page.say(
           "It is right at the task's own sizes and fails at others, which costs nothing here: "
           "compute sizes from the inputs instead of fixing them.");
+      tell_fixed_sizes(page, verdict.telemetry.fixed_sizes);
       tell_trials(page, x.trials);
     }
     if (x.performance) tell_profile(page, *x.performance);

@@ -231,6 +231,7 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
       {"pass", task::Passed{{trial_of(0, "native", true), trial_of(1, "ragged", true)}, {}}},
       {"pass_fast", task::Passed{{trial_of(0, "native", true)}, fast_row_sum()}},
       {"pass_slow", task::Passed{{trial_of(0, "native", true)}, slow_gemm()}},
+      {"pass_not_general", task::Passed{wrong_value().trials, {}, 0.5}},
       {"unsupported", task::Unsupported{{{"cuda.inline_ptx", "asm statement", kLine14}}}},
       {"infra", task::Infra{"fork failed"}},
   };
@@ -244,6 +245,9 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
                                      {{"BATCH", 128}, {"DIM", 64}},
                                      "the reference costs 10^9 operations"};
       verdict.telemetry.fixed_sizes = {{"candidate", 12, 9, "#define BATCH 4096"}};
+    }
+    if (std::string_view(row.name) == "pass_not_general") {
+      verdict.telemetry.fixed_sizes = {{"candidate", 12, 9, "#define COLS 1024"}};
     }
     if (std::string_view(row.name) == "wrong_state") {
       verdict.telemetry.state = {{"gemm.weight: float32 [64, 32]"},
