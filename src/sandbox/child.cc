@@ -210,6 +210,7 @@ Child& Child::operator=(Child&& other) noexcept {
   dies_as_tree_ = other.dies_as_tree_;
   inherited_bytes_ = other.inherited_bytes_;
   look_next_ = other.look_next_;
+  cpu_max_ = other.cpu_max_;
   ending_ = other.ending_;
   usage_ = other.usage_;
   return *this;
@@ -262,8 +263,13 @@ std::optional<Ending> Child::passed_limit() {
   const uint64_t bytes = use.memory_bytes - std::min(use.memory_bytes, inherited_bytes_);
   usage_.memory_bytes_peak = std::max(usage_.memory_bytes_peak, bytes);
   if (bytes > limits_.memory_bytes) return MemoryExceeded{bytes};
+  if (use.cpu > cpu_max_) return CpuExceeded{};
   if (use.num_threads > limits_.threads_max) return ThreadsExceeded{use.num_threads};
   return std::nullopt;
+}
+
+void Child::limit_cpu(std::chrono::milliseconds more) {
+  cpu_max_ = use_of_descendants(init_).cpu + more;
 }
 
 Ending Child::end_with(const Ending& ending) {

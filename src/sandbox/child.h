@@ -103,6 +103,10 @@ class Child {
   // Readable when the tree has ended; -1 once that has been told.
   int end_fd() const { return pidfd_.get(); }
 
+  // From now on the tree may use this much more processor time, all threads together, and then ends
+  // as CpuExceeded; looked at with memory and threads.
+  void limit_cpu(std::chrono::milliseconds more);
+
   // Stops every process of the tree but init, whose threads run no further until `go_on`; nothing
   // inside can undo that.  What it has queued on a device goes on.  Limits hold; both idempotent.
   void stop();
@@ -130,6 +134,7 @@ class Child {
   bool dies_as_tree_;         // By the kernel, having a pid namespace for certain.
   uint64_t inherited_bytes_;  // Memory that the process was forked with.
   Clock::time_point look_next_{};
+  std::chrono::milliseconds cpu_max_ = std::chrono::milliseconds::max();
   std::optional<Ending> ending_;
   Usage usage_;
 };
