@@ -316,6 +316,7 @@ def _init(case: _Case, question: Question) -> Answer:
     body = {
         "init": entries[0]["tree"],
         "init_seed": reference.init_seed,
+        "constants": reference.constants.noted,
         "training": reference.model.training,
         "state": entries[1:],
     }
