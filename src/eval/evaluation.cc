@@ -362,9 +362,10 @@ Evaluation::Stage Evaluation::measure() {
 Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcome) {
   if (!program.is_emulated) return ok();
   std::set<int64_t> sizes;
-  for (const auto& [name, size] : verdict_.telemetry.reduction.native) sizes.insert(size);
-  const bool names_sizes = !lines_with_sizes(source_, sizes).empty();
-  const std::optional<Excuse> excuse = excuse_for(outcome, judge_->plan(), names_sizes);
+  for (const auto& [name, size] : verdict_.telemetry.reduction.native) {
+    if (!lines_with_sizes(source_, {size}).empty()) sizes.insert(size);
+  }
+  const std::optional<Excuse> excuse = excuse_for(outcome, judge_->plan(), sizes);
   if (!excuse) return ok();
   const Limits& limits = parts_.options.limits;
   MC_TRY(const bool is_offered, judge_->offer(excuse->shape, limits.judge_s), "excuse");

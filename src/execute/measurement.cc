@@ -216,12 +216,14 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   if (Decided illegal = note_aten(run->aten)) return illegal;
   if (Decided fault = fatal_fault(run->sticky, trial.findings)) return fault;
   if (Decided illegal = note_record(trial.findings)) return illegal;
-  const bool returns_inputs = given.value("returns_inputs", false);
-  if (Decided illegal = returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
   const auto checked = check(run->check_fields, outputs->region, plan.index);
   const Status read = checked ? decode_check(checked->json, trial) : Status(checked.error());
   if (!read) return Decided(uncheckable(read.error(), std::move(trial)));
-  if (Decided illegal = trial.passed ? host_made() : std::nullopt) return illegal;
+  if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
+    const bool returns_inputs = given.value("returns_inputs", false);
+    if (Decided illegal = returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
+    if (Decided illegal = host_made()) return illegal;
+  }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
   trials_.push_back(std::move(trial));
   return Decided();
