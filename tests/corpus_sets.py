@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -106,6 +107,23 @@ def kernelbench_mutants() -> list[Case]:
     return cases
 
 
+def contest() -> list[Case]:
+    """Candidates written by one who had not seen the defences; each says itself what it expects.
+    Those that need a GPU are left out, and those of known.json get through as it says.
+    """
+    known = json.loads((CORPUS / "contest/known.json").read_text())
+    cases = []
+    for path in sorted((CORPUS / "contest").glob("*/*.py")):
+        text = path.read_text()
+        said = dict(re.findall(r"^# (\w+): (.*)$", text, re.MULTILINE))
+        if said["backend"] == "cuda":
+            continue
+        name = path.stem
+        outcomes = ["pass"] if name in known else re.findall(r"\w+", said["expect"].split(", or")[0])
+        cases.append(Case(name, said["task"], text, Expectation(tuple(outcomes))))
+    return cases
+
+
 def _reference_of(number: str) -> str | None:
     """The program of a KernelBench task ("2/36") in $MC_KERNELBENCH, or None."""
     level, problem = number.split("/")
@@ -124,6 +142,7 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "mutants": mutants,
     "answers": lambda: listed("answers"),
     "hostile": lambda: listed("hostile"),
+    "contest": contest,
     "kernelbench": kernelbench,
     "kernelbench_mutants": kernelbench_mutants,
     "gpu": gpu,
@@ -135,6 +154,7 @@ BARS = {
     "mutants": 0.99,
     "answers": 1.0,
     "hostile": 0.95,
+    "contest": 1.0,
     "kernelbench": 0.95,
     "kernelbench_mutants": 1.0,
     "gpu": 1.0,
