@@ -119,7 +119,9 @@ def contest() -> list[Case]:
         if said["backend"] == "cuda":
             continue
         name = path.stem
-        outcomes = ["pass"] if name in known else re.findall(r"\w+", said["expect"].split(", or")[0])
+        outcomes = (
+            ["pass"] if name in known else re.findall(r"\w+", said["expect"].split(", or")[0])
+        )
         cases.append(Case(name, said["task"], text, Expectation(tuple(outcomes))))
     return cases
 

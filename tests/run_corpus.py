@@ -31,7 +31,10 @@ def main() -> int:
     parser.add_argument("--limit", type=float, help="seconds for all sets together")
     arguments = parser.parse_args()
     end_with_children()
-    if any(name.startswith("kernelbench") for name in arguments.sets) and "MC_KERNELBENCH" not in os.environ:
+    if (
+        any(name.startswith("kernelbench") for name in arguments.sets)
+        and "MC_KERNELBENCH" not in os.environ
+    ):
         shared = ROOT.parent / "shared/kernelbench"
         if not shared.is_dir():
             print("kernelbench: skipped; give a copy's path in MC_KERNELBENCH")

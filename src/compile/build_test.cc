@@ -50,9 +50,12 @@ TEST(WriteSources, KeepsHeadersApartAndLeavesOutWhatNoFileCanBeNamed) {
   ASSERT_TRUE(home);
   const CompileLimits limits;
   const Build build{home->path(), {}, limits};
-  const std::vector<SourceFile> files = {{"cuda.cu/own.h", "1"},       {"manifest.json", "2"},
-                                         {"manifest.json/own.h", "3"}, {"a/b.h", "4"},
-                                         {"a", "5"},                   {std::string(300, 'x'), "6"}};
+  const std::vector<SourceFile> files = {{"cuda.cu/own.h", "1"},
+                                         {"manifest.json", "2"},
+                                         {"manifest.json/own.h", "3"},
+                                         {"a/b.h", "4"},
+                                         {"a", "5"},
+                                         {std::string(300, 'x'), "6"}};
   ASSERT_TRUE(write_sources(build, {{"cuda.cu", {{"cuda", "source"}}}}, files));
   EXPECT_TRUE(std::filesystem::is_regular_file(home->path() / "cuda.cu"));
   EXPECT_FALSE(std::filesystem::exists(home->path() / "manifest.json"));

@@ -26,8 +26,8 @@ struct Excuse {
   bool holds_untried = false;  // Where the task cannot be judged there, or takes too long.
 };
 
-// The excuse that would fit a failure on the emulator, if any.  `sizes`: those of the task's own that
-// were reduced and that the candidate's text holds; without one it is not made for them.
+// The excuse that would fit a failure on the emulator, if any.  `sizes`: those of the task's own
+// that were reduced and that the candidate's text holds; without one it is not made for them.
 std::optional<Excuse> excuse_for(const task::Outcome& outcome, const execute::JudgePlan& plan,
                                  const std::set<int64_t>& sizes);
 
