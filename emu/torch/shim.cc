@@ -6,14 +6,18 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "include/mc_emu/bind_abi.h"
+#include "mc_emu/bind_abi.h"
 #include "torch/shim.h"
 
 namespace {
@@ -231,17 +235,15 @@ int mc_shim_to_string(McShimObject* object, const char** text, size_t* size) {
   return 0;
 }
 
-int mc_shim_to_scalar(McShimObject* object, void* scalar) {
-  at::Scalar& result = *static_cast<at::Scalar*>(scalar);
+int mc_shim_to_number(McShimObject* object, McShimNumber* number) {
   int flag = 0;
-  int64_t integer = 0;
-  double number = 0;
   if (mc_shim_to_bool(object, &flag) != 0) {
-    result = at::Scalar(flag != 0);
-  } else if (mc_shim_to_int(object, &integer) != 0) {
-    result = at::Scalar(integer);
-  } else if (mc_shim_to_double(object, &number) != 0) {
-    result = at::Scalar(number);
+    number->kind = kMcShimBool;
+    number->integer = flag;
+  } else if (mc_shim_to_int(object, &number->integer) != 0) {
+    number->kind = kMcShimInt;
+  } else if (mc_shim_to_double(object, &number->real) != 0) {
+    number->kind = kMcShimDouble;
   } else {
     return 0;
   }
@@ -301,6 +303,30 @@ void mc_shim_release(McShimObject* object) { Py_XDECREF(as_python(object)); }
 
 void mc_shim_set_error(int kind, const char* message) {
   PyErr_SetString(error_type(kind), message);
+}
+
+void mc_shim_set_current_error(void) {
+  try {
+    throw;
+  } catch (const c10::Error&) {
+    torch::translate_exception_to_python(std::current_exception());
+  } catch (const std::bad_alloc& e) {
+    mc_shim_set_error(kMcShimMemory, e.what());
+  } catch (const std::invalid_argument& e) {
+    mc_shim_set_error(kMcShimValue, e.what());
+  } catch (const std::domain_error& e) {
+    mc_shim_set_error(kMcShimValue, e.what());
+  } catch (const std::length_error& e) {
+    mc_shim_set_error(kMcShimValue, e.what());
+  } catch (const std::range_error& e) {
+    mc_shim_set_error(kMcShimValue, e.what());
+  } catch (const std::out_of_range& e) {
+    mc_shim_set_error(kMcShimIndex, e.what());
+  } catch (const std::exception& e) {
+    mc_shim_set_error(kMcShimRuntime, e.what());
+  } catch (...) {
+    mc_shim_set_error(kMcShimRuntime, "a C++ exception of unknown type");
+  }
 }
 
 }  // extern "C"

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kManifestBytesMax = 16 << 20;
-constexpr const char* kSchema = "musacoder-artifact/3";  // Another one is compiled anew.
+constexpr const char* kSchema = "musacoder-artifact/4";  // Another one is compiled anew.
 
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
@@ -49,7 +49,8 @@ Json manifest_of(const Artifact& artifact, const std::string& fingerprint) {
           {"toolchain", fingerprint},
           {"undefined_symbols",
            artifact.undefined_symbols ? Json(*artifact.undefined_symbols) : Json()},
-          {"kernels", kernels}};
+          {"kernels", kernels},
+          {"full_headers", artifact.full_headers}};
 }
 
 }  // namespace
@@ -76,13 +77,14 @@ std::optional<Artifact> ArtifactStore::find(const fs::path& home,
   if (!text) return std::nullopt;
   try {
     const Json manifest = Json::parse(*text);
-    Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, true};
+    Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, {}, true};
     if (manifest.at("schema") != kSchema) return std::nullopt;
     const Json& symbols = manifest.at("undefined_symbols");
     if (!symbols.is_null()) artifact.undefined_symbols = symbols.get<std::vector<std::string>>();
     for (const Json& kernel : manifest.at("kernels")) {
       artifact.kernels.push_back(kernel_of(kernel));
     }
+    artifact.full_headers = manifest.at("full_headers");
     return artifact;
   } catch (const Json::exception&) {
     return std::nullopt;

@@ -91,6 +91,7 @@ struct Job {
   const Extension& extension;
   const PlaceMapper& mapper;
   Build build;
+  const std::vector<std::string>& way;  // Against which headers: the runtime's full or thin flags.
 };
 
 std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Unit>& units) {
@@ -98,8 +99,8 @@ std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Un
   std::vector<std::string> argv = {job.runtime.compiler.string(), "-shared",
                                    // The emulator checks what these touch, too.
                                    "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
-                                   "-fno-diagnostics-show-caret", "-fno-diagnostics-show-option",
-                                   "-I" + job.runtime.directory.string()};
+                                   "-fno-diagnostics-show-caret", "-fno-diagnostics-show-option"};
+  argv.insert(argv.end(), job.way.begin(), job.way.end());
   argv.insert(argv.end(), job.runtime.flags.begin(), job.runtime.flags.end());
   argv.push_back("-I" + headers_in(job.build).string());
   argv.push_back("-DTORCH_EXTENSION_NAME=" + job.extension.name);
@@ -144,7 +145,7 @@ bool names_one_of(const task::Diagnostic& error, const task::Unsupported& lackin
 // Of the headers that the candidate includes, those that do not compile on this backend.
 Result<std::vector<std::string>> broken_headers(const Job& job) {
   const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
-  const Job alone{job.runtime, bare, job.mapper, job.build};
+  const Job alone{job.runtime, bare, job.mapper, job.build, job.way};
   std::vector<std::string> headers = headers_of(job.extension);
   if (headers.size() > kHeadersMax) headers.resize(kHeadersMax);
   std::vector<std::string> broken;
@@ -184,43 +185,89 @@ Result<Attempt> build_without_broken_headers(const Job& job, Rewriting source,
   return Attempt(outside(failed.diagnostics.front()));
 }
 
-}  // namespace
-
-Result<Compiled> CpuToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
-                                       const CompileLimits& limits) {
-  const ArtifactStore store{artifacts_, runtime_.fingerprint};
-  const fs::path home = store.home_of(extension, definitions_of(extension));
-  const Turns::Turn turn = turns_.take(home.string());
-  if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
-  Rewriting source = rewrite(extension, mapper);
-
-  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
-  const Job job{runtime_, extension, mapper, Build{work.path(), runtime_.visible, limits}};
-  const bool join = source.units.size() == 2 && only_declares(extension);
+// One unit where the C++ side only declares; both apart where that fails.
+Result<Attempt> build_units(const Job& job, const Rewriting& source) {
+  const bool join = source.units.size() == 2 && only_declares(job.extension);
   MC_TRY(Attempt attempt, build(job, join ? joined(source.units) : source.units, source.files),
          "compile");
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt);
       failed != nullptr && join && is_artifact_of_joining(failed->diagnostics)) {
     MC_TRY(attempt, build(job, source.units, source.files), "compile");
   }
+  return attempt;
+}
+
+Result<Attempt> build_fully(const Job& job, const Rewriting& source) {
+  MC_TRY(Attempt attempt, build_units(job, source), "compile");
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt);
-      failed != nullptr && starts_outside(failed->diagnostics, mapper)) {
-    MC_TRY(attempt, build_without_broken_headers(job, source, *failed), "compile");
+      failed != nullptr && starts_outside(failed->diagnostics, job.mapper)) {
+    return build_without_broken_headers(job, source, *failed);
   }
+  return attempt;
+}
+
+struct Built {
+  Attempt attempt;
+  std::string full_headers;  // As in Compilation.
+};
+
+// By the facade, and where that does not serve against PyTorch's own headers.
+Result<Built> build_either_way(const CpuRuntime& runtime, const Extension& extension,
+                               const PlaceMapper& mapper, const Build& build,
+                               const Rewriting& source) {
+  std::string lacks = runtime.facade ? runtime.facade->lacks(extension) : "no facade";
+  if (lacks.empty()) {
+    MC_TRY(Attempt attempt,
+           build_units({runtime, extension, mapper, build, runtime.thin_flags}, source), "facade");
+    const auto* failed = std::get_if<task::CompileFailed>(&attempt);
+    if (failed == nullptr) return Built{std::move(attempt), ""};
+    lacks = runtime.facade->blamed(failed->diagnostics, mapper);
+    if (lacks.empty()) return Built{std::move(attempt), ""};
+  }
+  MC_TRY(Attempt attempt,
+         build_fully({runtime, extension, mapper, build, runtime.full_flags}, source), "compile");
+  return Built{std::move(attempt), std::move(lacks)};
+}
+
+}  // namespace
+
+Result<Compilation> CpuToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
+                                          const CompileLimits& limits) {
+  const ArtifactStore store{artifacts_, runtime_.fingerprint};
+  const fs::path home = store.home_of(extension, definitions_of(extension));
+  const Turns::Turn turn = turns_.take(home.string());
+  if (auto artifact = store.find(home, extension)) {
+    std::string full_headers = artifact->full_headers;
+    return Compilation{std::move(*artifact), std::move(full_headers)};
+  }
+  Rewriting source = rewrite(extension, mapper);
+
+  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
+  const Build place{work.path(), runtime_.visible, limits};
+  MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place, source), "compile");
+  auto& [attempt, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
     if (names_one_of(failed->diagnostics.front(), source.unsupported)) {
-      return Compiled(std::move(source.unsupported));
+      return Compilation{std::move(source.unsupported), full_headers};
     }
-    return Compiled(task::CompileFailed{errors_first(std::move(failed->diagnostics))});
+    return Compilation{task::CompileFailed{errors_first(std::move(failed->diagnostics))},
+                       full_headers};
   }
-  if (auto* lacks = std::get_if<task::Unsupported>(&attempt)) return Compiled(std::move(*lacks));
-  if (auto* late = std::get_if<task::TimedOut>(&attempt)) return Compiled(std::move(*late));
-  if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) return Compiled(std::move(*large));
-  Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};
+  if (auto* lacks = std::get_if<task::Unsupported>(&attempt)) {
+    return Compilation{std::move(*lacks), full_headers};
+  }
+  if (auto* late = std::get_if<task::TimedOut>(&attempt)) {
+    return Compilation{std::move(*late), full_headers};
+  }
+  if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) {
+    return Compilation{std::move(*large), full_headers};
+  }
+  Artifact artifact{
+      extension.key, extension.name, library_in(home, extension), {}, {}, full_headers, false};
   MC_TRY(artifact.undefined_symbols,
-         undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension)), "symbols");
+         undefined_symbols(place, runtime_.nm, library_in(work.path(), extension)), "symbols");
   MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");
-  return Compiled(std::move(artifact));
+  return Compilation{std::move(artifact), full_headers};
 }
 
 }  // namespace mc::compile

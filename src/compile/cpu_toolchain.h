@@ -3,7 +3,8 @@
 // CpuToolchain: CUDA C++ to a shared object that runs on the CPU.
 //
 // Each source is rewritten by tokens (lex/rewrite.h) and compiled by g++ in the sandbox against the
-// emulator's headers and the precompiled prelude.
+// emulator's headers and a precompiled prelude: the facade's, or PyTorch's own where that does not
+// serve (facade.h).
 #ifndef MC_COMPILE_CPU_TOOLCHAIN_H_
 #define MC_COMPILE_CPU_TOOLCHAIN_H_
 
@@ -20,7 +21,7 @@ class CpuToolchain final : public Toolchain {
   CpuToolchain(CpuRuntime runtime, std::filesystem::path artifacts)
       : runtime_(std::move(runtime)), artifacts_(std::move(artifacts)) {}
 
-  Result<Compiled> compile(const Extension& extension, const PlaceMapper& mapper,
+  Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
                            const CompileLimits& limits) override;
 
  private:

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "compile/tool.h"
+#include "core/file.h"
 #include "core/hash.h"
 
 namespace mc::compile {
@@ -20,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kHeaderBytesMax = 4 << 20;
 constexpr const char* kInstallToolkit =
     "install the CUDA toolkit 13.0 and set CUDA_HOME, or pip install "
     "\"cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.2\"";
@@ -98,19 +100,22 @@ Status check_architecture(const fs::path& nvcc, const std::string& architecture)
                                             ": install a CUDA toolkit that knows the device"};
 }
 
-// include_paths("cuda") and the Python headers.  A toolkit in /usr is on the path anyway, and
-// naming /usr/include would break #include_next.
-std::vector<std::string> include_flags(const PyTorch& pytorch, const fs::path& root) {
-  std::vector<fs::path> folders = {pytorch.root / "include",
-                                   pytorch.root / "include/torch/csrc/api/include"};
-  if (root != "/usr") folders.push_back(root / "include");
-  folders.push_back(pytorch.python_include);
+// A toolkit in /usr is on the path anyway, and naming /usr/include would break #include_next.
+std::vector<std::string> as_include_flags(std::vector<fs::path> folders) {
+  std::erase(folders, fs::path("/usr/include"));
   std::vector<std::string> flags;
   for (const fs::path& folder : folders) {
     flags.push_back("-isystem");
     flags.push_back(folder.string());
   }
   return flags;
+}
+
+// include_paths("cuda") and the Python headers.
+std::vector<std::string> include_flags(const PyTorch& pytorch, const fs::path& root) {
+  return as_include_flags({pytorch.root / "include",
+                           pytorch.root / "include/torch/csrc/api/include", root / "include",
+                           pytorch.python_include});
 }
 
 // _write_ninja_file_to_build_library: common_cflags and cflags.
@@ -148,18 +153,22 @@ std::string cudart_flag(const fs::path& folder) {
   return "-lcudart";
 }
 
+std::vector<std::string> cudart_flags(const fs::path& root) {
+  const fs::path folder = is_there(root / "lib64") ? root / "lib64" : root / "lib";
+  return {"-L" + folder.string(), cudart_flag(folder)};
+}
+
 // _prepare_ldflags.
 std::vector<std::string> link_flags(const PyTorch& pytorch, const fs::path& root) {
-  const fs::path folder = is_there(root / "lib64") ? root / "lib64" : root / "lib";
-  return {"-L" + (pytorch.root / "lib").string(),
-          "-lc10",
-          "-lc10_cuda",
-          "-ltorch_cpu",
-          "-ltorch_cuda",
-          "-ltorch",
-          "-ltorch_python",
-          "-L" + folder.string(),
-          cudart_flag(folder)};
+  std::vector<std::string> flags = {"-L" + (pytorch.root / "lib").string(),
+                                    "-lc10",
+                                    "-lc10_cuda",
+                                    "-ltorch_cpu",
+                                    "-ltorch_cuda",
+                                    "-ltorch",
+                                    "-ltorch_python"};
+  for (std::string& flag : cudart_flags(root)) flags.push_back(std::move(flag));
+  return flags;
 }
 
 std::string joined(const std::vector<std::string>& flags) {
@@ -168,7 +177,76 @@ std::string joined(const std::vector<std::string>& flags) {
   return text;
 }
 
+// All headers of the facade, in a fixed order.
+Result<std::string> hash_of_headers(const fs::path& facade) {
+  std::vector<fs::path> files;
+  for (const char* folder : {"include", "bind"}) {
+    std::error_code failure;
+    for (const auto& entry : fs::recursive_directory_iterator(facade / folder, failure)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  std::string all;
+  for (const fs::path& file : files) {
+    MC_TRY(const std::string text, read_file(file, kHeaderBytesMax), "facade");
+    all += fs::relative(file, facade).string() + '\0' + content_hash({text});
+  }
+  return content_hash({all});
+}
+
+// The preludes after preprocessing for the host, with their macros.
+Result<std::string> preprocessed(const CudaRuntime& runtime,
+                                 const std::vector<std::string>& cxx_flags,
+                                 const std::string& prelude) {
+  MC_TRY(const TemporaryDirectory work, TemporaryDirectory::create("mc-names"), "names");
+  const fs::path source = work.path() / "names.cpp";
+  MC_TRY_VOID(write_file_atomically(source, prelude), "names");
+  std::vector<std::string> argv = {runtime.compiler.string()};
+  argv.insert(argv.end(), cxx_flags.begin(), cxx_flags.end());
+  argv.insert(argv.end(), {"-I" + (runtime.root / "include").string(), "-E", "-dD", "-P",
+                           source.string()});
+  return run_tool(argv);
+}
+
 }  // namespace
+
+Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
+                  const Progress& progress) {
+  const fs::path folder = fs::weakly_canonical(layout.share("facade"));
+  MC_TRY(const std::string headers, hash_of_headers(folder), "facade");
+  const std::vector<std::string> includes =
+      as_include_flags({folder / "include", folder / "bind", runtime.root / "include"});
+  CudaFacade facade;
+  facade.nvcc_flags = nvcc_flags(includes, runtime);
+  facade.cxx_flags = cxx_flags(includes);
+  facade.link_flags = cudart_flags(runtime.root);
+
+  const std::string key = content_hash({runtime.fingerprint, pytorch.root.string(), headers});
+  const fs::path home = cache_directory() / "facade";
+  const fs::path names = home / (key.substr(0, 32) + ".names");
+  std::error_code failure;
+  fs::create_directories(home, failure);
+  if (!fs::exists(names, failure)) {
+    progress("reading the names in PyTorch's headers (once)");
+    MC_TRY(const std::string full,
+           preprocessed(runtime, runtime.cxx_flags, runtime.cxx_prelude + runtime.cuda_prelude +
+                                                        "#include <cuda_fp16.h>\n"
+                                                        "#include <cuda_bf16.h>\n"),
+           "facade");
+    MC_TRY(const std::string thin,
+           preprocessed(runtime, facade.cxx_flags,
+                        "#define MC_AT_BINDS 1\n" + runtime.cxx_prelude +
+                            "#include <cuda_runtime.h>\n"),
+           "facade");
+    MC_TRY_VOID(write_missing_names(full, thin, names), "facade");
+  }
+  MC_TRY(facade.names, Facade::read({folder / "include", folder / "bind"}, names), "facade");
+  runtime.visible.push_back(folder.string());
+  runtime.fingerprint = content_hash({runtime.fingerprint, headers});
+  runtime.facade = std::move(facade);
+  return ok();
+}
 
 // From 9.0 on, instructions such as wgmma exist only in the target with an "a", whose code runs on
 // that one architecture; as it is the device's own, nothing is lost.

@@ -10,14 +10,26 @@
 #define MC_COMPILE_CUDA_RUNTIME_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compile/facade.h"
 #include "compile/pytorch.h"
+#include "core/layout.h"
 #include "core/result.h"
 
 namespace mc::compile {
+
+// The same for sources that the facade serves; what their libraries want of PyTorch is in the
+// process when they are loaded (aten_library.h).
+struct CudaFacade {
+  Facade names;
+  std::vector<std::string> nvcc_flags;
+  std::vector<std::string> cxx_flags;
+  std::vector<std::string> link_flags;
+};
 
 struct CudaRuntime {
   std::string fingerprint;  // Of all that decides what a compilation yields.
@@ -32,12 +44,17 @@ struct CudaRuntime {
   std::vector<std::string> link_flags;  // Behind the objects.
   std::string cxx_prelude;              // What load_inline puts before the C++ sources,
   std::string cuda_prelude;             // and before the CUDA sources.
+  std::optional<CudaFacade> facade;     // None: PyTorch's full headers serve all.
 };
 
 // Looks for nvcc in $CUDA_HOME/bin, on PATH, in /usr/local/cuda/bin and in the Python environment.
 // kUnavailable, with what to install, when nvcc, g++ or a PyTorch for CUDA is missing or they do
 // not fit together; kInvalidInput when `architecture` is no compute capability.
 Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture);
+
+// Adds the facade; finds out once per PyTorch and toolkit what names it lacks.
+Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
+                  const Progress& progress);
 
 // compute-sanitizer of the toolkit at `root`, or of another one; "" where there is none.
 std::filesystem::path find_sanitizer(const std::filesystem::path& root);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  As load_inline does, main.cpp goes to g++ and cuda.cu to nvcc, each with
-// PyTorch's headers, which take most of the time; so both run at once, each in a sandbox of its own
-// over the same working directory.  Both are awaited, and the errors of both are told.  Then g++
-// links the objects, and the directory is published (artifact_store.h).
+// headers that take most of the time; so both run at once, each in a sandbox of its own over the
+// same working directory.  Both are awaited, and the errors of both are told.  Then g++ links the
+// objects, and the directory is published (artifact_store.h).  Where the facade serves by all that
+// names tell, its headers are tried first; what fails by them, and not by the candidate's own fault,
+// is done again with PyTorch's.
 #include "compile/cuda_toolchain.h"
 
 #include <algorithm>
@@ -29,8 +31,17 @@ using Flags = std::vector<std::string>;
 
 constexpr double kLinkSecondsMin = 5;
 
+// Against which headers.
+struct Way {
+  const Flags& nvcc_flags;
+  const Flags& cxx_flags;
+  const Flags& link_flags;
+  bool is_thin;  // The facade's.
+};
+
 struct Job {
   const CudaRuntime& runtime;
+  const Way& way;
   const Extension& extension;
   const PlaceMapper& mapper;
   Build build;
@@ -53,15 +64,35 @@ bool is_blank(const Unit& unit) {
 
 bool is_cuda(const Unit& unit) { return unit.file.ends_with(".cu"); }
 
-// With what load_inline puts before them.  An empty main.cpp, as of cpp_sources="", is left out:
-// PyTorch's headers alone would take half a minute.
-std::vector<Unit> units_of(const Extension& extension, const CudaRuntime& runtime) {
-  std::vector<Unit> units = make_units(extension);
+bool binds(const Unit& unit) {
+  return std::ranges::any_of(unit.pieces, [](const SourceFile& piece) {
+    return piece.text.find("PYBIND11_MODULE") != std::string::npos ||
+           piece.text.find("py::") != std::string::npos ||
+           piece.text.find("pybind11") != std::string::npos;
+  });
+}
+
+// What stands before the pieces of a unit: what load_inline puts there, for the facade with the
+// headers that PyTorch's would have brought along.
+std::string prelude_of(const Job& job, const Unit& unit) {
+  if (!job.way.is_thin) {
+    return is_cuda(unit) ? job.runtime.cuda_prelude : job.runtime.cxx_prelude;
+  }
+  std::vector<std::string> texts;
+  for (const SourceFile& piece : unit.pieces) texts.push_back(piece.text);
+  for (const SourceFile& file : job.extension.files) texts.push_back(file.text);
+  const std::string includes = includes_for(texts);
+  if (binds(unit)) return includes + "#define MC_AT_BINDS 1\n#include <torch/extension.h>\n";
+  return includes + (is_cuda(unit) ? "#include <torch/types.h>\n" : "#include <torch/extension.h>\n");
+}
+
+// An empty main.cpp, as of cpp_sources="", is left out: PyTorch's headers alone would take half a
+// minute.
+std::vector<Unit> units_of(const Job& job) {
+  std::vector<Unit> units = make_units(job.extension);
   std::erase_if(units, is_blank);
   for (Unit& unit : units) {
-    unit.pieces.insert(
-        unit.pieces.begin(),
-        SourceFile{"prelude", is_cuda(unit) ? runtime.cuda_prelude : runtime.cxx_prelude});
+    unit.pieces.insert(unit.pieces.begin(), SourceFile{"prelude", prelude_of(job, unit)});
   }
   return units;
 }
@@ -86,7 +117,7 @@ Step compile_step(const Job& job, const Unit& unit) {
   Flags argv = {(cuda ? job.runtime.nvcc : job.runtime.compiler).string(),
                 "-DTORCH_EXTENSION_NAME=" + job.extension.name,
                 "-I" + headers_in(job.build).string()};
-  append(argv, cuda ? job.runtime.nvcc_flags : job.runtime.cxx_flags);
+  append(argv, cuda ? job.way.nvcc_flags : job.way.cxx_flags);
   append(argv, cuda ? job.extension.extra_cuda_cflags : job.extension.extra_cflags);
   if (cuda) {
     // These change what is printed, not what is compiled.
@@ -104,7 +135,7 @@ Step link_step(const Job& job, const std::vector<Unit>& units) {
   for (const Unit& unit : units) argv.push_back(object_of(job, unit));
   argv.push_back("-shared");
   append(argv, job.extension.extra_ldflags);
-  append(argv, job.runtime.link_flags);
+  append(argv, job.way.link_flags);
   append(argv, {"-o", library_in(job.build.directory, job.extension).string()});
   return {"the linker", std::move(argv)};
 }
@@ -157,12 +188,6 @@ Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
   return StepEnd(task::CompileFailed{errors_first(std::move(failed.diagnostics))});
 }
 
-Compiled as_compiled(StepEnd end) {
-  if (auto* failed = std::get_if<task::CompileFailed>(&end)) return Compiled(std::move(*failed));
-  if (auto* late = std::get_if<task::TimedOut>(&end)) return Compiled(std::move(*late));
-  return Compiled(std::get<task::OutOfMemory>(end));
-}
-
 // What is left of the limits for the linker.
 CompileLimits remaining(const CompileLimits& limits, Clock::time_point start) {
   CompileLimits left = limits;
@@ -182,41 +207,84 @@ Flags flags_of(const Extension& extension) {
   return flags;
 }
 
-}  // namespace
-
-Result<Compiled> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
-                                        const CompileLimits& limits) {
-  const ArtifactStore store{artifacts_, runtime_.fingerprint};
-  const fs::path home = store.home_of(extension, flags_of(extension));
-  const Turns::Turn turn = turns_.take(home.string());
-  if (auto artifact = store.find(home, extension)) return Compiled(std::move(*artifact));
-
-  const std::vector<Unit> units = units_of(extension, runtime_);
+// What the compilers printed over a library that stands in the build's directory, or the failure.
+Result<StepEnd> build(const Job& job) {
+  const std::vector<Unit> units = units_of(job);
   if (units.empty()) {
-    return Compiled(task::CompileFailed{{{"error", "the extension has no source", {}}}});
+    return StepEnd(task::CompileFailed{{{"error", "the extension has no source", {}}}});
   }
   const Clock::time_point start = Clock::now();
-  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
-  const Job job{runtime_, extension, mapper, Build{work.path(), runtime_.visible, limits, true}};
-  MC_TRY_VOID(write_sources(job.build, units, extension.files), "prepare a compilation");
+  MC_TRY_VOID(write_sources(job.build, units, job.extension.files), "prepare a compilation");
   std::vector<Step> steps;
   for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
   MC_TRY(StepEnd compiled, run_all(job, steps), "CUDA");
-  if (!std::holds_alternative<std::string>(compiled)) return as_compiled(std::move(compiled));
-  const CompileLimits left = remaining(limits, start);
+  if (!std::holds_alternative<std::string>(compiled)) return compiled;
+  const CompileLimits left = remaining(job.build.limits, start);
   MC_TRY(StepEnd linked,
-         run_step(job, Build{work.path(), runtime_.visible, left, true}, link_step(job, units)),
+         run_step(job, Build{job.build.directory, job.build.visible, left, true},
+                  link_step(job, units)),
          "CUDA");
-  if (!std::holds_alternative<std::string>(linked)) return as_compiled(std::move(linked));
-
-  Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {}, false};
-  MC_TRY(artifact.undefined_symbols,
-         undefined_symbols(job.build, runtime_.nm, library_in(work.path(), extension)), "symbols");
-  artifact.kernels = parse_kernel_resources(std::get<std::string>(compiled));
+  if (!std::holds_alternative<std::string>(linked)) return linked;
   std::error_code ignored;
   for (const Unit& unit : units) fs::remove(object_of(job, unit), ignored);
+  return compiled;
+}
+
+struct Built {
+  StepEnd end;
+  std::string full_headers;  // As in Compilation.
+};
+
+Result<Built> build_either_way(const CudaRuntime& runtime, const Extension& extension,
+                               const PlaceMapper& mapper, const Build& place) {
+  std::string lacks = "no facade";
+  if (const auto& facade = runtime.facade) {
+    lacks = facade->names.lacks(extension);
+    if (lacks.empty()) {
+      const Way thin{facade->nvcc_flags, facade->cxx_flags, facade->link_flags, true};
+      MC_TRY(StepEnd end, build({runtime, thin, extension, mapper, place}), "facade");
+      const auto* failed = std::get_if<task::CompileFailed>(&end);
+      if (failed == nullptr) return Built{std::move(end), ""};
+      lacks = facade->names.blamed(failed->diagnostics, mapper);
+      if (lacks.empty()) return Built{std::move(end), ""};
+    }
+  }
+  const Way full{runtime.nvcc_flags, runtime.cxx_flags, runtime.link_flags, false};
+  MC_TRY(StepEnd end, build({runtime, full, extension, mapper, place}), "CUDA");
+  return Built{std::move(end), std::move(lacks)};
+}
+
+}  // namespace
+
+Result<Compilation> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
+                                           const CompileLimits& limits) {
+  const ArtifactStore store{artifacts_, runtime_.fingerprint};
+  const fs::path home = store.home_of(extension, flags_of(extension));
+  const Turns::Turn turn = turns_.take(home.string());
+  if (auto artifact = store.find(home, extension)) {
+    std::string full_headers = artifact->full_headers;
+    return Compilation{std::move(*artifact), std::move(full_headers)};
+  }
+  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
+  const Build place{work.path(), runtime_.visible, limits, true};
+  MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place), "CUDA");
+  auto& [end, full_headers] = built;
+  if (auto* failed = std::get_if<task::CompileFailed>(&end)) {
+    return Compilation{std::move(*failed), full_headers};
+  }
+  if (auto* late = std::get_if<task::TimedOut>(&end)) {
+    return Compilation{std::move(*late), full_headers};
+  }
+  if (auto* large = std::get_if<task::OutOfMemory>(&end)) {
+    return Compilation{std::move(*large), full_headers};
+  }
+  Artifact artifact{
+      extension.key, extension.name, library_in(home, extension), {}, {}, full_headers, false};
+  MC_TRY(artifact.undefined_symbols,
+         undefined_symbols(place, runtime_.nm, library_in(work.path(), extension)), "symbols");
+  artifact.kernels = parse_kernel_resources(std::get<std::string>(end));
   MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");
-  return Compiled(std::move(artifact));
+  return Compilation{std::move(artifact), full_headers};
 }
 
 }  // namespace mc::compile

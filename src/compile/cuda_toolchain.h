@@ -3,7 +3,8 @@
 // CudaToolchain: CUDA C++ to a shared object for one NVIDIA architecture.
 //
 // The sources are those that load_inline would write, the flags those that it would pass
-// (cuda_runtime.h).  No device is needed or touched.
+// (cuda_runtime.h), but that the facade's headers stand in for PyTorch's where they serve
+// (facade.h).  No device is needed or touched.
 #ifndef MC_COMPILE_CUDA_TOOLCHAIN_H_
 #define MC_COMPILE_CUDA_TOOLCHAIN_H_
 
@@ -23,7 +24,7 @@ class CudaToolchain final : public Toolchain {
 
   // REQUIRES: the flags of `extension` are those that legality::check_flags let pass; they go to
   // the compilers as they are.  Each of the two compilers gets the whole memory limit.
-  Result<Compiled> compile(const Extension& extension, const PlaceMapper& mapper,
+  Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
                            const CompileLimits& limits) override;
 
  private:

@@ -53,7 +53,7 @@ class Cuda : public ::testing::Test {
     CompileLimits limits{.wall_s = 600, .memory_bytes = int64_t{8} << 30};
     auto compiled = toolchain.compile(extension, mapper, limits);
     EXPECT_TRUE(compiled) << compiled.error().message;
-    return compiled ? std::move(*compiled) : Compiled(task::CompileFailed{});
+    return compiled ? std::move(compiled->outcome) : Compiled(task::CompileFailed{});
   }
 
   Artifact build(const Extension& extension) {

@@ -5,7 +5,9 @@
 #define MC_COMPILE_PYTORCH_H_
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -20,6 +22,9 @@ struct PyTorch {
   std::string python_version;  // "3.11.7"
   std::vector<std::filesystem::path> include_dirs() const;
 };
+
+// Called with a phrase before each long step.
+using Progress = std::function<void(std::string_view step)>;
 
 // The interpreter to use: $MC_PYTHON, else the cache's virtual environment, else python3 on PATH.
 std::filesystem::path default_python();

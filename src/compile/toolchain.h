@@ -34,11 +34,18 @@ struct Artifact {
   std::filesystem::path library;  // The shared object.
   Symbols undefined_symbols;
   std::vector<KernelResources> kernels;  // That it holds for the device; none for the CPU.
+  std::string full_headers;              // As in Compilation.
   bool cached = false;
 };
 
 using Compiled = std::variant<Artifact, task::CompileFailed, task::Unsupported, task::TimedOut,
                               task::OutOfMemory>;
+
+struct Compilation {
+  Compiled outcome;
+  // Why PyTorch's full headers were read: what the facade lacks (facade.h); "" where it served.
+  std::string full_headers;
+};
 
 struct CompileLimits {
   double wall_s = 120;
@@ -50,7 +57,7 @@ class Toolchain {
  public:
   virtual ~Toolchain() = default;
   // An Error says that the toolchain itself failed (kUnavailable), never that the source is bad.
-  virtual Result<Compiled> compile(const Extension& extension, const PlaceMapper& mapper,
+  virtual Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
                                    const CompileLimits& limits) = 0;
 };
 

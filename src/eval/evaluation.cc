@@ -247,8 +247,12 @@ Evaluation::Stage Evaluation::compile() {
                                       parts_.options.allow_weak_sandbox};
   verdict_.telemetry.compile_cached = true;
   for (const compile::Extension& extension : extensions_) {
-    MC_TRY(compile::Compiled compiled,
+    MC_TRY(compile::Compilation compilation,
            parts_.machine.toolchain->compile(extension, *mapper_, limits), "compile");
+    if (!compilation.full_headers.empty()) {
+      verdict_.telemetry.full_headers.push_back(compilation.full_headers);
+    }
+    compile::Compiled& compiled = compilation.outcome;
     if (auto* failed = std::get_if<task::CompileFailed>(&compiled))
       return Decided(std::move(*failed));
     if (auto* lacking = std::get_if<task::Unsupported>(&compiled))

@@ -55,7 +55,9 @@ Status find_cuda(Machine& machine, const Progress& progress) {
          compile::find_cuda_runtime(machine.pytorch, architecture_of(gpu)), "set-up");
   machine.gpu = gpu.uuid;
   machine.devices = nvidia_devices();
-  MC_TRY(machine.aten_lib, compile::prepare_aten_library(machine.pytorch, machine.layout, progress),
+  MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
+  MC_TRY(machine.aten_lib,
+         compile::prepare_aten_library(machine.pytorch, runtime.root, machine.layout, progress),
          "set-up");
   MC_TRY(machine.device_lib,
          compile::prepare_device_library(machine.pytorch, runtime.root, machine.layout, progress),

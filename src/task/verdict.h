@@ -295,6 +295,9 @@ struct Telemetry {
   std::string pytorch;
   int64_t memory_peak_bytes = 0;  // Of the contestant.
   bool compile_cached = false;
+  // Of each extension that the facade does not serve, what it lacks: PyTorch's full headers were
+  // read (docs/facade.md).
+  std::vector<std::string> full_headers;
   std::string output_tail;    // End of what the candidate printed, bounded.
   std::vector<Audit> audits;  // Of the strict tier, as far as it came.
   StateMatch state;

@@ -106,6 +106,7 @@ class Generator {
             text(),
             wide(),
             coin(),
+            some(&Generator::text),
             text(),
             some(&Generator::audit),
             {some(&Generator::text), some(&Generator::text), some(&Generator::text)},

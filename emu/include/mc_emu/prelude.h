@@ -10,7 +10,9 @@
 #include "mc_emu/half_c10.h"  // Before PyTorch: gives at::Half its conversions to and from __half.
 
 #include <ATen/Dispatch.h>
+#if __has_include(<ATen/Dispatch_v2.h>)  // The facade has none.
 #include <ATen/Dispatch_v2.h>
+#endif
 #include <torch/types.h>
 
 #include <algorithm>

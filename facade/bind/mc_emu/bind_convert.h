@@ -121,9 +121,11 @@ struct Converter<const char*> {
 template <>
 struct Converter<at::Scalar> {
   static at::Scalar load(McShimObject* object) {
-    at::Scalar scalar;
-    require(mc_shim_to_scalar(object, &scalar));
-    return scalar;
+    McShimNumber number;
+    require(mc_shim_to_number(object, &number));
+    if (number.kind == kMcShimBool) return at::Scalar(number.integer != 0);
+    if (number.kind == kMcShimInt) return at::Scalar(number.integer);
+    return at::Scalar(number.real);
   }
   static McShimObject* store(const at::Scalar& scalar) {
     if (scalar.isBoolean()) return mc_shim_from_bool(scalar.toBool());

@@ -35,6 +35,14 @@ struct McShimFunction {
   int num_parameters;
 };
 
+// What a Python number is.
+enum McShimNumberKind { kMcShimBool, kMcShimInt, kMcShimDouble };
+struct McShimNumber {
+  int kind;
+  int64_t integer;  // Of a bool or int.
+  double real;
+};
+
 // A new module object; null with a Python error set.
 McShimObject* mc_shim_module_new(const char* name);
 // Adds a function, as one more overload if the name is taken.  Copies the description.  0 on
@@ -49,7 +57,7 @@ int mc_shim_to_int(McShimObject* object, int64_t* value);
 int mc_shim_to_double(McShimObject* object, double* value);
 int mc_shim_to_bool(McShimObject* object, int* value);
 int mc_shim_to_string(McShimObject* object, const char** text, size_t* size);  // Borrowed.
-int mc_shim_to_scalar(McShimObject* object, void* scalar);                     // at::Scalar*
+int mc_shim_to_number(McShimObject* object, struct McShimNumber* number);
 int mc_shim_to_dtype(McShimObject* object, int* dtype);
 int mc_shim_to_device(McShimObject* object, int* type, int* index);
 int mc_shim_is_none(McShimObject* object);
@@ -80,6 +88,8 @@ enum McShimError {
   kMcShimNotImplemented
 };
 void mc_shim_set_error(int kind, const char* message);
+// What the exception in flight means to Python.  To be called where it was caught.
+void mc_shim_set_current_error(void);
 
 }  // extern "C"
 #pragma GCC visibility pop

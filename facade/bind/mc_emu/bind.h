@@ -13,10 +13,7 @@
 #define MC_EMU_BIND_H_
 
 #include <c10/core/Device.h>
-#include <c10/util/Exception.h>
 
-#include <exception>
-#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -36,20 +33,20 @@ struct None {};  // py::none()
 struct Argument {
   const char* name;
   bool has_default = false;
-  std::function<McShimObject*()> make_default;  // A new object.
+  McShimObject* default_object = nullptr;  // Lives as long as the process.
 
   explicit Argument(const char* n) : name(n) {}
   template <class T>
-  Argument operator=(T value) const {
+  Argument operator=(const T& value) const {
     Argument copy(name);
     copy.has_default = true;
     if constexpr (std::is_same_v<T, std::nullopt_t> || std::is_same_v<T, std::nullptr_t> ||
                   std::is_same_v<T, None>) {
-      copy.make_default = [] { return mc_shim_from_none(); };
+      copy.default_object = mc_shim_from_none();
     } else if constexpr (std::is_same_v<T, at::ScalarType> || std::is_same_v<T, c10::Device>) {
       static_assert(!sizeof(T*), "defaults of this type are not supported");
     } else {
-      copy.make_default = [value] { return bind::store(value); };
+      copy.default_object = bind::store(static_cast<const std::decay_t<const T&>&>(value));
     }
     return copy;
   }
@@ -72,35 +69,6 @@ template <class C, class R, class... P>
 struct Signature<R (C::*)(P...) const> : Signature<R (*)(P...)> {};
 template <class C, class R, class... P>
 struct Signature<R (C::*)(P...)> : Signature<R (*)(P...)> {};
-
-// What the exception in flight means to Python.
-inline void set_current_error() {
-  try {
-    throw;
-  } catch (const c10::IndexError& e) {
-    mc_shim_set_error(kMcShimIndex, e.what_without_backtrace());
-  } catch (const c10::ValueError& e) {
-    mc_shim_set_error(kMcShimValue, e.what_without_backtrace());
-  } catch (const c10::TypeError& e) {
-    mc_shim_set_error(kMcShimType, e.what_without_backtrace());
-  } catch (const c10::NotImplementedError& e) {
-    mc_shim_set_error(kMcShimNotImplemented, e.what_without_backtrace());
-  } catch (const c10::Error& e) {
-    mc_shim_set_error(kMcShimRuntime, e.what_without_backtrace());
-  } catch (const std::bad_alloc& e) {
-    mc_shim_set_error(kMcShimMemory, e.what());
-  } catch (const std::invalid_argument& e) {
-    mc_shim_set_error(kMcShimValue, e.what());
-  } catch (const std::domain_error& e) {
-    mc_shim_set_error(kMcShimValue, e.what());
-  } catch (const std::out_of_range& e) {
-    mc_shim_set_error(kMcShimIndex, e.what());
-  } catch (const std::exception& e) {
-    mc_shim_set_error(kMcShimRuntime, e.what());
-  } catch (...) {
-    mc_shim_set_error(kMcShimRuntime, "a C++ exception of unknown type");
-  }
-}
 
 template <class F>
 struct Bound {
@@ -127,7 +95,7 @@ struct Bound {
     } catch (const Mismatch&) {
       *mismatch = 1;
     } catch (...) {
-      set_current_error();
+      mc_shim_set_current_error();
     }
     return nullptr;
   }
@@ -137,11 +105,7 @@ struct Bound {
     using T = std::tuple_element_t<kIndex, Parameters>;
     if (given[kIndex] != nullptr) return Converter<T>::load(given[kIndex]);
     if (kIndex >= arguments.size() || !arguments[kIndex].has_default) throw Mismatch();
-    struct Holder {
-      McShimObject* object;
-      ~Holder() { mc_shim_release(object); }
-    } holder{arguments[kIndex].make_default()};
-    return Converter<T>::load(holder.object);
+    return Converter<T>::load(arguments[kIndex].default_object);
   }
 
   template <class Values, size_t... kIndex>
@@ -273,7 +237,7 @@ inline void* make_module(const char* name, void (*init)(pybind11::module_&)) {
     init(module);
     return object;
   } catch (...) {
-    set_current_error();
+    mc_shim_set_current_error();
     mc_shim_release(object);
     return nullptr;
   }

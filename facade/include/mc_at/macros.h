@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MC_AT_MACROS_H_
+#define MC_AT_MACROS_H_
+
+#ifdef __CUDACC__
+#define C10_HOST_DEVICE __host__ __device__
+#define C10_DEVICE __device__
+#define C10_HOST __host__
+#else
+#define C10_HOST_DEVICE
+#define C10_DEVICE
+#define C10_HOST
+#endif
+#define C10_ALWAYS_INLINE __attribute__((always_inline)) inline
+#define C10_NOINLINE __attribute__((noinline))
+#define C10_RESTRICT __restrict
+#define C10_UNUSED __attribute__((__unused__))
+
+#endif  // MC_AT_MACROS_H_

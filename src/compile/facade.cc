@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/facade.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "core/file.h"
+#include "lex/token.h"
+
+namespace mc::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kHeaderBytesMax = 4 << 20;
+constexpr size_t kNamesBytesMax = 64 << 20;
+constexpr std::array<std::string_view, 6> kNamespaces = {"at",     "torch",    "c10",
+                                                         "caffe2", "pybind11", "py"};
+constexpr std::array<std::string_view, 6> kFolders = {"torch",  "ATen", "c10",
+                                                      "caffe2", "TH",   "pybind11"};
+constexpr std::array<std::string_view, 7> kMacros = {"AT_",       "TORCH_",       "C10_", "CAFFE2_",
+                                                     "PYBIND11_", "CUDA_KERNEL_", "THC"};
+constexpr std::string_view kGiven = "TORCH_EXTENSION_NAME";  // By a flag.
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+template <class Take>
+void for_each_identifier(std::string_view text, Take take) {
+  for (size_t i = 0; i < text.size();) {
+    if (!is_word(text[i])) {
+      ++i;
+      continue;
+    }
+    const size_t begin = i;
+    while (i < text.size() && is_word(text[i])) ++i;
+    if (std::isdigit(static_cast<unsigned char>(text[begin])) == 0) {
+      take(text.substr(begin, i - begin));
+    }
+  }
+}
+
+void add_names(std::string_view text, Names& names) {
+  for_each_identifier(text, [&](std::string_view name) {
+    if (!names.contains(name)) names.emplace(name);
+  });
+}
+
+bool is_one_of(std::string_view word, const auto& words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+struct Words {
+  std::string_view text;
+  std::vector<lex::Token> tokens;  // Without trivia.
+
+  explicit Words(std::string_view source) : text(source) {
+    for (const lex::Token& token : lex::tokenize(source)) {
+      if (!lex::is_trivia(token)) tokens.push_back(token);
+    }
+  }
+  std::string_view at(size_t i) const {
+    return i < tokens.size() ? lex::text_of(text, tokens[i]) : std::string_view();
+  }
+  bool is_identifier(size_t i) const {
+    return i < tokens.size() && tokens[i].kind == lex::Kind::kIdentifier;
+  }
+};
+
+// The names of macros that `text` itself defines.
+void add_defined(std::string_view text, Names& defined) {
+  const Words words(text);
+  for (size_t i = 0; i < words.tokens.size(); ++i) {
+    if (words.at(i) == "define" && words.is_identifier(i + 1)) defined.emplace(words.at(i + 1));
+  }
+}
+
+std::vector<std::string> texts_of(const Extension& extension) {
+  std::vector<std::string> texts = extension.cpp_sources;
+  texts.insert(texts.end(), extension.cuda_sources.begin(), extension.cuda_sources.end());
+  for (const SourceFile& file : extension.files) texts.push_back(file.text);
+  return texts;
+}
+
+// Where the standard library and CUDA declare what PyTorch's headers bring along.
+struct Home {
+  std::string_view header;
+  std::string_view names;  // Between spaces.
+};
+constexpr Home kHomes[] = {
+    {"algorithm",
+     " sort stable_sort max_element min_element minmax_element find_if count_if all_of any_of "
+     "none_of transform for_each generate reverse rotate unique clamp lower_bound upper_bound "
+     "nth_element partial_sort remove_if binary_search "},
+    {"array", " array "},
+    {"cassert", " assert "},
+    {"cfloat", " FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON FLT_DIG DBL_DIG "},
+    {"chrono", " chrono "},
+    {"climits",
+     " INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN LLONG_MAX LLONG_MIN ULLONG_MAX CHAR_BIT "
+     "SHRT_MAX UCHAR_MAX "},
+    {"functional", " function bind hash plus minus multiplies greater less reference_wrapper "},
+    {"iostream", " cout cerr clog endl "},
+    {"map", " map multimap "},
+    {"memory", " unique_ptr shared_ptr make_unique make_shared weak_ptr "},
+    {"mutex", " mutex lock_guard unique_lock once_flag call_once "},
+    {"numeric", " accumulate iota inner_product partial_sum gcd lcm "},
+    {"random", " mt19937 random_device uniform_real_distribution normal_distribution "},
+    {"set", " set multiset "},
+    {"sstream", " stringstream ostringstream istringstream "},
+    {"stdexcept",
+     " runtime_error invalid_argument logic_error out_of_range domain_error length_error "},
+    {"unordered_map", " unordered_map "},
+    {"unordered_set", " unordered_set "},
+    {"complex", " complex "},
+    {"atomic", " atomic "},
+};
+
+bool holds_word(std::string_view words, std::string_view word) {
+  for (size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+    if (words[at - 1] == ' ' && words[at + word.size()] == ' ') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Facade> Facade::read(std::vector<fs::path> roots, const fs::path& missing_names) {
+  Facade facade;
+  facade.roots_ = std::move(roots);
+  for (const fs::path& root : facade.roots_) {
+    std::error_code failure;
+    for (const auto& entry : fs::recursive_directory_iterator(root, failure)) {
+      if (!entry.is_regular_file(failure)) continue;
+      MC_TRY(const std::string text, read_file(entry.path(), kHeaderBytesMax), "facade");
+      add_names(text, facade.names_);
+    }
+  }
+  MC_TRY(const std::string missing, read_file(missing_names, kNamesBytesMax), "facade");
+  add_names(missing, facade.missing_);
+  return facade;
+}
+
+bool Facade::has_header(std::string_view header) const {
+  return std::ranges::any_of(roots_, [&](const fs::path& root) {
+    std::error_code failure;
+    return fs::is_regular_file(root / header, failure);
+  });
+}
+
+std::string Facade::lacks_in(std::string_view text, const Names& defined) const {
+  const Words words(text);
+  for (size_t i = 0; i < words.tokens.size(); ++i) {
+    const std::string_view word = words.at(i);
+    if (words.tokens[i].kind == lex::Kind::kHeader && word.size() > 2) {
+      const std::string_view header = word.substr(1, word.size() - 2);
+      const bool is_torch = is_one_of(header.substr(0, header.find('/')), kFolders) &&
+                            header.find('/') != std::string_view::npos;
+      if (is_torch && !has_header(header)) return std::string(word);
+    }
+    if (!words.is_identifier(i)) continue;
+    const bool is_macro = std::ranges::any_of(
+        kMacros, [&](std::string_view prefix) { return word.starts_with(prefix); });
+    if (is_macro && word != kGiven && !names_.contains(word) && !defined.contains(word)) {
+      return std::string(word);
+    }
+    if (!is_one_of(word, kNamespaces) || words.at(i + 1) != "::") continue;
+    if (i > 0 && (words.at(i - 1) == "." || words.at(i - 1) == "->")) continue;
+    std::string path(word);
+    for (size_t j = i + 1; words.at(j) == "::" && words.is_identifier(j + 1); j += 2) {
+      path += "::" + std::string(words.at(j + 1));
+      if (!names_.contains(words.at(j + 1))) return path;
+    }
+  }
+  return "";
+}
+
+std::string Facade::lacks(const Extension& extension) const {
+  const std::vector<std::string> texts = texts_of(extension);
+  Names defined;
+  for (const std::string& text : texts) add_defined(text, defined);
+  for (const std::string& text : texts) {
+    if (std::string found = lacks_in(text, defined); !found.empty()) return found;
+  }
+  return "";
+}
+
+std::string Facade::blamed(const std::vector<task::Diagnostic>& diagnostics,
+                           const PlaceMapper& mapper) const {
+  constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_emu", "facade"};
+  for (const task::Diagnostic& entry : diagnostics) {
+    if (entry.severity != "error") continue;
+    if (!mapper.owns(entry.place.source)) return entry.message;
+    bool ours = false;
+    for_each_identifier(entry.message, [&](std::string_view word) {
+      ours |= is_one_of(word, kInner) || missing_.contains(word) ||
+              (is_one_of(word, kNamespaces) && word != "at");
+    });
+    // "at" is a word of English too.
+    ours |= entry.message.find("at::") != std::string::npos ||
+            entry.message.find("\"at\"") != std::string::npos ||
+            entry.message.find("'at'") != std::string::npos;
+    if (ours) return entry.message;
+  }
+  return "";
+}
+
+Status write_missing_names(std::string_view full, std::string_view thin, const fs::path& path) {
+  Names of_full;
+  Names of_thin;
+  add_names(full, of_full);
+  add_names(thin, of_thin);
+  std::string text;
+  for (const std::string& name : of_full) {
+    if (!of_thin.contains(name)) text += name + '\n';
+  }
+  return write_file_atomically(path, text);
+}
+
+std::string includes_for(const std::vector<std::string>& texts) {
+  std::set<std::string_view> headers;
+  bool halves = false;
+  for (const std::string& text : texts) {
+    const Words words(text);
+    for (size_t i = 0; i < words.tokens.size(); ++i) {
+      if (!words.is_identifier(i)) continue;
+      const std::string_view word = words.at(i);
+      halves |= word.find("half") != std::string_view::npos ||
+                word.find("bfloat16") != std::string_view::npos;
+      for (const Home& home : kHomes) {
+        const bool is_macro = std::isupper(static_cast<unsigned char>(word.front())) != 0;
+        const bool is_std = i > 1 && words.at(i - 1) == "::" && words.at(i - 2) == "std";
+        if ((is_macro || is_std || word == "assert") && holds_word(home.names, word)) {
+          headers.insert(home.header);
+        }
+      }
+    }
+  }
+  std::string includes;
+  for (const std::string_view header : headers) includes += "#include <" + std::string(header) + ">\n";
+  if (halves) includes += "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n";
+  return includes;
+}
+
+}  // namespace mc::compile

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Facade: which sources compile against the thin headers under PyTorch's names (facade/include)
+// instead of PyTorch's own, and whose fault it is where they do not (docs/facade.md).
+//
+// Names decide.  Before compiling: a header or a name in PyTorch's namespaces that the facade does
+// not have sends the extension to the full headers.  After a failure: the errors are the
+// candidate's own only where each lies in its text and names nothing that the facade could have
+// wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare and
+// the facade's do not.
+#ifndef MC_COMPILE_FACADE_H_
+#define MC_COMPILE_FACADE_H_
+
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compile/extension.h"
+#include "core/result.h"
+#include "task/verdict.h"
+
+namespace mc::compile {
+
+using Names = std::set<std::string, std::less<>>;
+
+class Facade {
+ public:
+  // `roots` are the include folders that stand in for PyTorch's, `missing_names` a file that
+  // write_missing_names() made.
+  static Result<Facade> read(std::vector<std::filesystem::path> roots,
+                             const std::filesystem::path& missing_names);
+
+  // What the extension uses and the facade lacks, "torch::fft" or "<ATen/native/x.h>"; "" where
+  // nothing.
+  std::string lacks(const Extension& extension) const;
+
+  // The first error that may be the facade's doing; "" where all are the candidate's own.
+  std::string blamed(const std::vector<task::Diagnostic>& diagnostics,
+                     const PlaceMapper& mapper) const;
+
+ private:
+  std::string lacks_in(std::string_view text, const Names& defined) const;
+  bool has_header(std::string_view header) const;
+
+  // Constant after construction.
+  std::vector<std::filesystem::path> roots_;
+  Names names_;    // All identifiers in the facade's headers.
+  Names missing_;  // Those that PyTorch's headers bring, and the facade's do not.
+};
+
+// `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the identifiers of
+// the first that the second lacks.
+Status write_missing_names(std::string_view full, std::string_view thin,
+                           const std::filesystem::path& path);
+
+// Of the standard library's and CUDA's headers those that PyTorch's would have brought and that
+// `texts` seem to need, as include directives.
+std::string includes_for(const std::vector<std::string>& texts);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_FACADE_H_
