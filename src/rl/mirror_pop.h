@@ -32,7 +32,8 @@ struct Drift {
 
 struct MirrorPopOptions {
   double delta = 0.05;
-  std::optional<double> token_veto;  // One token of rho below this rejects: 1e-4 where it is used.
+  std::optional<double> token_veto =
+      std::nullopt;  // One token of rho below this rejects: 1e-4 where it is used.
 };
 
 // REQUIRES: the spans are of one size; old is finite where the mask is not 0.

@@ -21,7 +21,7 @@ inline constexpr double kLogRatioMax = 20;
 struct ClipOptions {
   double eps_low = 0.2;
   double eps_high = 0.28;
-  std::optional<double> dual_clip;  // c > 1: with A < 0, L is at most -c A.
+  std::optional<double> dual_clip = std::nullopt;  // c > 1: with A < 0, L is at most -c A.
 };
 
 // Which bound cut the gradient off.

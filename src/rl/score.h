@@ -28,8 +28,8 @@ struct SpeedGrid {
 };
 
 struct TrainingScoreOptions {
-  reward::ScoreOptions score;  // lambda, nu_max
-  SpeedGrid speed;
+  reward::ScoreOptions score{};  // lambda, nu_max
+  SpeedGrid speed{};
 };
 
 // nu as training sees it.  NaN and infinities come back as they are.

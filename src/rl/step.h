@@ -33,30 +33,32 @@
 namespace mc::rl {
 
 struct StepOptions {
-  AdvantageOptions advantage;
+  AdvantageOptions advantage{};
   std::optional<MirrorPopOptions> mirror_pop = MirrorPopOptions{};  // Empty = off.
-  ClipOptions clip;
+  ClipOptions clip{};
   double beta = 0.001;  // Weight of k3; 0 needs no reference.
   Aggregation aggregation = SequenceMean{};
 };
 
 // Arguments, not owned.  Log-probabilities are of the tokens as they were sampled.
 struct Tokens {
-  std::span<const uint8_t> mask;     // Not 0 = trained.
-  std::span<const double> logp_new;  // Of the policy that is trained.
-  std::span<const double> logp_old;  // Of the trainer before the update; may be logp_new itself.
-  std::span<const double> logp_rollout;  // Of the generator; may be empty without MirrorPop.
-  std::span<const double> logp_ref;      // May be empty where beta is 0.
-  std::span<const double> entropy;       // Of the policy at each token, in nat; may be empty.
+  std::span<const uint8_t> mask{};     // Not 0 = trained.
+  std::span<const double> logp_new{};  // Of the policy that is trained.
+  std::span<const double> logp_old{};  // Of the trainer before the update; may be logp_new itself.
+  std::span<const double> logp_rollout{};  // Of the generator; may be empty without MirrorPop.
+  std::span<const double> logp_ref{};      // May be empty where beta is 0.
+  std::span<const double> entropy{};       // Of the policy at each token, in nat; may be empty.
 };
 
 struct StepBatch {
   Tokens tokens;
-  std::span<const size_t> sequence_ends;  // Of each sequence, the token after its last; ascending.
-  std::span<const size_t> group_ends;     // Of each group, the sequence after its last; ascending.
-  std::span<const std::optional<double>> rewards;  // Of each sequence; empty = infra, unsupported.
+  std::span<const size_t>
+      sequence_ends{};                   // Of each sequence, the token after its last; ascending.
+  std::span<const size_t> group_ends{};  // Of each group, the sequence after its last; ascending.
+  std::span<const std::optional<double>>
+      rewards{};  // Of each sequence; empty = infra, unsupported.
   // Of each sequence the score of its first turn, for a metric; may be empty.
-  std::span<const std::optional<double>> s_first;
+  std::span<const std::optional<double>> s_first{};
 };
 
 // What is decided before any gradient.
