@@ -3,9 +3,11 @@
 
 An oracle of its own: float64 NumPy from the formulas, on padded tables where the C++ walks packed
 spans, with gradients by the complex-step method (f(x + ih).imag / h, exact to rounding) where the
-C++ has them by hand.  Deterministic; results are rounded to 10 digits and random numbers come from
-RandomState, whose streams are frozen, so that another NumPy writes the same bytes.  null is a value that is not there: no reward, no option, or, among
-log-probabilities, anything at all, NaN too, since nobody may read it.
+C++ has them by hand.  Deterministic: results are rounded to 10 digits and random numbers come from
+RandomState, whose streams are frozen, so that another NumPy writes the same bytes.
+
+null is a value that is not there: no reward, no option, or, among log-probabilities, anything at
+all, NaN too, since nobody may read it.
 
 usage: python3 tools/rl_goldens.py [--check] [FOLDER]
 """

@@ -51,12 +51,13 @@ struct Tokens {
 };
 
 struct StepBatch {
-  Tokens tokens;
-  std::span<const size_t>
-      sequence_ends{};                   // Of each sequence, the token after its last; ascending.
-  std::span<const size_t> group_ends{};  // Of each group, the sequence after its last; ascending.
-  std::span<const std::optional<double>>
-      rewards{};  // Of each sequence; empty = infra, unsupported.
+  Tokens tokens{};
+  // Of each sequence the token after its last, of each group the sequence after its last;
+  // ascending.
+  std::span<const size_t> sequence_ends{};
+  std::span<const size_t> group_ends{};
+  // Of each sequence; empty = infra or unsupported.
+  std::span<const std::optional<double>> rewards{};
   // Of each sequence the score of its first turn, for a metric; may be empty.
   std::span<const std::optional<double>> s_first{};
 };
