@@ -149,6 +149,22 @@ TEST(RetryBuffer, DrawsTheOldestThatIsReady) {
   EXPECT_EQ(buffer.draw(kReplay, 7)->task, "a");
 }
 
+TEST(RetryBuffer, DrawsNoTaskTwiceInAStepThoughAFailureOfAnOlderPolicyComesBetween) {
+  RetryBuffer buffer({});
+  buffer.insert({failure("a", 1)});
+  EXPECT_EQ(buffer.draw(kReplay, 5)->step, 1U);
+  buffer.insert({failure("a", 3)});
+  EXPECT_EQ(buffer.draw(kReplay, 5), std::nullopt);
+  EXPECT_EQ(buffer.draw(kReplay, 6)->step, 3U);
+}
+
+TEST(RetryBuffer, DrawsForNumbersBelowTheProbabilityAlone) {
+  RetryBuffer buffer({.probability = 0.25});
+  buffer.insert({failure("a")});
+  EXPECT_EQ(buffer.draw(0.25, 1), std::nullopt);
+  EXPECT_NE(buffer.draw(std::nextafter(0.25, 0), 1), std::nullopt);
+}
+
 TEST(RetryBuffer, ReplaysATaskTwiceAtMost) {
   RetryBuffer buffer({});
   for (uint64_t step = 0; step < 10; ++step) {

@@ -37,6 +37,7 @@ TEST(ClippedLoss, IsBoundedByTheDualClipWhereThatIsAsked) {
   EXPECT_EQ(loss.value, 2);
   EXPECT_EQ(loss.gradient, 0);
   EXPECT_EQ(loss.clipped, Clipped::kDual);
+  EXPECT_EQ(clipped_loss(0.2, 1, {.dual_clip = 1.1}).clipped, Clipped::kNo);  // A > 0: not for it.
 }
 
 TEST(ClippedLoss, EqualsItsFormulaAndItsGradientTheSlopeOnRandomTokens) {

@@ -269,6 +269,13 @@ TEST(Step, OfAllRejectedSkipsTheUpdate) {
   for (const double g : result.loss.gradient) EXPECT_EQ(g, 0);
 }
 
+TEST(Step, OfSequencesWithoutTrainedTokensSkipsTheUpdate) {
+  Sequence empty = calm(1);
+  empty.mask.assign(4, 0);
+  const StepOptions options{.mirror_pop = std::nullopt};
+  EXPECT_TRUE(step({{empty, empty}}, options).plan.skips_update());
+}
+
 TEST(Step, LeavesTheWeightOfTheOthersWhenOneIsRejected) {
   const StepResult all = step({{calm(1), calm(-1), calm(0.2)}});
   const StepResult less = step({{calm(1), drifted(-1), calm(0.2)}});
@@ -325,7 +332,7 @@ TEST(StepDeathTest, RefusesSpansThatDoNotFit) {
 // ---- Metrics ------------------------------------------------------------------------------------
 
 TEST(StepMetrics, CountWhatBecameOfEachSequence) {
-  Sequence infra = calm(0);
+  Sequence infra = drifted(0);  // Is not scored, so nobody rejects it.
   infra.reward.reset();
   const StepPlan plan = step({{calm(1), calm(-1), infra},  // Kept, with a hole.
                               {calm(0.2), calm(0.2)},      // No spread.
