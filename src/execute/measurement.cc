@@ -362,10 +362,10 @@ task::Outcome Measurement::uncheckable(Error error, task::Trial trial) {
 }
 
 // Of an emulated candidate the processors' time is limited, which says how much it computes however
-// many others there are; one that sleeps is ended by the clock.
+// many others there are; the clock ends what has no share of them.
 Answer Measurement::ask(const std::string& question, const Fd* region, double limit_s) {
   if (!program_.is_emulated) return session_.ask(question, region, Seconds(limit_s));
-  session_.limit_cpu(Seconds(limit_s));
+  session_.limit_work(Seconds(limit_s));
   return session_.ask(question, region, Seconds(limit_s * kWallFactor));
 }
 

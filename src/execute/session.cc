@@ -91,8 +91,8 @@ Answer Session::receive(std::chrono::duration<double> limit) {
   return Garbled{refusal.error().message};
 }
 
-void Session::limit_cpu(std::chrono::duration<double> more) {
-  impl_->child.limit_cpu(std::chrono::duration_cast<std::chrono::milliseconds>(more));
+void Session::limit_work(std::chrono::duration<double> more) {
+  impl_->child.limit_work(std::chrono::duration_cast<std::chrono::milliseconds>(more));
 }
 
 void Session::rest() {
