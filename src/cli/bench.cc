@@ -2,8 +2,8 @@
 //
 // musacoder bench: answers of a model, verdicts of MooreEval, figures.
 //
-// Three steps that each take up what an earlier run left in the folder: answers come (from a file, a
-// run folder, an endpoint, or a model by musacoder-learn), each is judged as it comes, and at the
+// Three steps that each take up what an earlier run left in the folder: answers come (from a file,
+// a run folder, an endpoint, or a model by musacoder-learn), each is judged as it comes, and at the
 // end the figures are made of all verdicts.
 #include <algorithm>
 #include <chrono>
@@ -101,17 +101,16 @@ Status check(const BenchArguments& arguments) {
 std::string settings_of(const BenchArguments& arguments, const std::vector<Item>& items) {
   std::string suite = sample::prompt_lines(items);
   for (const Item& item : items) suite += item.task.code;
-  const nlohmann::json settings = {
-      {"suite", content_hash({suite})},
-      {"tasks", items.size()},
-      {"source", source_of(arguments)},
-      {"samples", is_generated(arguments) ? arguments.samples : 0},
-      {"temperature", arguments.sampling.temperature},
-      {"top_p", arguments.sampling.top_p},
-      {"max_tokens", arguments.sampling.tokens_max},
-      {"sampling_seed", arguments.sampling_seed},
-      {"backend", task::to_string(arguments.options.backend)},
-      {"policy", arguments.options.policy}};
+  const nlohmann::json settings = {{"suite", content_hash({suite})},
+                                   {"tasks", items.size()},
+                                   {"source", source_of(arguments)},
+                                   {"samples", is_generated(arguments) ? arguments.samples : 0},
+                                   {"temperature", arguments.sampling.temperature},
+                                   {"top_p", arguments.sampling.top_p},
+                                   {"max_tokens", arguments.sampling.tokens_max},
+                                   {"sampling_seed", arguments.sampling_seed},
+                                   {"backend", task::to_string(arguments.options.backend)},
+                                   {"policy", arguments.options.policy}};
   return settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -237,7 +236,7 @@ Status generate(const BenchArguments& arguments, const Layout& layout,
 
 // What asking an endpoint came to.
 struct Asked {
-  std::mutex mutex;  // Guards the rest.
+  std::mutex mutex;                        // Guards the rest.
   std::map<std::string, int64_t> refused;  // By what the server said.
   Status status = ok();                    // The first error that no request will pass.
 };
@@ -377,7 +376,8 @@ Status report_all(const BenchArguments& arguments, const std::vector<Item>& item
   if (arguments.details) std::cout << report::table(judged, {}) << "\n";
   std::cout << report::bench_table(rows) << report::summary(judged);
   if (missing > 0) std::cout << missing << " without an answer, in no figure\n";
-  for (const auto& [what, num] : asked.refused) std::cout << "  " << num << " times " << what << "\n";
+  for (const auto& [what, num] : asked.refused)
+    std::cout << "  " << num << " times " << what << "\n";
   if (paired) std::cout << paired_line(*paired, arguments.against);
   return ok();
 }
@@ -407,8 +407,7 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   std::erase_if(waiting, [&](const Answer& answer) { return folder->is_judged(answer.key); });
   Asked asked;
   const bool asks = !arguments.endpoint.empty();
-  const size_t num_asked =
-      asks ? static_cast<size_t>(count_missing(arguments, items, *folder)) : 0;
+  const size_t num_asked = asks ? static_cast<size_t>(count_missing(arguments, items, *folder)) : 0;
   if (waiting.size() + num_asked > 0) {
     ProgressBar bar(waiting.size() + num_asked);
     MC_TRY(auto pipeline,

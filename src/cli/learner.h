@@ -12,8 +12,8 @@
 
 namespace mc::cli {
 
-// Runs it with these arguments, its output where ours goes, until it ends.  kUnavailable where it is
-// not there or was killed; kInvalidInput where it ended with 2, having said why.
+// Runs it with these arguments, its output where ours goes, until it ends.  kUnavailable where it
+// is not there or was killed; kInvalidInput where it ended with 2, having said why.
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments);
 
 }  // namespace mc::cli

@@ -128,7 +128,8 @@ Cells cells_of(const BenchRow& row, const Cells& header) {
   for (const auto& [k, figure] : figures.pass_at) {
     values[fmt::format("Pass@{}", k)] = percent(figure);
   }
-  for (const auto& [p, figure] : figures.fast) values[fmt::format("fast_{:g}", p)] = percent(figure);
+  for (const auto& [p, figure] : figures.fast)
+    values[fmt::format("fast_{:g}", p)] = percent(figure);
   Cells cells;
   for (const std::string& name : header) {
     cells.push_back(values.contains(name) ? values[name] : "-");
@@ -187,8 +188,9 @@ std::optional<Figure> figure_of(std::span<const double> task_values) {
   const auto num = static_cast<int64_t>(task_values.size());
   const bool is_proportion = std::all_of(task_values.begin(), task_values.end(),
                                          [](double value) { return value == 0 || value == 1; });
-  const Interval interval = is_proportion ? wilson(static_cast<int64_t>(std::llround(sum)), num)
-                                          : bootstrap_mean(task_values);
+  Interval interval;
+  if (is_proportion) interval = wilson(static_cast<int64_t>(std::llround(sum)), num);
+  if (!is_proportion && num > 1) interval = bootstrap_mean(task_values);
   return Figure{sum / static_cast<double>(num), interval, num};
 }
 

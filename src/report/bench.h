@@ -3,11 +3,12 @@
 // The figures of a benchmark, from what was said of each answer.  Pure: values in, values out.
 //
 // A *sample* is one try of a model at a task; it has one turn, or several, each an answer with its
-// own verdict.  A sample passes when one of its turns does.  Attempts that say nothing of the answer
+// own verdict.  A sample passes when one of its turns does.  Attempts that say nothing of the
+// answer
 // (`unsupported`, `infra`) are counted and left out of every figure, numerator and denominator.
 //
-// Each figure is a mean over tasks of a value of 0 to 1 a task, so tasks weigh the same however many
-// samples they have.  With one sample a task these are KernelBench's own Pass@k and fast_p.
+// Each figure is a mean over tasks of a value of 0 to 1 a task, so tasks weigh the same however
+// many samples they have.  With one sample a task these are KernelBench's own Pass@k and fast_p.
 //
 //   const BenchFigures all = bench_figures(attempts, {.ks = {1, 4}});
 //   use(all.pass_at.at(4).value, all.pass_at.at(4).interval);
@@ -37,12 +38,13 @@ struct Interval {
 // [0, 1].  REQUIRES: 0 <= num_passed <= num and num > 0.
 Interval wilson(int64_t num_passed, int64_t num);
 
-// The 95 % percentile bootstrap of the mean: resamples `values` with replacement, 2000 times, always
-// with the same pseudo-random numbers.  REQUIRES: values are not empty.
+// The 95 % percentile bootstrap of the mean: resamples `values` with replacement, 2000 times,
+// always with the same pseudo-random numbers.  REQUIRES: values are not empty.
 Interval bootstrap_mean(std::span<const double> values);
 
-// A mean over tasks.  Where every task's value is 0 or 1 it is a proportion of tasks and has Wilson's
-// interval, else the bootstrap's over tasks.
+// A mean over tasks.  Where every task's value is 0 or 1 it is a proportion of tasks and has
+// Wilson's interval, else the bootstrap's over tasks; one task that passes sometimes tells nothing:
+// [0, 1].
 struct Figure {
   double value = 0;
   Interval interval;
@@ -81,9 +83,9 @@ struct BenchFigures {
   int64_t num_samples = 0;     // With at least one scored turn.
   int64_t num_passed = 0;      // Of them.
   // Absent where no task has a scored sample.
-  std::optional<Figure> average;     // Avg@k: mean share of samples that pass.
-  std::optional<Figure> first_turn;  // The same of turn 0 alone.
-  std::optional<Figure> best_turn;   // Of tasks, those that some turn of some sample passes.
+  std::optional<Figure> average;      // Avg@k: mean share of samples that pass.
+  std::optional<Figure> first_turn;   // The same of turn 0 alone.
+  std::optional<Figure> best_turn;    // Of tasks, those that some turn of some sample passes.
   std::map<int64_t, Figure> pass_at;  // Over tasks with at least k scored samples.
   // fast_p by p; p > 0 only where every pass was timed.
   std::map<double, Figure> fast;

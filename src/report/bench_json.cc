@@ -42,10 +42,14 @@ Json json_of(const BenchFigures& figures) {
 }
 
 Json json_of(const Paired& paired) {
-  return {{"tasks", paired.num_tasks},           {"there", paired.a},
-          {"here", paired.b},                    {"difference", paired.difference},
-          {"low", paired.interval.low},          {"high", paired.interval.high},
-          {"better_tasks", paired.num_better},   {"worse_tasks", paired.num_worse}};
+  return {{"tasks", paired.num_tasks},
+          {"there", paired.a},
+          {"here", paired.b},
+          {"difference", paired.difference},
+          {"low", paired.interval.low},
+          {"high", paired.interval.high},
+          {"better_tasks", paired.num_better},
+          {"worse_tasks", paired.num_worse}};
 }
 
 }  // namespace

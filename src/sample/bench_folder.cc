@@ -35,7 +35,8 @@ std::string difference(const std::string& before, const std::string& now) {
 Status claim(const fs::path& path, const std::string& settings) {
   std::error_code failure;
   fs::create_directories(path, failure);
-  if (failure) return Error{ErrorCode::kIo, "cannot make " + path.string() + ": " + failure.message()};
+  if (failure)
+    return Error{ErrorCode::kIo, "cannot make " + path.string() + ": " + failure.message()};
   const fs::path file = path / "bench.json";
   if (!fs::exists(file, failure)) {
     if (fs::exists(path / "answers.jsonl", failure) || fs::exists(path / "forge.json", failure)) {

@@ -8,7 +8,8 @@
 //   summary.json    the figures, at the end
 //
 // A folder belongs to one benchmark: opened for another one it is refused.  A verdict of `infra`
-// says nothing and is not kept for good: its answer is judged again when the folder is opened again.
+// says nothing and is not kept for good: its answer is judged again when the folder is opened
+// again.
 //
 //   MC_TRY(auto folder, BenchFolder::open(out, settings), "--out");
 //   for (const Answer& answer : folder->answers()) if (!folder->is_judged(answer.key)) …

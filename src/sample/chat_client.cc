@@ -100,10 +100,8 @@ ChatClient::ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep)
 
 // The last response or error, once what may pass was tried again.
 Result<HttpResponse> ChatClient::post(const std::string& body) const {
-  const HttpRequest request{.url = url_,
-                            .body = body,
-                            .bearer = endpoint_.api_key,
-                            .timeout_s = endpoint_.timeout_s};
+  const HttpRequest request{
+      .url = url_, .body = body, .bearer = endpoint_.api_key, .timeout_s = endpoint_.timeout_s};
   for (int tried = 0;; ++tried) {
     Result<HttpResponse> response = http_.post_json(request);
     const bool again = response ? may_pass(response->status) : may_pass(response.error());

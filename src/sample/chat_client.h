@@ -3,8 +3,8 @@
 // ChatClient: asks a model behind an OpenAI-compatible endpoint (POST …/chat/completions).
 //
 // What may pass is tried again, after 1, 2, 4, … s or when the server says: no connection, a
-// time-out, 408, 429 and 5xx.  What will not pass is an error at once, in one line that says what to
-// do: an answer that is no JSON, a key that is refused, a model that is not there.
+// time-out, 408, 429 and 5xx.  What will not pass is an error at once, in one line that says what
+// to do: an answer that is no JSON, a key that is refused, a model that is not there.
 //
 //   const ChatClient client(http, {.endpoint = "http://localhost:8000/v1", .model = "m"}, sleep);
 //   MC_TRY(Completion completion, client.complete(messages, {}), "ask the model");

@@ -19,8 +19,8 @@ namespace mc::sample {
 
 struct HttpRequest {
   std::string url;
-  std::string body;
-  std::string bearer;  // "": no Authorization.
+  std::string body{};
+  std::string bearer{};  // "": no Authorization.
   double connect_timeout_s = 10;
   double timeout_s = 600;  // From the start to the last byte.
 };

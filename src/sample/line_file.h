@@ -5,8 +5,8 @@
 // Each line is one write at the end.  A kill, or a full disk, can leave the last line cut off: it
 // has no line end, is dropped when the file is opened again, and what it told is done again.
 //
-//   MC_TRY(auto file, LineFile::open(path, [&](std::string_view line) { return read(line); }), "…");
-//   MC_TRY_VOID(file.append(json_line(answer)), "keep the answer");
+//   MC_TRY(auto file, LineFile::open(path, [&](std::string_view line) { return read(line); }),
+//   "…"); MC_TRY_VOID(file.append(json_line(answer)), "keep the answer");
 #ifndef MC_SAMPLE_LINE_FILE_H_
 #define MC_SAMPLE_LINE_FILE_H_
 

@@ -3,9 +3,9 @@
 // What a model is measured on: tasks, each with the prompt that asks for it.
 //
 // A bench suite is a file of rows as the forge writes them (test.jsonl: `id`, `prompt` as messages,
-// `reward_model.ground_truth`, `extra_info`), or anything that task::load_suite reads: a KernelBench
-// checkout, a folder of level*.jsonl, a folder of families, a folder of .py files.  Rows bring their
-// own prompts; all else gets that of generation_prompt.
+// `reward_model.ground_truth`, `extra_info`), or anything that task::load_suite reads: a
+// KernelBench checkout, a folder of level*.jsonl, a folder of families, a folder of .py files. Rows
+// bring their own prompts; all else gets that of generation_prompt.
 //
 //   MC_TRY(std::vector<Item> items, load_bench_suite("forge/test.jsonl"), "--suite");
 #ifndef MC_SAMPLE_SUITE_H_
