@@ -203,12 +203,15 @@ std::vector<AnswerKey> wanted_keys(const std::vector<Item>& items, int64_t sampl
   return out;
 }
 
-Status take_stored(const BenchArguments& arguments, const std::vector<Item>& items,
-                   BenchFolder& folder) {
-  MC_TRY(auto answers,
-         arguments.answers.empty() ? sample::load_run_folder(arguments.runs, items)
-                                   : sample::load_answers(arguments.answers, items),
-         "bench");
+// Of a file or run folder; none for a model that is asked.
+Result<std::vector<Answer>> load_stored(const BenchArguments& arguments,
+                                        const std::vector<Item>& items) {
+  if (!arguments.answers.empty()) return sample::load_answers(arguments.answers, items);
+  if (!arguments.runs.empty()) return sample::load_run_folder(arguments.runs, items);
+  return std::vector<Answer>();
+}
+
+Status take_stored(std::vector<Answer> answers, BenchFolder& folder) {
   for (Answer& answer : answers) {
     if (folder.is_answered(answer.key)) continue;
     MC_TRY_VOID(folder.add(std::move(answer)), "bench");
@@ -398,10 +401,11 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   if (command.count("--seed") > 0) arguments.options.seed = arguments.seed;
   MC_TRY(const Layout layout, find_layout(), "bench");
   MC_TRY(const std::vector<Item> items, load_items(arguments, layout), "bench");
+  MC_TRY(auto stored, load_stored(arguments, items), "bench");
   MC_TRY(const auto folder, BenchFolder::open(arguments.out, settings_of(arguments, items)),
          "bench");
   if (!arguments.model.empty()) MC_TRY_VOID(generate(arguments, layout, items, *folder), "bench");
-  if (!is_generated(arguments)) MC_TRY_VOID(take_stored(arguments, items, *folder), "bench");
+  MC_TRY_VOID(take_stored(std::move(stored), *folder), "bench");
 
   std::vector<Answer> waiting = folder->answers();
   std::erase_if(waiting, [&](const Answer& answer) { return folder->is_judged(answer.key); });
