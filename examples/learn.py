@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,15 +59,15 @@ FULL = Settings(
     families="elementwise,reduction",
     operators="",
     depth_max=4,
-    vocabulary=700,
+    vocabulary=2000,
     layers=4,
     width=192,
     heads=6,
-    steps=1500,
-    batch_tokens=8192,
-    lr=3e-3,
+    steps=4000,
+    batch_tokens=4096,
+    lr=2e-3,
     held_out=60,
-    tokens_max=640,
+    tokens_max=320,
     seed=1,
 )
 QUICK = dataclasses.replace(
@@ -77,11 +78,10 @@ QUICK = dataclasses.replace(
     width=128,
     heads=4,
     layers=3,
-    steps=240,
-    batch_tokens=4096,
+    steps=600,
+    batch_tokens=1024,
     lr=4e-3,
     held_out=16,
-    tokens_max=512,
 )
 
 
@@ -113,6 +113,14 @@ class Learning:
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder = folder
         self.settings = settings
+
+    def check_tools(self) -> None:
+        missing = [name for name in ("tokenizers", "matplotlib") if not find_spec(name)]
+        if missing:
+            fail(f"{sys.executable} lacks {' and '.join(missing)}: install them with its pip")
+        for program in ("musacoder", "musacoder-learn"):
+            if not (BIN / program).exists():
+                fail(f"{BIN / program} is not there: build it with ./run.sh build")
 
     def claim(self) -> None:
         """The folder is this run's: made, or left by one with the same settings."""
@@ -154,33 +162,16 @@ class Learning:
             "--out", self.folder / "data")  # fmt: skip
 
     def tokenizer(self) -> None:
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # The same merges every time.
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-        tokenizer = Tokenizer(models.BPE())
-        digits = pre_tokenizers.Digits(individual_digits=True)
-        bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, bytes_of])
-        tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=self.settings.vocabulary,
-            special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
-            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-            show_progress=False,
-        )
-        tokenizer.train_from_iterator(self.texts(), trainer)
-        write_atomically(self.folder / "tokenizer.json", tokenizer.to_str(pretty=True))
-
-    def texts(self) -> list[str]:
-        """What the model will read and write; some thousand samples show every word of it."""
-        samples_max = 3000
-        texts = []
-        with open(self.folder / "data/sft.jsonl", encoding="utf-8") as file:
-            for line in file:
-                texts += [message["content"] for message in json.loads(line)["messages"]]
-                if len(texts) >= 2 * samples_max:
-                    break
-        return texts
+        s = self.settings
+        part = self.folder / "tokenizer.part.json"
+        script = ROOT / "tools/make_tokenizer.py"
+        command = [sys.executable, str(script), "--text", str(self.folder / "data/sft.jsonl"),
+                   "--vocab", str(s.vocabulary), "--split", "lines", "--out", str(part)]  # fmt: skip
+        # One thread, so that the merges are the same every time.
+        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+        if subprocess.run(command, check=False, env=environment).returncode != 0:
+            fail("the tokenizer could not be made")
+        part.replace(self.folder / "tokenizer.json")
 
     def init(self) -> None:
         s = self.settings
@@ -197,11 +188,12 @@ class Learning:
             "--seed", s.seed, "--resume")  # fmt: skip
 
     def bench(self, name: str, model: Path) -> None:
+        # One answer at a time: what is answered beside it would change the last bits of a logit.
         s = self.settings
         other = self.folder / "bench/base"
         against = ["--against", other] if name != "base" else []
         run("musacoder", "bench", "--model", model, "--suite", self.folder / "data/test.jsonl",
-            "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed,
+            "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed, "--batch", 1,
             "--out", self.folder / "bench" / name, *against)  # fmt: skip
 
     # ---- The report --------------------------------------------------------------------------
@@ -302,6 +294,7 @@ def main() -> int:
     name = "build/learn-quick" if arguments.quick else "build/learn"
     folder = arguments.out if arguments.out else ROOT / name
     learning = Learning(folder.resolve(), settings_of(arguments))
+    learning.check_tools()
     learning.claim()
     learning.run_all()
     return 0

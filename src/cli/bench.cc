@@ -65,6 +65,7 @@ struct BenchArguments {
   size_t limit = 0;
   int jobs = 2;
   int concurrency = 4;
+  int batch = 16;
   int retries = 4;
   double request_timeout_s = 600;
   uint64_t sampling_seed = 0;
@@ -232,7 +233,8 @@ Status generate(const BenchArguments& arguments, const Layout& layout,
                                    fmt::format("{}", arguments.sampling.temperature), "--top-p",
                                    fmt::format("{}", arguments.sampling.top_p), "--max-tokens",
                                    std::to_string(arguments.sampling.tokens_max), "--seed",
-                                   std::to_string(arguments.sampling_seed)}),
+                                   std::to_string(arguments.sampling_seed), "--batch",
+                                   std::to_string(arguments.batch)}),
               "bench");
   return folder.reload_answers();
 }
@@ -461,6 +463,9 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
   command.add_option("--sampling-seed", arguments.sampling_seed, "Of the model's choices")
+      ->capture_default_str();
+  command.add_option("--batch", arguments.batch, "Answers that --model makes at once")
+      ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command.add_option("--concurrency", arguments.concurrency, "Requests at once")
       ->check(CLI::Range(1, 1024))
