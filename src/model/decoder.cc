@@ -4,9 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -86,9 +84,9 @@ void make_heads(const Passage& passage, const Block& block, const at::Tensor& po
 at::Tensor feed_forward(const Passage& passage, const Block& block, BlockTape& tape) {
   tape.ffn_norm =
       ops::rms_norm(tape.x_mid, block.ffn_norm, passage.weights.config.norm_epsilon, passage.form);
-  tape.gate_up = at::mm(tape.ffn_norm.y_Nh, block.gate_up.t());
+  tape.gate_up = ops::linear(tape.ffn_norm.y_Nh, block.gate_up);
   tape.inner = ops::swiglu(tape.gate_up, passage.form);
-  return at::addmm(tape.x_mid, tape.inner, block.down.t());
+  return ops::linear(tape.inner, block.down).add_(tape.x_mid);
 }
 
 // The first: keys, values and queries from the norm of x.
@@ -96,12 +94,12 @@ void begin_block(const Passage& passage, const Block& block, const at::Tensor& p
                  BlockTape& tape) {
   tape.attention_norm = ops::rms_norm(tape.x, block.attention_norm,
                                       passage.weights.config.norm_epsilon, passage.form);
-  tape.qkv = at::mm(tape.attention_norm.y_Nh, block.qkv.t());
+  tape.qkv = ops::linear(tape.attention_norm.y_Nh, block.qkv);
   make_heads(passage, block, positions, tape);
 }
 
 at::Tensor after_attention(const Block& block, const at::Tensor& x, const at::Tensor& out_THD) {
-  return at::addmm(x, out_THD.view({x.size(0), -1}), block.o.t());
+  return ops::linear(out_THD.view({x.size(0), -1}), block.o).add_(x);
 }
 
 void fill_cache(const BlockTape& tape, const Batch& batch, std::span<const int64_t> slots,
@@ -124,9 +122,9 @@ at::Tensor feed_forward_backward(const Passage& passage, const Block& block, con
                                  at::Tensor dx, Block& gradients) {
   ops::add_weight_gradient(gradients.down, dx, tape.inner);
   const at::Tensor d_gate_up =
-      ops::swiglu_backward(at::mm(dx, block.down), tape.gate_up, passage.form);
+      ops::swiglu_backward(ops::linear_backward(dx, block.down), tape.gate_up, passage.form);
   ops::add_weight_gradient(gradients.gate_up, d_gate_up, tape.ffn_norm.y_Nh);
-  ops::rms_norm_backward(at::mm(d_gate_up, block.gate_up), tape.x_mid, block.ffn_norm,
+  ops::rms_norm_backward(ops::linear_backward(d_gate_up, block.gate_up), tape.x_mid, block.ffn_norm,
                          tape.ffn_norm.scale_N, dx, gradients.ffn_norm, passage.form);
   return dx;
 }
@@ -153,14 +151,14 @@ at::Tensor attention_part_backward(const Passage& passage, const Block& block, c
                                    const BlockTape& tape, at::Tensor dx, Block& gradients) {
   const at::Tensor& out = tape.attention.out_THD;
   ops::add_weight_gradient(gradients.o, dx, out.view({out.size(0), -1}));
-  const at::Tensor d_out = at::mm(dx, block.o).view(out.sizes());
+  const at::Tensor d_out = ops::linear_backward(dx, block.o).view(out.sizes());
   const at::Tensor d_qkv = at::empty(tape.qkv.sizes(), tape.qkv.options());
   const QkvViews d_heads = views_of(passage.weights.config, d_qkv);
   ops::attention_backward(d_out, tape.heads, tape.attention, batch.starts,
                           {d_heads.q, d_heads.k, d_heads.v}, passage.form);
   make_heads_backward(passage, block, batch, tape, d_heads, gradients);
   ops::add_weight_gradient(gradients.qkv, d_qkv, tape.attention_norm.y_Nh);
-  ops::rms_norm_backward(at::mm(d_qkv, block.qkv), tape.x, block.attention_norm,
+  ops::rms_norm_backward(ops::linear_backward(d_qkv, block.qkv), tape.x, block.attention_norm,
                          tape.attention_norm.scale_N, dx, gradients.attention_norm, passage.form);
   return dx;
 }

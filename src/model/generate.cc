@@ -6,13 +6,15 @@
 #include "model/generate.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 
 #include "core/check.h"
+#include "model/parallel.h"
 
 namespace mc::model {
 namespace {
@@ -26,34 +28,46 @@ struct Slot {
   Answer answer;
 };
 
-class Generator {
- public:
+// What the workers share: which request is next, and whom to tell of answers.
+struct Queue {
   using Done = std::function<bool(size_t, const Answer&)>;
 
-  Generator(const Passage& passage, std::span<const Request> requests,
-            const GenerateOptions& options, const Done& done)
+  Queue(std::span<const Request> all, const Done& callback) : requests(all), done(callback) {}
+
+  std::span<const Request> requests;
+  const Done& done;
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> is_stopped = false;
+  std::mutex mutex;  // Held while `done` runs.
+
+  void tell(size_t request, const Answer& answer) {
+    const std::lock_guard lock(mutex);
+    if (!is_stopped && !done(request, answer)) is_stopped = true;
+  }
+};
+
+class Generator {
+ public:
+  Generator(const Passage& passage, Queue& queue, const GenerateOptions& options, int64_t num_slots)
       : passage_(passage),
-        requests_(requests),
+        queue_(queue),
+        requests_(queue.requests),
         options_(options),
-        done_(done),
         length_max_(longest()),
-        cache_(passage.weights.config, slots_max(), length_max_, passage.weights.flat.options()) {
-    for (int64_t i = slots_max(); i-- > 0;) free_.push_back(i);
-    slots_.resize(static_cast<size_t>(slots_max()));
+        cache_(passage.weights.config, num_slots, length_max_, passage.weights.flat.options()) {
+    for (int64_t i = num_slots; i-- > 0;) free_.push_back(i);
+    slots_.resize(static_cast<size_t>(num_slots));
   }
 
   void run() {
-    while (!is_stopped_ && (next_request_ < requests_.size() || !active_.empty())) {
-      if (!free_.empty() && next_request_ < requests_.size()) admit();
-      if (!is_stopped_ && !active_.empty()) step();
+    while (!queue_.is_stopped) {
+      if (!free_.empty()) admit();
+      if (active_.empty()) return;
+      step();
     }
   }
 
  private:
-  int64_t slots_max() const {
-    return std::min(options_.batch, static_cast<int64_t>(requests_.size()));
-  }
-
   int64_t longest() const {
     int64_t longest = 0;
     for (const Request& request : requests_) {
@@ -68,17 +82,19 @@ class Generator {
     std::vector<int64_t> taken;
     std::vector<std::vector<int32_t>> prompts;
     int64_t tokens = 0;
-    while (!free_.empty() && next_request_ < requests_.size() && tokens < kPrefillTokensMax) {
-      const std::vector<int32_t>& prompt = requests_[next_request_].prompt;
+    while (!free_.empty() && tokens < kPrefillTokensMax) {
+      const size_t request = queue_.next++;
+      if (request >= requests_.size()) break;
+      const std::vector<int32_t>& prompt = requests_[request].prompt;
       MC_CHECK(!prompt.empty());
       const int64_t slot = free_.back();
       free_.pop_back();
-      slots_[static_cast<size_t>(slot)] = {
-          next_request_++, static_cast<int64_t>(prompt.size()), 0, {}};
+      slots_[static_cast<size_t>(slot)] = {request, static_cast<int64_t>(prompt.size()), 0, {}};
       prompts.push_back(prompt);
       taken.push_back(slot);
       tokens += static_cast<int64_t>(prompt.size());
     }
+    if (prompts.empty()) return;
     const Batch batch = make_batch(prompts, passage_.weights.flat.device());
     const at::Tensor hidden = forward(passage_, batch, nullptr, &cache_, taken);
     std::vector<int64_t> last;
@@ -104,7 +120,7 @@ class Generator {
   // Draws the next token of each slot and ends those that are complete.
   void choose(const at::Tensor& hidden_Bh, const std::vector<int64_t>& slots) {
     const at::Tensor logits =
-        at::mm(hidden_Bh, passage_.weights.head.t()).to(at::kCPU, at::kFloat).contiguous();
+        ops::linear(hidden_Bh, passage_.weights.head).to(at::kCPU, at::kFloat).contiguous();
     std::vector<Choice> choices(slots.size());
     const auto width = static_cast<size_t>(logits.size(1));
     const float* data = logits.const_data_ptr<float>();
@@ -130,31 +146,33 @@ class Generator {
     const bool is_full = static_cast<int64_t>(slot.answer.tokens.size()) >= options_.tokens_max ||
                          slot.length >= length_max_;
     if (!slot.answer.is_stopped && !is_full) return;
-    if (!done_(slot.request, slot.answer)) is_stopped_ = true;
+    queue_.tell(slot.request, slot.answer);
     free_.push_back(number);
     active_.erase(std::find(active_.begin(), active_.end(), number));
   }
 
   const Passage& passage_;
+  Queue& queue_;
   const std::span<const Request> requests_;
   const GenerateOptions& options_;
-  const Done& done_;
   const int64_t length_max_;
   Cache cache_;
   std::vector<Slot> slots_;
   std::vector<int64_t> free_;
   std::vector<int64_t> active_;
-  size_t next_request_ = 0;
-  bool is_stopped_ = false;  // By `done`.
 };
 
 }  // namespace
 
 void generate(const Passage& passage, std::span<const Request> requests,
-              const GenerateOptions& options,
-              const std::function<bool(size_t, const Answer&)>& done) {
-  if (requests.empty()) return;
-  Generator(passage, requests, options, done).run();
+              const GenerateOptions& options, const Queue::Done& done) {
+  const auto count = static_cast<int64_t>(requests.size());
+  Queue queue(requests, done);
+  const int64_t workers = std::max<int64_t>(1, std::min(options.workers, count));
+  const int64_t slots = std::min(count, (options.batch + workers - 1) / workers);
+  if (slots == 0) return;
+  in_parallel(static_cast<size_t>(workers),
+              [&](size_t) { Generator(passage, queue, options, slots).run(); });
 }
 
 }  // namespace mc::model

@@ -3,10 +3,12 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/arange.h>
@@ -51,6 +53,26 @@ void with_type(const at::Tensor& x, const Body& body) {
 
 at::ScalarType wide(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+using Linear = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                          c10::string_view, c10::List<std::optional<at::Scalar>>,
+                          std::optional<c10::string_view>);
+
+// PyTorch's way to oneDNN's matrix product; empty in a build without it.
+std::optional<c10::TypedOperatorHandle<Linear>> find_onednn() {
+  const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
+  if (!found) return std::nullopt;
+  return found->typed<Linear>();
+}
+
+// a b^T.
+at::Tensor multiply(const at::Tensor& a, const at::Tensor& b) {
+  static const auto kOneDnn = find_onednn();
+  if (kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat) {
+    return kOneDnn->call(a, b, std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), "");
+  }
+  return at::mm(a, b.t());
 }
 
 Norm rms_norm_generic(const at::Tensor& x, const at::Tensor& w, double epsilon) {
@@ -363,7 +385,7 @@ TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor&
     const int64_t count = std::min(chunk, h.size(0) - start);
     const at::Tensor h_part = h.narrow(0, start, count);
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
-    at::Tensor logits = at::mm(h_part, w.t());
+    at::Tensor logits = linear(h_part, w);
     if (logits.scalar_type() != wide(h)) logits = logits.to(wide(h));
     const at::Tensor lse = at::logsumexp(logits, 1, /*keepdim=*/true);
     loss.sum += (lse - logits.gather(1, target)).sum(at::kDouble).item<double>();
@@ -371,18 +393,20 @@ TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor&
     logits.sub_(lse).exp_();
     logits.scatter_add_(1, target, at::full({count, 1}, -1.0, logits.options()));
     const at::Tensor gradient = logits.mul_(weight).to(h.scalar_type());
-    loss.dh_Nh.narrow(0, start, count).copy_(at::mm(gradient, w));
+    loss.dh_Nh.narrow(0, start, count).copy_(linear_backward(gradient, w));
     add_weight_gradient(dw, gradient, h_part);
   }
   return loss;
 }
 
+at::Tensor linear(const at::Tensor& x, const at::Tensor& w) { return multiply(x, w); }
+
+at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w) {
+  return multiply(dy, w.t());
+}
+
 void add_weight_gradient(at::Tensor dw, const at::Tensor& dy, const at::Tensor& x) {
-  if (dw.scalar_type() == dy.scalar_type()) {
-    dw.addmm_(dy.t(), x);
-  } else {
-    dw.add_(at::mm(dy.t(), x));
-  }
+  dw.add_(multiply(dy.t(), x.t()));
 }
 
 }  // namespace mc::model::ops

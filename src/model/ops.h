@@ -86,7 +86,10 @@ struct TokenLoss {
 TokenLoss token_loss(const at::Tensor& h_Nh, const at::Tensor& w_Vh, const at::Tensor& targets_N,
                      double weight, at::Tensor& dw_Vh);
 
-// dw += dy^T x.
+// y = x w^T, and its gradients: dx = dy w, dw += dy^T x.  Float32 on the CPU goes through oneDNN,
+// which uses the widest registers of every maker's processor.
+at::Tensor linear(const at::Tensor& x, const at::Tensor& w);
+at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w);
 void add_weight_gradient(at::Tensor dw, const at::Tensor& dy, const at::Tensor& x);
 
 }  // namespace mc::model::ops

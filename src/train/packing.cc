@@ -10,6 +10,18 @@
 #include "core/hash.h"
 
 namespace mc::train {
+namespace {
+
+// Numbers of `lengths`, the longest first.
+std::vector<size_t> falling(std::span<const int64_t> lengths) {
+  std::vector<size_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return lengths[a] > lengths[b]; });
+  return order;
+}
+
+}  // namespace
 
 std::vector<size_t> epoch_order(size_t count, uint64_t seed, int64_t epoch) {
   const uint64_t epoch_seed = derive_seed(seed, "epoch " + std::to_string(epoch));
@@ -42,14 +54,23 @@ std::vector<size_t> Batches::next() {
   return batch;
 }
 
+std::vector<std::vector<size_t>> deal(std::span<const int64_t> lengths, size_t hands) {
+  MC_CHECK(hands > 0);
+  std::vector<std::vector<size_t>> groups(hands);
+  std::vector<int64_t> sums(hands);
+  for (const size_t number : falling(lengths)) {
+    const auto least =
+        static_cast<size_t>(std::min_element(sums.begin(), sums.end()) - sums.begin());
+    groups[least].push_back(number);
+    sums[least] += lengths[number];
+  }
+  return groups;
+}
+
 std::vector<std::vector<size_t>> first_fit(std::span<const int64_t> lengths, int64_t capacity) {
-  std::vector<size_t> order(lengths.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return lengths[a] > lengths[b]; });
   std::vector<std::vector<size_t>> packs;
   std::vector<int64_t> room;
-  for (const size_t number : order) {
+  for (const size_t number : falling(lengths)) {
     size_t pack = 0;
     while (pack < packs.size() && room[pack] < lengths[number]) ++pack;
     if (pack == packs.size()) {

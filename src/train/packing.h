@@ -42,6 +42,10 @@ class Batches {
   std::vector<size_t> order_;
 };
 
+// Numbers of `lengths`, dealt to `hands` groups of about the same sum: the longest first, each to
+// the group with the smallest sum.  Groups may be empty.
+std::vector<std::vector<size_t>> deal(std::span<const int64_t> lengths, size_t hands);
+
 // Numbers of `lengths`, grouped so that the lengths of a group sum to at most `capacity`; one that
 // is longer is a group of its own.
 std::vector<std::vector<size_t>> first_fit(std::span<const int64_t> lengths, int64_t capacity);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "core/file.h"
 #include "model/decoder.h"
 #include "model/model_folder.h"
+#include "model/parallel.h"
 #include "train/checkpoint.h"
 #include "train/loss.h"
 #include "train/packing.h"
@@ -80,11 +82,13 @@ class Run {
         lengths_(lengths_of(samples_.kept)),
         master_(model_.flat.to(options.device)),
         weights_(model_.config, master_.to(options.dtype)),
-        gradients_(model_.config, at::zeros_like(master_)),
         rope_(model::ops::rope_table(options.length_max, model_.config.head_dim,
                                      model_.config.rope_theta)),
         optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer),
         batches_(lengths_, options.seed, options.batch_tokens, {}) {
+    for (size_t i = 0; i < options.workers; ++i) {
+      gradients_.emplace_back(model_.config, at::zeros_like(master_));
+    }
     rope_ = {rope_.cos_PD2.to(options.device), rope_.sin_PD2.to(options.device)};
     state_.settings = settings_json(options, lengths_);
     if (!options.minutes) {
@@ -156,11 +160,10 @@ class Run {
   Result<StepMetrics> step() {
     const Clock::time_point begin = Clock::now();
     const std::vector<size_t> batch = batches_.next();
-    gradients_.flat.zero_();
     const double loss = gradient_of(batch);
     // The first step has a rate above 0, the last one that of the end of the course.
     const double lr = learning_rate(options_.optimizer, rate_progress());
-    const double norm = optimizer_.step(gradients_.flat, lr);
+    const double norm = optimizer_.step(gradients_[0].flat, lr);
     if (!std::isfinite(norm)) {
       return Error{ErrorCode::kInvalidInput, "the loss is no longer a finite number at step " +
                                                  std::to_string(state_.step + 1) +
@@ -175,22 +178,42 @@ class Run {
     return static_cast<double>(state_.step + 1) / static_cast<double>(steps_max_);
   }
 
-  // Fills the gradients; returns the mean loss.
+  // Fills gradients_[0]; returns the mean loss.
   double gradient_of(const std::vector<size_t>& batch) {
+    std::vector<const Sample*> samples;
     std::vector<int64_t> lengths;
     int64_t learned = 0;
     for (const size_t number : batch) {
+      samples.push_back(&samples_.kept[number]);
       lengths.push_back(lengths_[number]);
-      learned += num_learned(samples_.kept[number]);
+      learned += num_learned(*samples.back());
     }
-    const model::Passage passage{weights_, rope_};
+    const auto parts = deal(lengths, gradients_.size());
+    std::vector<double> sums(parts.size());
+    model::in_parallel(parts.size(), [&](size_t worker) {
+      std::vector<const Sample*> part;
+      for (const size_t i : parts[worker]) part.push_back(samples[i]);
+      sums[worker] = add_part(part, 1 / static_cast<double>(learned), gradients_[worker]);
+    });
+    for (size_t i = 1; i < gradients_.size(); ++i) gradients_[0].flat.add_(gradients_[i].flat);
+    return std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(learned);
+  }
+
+  // One worker's part of a step, pack by pack.
+  double add_part(const std::vector<const Sample*>& samples, double weight,
+                  model::Parameters& gradients) const {
+    gradients.flat.zero_();
+    std::vector<int64_t> lengths;
+    for (const Sample* sample : samples) {
+      lengths.push_back(static_cast<int64_t>(sample->tokens.size()));
+    }
     double sum = 0;
-    for (const auto& pack : first_fit(lengths, options_.pack_tokens)) {
-      std::vector<const Sample*> samples;
-      for (const size_t i : pack) samples.push_back(&samples_.kept[batch[i]]);
-      sum += add_loss_gradient(passage, samples, 1 / static_cast<double>(learned), gradients_);
+    for (const auto& numbers : first_fit(lengths, options_.pack_tokens)) {
+      std::vector<const Sample*> pack;
+      for (const size_t i : numbers) pack.push_back(samples[i]);
+      sum += add_loss_gradient({weights_, rope_}, pack, weight, gradients);
     }
-    return sum / static_cast<double>(learned);
+    return sum;
   }
 
   StepMetrics account(const std::vector<size_t>& batch, Clock::time_point begin,
@@ -222,7 +245,7 @@ class Run {
   const std::vector<int64_t> lengths_;
   at::Tensor master_;  // The parameters in float32; the decoder's own where it computes in that.
   model::Parameters weights_;
-  model::Parameters gradients_;
+  std::vector<model::Parameters> gradients_;  // One for each worker.
   model::ops::RopeTable rope_;
   Optimizer optimizer_;
   Batches batches_;

@@ -39,6 +39,7 @@ struct SftOptions {
   uint64_t seed = 0;
   bool resume = false;
   std::optional<int64_t> checkpoint_steps;  // Between checkpoints; by default a minute.
+  size_t workers = 1;  // Threads that each take a part of a step's conversations.
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;  // Of the decoder; the parameters' masters are float32.
 };

@@ -35,6 +35,7 @@ void add_computing(CLI::App& command, Computing& computing);
 struct Target {
   at::Device device;
   at::ScalarType dtype;
+  int workers;  // Threads for parts of a batch; each operator then runs in one.
 };
 // Loads the device's libraries where it needs some, and sets the number of threads.
 Result<Target> prepare(const Computing& computing);

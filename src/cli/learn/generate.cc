@@ -130,7 +130,9 @@ Status answer_all(const Options& options, const model::Model& model, const Targe
   const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
   size_t num_done = 0;
   Status status = ok();
-  model::generate({weights, rope}, requests, options.generate,
+  model::GenerateOptions generate = options.generate;
+  generate.workers = target.workers;
+  model::generate({weights, rope}, requests, generate,
                   [&](size_t number, const model::Answer& answer) {
                     const std::string line =
                         answer_line(requests[number], answer, model.tokenizer, options.log_probs);

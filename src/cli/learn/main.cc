@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <climits>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -8,11 +9,24 @@
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <CLI/CLI.hpp>
 
 #include "cli/learn/commands.h"
 
 namespace mc::learn {
+namespace {
+
+// The same tensors are made and freed in every step.  What is freed stays with the process, so that
+// its pages need not be mapped and cleared again; one arena, since others cannot hold large blocks.
+void keep_memory() {
+  constexpr int kBlockMax = 32 << 20;  // The largest that glibc lets its heap hold.
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, kBlockMax);
+  ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
+}  // namespace
 
 int report_error(const Error& error) {
   fmt::print(stderr, "musacoder-learn: {}\n", error.message);
@@ -29,7 +43,6 @@ void add_computing(CLI::App& command, Computing& computing) {
 }
 
 Result<Target> prepare(const Computing& computing) {
-  if (computing.threads > 0) at::set_num_threads(computing.threads);
   const bool is_cpu = computing.device == "cpu";
   if (!is_cpu && !computing.device.starts_with("cuda")) {
     return Error{ErrorCode::kInvalidInput, "--device " + computing.device + ": cpu or cuda[:N]"};
@@ -38,9 +51,13 @@ Result<Target> prepare(const Computing& computing) {
     return Error{ErrorCode::kUnavailable,
                  std::string("PyTorch's CUDA library does not load: ") + ::dlerror()};
   }
+  const int threads = computing.threads > 0 ? computing.threads : at::get_num_threads();
+  if (is_cpu) at::set_num_threads(1);
+  keep_memory();
   const std::string dtype =
       computing.dtype.empty() ? (is_cpu ? "float32" : "bfloat16") : computing.dtype;
-  return Target{at::Device(computing.device), dtype == "float32" ? at::kFloat : at::kBFloat16};
+  return Target{at::Device(computing.device), dtype == "float32" ? at::kFloat : at::kBFloat16,
+                is_cpu ? threads : 1};
 }
 
 }  // namespace mc::learn

@@ -47,6 +47,7 @@ Result<train::SftResult> run(train::SftOptions options, const Computing& computi
   MC_TRY(const Target target, prepare(computing), "sft");
   options.device = target.device;
   options.dtype = target.dtype;
+  options.workers = static_cast<size_t>(target.workers);
   LiveLine line;
   return train::run_sft(options, [&](const train::Progress& progress) { line.draw(progress); });
 }
