@@ -10,8 +10,8 @@ Stages, each a program of its own that reads and writes files in one folder:
     bench      held-out tasks for both models, judged by MooreEval  bench/base, bench/trained
     report     a table and a plot                                   report.md, report.png
 
-A stage that is done leaves a mark in done/; one that was cut short is taken up where it stopped.  So
-the script can be killed at any moment and started again, and ends with the same table.
+A stage that is done leaves a mark in done/; one that was cut short is taken up where it stopped.
+So the script can be killed at any moment and started again, and ends with the same table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class Settings:
     tasks: int  # Of the forge, for training and test.
     families: str
     operators: str  # Empty: all of these families.
-    depth_max: int
     vocabulary: int
     layers: int
     width: int
@@ -58,7 +57,6 @@ FULL = Settings(
     tasks=3000,
     families="elementwise,reduction",
     operators="",
-    depth_max=4,
     vocabulary=2000,
     layers=4,
     width=192,
@@ -74,7 +72,6 @@ QUICK = dataclasses.replace(
     FULL,
     tasks=200,
     operators="relu,abs,neg,square",
-    depth_max=3,
     width=128,
     heads=4,
     layers=3,
@@ -158,7 +155,7 @@ class Learning:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
         run("musacoder", "forge", "--tasks", s.tasks, "--seed", s.seed, "--style", "compact",
-            "--families", s.families, "--depth-max", s.depth_max, *limits,
+            "--families", s.families, *limits,
             "--out", self.folder / "data")  # fmt: skip
 
     def tokenizer(self) -> None:
@@ -166,7 +163,8 @@ class Learning:
         part = self.folder / "tokenizer.part.json"
         script = ROOT / "tools/make_tokenizer.py"
         command = [sys.executable, str(script), "--text", str(self.folder / "data/sft.jsonl"),
-                   "--vocab", str(s.vocabulary), "--split", "lines", "--out", str(part)]  # fmt: skip
+                   "--vocab", str(s.vocabulary), "--split", "lines",
+                   "--out", str(part)]  # fmt: skip
         # One thread, so that the merges are the same every time.
         environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
         if subprocess.run(command, check=False, env=environment).returncode != 0:

@@ -3,7 +3,7 @@
 // HttpClient: POST of JSON, by the system's libcurl.
 //
 // The library is loaded when it is first needed, so the program runs without it where nothing is
-// asked over the network (docs/decisions/012-libcurl.md).
+// asked over the network (docs/decisions/014-libcurl.md).
 //
 //   MC_TRY(const HttpClient http, HttpClient::create(), "--endpoint");
 //   MC_TRY(HttpResponse response, http.post_json({.url = url, .body = json}), "ask the model");
