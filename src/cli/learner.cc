@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -36,6 +37,25 @@ Status run_learner(const Layout& layout, const std::vector<std::string>& argumen
   const bool is_input = WIFEXITED(status) && WEXITSTATUS(status) == kExitInput;
   return Error{is_input ? ErrorCode::kInvalidInput : ErrorCode::kUnavailable,
                "musacoder-learn " + arguments.front() + " failed"};
+}
+
+void add_learner(CLI::App& app, int& exit_code) {
+  const std::pair<const char*, const char*> kCommands[] = {
+      {"init", "Make a small model with random weights (musacoder-learn)"},
+      {"sft", "Train a model on conversations (musacoder-learn)"},
+      {"generate", "Let a model answer (musacoder-learn)"}};
+  for (const auto& [name, about] : kCommands) {
+    CLI::App* command = app.add_subcommand(name, about)->prefix_command();
+    command->set_help_flag();
+    command->callback([command, &exit_code] {
+      std::vector<std::string> words = {command->get_name()};
+      const std::vector<std::string> rest = command->remaining();
+      words.insert(words.end(), rest.begin(), rest.end());
+      const Result<Layout> layout = find_layout();
+      const Status status = layout ? run_learner(*layout, words) : Status(layout.error());
+      exit_code = status ? kExitDone : report_error(status.error());
+    });
+  }
 }
 
 }  // namespace mc::cli
