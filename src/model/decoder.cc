@@ -62,7 +62,10 @@ QkvViews views_of(const Config& config, const at::Tensor& qkv) {
           heads(config.heads + config.kv_heads, config.kv_heads)};
 }
 
-at::Tensor flat_heads(const at::Tensor& x_THD) { return x_THD.reshape({-1, x_THD.size(2)}); }
+// Contiguous also where there is one head, whose rows a reshape would leave far apart.
+at::Tensor flat_heads(const at::Tensor& x_THD) {
+  return x_THD.reshape({-1, x_THD.size(2)}).contiguous();
+}
 
 // Queries and keys, normed where the family does and rotated, and values.
 void make_heads(const Passage& passage, const Block& block, const at::Tensor& positions,

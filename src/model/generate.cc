@@ -61,9 +61,13 @@ class Generator {
 
   void run() {
     while (!queue_.is_stopped) {
-      if (!free_.empty()) admit();
-      if (active_.empty()) return;
-      step();
+      // Sequences may end with their first token, so more than one round may find new ones.
+      if (!free_.empty() && queue_.next < requests_.size()) {
+        admit();
+      } else if (active_.empty()) {
+        return;
+      }
+      if (!active_.empty()) step();
     }
   }
 

@@ -27,7 +27,7 @@ struct Request {
 };
 
 struct GenerateOptions {
-  Sampling sampling;
+  Sampling sampling = {};
   int64_t tokens_max = 512;  // Of an answer.
   int64_t batch = 32;        // Sequences at a time, of all workers together.
   int64_t workers = 1;       // Threads, each with a share of the batch.

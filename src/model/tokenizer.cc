@@ -138,7 +138,9 @@ Status check_model(const Json& model) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!text(model, key).empty()) return wrong(std::string("model: ") + key + " is not supported");
   }
-  if (flag(model, "byte_fallback", false)) return wrong("model: byte_fallback is not supported");
+  for (const char* key : {"byte_fallback", "fuse_unk"}) {
+    if (flag(model, key, false)) return wrong(std::string("model: ") + key + " is not supported");
+  }
   if (model.contains("dropout") && model["dropout"].is_number()) {
     return wrong("model: dropout is not supported");
   }
@@ -229,7 +231,7 @@ struct Tokenizer::State {
   Ids ids;
   Merges merges;
   std::array<std::string, 256> characters = byte_characters();
-  std::array<int32_t, 256> byte_ids{};
+  std::array<int32_t, 256> byte_ids{};    // -1 where a byte has no token and there is no unk_token.
   std::vector<AddedToken> raw_tokens;     // Looked for before NFC,
   std::vector<AddedToken> normal_tokens;  // and after it.
   Ids added;
@@ -251,9 +253,12 @@ Status Tokenizer::State::parse(const Json& json) {
   MC_TRY(ids, parse_vocabulary(model.value("vocab", Json())), "read the tokenizer");
   MC_TRY(merges, parse_merges(model.value("merges", Json()), ids), "read the tokenizer");
   ignores_merges = flag(model, "ignore_merges", false);
+  const auto unknown = ids.find(text(model, "unk_token"));
   for (int byte = 0; byte < 256; ++byte) {
     const auto found = ids.find(characters[byte]);
-    byte_ids[byte] = found == ids.end() ? -1 : found->second;
+    byte_ids[byte] = found != ids.end()     ? found->second
+                     : unknown != ids.end() ? unknown->second
+                                            : -1;
   }
   MC_TRY_VOID(parse_added(json.value("added_tokens", Json::array())), "read the tokenizer");
   fill_bytes();

@@ -21,6 +21,7 @@ inline constexpr int kExitInput = 2;
 void add_init(CLI::App& app, int& exit_code);
 void add_sft(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
 
 // One line on standard error; returns the exit code for the error.
 int report_error(const Error& error);

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   mc::learn::add_init(app, exit_code);
   mc::learn::add_sft(app, exit_code);
   mc::learn::add_generate(app, exit_code);
+  mc::learn::add_tokenize(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
