@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -91,6 +92,11 @@ Status check(const BenchArguments& arguments) {
                       !arguments.answers.empty(), !arguments.runs.empty()};
   if (std::count(given.begin(), given.end(), true) != 1) {
     return invalid("give one of --model, --endpoint, --answers and --runs");
+  }
+  std::error_code ignored;
+  const std::filesystem::path config = std::filesystem::path(arguments.model) / "config.json";
+  if (!arguments.model.empty() && !std::filesystem::exists(config, ignored)) {
+    return invalid(arguments.model + " is no model's folder: it has no config.json");
   }
   if (!arguments.endpoint.empty() && arguments.model_name.empty()) {
     return invalid("--endpoint needs --model-name: which of its models to ask");

@@ -15,18 +15,42 @@
 
 namespace mc::cli {
 
-Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {
+namespace {
+
+Result<std::string> find_learner(const Layout& layout) {
   const std::string program = layout.prefix / "bin/musacoder-learn";
   std::error_code ignored;
-  if (!std::filesystem::exists(program, ignored)) {
-    return Error{ErrorCode::kUnavailable,
-                 program + " is not there: build it with ./run.sh build (it needs PyTorch)"};
-  }
-  std::vector<std::string> words = {program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  if (std::filesystem::exists(program, ignored)) return program;
+  return Error{ErrorCode::kUnavailable,
+               program + " is not there: build it with ./run.sh build (it needs PyTorch)"};
+}
+
+// As execv wants them; they point into `words`.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Becomes the program; comes back with why not.
+Error become_learner(std::vector<std::string> words) {
+  const auto layout = find_layout();
+  if (!layout) return layout.error();
+  const auto program = find_learner(*layout);
+  if (!program) return program.error();
+  words.insert(words.begin(), *program);
+  ::execv(program->c_str(), pointers_to(words).data());
+  return system_error(ErrorCode::kUnavailable, "cannot start " + *program);
+}
+
+}  // namespace
+
+Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {
+  MC_TRY(const std::string program, find_learner(layout), "learner");
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::vector<char*> pointers = pointers_to(words);
   pid_t pid = -1;
   errno = ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, pointers.data(), environ);
   if (errno != 0) return system_error(ErrorCode::kUnavailable, "cannot start " + program);
@@ -51,9 +75,7 @@ void add_learner(CLI::App& app, int& exit_code) {
       std::vector<std::string> words = {command->get_name()};
       const std::vector<std::string> rest = command->remaining();
       words.insert(words.end(), rest.begin(), rest.end());
-      const Result<Layout> layout = find_layout();
-      const Status status = layout ? run_learner(*layout, words) : Status(layout.error());
-      exit_code = status ? kExitDone : report_error(status.error());
+      exit_code = report_error(become_learner(std::move(words)));
     });
   }
 }

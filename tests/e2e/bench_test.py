@@ -128,6 +128,7 @@ class Stored(Bench):
     def test_what_users_get_wrong(self) -> None:
         answers = self.answers()
         self.refuse("one of --model, --endpoint, --answers and --runs", BAD_INPUT)
+        self.refuse("is no model's folder", BAD_INPUT, "--model", self.suite)
         self.refuse("nowhere.jsonl", BAD_INPUT, "--answers", self.folder / "nowhere.jsonl")
         answers.write_text('{"id": "kernelbench:9/9", "sample": 0, "completion": "x"}\n')
         self.refuse("the suite has no task kernelbench:9/9", BAD_INPUT, "--answers", answers)
