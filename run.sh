@@ -24,6 +24,7 @@ cache=${MC_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/musacoder}
 torch_version=2.11.0
 packages=(g++ cmake ninja-build git binutils python3 python3-dev python3-venv
   nlohmann-json3-dev libfmt-dev libcli11-dev libseccomp-dev libsodium-dev
+  libpcre2-dev libutf8proc-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
@@ -49,12 +50,12 @@ find_python() {
     MC_PYTHON=$(python3 -c 'import sys; print(sys.executable)')
   else
     MC_PYTHON=$cache/venv/bin/python
-    if ! "$MC_PYTHON" -c "import torch, numpy, jsonschema, einops
+    if ! "$MC_PYTHON" -c "import torch, numpy, jsonschema, einops, tokenizers
 assert torch.__version__.startswith('$torch_version')" 2>/dev/null; then
       say "installing PyTorch $torch_version into $cache/venv (several GB, once)"
       mkdir -p "$cache"
       python3 -m venv "$cache/venv"
-      "$cache/venv/bin/pip" install --progress-bar=on "torch==$torch_version" numpy jsonschema einops
+      "$cache/venv/bin/pip" install --progress-bar=on "torch==$torch_version" numpy jsonschema einops tokenizers
     fi
   fi
   export MC_PYTHON
