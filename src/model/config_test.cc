@@ -29,7 +29,8 @@ TEST(Config, IsReadAsItIsWritten) {
 }
 
 TEST(Config, RopeThetaMayStandInRopeParameters) {
-  const auto config = parse_config(with(R"("rope_parameters":{"rope_type":"default","rope_theta":5})"));
+  const auto config =
+      parse_config(with(R"("rope_parameters":{"rope_type":"default","rope_theta":5})"));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->rope_theta, 5);
 }

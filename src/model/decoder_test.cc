@@ -63,12 +63,11 @@ class Decoder : public testing::TestWithParam<Shape> {
   const ops::RopeTable rope = rope_of(config, at::kDouble);
   const Passage passage{weights, rope, GetParam().form};
 };
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, Decoder,
-    testing::Values(Shape{Family::kLlama, true, ops::Form::kFast},
-                    Shape{Family::kLlama, false, ops::Form::kGeneric},
-                    Shape{Family::kQwen3, true, ops::Form::kGeneric},
-                    Shape{Family::kQwen3, false, ops::Form::kFast}));
+INSTANTIATE_TEST_SUITE_P(Shapes, Decoder,
+                         testing::Values(Shape{Family::kLlama, true, ops::Form::kFast},
+                                         Shape{Family::kLlama, false, ops::Form::kGeneric},
+                                         Shape{Family::kQwen3, true, ops::Form::kGeneric},
+                                         Shape{Family::kQwen3, false, ops::Form::kFast}));
 
 TEST_P(Decoder, SequencesInOneBatchComeOutAsTheTwinsOfEach) {
   const at::Tensor got = forward(passage, make_batch(kSequences, at::kCPU), nullptr);
@@ -121,7 +120,8 @@ TEST_P(Decoder, StepByStepIsTheSameAsAllAtOnce) {
   }
 }
 
-// tools/make_model_golden.py writes these folders with transformers.  $MC_MODEL_GOLDEN names others.
+// tools/make_model_golden.py writes these folders with transformers.  $MC_MODEL_GOLDEN names
+// others.
 std::vector<std::filesystem::path> golden_folders() {
   const char* other = std::getenv("MC_MODEL_GOLDEN");
   const std::filesystem::path root =

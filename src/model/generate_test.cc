@@ -46,7 +46,8 @@ class Generation : public testing::Test {
   }
 
   const Config config_ = small();
-  const Parameters weights_{config_, twins::random({layout_of(config_).total}, 3, at::kFloat) * 0.4};
+  const Parameters weights_{config_,
+                            twins::random({layout_of(config_).total}, 3, at::kFloat) * 0.4};
   const ops::RopeTable rope_ = ops::rope_table(60, 6, 1e4);
   std::vector<Request> requests_;
 };

@@ -99,8 +99,8 @@ TEST_F(Safetensors, HostileHeadersAreRefused) {
 }
 
 TEST_F(Safetensors, LengthsThatTheFileDoesNotHaveAreRefused) {
-  for (const uint64_t length : {uint64_t{3}, uint64_t{99'999'999}, uint64_t{100'000'001},
-                                ~uint64_t{0}, ~uint64_t{0} - 7}) {
+  for (const uint64_t length :
+       {uint64_t{3}, uint64_t{99'999'999}, uint64_t{100'000'001}, ~uint64_t{0}, ~uint64_t{0} - 7}) {
     write(with_length(length, "{}"));
     EXPECT_THAT(error(), HasSubstr("no safetensors file")) << length;
   }

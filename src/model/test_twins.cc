@@ -50,8 +50,7 @@ at::Tensor rope(const at::Tensor& x, double theta) {
   const int64_t width = x.size(2);
   // The angles are those of float32, as trained models have them.
   const at::Tensor exponent = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);
-  const at::Tensor frequency =
-      at::pow(at::full({}, theta, at::kFloat), exponent).reciprocal();
+  const at::Tensor frequency = at::pow(at::full({}, theta, at::kFloat), exponent).reciprocal();
   const at::Tensor angle = at::outer(at::arange(x.size(0), at::kFloat), frequency);
   const at::Tensor cos = at::cat({angle.cos(), angle.cos()}, -1).unsqueeze(1).to(x.dtype());
   const at::Tensor sin = at::cat({angle.sin(), angle.sin()}, -1).unsqueeze(1).to(x.dtype());
@@ -67,9 +66,9 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   const at::Tensor hidden =
       at::full({q.size(0), q.size(0)}, -std::numeric_limits<double>::infinity(), q.options())
           .triu(1);
-  const at::Tensor scores = at::matmul(heads_first(q), keys.transpose(1, 2)) /
-                                std::sqrt(static_cast<double>(q.size(2))) +
-                            hidden;
+  const at::Tensor scores =
+      at::matmul(heads_first(q), keys.transpose(1, 2)) / std::sqrt(static_cast<double>(q.size(2))) +
+      hidden;
   return at::matmul(at::softmax(scores, -1), values).transpose(0, 1);
 }
 
@@ -79,10 +78,10 @@ at::Tensor decoder(const Parameters& weights, const std::vector<int32_t>& tokens
   at::Tensor x = weights.embedding.index_select(0, ids(tokens, 0, tokens.size()));
   for (const Block& block : weights.blocks) {
     const at::Tensor normal = rms_norm(x, block.attention_norm, c.norm_epsilon);
-    const auto qkv = at::matmul(normal, block.qkv.t())
-                         .split_with_sizes({c.heads * c.head_dim, c.kv_heads * c.head_dim,
-                                            c.kv_heads * c.head_dim},
-                                           -1);
+    const auto qkv =
+        at::matmul(normal, block.qkv.t())
+            .split_with_sizes(
+                {c.heads * c.head_dim, c.kv_heads * c.head_dim, c.kv_heads * c.head_dim}, -1);
     at::Tensor q = qkv[0].reshape({count, c.heads, c.head_dim});
     at::Tensor k = qkv[1].reshape({count, c.kv_heads, c.head_dim});
     const at::Tensor v = qkv[2].reshape({count, c.kv_heads, c.head_dim});
@@ -102,8 +101,7 @@ at::Tensor decoder(const Parameters& weights, const std::vector<int32_t>& tokens
 at::Tensor loss(const Parameters& weights, const std::vector<int32_t>& tokens, int64_t answer) {
   const at::Tensor hidden = decoder(weights, {tokens.begin(), tokens.end() - 1});
   const at::Tensor log_p = at::log_softmax(at::matmul(hidden, weights.head.t()), -1);
-  const at::Tensor targets =
-      ids(tokens, static_cast<size_t>(answer), tokens.size()).unsqueeze(1);
+  const at::Tensor targets = ids(tokens, static_cast<size_t>(answer), tokens.size()).unsqueeze(1);
   return -log_p.narrow(0, answer - 1, targets.size(0)).gather(1, targets).sum();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The obvious forms of the operators and of the decoder, for PyTorch's autograd: what the tests hold
-// ours against.  Random tensors come of a seed.
+// The obvious forms of the operators and of the decoder, for PyTorch's autograd: what the tests
+// hold ours against.  Random tensors come of a seed.
 #ifndef MC_MODEL_TEST_TWINS_H_
 #define MC_MODEL_TEST_TWINS_H_
 

@@ -37,7 +37,9 @@ std::vector<int32_t> merge_slowly(const Merges& merges, std::vector<int32_t> sym
 
 TEST(Bpe, MergesAsTheSlowTwinDoes) {
   std::mt19937 random(3);
-  const auto below = [&](int32_t n) { return static_cast<int32_t>(random() % static_cast<uint32_t>(n)); };
+  const auto below = [&](int32_t n) {
+    return static_cast<int32_t>(random() % static_cast<uint32_t>(n));
+  };
   for (int round = 0; round < 300; ++round) {
     Merges merges;
     for (int32_t rank = 0; rank < 12; ++rank) {

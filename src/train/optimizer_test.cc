@@ -23,8 +23,8 @@ TEST(LearningRate, RisesThenFallsAlongACosine) {
 
 // The formulas of the paper (algorithm 2), for one number with and one without weight decay.
 TEST(Optimizer, StepsAreThoseOfThePaper) {
-  const OptimizerOptions options{.beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.5,
-                                 .norm_max = 100};
+  const OptimizerOptions options{
+      .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.5, .norm_max = 100};
   const at::Tensor master = at::tensor({1.5, -2.0}, at::kDouble);
   Optimizer optimizer(master, 1, options);
   double x[2] = {1.5, -2}, m[2] = {}, v[2] = {};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""musacoder-learn from outside: init, sft and generate on a few conversations, killed and resumed."""
+"""musacoder-learn from outside: init, sft and generate on a few rows, killed and resumed."""
 
 import json
 import os
