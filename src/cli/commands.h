@@ -18,6 +18,7 @@ inline constexpr int kExitInput = 2;
 void add_eval(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
+void add_forge(CLI::App& app, int& exit_code);
 
 // Prints "musacoder: <message>" as one line on standard error; returns the exit code for it.
 int report_error(const Error& error);
