@@ -21,9 +21,8 @@ inline constexpr int kExitInput = 2;
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
-// init, sft, generate: what musacoder-learn does, with the same options.
-void add_learner(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
+void add_forge(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // What musacoder-learn does: init, sft, ...
 
 // Of --backend: auto, cpu or cuda; auto is the best that this machine has.

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -33,17 +32,6 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-// Becomes the program; comes back with why not.
-Error become_learner(std::vector<std::string> words) {
-  const auto layout = find_layout();
-  if (!layout) return layout.error();
-  const auto program = find_learner(*layout);
-  if (!program) return program.error();
-  words.insert(words.begin(), *program);
-  ::execv(program->c_str(), pointers_to(words).data());
-  return system_error(ErrorCode::kUnavailable, "cannot start " + *program);
-}
-
 }  // namespace
 
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {
@@ -61,23 +49,6 @@ Status run_learner(const Layout& layout, const std::vector<std::string>& argumen
   const bool is_input = WIFEXITED(status) && WEXITSTATUS(status) == kExitInput;
   return Error{is_input ? ErrorCode::kInvalidInput : ErrorCode::kUnavailable,
                "musacoder-learn " + arguments.front() + " failed"};
-}
-
-void add_learner(CLI::App& app, int& exit_code) {
-  const std::pair<const char*, const char*> kCommands[] = {
-      {"init", "Make a small model with random weights (musacoder-learn)"},
-      {"sft", "Train a model on conversations (musacoder-learn)"},
-      {"generate", "Let a model answer (musacoder-learn)"}};
-  for (const auto& [name, about] : kCommands) {
-    CLI::App* command = app.add_subcommand(name, about)->prefix_command();
-    command->set_help_flag();
-    command->callback([command, &exit_code] {
-      std::vector<std::string> words = {command->get_name()};
-      const std::vector<std::string> rest = command->remaining();
-      words.insert(words.end(), rest.begin(), rest.end());
-      exit_code = report_error(become_learner(std::move(words)));
-    });
-  }
 }
 
 }  // namespace mc::cli

@@ -15,8 +15,8 @@ int main(int argc, char** argv) {
   mc::cli::add_eval(app, exit_code);
   mc::cli::add_bench(app, exit_code);
   mc::cli::add_doctor(app, exit_code);
-  mc::cli::add_learner(app, exit_code);
   mc::cli::add_prepare(app, exit_code);
+  mc::cli::add_forge(app, exit_code);
   mc::cli::add_learn(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/chunk.h"
+
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "forge/interpret.h"
+#include "forge/kernels.h"
+#include "forge/random.h"
+#include "forge/render.h"
+#include "forge/samples.h"
+
+namespace mc::forge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Made {
+  TaskGraph graph;
+  std::vector<Solution> solutions;
+};
+
+Json array_json(const Array& array) { return {{"shape", array.shape}, {"values", array.values}}; }
+
+std::string probe_of(const TaskGraph& graph) {
+  const std::vector<Array> arrays = interpret(graph);
+  const auto array = [&](int value) { return array_json(arrays.at(static_cast<size_t>(value))); };
+  Json probe;
+  for (const Dim& dim : graph.dims) probe["sizes"][dim.name] = dim.probe;
+  probe["inputs"] = Json::array();
+  for (const int value : graph.inputs()) probe["inputs"].push_back(array(value));
+  probe["parameters"] = Json::array();
+  for (const int value : graph.parameters()) {
+    Json entry = array(value);
+    entry["name"] = graph.values.at(static_cast<size_t>(value)).name;
+    probe["parameters"].push_back(std::move(entry));
+  }
+  probe["output"] = array(graph.nodes.back().output);
+  return probe.dump();
+}
+
+// A disagreement with MooreEval means that neither can be trusted.
+Status audit(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome,
+             task::Evaluator& auditor) {
+  const task::Verdict verdict = auditor.evaluate({graph.id(), graph.id(), render_module(graph)},
+                                                 {graph.id() + "-" + solution.name,
+                                                  fenced(solution.module)});
+  const std::string theirs = task::outcome_name(verdict.outcome);
+  const std::string ours = task::outcome_name(outcome);
+  if (theirs == "infra") return Error{ErrorCode::kUnavailable, "the audit failed: infra"};
+  if (theirs == ours) return ok();
+  return Error{ErrorCode::kProtocol,
+               fmt::format("the forge and MooreEval disagree on {} ({}): {} against {}", graph.id(),
+                           solution.name, ours, theirs)};
+}
+
+class ChunkMaker {
+ public:
+  ChunkMaker(const Settings& settings, int number, Bulk& bulk, double audit_share,
+             task::Evaluator* auditor)
+      : settings_(settings),
+        number_(number),
+        bulk_(bulk),
+        audit_share_(audit_share),
+        auditor_(auditor) {}
+
+  Result<std::string> run() {
+    draw();
+    std::vector<TaskWork> works;
+    for (const Made& made : made_) works.push_back(work_of(made));
+    MC_TRY(const auto results, bulk_.verify(works), "chunk " + std::to_string(number_));
+    for (size_t i = 0; i < made_.size(); ++i) {
+      MC_TRY_VOID(keep(made_[i], results[i]), made_[i].graph.id());
+    }
+    Json chunk;
+    chunk["tasks"] = std::move(tasks_);
+    chunk["rejected"] = std::move(rejected_);
+    return chunk.dump();
+  }
+
+ private:
+  void draw() {
+    for (int i = 0; i < kChunkTasks; ++i) {
+      const auto task = static_cast<uint64_t>(number_) * kChunkTasks + static_cast<uint64_t>(i);
+      auto graph = draw_graph(settings_.seed, task, settings_.draw);
+      if (!graph) {
+        reject("no valid graph was drawn");
+        continue;
+      }
+      std::vector<Solution> solutions = solutions_of(*graph);
+      made_.push_back({std::move(*graph), std::move(solutions)});
+    }
+  }
+
+  void reject(const std::string& why) { rejected_[why] = rejected_.value(why, 0) + 1; }
+
+  TaskWork work_of(const Made& made) const {
+    TaskWork work;
+    work.source = render_module(made.graph);
+    work.probe = probe_of(made.graph);
+    work.seed = Random(settings_.seed, "judge", made.graph.number).next();
+    for (const Solution& solution : made.solutions) {
+      work.attempts.push_back({solution.module, solution.cuda});
+    }
+    return work;
+  }
+
+  Status keep(const Made& made, const TaskResult& result) {
+    if (!result.gate.empty()) {
+      reject(result.gate.front());
+      return ok();
+    }
+    const TaskGraph& graph = made.graph;
+    std::vector<const Solution*> verified;
+    for (size_t i = 0; i < made.solutions.size(); ++i) {
+      const task::Outcome& outcome = result.outcomes[i];
+      Random random(settings_.seed, "audit " + made.solutions[i].name, graph.number);
+      if (auditor_ != nullptr && random.chance(audit_share_)) {
+        MC_TRY_VOID(audit(graph, made.solutions[i], outcome, *auditor_), "audit");
+        count("audited");
+      }
+      if (std::holds_alternative<task::Passed>(outcome)) {
+        verified.push_back(&made.solutions[i]);
+      } else {
+        count("solutions_" + std::string(task::outcome_name(outcome)) + "_" +
+              made.solutions[i].name);
+      }
+    }
+    if (verified.empty()) {
+      reject("no solution was verified");
+      return ok();
+    }
+    count("solutions", static_cast<int64_t>(verified.size()));
+    if (verified.size() >= 3) count("tasks_with_three_solutions");
+    add_task(graph, verified);
+    return ok();
+  }
+
+  void add_task(const TaskGraph& graph, const std::vector<const Solution*>& verified) {
+    const Split split = split_of(graph, settings_.test_share);
+    const Style style = settings_.draw.style;
+    Json task;
+    task["id"] = graph.id();
+    task["source"] = render_module(graph);
+    task["structure"] = graph.structure();
+    task["split"] = split_name(split);
+    task["sft"] = Json::array();
+    if (split == Split::kTrain) {
+      Random random(settings_.seed, "choice", graph.number);
+      task["sft"].push_back(generation_row(graph, style, *random.pick(verified)));
+    }
+    task["row"] = prompt_row(graph, style, split, graph.number);
+    task["counts"] = std::move(counts_);
+    counts_ = Json::object();
+    tasks_.push_back(std::move(task));
+  }
+
+  void count(const std::string& name, int64_t n = 1) {
+    counts_[name] = counts_.value(name, int64_t{0}) + n;
+  }
+
+  const Settings& settings_;
+  int number_;
+  Bulk& bulk_;
+  double audit_share_;
+  task::Evaluator* auditor_;
+  std::vector<Made> made_;
+  Json tasks_ = Json::array();
+  Json rejected_ = Json::object();
+  Json counts_ = Json::object();  // Of the task at hand.
+};
+
+}  // namespace
+
+Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk,
+                               double audit_share, task::Evaluator* auditor) {
+  return ChunkMaker(settings, number, bulk, audit_share, auditor).run();
+}
+
+}  // namespace mc::forge
