@@ -25,7 +25,7 @@ HONEST = ROOT / "tests/corpus/honest" / f"{TASK}.py"
 BYTES_MAX = 40 << 20
 GLIBC_MAX = (2, 36)  # Debian 12's: Ubuntu 24.04 and all that is newer have it.
 LIBRARIES_OF_GLIBC = re.compile(r"(lib(c|m|dl|pthread|rt)|ld-linux-x86-64)\.so\.\d+")
-OWN_SYMBOLS = re.compile(r"_?_?(mc_|cuda|cu[A-Z]|curand|tsan_)\w+")
+OWN_SYMBOLS = re.compile(r"_?_?(mc_|cuda|cu[A-Z]|curand|tsan_|wrap_mem)\w+")
 HIDE_TREES = 'mount -t tmpfs none "$1" && mount -t tmpfs none "$2" && shift 2 && exec "$@"'
 WITHOUT_TREES = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", HIDE_TREES, "-"]
 

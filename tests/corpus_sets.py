@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -84,12 +86,67 @@ def kernelbench() -> list[Case]:
     return cases
 
 
+def kernelbench_mutants() -> list[Case]:
+    """The tasks whose own parameters once widened the tolerance, as their own text with an error:
+    under the policy that lets PyTorch compute, only the comparison can find it.
+    """
+    folder = CORPUS / "kernelbench"
+    cases = []
+    for number, mutants in json.loads((folder / "mutants.json").read_text()).items():
+        reference = _reference_of(number)
+        if reference is None:
+            continue
+        epilogue = (folder / "epilogue.py").read_text()
+        text = reference.replace("Model", "ModelNew").replace("return x\n", "return own.copy(x)\n")
+        for i, edits in enumerate([[], *mutants]):
+            name = f"kernelbench:{number}" + (f" mutant {i}" if i else "")
+            options = ("--policy", "kernelbench")
+            expectation = Expectation(("wrong",)) if i else PASS
+            body = edited(text, edits, name)
+            cases.append(Case(name, name.split(" ")[0], epilogue + body, expectation, options))
+    return cases
+
+
+def contest() -> list[Case]:
+    """Candidates written by one who had not seen the defences; each says itself what it expects.
+    Those that need a GPU are left out, and those of known.json get through as it says.
+    """
+    known = json.loads((CORPUS / "contest/known.json").read_text())
+    cases = []
+    for path in sorted((CORPUS / "contest").glob("*/*.py")):
+        text = path.read_text()
+        said = dict(re.findall(r"^# (\w+): (.*)$", text, re.MULTILINE))
+        if said["backend"] == "cuda":
+            continue
+        name = path.stem
+        outcomes = (
+            ["pass"] if name in known else re.findall(r"\w+", said["expect"].split(", or")[0])
+        )
+        cases.append(Case(name, said["task"], text, Expectation(tuple(outcomes))))
+    return cases
+
+
+def _reference_of(number: str) -> str | None:
+    """The program of a KernelBench task ("2/36") in $MC_KERNELBENCH, or None."""
+    level, problem = number.split("/")
+    root = Path(os.environ.get("MC_KERNELBENCH", "."))
+    for path in root.glob(f"**/level{level}/{problem}_*.py"):
+        return path.read_text()
+    for path in root.glob(f"level{level}.jsonl"):
+        for row in map(json.loads, path.read_text().splitlines()):
+            if row["problem_id"] == int(problem):
+                return str(row["code"])
+    return None
+
+
 SETS: dict[str, Callable[[], list[Case]]] = {
     "honest": honest,
     "mutants": mutants,
     "answers": lambda: listed("answers"),
     "hostile": lambda: listed("hostile"),
+    "contest": contest,
     "kernelbench": kernelbench,
+    "kernelbench_mutants": kernelbench_mutants,
     "gpu": gpu,
 }
 # Share of cases that must come out as expected.  What a resource bomb hits first, and the last
@@ -99,7 +156,9 @@ BARS = {
     "mutants": 0.99,
     "answers": 1.0,
     "hostile": 0.95,
+    "contest": 1.0,
     "kernelbench": 0.95,
+    "kernelbench_mutants": 1.0,
     "gpu": 1.0,
 }
 

@@ -3,7 +3,8 @@
 
   run_corpus.py --musacoder build/dev/bin/musacoder [--jobs 2] [--only PATTERN] SET…
 
-SET is one of honest, mutants, answers, hostile, kernelbench. Prints a line for each surprise and a
+SET is one of honest, mutants, answers, hostile, contest, kernelbench,
+kernelbench_mutants. Prints a line for each surprise and a
 summary for each set; exits 0 when every set reaches its bar, 77 when a set's tasks are not there.
 """
 
@@ -30,7 +31,10 @@ def main() -> int:
     parser.add_argument("--limit", type=float, help="seconds for all sets together")
     arguments = parser.parse_args()
     end_with_children()
-    if "kernelbench" in arguments.sets and "MC_KERNELBENCH" not in os.environ:
+    if (
+        any(name.startswith("kernelbench") for name in arguments.sets)
+        and "MC_KERNELBENCH" not in os.environ
+    ):
         shared = ROOT.parent / "shared/kernelbench"
         if not shared.is_dir():
             print("kernelbench: skipped; give a copy's path in MC_KERNELBENCH")

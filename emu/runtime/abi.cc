@@ -91,6 +91,7 @@ size_t mc_emu_dynamic_shared_bytes(void) {
 void mc_emu_atomic(const volatile void* address, size_t size, int kind) {
   Worker* worker = Worker::current();
   if (worker == nullptr) return;
+  worker->stir();
   worker->note_atomic(kind);
   worker->check_access(address_of(address), size, mc::emu::kWrite | mc::emu::kAtomic,
                        MC_RETURN_ADDRESS);

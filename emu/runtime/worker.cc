@@ -34,6 +34,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kDynamicPages = kDynamicPagesBytes - 2 * kPage;
 constexpr uintptr_t kThreadBlockBytes = 64 * 1024;  // Around this library's thread-local variables.
+constexpr int kStirsMax = 64;                      // A block.
 constexpr uint32_t kBusyAccessesMax = 256;          // Then others get a turn.
 
 Coordinates coordinates_of(uint64_t index, const uint32_t* shape) {
@@ -245,6 +246,8 @@ void Worker::begin_block(uint64_t block_index) {
   block_.live = num_threads_;
   block_.arrived = 0;
   block_.has_atomics = block_.has_fences = block_.has_volatile = false;
+  block_.stirring = block_.index ^ job_->schedule;
+  block_.num_stirred = 0;
   block_.interval = 0;
   suspect_.is_active = false;
   block_.barrier_waiters.clear();
@@ -384,6 +387,16 @@ void Worker::yield() {
   block_.yielded.push_back(static_cast<uint16_t>(current_));
   if (job_->error.load(std::memory_order_relaxed) != 0) abandon();
   wait(ThreadState::kReady, 0, 0);
+}
+
+// An atomic orders nothing but itself: now and then others run before it, so that what only looks
+// like one operation (a load and an exchange, each atomic) loses updates here as on a device.
+void Worker::stir() {
+  if (block_.num_stirred == kStirsMax) return;
+  block_.stirring = block_.stirring * 6364136223846793005u + 1442695040888963407u;
+  if (block_.stirring >> 62 != 0) return;
+  ++block_.num_stirred;
+  yield();
 }
 
 void Worker::count_busy_access() {

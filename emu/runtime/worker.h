@@ -112,6 +112,8 @@ struct Block {
 
   std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
   bool has_atomics = false;
+  uint64_t stirring = 0;  // Pseudo-random state; see stir().
+  int num_stirred = 0;
   bool has_fences = false;
   bool has_volatile = false;  // Volatile accesses.
   std::array<Thread, kThreadsMax> threads;
@@ -163,6 +165,7 @@ class Worker {
   bool is_cooperative() const { return job_->launch->cooperative != 0; }
   void yield();
   void count_busy_access();
+  void stir();
   char* dynamic_shared() const { return dynamic_; }
   size_t dynamic_shared_bytes() const { return job_->launch->shared_bytes; }
 

@@ -261,17 +261,56 @@ Allowed& allowed() {
   return *instance;
 }
 
-void run_or_refuse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const std::string name = op.operator_name().name;
-  if (!allowed().everything && allowed().names.count(name) == 0) mc::shim::refuse(op);
-  const bool before = std::exchange(runs_on_host, true);
-  try {
-    at::native::cpu_fallback(op, stack);
-  } catch (...) {
-    runs_on_host = before;
-    throw;
+// While it lives, what is done on the host for an allowed operator.
+class OnHost {
+ public:
+  explicit OnHost(const c10::OperatorHandle& op) {
+    const std::string& name = op.operator_name().name;
+    if (!allowed().everything && allowed().names.count(name) == 0) mc::shim::refuse(op);
+    before_ = std::exchange(runs_on_host, true);
   }
-  runs_on_host = before;
+  explicit OnHost(const char* name)
+      : OnHost(c10::Dispatcher::singleton().findSchemaOrThrow(name, "")) {}
+  ~OnHost() { runs_on_host = before_; }
+
+ private:
+  bool before_;
+};
+
+void run_or_refuse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const OnHost on_host(op);
+  at::native::cpu_fallback(op, stack);
+}
+
+std::optional<at::Tensor> to_host(const std::optional<at::Tensor>& tensor) {
+  if (!tensor || !tensor->defined()) return tensor;
+  return tensor->cpu();
+}
+
+// A convolution of a device that PyTorch does not know.
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride,
+                       c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+                       c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  const OnHost on_host("aten::convolution_overrideable");
+  return at::convolution_symint(input.cpu(), weight.cpu(), to_host(bias), stride, padding, dilation,
+                                transposed, output_padding, groups)
+      .to(kDevice);
+}
+
+// Its schema does not say that it writes the running statistics, so the fallback would lose them.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight,
+    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
+    const std::optional<at::Tensor>& variance, bool training, double momentum, double eps) {
+  const OnHost on_host("aten::native_batch_norm");
+  const std::optional<at::Tensor> host_mean = to_host(mean), host_variance = to_host(variance);
+  const auto [output, save_mean, save_invstd] =
+      at::native_batch_norm(input.cpu(), to_host(weight), to_host(bias), host_mean, host_variance,
+                            training, momentum, eps);
+  if (training && host_mean && host_mean->defined()) mean->copy_(*host_mean);
+  if (training && host_variance && host_variance->defined()) variance->copy_(*host_variance);
+  return {output.to(kDevice), save_mean.to(kDevice), save_invstd.to(kDevice)};
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
@@ -298,6 +337,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("unfold", TORCH_FN(at::native::unfold));
   m.impl("resize_", TORCH_FN(at::native::resize_));
   m.impl("set_.source_Storage", TORCH_FN(set_source));
+  m.impl("convolution_overrideable", TORCH_FN(convolution));
+  m.impl("native_batch_norm", TORCH_FN(batch_norm));
   m.impl("set_.source_Storage_storage_offset", TORCH_FN(at::native::set_storage_cpu_));
   m.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   m.impl("cat", TORCH_FN(cat));

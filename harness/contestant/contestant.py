@@ -26,6 +26,7 @@ from harness.contestant.device import Device
 from harness.contestant.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.contestant.guard import OperatorGuard
 from harness.worker.place import HOST_PLACE, Place
+from harness.worker.perturb import Constants
 from harness.worker.program import construct, run_module
 from harness.worker.wire import (
     CANDIDATE_FILE,
@@ -175,7 +176,8 @@ class Contestant:
         init = region.unpack(body["init"], source)
         try:
             model_class = getattr(self._module, self._class_name)
-            model = construct(model_class, init, seed).to(self._place.device)
+            constants = Constants(map(str, body["constants"]))
+            model = construct(model_class, init, seed, constants).to(self._place.device)
         except BaseException as error:
             set_stage(error, "init")
             raise

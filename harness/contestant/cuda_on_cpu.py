@@ -3,7 +3,8 @@
 
 A TorchFunctionMode rewrites cuda devices in arguments to the emulated device (emulator.py) and
 makes its tensors say that they are on cuda:0; `torch.cuda` gets the answers of one GPU whose work
-is always finished. Only the recorder and the contestant install this.
+is always finished. Only the recorder, for which the host's memory is the device's, and the
+contestant install this.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from harness.contestant.emulator import DEVICE
 
 _CUDA = torch.device("cuda", 0)
 _TRUE_DEVICE = torch.Tensor.device.__get__
+_emulated = DEVICE  # What stands for cuda in this process; install() sets it.
 
 
 def _is_cuda(tensor: torch.Tensor, *_: Any) -> bool:
-    return bool(_TRUE_DEVICE(tensor) == DEVICE)
+    return bool(_TRUE_DEVICE(tensor) == _emulated)
 
 
 def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
     device: torch.device = _TRUE_DEVICE(tensor)
-    return _CUDA if device == DEVICE else device
+    return _CUDA if device == _emulated else device
 
 
 # What a tensor answers by itself.
@@ -37,7 +39,7 @@ _CLAIMS: dict[Any, Callable[..., Any]] = {
     _TRUE_DEVICE: _claimed_device,
     torch.Tensor.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
     torch.Tensor.get_device: lambda tensor: 0 if _is_cuda(tensor) else -1,
-    torch.Tensor.cuda: lambda tensor, *_, **__: tensor.to(DEVICE),
+    torch.Tensor.cuda: lambda tensor, *_, **__: tensor.to(_emulated),
     torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
     torch.Tensor.is_pinned: lambda tensor, *_, **__: False,
 }
@@ -62,9 +64,9 @@ PROPERTIES = SimpleNamespace(
 def to_emulated(value: Any) -> Any:
     """A cuda device (or its name) as the emulated device; anything else as it is."""
     if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
-        return DEVICE
+        return _emulated
     if isinstance(value, torch.device) and value.type == "cuda":
-        return DEVICE
+        return _emulated
     return value
 
 
@@ -157,8 +159,10 @@ class Generator(torch.Generator):
         return super().__new__(cls, "cpu")  # type: ignore[call-arg]
 
 
-def install() -> None:
-    """Patches torch for the rest of this process."""
+def install(device: torch.device = DEVICE) -> None:
+    """Patches torch for the rest of this process; cuda is `device` from now on."""
+    global _emulated
+    _emulated = device
     # Recurrent layers would call cuDNN in their constructor, seeing tensors that say they are CUDA.
     torch.backends.cudnn.enabled = False
     for name, replacement in _torch_cuda().items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import torch
 from torch.utils import cpp_extension
 
 from harness.contestant import cuda_on_cpu, extensions
@@ -44,7 +45,7 @@ class Recorder:
         body = question.body
         init = region.unpack(body["init"], region.Snapshot(question.descriptors[0], 1 << 30))
         extensions.install(cpp_extension, self._provide)
-        cuda_on_cpu.install()
+        cuda_on_cpu.install(torch.device("cpu"))
         try:
             self._run(str(body["source"]), init, int(body["init_seed"]))
         except _Stop:

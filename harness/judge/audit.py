@@ -135,6 +135,7 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
             "shape": number,
             "init": entries[0]["tree"],
             "init_seed": reference.init_seed,
+            "constants": reference.constants.noted,
             "training": reference.model.training,
             "state": entries[1:],
         }

@@ -32,6 +32,7 @@ _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "unif
 _AT_MAIN_SHAPE = ("signed", "large", "negative")
 _INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
 _ONE_OF = ("heavy_tail", "integers", "sparse")
+WEIGHTS_TRIES = 4
 _PLANNING_SEED = (
     0  # Of what all candidates of a task share; nothing that is judged follows from it.
 )
@@ -299,12 +300,25 @@ def _plan_report(case: _Case) -> Json:
 def _reference(case: _Case, shape: int) -> Reference:
     """The reference at one of the plan's shapes; the last one made is kept."""
     if shape not in case.references:
-        seed = derive_seed(case.seed, "init", shape)
-        reference = Reference(case.task, case.shapes[shape].bound, seed, case.place.device)
-        if case.is_in_eval_mode:
-            reference.model.eval()
+        for number in range(WEIGHTS_TRIES):
+            seed = derive_seed(case.seed, "init", shape, number)
+            reference = Reference(case.task, case.shapes[shape].bound, seed, case.place.device)
+            if case.is_in_eval_mode:
+                reference.model.eval()
+            if shape != 0 or _tells(case, reference):
+                break
         case.references[shape] = reference
     return case.references[shape]
+
+
+def _tells(case: _Case, reference: Reference) -> bool:
+    """Whether trivial answers are wrong under these weights as they were when the task was opened:
+    a bias drawn far out may drive every output into a clamp.
+    """
+    if distributions.NATIVE not in case.usable or not region.state_of(reference.model):
+        return True
+    inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), distributions.NATIVE)
+    return _discriminates(case, reference.run(inputs, 0, with_doubt=False))
 
 
 def _init(case: _Case, question: Question) -> Answer:
@@ -316,6 +330,7 @@ def _init(case: _Case, question: Question) -> Answer:
     body = {
         "init": entries[0]["tree"],
         "init_seed": reference.init_seed,
+        "constants": reference.constants.noted,
         "training": reference.model.training,
         "state": entries[1:],
     }

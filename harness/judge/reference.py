@@ -23,6 +23,7 @@ from harness.judge import distributions
 from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
 from harness.judge.rounding import OneAfterTheOther
+from harness.worker.perturb import Constants
 from harness.worker.program import construct
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
@@ -59,6 +60,7 @@ class Reference:
         self, task: Task, bound: Mapping[str, int], init_seed: int, device: torch.device = CPU
     ) -> None:
         self.init_seed = init_seed
+        self.constants = Constants()
         self._device = device
         self._num_orders = ORDERS  # Until a run shows that fewer are enough.
         try:
@@ -66,7 +68,8 @@ class Reference:
             torch.default_generator.manual_seed(init_seed)
             self.init = list(self._module.get_init_inputs())
             # A private copy: the constructor must not change what the candidate is given.
-            model = construct(self._module.Model, copy.deepcopy(self.init), init_seed)
+            init = copy.deepcopy(self.init)
+            model = construct(self._module.Model, init, init_seed, self.constants)
             self.model = model.to(device)
         except Exception as error:
             set_stage(error, "reference")

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from harness.worker import region
+from harness.worker.perturb import Constants
 from harness.worker.program import construct
 
 
@@ -128,6 +129,14 @@ class PerturbTest(unittest.TestCase):
         own = state(Own, 5)
         self.assertEqual(own["gamma"], norm["norm.weight"])
         self.assertEqual(own["beta"], norm["norm.bias"])
+
+    def test_what_the_reference_does_not_have_is_left_alone(self) -> None:
+        reference, both = Constants(), type("Both", (Own,), {})
+        construct(Scale, [], 5, reference)
+        candidate = construct(both, [], 5, Constants(reference.noted)).state_dict()
+        self.assertEqual(candidate["gamma"].tolist(), [1.0] * 4)
+        same = construct(Scale, [], 5, Constants(reference.noted)).state_dict()
+        self.assertNotEqual(same["scale"].item(), 1.5)
 
     def test_what_is_copied_is_disturbed_once(self) -> None:
         made = construct(Scale, [], 5)

@@ -6,14 +6,15 @@ them out would be right. So while a model is constructed, filling a parameter wi
 or making one of a tensor whose elements are all c, gives c + 0.25 U(-1, 1), drawn by a generator of
 its own from (seed, shape, c, how many of these came before): the global generator is not touched,
 and every program that makes the same constants in the same order gets the same values, by layers or
-by parameters of its own, also what it derives from them in `__init__`.
+by parameters of its own, also what it derives from them in `__init__`. In a candidate only what the
+reference made is disturbed: a weight of 1 that the task does not have is left alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,8 +26,22 @@ AMPLITUDE = 0.25
 _SAMPLE = 64
 
 
+class Constants:
+    """Which constants are disturbed: all, which are noted, or those noted before."""
+
+    def __init__(self, noted: Iterable[str] | None = None) -> None:
+        self.noted = list(noted or ())
+        self._only = None if noted is None else frozenset(self.noted)
+
+    def takes(self, name: str) -> bool:
+        if self._only is not None:
+            return name in self._only
+        self.noted.append(name)
+        return True
+
+
 @contextmanager
-def constants_disturbed(seed: int) -> Iterator[None]:
+def constants_disturbed(seed: int, constants: Constants) -> Iterator[None]:
     """While a model is constructed; copies of a model that are made later stay as it is."""
     norms, parameters = batchnorm._NormBase, torch.nn.Parameter
     originals = (
@@ -35,7 +50,7 @@ def constants_disturbed(seed: int) -> Iterator[None]:
         (norms, "reset_running_stats", norms.reset_running_stats),
         (parameters, "__new__", parameters.__new__),
     )
-    patches = _patches(seed, norms.reset_running_stats, parameters.__new__)
+    patches = _patches(seed, constants, norms.reset_running_stats, parameters.__new__)
     # Fresh memory that looked constant by chance would count; so it becomes NaN.
     was_deterministic = torch.are_deterministic_algorithms_enabled()
     was_warning = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -51,7 +66,10 @@ def constants_disturbed(seed: int) -> Iterator[None]:
 
 
 def _patches(
-    seed: int, reset_stats: Callable[[Any], None], parameter_new: Callable[..., Any]
+    seed: int,
+    constants: Constants,
+    reset_stats: Callable[[Any], None],
+    parameter_new: Callable[..., Any],
 ) -> tuple[Callable[..., Any], ...]:
     counts: Counter[tuple[str, tuple[int, ...], float]] = Counter()
     single: set[float] = set()  # What parameters of one element became; always equal to themselves.
@@ -62,7 +80,10 @@ def _patches(
             if constant is None or (tensor.numel() == 1 and constant in single):
                 return
             key = (kind, tuple(tensor.shape), constant)
-            tensor.copy_(_noise(seed, key, counts[key], tensor.dtype) + constant)
+            name = f"{key} {counts[key]}"
+            if not constants.takes(name):
+                return
+            tensor.copy_(_noise(seed, name, tensor) + constant)
             counts[key] += 1
             if tensor.numel() == 1:
                 single.add(float(tensor.item()))
@@ -88,15 +109,13 @@ def _patches(
     return fill, lambda tensor: fill(tensor, 0.0), reset_running_stats, parameter
 
 
-def _noise(
-    seed: int, key: tuple[str, tuple[int, ...], float], count: int, dtype: torch.dtype
-) -> torch.Tensor:
-    """What is added to the `count`-th constant of this kind."""
-    text = f"{seed} {key} {count}".encode()
+def _noise(seed: int, name: str, like: torch.Tensor) -> torch.Tensor:
+    """What is added to the constant of this name."""
+    text = f"{seed} {name}".encode()
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
     generator = torch.Generator("cpu").manual_seed(number)
-    unit = torch.rand(key[1], generator=generator, device="cpu", dtype=torch.float32)
-    return ((2 * unit - 1) * AMPLITUDE).to(dtype)
+    unit = torch.rand(like.shape, generator=generator, device="cpu", dtype=torch.float32)
+    return ((2 * unit - 1) * AMPLITUDE).to(like.dtype)
 
 
 def _constant_of(tensor: object) -> float | None:

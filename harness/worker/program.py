@@ -36,12 +36,14 @@ def forget_module(file_name: str) -> None:
     linecache.cache.pop(file_name, None)
 
 
-def construct(model_class: object, init: list[object], seed: int) -> torch.nn.Module:
+def construct(
+    model_class: object, init: list[object], seed: int, constants: perturb.Constants | None = None
+) -> torch.nn.Module:
     """`model_class(*init)` under `seed`, its constants disturbed."""
     if not callable(model_class):
         raise TypeError("the model is not a class")
     torch.default_generator.manual_seed(seed)
-    with perturb.constants_disturbed(seed):
+    with perturb.constants_disturbed(seed, constants or perturb.Constants()):
         model = model_class(*init)
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"a {type(model).__name__} is not a torch.nn.Module")

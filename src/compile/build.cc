@@ -77,6 +77,12 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   return command;
 }
 
+// One that is too long, or a folder's that another header has.
+bool is_bad_name(const std::error_code& failure) {
+  return failure == std::errc::filename_too_long || failure == std::errc::not_a_directory ||
+         failure == std::errc::file_exists;
+}
+
 }  // namespace
 
 Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv) {
@@ -93,12 +99,15 @@ Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> arg
                           sandbox::describe(done.ending)});
 }
 
+fs::path headers_in(const Build& build) { return build.directory / "headers"; }
+
 Status write_sources(const Build& build, const std::vector<Unit>& units,
                      const std::vector<SourceFile>& files) {
   for (const SourceFile& file : files) {
-    const fs::path path = build.directory / file.name;
+    const fs::path path = headers_in(build) / file.name;
     std::error_code failure;
     fs::create_directories(path.parent_path(), failure);
+    if (is_bad_name(failure) || fs::is_directory(path, failure) || is_bad_name(failure)) continue;
     MC_TRY_VOID(write_file_atomically(path, "#line 1 \"" + file.name + "\"\n" + file.text),
                 "write a header of the extension");
   }

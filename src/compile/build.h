@@ -37,7 +37,11 @@ using BuildRun = std::variant<ToolRun, task::TimedOut, task::OutOfMemory>;
 // Runs a compiler on candidate code.  An Error says that it could not be started.  Thread-safe.
 Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv);
 
-// Each piece under its own name for diagnostics (#line); headers where includes find them.
+// Where the candidate's own headers lie, and nothing of ours.
+std::filesystem::path headers_in(const Build& build);
+
+// Each piece under its own name for diagnostics (#line).  A header whose name no file can have is
+// left out: whoever includes it is told that it is not there.
 Status write_sources(const Build& build, const std::vector<Unit>& units,
                      const std::vector<SourceFile>& files);
 

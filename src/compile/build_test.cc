@@ -44,6 +44,26 @@ TEST(Build, ShowsACompilerItsOwnDirectoryAndNoOtherFile) {
   EXPECT_EQ(read(std::filesystem::canonical("/proc/self/exe")), "");
 }
 
+// A candidate names its headers as it likes.
+TEST(WriteSources, KeepsHeadersApartAndLeavesOutWhatNoFileCanBeNamed) {
+  const auto home = TemporaryDirectory::create("mc-build-test");
+  ASSERT_TRUE(home);
+  const CompileLimits limits;
+  const Build build{home->path(), {}, limits};
+  const std::vector<SourceFile> files = {{"cuda.cu/own.h", "1"},
+                                         {"manifest.json", "2"},
+                                         {"manifest.json/own.h", "3"},
+                                         {"a/b.h", "4"},
+                                         {"a", "5"},
+                                         {std::string(300, 'x'), "6"}};
+  ASSERT_TRUE(write_sources(build, {{"cuda.cu", {{"cuda", "source"}}}}, files));
+  EXPECT_TRUE(std::filesystem::is_regular_file(home->path() / "cuda.cu"));
+  EXPECT_FALSE(std::filesystem::exists(home->path() / "manifest.json"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(headers_in(build) / "cuda.cu/own.h"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(headers_in(build) / "manifest.json"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(headers_in(build) / "a/b.h"));
+}
+
 TEST(Unexplained, IsTheCandidatesUnlessTheDiskIsFull) {
   const auto broken = unexplained("g++", {false, "", "internal compiler error", "exit code 4"});
   ASSERT_TRUE(broken);

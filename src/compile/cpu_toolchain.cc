@@ -101,7 +101,7 @@ std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Un
                                    "-fno-diagnostics-show-caret", "-fno-diagnostics-show-option",
                                    "-I" + job.runtime.directory.string()};
   argv.insert(argv.end(), job.runtime.flags.begin(), job.runtime.flags.end());
-  argv.push_back("-I" + directory.string());
+  argv.push_back("-I" + headers_in(job.build).string());
   argv.push_back("-DTORCH_EXTENSION_NAME=" + job.extension.name);
   for (const std::string& flag : definitions_of(job.extension)) argv.push_back(flag);
   argv.insert(argv.end(), {"-include", "mc_emu/prelude.h", "-x", "c++"});

@@ -85,7 +85,7 @@ Step compile_step(const Job& job, const Unit& unit) {
   const std::string source = (job.build.directory / unit.file).string();
   Flags argv = {(cuda ? job.runtime.nvcc : job.runtime.compiler).string(),
                 "-DTORCH_EXTENSION_NAME=" + job.extension.name,
-                "-I" + job.build.directory.string()};
+                "-I" + headers_in(job.build).string()};
   append(argv, cuda ? job.runtime.nvcc_flags : job.runtime.cxx_flags);
   append(argv, cuda ? job.extension.extra_cuda_cflags : job.extension.extra_cflags);
   if (cuda) {

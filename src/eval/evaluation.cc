@@ -12,6 +12,7 @@
 #include "compile/toolchain.h"
 #include "core/hash.h"
 #include "eval/device_share.h"
+#include "eval/excuse.h"
 #include "eval/fixed_sizes.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
@@ -344,6 +345,7 @@ Evaluation::Stage Evaluation::measure() {
   if (measured.check_error && !parts_.is_second) return *measured.check_error;
   verdict_.telemetry.state = std::move(measured.state);
   note_fixed_sizes(measured.outcome);
+  MC_TRY_VOID(excuse(program, measured.outcome), "measure");
   if (!std::holds_alternative<task::Passed>(measured.outcome)) {
     return Decided(std::move(measured.outcome));
   }
@@ -354,6 +356,29 @@ Evaluation::Stage Evaluation::measure() {
   contestant_ = std::make_unique<execute::Session>(std::move(*measured.contestant));
   contestant_->rest();
   return Decided();
+}
+
+// Where only the emulator may be the reason of a failure, the candidate may show that it is.
+Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcome) {
+  if (!program.is_emulated) return ok();
+  std::set<int64_t> sizes;
+  for (const auto& [name, size] : verdict_.telemetry.reduction.native) {
+    if (!lines_with_sizes(source_, {size}).empty()) sizes.insert(size);
+  }
+  const std::optional<Excuse> excuse = excuse_for(outcome, judge_->plan(), sizes);
+  if (!excuse) return ok();
+  const Limits& limits = parts_.options.limits;
+  MC_TRY(const bool is_offered, judge_->offer(excuse->shape, limits.judge_s), "excuse");
+  std::optional<task::Outcome> tried;
+  if (is_offered) {
+    MC_TRY(tried,
+           parts_.executor.measure_last(program, *judge_, parts_.run_policy,
+                                        derive_seed(verdict_.seed, "schedule"),
+                                        std::max(excuse->forward_s, limits.forward_s)),
+           "excuse");
+  }
+  if (is_excused(*excuse, tried)) outcome = task::Unsupported{{excuse->why}};
+  return ok();
 }
 
 bool Evaluation::is_timed() const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes that a candidate may have fixed: lines of its text that hold one of the task's own as a
-// number.  A guess to be told to its author, where it fails at other sizes; it decides nothing.
+// number.  A guess to be told to its author, where it fails at other sizes; it decides only whether
+// such a failure may be the size's (excuse.h).
 #ifndef MC_EVAL_FIXED_SIZES_H_
 #define MC_EVAL_FIXED_SIZES_H_
 

@@ -64,6 +64,14 @@ Status Judge::begin(uint64_t seed, double limit_s) {
   return ok();
 }
 
+Result<bool> Judge::offer(const std::string& shape, double limit_s) {
+  const Json question{{"op", "offer"}, {"label", shape}};
+  MC_TRY(const Reply reply, ask(text_of(question), nullptr, limit_s), "offer");
+  const size_t num_planned = plan_.trials.size();
+  MC_TRY(plan_, decode_plan(reply.json), "judge");
+  return plan_.trials.size() > num_planned;
+}
+
 Result<Reply> Judge::ask(std::string_view question, const Fd* region, double limit_s) {
   Answer answer = session_.ask(question, region, Seconds(limit_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
@@ -154,6 +162,15 @@ Result<Measured> Executor::measure(const Program& program, Judge& judge, const R
                                    uint64_t schedule_seed) {
   MC_TRY(Session session, contestant(), "contestant");
   return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).run();
+}
+
+Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judge,
+                                             const RunPolicy& policy, uint64_t schedule_seed,
+                                             double forward_s) {
+  StageLimits limits = limits_;
+  limits.forward_s = forward_s;
+  MC_TRY(Session session, contestant(), "contestant");
+  return Measurement(limits, program, judge, policy, schedule_seed, std::move(session)).run_last();
 }
 
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {

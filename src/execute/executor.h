@@ -58,6 +58,9 @@ class Judge {
   // Begins with a candidate: from now on weights, inputs and expected outputs come of its secret
   // seed, and nothing is left of the candidate before.
   Status begin(uint64_t seed, double limit_s);
+  // Adds a trial at one more shape ("native" or "tiny") to this candidate's plan, at its end;
+  // whether the task can be judged there.
+  Result<bool> offer(const std::string& shape, double limit_s);
   // REQUIRES: begin() returned ok.
   const JudgePlan& plan() const { return plan_; }
   // Asks, and turns everything but a reply into an Error: a judge that fails is the world's fault.
@@ -137,6 +140,10 @@ class Executor {
   // process is told `schedule_seed`: the judge's seed must not follow from it.
   Result<Measured> measure(const Program& program, Judge& judge, const RunPolicy& policy,
                            uint64_t schedule_seed);
+
+  // The plan's last trial alone, by a new contestant, with `forward_s` for it: Passed or why not.
+  Result<task::Outcome> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
+                                     uint64_t schedule_seed, double forward_s);
 
   // Processes that are ready to be timed at the main shape: the task's own Model, and a candidate.
   Result<Session> start_baseline(Judge& judge, const BaselineOptions& options);

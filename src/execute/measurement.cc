@@ -35,6 +35,8 @@ const std::set<std::string, std::less<>> kFatalKinds = {
 // The shape that the task asks for, as far as it fits; the others are variants.
 constexpr int kMainShape = 0;
 
+constexpr double kWallFactor = 4;
+
 // How a call ended that only fails its trial.
 task::OutputCheck check_of(const task::Outcome& outcome) {
   task::OutputCheck check;
@@ -160,7 +162,7 @@ Result<Measurement::Decided> Measurement::load() {
                         {"device_allowed", policy_.operators},
                         {"host_allowed", policy_.operators}}},
                       {"schedule_seed", schedule_seed_}};
-  const Answer answer = session_.ask(text_of(question), nullptr, Seconds(limits_.load_s));
+  const Answer answer = ask(text_of(question), nullptr, limits_.load_s);
   if (std::holds_alternative<Reply>(answer)) return Decided();
   return Decided(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
 }
@@ -174,7 +176,7 @@ Result<Measurement::Decided> Measurement::build(int shape) {
   question.erase("ok");
   question["op"] = "build";
   question["shape"] = shape;
-  const Answer answer = session_.ask(text_of(question), &init.region, Seconds(limits_.load_s));
+  const Answer answer = ask(text_of(question), &init.region, limits_.load_s);
   shapes_built_.insert(shape);
   if (const auto* reply = std::get_if<Reply>(&answer)) {
     const auto state = decode_state(reply->json);
@@ -198,7 +200,7 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   const Json given = Json::parse(inputs.json);
   trial.inputs_digest = given.value("digest", "");
   const Json question{{"op", "run"}, {"shape", plan.shape}, {"inputs", given.at("inputs")}};
-  Answer answer = session_.ask(text_of(question), &inputs.region, Seconds(limits_.forward_s));
+  Answer answer = ask(text_of(question), &inputs.region, limits_.forward_s);
   trial.findings = new_findings();
   if (Decided lacking = unsupported(trial.findings)) return lacking;
 
@@ -214,12 +216,14 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   if (Decided illegal = note_aten(run->aten)) return illegal;
   if (Decided fault = fatal_fault(run->sticky, trial.findings)) return fault;
   if (Decided illegal = note_record(trial.findings)) return illegal;
-  const bool returns_inputs = given.value("returns_inputs", false);
-  if (Decided illegal = returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
   const auto checked = check(run->check_fields, outputs->region, plan.index);
   const Status read = checked ? decode_check(checked->json, trial) : Status(checked.error());
   if (!read) return Decided(uncheckable(read.error(), std::move(trial)));
-  if (Decided illegal = trial.passed ? host_made() : std::nullopt) return illegal;
+  if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
+    const bool returns_inputs = given.value("returns_inputs", false);
+    if (Decided illegal = returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
+    if (Decided illegal = host_made()) return illegal;
+  }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
   trials_.push_back(std::move(trial));
   return Decided();
@@ -355,6 +359,14 @@ task::Outcome Measurement::uncheckable(Error error, task::Trial trial) {
   trials_.push_back(std::move(trial));
   for (task::Trial& each : trials_) each.passed = false;
   return task::Wrong{0, false, trials_};
+}
+
+// Of an emulated candidate the processors' time is limited, which says how much it computes however
+// many others there are; the clock ends what has no share of them.
+Answer Measurement::ask(const std::string& question, const Fd* region, double limit_s) {
+  if (!program_.is_emulated) return session_.ask(question, region, Seconds(limit_s));
+  session_.limit_work(Seconds(limit_s));
+  return session_.ask(question, region, Seconds(limit_s * kWallFactor));
 }
 
 // Where the judge finds no room on the device, and finds it once the contestant has ended, it is

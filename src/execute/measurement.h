@@ -51,6 +51,7 @@ class Measurement {
   Decided host_made() const;
   Result<Reply> check(const std::string& fields, const Fd& region, int trial_index);
   task::Outcome uncheckable(Error error, task::Trial trial);
+  Answer ask(const std::string& question, const Fd* region, double limit_s);
   Result<Reply> ask_judge(const std::string& question);
   task::Outcome out_of_memory(const char* stage) const;
 

@@ -91,6 +91,10 @@ Answer Session::receive(std::chrono::duration<double> limit) {
   return Garbled{refusal.error().message};
 }
 
+void Session::limit_work(std::chrono::duration<double> more) {
+  impl_->child.limit_work(std::chrono::duration_cast<std::chrono::milliseconds>(more));
+}
+
 void Session::rest() {
   impl_->rests = true;
   impl_->child.stop();

@@ -57,6 +57,10 @@ class Session {
   // anything but Reply and Refusal the child is dead.
   Answer ask(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
 
+  // From now on the child may use this much more processor time, all its threads together, and may
+  // not sleep in its place (sandbox::Child).
+  void limit_work(std::chrono::duration<double> more);
+
   // The two halves of `ask`, for a question that the child answers later.  After a failed send,
   // `receive` tells why.  REQUIRES: they alternate.
   void send(std::string_view question, const Fd* region, std::chrono::duration<double> limit);

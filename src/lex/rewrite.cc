@@ -75,6 +75,9 @@ std::optional<std::string_view> renamed(const View& view, std::size_t i) {
         text.starts_with("__builtin_ia32_")) {
       return "mc_not_cuda";
     }
+    // A call is seen; what is expanded in place may not be.
+    if (text.starts_with("__builtin_mem"))
+      return text.substr(std::string_view("__builtin_").size());
     if (text == "is_cuda") return "is_privateuseone";
     if (text == "kCUDA") return "kPrivateUse1";
     if (text == "CUDA" && is_cuda_enumerator(view, i)) return "PrivateUse1";

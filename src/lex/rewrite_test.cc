@@ -165,6 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"asm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(x));",
             "::mc_emu::unsupported(\"inline PTX (asm)\");"},
         Row{"asm volatile(\"\" ::: \"memory\");", "asm volatile(\"\" ::: \"memory\");"},
+        Row{"__builtin_memcpy(&a, &b, 12);", "memcpy(&a, &b, 12);"},
         Row{"_mm256_maskstore_ps(p, m, v); int _ZGVs;", "mc_not_cuda(p, m, v); int mc_no_guard;"},
         Row{"__attribute__((no_sanitize(\"thread\"))) void f();",
             "__attribute__((mc_always_checked(\"thread\"))) void f();"},

@@ -29,6 +29,8 @@ namespace {
 
 using Clock = Child::Clock;
 
+// One that had less than this part of the elapsed time is not kept from work by others.
+constexpr int kSleeps = 32;
 constexpr std::chrono::milliseconds kHangupGrace{1'000};
 constexpr std::chrono::milliseconds kSetupTimeMax{20'000};
 constexpr int kSetupFailedCode = 125;
@@ -210,6 +212,7 @@ Child& Child::operator=(Child&& other) noexcept {
   dies_as_tree_ = other.dies_as_tree_;
   inherited_bytes_ = other.inherited_bytes_;
   look_next_ = other.look_next_;
+  work_limit_ = other.work_limit_;
   ending_ = other.ending_;
   usage_ = other.usage_;
   return *this;
@@ -262,8 +265,18 @@ std::optional<Ending> Child::passed_limit() {
   const uint64_t bytes = use.memory_bytes - std::min(use.memory_bytes, inherited_bytes_);
   usage_.memory_bytes_peak = std::max(usage_.memory_bytes_peak, bytes);
   if (bytes > limits_.memory_bytes) return MemoryExceeded{bytes};
+  if (work_limit_) {
+    if (use.cpu - work_limit_->cpu > work_limit_->more) return CpuExceeded{};
+    const auto elapsed = Clock::now() - work_limit_->since;
+    if (elapsed > work_limit_->more && (use.cpu - work_limit_->cpu) * kSleeps < elapsed)
+      return TimedOut{};
+  }
   if (use.num_threads > limits_.threads_max) return ThreadsExceeded{use.num_threads};
   return std::nullopt;
+}
+
+void Child::limit_work(std::chrono::milliseconds more) {
+  work_limit_ = WorkLimit{more, use_of_descendants(init_).cpu, Clock::now()};
 }
 
 Ending Child::end_with(const Ending& ending) {

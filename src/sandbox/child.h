@@ -103,6 +103,11 @@ class Child {
   // Readable when the tree has ended; -1 once that has been told.
   int end_fd() const { return pidfd_.get(); }
 
+  // From now on the tree may use this much more processor time, all threads together, and then ends
+  // as CpuExceeded; one that still lives after as much time by the clock and hardly used any
+  // sleeps, and ends as TimedOut.  Looked at with memory and threads.
+  void limit_work(std::chrono::milliseconds more);
+
   // Stops every process of the tree but init, whose threads run no further until `go_on`; nothing
   // inside can undo that.  What it has queued on a device goes on.  Limits hold; both idempotent.
   void stop();
@@ -130,6 +135,12 @@ class Child {
   bool dies_as_tree_;         // By the kernel, having a pid namespace for certain.
   uint64_t inherited_bytes_;  // Memory that the process was forked with.
   Clock::time_point look_next_{};
+  struct WorkLimit {
+    std::chrono::milliseconds more;
+    std::chrono::milliseconds cpu;  // Used when the limit was set,
+    Clock::time_point since;        // which was then.
+  };
+  std::optional<WorkLimit> work_limit_;
   std::optional<Ending> ending_;
   Usage usage_;
 };

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace mc::sandbox {
 struct TreeUse {
   uint64_t memory_bytes = 0;  // Anonymous and shared memory resident now, summed.
   uint64_t num_threads = 0;
+  std::chrono::milliseconds cpu{0};  // User and system, of those that live.
 };
 
 // The descendants of `root`, without itself.  Processes that come or go meanwhile may be missed.

@@ -232,7 +232,7 @@ struct Wrong {
 struct Passed {
   std::vector<Trial> trials;
   std::optional<Performance> performance;
-  double generality = 1;  // Share of the trials at other sizes passed; all of them where they count.
+  double generality = 1;  // Share of the trials at other sizes passed; all, where they count.
   bool operator==(const Passed&) const = default;
 };
 struct Unsupported {  // The backend lacks something; says nothing about the candidate.

@@ -34,7 +34,7 @@ FAILURES = {
     "flood": ("[print('x' * 100000) for _ in range(200)]; raise ValueError", "runtime"),
     "files": ("open('/tmp/left', 'w').write('x'); raise ValueError", "runtime"),
     "fork": ("import os; [os.fork() for _ in range(1000)]", "runtime"),
-    "wrong": ("return torch.zeros(1)", "wrong"),
+    "wrong": ("return torch.zeros(1, device='cuda')", "wrong"),
 }
 
 

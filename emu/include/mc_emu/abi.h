@@ -84,6 +84,8 @@ void mc_emu_pause(void);  // Lets other threads run.
 [[noreturn]] void mc_emu_trap(void);
 void mc_emu_unsupported(const char* construct);  // Ends a kernel that reaches it.
 int mc_emu_in_kernel(void);
+// Moves the five words of cuRAND's XORWOW by count * 2^first_bit steps.
+void mc_emu_xorwow_skip(uint64_t count, int first_bit, uint32_t* words);
 uint64_t mc_emu_clock(void);
 uint64_t mc_emu_nanoseconds(void);
 

@@ -156,7 +156,7 @@ struct RestrictPtrTraits {
 };
 }  // namespace at
 
-// PyTorch 2.11 no longer has it: AT_DISPATCH macros took x.type() once, and much code still says so.
+// PyTorch 2.11 no longer has it: AT_DISPATCH macros took x.type() once; much code still says so.
 namespace detail {
 template <class T, std::enable_if_t<std::is_same_v<T, at::DeprecatedTypeProperties>, int> = 0>
 inline at::ScalarType scalar_type(const T& type) {

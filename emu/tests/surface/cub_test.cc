@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 #include <random>
-#include <vector>
 
 #include "cub/cub.cuh"
 #include "kernel_test.h"
@@ -14,16 +13,17 @@
 namespace {
 
 using mc_emu_test::run;
+using mc_emu_test::Vector;
 
-std::vector<int> random_ints(int count, unsigned seed) {
+Vector<int> random_ints(int count, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<int> values(static_cast<size_t>(count));
+  Vector<int> values(static_cast<size_t>(count));
   for (int& v : values) v = static_cast<int>(random() % 201) - 100;
   return values;
 }
 
 template <class T>
-T sum_of(const std::vector<T>& values, int begin, int end) {
+T sum_of(const Vector<T>& values, int begin, int end) {
   return std::accumulate(values.begin() + begin, values.begin() + end, T{});
 }
 
@@ -40,8 +40,8 @@ __global__ void block_sum(const int* in, int* out) {
 
 template <cub::BlockReduceAlgorithm kAlgorithm, int kX, int kY, int kZ>
 void expect_block_sums() {
-  const std::vector<int> in = random_ints(3 * kX * kY * kZ, 1);
-  std::vector<int> out(3);
+  const Vector<int> in = random_ints(3 * kX * kY * kZ, 1);
+  Vector<int> out(3);
   run(dim3(3), dim3(kX, kY, kZ), block_sum<kAlgorithm, kX, kY, kZ>, in.data(), out.data());
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(out[i], sum_of(in, i * kX * kY * kZ, (i + 1) * kX * kY * kZ));
@@ -80,8 +80,8 @@ __global__ void block_reductions(const int* in, int* out, int num_valid) {
 }
 
 TEST(CubBlockReduce, TakesItemsOperatorsAndCounts) {
-  const std::vector<int> in = random_ints(256, 2);
-  std::vector<int> out(4);
+  const Vector<int> in = random_ints(256, 2);
+  Vector<int> out(4);
   constexpr int kValid = 37;
   run(dim3(1), dim3(64), block_reductions, in.data(), out.data(), kValid);
   int valid = 0, custom = 0;
@@ -106,13 +106,13 @@ __global__ void arg_max(const float* in, int* place, float* value) {
 }
 
 TEST(CubBlockReduce, ArgMaxGivesTheFirstOfEquals) {
-  std::vector<float> in(96, 1.0f);
+  Vector<float> in(96, 1.0f);
   in[40] = in[70] = 5.0f;
-  int place = -1;
-  float value = 0;
-  run(dim3(1), dim3(96), arg_max, in.data(), &place, &value);
-  EXPECT_EQ(place, 40);
-  EXPECT_EQ(value, 5.0f);
+  Vector<int> place(1, -1);
+  Vector<float> value(1);
+  run(dim3(1), dim3(96), arg_max, in.data(), place.data(), value.data());
+  EXPECT_EQ(place[0], 40);
+  EXPECT_EQ(value[0], 5.0f);
 }
 
 __global__ void reuse_without_barrier(const int* in, int* out) {
@@ -124,7 +124,7 @@ __global__ void reuse_without_barrier(const int* in, int* out) {
 }
 
 TEST(CubBlockReduce, ReuseOfStorageWithoutABarrierIsFound) {
-  const std::vector<int> in = random_ints(64, 3);
+  const Vector<int> in = random_ints(64, 3);
   int out = 0;
   const std::string before = mc_emu_test::findings();
   mc_emu_test::launch_kernel(dim3(1), dim3(64), reuse_without_barrier, in.data(), &out);
@@ -147,8 +147,8 @@ __global__ void warp_reductions(const int* in, int* sums, int* eighths, int* val
 }
 
 TEST(CubWarpReduce, ReducesWarpsAndPartsOfThem) {
-  const std::vector<int> in = random_ints(128, 4);
-  std::vector<int> sums(4), eighths(16), valid(4);
+  const Vector<int> in = random_ints(128, 4);
+  Vector<int> sums(4), eighths(16), valid(4);
   run(dim3(1), dim3(128), warp_reductions, in.data(), sums.data(), eighths.data(), valid.data());
   for (int i = 0; i < 4; ++i) EXPECT_EQ(sums[i], sum_of(in, 32 * i, 32 * i + 32));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(valid[i], sum_of(in, 32 * i, 32 * i + 5));
@@ -166,8 +166,8 @@ __global__ void warp_segments(const int* in, int* by_head, int* by_tail) {
 }
 
 TEST(CubWarpReduce, SumsSegments) {
-  const std::vector<int> in = random_ints(32, 5);
-  std::vector<int> by_head(32), by_tail(32);
+  const Vector<int> in = random_ints(32, 5);
+  Vector<int> by_head(32), by_tail(32);
   run(dim3(1), dim3(32), warp_segments, in.data(), by_head.data(), by_tail.data());
   for (int i = 0; i < 32; i += 5) {
     EXPECT_EQ(by_head[i], sum_of(in, i, std::min(i + 5, 32))) << i;
@@ -210,8 +210,8 @@ __global__ void scan_tiles(const int* in, int* inclusive, int* exclusive, int nu
 }
 
 TEST(CubBlockScan, CarriesAPrefixOverTiles) {
-  const std::vector<int> in = random_ints(3 * kTile, 6);
-  std::vector<int> inclusive(in.size()), exclusive(in.size());
+  const Vector<int> in = random_ints(3 * kTile, 6);
+  Vector<int> inclusive(in.size()), exclusive(in.size());
   run(dim3(1), dim3(kThreads), scan_tiles, in.data(), inclusive.data(), exclusive.data(), 3);
   int total = 0;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -243,8 +243,8 @@ __global__ void scans(const int* in, int* out) {
 }
 
 TEST(CubBlockScan, ScansInEachForm) {
-  const std::vector<int> in = random_ints(kThreads, 7);
-  std::vector<int> out(8 * kThreads);
+  const Vector<int> in = random_ints(kThreads, 7);
+  Vector<int> out(8 * kThreads);
   run(dim3(1), dim3(kThreads), scans, in.data(), out.data());
   const int total = sum_of(in, 0, kThreads);
   for (int i = 0; i < kThreads; ++i) {
@@ -252,7 +252,7 @@ TEST(CubBlockScan, ScansInEachForm) {
     const int most_before = i == 0 ? -50 : std::max(-50, *std::max_element(&in[0], &in[i]));
     const int least_before = i == 0 ? -12345 : *std::min_element(&in[0], &in[i]);
     EXPECT_THAT(
-        std::vector<int>(&out[8 * i], &out[8 * i] + 8),
+        Vector<int>(&out[8 * i], &out[8 * i] + 8),
         testing::ElementsAre(before + in[i], total, before, *std::max_element(&in[0], &in[i] + 1),
                              most_before, before + 7, total, least_before))
         << i;
@@ -279,9 +279,9 @@ __global__ void affine_scan(const int* in, int* out) {
 }
 
 TEST(CubBlockScan, KeepsTheOrderOfOperands) {
-  std::vector<int> in = random_ints(40, 8);
+  Vector<int> in = random_ints(40, 8);
   for (int& b : in) b += 100;
-  std::vector<int> out(80);
+  Vector<int> out(80);
   run(dim3(1), dim3(40), affine_scan, in.data(), out.data());
   Affine running{1, 0};
   for (int i = 0; i < 80; ++i) {
@@ -305,13 +305,13 @@ __global__ void warp_scans(const int* in, int* out) {
 }
 
 TEST(CubWarpScan, ScansWarpsAndHalves) {
-  const std::vector<int> in = random_ints(64, 9);
-  std::vector<int> out(5 * 64);
+  const Vector<int> in = random_ints(64, 9);
+  Vector<int> out(5 * 64);
   run(dim3(1), dim3(64), warp_scans, in.data(), out.data());
   for (int i = 0; i < 64; ++i) {
     const int warp = i / 32 * 32, half = i / 16 * 16;
     const int most = i == half ? -1000 : *std::max_element(&in[half], &in[i]);
-    EXPECT_THAT(std::vector<int>(&out[5 * i], &out[5 * i] + 5),
+    EXPECT_THAT(Vector<int>(&out[5 * i], &out[5 * i] + 5),
                 testing::ElementsAre(sum_of(in, warp, i + 1), sum_of(in, warp, warp + 32),
                                      sum_of(in, warp, i), most, in[half + 2]));
   }
@@ -335,13 +335,13 @@ __global__ void copy_reversed_items(const int* in, int* out, int count) {
 }
 
 TEST(CubBlockLoad, LoadsWhatStoreWritesBack) {
-  const std::vector<int> in = random_ints(kTile, 10);
+  const Vector<int> in = random_ints(kTile, 10);
   const int count = kTile - 5;
   for (auto kernel :
        {copy_reversed_items<cub::BLOCK_LOAD_DIRECT, cub::BLOCK_STORE_DIRECT>,
         copy_reversed_items<cub::BLOCK_LOAD_WARP_TRANSPOSE, cub::BLOCK_STORE_VECTORIZE>,
         copy_reversed_items<cub::BLOCK_LOAD_STRIPED, cub::BLOCK_STORE_STRIPED>}) {
-    std::vector<int> out(kTile, 77);
+    Vector<int> out(kTile, 77);
     run(dim3(1), dim3(kThreads), kernel, in.data(), out.data(), count);
     for (int i = 0; i < kTile; ++i) EXPECT_EQ(out[i], i < count ? in[i] * 2 : 77) << i;
   }
@@ -360,7 +360,7 @@ __global__ void exchange(int* blocked, int* striped) {
 }
 
 TEST(CubBlockExchange, ChangesTheArrangement) {
-  std::vector<int> blocked(kTile), striped(kTile);
+  Vector<int> blocked(kTile), striped(kTile);
   run(dim3(1), dim3(kThreads), exchange, blocked.data(), striped.data());
   for (int i = 0; i < kTile; ++i) {
     EXPECT_EQ(blocked[i], i);
@@ -391,10 +391,10 @@ __global__ void sort_block(Key* keys, int* values, bool descending) {
 
 template <class Key>
 void expect_sorted(bool descending) {
-  std::vector<Key> keys;
+  Vector<Key> keys;
   for (int x : random_ints(kTile, 11)) keys.push_back(static_cast<Key>(x / 4));
-  const std::vector<Key> original = keys;
-  std::vector<int> order(kTile), want(kTile);
+  const Vector<Key> original = keys;
+  Vector<int> order(kTile), want(kTile);
   std::iota(want.begin(), want.end(), 0);
   std::stable_sort(want.begin(), want.end(), [&](int a, int b) {
     return descending ? original[a] > original[b] : original[a] < original[b];
@@ -424,9 +424,9 @@ __global__ void sort_low_bits(unsigned* keys) {
 }
 
 TEST(CubBlockRadixSort, ComparesOnlyTheBitsAskedFor) {
-  std::vector<unsigned> keys(32);
+  Vector<unsigned> keys(32);
   std::iota(keys.begin(), keys.end(), 100u);
-  std::vector<unsigned> want = keys;
+  Vector<unsigned> want = keys;
   std::stable_sort(want.begin(), want.end(), [](unsigned a, unsigned b) { return a % 4 < b % 4; });
   run(dim3(1), dim3(32), sort_low_bits, keys.data());
   EXPECT_EQ(keys, want);
@@ -435,27 +435,29 @@ TEST(CubBlockRadixSort, ComparesOnlyTheBitsAskedFor) {
 // Host calls.
 
 TEST(CubDevice, ReducesScansAndSortsInTwoCalls) {
-  const std::vector<int> in = random_ints(1000, 12);
-  std::vector<int> out(1000);
+  const Vector<int> in = random_ints(1000, 12);
+  Vector<int> out(1000);
   size_t num_bytes = 0;
-  int sum = 0, most = 0;
-  ASSERT_EQ(cub::DeviceReduce::Sum(nullptr, num_bytes, in.data(), &sum, 1000), cudaSuccess);
+  Vector<int> sum(1), most(1);
+  ASSERT_EQ(cub::DeviceReduce::Sum(nullptr, num_bytes, in.data(), sum.data(), 1000), cudaSuccess);
   EXPECT_GT(num_bytes, 0u);
-  EXPECT_EQ(sum, 0);
-  std::vector<char> storage(num_bytes);
-  cub::DeviceReduce::Sum(storage.data(), num_bytes, in.data(), &sum, 1000);
-  cub::DeviceReduce::Max(storage.data(), num_bytes, in.data(), &most, 1000);
-  EXPECT_EQ(sum, sum_of(in, 0, 1000));
-  EXPECT_EQ(most, *std::max_element(in.begin(), in.end()));
+  EXPECT_EQ(sum[0], 0);
+  cub::DeviceRadixSort::SortKeys(nullptr, num_bytes, in.data(), out.data(), 1000);
+  Vector<char> storage(num_bytes);
+  cub::DeviceReduce::Sum(storage.data(), num_bytes, in.data(), sum.data(), 1000);
+  cub::DeviceReduce::Max(storage.data(), num_bytes, in.data(), most.data(), 1000);
+  EXPECT_EQ(sum[0], sum_of(in, 0, 1000));
+  EXPECT_EQ(most[0], *std::max_element(in.begin(), in.end()));
 
   cub::DeviceScan::ExclusiveSum(storage.data(), num_bytes, in.data(), out.data(), 1000);
   for (int i = 0; i < 1000; i += 111) EXPECT_EQ(out[i], sum_of(in, 0, i));
   cub::DeviceRadixSort::SortKeys(storage.data(), num_bytes, in.data(), out.data(), 1000);
   EXPECT_TRUE(std::is_sorted(out.begin(), out.end()));
 
-  cub::KeyValuePair<int, int> best;
-  cub::DeviceReduce::ArgMin(storage.data(), num_bytes, in.data(), &best, 1000);
-  EXPECT_EQ(best.key, std::min_element(in.begin(), in.end()) - in.begin());
+  Vector<cub::KeyValuePair<int, int>> best(1);
+  cub::DeviceReduce::ArgMin(storage.data(), num_bytes, in.data(), best.data(), 1000);
+  EXPECT_EQ(best[0].key, std::min_element(in.begin(), in.end()) - in.begin());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
 struct Square {
@@ -468,10 +470,10 @@ TEST(CubIterators, ComputeWhatTheyPointTo) {
   EXPECT_EQ(*(counting + 2), 7);
   cub::TransformInputIterator<int, Square, cub::CountingInputIterator<int>> squares(counting,
                                                                                     Square());
-  int sum = 0;
+  Vector<int> sum(1);
   size_t num_bytes = 1;
-  cub::DeviceReduce::Sum(&sum, num_bytes, squares, &sum, 3);
-  EXPECT_EQ(sum, 25 + 36 + 49);
+  cub::DeviceReduce::Sum(sum.data(), num_bytes, squares, sum.data(), 3);
+  EXPECT_EQ(sum[0], 25 + 36 + 49);
   const int data[] = {4, 9};
   EXPECT_EQ((cub::CacheModifiedInputIterator<cub::LOAD_LDG, int>(data)[1]), 9);
   EXPECT_EQ((cub::ArgIndexInputIterator<const int*>(data)[1].value), 9);

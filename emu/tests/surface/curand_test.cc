@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <vector>
 
 #include "curand_kernel.h"
 #include "kernel_test.h"
@@ -134,8 +133,8 @@ __global__ void drop(const float* in, float* out, float p, unsigned long long se
 }
 
 TEST(Curand, DropsTheShareAskedForInAKernel) {
-  const std::vector<float> in(2048, 1.0f);
-  std::vector<float> out(in.size());
+  const mc_emu_test::Vector<float> in(2048, 1.0f);
+  mc_emu_test::Vector<float> out(in.size());
   mc_emu_test::run(dim3(8), dim3(256), drop, in.data(), out.data(), 0.25f, 11ull);
   int dropped = 0;
   for (float x : out) dropped += x == 0.0f;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <vector>
 
 #include "cooperative_groups.h"
 #include "cooperative_groups/memcpy_async.h"
@@ -16,9 +15,10 @@ namespace cg = cooperative_groups;
 namespace {
 
 using mc_emu_test::run;
+using mc_emu_test::Vector;
 
-std::vector<float> counted(int count) {
-  std::vector<float> values(static_cast<size_t>(count));
+Vector<float> counted(int count) {
+  Vector<float> values(static_cast<size_t>(count));
   std::iota(values.begin(), values.end(), 1.0f);
   return values;
 }
@@ -36,12 +36,12 @@ __global__ void block_coordinates(unsigned* out) {
 }
 
 TEST(CooperativeGroups, BlockAndGridKnowTheirCoordinates) {
-  std::vector<unsigned> out(6 * 48, 99);
+  Vector<unsigned> out(6 * 48, 99);
   run(dim3(2), dim3(4, 3, 2), block_coordinates, out.data());
   for (unsigned block = 0; block < 2; ++block) {
     for (unsigned rank = 0; rank < 24; ++rank) {
       const unsigned* mine = &out[6 * (block * 24 + rank)];
-      EXPECT_THAT(std::vector<unsigned>(mine, mine + 6),
+      EXPECT_THAT(Vector<unsigned>(mine, mine + 6),
                   testing::ElementsAre(rank, block, rank / 4 % 3, 2u, 24u, block * 24 + rank));
     }
   }
@@ -61,9 +61,9 @@ __global__ void tile_sums(const float* in, float* out, unsigned* part) {
 
 template <int kTile>
 void expect_tile_sums() {
-  const std::vector<float> in = counted(128);
-  std::vector<float> out(128 / kTile, -1.0f);
-  std::vector<unsigned> part(128);
+  const Vector<float> in = counted(128);
+  Vector<float> out(128 / kTile, -1.0f);
+  Vector<unsigned> part(128);
   run(dim3(1), dim3(128), tile_sums<kTile>, in.data(), out.data(), part.data());
   for (int i = 0; i < 128 / kTile; ++i) {
     EXPECT_EQ(out[i], std::accumulate(&in[i * kTile], &in[i * kTile] + kTile, 0.0f)) << i;
@@ -93,11 +93,11 @@ __global__ void votes(unsigned* out) {
 }
 
 TEST(CooperativeGroups, VotesOfATileAreInItsOwnRanks) {
-  std::vector<unsigned> out(6 * 64);
+  Vector<unsigned> out(6 * 64);
   run(dim3(1), dim3(64), votes, out.data());
   for (unsigned i = 0; i < 64; ++i) {
     EXPECT_THAT(
-        std::vector<unsigned>(&out[6 * i], &out[6 * i] + 6),
+        Vector<unsigned>(&out[6 * i], &out[6 * i] + 6),
         testing::ElementsAre(0x55u, 1u, 0u, i % 8 < 4 ? 0x0Fu : 0xF0u, i / 8 * 8 + 3, i ^ 1u));
   }
 }
@@ -116,7 +116,7 @@ __global__ void shuffle_struct(double* out) {
 }
 
 TEST(CooperativeGroups, ValuesOfAnySizeAreShuffled) {
-  std::vector<double> out(32);
+  Vector<double> out(32);
   run(dim3(1), dim3(32), shuffle_struct, out.data());
   for (int i = 0; i < 32; ++i) EXPECT_EQ(out[i], (31 - i) + 0.75);
 }
@@ -135,14 +135,14 @@ __global__ void reductions(const float* in, float* out) {
 }
 
 TEST(CooperativeGroups, ReduceAndScanOverTiles) {
-  const std::vector<float> in = counted(64);
-  std::vector<float> out(6 * 64);
+  const Vector<float> in = counted(64);
+  Vector<float> out(6 * 64);
   run(dim3(1), dim3(64), reductions, in.data(), out.data());
   for (int i = 0; i < 64; ++i) {
     const int warp = i / 32 * 32, tile = i / 4 * 4;
     const float before = std::accumulate(&in[tile], &in[i], 0.0f);
     EXPECT_THAT(
-        std::vector<float>(&out[6 * i], &out[6 * i] + 6),
+        Vector<float>(&out[6 * i], &out[6 * i] + 6),
         testing::ElementsAre(std::accumulate(&in[warp], &in[warp] + 32, 0.0f), in[warp + 31],
                              in[tile], before + in[i], before, static_cast<float>(i % 32 / 4)));
   }
@@ -154,8 +154,8 @@ __global__ void reduce_short_warp(const float* in, float* out) {
 }
 
 TEST(CooperativeGroups, AShortLastWarpReducesWhatItHas) {
-  const std::vector<float> in = counted(40);
-  std::vector<float> out(40);
+  const Vector<float> in = counted(40);
+  Vector<float> out(40);
   run(dim3(1), dim3(40), reduce_short_warp, in.data(), out.data());
   EXPECT_EQ(out[0], 32 * 33 / 2.0f);
   for (int i = 32; i < 40; ++i) EXPECT_EQ(out[i], 33 + 34 + 35 + 36 + 37 + 38 + 39 + 40.0f);
@@ -172,7 +172,7 @@ __global__ void odd_lanes(int* out) {
 }
 
 TEST(CooperativeGroups, CoalescedThreadsAreThoseOfTheBranch) {
-  std::vector<int> out(32);
+  Vector<int> out(32);
   run(dim3(1), dim3(32), odd_lanes, out.data());
   for (int i = 0; i < 32; ++i) EXPECT_EQ(out[i], i % 2 ? 16000 + i / 2 * 10 + 1 : -1) << i;
 }
@@ -187,13 +187,13 @@ __global__ void filter_positive(const int* in, int* out, int* count) {
 }
 
 TEST(CooperativeGroups, CoalescedThreadsAggregateAnAtomic) {
-  std::vector<int> in(64), out(64, -1);
+  Vector<int> in(64), out(64, -1);
   for (int i = 0; i < 64; ++i) in[i] = i % 3 == 0 ? i : -i;
-  int count = 0;
-  run(dim3(1), dim3(64), filter_positive, in.data(), out.data(), &count);
-  EXPECT_EQ(count, 21);
-  std::sort(out.begin(), out.begin() + count);
-  for (int i = 0; i < count; ++i) EXPECT_EQ(out[i], 3 * (i + 1));
+  Vector<int> count(1);
+  run(dim3(1), dim3(64), filter_positive, in.data(), out.data(), count.data());
+  EXPECT_EQ(count[0], 21);
+  std::sort(out.begin(), out.begin() + 21);
+  for (int i = 0; i < 21; ++i) EXPECT_EQ(out[i], 3 * (i + 1));
 }
 
 __global__ void partitions(unsigned* out) {
@@ -209,10 +209,10 @@ __global__ void partitions(unsigned* out) {
 }
 
 TEST(CooperativeGroups, PartitionsGroupEqualLabels) {
-  std::vector<unsigned> out(5 * 32);
+  Vector<unsigned> out(5 * 32);
   run(dim3(1), dim3(32), partitions, out.data());
   for (unsigned i = 0; i < 32; ++i) {
-    EXPECT_THAT(std::vector<unsigned>(&out[5 * i], &out[5 * i] + 5),
+    EXPECT_THAT(Vector<unsigned>(&out[5 * i], &out[5 * i] + 5),
                 testing::ElementsAre(i % 3 < 2 ? 11u : 10u, i / 3, i % 3 * 10 + 3, 80 + i % 8,
                                      i < 5 ? 5u : 27u));
   }
@@ -231,8 +231,8 @@ __global__ void stage(const float* in, float* out) {
 }
 
 TEST(CooperativeGroups, MemcpyAsyncArrivesAfterWait) {
-  const std::vector<float> in = counted(96);
-  std::vector<float> out(96);
+  const Vector<float> in = counted(96);
+  Vector<float> out(96);
   run(dim3(1), dim3(96), stage, in.data(), out.data());
   for (int i = 0; i < 96; ++i) EXPECT_EQ(out[i], in[95 - i]);
 }
@@ -245,8 +245,8 @@ __global__ void stage_without_wait(const float* in, float* out) {
 }
 
 TEST(CooperativeGroups, MemcpyAsyncWithoutWaitIsFound) {
-  const std::vector<float> in = counted(96);
-  std::vector<float> out(96);
+  const Vector<float> in = counted(96);
+  Vector<float> out(96);
   const std::string before = mc_emu_test::findings();
   mc_emu_test::launch_kernel(dim3(1), dim3(96), stage_without_wait, in.data(), out.data());
   EXPECT_THAT(mc_emu_test::findings().substr(before.size()), testing::HasSubstr("shared"));

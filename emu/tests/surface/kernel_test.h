@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "cuda_runtime.h"
 #include "runtime/mc_emu.h"
@@ -38,6 +39,28 @@ inline const std::string& findings() {
   }
   return text;
 }
+
+// Of managed memory: kernels cannot use the host's.
+template <class T>
+struct Managed {
+  using value_type = T;
+
+  Managed() = default;
+  template <class Other>
+  Managed(const Managed<Other>&) {}
+
+  T* allocate(size_t count) {
+    findings();  // The report is set up before anything else is asked of the runtime.
+    void* pointer = nullptr;
+    EXPECT_EQ(cudaMallocManaged(&pointer, count * sizeof(T), cudaMemAttachGlobal), cudaSuccess);
+    return static_cast<T*>(pointer);
+  }
+  void deallocate(T* pointer, size_t) { cudaFree(pointer); }
+  bool operator==(const Managed&) const = default;
+};
+
+template <class T>
+using Vector = std::vector<T, Managed<T>>;
 
 template <class Kernel, class... Arguments>
 void launch_kernel(dim3 grid, dim3 block, Kernel kernel, Arguments... arguments) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <vector>
 
 #include "cub/util/operators.cuh"
 #include "cub/util/radix.cuh"
@@ -21,6 +20,7 @@ class BlockRadixSort {
   static constexpr int kNumThreads = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z;
   static constexpr int kNumItems = kNumThreads * ITEMS_PER_THREAD;
   static constexpr int kNumBits = 8 * static_cast<int>(sizeof(KeyT));
+  static_assert(kNumItems < (1 << 16), "their numbers have 16 bits");
   static constexpr bool kHasValues = !std::is_same<ValueT, NullType>::value;
   struct Storage {
     detail::Slots<KeyT, kNumItems> keys;
@@ -34,24 +34,31 @@ class BlockRadixSort {
 
   static int thread() { return detail::linear_thread<BLOCK_DIM_X, BLOCK_DIM_Y>(); }
 
-  // Thread 0 finds the order of all items and applies it.
+  // Thread 0 finds the order of all items and applies it, in its own frame: a kernel has no heap.
   void sort_slots(int begin_bit, int end_bit, bool descending) {
-    std::vector<KeyT> keys;
-    std::vector<ValueT> values;
-    std::vector<int> order;
-    for (int i = 0; i < kNumItems; ++i) {
-      keys.push_back(storage_.keys[i]);
-      if constexpr (kHasValues) values.push_back(storage_.values[i]);
-      order.push_back(i);
-    }
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return detail::radix_bits(keys[a], begin_bit, end_bit, descending) <
-             detail::radix_bits(keys[b], begin_bit, end_bit, descending);
+    unsigned short order[kNumItems];
+    for (int i = 0; i < kNumItems; ++i) order[i] = static_cast<unsigned short>(i);
+    std::sort(order, order + kNumItems, [&](int a, int b) {
+      const auto key_a = detail::radix_bits(storage_.keys[a], begin_bit, end_bit, descending);
+      const auto key_b = detail::radix_bits(storage_.keys[b], begin_bit, end_bit, descending);
+      return key_a != key_b ? key_a < key_b : a < b;
     });
-    for (int i = 0; i < kNumItems; ++i) {
-      storage_.keys.put(i, keys[order[i]]);
-      if constexpr (kHasValues) storage_.values.put(i, values[order[i]]);
+    // Each cycle of the permutation begins at its least item; those before are in their places.
+    for (int first = 0; first < kNumItems; ++first) {
+      const KeyT key = storage_.keys[first];
+      const ValueT value = storage_.values[kHasValues ? first : 0];
+      int to = first;
+      for (int from = order[to]; from != first; to = from, from = order[to]) {
+        move_slot(to, storage_.keys[from], storage_.values[kHasValues ? from : 0]);
+        order[to] = static_cast<unsigned short>(to);
+      }
+      move_slot(to, key, value);
+      order[to] = static_cast<unsigned short>(to);
     }
+  }
+  void move_slot(int to, const KeyT& key, const ValueT& value) {
+    storage_.keys.put(to, key);
+    if constexpr (kHasValues) storage_.values.put(to, value);
   }
 
   // `values` is null where there are none.

@@ -2,28 +2,35 @@
 #ifndef MC_EMU_CUB_DEVICE_DEVICE_ALGORITHMS_CUH_
 #define MC_EMU_CUB_DEVICE_DEVICE_ALGORITHMS_CUH_
 
-// cub::DeviceReduce, DeviceScan, DeviceSegmentedReduce and DeviceRadixSort: host calls, done here
-// one element after another.  As in CUB a call without temporary storage only says how much it
-// needs.
+// cub::DeviceReduce, DeviceScan, DeviceSegmentedReduce and DeviceRadixSort: each a launch of one
+// thread, which does one element after another.  As in CUB a call without temporary storage only
+// says how much it needs.
 
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "cub/iterator/iterators.cuh"
 #include "cub/util/operators.cuh"
 #include "cub/util/radix.cuh"
+#include "mc_emu/launch.h"
 
 namespace cub {
 namespace detail {
 
-// True for the call that asks for the size of the temporary storage.
-inline bool asks_for_size(void* storage, std::size_t& num_bytes) {
-  if (storage == nullptr) num_bytes = 1;
-  return storage == nullptr;
+// Runs `body` on the device, or says how much storage that takes.
+template <class Body>
+cudaError_t run_or_ask(void* storage, std::size_t& num_bytes, Body body,
+                       std::size_t num_bytes_needed = 1) {
+  if (storage == nullptr) {
+    num_bytes = num_bytes_needed;
+    return cudaSuccess;
+  }
+  ::mc_emu::launch(
+      ::mc_emu::Config(dim3(1), dim3(1)), "cub::Device", [](Body work) { work(); }, body);
+  return cudaPeekAtLastError();
 }
 
 template <class In, class T, class Operator>
@@ -61,19 +68,21 @@ void find_best(In in, Out out, std::ptrdiff_t count, Better better) {
   }
 }
 
+// `order` has room for `count`.
 template <class Key, class Value>
 void radix_sort(const Key* keys_in, Key* keys_out, const Value* values_in, Value* values_out,
-                std::ptrdiff_t count, int begin_bit, int end_bit, bool descending) {
-  std::vector<std::ptrdiff_t> order(static_cast<std::size_t>(count));
-  for (std::ptrdiff_t i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::ptrdiff_t a, std::ptrdiff_t b) {
-    return radix_bits(keys_in[a], begin_bit, end_bit, descending) <
-           radix_bits(keys_in[b], begin_bit, end_bit, descending);
+                std::ptrdiff_t* order, std::ptrdiff_t count, int begin_bit, int end_bit,
+                bool descending) {
+  for (std::ptrdiff_t i = 0; i < count; ++i) order[i] = i;
+  // Not std::stable_sort, which takes host memory.
+  std::sort(order, order + count, [&](std::ptrdiff_t a, std::ptrdiff_t b) {
+    const auto key_a = radix_bits(keys_in[a], begin_bit, end_bit, descending);
+    const auto key_b = radix_bits(keys_in[b], begin_bit, end_bit, descending);
+    return key_a != key_b ? key_a < key_b : a < b;
   });
   for (std::ptrdiff_t i = 0; i < count; ++i) {
-    const std::ptrdiff_t from = order[static_cast<std::size_t>(i)];
-    keys_out[i] = keys_in[from];
-    if (values_out != nullptr) values_out[i] = values_in[from];
+    keys_out[i] = keys_in[order[i]];
+    if (values_out != nullptr) values_out[i] = values_in[order[i]];
   }
 }
 
@@ -83,10 +92,9 @@ struct DeviceReduce {
   template <class In, class Out, class Operator, class T, class Count>
   static cudaError_t Reduce(void* storage, std::size_t& num_bytes, In in, Out out, Count count,
                             Operator combine, T initial, cudaStream_t = nullptr) {
-    if (!detail::asks_for_size(storage, num_bytes)) {
+    return detail::run_or_ask(storage, num_bytes, [=] {
       *out = detail::fold(in, 0, static_cast<std::ptrdiff_t>(count), combine, initial);
-    }
-    return cudaSuccess;
+    });
   }
   template <class In, class Out, class Count>
   static cudaError_t Sum(void* storage, std::size_t& num_bytes, In in, Out out, Count count,
@@ -109,21 +117,19 @@ struct DeviceReduce {
   static cudaError_t ArgMax(void* storage, std::size_t& num_bytes, In in, Out out, Count count,
                             cudaStream_t = nullptr) {
     using T = detail::ValueOf<In>;
-    if (!detail::asks_for_size(storage, num_bytes)) {
+    return detail::run_or_ask(storage, num_bytes, [=] {
       detail::find_best(in, out, static_cast<std::ptrdiff_t>(count),
                         [](const T& a, const T& b) { return b < a; });
-    }
-    return cudaSuccess;
+    });
   }
   template <class In, class Out, class Count>
   static cudaError_t ArgMin(void* storage, std::size_t& num_bytes, In in, Out out, Count count,
                             cudaStream_t = nullptr) {
     using T = detail::ValueOf<In>;
-    if (!detail::asks_for_size(storage, num_bytes)) {
+    return detail::run_or_ask(storage, num_bytes, [=] {
       detail::find_best(in, out, static_cast<std::ptrdiff_t>(count),
                         [](const T& a, const T& b) { return a < b; });
-    }
-    return cudaSuccess;
+    });
   }
 };
 
@@ -132,12 +138,12 @@ struct DeviceSegmentedReduce {
   static cudaError_t Reduce(void* storage, std::size_t& num_bytes, In in, Out out, int num_segments,
                             Begins begins, Ends ends, Operator combine, T initial,
                             cudaStream_t = nullptr) {
-    if (detail::asks_for_size(storage, num_bytes)) return cudaSuccess;
-    for (int i = 0; i < num_segments; ++i) {
-      out[i] = detail::fold(in, static_cast<std::ptrdiff_t>(begins[i]),
-                            static_cast<std::ptrdiff_t>(ends[i]), combine, initial);
-    }
-    return cudaSuccess;
+    return detail::run_or_ask(storage, num_bytes, [=] {
+      for (int i = 0; i < num_segments; ++i) {
+        out[i] = detail::fold(in, static_cast<std::ptrdiff_t>(begins[i]),
+                              static_cast<std::ptrdiff_t>(ends[i]), combine, initial);
+      }
+    });
   }
   template <class In, class Out, class Begins, class Ends>
   static cudaError_t Sum(void* storage, std::size_t& num_bytes, In in, Out out, int num_segments,
@@ -164,26 +170,27 @@ struct DeviceScan {
   static cudaError_t ExclusiveScan(void* storage, std::size_t& num_bytes, In in, Out out,
                                    Operator combine, T initial, Count count,
                                    cudaStream_t = nullptr) {
-    if (detail::asks_for_size(storage, num_bytes)) return cudaSuccess;
-    T running = initial;
-    for (Count i = 0; i < count; ++i) {
-      const T item = in[i];  // The output may be the input.
-      out[i] = running;
-      running = combine(running, item);
-    }
-    return cudaSuccess;
+    return detail::run_or_ask(storage, num_bytes, [=] {
+      T running = initial;
+      for (Count i = 0; i < count; ++i) {
+        const T item = in[i];  // The output may be the input.
+        out[i] = running;
+        running = combine(running, item);
+      }
+    });
   }
   template <class In, class Out, class Operator, class Count>
   static cudaError_t InclusiveScan(void* storage, std::size_t& num_bytes, In in, Out out,
                                    Operator combine, Count count, cudaStream_t = nullptr) {
-    if (detail::asks_for_size(storage, num_bytes) || count <= 0) return cudaSuccess;
-    detail::ValueOf<In> running = in[0];
-    out[0] = running;
-    for (Count i = 1; i < count; ++i) {
-      running = combine(running, in[i]);
-      out[i] = running;
-    }
-    return cudaSuccess;
+    return detail::run_or_ask(storage, num_bytes, [=] {
+      if (count <= 0) return;
+      detail::ValueOf<In> running = in[0];
+      out[0] = running;
+      for (Count i = 1; i < count; ++i) {
+        running = combine(running, in[i]);
+        out[i] = running;
+      }
+    });
   }
   template <class In, class Out, class Count>
   static cudaError_t ExclusiveSum(void* storage, std::size_t& num_bytes, In in, Out out,
@@ -235,11 +242,15 @@ struct DeviceRadixSort {
   static cudaError_t sort(void* storage, std::size_t& num_bytes, const Key* in, Key* out,
                           const Value* values_in, Value* values_out, Count count, int begin_bit,
                           int end_bit, bool descending) {
-    if (!detail::asks_for_size(storage, num_bytes)) {
-      detail::radix_sort(in, out, values_in, values_out, static_cast<std::ptrdiff_t>(count),
-                         begin_bit, end_bit, descending);
-    }
-    return cudaSuccess;
+    const auto number = static_cast<std::ptrdiff_t>(count);
+    auto* const order = static_cast<std::ptrdiff_t*>(storage);
+    return detail::run_or_ask(
+        storage, num_bytes,
+        [=] {
+          detail::radix_sort(in, out, values_in, values_out, order, number, begin_bit, end_bit,
+                             descending);
+        },
+        static_cast<std::size_t>(number + 1) * sizeof(std::ptrdiff_t));
   }
 };
 

@@ -3,7 +3,7 @@
 # task: reduction/row_sum
 # backend: cpu
 # would gain: reads one element before its buffer, in a device function that is not watched and so tells nothing
-# expect: wrong, illegal, compile
+# expect: wrong, illegal, compile, runtime
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -3,7 +3,7 @@
 # task: reduction/row_sum
 # backend: both
 # would gain: reads another candidate's source from the artifact cache while it is recorded, and has it compiled as its own
-# expect: illegal, runtime, wrong
+# expect: illegal, runtime, wrong, compile
 # note: judge tests/corpus/honest/reduction/row_sum.py first, so that there is something to take
 import os
 import sys

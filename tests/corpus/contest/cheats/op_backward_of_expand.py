@@ -3,7 +3,7 @@
 # task: reduction/row_sum
 # backend: both
 # would gain: forward only expands; the gradient of an expansion is a sum, and autograd's engine computes it
-# expect: illegal
+# expect: illegal, runtime
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The goldens of src/rl/golden, which tools/rl_goldens.py writes from the formulas alone.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "rl/advantage.h"
+#include "rl/aggregation.h"
+#include "rl/bdr.h"
+#include "rl/mirror_pop.h"
+#include "rl/objective.h"
+#include "rl/packing.h"
+#include "rl/prime_echo.h"
+#include "rl/random.h"
+#include "rl/score.h"
+#include "rl/step.h"
+
+namespace mc::rl {
+namespace {
+
+using nlohmann::json;
+using Optionals = std::vector<std::optional<double>>;
+
+constexpr double kTolerance = 1e-6;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+json golden(const std::string& name, const std::string& table = "cases") {
+  const auto text = read_file(MC_SOURCE_DIR "/src/rl/golden/" + name + ".json", 1 << 20);
+  EXPECT_TRUE(text.has_value()) << name;
+  if (!text) return json::array();
+  json cases = json::parse(*text)[table];
+  EXPECT_GT(cases.size(), 0U) << name << " " << table;
+  return cases;
+}
+
+// A value that may be null: empty.
+std::optional<double> optional(const json& value) {
+  if (value.is_null()) return std::nullopt;
+  return value.get<double>();
+}
+
+Optionals optionals(const json& values) {
+  Optionals found;
+  for (const json& value : values) found.push_back(optional(value));
+  return found;
+}
+
+// Log-probabilities, null being one that nobody may read; nothing where there are none.
+std::vector<double> logps(const json& values) {
+  std::vector<double> found;
+  if (values.is_null()) return found;
+  for (const json& value : values) found.push_back(value.is_null() ? kNan : value.get<double>());
+  return found;
+}
+
+void expect_near(const Optionals& got, const json& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].has_value(), !expected[i].is_null()) << i;
+    if (!got[i]) continue;
+    EXPECT_NEAR(*got[i], expected[i].get<double>(), kTolerance) << i;
+  }
+}
+
+void expect_near(const std::vector<double>& got, const json& expected) {
+  expect_near(Optionals(got.begin(), got.end()), expected);
+}
+
+// ---- Score and PrimeEcho ------------------------------------------------------------------------
+
+task::Outcome outcome_of(const json& row) {
+  const std::map<std::string, task::Outcome> kByName{
+      {"extraction", task::Unextractable{}}, {"illegal", task::Illegal{}},
+      {"compile", task::CompileFailed{}},    {"runtime", task::Crashed{}},
+      {"timeout", task::TimedOut{}},         {"oom", task::OutOfMemory{}},
+      {"unsupported", task::Unsupported{}},  {"infra", task::Infra{}}};
+  const std::string name = row["outcome"];
+  if (name == "wrong") return task::Wrong{.q = row["q"], .specialised = false, .trials = {}};
+  if (name != "pass") return kByName.at(name);
+  task::Passed passed;
+  if (!row["nu"].is_null()) {
+    passed.performance.emplace();
+    passed.performance->speedup_eager = {9, row["nu"], 10};
+  }
+  return passed;
+}
+
+TEST(Golden, Score) {
+  for (const json& row : golden("score")) {
+    task::Verdict verdict;
+    verdict.outcome = outcome_of(row);
+    const auto s =
+        training_score(verdict, {.score = {.lambda = row["lambda"], .nu_max = row["nu_max"]},
+                                 .speed = {.dead_zone = row["dead_zone"], .step = row["step"]}});
+    SCOPED_TRACE(row.dump());
+    expect_near(Optionals{s}, json::array({row["s"]}));
+  }
+}
+
+TEST(Golden, PrimeEcho) {
+  for (const json& row : golden("prime_echo")) {
+    SCOPED_TRACE(row.dump());
+    const PrimeEchoOptions options{.alpha = row["alpha"], .b_early = row["b_early"]};
+    expect_near(Optionals{prime_echo(optionals(row["s"]), options)}, json::array({row["R"]}));
+  }
+}
+
+// ---- Advantage ----------------------------------------------------------------------------------
+
+AdvantageOptions advantage_options(const json& row) {
+  return {.scale = row["scale"] == "std" ? AdvantageScale::kStd : AdvantageScale::kNone,
+          .eps = row["eps"],
+          .spread_min = row["spread_min"],
+          .std_floor = row["std_floor"]};
+}
+
+TEST(Golden, Advantage) {
+  const std::map<std::string, GroupFate> kFates{{"spread", GroupFate::kSpread},
+                                                {"no_spread", GroupFate::kNoSpread},
+                                                {"dropped", GroupFate::kDropped}};
+  for (const json& row : golden("advantage")) {
+    SCOPED_TRACE(row.dump());
+    const auto group = group_advantage(optionals(row["rewards"]), advantage_options(row));
+    EXPECT_EQ(group.fate, kFates.at(row["fate"]));
+    expect_near(group.advantage, row["advantage"]);
+  }
+}
+
+// ---- Losses of tokens ---------------------------------------------------------------------------
+
+ClipOptions clip_options(const json& row) {
+  return {.eps_low = row["eps_low"],
+          .eps_high = row["eps_high"],
+          .dual_clip = optional(row["dual_clip"])};
+}
+
+// Of large values relative, of others absolute.
+void expect_close(double got, double expected) {
+  EXPECT_NEAR(got, expected, kTolerance * std::max(1.0, std::abs(expected)));
+}
+
+TEST(Golden, Objective) {
+  const std::map<std::string, Clipped> kBounds{{"no", Clipped::kNo},
+                                               {"low", Clipped::kLow},
+                                               {"high", Clipped::kHigh},
+                                               {"dual", Clipped::kDual}};
+  for (const json& row : golden("objective")) {
+    SCOPED_TRACE(row.dump());
+    const TokenLoss loss = clipped_loss(row["log_ratio"], row["A"], clip_options(row));
+    expect_close(loss.value, row["loss"]);
+    expect_close(loss.gradient, row["gradient"]);
+    EXPECT_EQ(loss.clipped, kBounds.at(row["clipped"]));
+  }
+}
+
+TEST(Golden, Kl) {
+  for (const json& row : golden("kl")) {
+    SCOPED_TRACE(row.dump());
+    const std::map<std::string, KlEstimator> kEstimators{
+        {"k1", KlEstimator::kK1}, {"k2", KlEstimator::kK2}, {"k3", KlEstimator::kK3}};
+    for (const auto& [name, estimator] : kEstimators) {
+      const KlEstimate estimate = kl_estimate(estimator, row["log_u"]);
+      expect_close(estimate.value, row[name]);
+      expect_close(estimate.gradient, row[name + "_gradient"]);
+    }
+  }
+}
+
+// ---- Aggregation --------------------------------------------------------------------------------
+
+Aggregation aggregation_of(const json& row) {
+  if (row["mode"] == "sequence_mean") return SequenceMean{};
+  if (row["mode"] == "token_mean") return TokenMean{};
+  return DrGrpo{.length_max = row["length_max"]};
+}
+
+TEST(Golden, Aggregation) {
+  for (const json& row : golden("aggregation")) {
+    SCOPED_TRACE(row.dump());
+    const std::vector<size_t> lengths = row["lengths"];
+    BatchSize size{.num_sequences = lengths.size(), .num_tokens = 0};
+    for (const size_t length : lengths) size.num_tokens += length;
+    std::vector<double> weights;
+    double loss = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      weights.push_back(token_weight(aggregation_of(row), lengths[i], size));
+      const double tokens = row["kept"][i] ? static_cast<double>(lengths[i]) : 0;
+      loss += weights[i] * tokens * row["token_loss"][i].get<double>();
+    }
+    expect_near(weights, row["weight"]);
+    EXPECT_NEAR(loss, row["loss"], kTolerance);
+  }
+}
+
+// ---- MirrorPop ----------------------------------------------------------------------------------
+
+template <typename T>
+std::vector<T> repeated(const std::vector<T>& once, size_t times) {
+  std::vector<T> all;
+  for (size_t i = 0; i < times; ++i) all.insert(all.end(), once.begin(), once.end());
+  return all;
+}
+
+MirrorPopOptions mirror_pop_options(const json& row) {
+  return {.delta = row["delta"], .token_veto = optional(row["token_veto"])};
+}
+
+TEST(Golden, MirrorPop) {
+  for (const json& row : golden("mirror_pop")) {
+    SCOPED_TRACE(row["name"]);
+    const size_t times = row["repeat"];
+    const Drift found =
+        drift(repeated(logps(row["logp_old"]), times), repeated(logps(row["logp_rollout"]), times),
+              repeated(row["mask"].get<std::vector<uint8_t>>(), times));
+    EXPECT_EQ(found.num_tokens, row["num_tokens"]);
+    EXPECT_NEAR(found.mean_abs, row["mean_abs"], kTolerance);
+    EXPECT_NEAR(found.mean_signed, row["mean_signed"], kTolerance);
+    EXPECT_EQ(keeps(found, mirror_pop_options(row)), row["kept"]);
+  }
+}
+
+TEST(Golden, MirrorPopAuto) {
+  for (const json& row : golden("mirror_pop", "auto")) {
+    const DriftWindow window{.mean_abs = row["window"]};
+    EXPECT_NEAR(delta_auto(window), row["delta"], kTolerance) << row;
+  }
+}
+
+// ---- Buffered Dynamic Retry ---------------------------------------------------------------------
+
+FailedCandidate failure_of(const json& row) {
+  FailedCandidate failure;
+  failure.task = row["task"];
+  failure.code = row["code"];
+  failure.step = row["step"];
+  failure.group = row["group"];
+  return failure;
+}
+
+void expect_drawn(const std::optional<FailedCandidate>& got, const json& expected) {
+  ASSERT_EQ(got.has_value(), !expected.is_null());
+  if (!got) return;
+  EXPECT_EQ(got->task, expected["task"]);
+  EXPECT_EQ(got->code, expected["code"]);
+}
+
+std::vector<std::string> tasks_of(const RetryBuffer& buffer) {
+  std::vector<std::string> tasks;
+  for (const RetryItem& item : buffer.state().items) tasks.push_back(item.candidate.task);
+  return tasks;
+}
+
+void follow(RetryBuffer& buffer, uint64_t seed, const json& operation) {
+  if (operation["op"] == "draw") {
+    const uint64_t step = operation["step"];
+    const double u = uniform({.seed = seed, .step = step, .slot = operation["slot"]});
+    expect_drawn(buffer.draw(u, step), operation["found"]);
+  } else if (operation["op"] == "solved") {
+    buffer.solved(operation["task"].get<std::string>());
+  } else {
+    std::vector<FailedCandidate> failures;
+    for (const json& failure : operation["failures"]) failures.push_back(failure_of(failure));
+    buffer.insert(failures);
+    EXPECT_EQ(tasks_of(buffer), operation["queue"].get<std::vector<std::string>>());
+  }
+}
+
+TEST(Golden, Bdr) {
+  for (const json& row : golden("bdr")) {
+    SCOPED_TRACE(row["name"]);
+    RetryBuffer buffer({.capacity = row["capacity"],
+                        .probability = row["probability"],
+                        .replays_max = row["replays_max"]});
+    for (const json& operation : row["operations"]) {
+      SCOPED_TRACE(operation.dump());
+      follow(buffer, row["seed"], operation);
+    }
+    std::vector<std::string> codes;
+    for (const RetryItem& item : buffer.state().items) codes.push_back(item.candidate.code);
+    EXPECT_EQ(codes, row["codes"].get<std::vector<std::string>>());
+    EXPECT_EQ(buffer.state().replays, (row["replays"].get<std::map<std::string, uint32_t>>()));
+  }
+}
+
+TEST(Golden, BdrUniform) {
+  for (const json& row : golden("bdr", "uniform")) {
+    const double u = uniform({.seed = row["seed"], .step = row["step"], .slot = row["slot"]});
+    EXPECT_EQ(u, row["u_times_2_to_53"].get<double>() * 0x1p-53) << row;
+  }
+}
+
+TEST(Golden, BdrChoice) {
+  for (const json& row : golden("bdr", "choice")) {
+    std::vector<FailedCandidate> candidates;
+    for (const json& one : row["candidates"]) {
+      FailedCandidate& candidate = candidates.emplace_back();
+      candidate.s = one["s"];
+      candidate.stage = static_cast<Stage>(one["stage"].get<int>());
+      candidate.code = one["code"];
+    }
+    EXPECT_EQ(choose_failure(candidates), row["chosen"]) << row;
+  }
+}
+
+TEST(Golden, Packing) {
+  for (const json& row : golden("packing")) {
+    std::vector<Segment> segments;
+    for (const json& one : row["segments"]) segments.push_back({one[0], one[1]});
+    EXPECT_EQ(predicting_positions(segments), row["positions"].get<std::vector<size_t>>()) << row;
+  }
+}
+
+// ---- A whole step -------------------------------------------------------------------------------
+
+StepOptions step_options(const json& row) {
+  StepOptions options;
+  options.advantage = advantage_options(row);
+  options.mirror_pop.reset();
+  if (!row["mirror_pop"].is_null()) options.mirror_pop = mirror_pop_options(row["mirror_pop"]);
+  options.clip = clip_options(row);
+  options.beta = row["beta"];
+  options.aggregation = aggregation_of(row);
+  return options;
+}
+
+// Owns what a StepBatch points to.
+struct GoldenBatch {
+  explicit GoldenBatch(const json& row)
+      : mask(row["mask"]),
+        logp_new(logps(row["logp_new"])),
+        logp_old(logps(row["logp_old"])),
+        logp_rollout(logps(row["logp_rollout"])),
+        logp_ref(logps(row["logp_ref"])),
+        sequence_ends(row["sequence_ends"]),
+        group_ends(row["group_ends"]),
+        rewards(optionals(row["rewards"])) {}
+
+  StepBatch view() const {
+    return {.tokens = {.mask = mask,
+                       .logp_new = logp_new,
+                       .logp_old = logp_old,
+                       .logp_rollout = logp_rollout,
+                       .logp_ref = logp_ref,
+                       .entropy = {}},
+            .sequence_ends = sequence_ends,
+            .group_ends = group_ends,
+            .rewards = rewards,
+            .s_first = {}};
+  }
+
+  std::vector<uint8_t> mask;
+  std::vector<double> logp_new;
+  std::vector<double> logp_old;
+  std::vector<double> logp_rollout;
+  std::vector<double> logp_ref;
+  std::vector<size_t> sequence_ends;
+  std::vector<size_t> group_ends;
+  Optionals rewards;
+};
+
+TEST(Golden, Step) {
+  for (const json& row : golden("step")) {
+    SCOPED_TRACE(row["name"]);
+    const GoldenBatch batch(row["batch"]);
+    const auto [plan, loss] = step_loss(batch.view(), step_options(row["options"]));
+    expect_near(plan.advantage, row["advantage"]);
+    EXPECT_NEAR(loss.value, row["loss"], kTolerance);
+    EXPECT_NEAR(loss.policy, row["policy"], kTolerance);
+    EXPECT_NEAR(loss.kl, row["kl"], kTolerance);
+    expect_near(loss.gradient, row["gradient"]);
+    EXPECT_EQ(loss.metrics.num_tokens, row["num_tokens"]);
+    EXPECT_EQ(loss.metrics.num_clipped_low, row["clipped_low"]);
+    EXPECT_EQ(loss.metrics.num_clipped_high, row["clipped_high"]);
+  }
+}
+
+// ---- A step of a model of two layers ------------------------------------------------------------
+
+using Matrix = std::vector<std::vector<double>>;
+
+// log pi(token | the token before) = log_softmax(tanh(E[before]) W / T)[token], with its gradient.
+struct Model {
+  Matrix E;
+  Matrix W;
+  double temperature;
+
+  std::vector<double> hidden(size_t token) const {
+    std::vector<double> h;
+    for (const double x : E[token]) h.push_back(std::tanh(x));
+    return h;
+  }
+
+  std::vector<double> logp(size_t before) const {
+    std::vector<double> z(W[0].size());
+    const std::vector<double> h = hidden(before);
+    for (size_t k = 0; k < h.size(); ++k) {
+      for (size_t v = 0; v < z.size(); ++v) z[v] += h[k] * W[k][v] / temperature;
+    }
+    double sum = 0;
+    for (const double x : z) sum += std::exp(x);
+    for (double& x : z) x -= std::log(sum);
+    return z;
+  }
+
+  // Adds to dE and dW what dL / d log pi(token | before) = `g` makes of them.
+  void backward(size_t before, size_t token, double g, Matrix& dE, Matrix& dW) const {
+    const std::vector<double> h = hidden(before);
+    const std::vector<double> p = logp(before);
+    for (size_t v = 0; v < p.size(); ++v) {
+      const double dz = g * ((v == token ? 1 : 0) - std::exp(p[v])) / temperature;
+      for (size_t k = 0; k < h.size(); ++k) {
+        dW[k][v] += dz * h[k];
+        dE[before][k] += dz * W[k][v] * (1 - h[k] * h[k]);
+      }
+    }
+  }
+};
+
+Matrix zeros_like(const Matrix& matrix) {
+  return Matrix(matrix.size(), std::vector<double>(matrix[0].size()));
+}
+
+TEST(Golden, StepOfAModelOfTwoLayers) {
+  const json row = golden("model_step")[0];
+  const Model model{row["embedding"], row["head"], row["temperature"]};
+  const Matrix sequences_given = row["sequences"];
+  const std::vector<size_t> prompts = row["prompt_tokens"];
+  std::vector<size_t> packed;
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < sequences_given.size(); ++i) {
+    for (const double token : sequences_given[i]) packed.push_back(static_cast<size_t>(token));
+    segments.push_back({prompts[i], sequences_given[i].size() - prompts[i]});
+  }
+  const std::vector<size_t> positions = predicting_positions(segments);
+
+  GoldenBatch batch(row["batch"]);
+  expect_near(batch.logp_new, row["batch"]["logp_new"]);
+  batch.logp_new.clear();  // The model's own.
+  for (const size_t p : positions) batch.logp_new.push_back(model.logp(packed[p])[packed[p + 1]]);
+  expect_near(batch.logp_new, row["batch"]["logp_new"]);
+
+  const auto [plan, loss] = step_loss(batch.view(), step_options(row["options"]));
+  for (size_t i = 0; i < plan.advantage.size(); ++i) {
+    EXPECT_EQ(plan.advantage[i].has_value(), row["in_loss"][i]) << i;
+  }
+  EXPECT_NEAR(loss.value, row["loss"], kTolerance);
+  Matrix dE = zeros_like(model.E);
+  Matrix dW = zeros_like(model.W);
+  for (size_t t = 0; t < positions.size(); ++t) {
+    model.backward(packed[positions[t]], packed[positions[t] + 1], loss.gradient[t], dE, dW);
+  }
+  for (size_t i = 0; i < dE.size(); ++i) expect_near(dE[i], row["embedding_gradient"][i]);
+  for (size_t i = 0; i < dW.size(); ++i) expect_near(dW[i], row["head_gradient"][i]);
+}
+
+}  // namespace
+}  // namespace mc::rl

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rl/mirror_pop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace mc::rl {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Of a sequence whose log rho are given, all of them trained.
+Drift drift_of(const std::vector<double>& log_rho) {
+  std::vector<double> rollout;
+  for (const double x : log_rho) rollout.push_back(-x);
+  return drift(std::vector<double>(log_rho.size()), rollout,
+               std::vector<uint8_t>(log_rho.size(), 1));
+}
+
+TEST(MirrorPop, DropsASequenceWhoseLogRatiosCancelInTheMean) {
+  std::vector<double> log_rho(4000);
+  for (size_t i = 0; i < 200; ++i) log_rho[i * 20] = i % 2 == 0 ? 1.001 : -1.001;
+  const Drift found = drift_of(log_rho);
+  EXPECT_NEAR(found.mean_signed, 0, 1e-9);
+  EXPECT_FALSE(keeps(found, {}));
+}
+
+TEST(MirrorPop, KeepsASequenceAtDelta) {
+  const Drift found = drift_of({0.0625, -0.0625, 0.125, 0});
+  EXPECT_EQ(found.mean_abs, 0.0625);
+  EXPECT_TRUE(keeps(found, {.delta = 0.0625}));
+  EXPECT_FALSE(keeps(found, {.delta = std::nextafter(0.0625, 0)}));
+}
+
+TEST(MirrorPop, DropsASequenceWithoutTrainedTokens) {
+  EXPECT_FALSE(keeps(drift({}, {}, {}), {}));
+  const std::vector<double> x{-1, -2};
+  EXPECT_FALSE(keeps(drift(x, x, std::vector<uint8_t>{0, 0}), {}));
+}
+
+TEST(MirrorPop, NeverReadsWhatIsNotTrained) {
+  const std::vector<double> old{-1, kNan, -2, kInfinity};
+  const std::vector<double> rollout{-1.01, 0, -2.01, kNan};
+  const Drift found = drift(old, rollout, std::vector<uint8_t>{1, 0, 1, 0});
+  EXPECT_NEAR(found.mean_abs, 0.01, 1e-12);
+  EXPECT_TRUE(keeps(found, {}));
+}
+
+TEST(MirrorPop, DropsASequenceOfWhichTheGeneratorGaveNoNumbers) {
+  EXPECT_FALSE(keeps(drift_of({0, kNan}), {}));
+  EXPECT_FALSE(keeps(drift_of({0, kInfinity}), {}));
+  EXPECT_FALSE(keeps(drift_of({0, -kInfinity}), {}));
+}
+
+TEST(MirrorPop, VetoesOneTokenThatIsFarOffWhereThatIsAsked) {
+  std::vector<double> log_rho(1000);
+  log_rho[5] = -10;
+  EXPECT_TRUE(keeps(drift_of(log_rho), {}));
+  EXPECT_FALSE(keeps(drift_of(log_rho), {.token_veto = 1e-4}));
+  log_rho[5] = 10;  // A veto is of one side.
+  EXPECT_TRUE(keeps(drift_of(log_rho), {.token_veto = 1e-4}));
+}
+
+TEST(MirrorPop, EqualsItsFormulaOnRandomSequences) {
+  constexpr unsigned kSeed = 8;
+  std::mt19937 random(kSeed);
+  std::normal_distribution<double> normal(0, 0.06);
+  for (int i = 0; i < 300; ++i) {
+    const size_t size = 1 + random() % 50;
+    std::vector<double> old(size);
+    std::vector<double> rollout(size);
+    std::vector<uint8_t> mask(size);
+    std::vector<double> sizes;
+    for (size_t t = 0; t < size; ++t) {
+      mask[t] = random() % 4 == 0 ? 0 : 1;
+      old[t] = -std::abs(normal(random)) * 10;
+      rollout[t] = old[t] + normal(random);
+      if (mask[t] == 1) sizes.push_back(std::abs(old[t] - rollout[t]));
+    }
+    const double mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) /
+                        static_cast<double>(std::max<size_t>(sizes.size(), 1));
+    EXPECT_EQ(keeps(drift(old, rollout, mask), {}), !sizes.empty() && mean <= 0.05)
+        << "seed " << kSeed << ", case " << i;
+  }
+}
+
+TEST(MirrorPopAuto, IsFourTimesTheMedianWithinBounds) {
+  DriftWindow window;
+  EXPECT_EQ(delta_auto(window), 0.05);
+  observe(window, std::vector{drift_of({0.01}), drift_of({0.011}), drift_of({3})});
+  EXPECT_NEAR(delta_auto(window), 0.044, 1e-12);
+  window = {.mean_abs = {0.001}};
+  EXPECT_EQ(delta_auto(window), 0.02);
+  window = {.mean_abs = {0.9}};
+  EXPECT_EQ(delta_auto(window), 0.1);
+}
+
+TEST(MirrorPopAuto, LeavesOutWhatIsNoNumber) {
+  DriftWindow window;
+  observe(window, std::vector{drift_of({kNan}), drift_of({kInfinity}), drift_of({})});
+  EXPECT_TRUE(window.mean_abs.empty());
+}
+
+TEST(MirrorPopAuto, ForgetsTheOldest) {
+  DriftWindow window;
+  observe(window, std::vector<Drift>(kDriftWindow, drift_of({0.02})));
+  observe(window, std::vector<Drift>(3, drift_of({0.01})));
+  EXPECT_EQ(window.mean_abs.size(), kDriftWindow);
+  EXPECT_EQ(window.mean_abs.front(), 0.02);
+  EXPECT_EQ(window.mean_abs[kDriftWindow - 3], 0.01);
+  observe(window, std::vector<Drift>(kDriftWindow, drift_of({0.015})));
+  EXPECT_NEAR(delta_auto(window), 0.06, 1e-12);
+}
+
+TEST(MirrorPopAuto, DoesNotDependOnTheOrderOfAStep) {
+  std::vector<Drift> drifts;
+  for (int i = 0; i < 9; ++i) drifts.push_back(drift_of({0.004 * i}));
+  DriftWindow forward;
+  DriftWindow backward;
+  observe(forward, drifts);
+  std::reverse(drifts.begin(), drifts.end());
+  observe(backward, drifts);
+  EXPECT_EQ(delta_auto(forward), delta_auto(backward));
+}
+
+}  // namespace
+}  // namespace mc::rl

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loss of one token and its gradient with respect to log pi_new of that token.
+//
+//   r    = exp(log pi_new - log pi_old)
+//   L    = -min(r A, clip(r, 1 - eps_low, 1 + eps_high) A)         the clipped objective (PPO,
+//   DAPO) log u = log pi_ref - log pi_new k1   = -log u,   k2 = (log u)^2 / 2,   k3 = u - 1 - log u
+//   estimators of KL(new || ref)
+//
+// A log-ratio is held to [-20, 20] before exp; beyond, the gradient is 0.  Every log-probability is
+// of the full softmax over logits / T, T being the temperature of the rollout.
+#ifndef MC_RL_OBJECTIVE_H_
+#define MC_RL_OBJECTIVE_H_
+
+#include <optional>
+
+namespace mc::rl {
+
+inline constexpr double kLogRatioMax = 20;
+
+struct ClipOptions {
+  double eps_low = 0.2;
+  double eps_high = 0.28;
+  std::optional<double> dual_clip = std::nullopt;  // c > 1: with A < 0, L is at most -c A.
+};
+
+// Which bound cut the gradient off.
+enum class Clipped { kNo, kLow, kHigh, kDual };
+
+struct TokenLoss {
+  double value = 0;
+  double gradient = 0;  // dL / d log pi_new
+  Clipped clipped = Clipped::kNo;
+};
+
+// `log_ratio` is log pi_new - log pi_old.  On a bound itself the gradient is not cut off.
+// REQUIRES: 0 <= eps_low <= 1, eps_high >= 0, dual_clip > 1; A and log_ratio are finite.
+TokenLoss clipped_loss(double log_ratio, double A, const ClipOptions& options);
+
+enum class KlEstimator { kK1, kK2, kK3 };
+
+struct KlEstimate {
+  double value = 0;
+  double gradient = 0;  // d value / d log pi_new
+};
+
+// `log_u` is log pi_ref - log pi_new.
+// REQUIRES: log_u is finite.
+KlEstimate kl_estimate(KlEstimator estimator, double log_u);
+
+}  // namespace mc::rl
+
+#endif  // MC_RL_OBJECTIVE_H_

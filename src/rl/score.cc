@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rl/score.h"
+
+#include <cmath>
+#include <optional>
+#include <variant>
+
+#include "core/check.h"
+#include "reward/score.h"
+#include "task/verdict.h"
+
+namespace mc::rl {
+
+double speed_on_grid(double nu, const SpeedGrid& grid) {
+  MC_CHECK(grid.dead_zone >= 0 && grid.step >= 0);
+  if (!std::isfinite(nu)) return nu;
+  if (nu <= grid.dead_zone) return 1;
+  return grid.step > 0 ? std::round(nu / grid.step) * grid.step : nu;
+}
+
+std::optional<double> training_score(const task::Verdict& verdict,
+                                     const TrainingScoreOptions& options) {
+  const auto* passed = std::get_if<task::Passed>(&verdict.outcome);
+  if (passed == nullptr || !passed->performance) return reward::score(verdict, options.score);
+  task::Performance performance;  // The speed-up alone: reward::score reads nothing else.
+  performance.speedup_eager.low =
+      speed_on_grid(passed->performance->speedup_eager.low, options.speed);
+  task::Verdict on_grid;
+  on_grid.outcome = task::Passed{.trials = {}, .performance = performance};
+  return reward::score(on_grid, options.score);
+}
+
+}  // namespace mc::rl

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rl/score.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "task/verdict_generator.h"
+
+namespace mc::rl {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::optional<double> score_at(double nu_low, const TrainingScoreOptions& options = {}) {
+  task::Passed passed;
+  passed.performance.emplace();
+  passed.performance->speedup_eager = {9, nu_low, 10};
+  task::Verdict verdict;
+  verdict.outcome = passed;
+  return training_score(verdict, options);
+}
+
+TEST(TrainingScore, IsTheRewardsForAllButASpeedUp) {
+  for (size_t outcome = 0; outcome < std::variant_size_v<task::Outcome>; ++outcome) {
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      task::Verdict verdict = task::generate_verdict(seed, outcome);
+      if (auto* passed = std::get_if<task::Passed>(&verdict.outcome)) passed->performance.reset();
+      EXPECT_EQ(training_score(verdict, {}), reward::score(verdict, {}))
+          << "outcome " << outcome << ", seed " << seed;
+    }
+  }
+}
+
+TEST(TrainingScore, OfNoiseInTimingIsThatOfEqualSpeed) {
+  EXPECT_EQ(score_at(1.0001), score_at(1));
+  EXPECT_EQ(score_at(1.05), score_at(1));
+  EXPECT_GT(*score_at(1.08), *score_at(1));
+}
+
+TEST(TrainingScore, SeesSpeedInSteps) {
+  EXPECT_EQ(score_at(1.98), score_at(2.02));
+  EXPECT_NEAR(*score_at(1.98), 1.25, 1e-12);
+  EXPECT_NEAR(*score_at(1.8), 1.2, 1e-12);
+}
+
+TEST(TrainingScore, WithoutAGridIsTheRewards) {
+  const TrainingScoreOptions options{.score = {}, .speed = {.dead_zone = 0, .step = 0}};
+  EXPECT_NEAR(*score_at(1.0123, options), 1 + 0.25 * 0.0123, 1e-12);
+  EXPECT_NEAR(*score_at(0.4, options), 1, 1e-12);
+}
+
+TEST(TrainingScore, TakesASpeedUpThatIsNoNumber) {
+  EXPECT_EQ(score_at(std::nan("")), 1);
+  EXPECT_EQ(score_at(kInfinity), 1.5);
+  EXPECT_EQ(score_at(-kInfinity), 1);
+}
+
+}  // namespace
+}  // namespace mc::rl
