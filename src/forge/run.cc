@@ -32,6 +32,7 @@ Json settings_json(const Settings& settings) {
   json["families"] = Json::array();
   for (const Family family : settings.draw.families) json["families"].push_back(family_name(family));
   json["operators"] = settings.draw.operators;
+  json["bugs"] = settings.bugs;
   json["test_share"] = settings.test_share;
   return json;
 }
