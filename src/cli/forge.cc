@@ -125,6 +125,9 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  command
+      ->add_option("--kernelbench", options.kernelbench, "Its tasks, to count the overlap with")
+      ->check(CLI::ExistingDirectory);
   command->callback([arguments, &exit_code] {
     const Status status = run_forge(*arguments);
     exit_code = status ? kExitDone : report_error(status.error());

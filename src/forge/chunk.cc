@@ -36,9 +36,9 @@ struct Made {
 std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, Random& random,
                             const Bug* beside) {
   std::map<std::string, std::vector<const Bug*>> by_kind;
-  const bool compiles = std::string_view(expected) != "compile_failed";
+  const bool compiles = std::string_view(expected) != "compile";
   for (const Bug& bug : bugs) {
-    if ((bug.expected != "compile_failed") != compiles) continue;
+    if ((bug.expected != "compile") != compiles) continue;
     if (beside != nullptr && (overlap(bug, *beside) || bug.kind == beside->kind)) continue;
     by_kind[bug.kind].push_back(&bug);
   }
@@ -129,7 +129,7 @@ class ChunkMaker {
     made.buggy = static_cast<size_t>(random.below(static_cast<int>(made.solutions.size())));
     const Solution& solution = made.solutions[made.buggy];
     const std::vector<Bug> bugs = bugs_of(made.graph, solution);
-    const char* expected = random.chance(kCompileShare) ? "compile_failed" : "";
+    const char* expected = random.chance(kCompileShare) ? "compile" : "";
     const auto first = pick_bug(bugs, expected, random, nullptr);
     if (!first) return;
     add_mutant(made, {*first});
@@ -153,7 +153,7 @@ class ChunkMaker {
     }
     for (const Mutant& mutant : made.mutants) {
       const std::string cuda = with_bugs(made.solutions[made.buggy], mutant.bugs);
-      const bool compiles = mutant.bugs.front().expected != "compile_failed";
+      const bool compiles = mutant.bugs.front().expected != "compile";
       (compiles ? work.attempts : work.doubtful).push_back({mutant.module, cuda});
     }
     return work;

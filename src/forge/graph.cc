@@ -43,7 +43,7 @@ Family Node::family() const {
 }
 
 const Node* TaskGraph::head() const {
-  return nodes.front().head != nullptr ? &nodes.front() : nullptr;
+  return !nodes.empty() && nodes.front().head != nullptr ? &nodes.front() : nullptr;
 }
 
 const Node* TaskGraph::row() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in the kernels: inputs x, y, z; s a vector parameter, w and b of a linear layer, g and h of
+// Names in the kernels: inputs x, y, z; e a vector parameter, w and b of a linear layer, g and h of
 // a norm; o the output; n rows or elements, m columns, l the inner size; r, j row and column, i the
 // element; v the running value, u the head's own, a and b what passes over a row found.
 //
@@ -109,6 +109,7 @@ class Writer {
   static std::string pointer_name(const Value& value) {
     if (value.name == "fc.weight") return "w";
     if (value.name == "fc.bias") return "b";
+    if (value.name == "s") return "e";
     if (value.name == "norm.weight") return "g";
     if (value.name == "norm.bias") return "h";
     return value.name;
@@ -526,9 +527,9 @@ class Writer {
         "  float a[4] = {};\n";
     text += fmt::format("  {}return;\n", site("exit", "if (j >= m) "));
     text += fmt::format("  for (int c = 0; {}; c++) {{\n", site("bound", "c < l"));
-    text += fmt::format("    float e = {};\n", right("c", "j"));
+    text += fmt::format("    float q = {};\n", right("c", "j"));
     text += fmt::format(
-        "    for (int d = 0; d < 4; d++)\n      {}a[d] += x[(t + d) * l + c] * e;\n  }}\n",
+        "    for (int d = 0; d < 4; d++)\n      {}a[d] += x[(t + d) * l + c] * q;\n  }}\n",
         site("guard", "if (t + d < n) "));
     text += fmt::format("  for (int d = 0; d < 4 && {}; d++) {{\n", site("bound", "t + d < n"));
     text += "    int r = t + d;\n    float v = a[d];\n" + epilogue(4) + "    o[r * m + j] = v;\n  }\n}\n";

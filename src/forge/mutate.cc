@@ -11,9 +11,10 @@
 namespace mc::forge {
 namespace {
 
-constexpr const char* kCompile = "compile_failed";
-constexpr const char* kCrash = "crashed";
+constexpr const char* kCompile = "compile";
+constexpr const char* kCrash = "runtime";
 constexpr const char* kWrong = "wrong";
+constexpr const char* kIllegal = "illegal";  // No kernel was launched.
 
 class Planner {
  public:
@@ -155,12 +156,12 @@ class Planner {
     if (work == "m") total = columns_;
     if (work == "n" && is_rowwise()) total = rows_;
     if (total % threads == 0) return;
-    const bool is_empty = total < threads;
-    add(site, "short_grid", is_empty ? kCrash : kWrong,
+    // A kernel without blocks does not run, and that is what small sizes come to.
+    add(site, "short_grid", kIllegal,
         work.find('*') == std::string::npos ? fmt::format("{} / {}", work, threads)
                                             : fmt::format("({}) / {}", work, threads),
-        is_empty ? "The number of blocks is rounded down to 0, and a launch without blocks fails."
-                 : "The number of blocks is rounded down, so the last elements are not computed.",
+        "The number of blocks is rounded down, so the last elements are not computed, and for "
+        "small tensors no kernel runs at all.",
         fmt::format("Round up: {}.", blocks));
   }
 
@@ -203,6 +204,8 @@ class Planner {
   }
 
   void lost_sum(const Site& site) {
+    // With one element for each thread there is nothing to lose.
+    if ((is("row_warp") && columns_ <= 32) || (is("row_block") && columns_ <= 128)) return;
     const std::string line(text_of(site));
     const size_t plus = line.find(" += ");
     if (plus == std::string::npos) return;

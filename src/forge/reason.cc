@@ -153,7 +153,7 @@ class Reasoner {
   std::string dangers() {
     std::vector<std::string> kinds;
     for (const Bug& bug : bugs_of(graph_, solution_)) {
-      if (bug.expected == "compile_failed") continue;
+      if (bug.expected == "compile") continue;
       if (std::ranges::find(kinds, bug.kind) == kinds.end()) kinds.push_back(bug.kind);
     }
     for (std::string& kind : kinds) std::ranges::replace(kind, '_', ' ');

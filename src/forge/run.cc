@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -201,6 +202,52 @@ Result<DataSets> assemble(const RunOptions& options, int num_parts) {
   return sets;
 }
 
+// The tasks of a folder: .py files, or .jsonl with a member "code" in each line.
+Result<std::vector<std::string>> programs_in(const fs::path& folder) {
+  std::vector<std::string> programs;
+  std::error_code failure;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, failure)) {
+    const std::string kind = entry.path().extension();
+    if (kind != ".py" && kind != ".jsonl") continue;
+    MC_TRY(std::string text, read_file(entry.path(), kPartBytesMax), "tasks");
+    if (kind == ".py") {
+      programs.push_back(std::move(text));
+      continue;
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const Json row = Json::parse(line, nullptr, false);
+      if (row.is_object() && row.contains("code")) programs.push_back(row["code"]);
+    }
+  }
+  if (!programs.empty()) return programs;
+  return Error{ErrorCode::kInvalidInput,
+               folder.string() + " holds no tasks: give a folder of .py or .jsonl files"};
+}
+
+// How much of KernelBench the tasks hold: equal sequences of operators, whatever the sizes.  Of
+// single operators there is only one each, so what is longer is counted apart.
+Status count_overlap(const RunOptions& options,
+                     const std::function<void(std::string_view)>& note, DataSets& sets) {
+  if (options.kernelbench.empty()) return ok();
+  MC_TRY(const std::vector<std::string> theirs, programs_in(options.kernelbench), "KernelBench");
+  MC_TRY(const auto bulk, Bulk::create(note), "overlap");
+  MC_TRY(const auto their_names, bulk->operators_of(theirs), "overlap");
+  MC_TRY(const auto our_names, bulk->operators_of(sets.sources), "overlap");
+  const std::set<std::vector<std::string>> known(their_names.begin(), their_names.end());
+  const std::set<std::vector<std::string>> made(our_names.begin(), our_names.end());
+  for (const std::vector<std::string>& names : our_names) {
+    const bool is_shared = !names.empty() && known.contains(names);
+    sets.counts["overlap_tasks_of_one_operator"] += is_shared && names.size() == 1 ? 1 : 0;
+    sets.counts["overlap_tasks_of_several"] += is_shared && names.size() > 1 ? 1 : 0;
+  }
+  for (const std::vector<std::string>& names : their_names) {
+    sets.counts["overlap_kernelbench"] += !names.empty() && made.contains(names) ? 1 : 0;
+  }
+  sets.counts["kernelbench"] = static_cast<int64_t>(theirs.size());
+  return ok();
+}
+
 Status write_sets(const RunOptions& options, const DataSets& sets) {
   Json json;
   json["settings"] = settings_json(options.settings);
@@ -219,7 +266,8 @@ Result<Counts> run(const RunOptions& options, const std::function<void(std::stri
                    const std::function<void(const Progress&)>& progress) {
   MC_TRY_VOID(claim(options.out, options.settings), "forge");
   MC_TRY(const int num_parts, Runner(options, note, progress).run(), "forge");
-  MC_TRY(const DataSets sets, assemble(options, num_parts), "forge");
+  MC_TRY(DataSets sets, assemble(options, num_parts), "forge");
+  MC_TRY_VOID(count_overlap(options, note, sets), "forge");
   MC_TRY_VOID(write_sets(options, sets), "forge");
   return sets.counts;
 }
