@@ -31,8 +31,9 @@ Status read_families(const ForgeArguments& arguments, std::set<forge::Family>& f
       families.insert(std::begin(forge::kFamilies), std::end(forge::kFamilies));
     } else {
       return Error{ErrorCode::kInvalidInput,
-                   "no family " + name + ": there are elementwise, broadcast, reduction, softmax, "
-                   "normalisation, matmul and all"};
+                   "no family " + name +
+                       ": there are elementwise, broadcast, reduction, softmax, "
+                       "normalisation, matmul and all"};
     }
   }
   return ok();
@@ -125,8 +126,7 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command
-      ->add_option("--kernelbench", options.kernelbench, "Its tasks, to count the overlap with")
+  command->add_option("--kernelbench", options.kernelbench, "Its tasks, to count the overlap with")
       ->check(CLI::ExistingDirectory);
   command->callback([arguments, &exit_code] {
     const Status status = run_forge(*arguments);

@@ -48,31 +48,12 @@ std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, 
   return *random.pick(it->second);
 }
 
-Json array_json(const Array& array) { return {{"shape", array.shape}, {"values", array.values}}; }
-
-std::string probe_of(const TaskGraph& graph) {
-  const std::vector<Array> arrays = interpret(graph);
-  const auto array = [&](int value) { return array_json(arrays.at(static_cast<size_t>(value))); };
-  Json probe;
-  for (const Dim& dim : graph.dims) probe["sizes"][dim.name] = dim.probe;
-  probe["inputs"] = Json::array();
-  for (const int value : graph.inputs()) probe["inputs"].push_back(array(value));
-  probe["parameters"] = Json::array();
-  for (const int value : graph.parameters()) {
-    Json entry = array(value);
-    entry["name"] = graph.values.at(static_cast<size_t>(value)).name;
-    probe["parameters"].push_back(std::move(entry));
-  }
-  probe["output"] = array(graph.nodes.back().output);
-  return probe.dump();
-}
-
 // A disagreement with MooreEval means that neither can be trusted.
 Status audit(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome,
              task::Evaluator& auditor) {
-  const task::Verdict verdict = auditor.evaluate({graph.id(), graph.id(), render_module(graph)},
-                                                 {graph.id() + "-" + solution.name,
-                                                  fenced(solution.module)});
+  const task::Verdict verdict =
+      auditor.evaluate({graph.id(), graph.id(), render_module(graph)},
+                       {graph.id() + "-" + solution.name, fenced(solution.module)});
   const std::string theirs = task::outcome_name(verdict.outcome);
   const std::string ours = task::outcome_name(outcome);
   if (theirs == "infra") return Error{ErrorCode::kUnavailable, "the audit failed: infra"};
@@ -133,7 +114,8 @@ class ChunkMaker {
     const auto first = pick_bug(bugs, expected, random, nullptr);
     if (!first) return;
     add_mutant(made, {*first});
-    if (const auto second = pick_bug(bugs, "", random, &*first)) add_mutant(made, {*first, *second});
+    if (const auto second = pick_bug(bugs, "", random, &*first))
+      add_mutant(made, {*first, *second});
   }
 
   static void add_mutant(Made& made, std::vector<Bug> bugs) {
@@ -146,7 +128,7 @@ class ChunkMaker {
   TaskWork work_of(const Made& made) const {
     TaskWork work;
     work.source = render_module(made.graph);
-    work.probe = probe_of(made.graph);
+    work.probe = probe_json(made.graph);
     work.seed = Random(settings_.seed, "judge", made.graph.number).next();
     for (const Solution& solution : made.solutions) {
       work.attempts.push_back({solution.module, solution.cuda});
@@ -266,8 +248,8 @@ class ChunkMaker {
 
 }  // namespace
 
-Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk,
-                               double audit_share, task::Evaluator* auditor) {
+Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk, double audit_share,
+                               task::Evaluator* auditor) {
   return ChunkMaker(settings, number, bulk, audit_share, auditor).run();
 }
 

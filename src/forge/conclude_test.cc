@@ -24,13 +24,18 @@ constexpr const char* kCall =
     R"(\"host\":0,\"nowhere\":0,\"unknown_reads\":0}")";
 
 std::string name_of(const std::string& ran) {
-  const auto outcome = conclude(kPlan, ran, [](std::string_view, uint64_t) { return task::Place{}; });
+  const auto outcome =
+      conclude(kPlan, ran, [](std::string_view, uint64_t) { return task::Place{}; });
   return outcome ? task::outcome_name(*outcome) : outcome.error().message;
 }
 
-TEST(Conclude, PassesWhatPassedEveryTrial) { EXPECT_EQ(name_of(run(trial("true", kCall))), "pass"); }
+TEST(Conclude, PassesWhatPassedEveryTrial) {
+  EXPECT_EQ(name_of(run(trial("true", kCall))), "pass");
+}
 
-TEST(Conclude, IsWrongWhereATrialFailed) { EXPECT_EQ(name_of(run(trial("false", kCall))), "wrong"); }
+TEST(Conclude, IsWrongWhereATrialFailed) {
+  EXPECT_EQ(name_of(run(trial("false", kCall))), "wrong");
+}
 
 TEST(Conclude, IsIllegalWithoutALaunch) {
   EXPECT_EQ(name_of(run(trial("true", "\"{}\""))), "illegal");

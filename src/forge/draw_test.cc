@@ -158,8 +158,7 @@ TEST(Reasoning, HasSixStepsAndTheTasksOwnSizes) {
 TEST(Rows, AreOneLineOfJson) {
   const auto graph = draw_graph(kSeed, 5, all_families(Style::kCompact));
   ASSERT_TRUE(graph);
-  const std::string row =
-      generation_row(*graph, Style::kCompact, solutions_of(*graph).front());
+  const std::string row = generation_row(*graph, Style::kCompact, solutions_of(*graph).front());
   EXPECT_THAT(row, Not(HasSubstr("\n")));
   EXPECT_THAT(row, HasSubstr("\"kind\":\"generation\""));
 }

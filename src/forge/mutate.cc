@@ -98,8 +98,8 @@ class Planner {
           "Use j < m.");
     }
     if (check == "c < l" && !is("matmul_tile")) {
-      add(site, "short_loop", kWrong, "c < l - 1",
-          "The loop leaves out the last term of each sum.", "Use c < l.");
+      add(site, "short_loop", kWrong, "c < l - 1", "The loop leaves out the last term of each sum.",
+          "Use c < l.");
     }
     if (check == "i < n" && is("stride")) {
       add(site, "off_by_one", kCrash, "i <= n",
@@ -197,8 +197,9 @@ class Planner {
   void wrong_literal(const Site& site) {
     const std::string right(text_of(site));
     if (right.empty()) return;
-    const std::string wrong = right.starts_with("0.0") ? "0.5f" : right.starts_with("-")
-        ? "-0.125f" : fmt::format("1{}", right);
+    const std::string wrong = right.starts_with("0.0") ? "0.5f"
+                              : right.starts_with("-") ? "-0.125f"
+                                                       : fmt::format("1{}", right);
     add(site, "wrong_constant", kWrong, wrong,
         fmt::format("The constant is {} and not {}.", wrong, right), fmt::format("Use {}.", right));
   }

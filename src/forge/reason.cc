@@ -49,9 +49,8 @@ class Reasoner {
       : graph_(graph), solution_(solution), random_(graph.seed, "words", graph.number) {}
 
   std::string run() {
-    return fmt::format(
-        "1. {}\n2. {}\n3. {}\n4. {}\n5. {}\n6. {}\n", decomposition(), mathematics(), shapes(),
-        mapping(), boundaries(), dangers());
+    return fmt::format("1. {}\n2. {}\n3. {}\n4. {}\n5. {}\n6. {}\n", decomposition(), mathematics(),
+                       shapes(), mapping(), boundaries(), dangers());
   }
 
  private:
@@ -78,12 +77,14 @@ class Reasoner {
   std::string mathematics() {
     std::string text = say({"Mathematics:", "For one value v:", "Scalar formulas:",
                             "Element by element:", "In formulas:", "Each step as arithmetic:"});
-    for (const Node& node : graph_.nodes) text += fmt::format(" {}: {};", node.name(), formula(node));
+    for (const Node& node : graph_.nodes)
+      text += fmt::format(" {}: {};", node.name(), formula(node));
     text.back() = '.';
     const Node* row = graph_.row();
     if (row != nullptr && row->row->passes.size() > 1) {
-      text += " The exponentials or squares are taken of differences, so that nothing overflows or "
-              "cancels: this needs one pass over the row for each of the two statistics.";
+      text +=
+          " The exponentials or squares are taken of differences, so that nothing overflows or "
+          "cancels: this needs one pass over the row for each of the two statistics.";
     }
     return text;
   }
@@ -107,27 +108,33 @@ class Reasoner {
     const char* how = "";
     if (name == "thread") how = "thread i = blockIdx.x * blockDim.x + threadIdx.x takes element i";
     if (name == "stride")
-      how = "thread i takes elements i, i + step, i + 2 * step and so on, with step the number of "
-            "all threads";
+      how =
+          "thread i takes elements i, i + step, i + 2 * step and so on, with step the number of "
+          "all threads";
     if (name == "float4")
       how = "thread t takes the elements 4 * t to 4 * t + 3 by one load and one store of 16 bytes";
     if (name == "grid2d") how = "the thread of column j and row r takes element r * m + j";
     if (name == "row_thread") how = "thread r takes row r, whose element j lies at r * m + j";
     if (name == "row_block")
-      how = "block r takes row r; thread t takes the columns t, t + 128 and so on, and a tree in "
-            "shared memory combines the 128 partial results in 7 steps";
+      how =
+          "block r takes row r; thread t takes the columns t, t + 128 and so on, and a tree in "
+          "shared memory combines the 128 partial results in 7 steps";
     if (name == "row_warp")
-      how = "warp r takes row r; lane t takes the columns t, t + 32 and so on, and 5 shuffles "
-            "combine the 32 partial results";
+      how =
+          "warp r takes row r; lane t takes the columns t, t + 32 and so on, and 5 shuffles "
+          "combine the 32 partial results";
     if (name == "matmul_naive") how = "thread i takes output row i / m, column i % m";
     if (name == "matmul_tile")
-      how = "a block takes a 16 x 16 tile of the output and steps through the inner axis in tiles "
-            "of 16, which it keeps in shared memory";
+      how =
+          "a block takes a 16 x 16 tile of the output and steps through the inner axis in tiles "
+          "of 16, which it keeps in shared memory";
     if (name == "matmul_register")
-      how = "a thread takes 4 rows of one output column and loads each element of the right side "
-            "once for all 4";
-    return fmt::format("{} {}.", say({"Mapping:", "Who computes what:", "Work distribution:",
-                                      "Threads:", "Index mapping:", "Assignment:"}),
+      how =
+          "a thread takes 4 rows of one output column and loads each element of the right side "
+          "once for all 4";
+    return fmt::format("{} {}.",
+                       say({"Mapping:", "Who computes what:", "Work distribution:", "Threads:",
+                            "Index mapping:", "Assignment:"}),
                        how);
   }
 
@@ -144,8 +151,9 @@ class Reasoner {
              "Bounds:"}),
         largest);
     if (solution_.name == "float4") {
-      text += " PyTorch aligns allocations, so x + i is aligned to 16 bytes where i is a multiple "
-              "of 4; what is left over is done one by one.";
+      text +=
+          " PyTorch aligns allocations, so x + i is aligned to 16 bytes where i is a multiple "
+          "of 4; what is left over is done one by one.";
     }
     return text;
   }
@@ -157,9 +165,9 @@ class Reasoner {
       if (std::ranges::find(kinds, bug.kind) == kinds.end()) kinds.push_back(bug.kind);
     }
     for (std::string& kind : kinds) std::ranges::replace(kind, '_', ' ');
-    return fmt::format("{} {}.", say({"To check:", "What could go wrong:", "Known traps:",
-                                      "Before answering, rule out:", "Mistakes to avoid:",
-                                      "Checks:"}),
+    return fmt::format("{} {}.",
+                       say({"To check:", "What could go wrong:", "Known traps:",
+                            "Before answering, rule out:", "Mistakes to avoid:", "Checks:"}),
                        fmt::join(kinds, ", "));
   }
 
@@ -181,9 +189,9 @@ std::string metadata_table(const TaskGraph& graph) {
       from = graph.nodes[step].name();
       name = ++step == graph.nodes.size() ? "output" : fmt::format("t{}", step);
     }
-    text += fmt::format("| {} | {} = [{}] | [{}] | float32 | {} |\n", name,
-                        shape_text(graph, value), fmt::join(sizes, ", "),
-                        fmt::join(strides_of(sizes), ", "), from);
+    text +=
+        fmt::format("| {} | {} = [{}] | [{}] | float32 | {} |\n", name, shape_text(graph, value),
+                    fmt::join(sizes, ", "), fmt::join(strides_of(sizes), ", "), from);
   }
   return text;
 }

@@ -31,7 +31,8 @@ Json settings_json(const Settings& settings) {
   json["seed"] = settings.seed;
   json["style"] = settings.draw.style == Style::kCompact ? "compact" : "full";
   json["families"] = Json::array();
-  for (const Family family : settings.draw.families) json["families"].push_back(family_name(family));
+  for (const Family family : settings.draw.families)
+    json["families"].push_back(family_name(family));
   json["operators"] = settings.draw.operators;
   json["bugs"] = settings.bugs;
   json["test_share"] = settings.test_share;
@@ -116,7 +117,8 @@ class Runner {
   void finish(int number, const std::string& text) {
     const Json chunk = Json::parse(text, nullptr, false);
     if (!chunk.is_object()) {
-      return fail({ErrorCode::kIo, part_path(options_.out, number).string() + " is damaged: delete it"});
+      return fail(
+          {ErrorCode::kIo, part_path(options_.out, number).string() + " is damaged: delete it"});
     }
     const std::lock_guard lock(mutex_);
     Progress found;
@@ -170,9 +172,8 @@ Status add_task(const Json& task, const fs::path& out, DataSets& sets) {
   sets.counts["samples_sft"] += static_cast<int64_t>(task["sft"].size());
   for (const auto& [name, n] : task["counts"].items()) sets.counts[name] += n.get<int64_t>();
   sets.sources.push_back(task["source"]);
-  return write_file_atomically(
-      out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
-      task["source"].get<std::string>());
+  return write_file_atomically(out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
+                               task["source"].get<std::string>());
 }
 
 Result<DataSets> assemble(const RunOptions& options, int num_parts) {
@@ -227,8 +228,8 @@ Result<std::vector<std::string>> programs_in(const fs::path& folder) {
 
 // How much of KernelBench the tasks hold: equal sequences of operators, whatever the sizes.  Of
 // single operators there is only one each, so what is longer is counted apart.
-Status count_overlap(const RunOptions& options,
-                     const std::function<void(std::string_view)>& note, DataSets& sets) {
+Status count_overlap(const RunOptions& options, const std::function<void(std::string_view)>& note,
+                     DataSets& sets) {
   if (options.kernelbench.empty()) return ok();
   MC_TRY(const std::vector<std::string> theirs, programs_in(options.kernelbench), "KernelBench");
   MC_TRY(const auto bulk, Bulk::create(note), "overlap");

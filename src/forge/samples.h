@@ -42,8 +42,8 @@ struct Mutant {
 // `mutant` is null.
 std::string review_row(const TaskGraph& graph, const Solution& solution, const Mutant* mutant);
 
-// Two turns, or three where `mutants` has two: each answer is followed by its feedback, the last one
-// is the solution.
+// Two turns, or three where `mutants` has two: each answer is followed by its feedback, the last
+// one is the solution.
 std::string repair_row(const TaskGraph& graph, Style style, const Solution& solution,
                        const std::vector<const Mutant*>& mutants);
 
