@@ -6,13 +6,15 @@ Everything is measured on the reference as the judge runs it, under the judge's 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from harness.judge import distributions
-from harness.judge.judge import Judge
+from harness.judge.judge import Judge, _reference
 from harness.judge.reference import Outcome, is_finite
+from harness.judge.task import Task
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.worker.wire import Json
 
@@ -26,21 +28,15 @@ def complaints(judge: Judge, probe: Json | None) -> list[str]:
     """Why the task of an opened judge is none; empty when it is one."""
     case = judge._opened
     assert case is not None
-    reference = judge_reference(case)
+    reference = _reference(case, 0)
     inputs = reference.draw_inputs(1, distributions.NATIVE)
     first = reference.run(inputs, 1)
     if not isinstance(first.outputs, torch.Tensor):
         return ["the output is no tensor"]
     found = [*_of_outputs(case, reference, first), *_of_answers(case, reference, first)]
     if not found and probe is not None:
-        found = _of_probe(case, probe)
+        found = complaints_of_probe(case.task, probe)
     return found
-
-
-def judge_reference(case: Any) -> Any:
-    from harness.judge.judge import _reference
-
-    return _reference(case, 0)
 
 
 def _of_outputs(case: Any, reference: Any, first: Outcome) -> list[str]:
@@ -101,9 +97,9 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
     return found
 
 
-def _of_probe(case: Any, probe: Json) -> list[str]:
+def complaints_of_probe(task: Task, probe: Json) -> list[str]:
     """The forge's interpreter against PyTorch, both in double precision, at small sizes."""
-    module = case.task.run(probe["sizes"])
+    module = task.run(probe["sizes"])
     model = module.Model(*module.get_init_inputs()).double()
     state = state_of(model)
     given = {entry["name"]: entry for entry in probe["parameters"]}
@@ -116,8 +112,11 @@ def _of_probe(case: Any, probe: Json) -> list[str]:
     drawn = [list(tensor.shape) for tensor in tensors_of(list(module.get_inputs()))]
     if drawn != [entry["shape"] for entry in probe["inputs"]]:
         return [f"inputs have shapes {drawn}, which was not predicted"]
-    outputs = model(*map(_tensor, probe["inputs"]))
+    with torch.no_grad():
+        outputs = model(*map(_tensor, probe["inputs"]))
     expected = _tensor(probe["output"])
+    if not is_finite(expected):
+        return ["an operator leaves its domain"]
     if outputs.shape != expected.shape:
         return [f"shape {list(outputs.shape)}, predicted {list(expected.shape)}"]
     error = float((outputs - expected).abs().max() / (1 + expected.abs().max()))
@@ -127,4 +126,5 @@ def _of_probe(case: Any, probe: Json) -> list[str]:
 
 
 def _tensor(entry: Json) -> torch.Tensor:
-    return torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
+    values = [math.nan if value is None else value for value in entry["values"]]
+    return torch.tensor(values, dtype=torch.float64).reshape(entry["shape"])

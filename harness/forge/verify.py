@@ -7,7 +7,7 @@ One process imports torch once and answers JSON lines on its standard input, a l
 
   {"op": "task", "source", "seed", "probe", "solutions": [S]}
      S = {"source", "cuda", "library": {"path", "module"}, "function"}: the answer's module, the CUDA
-     text that was compiled for it, where, and by what name the library has its function `f`
+     text that was compiled for it, where, and by what name its function `f` is found there
   -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
      R = {"load": E, "builds": [{"shape", "error"}], "trials": [...], "died": text}
 
@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
+import gc
 import json
 import logging
 import os
@@ -39,6 +41,8 @@ sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + sys.path[1:
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
+# The other one also asks where it was called from, for a GPU that might come: a third of the time.
+setattr(torch, "manual_seed", torch.default_generator.manual_seed)
 logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # No CUDA is no news.
 
 from dataclasses import replace  # noqa: E402
@@ -287,9 +291,14 @@ def main() -> int:
     parser.add_argument("--emu-lib", required=True)
     parser.add_argument("--shim", required=True)
     parser.add_argument("--policy", type=Path, required=True)
+    parser.add_argument("--sandbox-lib", required=True)
     arguments = parser.parse_args()
     operators = list(json.loads(arguments.policy.read_text())["operators"])
     verifier = _Verifier(Emulator.load(arguments.emu_lib, arguments.shim), operators)
+    # Forking is most of the work: what is shared with the forks stays as it is, in large pages.
+    gc.collect()
+    gc.freeze()
+    ctypes.CDLL(arguments.sandbox_lib).mc_sandbox_compact_memory()
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

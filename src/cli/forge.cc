@@ -115,6 +115,8 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}))
       ->capture_default_str();
+  command->add_flag("--bugs", options.settings.bugs,
+                    "Also samples that review and repair kernels with bugs");
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
@@ -124,6 +126,8 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  command->add_option("--kernelbench", options.kernelbench, "Its tasks, to count the overlap with")
+      ->check(CLI::ExistingDirectory);
   command->callback([arguments, &exit_code] {
     const Status status = run_forge(*arguments);
     exit_code = status ? kExitDone : report_error(status.error());

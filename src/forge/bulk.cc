@@ -100,7 +100,8 @@ Result<std::unique_ptr<Bulk>> Bulk::create(const Progress& progress) {
          Worker::start({pytorch.python.string(), "-I",
                         (layout.share("harness") / "forge/verify.py").string(), "--emu-lib",
                         runtime.emulator.string(), "--shim", runtime.shim.string(), "--policy",
-                        (layout.share("policy") / "musacoder.json").string()}),
+                        (layout.share("policy") / "musacoder.json").string(), "--sandbox-lib",
+                        layout.library("libmc_sandbox.so").string()}),
          "forge");
   MC_TRY(TemporaryDirectory directory, TemporaryDirectory::create("mc-forge"), "forge");
   auto toolchain =
@@ -124,7 +125,8 @@ Result<std::vector<std::vector<std::string>>> Bulk::operators_of(
   }
 }
 
-// ---- Compiling ------------------------------------------------------------------------------------
+// ---- Compiling
+// ------------------------------------------------------------------------------------
 
 Result<std::vector<Compiled>> Bulk::State::compile_all(
     const std::vector<const Attempt*>& attempts) {
@@ -175,7 +177,8 @@ Result<Compiled> Bulk::State::compile_alone(const Attempt& attempt) {
       done);
 }
 
-// ---- Running --------------------------------------------------------------------------------------
+// ---- Running
+// --------------------------------------------------------------------------------------
 
 Result<std::vector<TaskResult>> Bulk::State::verify(const std::vector<TaskWork>& works) {
   std::vector<const Attempt*> attempts;
@@ -236,10 +239,9 @@ Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
       const compile::PlaceMapper mapper(attempts[i]->module, {extension_of(*attempts[i])});
       compile::Locator locator(runtime, {{"", home->module, home->library, {}, {}, false}}, mapper);
       MC_TRY(task::Outcome outcome,
-             conclude(text, answer.at("runs").at(ran++).dump(),
-                      [&](std::string_view module, uint64_t pc) {
-                        return locator.locate(module, pc);
-                      }),
+             conclude(
+                 text, answer.at("runs").at(ran++).dump(),
+                 [&](std::string_view module, uint64_t pc) { return locator.locate(module, pc); }),
              "conclude");
       result.outcomes.push_back(std::move(outcome));
     }

@@ -35,15 +35,16 @@ struct Attempt {
 
 struct TaskWork {
   std::string source;  // KernelBench format.
-  std::string probe;   // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
-  uint64_t seed = 0;   // Of the judge.
+  std::string probe;  // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
+  uint64_t seed = 0;  // Of the judge.
   std::vector<Attempt> attempts;
   std::vector<Attempt> doubtful;  // Those that may not compile: each on its own.
 };
 
 struct TaskResult {
-  std::vector<std::string> gate;        // Why the task is none; empty when it is one.
-  std::vector<task::Outcome> outcomes;  // Of attempts, then of doubtful; none where the gate failed.
+  std::vector<std::string> gate;  // Why the task is none; empty when it is one.
+  std::vector<task::Outcome>
+      outcomes;  // Of attempts, then of doubtful; none where the gate failed.
 };
 
 class Bulk {

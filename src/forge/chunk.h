@@ -13,8 +13,8 @@ namespace mc::forge {
 
 // {"tasks": [{"id", "source", "structure", "split", "sft": [row], "row", "counts": {name: n}}],
 //  "rejected": {reason: n}}.
-Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk,
-                               double audit_share, task::Evaluator* auditor);
+Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk, double audit_share,
+                               task::Evaluator* auditor);
 
 }  // namespace mc::forge
 

@@ -9,8 +9,8 @@
 namespace mc::forge {
 namespace {
 
-constexpr int kDrawsMax = 24;    // Of one operator.
-constexpr int kGraphsMax = 16;   // Of one task.
+constexpr int kDrawsMax = 24;   // Of one operator.
+constexpr int kGraphsMax = 16;  // Of one task.
 constexpr int kDepthMax = 4;
 constexpr int kSamples = 33;
 
@@ -32,10 +32,14 @@ double spread(const Samples& samples) {
 bool is_in(Domain domain, const Samples& samples) {
   const auto [low, high] = std::ranges::minmax(samples);
   switch (domain) {
-    case Domain::kAny: return true;
-    case Domain::kNotNegative: return low >= 0;
-    case Domain::kPositive: return low >= 0.1;
-    case Domain::kModerate: return low >= -12 && high <= 12;
+    case Domain::kAny:
+      return true;
+    case Domain::kNotNegative:
+      return low >= 0;
+    case Domain::kPositive:
+      return low >= 0.1;
+    case Domain::kModerate:
+      return low >= -12 && high <= 12;
   }
   return false;
 }
@@ -96,7 +100,8 @@ class Drawing {
     return options_.operators.empty() || options_.operators.contains(std::string(name));
   }
 
-  // ---- Sizes and values --------------------------------------------------------------------------
+  // ---- Sizes and values
+  // --------------------------------------------------------------------------
 
   int draw_size(int low, int high) {
     static constexpr int kPowers[] = {16, 32, 64, 128, 256};
@@ -148,14 +153,15 @@ class Drawing {
     graph_.nodes.push_back(std::move(node));
   }
 
-  // ---- Heads -------------------------------------------------------------------------------------
+  // ---- Heads
+  // -------------------------------------------------------------------------------------
 
   bool draw_head(Family focus, int& left) {
     samples_ = grid(1);
     is_row_done_ = false;
     shape_ = full_shape();
-    const bool outer = focus == Family::kBroadcast && graph_.dims.size() == 2 &&
-                       random_.chance(0.4);
+    const bool outer =
+        focus == Family::kBroadcast && graph_.dims.size() == 2 && random_.chance(0.4);
     if (focus != Family::kMatmul && !outer) {
       value_ = add_value(Origin::kInput, "x", full_shape());
       head_value_ = value_;
@@ -175,8 +181,7 @@ class Drawing {
   }
 
   void add_outer(Node& node) {
-    node.inputs = {add_value(Origin::kInput, "x", {0, kOne}),
-                   add_value(Origin::kInput, "y", {1})};
+    node.inputs = {add_value(Origin::kInput, "x", {0, kOne}), add_value(Origin::kInput, "y", {1})};
     add_node(node, full_shape());
   }
 
@@ -193,7 +198,8 @@ class Drawing {
     add_node(node, full_shape());
   }
 
-  // ---- Chains ------------------------------------------------------------------------------------
+  // ---- Chains
+  // ------------------------------------------------------------------------------------
 
   bool draw_chain(int count) {
     for (int i = 0; i < count; ++i) {
@@ -242,8 +248,8 @@ class Drawing {
     Samples after = samples_;
     for (int i = 0; i < kSamples; ++i) {
       const auto at = static_cast<size_t>(i);
-      const double u = node.side == Side::kResidual ? head_samples()[at]
-                                                    : grid(1)[(at * 7 + 5) % kSamples];
+      const double u =
+          node.side == Side::kResidual ? head_samples()[at] : grid(1)[(at * 7 + 5) % kSamples];
       after[at] = op.eval(samples_[at], u, number(node.c), number(node.d));
     }
     if (!is_sensible(samples_, after)) return false;
@@ -295,11 +301,16 @@ class Drawing {
     std::vector<int> column = outer_shape();
     column.push_back(kOne);
     switch (side) {
-      case Side::kInput: return add_value(Origin::kInput, next_input_name(), full_shape());
-      case Side::kVector: return add_value(Origin::kParameter, "s", {last()});
-      case Side::kColumn: return add_value(Origin::kInput, next_input_name(), column);
-      case Side::kResidual: return head_value_;
-      case Side::kNone: break;
+      case Side::kInput:
+        return add_value(Origin::kInput, next_input_name(), full_shape());
+      case Side::kVector:
+        return add_value(Origin::kParameter, "s", {last()});
+      case Side::kColumn:
+        return add_value(Origin::kInput, next_input_name(), column);
+      case Side::kResidual:
+        return head_value_;
+      case Side::kNone:
+        break;
     }
     return -1;
   }
@@ -312,7 +323,8 @@ class Drawing {
     node.is_layer = has_layer && is_full && random_.chance(0.35);
   }
 
-  // ---- Rows --------------------------------------------------------------------------------------
+  // ---- Rows
+  // --------------------------------------------------------------------------------------
 
   bool add_row(Family focus) {
     std::vector<const RowOperator*> choices;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Draws task graphs.  Values are propagated forward over a handful of sample points, and an operator
-// that leaves its domain, changes nothing or makes all values alike is drawn again; after
+// Draws task graphs.  Values are propagated forward over a handful of sample points, and an
+// operator that leaves its domain, changes nothing or makes all values alike is drawn again; after
 // kDrawsMax draws the graph is given up.
 #ifndef MC_FORGE_DRAW_H_
 #define MC_FORGE_DRAW_H_

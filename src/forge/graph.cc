@@ -11,11 +11,16 @@ namespace {
 
 const char* side_name(Side side) {
   switch (side) {
-    case Side::kNone: return "";
-    case Side::kInput: return "[input]";
-    case Side::kVector: return "[vector]";
-    case Side::kColumn: return "[column]";
-    case Side::kResidual: return "[residual]";
+    case Side::kNone:
+      return "";
+    case Side::kInput:
+      return "[input]";
+    case Side::kVector:
+      return "[vector]";
+    case Side::kColumn:
+      return "[column]";
+    case Side::kResidual:
+      return "[residual]";
   }
   return "";
 }
@@ -43,7 +48,7 @@ Family Node::family() const {
 }
 
 const Node* TaskGraph::head() const {
-  return nodes.front().head != nullptr ? &nodes.front() : nullptr;
+  return !nodes.empty() && nodes.front().head != nullptr ? &nodes.front() : nullptr;
 }
 
 const Node* TaskGraph::row() const {

@@ -28,7 +28,7 @@ enum class Origin { kInput, kParameter, kNode };
 
 struct Value {
   Origin origin = Origin::kNode;
-  std::string name;      // In kernels and in the module: "x"; of a layer's parameter "norm.weight".
+  std::string name;  // In kernels and in the module: "x"; of a layer's parameter "norm.weight".
   std::vector<int> dims;  // Into TaskGraph::dims; kOne for an axis of length 1.
 };
 inline constexpr int kOne = -1;
@@ -45,9 +45,9 @@ struct Node {
   std::vector<int> inputs;  // Values: operands, then parameters.
   int output = -1;
   Side side = Side::kNone;
-  std::string c, d;        // Literals, as they are written; "" for none.
-  int spelling = 0;        // Of the row's `torch` texts.
-  bool is_layer = false;   // Rendered as an nn layer.
+  std::string c, d;       // Literals, as they are written; "" for none.
+  int spelling = 0;       // Of the row's `torch` texts.
+  bool is_layer = false;  // Rendered as an nn layer.
 
   const char* name() const;
   Family family() const;
@@ -60,8 +60,8 @@ struct TaskGraph {
   std::vector<Value> values;
   std::vector<Node> nodes;  // In order; the last one's output is the task's.
 
-  const Node* head() const;  // Null where the head is one input.
-  const Node* row() const;   // Null where there is no operator over rows.
+  const Node* head() const;                     // Null where the head is one input.
+  const Node* row() const;                      // Null where there is no operator over rows.
   std::vector<const Node*> before_row() const;  // Pointwise operators before it, or all.
   std::vector<const Node*> after_row() const;
   std::vector<int> inputs() const;      // Values, in the order of forward's arguments.
@@ -69,8 +69,8 @@ struct TaskGraph {
   const Value& output() const { return values.at(static_cast<size_t>(nodes.back().output)); }
   bool has(Side side) const;
 
-  std::string id() const;              // "f3-000017": seed and number.
-  std::string structure() const;       // Operators and sides alone: "relu>add[vector]>sum".
+  std::string id() const;         // "f3-000017": seed and number.
+  std::string structure() const;  // Operators and sides alone: "relu>add[vector]>sum".
   std::vector<std::string> operators() const;
   std::vector<std::string> families() const;  // Sorted, each once.
   int depth() const { return static_cast<int>(nodes.size()); }

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "forge/random.h"
 
 namespace mc::forge {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 size_t count_of(const std::vector<int>& shape) {
   size_t count = 1;
@@ -51,9 +55,11 @@ class Interpreter {
 
   void head(const Node& node) {
     Array& out = output(node);
-    const auto rows = static_cast<size_t>(out.shape[0]), columns = static_cast<size_t>(out.shape[1]);
+    const auto rows = static_cast<size_t>(out.shape[0]),
+               columns = static_cast<size_t>(out.shape[1]);
     for (size_t r = 0; r < rows; ++r) {
-      for (size_t j = 0; j < columns; ++j) out.values[r * columns + j] = head_at(node, r, j, columns);
+      for (size_t j = 0; j < columns; ++j)
+        out.values[r * columns + j] = head_at(node, r, j, columns);
     }
   }
 
@@ -106,5 +112,25 @@ class Interpreter {
 }  // namespace
 
 std::vector<Array> interpret(const TaskGraph& graph) { return Interpreter(graph).run(); }
+
+std::string probe_json(const TaskGraph& graph) {
+  const std::vector<Array> arrays = interpret(graph);
+  const auto array = [&](int value) {
+    const Array& found = arrays.at(static_cast<size_t>(value));
+    return Json{{"shape", found.shape}, {"values", found.values}};
+  };
+  Json probe;
+  for (const Dim& dim : graph.dims) probe["sizes"][dim.name] = dim.probe;
+  probe["inputs"] = Json::array();
+  for (const int value : graph.inputs()) probe["inputs"].push_back(array(value));
+  probe["parameters"] = Json::array();
+  for (const int value : graph.parameters()) {
+    Json entry = array(value);
+    entry["name"] = graph.values.at(static_cast<size_t>(value)).name;
+    probe["parameters"].push_back(std::move(entry));
+  }
+  probe["output"] = array(graph.nodes.back().output);
+  return probe.dump();
+}
 
 }  // namespace mc::forge

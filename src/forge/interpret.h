@@ -5,6 +5,7 @@
 #ifndef MC_FORGE_INTERPRET_H_
 #define MC_FORGE_INTERPRET_H_
 
+#include <string>
 #include <vector>
 
 #include "forge/graph.h"
@@ -19,6 +20,9 @@ struct Array {
 // One array for each value of the graph, inputs and parameters drawn from [-2, 2] by the task's
 // seed, the rest computed.
 std::vector<Array> interpret(const TaskGraph& graph);
+
+// {"sizes", "inputs", "parameters", "output"}: what harness/forge/gate.py compares with PyTorch.
+std::string probe_json(const TaskGraph& graph);
 
 }  // namespace mc::forge
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in the kernels: inputs x, y, z; s a vector parameter, w and b of a linear layer, g and h of
+// Names in the kernels: inputs x, y, z; e a vector parameter, w and b of a linear layer, g and h of
 // a norm; o the output; n rows or elements, m columns, l the inner size; r, j row and column, i the
 // element; v the running value, u the head's own, a and b what passes over a row found.
 //
@@ -52,18 +52,24 @@ std::string literal(const std::string& text) { return text.empty() ? text : text
 
 const char* identity_of(Combine combine) {
   switch (combine) {
-    case Combine::kSum: return "0.0f";
-    case Combine::kMax: return "-INFINITY";
-    case Combine::kMin: return "INFINITY";
+    case Combine::kSum:
+      return "0.0f";
+    case Combine::kMax:
+      return "-INFINITY";
+    case Combine::kMin:
+      return "INFINITY";
   }
   return "";
 }
 
 std::string combined(Combine combine, const std::string& into, const std::string& value) {
   switch (combine) {
-    case Combine::kSum: return fmt::format("{} += {};", into, value);
-    case Combine::kMax: return fmt::format("{0} = fmaxf({0}, {1});", into, value);
-    case Combine::kMin: return fmt::format("{0} = fminf({0}, {1});", into, value);
+    case Combine::kSum:
+      return fmt::format("{} += {};", into, value);
+    case Combine::kMax:
+      return fmt::format("{0} = fmaxf({0}, {1});", into, value);
+    case Combine::kMin:
+      return fmt::format("{0} = fminf({0}, {1});", into, value);
   }
   return "";
 }
@@ -92,7 +98,8 @@ class Writer {
   }
 
  private:
-  // ---- The graph ---------------------------------------------------------------------------------
+  // ---- The graph
+  // ---------------------------------------------------------------------------------
 
   bool is_matmul() const {
     return graph_.head() != nullptr && graph_.head()->family() == Family::kMatmul;
@@ -109,6 +116,7 @@ class Writer {
   static std::string pointer_name(const Value& value) {
     if (value.name == "fc.weight") return "w";
     if (value.name == "fc.bias") return "b";
+    if (value.name == "s") return "e";
     if (value.name == "norm.weight") return "g";
     if (value.name == "norm.bias") return "h";
     return value.name;
@@ -130,7 +138,8 @@ class Writer {
     return text;
   }
 
-  // ---- Expressions -------------------------------------------------------------------------------
+  // ---- Expressions
+  // -------------------------------------------------------------------------------
 
   std::string head_load(const Index& at) const {
     if (!is_outer()) return fmt::format("x[{}]", site("index", at.flat));
@@ -144,11 +153,16 @@ class Writer {
       return pointer_name(graph_.values.at(static_cast<size_t>(node.inputs.at(1))));
     };
     switch (node.side) {
-      case Side::kInput: return fmt::format("{}[{}]", name(), at.flat);
-      case Side::kVector: return fmt::format("{}[{}]", name(), at.column);
-      case Side::kColumn: return fmt::format("{}[{}]", name(), at.row);
-      case Side::kResidual: return "u";
-      case Side::kNone: break;
+      case Side::kInput:
+        return fmt::format("{}[{}]", name(), at.flat);
+      case Side::kVector:
+        return fmt::format("{}[{}]", name(), at.column);
+      case Side::kColumn:
+        return fmt::format("{}[{}]", name(), at.row);
+      case Side::kResidual:
+        return "u";
+      case Side::kNone:
+        break;
     }
     return "";
   }
@@ -174,7 +188,8 @@ class Writer {
     return text + chain(before_, at, indent);
   }
 
-  // ---- Host --------------------------------------------------------------------------------------
+  // ---- Host
+  // --------------------------------------------------------------------------------------
 
   std::string host(const std::string& sizes, const std::string& output, const std::string& launch,
                    const std::string& numbers) const {
@@ -200,7 +215,8 @@ class Writer {
     return host(sizes, site("output", "torch::empty_like(x)"), launch, numbers);
   }
 
-  // ---- Pointwise ---------------------------------------------------------------------------------
+  // ---- Pointwise
+  // ---------------------------------------------------------------------------------
 
   std::string pointwise_head(std::string_view name) const {
     return fmt::format("{}({}float* o, int n{}) {{\n", name, pointer_parameters(),
@@ -218,9 +234,8 @@ class Writer {
 
   std::string stride() const {
     std::string text = pointwise_head("__global__ void k");
-    text += fmt::format(
-        "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; {}; {}) {{\n",
-        site("bound", "i < n"), site("step", "i += gridDim.x * blockDim.x"));
+    text += fmt::format("  for (int i = blockIdx.x * blockDim.x + threadIdx.x; {}; {}) {{\n",
+                        site("bound", "i < n"), site("step", "i += gridDim.x * blockDim.x"));
     text += load_and_chain(kFlat, 4);
     text += "    o[i] = v;\n  }\n}\n";
     return text + pointwise_host("(n + 1023) / 1024");
@@ -252,8 +267,8 @@ class Writer {
     static constexpr const char* kParts[] = {"x", "y", "z", "w"};
     for (int part = 0; part < 4; ++part) {
       const std::string at = part == 0 ? "i" : fmt::format("i + {}", part);
-      text += fmt::format("    q.{0} = p(q.{0}{1});\n", kParts[part],
-                          substituted(arguments, "@", at));
+      text +=
+          fmt::format("    q.{0} = p(q.{0}{1});\n", kParts[part], substituted(arguments, "@", at));
     }
     text += "    *(float4*)(o + i) = q;\n  } ";
     text += site("tail", fmt::format("else {{\n    for (; {}; i++) o[i] = p(x[i]{});\n  }}",
@@ -272,14 +287,15 @@ class Writer {
     const std::string launch =
         fmt::format("dim3({}, (n + 7) / 8), dim3(32, 8)", site("grid", "(m + 31) / 32"));
     if (is_outer()) {
-      return text +
-             host("n = x.size(0), m = y.size(0)", "torch::empty({n, m}, x.options())", launch, "n, m");
+      return text + host("n = x.size(0), m = y.size(0)", "torch::empty({n, m}, x.options())",
+                         launch, "n, m");
     }
-    return text + host("m = x.size(-1), n = x.numel() / m",
-                       site("output", "torch::empty_like(x)"), launch, "n, m");
+    return text + host("m = x.size(-1), n = x.numel() / m", site("output", "torch::empty_like(x)"),
+                       launch, "n, m");
   }
 
-  // ---- Rows --------------------------------------------------------------------------------------
+  // ---- Rows
+  // --------------------------------------------------------------------------------------
 
   const RowOperator& row_operator() const { return *row_->row; }
   size_t num_loads() const {
@@ -386,9 +402,12 @@ class Writer {
 
   static const char* reducer_name(Combine combine) {
     switch (combine) {
-      case Combine::kSum: return "total";
-      case Combine::kMax: return "top";
-      case Combine::kMin: return "low";
+      case Combine::kSum:
+        return "total";
+      case Combine::kMax:
+        return "top";
+      case Combine::kMin:
+        return "low";
     }
     return "";
   }
@@ -451,7 +470,8 @@ class Writer {
     return text + row_host("n, 32", "m");
   }
 
-  // ---- Matrix products ---------------------------------------------------------------------------
+  // ---- Matrix products
+  // ---------------------------------------------------------------------------
 
   static std::string in_product(const std::string& factor) {
     return factor.find(' ') == std::string::npos ? factor : "(" + factor + ")";
@@ -461,9 +481,11 @@ class Writer {
   std::string right(const std::string& c, const std::string& j) const {
     const std::string name = is_linear() ? "w" : "y";
     if (std::string_view(graph_.head()->name()) == "matmul") {
-      return fmt::format("{}[{}]", name, site("right_index", fmt::format("{} * m + {}", in_product(c), j)));
+      return fmt::format("{}[{}]", name,
+                         site("right_index", fmt::format("{} * m + {}", in_product(c), j)));
     }
-    return fmt::format("{}[{}]", name, site("right_index", fmt::format("{} * l + {}", in_product(j), c)));
+    return fmt::format("{}[{}]", name,
+                       site("right_index", fmt::format("{} * l + {}", in_product(j), c)));
   }
 
   std::string matmul_host(const std::string& launch) const {
@@ -491,8 +513,8 @@ class Writer {
     text += fmt::format("  {}{{\n", site("guard", "if (i < n * m) "));
     text += "    int r = i / m, j = i % m;\n";
     text += fmt::format("    float v = {};\n", site("identity", "0.0f"));
-    text += fmt::format("    for (int c = 0; {}; c++) v += x[{}] * {};\n",
-                        site("bound", "c < l"), site("left_index", "r * l + c"), right("c", "j"));
+    text += fmt::format("    for (int c = 0; {}; c++) v += x[{}] * {};\n", site("bound", "c < l"),
+                        site("left_index", "r * l + c"), right("c", "j"));
     text += epilogue(4) + "    o[r * m + j] = v;\n  }\n}\n";
     return text + matmul_host(site("grid", "(n * m + 255) / 256") + ", 256");
   }
@@ -514,9 +536,8 @@ class Writer {
     text += fmt::format("    {}\n  }}\n", site("sync", "__syncthreads();"));
     text += fmt::format("  {}{{\n", site("guard", "if (r < n && j < m) "));
     text += epilogue(4) + "    o[r * m + j] = v;\n  }\n}\n";
-    return text + matmul_host(
-                      fmt::format("dim3({}, (n + 15) / 16), dim3(16, 16)",
-                                  site("grid", "(m + 15) / 16")));
+    return text + matmul_host(fmt::format("dim3({}, (n + 15) / 16), dim3(16, 16)",
+                                          site("grid", "(m + 15) / 16")));
   }
 
   std::string matmul_register() const {
@@ -526,17 +547,19 @@ class Writer {
         "  float a[4] = {};\n";
     text += fmt::format("  {}return;\n", site("exit", "if (j >= m) "));
     text += fmt::format("  for (int c = 0; {}; c++) {{\n", site("bound", "c < l"));
-    text += fmt::format("    float e = {};\n", right("c", "j"));
+    text += fmt::format("    float q = {};\n", right("c", "j"));
     text += fmt::format(
-        "    for (int d = 0; d < 4; d++)\n      {}a[d] += x[(t + d) * l + c] * e;\n  }}\n",
+        "    for (int d = 0; d < 4; d++)\n      {}a[d] += x[(t + d) * l + c] * q;\n  }}\n",
         site("guard", "if (t + d < n) "));
     text += fmt::format("  for (int d = 0; d < 4 && {}; d++) {{\n", site("bound", "t + d < n"));
-    text += "    int r = t + d;\n    float v = a[d];\n" + epilogue(4) + "    o[r * m + j] = v;\n  }\n}\n";
-    return text + matmul_host(
-                      fmt::format("dim3({}, (n + 3) / 4), 64", site("grid", "(m + 63) / 64")));
+    text += "    int r = t + d;\n    float v = a[d];\n" + epilogue(4) +
+            "    o[r * m + j] = v;\n  }\n}\n";
+    return text +
+           matmul_host(fmt::format("dim3({}, (n + 3) / 4), 64", site("grid", "(m + 63) / 64")));
   }
 
-  // ---- The end -----------------------------------------------------------------------------------
+  // ---- The end
+  // -----------------------------------------------------------------------------------
 
   void add(const char* name, const std::string& marked) {
     Solution solution;

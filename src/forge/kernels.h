@@ -17,7 +17,7 @@
 namespace mc::forge {
 
 struct Site {
-  std::string kind;  // "guard", "sync", "identity", "operator", …: see mutate.cc.
+  std::string kind;   // "guard", "sync", "identity", "operator", …: see mutate.cc.
   size_t offset = 0;  // In Solution::cuda.
   size_t size = 0;
 };

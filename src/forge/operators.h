@@ -27,9 +27,9 @@ enum class Domain { kAny, kNotNegative, kPositive, kModerate };
 // An operator that acts on each element by itself.
 struct Pointwise {
   const char* name;
-  std::vector<const char*> torch;     // Spellings, the plainest first.
-  const char* layer;                  // "nn.ReLU()", or "": usable as a layer of its own.
-  const char* cuda;                   // An expression of v (and {u}).
+  std::vector<const char*> torch;  // Spellings, the plainest first.
+  const char* layer;               // "nn.ReLU()", or "": usable as a layer of its own.
+  const char* cuda;                // An expression of v (and {u}).
   double (*eval)(double v, double u, double c, double d);
   const char* text;                   // Its formula for people.
   std::vector<const char*> literals;  // Choices for c, or "c,d"; empty: it has none.

@@ -47,9 +47,12 @@ std::string layer_name(const TaskGraph& graph, const Node& node) {
 
 std::string operand(const TaskGraph& graph, const Node& node) {
   switch (node.side) {
-    case Side::kResidual: return "r";
-    case Side::kVector: return "self.s";
-    default: return graph.values.at(static_cast<size_t>(node.inputs.at(1))).name;
+    case Side::kResidual:
+      return "r";
+    case Side::kVector:
+      return "self.s";
+    default:
+      return graph.values.at(static_cast<size_t>(node.inputs.at(1))).name;
   }
 }
 
@@ -99,9 +102,7 @@ std::string inputs_of(const TaskGraph& graph) {
   return fmt::format("    return [{}]\n", fmt::join(tensors, ", "));
 }
 
-bool uses_functional(const std::string& forward) {
-  return forward.find("F.") != std::string::npos;
-}
+bool uses_functional(const std::string& forward) { return forward.find("F.") != std::string::npos; }
 
 }  // namespace
 
@@ -117,8 +118,8 @@ Construction construction_of(const TaskGraph& graph, Layers layers) {
     if (node.side == Side::kVector) {
       const Value& vector = graph.values.at(static_cast<size_t>(node.inputs.at(1)));
       needs(last_name(graph, vector));
-      made.lines.push_back(fmt::format("self.s = nn.Parameter(torch.randn({}))",
-                                       lower(last_name(graph, vector))));
+      made.lines.push_back(
+          fmt::format("self.s = nn.Parameter(torch.randn({}))", lower(last_name(graph, vector))));
     } else if (node.is_layer && (has_parameters || layers == Layers::kAll)) {
       if (node.head != nullptr) needs("K");
       if (has_parameters) needs("M");
@@ -151,8 +152,7 @@ std::string render_module(const TaskGraph& graph) {
   }
   text += forward;
   text += "\n\ndef get_inputs():\n" + inputs_of(graph);
-  text += fmt::format("\n\ndef get_init_inputs():\n    return [{}]\n",
-                      fmt::join(made.sizes, ", "));
+  text += fmt::format("\n\ndef get_init_inputs():\n    return [{}]\n", fmt::join(made.sizes, ", "));
   return text;
 }
 

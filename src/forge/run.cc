@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -30,8 +31,10 @@ Json settings_json(const Settings& settings) {
   json["seed"] = settings.seed;
   json["style"] = settings.draw.style == Style::kCompact ? "compact" : "full";
   json["families"] = Json::array();
-  for (const Family family : settings.draw.families) json["families"].push_back(family_name(family));
+  for (const Family family : settings.draw.families)
+    json["families"].push_back(family_name(family));
   json["operators"] = settings.draw.operators;
+  json["bugs"] = settings.bugs;
   json["test_share"] = settings.test_share;
   return json;
 }
@@ -114,7 +117,8 @@ class Runner {
   void finish(int number, const std::string& text) {
     const Json chunk = Json::parse(text, nullptr, false);
     if (!chunk.is_object()) {
-      return fail({ErrorCode::kIo, part_path(options_.out, number).string() + " is damaged: delete it"});
+      return fail(
+          {ErrorCode::kIo, part_path(options_.out, number).string() + " is damaged: delete it"});
     }
     const std::lock_guard lock(mutex_);
     Progress found;
@@ -168,9 +172,8 @@ Status add_task(const Json& task, const fs::path& out, DataSets& sets) {
   sets.counts["samples_sft"] += static_cast<int64_t>(task["sft"].size());
   for (const auto& [name, n] : task["counts"].items()) sets.counts[name] += n.get<int64_t>();
   sets.sources.push_back(task["source"]);
-  return write_file_atomically(
-      out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
-      task["source"].get<std::string>());
+  return write_file_atomically(out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
+                               task["source"].get<std::string>());
 }
 
 Result<DataSets> assemble(const RunOptions& options, int num_parts) {
@@ -200,6 +203,52 @@ Result<DataSets> assemble(const RunOptions& options, int num_parts) {
   return sets;
 }
 
+// The tasks of a folder: .py files, or .jsonl with a member "code" in each line.
+Result<std::vector<std::string>> programs_in(const fs::path& folder) {
+  std::vector<std::string> programs;
+  std::error_code failure;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, failure)) {
+    const std::string kind = entry.path().extension();
+    if (kind != ".py" && kind != ".jsonl") continue;
+    MC_TRY(std::string text, read_file(entry.path(), kPartBytesMax), "tasks");
+    if (kind == ".py") {
+      programs.push_back(std::move(text));
+      continue;
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const Json row = Json::parse(line, nullptr, false);
+      if (row.is_object() && row.contains("code")) programs.push_back(row["code"]);
+    }
+  }
+  if (!programs.empty()) return programs;
+  return Error{ErrorCode::kInvalidInput,
+               folder.string() + " holds no tasks: give a folder of .py or .jsonl files"};
+}
+
+// How much of KernelBench the tasks hold: equal sequences of operators, whatever the sizes.  Of
+// single operators there is only one each, so what is longer is counted apart.
+Status count_overlap(const RunOptions& options, const std::function<void(std::string_view)>& note,
+                     DataSets& sets) {
+  if (options.kernelbench.empty()) return ok();
+  MC_TRY(const std::vector<std::string> theirs, programs_in(options.kernelbench), "KernelBench");
+  MC_TRY(const auto bulk, Bulk::create(note), "overlap");
+  MC_TRY(const auto their_names, bulk->operators_of(theirs), "overlap");
+  MC_TRY(const auto our_names, bulk->operators_of(sets.sources), "overlap");
+  const std::set<std::vector<std::string>> known(their_names.begin(), their_names.end());
+  const std::set<std::vector<std::string>> made(our_names.begin(), our_names.end());
+  for (const std::vector<std::string>& names : our_names) {
+    const bool is_shared = !names.empty() && known.contains(names);
+    sets.counts["overlap_tasks_of_one_operator"] += is_shared && names.size() == 1 ? 1 : 0;
+    sets.counts["overlap_tasks_of_several"] += is_shared && names.size() > 1 ? 1 : 0;
+  }
+  for (const std::vector<std::string>& names : their_names) {
+    sets.counts["overlap_kernelbench"] += !names.empty() && made.contains(names) ? 1 : 0;
+  }
+  sets.counts["kernelbench"] = static_cast<int64_t>(theirs.size());
+  return ok();
+}
+
 Status write_sets(const RunOptions& options, const DataSets& sets) {
   Json json;
   json["settings"] = settings_json(options.settings);
@@ -218,7 +267,8 @@ Result<Counts> run(const RunOptions& options, const std::function<void(std::stri
                    const std::function<void(const Progress&)>& progress) {
   MC_TRY_VOID(claim(options.out, options.settings), "forge");
   MC_TRY(const int num_parts, Runner(options, note, progress).run(), "forge");
-  MC_TRY(const DataSets sets, assemble(options, num_parts), "forge");
+  MC_TRY(DataSets sets, assemble(options, num_parts), "forge");
+  MC_TRY_VOID(count_overlap(options, note, sets), "forge");
   MC_TRY_VOID(write_sets(options, sets), "forge");
   return sets.counts;
 }
