@@ -39,6 +39,7 @@ class Settings:
     """All that the table depends on."""
 
     tasks: int  # Of the forge, for training and test.
+    test_share: float  # Of the tasks' structures.
     families: str
     operators: str  # Empty: all of these families.
     vocabulary: int
@@ -55,6 +56,7 @@ class Settings:
 
 FULL = Settings(
     tasks=3000,
+    test_share=0.1,
     families="elementwise,reduction",
     operators="",
     vocabulary=2000,
@@ -71,6 +73,7 @@ FULL = Settings(
 QUICK = dataclasses.replace(
     FULL,
     tasks=200,
+    test_share=0.2,
     operators="relu,abs,neg,square",
     width=128,
     heads=4,
@@ -155,8 +158,8 @@ class Learning:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
         run("musacoder", "forge", "--tasks", s.tasks, "--seed", s.seed, "--style", "compact",
-            "--families", s.families, *limits,
-            "--out", self.folder / "data")  # fmt: skip
+            "--families", s.families, *limits, "--jobs", os.cpu_count() or 1,
+            "--test-share", s.test_share, "--out", self.folder / "data")  # fmt: skip
 
     def tokenizer(self) -> None:
         s = self.settings
