@@ -39,9 +39,9 @@ class Settings:
     """All that the table depends on."""
 
     tasks: int  # Of the forge, for training and test.
-    test_share: float  # Of the tasks' structures.
     families: str
     operators: str  # Empty: all of these families.
+    test_share: float  # Of the structures of operators.
     vocabulary: int
     layers: int
     width: int
@@ -55,15 +55,15 @@ class Settings:
 
 
 FULL = Settings(
-    tasks=3000,
-    test_share=0.1,
+    tasks=2000,
     families="elementwise,reduction",
     operators="",
+    test_share=0.1,
     vocabulary=2000,
     layers=4,
     width=192,
     heads=6,
-    steps=4000,
+    steps=2400,
     batch_tokens=4096,
     lr=2e-3,
     held_out=60,
@@ -72,9 +72,9 @@ FULL = Settings(
 )
 QUICK = dataclasses.replace(
     FULL,
-    tasks=200,
-    test_share=0.2,
+    tasks=128,
     operators="relu,abs,neg,square",
+    test_share=0.3,
     width=128,
     heads=4,
     layers=3,
@@ -158,8 +158,8 @@ class Learning:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
         run("musacoder", "forge", "--tasks", s.tasks, "--seed", s.seed, "--style", "compact",
-            "--families", s.families, *limits, "--jobs", os.cpu_count() or 1,
-            "--test-share", s.test_share, "--out", self.folder / "data")  # fmt: skip
+            "--families", s.families, *limits, "--test-share", s.test_share,
+            "--jobs", os.cpu_count() or 1, "--out", self.folder / "data")  # fmt: skip
 
     def tokenizer(self) -> None:
         s = self.settings
