@@ -72,7 +72,7 @@ FULL = Settings(
 )
 QUICK = dataclasses.replace(
     FULL,
-    tasks=128,
+    tasks=160,
     operators="relu,abs,neg,square",
     test_share=0.3,
     width=128,

@@ -6,8 +6,8 @@
 One process imports torch once and answers JSON lines on its standard input, a line each:
 
   {"op": "task", "source", "seed", "probe", "solutions": [S]}
-     S = {"source", "cuda", "library": {"path", "module"}, "function"}: the answer's module, its
-     CUDA text, where that was compiled, and by what name its function `f` is found there
+     S = {"source", "cuda", "library": {"path", "module"}, "function"}: the module, the CUDA
+     text that was compiled for it, where, and by what name its function `f` is found there
   -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
      R = {"load": E, "builds": [{"shape", "error"}], "trials": [...], "died": text}
 
