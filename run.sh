@@ -16,6 +16,7 @@ usage: ./run.sh COMMAND
   fuzz     build the fuzz targets with clang-19 and run each for 30 s
   bench    build the benchmarks and run them
   bundle [DIR]  install a release build into DIR (build/bundle), to be copied anywhere
+  learn …  set up, build, make tasks, train a small model and measure it (--quick: in minutes)
   eval …   set up, build, and run: musacoder eval …
 TXT
 }
@@ -23,7 +24,8 @@ TXT
 cache=${MC_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/musacoder}
 torch_version=2.11.0
 packages=(g++ cmake ninja-build git binutils python3 python3-dev python3-venv
-  nlohmann-json3-dev libfmt-dev libcli11-dev libseccomp-dev libsodium-dev
+  nlohmann-json3-dev libfmt-dev libcli11-dev libseccomp-dev libsodium-dev libcurl4-openssl-dev
+  libpcre2-dev libutf8proc-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
@@ -49,12 +51,13 @@ find_python() {
     MC_PYTHON=$(python3 -c 'import sys; print(sys.executable)')
   else
     MC_PYTHON=$cache/venv/bin/python
-    if ! "$MC_PYTHON" -c "import torch, numpy, jsonschema, einops
+    if ! "$MC_PYTHON" -c "import torch, numpy, jsonschema, einops, tokenizers, matplotlib
 assert torch.__version__.startswith('$torch_version')" 2>/dev/null; then
       say "installing PyTorch $torch_version into $cache/venv (several GB, once)"
       mkdir -p "$cache"
       python3 -m venv "$cache/venv"
-      "$cache/venv/bin/pip" install --progress-bar=on "torch==$torch_version" numpy jsonschema einops
+      "$cache/venv/bin/pip" install --progress-bar=on "torch==$torch_version" numpy jsonschema einops \
+        tokenizers matplotlib
     fi
   fi
   export MC_PYTHON
@@ -106,6 +109,7 @@ case ${1:-} in
   fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;
   bundle) make_bundle "${2:-}" ;;
+  learn) shift; build --target musacoder musacoder-learn; exec "$MC_PYTHON" examples/learn.py "$@" ;;
   eval) build --target musacoder; exec build/dev/bin/musacoder "$@" ;;
   *) usage; exit 2 ;;
 esac

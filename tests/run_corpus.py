@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="*", help="judge the cases whose name matches")
     parser.add_argument("--keep", help="append the results to this file")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--option", action="append", default=[], help="passed on to eval")
     parser.add_argument("sets", nargs="+", choices=[name for name in SETS if name != "gpu"])
     parser.add_argument("--limit", type=float, help="seconds for all sets together")
@@ -40,7 +41,7 @@ def main() -> int:
             print("kernelbench: skipped; give a copy's path in MC_KERNELBENCH")
             return SKIPPED
         os.environ["MC_KERNELBENCH"] = str(shared)
-    options = ("--seed", "1", "--timeout", "20", *arguments.option)
+    options = ("--seed", str(arguments.seed), "--timeout", "20", *arguments.option)
     try:
         cases_by_set = cases_of(arguments.sets, arguments.only)
     except LookupError as error:

@@ -5,9 +5,12 @@
 #ifndef MC_CLI_COMMANDS_H_
 #define MC_CLI_COMMANDS_H_
 
+#include <string>
+
 #include <CLI/CLI.hpp>
 
 #include "core/result.h"
+#include "task/task.h"
 
 namespace mc::cli {
 
@@ -16,8 +19,14 @@ inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;
 
 void add_eval(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
+void add_forge(CLI::App& app, int& exit_code);
+void add_learn(CLI::App& app, int& exit_code);  // What musacoder-learn does: init, sft, ...
+
+// Of --backend: auto, cpu or cuda; auto is the best that this machine has.
+Result<task::Backend> chosen_backend(const std::string& name);
 
 // Prints "musacoder: <message>" as one line on standard error; returns the exit code for it.
 int report_error(const Error& error);

@@ -163,14 +163,6 @@ void print(const std::vector<report::Judged>& judged, const EvalArguments& argum
   }
 }
 
-Result<task::Backend> chosen_backend(const std::string& name) {
-  if (name == "auto") return eval::best_backend({});
-  if (name == "cpu") return task::Backend::kCpu;
-  if (name == "cuda") return task::Backend::kCuda;
-  return Error{ErrorCode::kInvalidInput,
-               "backend '" + name + "' is not built in: use auto, cpu or cuda"};
-}
-
 Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY(arguments.options.backend, chosen_backend(arguments.backend), "eval");
   if (command.count("--seed") > 0) arguments.options.seed = arguments.seed;
@@ -254,6 +246,14 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
 }
 
 }  // namespace
+
+Result<task::Backend> chosen_backend(const std::string& name) {
+  if (name == "auto") return eval::best_backend({});
+  if (name == "cpu") return task::Backend::kCpu;
+  if (name == "cuda") return task::Backend::kCuda;
+  return Error{ErrorCode::kInvalidInput,
+               "backend '" + name + "' is not built in: use auto, cpu or cuda"};
+}
 
 int report_error(const Error& error) {
   std::string line = error.message;

@@ -200,24 +200,31 @@ Result<std::vector<Task>> in_order(std::vector<Numbered> numbered) {
   return out;
 }
 
-// <family>/<name>.py.
+// The .py files of a directory; their ids begin with `prefix`.
+Status append_files(const fs::path& directory, const std::string& prefix, std::vector<Task>& out) {
+  const auto files = entries_of(directory);
+  if (!files) return files.error();
+  for (const fs::path& file : *files) {
+    if (file.extension() != ".py") continue;
+    if (out.size() == kSuiteTasksMax) return invalid("more than 100000 tasks");
+    auto task = read_task(file, prefix + file.stem().string());
+    if (!task) return task.error();
+    out.push_back(std::move(*task));
+  }
+  return ok();
+}
+
+// <family>/<name>.py, and <name>.py.
 Result<std::vector<Task>> load_families(const fs::path& directory) {
   std::vector<Task> out;
   const auto families = entries_of(directory);
   if (!families) return families.error();
   for (const fs::path& family : *families) {
-    if (!is_folder(family) || family.filename().string().starts_with('.')) continue;
-    const auto files = entries_of(family);
-    if (!files) return files.error();
-    for (const fs::path& file : *files) {
-      if (file.extension() != ".py") continue;
-      if (out.size() == kSuiteTasksMax) return invalid("more than 100000 tasks");
-      const std::string id = family.filename().string() + '/' + file.stem().string();
-      auto task = read_task(file, id);
-      if (!task) return task.error();
-      out.push_back(std::move(*task));
-    }
+    const std::string name = family.filename().string();
+    if (!is_folder(family) || name.starts_with('.')) continue;
+    MC_TRY_VOID(append_files(family, name + '/', out), "family");
   }
+  MC_TRY_VOID(append_files(directory, "", out), "suite");
   return out;
 }
 

@@ -6,7 +6,8 @@
 //   - a JSON Lines file of {"level", "problem_id", "name", "code"}, the public data set's layout;
 //   - a directory of such files, level*.jsonl;
 //   - a KernelBench checkout: [KernelBench/]level1/19_ReLU.py and so on;
-//   - a directory of families: reduction/row_sum.py and so on (the project's own tasks/).
+//   - a directory of families: reduction/row_sum.py and so on (the project's own tasks/);
+//   - a directory of .py files.
 // Everything here is read under limits, and what cannot be used is one line that names the file
 // and, in JSON Lines, the line.  Nothing of a task or candidate is run or parsed as Python.
 //
@@ -30,7 +31,7 @@ inline constexpr size_t kSuiteBytesMax = 256 << 20;        // One JSON Lines fil
 inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // One JSON Lines file of answers.
 
 // The tasks, in order of level and number or of family and name.  A task's id is "<name>:1/19" for
-// numbered tasks and "family/name" for families.
+// numbered tasks, "family/name" for families and "name" for single files.
 // kNotFound when there is no such path; kInvalidInput when the path holds no tasks, a line or file
 // cannot be used, or two tasks share an id.
 Result<std::vector<Task>> load_suite(const std::filesystem::path& path, const std::string& name);

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The validity gate: whether a task is worth being asked (docs/forge.md).
+
+Everything is measured on the reference as the judge runs it, under the judge's own comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from harness.judge import distributions
+from harness.judge.judge import Judge, _reference
+from harness.judge.reference import Outcome, is_finite
+from harness.judge.task import Task
+from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
+from harness.worker.wire import Json
+
+STD_MIN = 0.01
+PROBE_TOLERANCE = 1e-6  # Of the interpreter, in double precision, against PyTorch in the same.
+DOUBT_SHARE = 0.1  # Of the tolerance that the reference's own error may take.
+STEP = 0.5  # By which an input or a parameter is moved to see whether the output answers.
+
+
+def complaints(judge: Judge, probe: Json | None) -> list[str]:
+    """Why the task of an opened judge is none; empty when it is one."""
+    case = judge._opened
+    assert case is not None
+    reference = _reference(case, 0)
+    inputs = reference.draw_inputs(1, distributions.NATIVE)
+    first = reference.run(inputs, 1)
+    if not isinstance(first.outputs, torch.Tensor):
+        return ["the output is no tensor"]
+    found = [*_of_outputs(case, reference, first), *_of_answers(case, reference, first)]
+    if not found and probe is not None:
+        found = complaints_of_probe(case.task, probe)
+    return found
+
+
+def _of_outputs(case: Any, reference: Any, first: Outcome) -> list[str]:
+    outputs = first.outputs
+    if not is_finite(outputs):
+        return ["the output is not finite"]
+    again = reference.run(first.inputs, 1, with_doubt=False)
+    if not same_bytes(outputs, again.outputs):
+        return ["two runs differ"]
+    found = []
+    if outputs.numel() < 2 or float(outputs.double().std()) < STD_MIN:
+        return ["the output is constant"]
+    for axis in range(outputs.dim()):
+        if outputs.shape[axis] > 1:
+            if float(outputs.double().std(dim=axis).max()) < 1e-4:
+                found.append(f"the output is constant along axis {axis}")
+    other = reference.run(reference.draw_inputs(2, distributions.NATIVE), 1, with_doubt=False)
+    if not case.comparer.failures(outputs, other.outputs, first.doubt):
+        found.append("other inputs give the same output")
+    for name, answer in (
+        ("zeros", torch.zeros_like(outputs)),
+        ("the mean", torch.full_like(outputs, float(outputs.mean()))),
+    ):
+        if not case.comparer.failures(outputs, answer, first.doubt):
+            found.append(f"{name} would pass")
+    for tensor in tensors_of(first.inputs):
+        if tensor.shape == outputs.shape:
+            if not case.comparer.failures(outputs, tensor, first.doubt):
+                found.append("an input would pass")
+    if first.doubt is not None:
+        scale = torch.maximum(outputs.abs(), outputs.square().mean().sqrt())
+        allowed = DOUBT_SHARE * case.options.tolerance_fp32 * scale
+        if bool((first.doubt.to(scale) > allowed).any()):
+            found.append("badly conditioned")
+    return found
+
+
+def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
+    """Inputs and parameters to which the output does not answer."""
+    found = []
+
+    def is_deaf() -> bool:
+        outputs = reference.run(inputs, 1, with_doubt=False).outputs
+        return not case.comparer.failures(first.outputs, outputs, first.doubt)
+
+    for number, tensor in enumerate(tensors_of(first.inputs)):
+        inputs = map_tensors(first.inputs, torch.clone)
+        tensors_of(inputs)[number].add_(STEP * (1 + torch.rand_like(tensor)))
+        if is_deaf():
+            found.append(f"input {number} does not matter")
+    inputs = first.inputs
+    for name, parameter in state_of(reference.model).items():
+        before = parameter.detach().clone()
+        parameter.detach().add_(STEP * (1 + torch.rand_like(before)))
+        if is_deaf():
+            found.append(f"parameter {name} does not matter")
+        parameter.detach().copy_(before)
+    return found
+
+
+def complaints_of_probe(task: Task, probe: Json) -> list[str]:
+    """The forge's interpreter against PyTorch, both in double precision, at small sizes."""
+    module = task.run(probe["sizes"])
+    model = module.Model(*module.get_init_inputs()).double()
+    state = state_of(model)
+    given = {entry["name"]: entry for entry in probe["parameters"]}
+    if sorted(given) != sorted(state):
+        return [f"parameters are {sorted(state)}, predicted {sorted(given)}"]
+    for name, entry in given.items():
+        if list(state[name].shape) != entry["shape"]:
+            return [f"parameter {name} has shape {list(state[name].shape)}, not {entry['shape']}"]
+        state[name].detach().copy_(_tensor(entry))
+    drawn = [list(tensor.shape) for tensor in tensors_of(list(module.get_inputs()))]
+    if drawn != [entry["shape"] for entry in probe["inputs"]]:
+        return [f"inputs have shapes {drawn}, which was not predicted"]
+    with torch.no_grad():
+        outputs = model(*map(_tensor, probe["inputs"]))
+    expected = _tensor(probe["output"])
+    if not is_finite(expected):
+        return ["an operator leaves its domain"]
+    if outputs.shape != expected.shape:
+        return [f"shape {list(outputs.shape)}, predicted {list(expected.shape)}"]
+    error = float((outputs - expected).abs().max() / (1 + expected.abs().max()))
+    if not error < PROBE_TOLERANCE:
+        return [f"the interpreter is off by {error:.2g}"]
+    return []
+
+
+def _tensor(entry: Json) -> torch.Tensor:
+    values = [math.nan if value is None else value for value in entry["values"]]
+    return torch.tensor(values, dtype=torch.float64).reshape(entry["shape"])

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verifies the forge's own tasks and kernels in bulk.
+
+  verify.py --emu-lib PATH --shim PATH --policy policy/musacoder.json
+
+One process imports torch once and answers JSON lines on its standard input, a line each:
+
+  {"op": "task", "source", "seed", "probe", "solutions": [S]}
+     S = {"source", "cuda", "library": {"path", "module"}, "function"}: the module, the CUDA
+     text that was compiled for it, where, and by what name its function `f` is found there
+  -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
+     R = {"load": E, "builds": [{"shape", "error"}], "trials": [...], "died": text}
+
+Judge and contestant are those of MooreEval (harness/judge, harness/contestant), with the same
+trials, comparison and emulator; what is left out is the sandbox and the processes apart, since what
+the forge wrote is not hostile. Each solution runs in a fork of its own, so a crash hurts no other.
+What is concluded of a run is not decided here (src/forge/conclude.h).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + sys.path[1:]
+
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+# The other one also asks where it was called from, for a GPU that might come: a third of the time.
+setattr(torch, "manual_seed", torch.default_generator.manual_seed)
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # No CUDA is no news.
+
+from dataclasses import replace  # noqa: E402
+
+from torch.utils import cpp_extension  # noqa: E402, F401
+
+from harness.contestant import contestant  # noqa: E402
+from harness.contestant.aten import AtenRecorder  # noqa: E402
+from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
+from harness.forge.gate import complaints  # noqa: E402
+from harness.forge.names import operators_of  # noqa: E402
+from harness.judge.judge import Judge  # noqa: E402
+from harness.worker import region  # noqa: E402
+from harness.worker.place import HOST_PLACE  # noqa: E402
+from harness.worker.wire import Channel, Json, Question, describe  # noqa: E402
+
+RUN_S = 20  # Of one solution, all trials together.
+
+
+class _Contestant(contestant.Contestant):
+    """Finds its extension in a library that many solutions share."""
+
+    def serve(self, solution: Json) -> None:
+        self._solution = solution
+
+    def _find(self, extension: Json) -> ModuleType:
+        if [text.strip() for text in extension["cuda_sources"]] != [self._solution["cuda"].strip()]:
+            raise RuntimeError("the module asks for other source than was compiled")
+        library = self._solution["library"]
+        module = contestant._import(str(library["module"]), str(library["path"]))
+        function = getattr(module, str(self._solution["function"]))
+        return SimpleNamespace(f=function)  # type: ignore[return-value]
+
+
+class _Report:
+    """The emulator's findings (emu/runtime/report.h): both ends are ours."""
+
+    def __init__(self) -> None:
+        self._ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        key = os.urandom(32)
+        self._ours.send(key)
+        first, second, weight, offset = struct.unpack("<4Q", key)
+        self._lead = f'{{"key":"{first:016x}{second:016x}",'.encode()
+        self.weight, self.offset = weight | 1, offset
+        self._lines: list[str] = []
+
+    def next_call(self) -> list[str]:
+        """What came up to the end of a call, and no more: the fork may be ahead of its messages."""
+        self._receive()
+        for number, line in enumerate(self._lines):
+            if '"call":' in line:
+                return self._taken(number + 1)
+        return []
+
+    def rest(self) -> list[str]:
+        self._receive()
+        return self._taken(len(self._lines))
+
+    def _taken(self, count: int) -> list[str]:
+        taken, self._lines = self._lines[:count], self._lines[count:]
+        return taken
+
+    def _receive(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while line := self._ours.recv(4096, socket.MSG_DONTWAIT):
+                self._lines.append("{" + line.removeprefix(self._lead).decode("utf-8", "replace"))
+
+
+class _Prepared:
+    """A task that was opened, and the trials that all of its solutions get."""
+
+    def __init__(self, source: str, seed: int) -> None:
+        self.judge = Judge()
+        self.judge.answer(Question({"op": "open", "source": source, "options": {}}))
+        self.plan = self.judge.answer(Question({"op": "begin", "seed": seed})).body
+        shapes = sorted({trial["shape"] for trial in self.plan["trials"]})
+        # In the order in which a judge is asked: weights first, as they are built.
+        self.inits = {s: self.judge.answer(Question({"op": "init", "shape": s})) for s in shapes}
+        for index in range(len(self.plan["trials"])):
+            for descriptor in self.judge.answer(
+                Question({"op": "trial", "index": index})
+            ).descriptors:
+                os.close(descriptor)
+        assert self.judge._opened is not None
+        self.given = list(self.judge._opened.given.values())
+        self.judge._opened.given.clear()
+
+    def regions(self) -> list[tuple[Json, int]]:
+        """Each trial's inputs once more, for one solution: it may write to them."""
+        return [region.pack(given.outcome.inputs) for given in self.given]
+
+    def check(self, trials: list[tuple[Json, int]], question: Question, report: _Report) -> Json:
+        """What the judge says of one call's outputs."""
+        body = question.body
+        index = body["index"]
+        tree, descriptor = trials[index]
+        given = replace(
+            self.given[index], trees=region.tensor_nodes(tree), descriptor=os.dup(descriptor)
+        )
+        assert self.judge._opened is not None
+        self.judge._opened.given[index] = given  # The judge forgets it with the check.
+        calls = [json.loads(line) for line in body["report"] if '"call":' in line]
+        digest = {"weight": report.weight, "offset": report.offset}
+        digest["value"] = calls[-1]["digest"] if calls else ""
+        asked = {"op": "check", "index": index, "digest": digest}
+        asked.update(outputs=body["outputs"], buffers=body["buffers"])
+        return {"ok": True, **self.judge.answer(Question(asked, question.descriptors)).body}
+
+    def close(self) -> None:
+        for answer in self.inits.values():
+            for descriptor in answer.descriptors:
+                os.close(descriptor)
+        for given in self.given:
+            os.close(given.descriptor)
+        self.judge.answer(Question({"op": "begin", "seed": 0}))
+
+
+class _Verifier:
+    def __init__(self, emulator: Emulator, operators: list[str]) -> None:
+        self._emulator = emulator
+        self._operators = operators
+        self._recorder = AtenRecorder(emulator.shim)
+
+    def task(self, body: Json) -> Json:
+        try:
+            prepared = _Prepared(str(body["source"]), int(body["seed"]))
+        except BaseException as error:
+            return {"gate": [f"does not run: {type(error).__name__}: {error}"], "runs": []}
+        try:
+            with torch.no_grad():
+                gate = complaints(prepared.judge, body.get("probe"))
+            solutions = [] if gate else body["solutions"]
+            runs = [self._in_fork(prepared, one) for one in solutions]
+            return {"gate": gate, **prepared.plan, "runs": runs}
+        finally:
+            prepared.close()
+
+    def _in_fork(self, prepared: _Prepared, solution: Json) -> Json:
+        """What the fork tells, and what the judge, who stays here, says of its outputs."""
+        report = _Report()
+        ours, theirs = socket.socketpair()
+        trials = prepared.regions()
+        child = os.fork()
+        if child == 0:
+            self._run_child(prepared, trials, solution, report, theirs)
+        theirs.close()
+        report.theirs.close()
+        channel = Channel(ours.detach())
+        run: Json = {"trials": [], "builds": []}
+        try:
+            while question := _next(channel):
+                event = question.body
+                event["report"] = report.next_call() if event["at"] == "trial" else []
+                if event["at"] == "trial" and event["error"] is None and not event["sticky"]:
+                    event["check"] = prepared.check(trials, question, report)
+                for descriptor in question.descriptors:
+                    os.close(descriptor)
+                if event["at"] == "load":
+                    run["load"] = event
+                else:
+                    run[event["at"] + "s"].append(event)
+        except TimeoutError:
+            os.kill(child, signal.SIGKILL)
+            run["died"] = "timeout"
+        _, status = os.waitpid(child, 0)
+        if status and "died" not in run:
+            run["died"] = f"signal {status & 127}" if status & 127 else f"exit code {status >> 8}"
+            run["last_report"] = report.rest()
+        for _, descriptor in trials:
+            os.close(descriptor)
+        return run
+
+    def _run_child(
+        self,
+        prepared: _Prepared,
+        trials: list[tuple[Json, int]],
+        solution: Json,
+        report: _Report,
+        theirs: socket.socket,
+    ) -> NoReturn:
+        status = 1
+        try:
+            null = os.open("/dev/null", os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(null, number)
+            self._emulator.start(report.theirs.fileno())
+            self._run(prepared, trials, solution, Channel(theirs.detach()))
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _run(
+        self,
+        prepared: _Prepared,
+        trials: list[tuple[Json, int]],
+        solution: Json,
+        channel: Channel,
+    ) -> None:
+        place = replace(HOST_PLACE, device=DEVICE)
+        one = _Contestant(self._emulator, place, self._recorder)
+        one.serve(solution)
+        allowed = {"device_allowed": self._operators, "host_allowed": self._operators}
+        load = {"op": "load", "source": solution["source"], "artifacts": {}}
+        load["policy"] = {"name": "musacoder", **allowed}
+        load["schedule_seed"] = solution.get("schedule_seed", 0)
+        error = _ask(one, load, ())[1]
+        channel.send({"at": "load", "error": error})
+        if error is not None:
+            return
+        for shape, init in prepared.inits.items():
+            build = {**init.body, "op": "build", "shape": shape}
+            error = _ask(one, build, init.descriptors)[1]
+            channel.send({"at": "build", "shape": shape, "error": error})
+            if error is not None:
+                return
+        for plan, (tree, descriptor) in zip(prepared.plan["trials"], trials):
+            run = {"op": "run", "shape": plan["shape"], "inputs": tree}
+            answer, error = _ask(one, run, [descriptor])
+            event = {"at": "trial", **plan, "error": error, "sticky": ""}
+            event["fault"] = self._emulator.sticky_error()
+            body = {} if answer is None else answer.body
+            channel.send({**event, **body}, () if answer is None else answer.descriptors)
+            if event["fault"] or (error is not None and plan["shape"] == 0):
+                return
+
+
+def _next(channel: Channel) -> Question | None:
+    """The fork's next message; None where it ended. Raises TimeoutError after RUN_S."""
+    if not select.select([channel.fileno()], [], [], RUN_S)[0]:
+        raise TimeoutError
+    try:
+        return channel.receive()
+    except (EOFError, ConnectionError):
+        return None
+
+
+def _ask(one: Any, body: Json, descriptors: Any) -> tuple[Any, Json | None]:
+    try:
+        return one.answer(Question(body, [os.dup(descriptor) for descriptor in descriptors])), None
+    except BaseException as error:
+        return None, {"ok": False, "error": describe(error)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--emu-lib", required=True)
+    parser.add_argument("--shim", required=True)
+    parser.add_argument("--policy", type=Path, required=True)
+    parser.add_argument("--sandbox-lib", required=True)
+    arguments = parser.parse_args()
+    operators = list(json.loads(arguments.policy.read_text())["operators"])
+    verifier = _Verifier(Emulator.load(arguments.emu_lib, arguments.shim), operators)
+    # Forking is most of the work: what is shared with the forks stays as it is, in large pages.
+    gc.collect()
+    gc.freeze()
+    ctypes.CDLL(arguments.sandbox_lib).mc_sandbox_compact_memory()
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        body = json.loads(line)
+        answer: Json = {}
+        if body["op"] == "task":
+            answer = verifier.task(body)
+        elif body["op"] == "names":
+            answer = {"names": [operators_of(source) for source in body["sources"]]}
+        print(json.dumps(answer), file=out, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "eval/pipeline.h"
+#include "forge/run.h"
+
+namespace mc::cli {
+namespace {
+
+struct ForgeArguments {
+  std::vector<std::string> families = {"elementwise", "reduction"};
+  std::vector<std::string> operators;
+  std::string style = "compact";
+  forge::RunOptions options;
+};
+
+Status read_families(const ForgeArguments& arguments, std::set<forge::Family>& families) {
+  families.clear();
+  for (const std::string& name : arguments.families) {
+    const auto found = std::ranges::find_if(
+        forge::kFamilies, [&](forge::Family family) { return forge::family_name(family) == name; });
+    if (found != std::end(forge::kFamilies)) {
+      families.insert(*found);
+    } else if (name == "all") {
+      families.insert(std::begin(forge::kFamilies), std::end(forge::kFamilies));
+    } else {
+      return Error{ErrorCode::kInvalidInput,
+                   "no family " + name +
+                       ": there are elementwise, broadcast, reduction, softmax, "
+                       "normalisation, matmul and all"};
+    }
+  }
+  return ok();
+}
+
+Status read_operators(const ForgeArguments& arguments, std::set<std::string>& operators) {
+  operators = {arguments.operators.begin(), arguments.operators.end()};
+  for (const std::string& name : operators) {
+    const bool is_head = std::ranges::any_of(
+        forge::heads(), [&](const forge::Head& head) { return head.name == name; });
+    if (is_head || forge::find_pointwise(name) != nullptr ||
+        forge::find_row_operator(name) != nullptr) {
+      continue;
+    }
+    return Error{ErrorCode::kInvalidInput, "no operator " + name + ": docs/forge.md lists them"};
+  }
+  return ok();
+}
+
+class Ticker {
+ public:
+  void show(const forge::Progress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::seconds(5)) return;
+    last_ = now;
+    const double minutes = std::chrono::duration<double>(now - start_).count() / 60;
+    std::cerr << fmt::format("musacoder: {} tasks, {} solutions, {:.0f} solutions a minute\n",
+                             progress.tasks, progress.solutions, progress.solutions / minutes);
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_ = start_;
+};
+
+void note(std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }
+
+Status run_forge(ForgeArguments& arguments) {
+  forge::RunOptions& options = arguments.options;
+  options.settings.draw.style =
+      arguments.style == "full" ? forge::Style::kFull : forge::Style::kCompact;
+  MC_TRY_VOID(read_families(arguments, options.settings.draw.families), "--families");
+  MC_TRY_VOID(read_operators(arguments, options.settings.draw.operators), "--operators");
+  std::unique_ptr<eval::Pipeline> auditor;
+  if (options.audit_share > 0) {
+    MC_TRY(auditor, eval::Pipeline::create({}, note), "audit");
+    options.auditor = auditor.get();
+  }
+  Ticker ticker;
+  MC_TRY(const forge::Counts counts,
+         forge::run(options, note, [&](const forge::Progress& made) { ticker.show(made); }),
+         "forge");
+  for (const auto& [name, count] : counts) std::cout << fmt::format("{:<40} {}\n", name, count);
+  return ok();
+}
+
+}  // namespace
+
+void add_forge(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ForgeArguments>();
+  forge::RunOptions& options = arguments->options;
+  CLI::App* command =
+      app.add_subcommand("forge", "Make tasks with verified kernels: data to train on");
+  command->add_option("--tasks,-n", options.settings.tasks, "How many tasks")
+      ->check(CLI::Range(1, 10'000'000))
+      ->required();
+  command->add_option("--seed", options.settings.seed, "The same seed gives the same bytes")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
+      ->required();
+  command
+      ->add_option("--families", arguments->families,
+                   "elementwise, broadcast, reduction, softmax, normalisation, matmul, or all")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--operators", arguments->operators, "Only these (default: all)")
+      ->delimiter(',');
+  command->add_option("--style", arguments->style, "compact, for tiny models, or full")
+      ->check(CLI::IsMember({"compact", "full"}))
+      ->capture_default_str();
+  command->add_flag("--bugs", options.settings.bugs,
+                    "Also samples that review and repair kernels with bugs");
+  command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
+  command->add_option("--jobs,-j", options.jobs, "Verifiers at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--kernelbench", options.kernelbench, "Its tasks, to count the overlap with")
+      ->check(CLI::ExistingDirectory);
+  command->callback([arguments, &exit_code] {
+    const Status status = run_forge(*arguments);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
+}
+
+}  // namespace mc::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// init, sft, generate and tokenize are those of musacoder-learn, the program beside this one that
+// links PyTorch's libraries.  They replace this process.
+#include <array>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "core/fd.h"
+#include "core/layout.h"
+
+namespace mc::cli {
+namespace {
+
+struct Forwarded {
+  const char* name;
+  const char* what;
+};
+constexpr std::array kForwarded = {
+    Forwarded{"init", "Make a model with random weights"},
+    Forwarded{"sft", "Train a model on conversations"},
+    Forwarded{"generate", "Answer prompts with a model"},
+    Forwarded{"tokenize", "Print the tokens of texts"},
+};
+
+// Returns only where the program does not start.
+Error start(const std::string& name, const std::vector<std::string>& arguments) {
+  const Result<Layout> layout = find_layout();
+  if (!layout) return layout.error();
+  const std::string program = (layout->prefix / "bin/musacoder-learn").string();
+  std::vector<std::string> words = {program, name};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  return system_error(ErrorCode::kInvalidInput,
+                      "cannot start " + program + " (./run.sh build makes it, with PyTorch)");
+}
+
+}  // namespace
+
+void add_learn(CLI::App& app, int& exit_code) {
+  for (const Forwarded& forwarded : kForwarded) {
+    CLI::App* command = app.add_subcommand(forwarded.name, forwarded.what);
+    command->set_help_flag();  // --help is the other program's.
+    command->prefix_command();
+    command->callback([command, &exit_code] {
+      exit_code = report_error(start(command->get_name(), command->remaining()));
+    });
+  }
+}
+
+}  // namespace mc::cli

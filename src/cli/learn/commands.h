@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The subcommands of musacoder-learn.  Each registers its options with the parser and a callback
+// that runs it and stores the exit code: 0 done, 1 the machine failed, 2 bad input.
+#ifndef MC_CLI_LEARN_COMMANDS_H_
+#define MC_CLI_LEARN_COMMANDS_H_
+
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <CLI/CLI.hpp>
+
+#include "core/result.h"
+
+namespace mc::learn {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitMachine = 1;
+inline constexpr int kExitInput = 2;
+
+void add_init(CLI::App& app, int& exit_code);
+void add_sft(CLI::App& app, int& exit_code);
+void add_generate(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
+
+// One line on standard error; returns the exit code for the error.
+int report_error(const Error& error);
+
+// Where and in what the decoder computes: --device, --dtype, --threads.
+struct Computing {
+  std::string device = "cpu";
+  std::string dtype;  // By default float32 on the CPU, bfloat16 elsewhere.
+  int threads = 0;    // 0: one a core.
+};
+void add_computing(CLI::App& command, Computing& computing);
+struct Target {
+  at::Device device;
+  at::ScalarType dtype;
+  int workers;  // Threads for parts of a batch; each operator then runs in one.
+};
+// Loads the device's libraries where it needs some, and sets the number of threads.
+Result<Target> prepare(const Computing& computing);
+
+}  // namespace mc::learn
+
+#endif  // MC_CLI_LEARN_COMMANDS_H_

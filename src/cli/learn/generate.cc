@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers are appended as they end, a line in one write; a line that is there is not made again.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/learn/commands.h"
+#include "core/fd.h"
+#include "core/file.h"
+#include "model/chat.h"
+#include "model/generate.h"
+#include "model/model_folder.h"
+
+namespace mc::learn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kAnswersBytesMax = size_t{4} << 30;
+
+struct Options {
+  std::string model;
+  std::string prompts;
+  std::string out;
+  int64_t samples = 1;
+  bool log_probs = false;
+  model::GenerateOptions generate{.sampling = {.temperature = 1, .top_p = 1}};
+};
+
+struct Row {
+  std::string id;
+  std::vector<int32_t> prompt;
+};
+
+Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
+
+Result<Row> parse_row(const std::string& line, const model::Tokenizer& tokenizer) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("id") || !json["id"].is_string()) {
+    return wrong("is no JSON object with an \"id\"");
+  }
+  if (!json.contains("prompt") || !json["prompt"].is_array()) {
+    return wrong("has no \"prompt\" that is a list of messages");
+  }
+  std::vector<model::Message> messages;
+  for (const Json& entry : json["prompt"]) {
+    if (!entry.is_object() || !entry.contains("role") || !entry["role"].is_string() ||
+        !entry.contains("content") || !entry["content"].is_string()) {
+      return wrong("a message has no \"role\" or no \"content\" that is text");
+    }
+    messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
+  }
+  return Row{json["id"].get<std::string>(), tokenizer.encode(model::render_prompt(messages))};
+}
+
+Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& model) {
+  std::ifstream stream(path);
+  if (!stream) return system_error(ErrorCode::kNotFound, "cannot read " + path);
+  std::vector<Row> rows;
+  std::string line;
+  for (int64_t number = 1; std::getline(stream, line); ++number) {
+    if (line.empty()) continue;
+    MC_TRY(Row row, parse_row(line, model.tokenizer), path + ":" + std::to_string(number));
+    if (static_cast<int64_t>(row.prompt.size()) >= model.config.positions_max) {
+      return wrong(fmt::format("{}:{}: the prompt has {} tokens; the model reads {}", path, number,
+                               row.prompt.size(), model.config.positions_max));
+    }
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return wrong(path + " holds no prompt");
+  return rows;
+}
+
+// What is answered already.  Cuts off a last line that was not written to its end.
+Result<std::set<std::pair<std::string, int64_t>>> read_answered(const std::string& path) {
+  std::set<std::pair<std::string, int64_t>> answered;
+  std::error_code failure;
+  if (!std::filesystem::exists(path, failure)) return answered;
+  MC_TRY(const std::string text, read_file(path, kAnswersBytesMax), "read the answers");
+  const size_t complete = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+  for (size_t start = 0; start < complete;) {
+    const size_t end = text.find('\n', start);
+    const Json json = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(start),
+                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    start = end + 1;
+    if (!json.is_object() || !json.contains("id") || !json["id"].is_string() ||
+        !json.contains("sample") || !json["sample"].is_number_integer()) {
+      return wrong(path + " is there and holds something other than answers");
+    }
+    answered.emplace(json["id"].get<std::string>(), json["sample"].get<int64_t>());
+  }
+  std::filesystem::resize_file(path, complete, failure);
+  return answered;
+}
+
+std::string answer_line(const model::Request& request, const model::Answer& answer,
+                        const model::Tokenizer& tokenizer, bool log_probs) {
+  Json json;
+  json["id"] = request.id;
+  json["sample"] = request.sample;
+  json["completion"] = model::valid_utf8(tokenizer.decode(answer.tokens));
+  json["num_tokens"] = answer.tokens.size();
+  json["finish"] = answer.is_stopped ? "stop" : "length";
+  if (log_probs) {
+    json["tokens"] = answer.tokens;
+    json["logprobs"] = answer.log_probs;
+  }
+  return json.dump() + "\n";
+}
+
+Status answer_all(const Options& options, const model::Model& model, const Target& target,
+                  const std::vector<model::Request>& requests) {
+  const Fd out(::open(options.out.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!out.is_open()) return system_error(ErrorCode::kIo, "cannot write " + options.out);
+  const model::Parameters weights(model.config, model.flat.to(target.device, target.dtype));
+  model::ops::RopeTable rope = model::ops::rope_table(
+      model.config.positions_max, model.config.head_dim, model.config.rope_theta);
+  rope = {rope.cos_PD2.to(target.device), rope.sin_PD2.to(target.device)};
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
+  size_t num_done = 0;
+  Status status = ok();
+  model::GenerateOptions generate = options.generate;
+  generate.workers = target.workers;
+  model::generate({weights, rope}, requests, generate,
+                  [&](size_t number, const model::Answer& answer) {
+                    const std::string line =
+                        answer_line(requests[number], answer, model.tokenizer, options.log_probs);
+                    const ssize_t written = ::write(out.get(), line.data(), line.size());
+                    if (status && written != static_cast<ssize_t>(line.size())) {
+                      status = system_error(ErrorCode::kIo, "cannot write " + options.out);
+                    }
+                    ++num_done;
+                    if (!is_terminal) return bool{status};
+                    fmt::print(stderr, "\r\033[Kanswers {}/{}", num_done, requests.size());
+                    std::fflush(stderr);
+                    return bool{status};
+                  });
+  if (is_terminal && num_done > 0) std::fputs("\n", stderr);
+  return status;
+}
+
+Status run(const Options& options, const Computing& computing) {
+  MC_TRY(const Target target, prepare(computing), "generate");
+  MC_TRY(const model::Model model, model::load_model(options.model), "generate");
+  MC_TRY(const std::vector<Row> rows, read_rows(options.prompts, model), "generate");
+  MC_TRY(const auto answered, read_answered(options.out), "generate");
+  std::vector<model::Request> requests;
+  for (const Row& row : rows) {
+    for (int64_t sample = 0; sample < options.samples; ++sample) {
+      if (!answered.contains({row.id, sample})) requests.push_back({row.id, sample, row.prompt});
+    }
+  }
+  MC_TRY_VOID(answer_all(options, model, target, requests), "generate");
+  fmt::print("{} answers made, {} were there: {}\n", requests.size(), answered.size(), options.out);
+  return ok();
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  auto computing = std::make_shared<Computing>();
+  CLI::App* command = app.add_subcommand("generate", "Answer prompts with a model");
+  command->add_option("--model", options->model, "A model folder")->required();
+  command->add_option("--prompts", options->prompts, "Rows with id and prompt, as JSON Lines")
+      ->required();
+  command->add_option("--out", options->out, "Where answers are added, as JSON Lines")->required();
+  model::GenerateOptions& generate = options->generate;
+  command->add_option("--samples", options->samples, "Answers to each prompt")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--temperature", generate.sampling.temperature, "0: the likeliest token")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--top-p", generate.sampling.top_p, "Probability of the tokens to draw from")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
+  command->add_option("--max-tokens", generate.tokens_max, "Longest answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--seed", generate.seed, "Of the draws")->capture_default_str();
+  command->add_option("--batch", generate.batch, "Answers at a time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--logprobs", options->log_probs, "Tokens and their log-probabilities too");
+  add_computing(*command, *computing);
+  command->callback([options, computing, &exit_code] {
+    const Status status = run(*options, *computing);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
+}
+
+}  // namespace mc::learn

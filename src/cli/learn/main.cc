@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <climits>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/learn/commands.h"
+
+namespace mc::learn {
+namespace {
+
+// The same tensors are made and freed in every step.  What is freed stays with the process, so that
+// its pages need not be mapped and cleared again; one arena, since others cannot hold large blocks.
+void keep_memory() {
+  constexpr int kBlockMax = 32 << 20;  // The largest that glibc lets its heap hold.
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, kBlockMax);
+  ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
+}  // namespace
+
+int report_error(const Error& error) {
+  fmt::print(stderr, "musacoder-learn: {}\n", error.message);
+  return error.code == ErrorCode::kInvalidInput || error.code == ErrorCode::kNotFound
+             ? kExitInput
+             : kExitMachine;
+}
+
+void add_computing(CLI::App& command, Computing& computing) {
+  command.add_option("--device", computing.device, "cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--dtype", computing.dtype, "float32 (cpu) or bfloat16 (cuda)")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+  command.add_option("--threads", computing.threads, "Threads on the CPU (default: one a core)");
+}
+
+Result<Target> prepare(const Computing& computing) {
+  const bool is_cpu = computing.device == "cpu";
+  if (!is_cpu && !computing.device.starts_with("cuda")) {
+    return Error{ErrorCode::kInvalidInput, "--device " + computing.device + ": cpu or cuda[:N]"};
+  }
+  if (!is_cpu && ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    return Error{ErrorCode::kUnavailable,
+                 std::string("PyTorch's CUDA library does not load: ") + ::dlerror()};
+  }
+  const int threads = computing.threads > 0 ? computing.threads : at::get_num_threads();
+  if (is_cpu) at::set_num_threads(1);
+  keep_memory();
+  const std::string dtype =
+      computing.dtype.empty() ? (is_cpu ? "float32" : "bfloat16") : computing.dtype;
+  return Target{at::Device(computing.device), dtype == "float32" ? at::kFloat : at::kBFloat16,
+                is_cpu ? threads : 1};
+}
+
+}  // namespace mc::learn
+
+int main(int argc, char** argv) {
+  CLI::App app{"MusaCoder: trains and runs language models on PyTorch's libraries"};
+  app.require_subcommand(1);
+  int exit_code = 0;
+  mc::learn::add_init(app, exit_code);
+  mc::learn::add_sft(app, exit_code);
+  mc::learn::add_generate(app, exit_code);
+  mc::learn::add_tokenize(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& wrong) {
+    if (wrong.get_exit_code() == 0) return app.exit(wrong);
+    std::cerr << "musacoder-learn: " << wrong.what() << "; --help tells more\n";
+    return mc::learn::kExitInput;
+  } catch (const c10::Error& failure) {
+    std::cerr << "musacoder-learn: PyTorch: " << failure.what_without_backtrace() << "\n";
+    return mc::learn::kExitMachine;
+  } catch (const std::exception& failure) {
+    std::cerr << "musacoder-learn: " << failure.what() << "\n";
+    return mc::learn::kExitMachine;
+  }
+  return exit_code;
+}

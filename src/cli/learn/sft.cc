@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/learn/commands.h"
+#include "train/sft.h"
+
+namespace mc::learn {
+namespace {
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds);
+  return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
+                      : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+// One line, redrawn in place, on a terminal; elsewhere nothing.
+class LiveLine {
+ public:
+  void draw(const train::Progress& progress) {
+    if (!is_terminal_) return;
+    const train::StepMetrics& m = progress.metrics;
+    const double rest =
+        progress.share > 0 ? m.elapsed_s * (1 - progress.share) / progress.share : 0;
+    const std::string of = progress.steps ? fmt::format("/{}", *progress.steps) : "";
+    fmt::print(stderr, "\r\033[Kstep {}{}  loss {:.4f}  {:.0f} tokens/s  {} left", m.step, of,
+               m.loss, m.tokens_per_s, clock_text(rest));
+    std::fflush(stderr);
+    drawn_ = true;
+  }
+  ~LiveLine() {
+    if (drawn_) std::fputs("\n", stderr);
+  }
+
+ private:
+  const bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool drawn_ = false;
+};
+
+Result<train::SftResult> run(train::SftOptions options, const Computing& computing) {
+  if (options.steps && options.minutes) {
+    return Error{ErrorCode::kInvalidInput, "--steps and --minutes: give one of them"};
+  }
+  MC_TRY(const Target target, prepare(computing), "sft");
+  options.device = target.device;
+  options.dtype = target.dtype;
+  options.workers = static_cast<size_t>(target.workers);
+  LiveLine line;
+  return train::run_sft(options, [&](const train::Progress& progress) { line.draw(progress); });
+}
+
+int report(const train::SftOptions& options, const Result<train::SftResult>& result) {
+  if (!result) return report_error(result.error());
+  fmt::print("{} steps, {} tokens of {} conversations in {} ({:.0f} tokens/s), loss {:.4f}: {}\n",
+             result->steps, result->tokens, result->conversations, clock_text(result->elapsed_s),
+             static_cast<double>(result->tokens) / result->elapsed_s, result->loss,
+             (options.run / "model").string());
+  if (result->too_long > 0) {
+    fmt::print(stderr, "{} conversations had more tokens than --length-max and were left out\n",
+               result->too_long);
+  }
+  return kExitDone;
+}
+
+void add_run_options(CLI::App& command, train::SftOptions& options) {
+  command.add_option("--model", options.model, "A model folder")->required();
+  command.add_option("--data", options.data, "Conversations, as JSON Lines")->required();
+  command.add_option("--out", options.run, "The run's folder")->required();
+  command.add_option("--steps", options.steps, "Length of the run (default: the data once)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--minutes", options.minutes, "Length of the run")->check(CLI::PositiveNumber);
+  command.add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
+  command
+      .add_option("--checkpoint-steps", options.checkpoint_steps,
+                  "Steps between checkpoints (default: a minute)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--seed", options.seed, "Of the order of the data")->capture_default_str();
+}
+
+void add_step_options(CLI::App& command, train::SftOptions& options) {
+  command.add_option("--batch-tokens", options.batch_tokens, "Tokens of a step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--pack-tokens", options.pack_tokens, "Tokens of a pass through the model")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--length-max", options.length_max, "Longest conversation, in tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  train::OptimizerOptions& optimizer = options.optimizer;
+  command.add_option("--lr", optimizer.lr, "Learning rate at its peak")->capture_default_str();
+  command.add_option("--lr-end", optimizer.lr_end, "Share of it at the end")->capture_default_str();
+  command.add_option("--warmup", optimizer.warmup, "Share of the run")->capture_default_str();
+  command.add_option("--weight-decay", optimizer.weight_decay, "Of matrices")
+      ->capture_default_str();
+  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_sft(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<train::SftOptions>();
+  auto computing = std::make_shared<Computing>();
+  CLI::App* command = app.add_subcommand("sft", "Train a model on conversations");
+  add_run_options(*command, *options);
+  add_step_options(*command, *options);
+  add_computing(*command, *computing);
+  command->callback([options, computing, &exit_code] {
+    exit_code = report(*options, run(*options, *computing));
+  });
+}
+
+}  // namespace mc::learn

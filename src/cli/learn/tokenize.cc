@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/learn/commands.h"
+#include "model/chat.h"
+#include "model/tokenizer.h"
+
+namespace mc::learn {
+namespace {
+
+using Json = nlohmann::json;
+
+// The text of a line: a string as it is, or a list of messages as a prompt.
+Result<std::string> text_of(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (json.is_string()) return json.get<std::string>();
+  const Error wrong{ErrorCode::kInvalidInput,
+                    "a line is neither a JSON string nor a list of messages"};
+  if (!json.is_array()) return wrong;
+  std::vector<model::Message> messages;
+  for (const Json& entry : json) {
+    if (!entry.is_object() || !entry.value("role", Json()).is_string() ||
+        !entry.value("content", Json()).is_string()) {
+      return wrong;
+    }
+    messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
+  }
+  return model::render_prompt(messages);
+}
+
+Status tokenize(const std::string& path) {
+  MC_TRY(const model::Tokenizer tokenizer, model::Tokenizer::load(path), "tokenize");
+  for (std::string line; std::getline(std::cin, line);) {
+    MC_TRY(const std::string text, text_of(line), "tokenize");
+    const std::vector<int32_t> ids = tokenizer.encode(text);
+    std::cout << Json{{"ids", ids}, {"text", model::valid_utf8(tokenizer.decode(ids))}} << "\n";
+  }
+  return ok();
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app, int& exit_code) {
+  auto path = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand(
+      "tokenize", "Read strings or lists of messages (JSON, one a line), print their tokens");
+  command->add_option("--tokenizer", *path, "A tokenizer.json")->required();
+  command->callback([path, &exit_code] {
+    const Status status = tokenize(*path);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
+}
+
+}  // namespace mc::learn

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/learner.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "core/fd.h"
+
+namespace mc::cli {
+
+namespace {
+
+Result<std::string> find_learner(const Layout& layout) {
+  const std::string program = layout.prefix / "bin/musacoder-learn";
+  std::error_code ignored;
+  if (std::filesystem::exists(program, ignored)) return program;
+  return Error{ErrorCode::kUnavailable,
+               program + " is not there: build it with ./run.sh build (it needs PyTorch)"};
+}
+
+// As execv wants them; they point into `words`.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {
+  MC_TRY(const std::string program, find_learner(layout), "learner");
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::vector<char*> pointers = pointers_to(words);
+  pid_t pid = -1;
+  errno = ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, pointers.data(), environ);
+  if (errno != 0) return system_error(ErrorCode::kUnavailable, "cannot start " + program);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return ok();
+  const bool is_input = WIFEXITED(status) && WEXITSTATUS(status) == kExitInput;
+  return Error{is_input ? ErrorCode::kInvalidInput : ErrorCode::kUnavailable,
+               "musacoder-learn " + arguments.front() + " failed"};
+}
+
+}  // namespace mc::cli

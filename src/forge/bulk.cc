@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/bulk.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "compile/cpu_runtime.h"
+#include "compile/cpu_toolchain.h"
+#include "compile/locator.h"
+#include "compile/pytorch.h"
+#include "compile/tool.h"
+#include "core/file.h"
+#include "core/layout.h"
+#include "forge/conclude.h"
+#include "forge/worker.h"
+#include "lex/rewrite.h"
+
+namespace mc::forge {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* kSourceName = "cuda_sources[0]";
+
+std::string without_includes(std::string text) {
+  for (size_t at = 0; (at = text.find("#include", at)) != std::string::npos;) {
+    const size_t end = text.find('\n', at);
+    text.erase(at, end - at);  // The line stays, so that places are right.
+  }
+  return text;
+}
+
+std::string function_name(size_t number) { return fmt::format("s{}", number); }
+
+// All attempts as one unit, the n-th in namespace sn.
+std::string unit_of(const std::vector<const Attempt*>& attempts) {
+  std::string text = "#include <torch/extension.h>\n";
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    text += fmt::format("namespace {} {{\n#line 1 \"{}\"\n", function_name(i), kSourceName);
+    text += lex::rewrite_for_cpu(without_includes(attempts[i]->cuda)).text + "\n}\n";
+  }
+  text += "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    text += fmt::format("  m.def(\"{0}\", &{0}::f);\n", function_name(i));
+  }
+  return text + "}\n";
+}
+
+compile::Extension extension_of(const Attempt& attempt) {
+  const size_t begin = attempt.cuda.find("torch::Tensor f(");
+  const size_t end = attempt.cuda.find(" {\n", begin);
+  compile::Extension extension;
+  extension.name = "e";
+  extension.cuda_sources = {attempt.cuda};
+  extension.cpp_sources = {attempt.cuda.substr(begin, end - begin) + ";"};
+  extension.functions = {{"f", "f"}};
+  extension.key = std::to_string(std::hash<std::string>{}(attempt.cuda));
+  return extension;
+}
+
+// Where an attempt's compiled function is.
+struct Home {
+  fs::path library;
+  std::string module;
+  std::string function;
+};
+using Compiled = std::variant<Home, task::Outcome>;
+
+}  // namespace
+
+struct Bulk::State {
+  compile::CpuRuntime runtime;
+  std::unique_ptr<compile::CpuToolchain> toolchain;
+  std::unique_ptr<Worker> worker;
+  TemporaryDirectory directory;
+  uint64_t num_units = 0;
+
+  Result<std::vector<Compiled>> compile_all(const std::vector<const Attempt*>& attempts);
+  Result<std::vector<Compiled>> compile_each(const std::vector<const Attempt*>& attempts);
+  Result<Compiled> compile_alone(const Attempt& attempt);
+  Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
+  Result<TaskResult> verify_one(const TaskWork& work, const std::vector<Compiled>& compiled);
+};
+
+Bulk::Bulk(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Bulk::~Bulk() = default;
+
+Result<std::unique_ptr<Bulk>> Bulk::create(const Progress& progress) {
+  MC_TRY(const Layout layout, find_layout(), "forge");
+  MC_TRY(const compile::PyTorch pytorch, compile::find_pytorch(compile::default_python()), "forge");
+  MC_TRY(compile::CpuRuntime runtime, compile::prepare_cpu_runtime(pytorch, layout, progress),
+         "forge");
+  MC_TRY(auto worker,
+         Worker::start({pytorch.python.string(), "-I",
+                        (layout.share("harness") / "forge/verify.py").string(), "--emu-lib",
+                        runtime.emulator.string(), "--shim", runtime.shim.string(), "--policy",
+                        (layout.share("policy") / "musacoder.json").string(), "--sandbox-lib",
+                        layout.library("libmc_sandbox.so").string()}),
+         "forge");
+  MC_TRY(TemporaryDirectory directory, TemporaryDirectory::create("mc-forge"), "forge");
+  auto toolchain =
+      std::make_unique<compile::CpuToolchain>(runtime, cache_directory() / "artifacts");
+  return std::unique_ptr<Bulk>(new Bulk(std::unique_ptr<State>(new State{
+      std::move(runtime), std::move(toolchain), std::move(worker), std::move(directory)})));
+}
+
+Result<std::vector<TaskResult>> Bulk::verify(const std::vector<TaskWork>& works) {
+  return state_->verify(works);
+}
+
+Result<std::vector<std::vector<std::string>>> Bulk::operators_of(
+    const std::vector<std::string>& sources) {
+  MC_TRY(const std::string answer,
+         state_->worker->ask(Json{{"op", "names"}, {"sources", sources}}.dump()), "names");
+  try {
+    return Json::parse(answer).at("names").get<std::vector<std::vector<std::string>>>();
+  } catch (const Json::exception& exception) {
+    return Error{ErrorCode::kProtocol, exception.what()};
+  }
+}
+
+// ---- Compiling
+// ------------------------------------------------------------------------------------
+
+Result<std::vector<Compiled>> Bulk::State::compile_all(
+    const std::vector<const Attempt*>& attempts) {
+  if (attempts.empty()) return std::vector<Compiled>();
+  const std::string name = fmt::format("unit{}", num_units++);
+  const fs::path source = directory.path() / (name + ".cc");
+  const fs::path library = directory.path() / (name + ".so");
+  MC_TRY_VOID(write_file_atomically(source, unit_of(attempts)), "unit");
+  std::vector<std::string> argv = {runtime.compiler.string(), "-shared",
+                                   "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
+                                   "-I" + runtime.directory.string()};
+  argv.insert(argv.end(), runtime.flags.begin(), runtime.flags.end());
+  argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + name, "-include", "mc_emu/prelude.h", "-x",
+                           "c++", source.string(), "-o", library.string()});
+  if (const auto done = compile::run_tool(argv); !done) return compile_each(attempts);
+  std::vector<Compiled> compiled;
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    compiled.emplace_back(Home{library, name, function_name(i)});
+  }
+  return compiled;
+}
+
+Result<std::vector<Compiled>> Bulk::State::compile_each(
+    const std::vector<const Attempt*>& attempts) {
+  std::vector<Compiled> compiled;
+  for (const Attempt* attempt : attempts) {
+    MC_TRY(Compiled one, compile_alone(*attempt), "compile");
+    compiled.push_back(std::move(one));
+  }
+  return compiled;
+}
+
+Result<Compiled> Bulk::State::compile_alone(const Attempt& attempt) {
+  const compile::Extension extension = extension_of(attempt);
+  const compile::PlaceMapper mapper(attempt.module, {extension});
+  MC_TRY(compile::Compiled done, toolchain->compile(extension, mapper, {}), "compile");
+  if (auto* artifact = std::get_if<compile::Artifact>(&done)) {
+    return Compiled(Home{artifact->library, artifact->module, "f"});
+  }
+  return std::visit(
+      [](auto& other) -> Result<Compiled> {
+        if constexpr (std::is_same_v<std::decay_t<decltype(other)>, compile::Artifact>) {
+          return Error{ErrorCode::kProtocol, "unreachable"};
+        } else {
+          return Compiled(task::Outcome(std::move(other)));
+        }
+      },
+      done);
+}
+
+// ---- Running
+// --------------------------------------------------------------------------------------
+
+Result<std::vector<TaskResult>> Bulk::State::verify(const std::vector<TaskWork>& works) {
+  std::vector<const Attempt*> attempts;
+  for (const TaskWork& work : works) {
+    for (const Attempt& attempt : work.attempts) attempts.push_back(&attempt);
+  }
+  MC_TRY(std::vector<Compiled> compiled, compile_all(attempts), "compile");
+  std::vector<TaskResult> results;
+  size_t at = 0;
+  for (const TaskWork& work : works) {
+    const auto begin = compiled.begin() + static_cast<ptrdiff_t>(at);
+    at += work.attempts.size();
+    std::vector<Compiled> own(begin, compiled.begin() + static_cast<ptrdiff_t>(at));
+    for (const Attempt& attempt : work.doubtful) {
+      MC_TRY(Compiled one, compile_alone(attempt), "compile");
+      own.push_back(std::move(one));
+    }
+    MC_TRY(TaskResult result, verify_one(work, own), "verify");
+    results.push_back(std::move(result));
+  }
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(directory.path(), failure)) {
+    fs::remove(entry.path(), failure);
+  }
+  return results;
+}
+
+Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
+                                           const std::vector<Compiled>& compiled) {
+  std::vector<const Attempt*> attempts;
+  for (const Attempt& attempt : work.attempts) attempts.push_back(&attempt);
+  for (const Attempt& attempt : work.doubtful) attempts.push_back(&attempt);
+  Json question{{"op", "task"}, {"source", work.source}, {"seed", work.seed >> 1}};
+  question["probe"] = work.probe.empty() ? Json() : Json::parse(work.probe);
+  question["solutions"] = Json::array();
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    const auto* home = std::get_if<Home>(&compiled[i]);
+    if (home == nullptr) continue;
+    question["solutions"].push_back(
+        {{"source", attempts[i]->module},
+         {"cuda", attempts[i]->cuda},
+         {"function", home->function},
+         {"library", {{"path", home->library.string()}, {"module", home->module}}}});
+  }
+  MC_TRY(const std::string text, worker->ask(question.dump()), "verify");
+  try {
+    const Json answer = Json::parse(text);
+    TaskResult result;
+    result.gate = answer.at("gate").get<std::vector<std::string>>();
+    if (!result.gate.empty()) return result;
+    size_t ran = 0;
+    for (size_t i = 0; i < attempts.size(); ++i) {
+      const auto* home = std::get_if<Home>(&compiled[i]);
+      if (home == nullptr) {
+        result.outcomes.push_back(std::get<task::Outcome>(compiled[i]));
+        continue;
+      }
+      const compile::PlaceMapper mapper(attempts[i]->module, {extension_of(*attempts[i])});
+      compile::Locator locator(runtime, {{"", home->module, home->library, {}, {}, false}}, mapper);
+      MC_TRY(task::Outcome outcome,
+             conclude(
+                 text, answer.at("runs").at(ran++).dump(),
+                 [&](std::string_view module, uint64_t pc) { return locator.locate(module, pc); }),
+             "conclude");
+      result.outcomes.push_back(std::move(outcome));
+    }
+    return result;
+  } catch (const Json::exception& exception) {
+    return Error{ErrorCode::kProtocol,
+                 std::string("the verifier's answer is not understood: ") + exception.what()};
+  }
+}
+
+}  // namespace mc::forge

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bulk: verifies tasks and their kernels many at a time.
+//
+// What MooreEval does for a candidate that it does not trust costs about a second; the forge's own
+// kernels are not hostile.  So some sixteen and more of them are compiled as one unit, each in a
+// namespace of its own, for the same emulator; one Python process per Bulk draws the same trials
+// and compares as MooreEval's judge does; each kernel runs in a fork.  What is left out: sandbox,
+// legality by text, and processes apart for judge and contestant.  A unit that does not compile is
+// compiled kernel by kernel with MooreEval's own toolchain.
+//
+//   MC_TRY(auto bulk, Bulk::create(progress), "forge");
+//   MC_TRY(auto results, bulk->verify(works), "verify");
+#ifndef MC_FORGE_BULK_H_
+#define MC_FORGE_BULK_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "task/verdict.h"
+
+namespace mc::forge {
+
+// One kernel to be judged: `module` holds `cuda` as the only source of its extension.
+struct Attempt {
+  std::string module;
+  std::string cuda;
+};
+
+struct TaskWork {
+  std::string source;  // KernelBench format.
+  std::string probe;  // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
+  uint64_t seed = 0;  // Of the judge.
+  std::vector<Attempt> attempts;
+  std::vector<Attempt> doubtful;  // Those that may not compile: each on its own.
+};
+
+struct TaskResult {
+  std::vector<std::string> gate;  // Why the task is none; empty when it is one.
+  std::vector<task::Outcome>
+      outcomes;  // Of attempts, then of doubtful; none where the gate failed.
+};
+
+class Bulk {
+ public:
+  using Progress = std::function<void(std::string_view step)>;
+  static Result<std::unique_ptr<Bulk>> create(const Progress& progress);
+  ~Bulk();
+
+  Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
+
+  // For each module's text the names of the operators in it (harness/forge/names.py).
+  Result<std::vector<std::vector<std::string>>> operators_of(
+      const std::vector<std::string>& sources);
+
+ private:
+  struct State;
+  explicit Bulk(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_BULK_H_

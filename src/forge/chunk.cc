@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/chunk.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "forge/interpret.h"
+#include "forge/kernels.h"
+#include "forge/mutate.h"
+#include "forge/random.h"
+#include "forge/render.h"
+#include "forge/samples.h"
+
+namespace mc::forge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kCompileShare = 0.08;  // Of the bugs that do not compile: each costs a second.
+constexpr double kNoBugShare = 0.15;    // Of reviews, so that reviewers do not always accuse.
+
+struct Made {
+  TaskGraph graph;
+  std::vector<Solution> solutions;
+  // One bug, and the same with a second one; of solutions[buggy].
+  size_t buggy = 0;
+  std::vector<Mutant> mutants;
+};
+
+// A kind first, so that those with many sites are not most of all.
+std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, Random& random,
+                            const Bug* beside) {
+  std::map<std::string, std::vector<const Bug*>> by_kind;
+  const bool compiles = std::string_view(expected) != "compile";
+  for (const Bug& bug : bugs) {
+    if ((bug.expected != "compile") != compiles) continue;
+    if (beside != nullptr && (overlap(bug, *beside) || bug.kind == beside->kind)) continue;
+    by_kind[bug.kind].push_back(&bug);
+  }
+  if (by_kind.empty()) return std::nullopt;
+  auto it = by_kind.begin();
+  std::advance(it, random.below(static_cast<int>(by_kind.size())));
+  return *random.pick(it->second);
+}
+
+// A disagreement with MooreEval means that neither can be trusted.
+Status audit(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome,
+             task::Evaluator& auditor) {
+  const task::Verdict verdict =
+      auditor.evaluate({graph.id(), graph.id(), render_module(graph)},
+                       {graph.id() + "-" + solution.name, fenced(solution.module)});
+  const std::string theirs = task::outcome_name(verdict.outcome);
+  const std::string ours = task::outcome_name(outcome);
+  if (theirs == "infra") return Error{ErrorCode::kUnavailable, "the audit failed: infra"};
+  if (theirs == ours) return ok();
+  return Error{ErrorCode::kProtocol,
+               fmt::format("the forge and MooreEval disagree on {} ({}): {} against {}", graph.id(),
+                           solution.name, ours, theirs)};
+}
+
+class ChunkMaker {
+ public:
+  ChunkMaker(const Settings& settings, int number, Bulk& bulk, double audit_share,
+             task::Evaluator* auditor)
+      : settings_(settings),
+        number_(number),
+        bulk_(bulk),
+        audit_share_(audit_share),
+        auditor_(auditor) {}
+
+  Result<std::string> run() {
+    draw();
+    std::vector<TaskWork> works;
+    for (const Made& made : made_) works.push_back(work_of(made));
+    MC_TRY(const auto results, bulk_.verify(works), "chunk " + std::to_string(number_));
+    for (size_t i = 0; i < made_.size(); ++i) {
+      MC_TRY_VOID(keep(made_[i], results[i]), made_[i].graph.id());
+    }
+    Json chunk;
+    chunk["tasks"] = std::move(tasks_);
+    chunk["rejected"] = std::move(rejected_);
+    return chunk.dump();
+  }
+
+ private:
+  void draw() {
+    for (int i = 0; i < kChunkTasks; ++i) {
+      const auto task = static_cast<uint64_t>(number_) * kChunkTasks + static_cast<uint64_t>(i);
+      auto graph = draw_graph(settings_.seed, task, settings_.draw);
+      if (!graph) {
+        reject("no valid graph was drawn");
+        continue;
+      }
+      std::vector<Solution> solutions = solutions_of(*graph);
+      Made made{std::move(*graph), std::move(solutions), 0, {}};
+      if (settings_.bugs && split_of(made.graph, settings_.test_share) == Split::kTrain) {
+        plan_bugs(made);
+      }
+      made_.push_back(std::move(made));
+    }
+  }
+
+  void plan_bugs(Made& made) const {
+    Random random(settings_.seed, "bugs", made.graph.number);
+    made.buggy = static_cast<size_t>(random.below(static_cast<int>(made.solutions.size())));
+    const Solution& solution = made.solutions[made.buggy];
+    const std::vector<Bug> bugs = bugs_of(made.graph, solution);
+    const char* expected = random.chance(kCompileShare) ? "compile" : "";
+    const auto first = pick_bug(bugs, expected, random, nullptr);
+    if (!first) return;
+    add_mutant(made, {*first});
+    if (const auto second = pick_bug(bugs, "", random, &*first))
+      add_mutant(made, {*first, *second});
+  }
+
+  static void add_mutant(Made& made, std::vector<Bug> bugs) {
+    const std::string cuda = with_bugs(made.solutions[made.buggy], bugs);
+    made.mutants.push_back({std::move(bugs), answer_module(made.graph, cuda), task::Infra{}});
+  }
+
+  void reject(const std::string& why) { rejected_[why] = rejected_.value(why, 0) + 1; }
+
+  TaskWork work_of(const Made& made) const {
+    TaskWork work;
+    work.source = render_module(made.graph);
+    work.probe = probe_json(made.graph);
+    work.seed = Random(settings_.seed, "judge", made.graph.number).next();
+    for (const Solution& solution : made.solutions) {
+      work.attempts.push_back({solution.module, solution.cuda});
+    }
+    for (const Mutant& mutant : made.mutants) {
+      const std::string cuda = with_bugs(made.solutions[made.buggy], mutant.bugs);
+      const bool compiles = mutant.bugs.front().expected != "compile";
+      (compiles ? work.attempts : work.doubtful).push_back({mutant.module, cuda});
+    }
+    return work;
+  }
+
+  Status keep(Made& made, const TaskResult& result) {
+    if (!result.gate.empty()) {
+      reject(result.gate.front());
+      return ok();
+    }
+    const TaskGraph& graph = made.graph;
+    std::vector<const Solution*> verified;
+    for (size_t i = 0; i < made.solutions.size(); ++i) {
+      const task::Outcome& outcome = result.outcomes[i];
+      Random random(settings_.seed, "audit " + made.solutions[i].name, graph.number);
+      if (auditor_ != nullptr && random.chance(audit_share_)) {
+        MC_TRY_VOID(audit(graph, made.solutions[i], outcome, *auditor_), "audit");
+        count("audited");
+      }
+      if (std::holds_alternative<task::Passed>(outcome)) {
+        verified.push_back(&made.solutions[i]);
+      } else {
+        count("solutions_" + std::string(task::outcome_name(outcome)) + "_" +
+              made.solutions[i].name);
+      }
+    }
+    if (verified.empty()) {
+      reject("no solution was verified");
+      return ok();
+    }
+    count("solutions", static_cast<int64_t>(verified.size()));
+    if (verified.size() >= 3) count("tasks_with_three_solutions");
+    for (size_t i = 0; i < made.mutants.size(); ++i) {
+      made.mutants[i].outcome = result.outcomes[made.solutions.size() + i];
+      if (auditor_ != nullptr &&
+          Random(settings_.seed, "audit of bugs", graph.number).chance(audit_share_)) {
+        Solution buggy = made.solutions[made.buggy];
+        buggy.module = made.mutants[i].module;
+        MC_TRY_VOID(audit(graph, buggy, made.mutants[i].outcome, *auditor_), "audit");
+        count("audited");
+      }
+    }
+    add_task(made, verified);
+    return ok();
+  }
+
+  // Review and repair, of bugs that showed as they were expected to.
+  void add_bugs(const Made& made, Json& rows) {
+    const Style style = settings_.draw.style;
+    if (made.mutants.empty()) return;
+    const Mutant& first = made.mutants.front();
+    const Bug& bug = first.bugs.front();
+    const bool confirmed = bug.expected == task::outcome_name(first.outcome);
+    count("bugs");
+    count("bugs_" + bug.kind);
+    if (!confirmed) {
+      count("bugs_unconfirmed_" + bug.kind + "_" + task::outcome_name(first.outcome));
+      return;
+    }
+    count("bugs_confirmed");
+    Random random(settings_.seed, "samples", made.graph.number);
+    const Solution& solution = made.solutions[made.buggy];
+    const bool has_none = random.chance(kNoBugShare);
+    rows.push_back(review_row(made.graph, solution, has_none ? nullptr : &first));
+    std::vector<const Mutant*> turns = {&first};
+    if (made.mutants.size() > 1 && random.chance(0.5) &&
+        !std::holds_alternative<task::Passed>(made.mutants[1].outcome)) {
+      turns.insert(turns.begin(), &made.mutants[1]);
+    }
+    rows.push_back(repair_row(made.graph, style, solution, turns));
+  }
+
+  void add_task(const Made& made, const std::vector<const Solution*>& verified) {
+    const TaskGraph& graph = made.graph;
+    const Split split = split_of(graph, settings_.test_share);
+    const Style style = settings_.draw.style;
+    Json task;
+    task["id"] = graph.id();
+    task["source"] = render_module(graph);
+    task["structure"] = graph.structure();
+    task["split"] = split_name(split);
+    task["sft"] = Json::array();
+    if (split == Split::kTrain) {
+      for (const Solution* solution : verified) {
+        task["sft"].push_back(generation_row(graph, style, *solution));
+      }
+      const bool is_right =
+          std::ranges::find(verified, &made.solutions[made.buggy]) != verified.end();
+      if (is_right) add_bugs(made, task["sft"]);
+    }
+    task["row"] = prompt_row(graph, style, split, graph.number);
+    task["counts"] = std::move(counts_);
+    counts_ = Json::object();
+    tasks_.push_back(std::move(task));
+  }
+
+  void count(const std::string& name, int64_t n = 1) {
+    counts_[name] = counts_.value(name, int64_t{0}) + n;
+  }
+
+  const Settings& settings_;
+  int number_;
+  Bulk& bulk_;
+  double audit_share_;
+  task::Evaluator* auditor_;
+  std::vector<Made> made_;
+  Json tasks_ = Json::array();
+  Json rejected_ = Json::object();
+  Json counts_ = Json::object();  // Of the task at hand.
+};
+
+}  // namespace
+
+Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk, double audit_share,
+                               task::Evaluator* auditor) {
+  return ChunkMaker(settings, number, bulk, audit_share, auditor).run();
+}
+
+}  // namespace mc::forge

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chunk: some tasks made and verified together, as JSON that holds all rows of the data sets.
+#ifndef MC_FORGE_CHUNK_H_
+#define MC_FORGE_CHUNK_H_
+
+#include <string>
+
+#include "forge/bulk.h"
+#include "forge/run.h"
+
+namespace mc::forge {
+
+// {"tasks": [{"id", "source", "structure", "split", "sft": [row], "row", "counts": {name: n}}],
+//  "rejected": {reason: n}}.
+Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk, double audit_share,
+                               task::Evaluator* auditor);
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_CHUNK_H_

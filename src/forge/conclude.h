@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From what the bulk verifier saw of one solution to the outcome that MooreEval gives for it: the
+// same rules as src/execute/measurement.cc, in the order of the events.
+#ifndef MC_FORGE_CONCLUDE_H_
+#define MC_FORGE_CONCLUDE_H_
+
+#include <string_view>
+
+#include "core/result.h"
+#include "execute/decode.h"
+#include "task/verdict.h"
+
+namespace mc::forge {
+
+// `task_answer` and `run` are JSON of harness/forge/verify.py.  kProtocol where they are not of
+// that form.
+Result<task::Outcome> conclude(std::string_view task_answer, std::string_view run,
+                               const execute::Locate& locate);
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_CONCLUDE_H_

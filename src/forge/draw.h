@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Draws task graphs.  Values are propagated forward over a handful of sample points, and an
+// operator that leaves its domain, changes nothing or makes all values alike is drawn again; after
+// kDrawsMax draws the graph is given up.
+#ifndef MC_FORGE_DRAW_H_
+#define MC_FORGE_DRAW_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+
+#include "forge/graph.h"
+
+namespace mc::forge {
+
+enum class Style { kCompact, kFull };
+
+struct DrawOptions {
+  std::set<Family> families = {Family::kElementwise, Family::kReduction};
+  Style style = Style::kCompact;
+  std::set<std::string> operators;  // Names that may be used; empty: all.
+};
+
+// Task `number` of `seed`: always the same.  Empty where no valid graph was found.
+std::optional<TaskGraph> draw_graph(uint64_t seed, uint64_t number, const DrawOptions& options);
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_DRAW_H_

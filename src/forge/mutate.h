@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bugs: edits of a solution at its recorded sites, each with what the verdict will be, what is
+// wrong and how it is put right.  A prediction is only that until the bug ran (chunk.cc).
+#ifndef MC_FORGE_MUTATE_H_
+#define MC_FORGE_MUTATE_H_
+
+#include <string>
+#include <vector>
+
+#include "forge/graph.h"
+#include "forge/kernels.h"
+#include "forge/random.h"
+
+namespace mc::forge {
+
+struct Bug {
+  std::string kind;      // "off_by_one", "missing_sync", …
+  std::string expected;  // The outcome's name: "compile", "runtime", "wrong".
+  std::string cause;     // One sentence.
+  std::string fix;       // One sentence.
+  size_t offset = 0;     // Of the edit in the solution's CUDA text,
+  size_t size = 0;       // and how much of it gives way to
+  std::string text;      // this.
+};
+
+// All that the solution's sites offer at the task's sizes, in a fixed order.
+std::vector<Bug> bugs_of(const TaskGraph& graph, const Solution& solution);
+
+// The CUDA text with some bugs in it.  REQUIRES: they do not overlap.
+std::string with_bugs(const Solution& solution, std::vector<Bug> bugs);
+
+bool overlap(const Bug& one, const Bug& other);
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_MUTATE_H_

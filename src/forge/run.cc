@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "forge/bulk.h"
+#include "forge/chunk.h"
+
+namespace mc::forge {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kPartBytesMax = 64 << 20;
+constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
+constexpr int kVersion = 2;           // Of what the same settings give.
+
+Json settings_json(const Settings& settings) {
+  Json json;
+  json["version"] = kVersion;
+  json["seed"] = settings.seed;
+  json["style"] = settings.draw.style == Style::kCompact ? "compact" : "full";
+  json["families"] = Json::array();
+  for (const Family family : settings.draw.families)
+    json["families"].push_back(family_name(family));
+  json["operators"] = settings.draw.operators;
+  json["bugs"] = settings.bugs;
+  json["test_share"] = settings.test_share;
+  return json;
+}
+
+// A folder holds the parts of one setting only.
+Status claim(const fs::path& out, const Settings& settings) {
+  std::error_code failure;
+  fs::create_directories(out / "parts", failure);
+  if (failure) {
+    return Error{ErrorCode::kInvalidInput,
+                 fmt::format("{} cannot be made: {}", out.string(), failure.message())};
+  }
+  const std::string wanted = settings_json(settings).dump(1) + "\n";
+  const fs::path path = out / "parts/settings.json";
+  if (const auto found = read_file(path, kPartBytesMax)) {
+    if (*found == wanted) return ok();
+    return Error{ErrorCode::kInvalidInput,
+                 out.string() + " holds data of other settings: choose another --out"};
+  }
+  return write_file_atomically(path, wanted);
+}
+
+fs::path part_path(const fs::path& out, int number) {
+  return out / "parts" / fmt::format("{:06}.json", number);
+}
+
+// Chunks are taken in order; the run is over when those before the first gap hold enough tasks.
+class Runner {
+ public:
+  Runner(const RunOptions& options, const std::function<void(std::string_view)>& note,
+         const std::function<void(const Progress&)>& progress)
+      : options_(options), note_(note), progress_(progress) {}
+
+  Result<int> run() {
+    std::vector<std::thread> threads;
+    for (int i = 1; i < options_.jobs; ++i) threads.emplace_back([this] { work(); });
+    work();
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) return *failure_;
+    return num_ready_;
+  }
+
+ private:
+  void work() {
+    std::unique_ptr<Bulk> bulk;  // Started with the first chunk that is not there yet.
+    for (std::optional<int> number; (number = take());) {
+      auto text = read_file(part_path(options_.out, *number), kPartBytesMax);
+      if (!text) text = make(*number, bulk);
+      if (!text) return fail(text.error());
+      finish(*number, *text);
+    }
+  }
+
+  Result<std::string> make(int number, std::unique_ptr<Bulk>& bulk) {
+    if (bulk == nullptr) {
+      MC_TRY(bulk, Bulk::create(note_), "verifier");
+    }
+    MC_TRY(std::string text,
+           make_chunk(options_.settings, number, *bulk, options_.audit_share, options_.auditor),
+           "forge");
+    MC_TRY_VOID(write_file_atomically(part_path(options_.out, number), text), "parts");
+    return text;
+  }
+
+  std::optional<int> take() {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || is_done()) return std::nullopt;
+    return num_taken_++;
+  }
+
+  bool is_done() const {
+    return tasks_ >= options_.settings.tasks || num_barren_ >= kBarrenChunksMax;
+  }
+
+  void fail(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = error;
+  }
+
+  void finish(int number, const std::string& text) {
+    const Json chunk = Json::parse(text, nullptr, false);
+    if (!chunk.is_object()) {
+      return fail(
+          {ErrorCode::kIo, part_path(options_.out, number).string() + " is damaged: delete it"});
+    }
+    const std::lock_guard lock(mutex_);
+    Progress found;
+    for (const Json& task : chunk["tasks"]) {
+      if (sources_.insert(task["source"]).second) ++found.tasks;
+      found.solutions += task["counts"].value("solutions", 0);
+    }
+    finished_[number] = found;
+    for (auto it = finished_.find(num_ready_); it != finished_.end() && !is_done();
+         it = finished_.find(num_ready_)) {
+      tasks_ += it->second.tasks;
+      num_barren_ = it->second.tasks == 0 ? num_barren_ + 1 : 0;
+      ++num_ready_;
+    }
+    made_.tasks += found.tasks;
+    made_.solutions += found.solutions;
+    progress_(made_);
+  }
+
+  const RunOptions& options_;
+  const std::function<void(std::string_view)>& note_;
+  const std::function<void(const Progress&)>& progress_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::optional<Error> failure_;
+  int num_taken_ = 0;
+  int num_ready_ = 0;  // Chunks without a gap before them.
+  int num_barren_ = 0;
+  int tasks_ = 0;  // Of the ready chunks.
+  std::map<int, Progress> finished_;
+  std::set<std::string> sources_;
+  Progress made_;
+};
+
+struct DataSets {
+  std::string sft, rl, test;
+  Counts counts;
+  Json rejected = Json::object();
+  std::vector<std::string> sources;
+  std::set<std::string> train_structures, test_structures;
+};
+
+Status add_task(const Json& task, const fs::path& out, DataSets& sets) {
+  const std::string split = task["split"];
+  for (const Json& row : task["sft"]) sets.sft += row.get<std::string>() + "\n";
+  (split == "train" ? sets.rl : sets.test) += task["row"].get<std::string>() + "\n";
+  (split == "train" ? sets.train_structures : sets.test_structures).insert(task["structure"]);
+  sets.counts["tasks"] += 1;
+  sets.counts["tasks_" + split] += 1;
+  sets.counts["samples_sft"] += static_cast<int64_t>(task["sft"].size());
+  for (const auto& [name, n] : task["counts"].items()) sets.counts[name] += n.get<int64_t>();
+  sets.sources.push_back(task["source"]);
+  return write_file_atomically(out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
+                               task["source"].get<std::string>());
+}
+
+Result<DataSets> assemble(const RunOptions& options, int num_parts) {
+  DataSets sets;
+  std::set<std::string> seen;
+  for (const char* folder : {"tasks/train", "tasks/test"}) {
+    std::error_code failure;
+    fs::create_directories(options.out / folder, failure);
+  }
+  for (int i = 0; i < num_parts; ++i) {
+    MC_TRY(const std::string text, read_file(part_path(options.out, i), kPartBytesMax), "parts");
+    const Json chunk = Json::parse(text);
+    for (const auto& [why, n] : chunk["rejected"].items()) {
+      sets.rejected[why] = sets.rejected.value(why, 0) + n.get<int>();
+    }
+    for (const Json& task : chunk["tasks"]) {
+      if (sets.counts["tasks"] >= options.settings.tasks) break;
+      if (!seen.insert(task["source"]).second) {
+        sets.counts["duplicates"] += 1;
+        continue;
+      }
+      MC_TRY_VOID(add_task(task, options.out, sets), "tasks");
+    }
+  }
+  sets.counts["structures_train"] = static_cast<int64_t>(sets.train_structures.size());
+  sets.counts["structures_test"] = static_cast<int64_t>(sets.test_structures.size());
+  return sets;
+}
+
+// The tasks of a folder: .py files, or .jsonl with a member "code" in each line.
+Result<std::vector<std::string>> programs_in(const fs::path& folder) {
+  std::vector<std::string> programs;
+  std::error_code failure;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, failure)) {
+    const std::string kind = entry.path().extension();
+    if (kind != ".py" && kind != ".jsonl") continue;
+    MC_TRY(std::string text, read_file(entry.path(), kPartBytesMax), "tasks");
+    if (kind == ".py") {
+      programs.push_back(std::move(text));
+      continue;
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const Json row = Json::parse(line, nullptr, false);
+      if (row.is_object() && row.contains("code")) programs.push_back(row["code"]);
+    }
+  }
+  if (!programs.empty()) return programs;
+  return Error{ErrorCode::kInvalidInput,
+               folder.string() + " holds no tasks: give a folder of .py or .jsonl files"};
+}
+
+// How much of KernelBench the tasks hold: equal sequences of operators, whatever the sizes.  Of
+// single operators there is only one each, so what is longer is counted apart.
+Status count_overlap(const RunOptions& options, const std::function<void(std::string_view)>& note,
+                     DataSets& sets) {
+  if (options.kernelbench.empty()) return ok();
+  MC_TRY(const std::vector<std::string> theirs, programs_in(options.kernelbench), "KernelBench");
+  MC_TRY(const auto bulk, Bulk::create(note), "overlap");
+  MC_TRY(const auto their_names, bulk->operators_of(theirs), "overlap");
+  MC_TRY(const auto our_names, bulk->operators_of(sets.sources), "overlap");
+  const std::set<std::vector<std::string>> known(their_names.begin(), their_names.end());
+  const std::set<std::vector<std::string>> made(our_names.begin(), our_names.end());
+  for (const std::vector<std::string>& names : our_names) {
+    const bool is_shared = !names.empty() && known.contains(names);
+    sets.counts["overlap_tasks_of_one_operator"] += is_shared && names.size() == 1 ? 1 : 0;
+    sets.counts["overlap_tasks_of_several"] += is_shared && names.size() > 1 ? 1 : 0;
+  }
+  for (const std::vector<std::string>& names : their_names) {
+    sets.counts["overlap_kernelbench"] += !names.empty() && made.contains(names) ? 1 : 0;
+  }
+  sets.counts["kernelbench"] = static_cast<int64_t>(theirs.size());
+  return ok();
+}
+
+Status write_sets(const RunOptions& options, const DataSets& sets) {
+  Json json;
+  json["settings"] = settings_json(options.settings);
+  json["settings"]["tasks"] = options.settings.tasks;
+  json["counts"] = sets.counts;
+  json["rejected"] = sets.rejected;
+  MC_TRY_VOID(write_file_atomically(options.out / "sft.jsonl", sets.sft), "sft.jsonl");
+  MC_TRY_VOID(write_file_atomically(options.out / "rl.jsonl", sets.rl), "rl.jsonl");
+  MC_TRY_VOID(write_file_atomically(options.out / "test.jsonl", sets.test), "test.jsonl");
+  return write_file_atomically(options.out / "forge.json", json.dump(1) + "\n");
+}
+
+}  // namespace
+
+Result<Counts> run(const RunOptions& options, const std::function<void(std::string_view)>& note,
+                   const std::function<void(const Progress&)>& progress) {
+  MC_TRY_VOID(claim(options.out, options.settings), "forge");
+  MC_TRY(const int num_parts, Runner(options, note, progress).run(), "forge");
+  MC_TRY(DataSets sets, assemble(options, num_parts), "forge");
+  MC_TRY_VOID(count_overlap(options, note, sets), "forge");
+  MC_TRY_VOID(write_sets(options, sets), "forge");
+  return sets.counts;
+}
+
+}  // namespace mc::forge

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run of the forge: draws tasks, verifies them and their kernels, writes the data sets.
+//
+// Work is cut into chunks of kChunkTasks tasks.  What a chunk gives depends on the settings and its
+// number alone; it is written to OUT/parts/ as soon as it is done, so a run that was stopped goes
+// on where it was, and any number of threads gives the same bytes.  At the end the parts are put
+// together, in order, until the tasks that were asked for are there.
+#ifndef MC_FORGE_RUN_H_
+#define MC_FORGE_RUN_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "forge/draw.h"
+#include "task/evaluator.h"
+
+namespace mc::forge {
+
+inline constexpr int kChunkTasks = 12;
+
+struct Settings {
+  uint64_t seed = 0;
+  int tasks = 100;
+  DrawOptions draw;
+  double test_share = 0.1;
+  bool bugs = false;  // Reviews and repairs as well.
+};
+
+struct RunOptions {
+  Settings settings;
+  std::filesystem::path out;
+  int jobs = 1;
+  double audit_share = 0;              // Of the solutions, that `auditor` judges as well.
+  task::Evaluator* auditor = nullptr;  // Where audit_share > 0.
+  std::filesystem::path kernelbench;   // Tasks to count the overlap with; "" for none.
+};
+
+struct Progress {
+  int tasks = 0;
+  int solutions = 0;
+};
+
+// Counts by name, as in forge.json.
+using Counts = std::map<std::string, int64_t>;
+
+// kInvalidInput where OUT holds a run with other settings.
+Result<Counts> run(const RunOptions& options, const std::function<void(std::string_view)>& note,
+                   const std::function<void(const Progress&)>& progress);
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_RUN_H_

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/samples.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "forge/random.h"
+#include "forge/reason.h"
+#include "forge/render.h"
+#include "reward/feedback.h"
+
+namespace mc::forge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kCompactRequest = "Write a CUDA kernel for this PyTorch module.\n";
+constexpr const char* kReviewRequest =
+    "Find the bug in this answer: its kind, the line, the cause, the effect and the fix. There may "
+    "be none.\n";
+constexpr size_t kFeedbackTokens = 400;  // Of a turn in compact style.
+constexpr const char* kFullSystem =
+    "You write CUDA kernels for PyTorch programs. Answer with one Python code block that defines "
+    "ModelNew, with the same parameters as Model, and compiles its kernels with load_inline.";
+constexpr const char* kFullRequest =
+    "Replace the operators of this PyTorch module by CUDA kernels that are right for all sizes.\n";
+
+Json message(const char* role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+Json prompt_messages(const TaskGraph& graph, Style style) {
+  Json messages = Json::array();
+  if (style == Style::kFull) messages.push_back(message("system", kFullSystem));
+  messages.push_back(message("user", generation_prompt(graph, style)));
+  return messages;
+}
+
+void describe(Json& row, const TaskGraph& graph) {
+  row["families"] = graph.families();
+  row["operators"] = graph.operators();
+  row["depth"] = graph.depth();
+}
+
+Json begin_row(const std::string& id, const char* kind) {
+  Json row;
+  row["id"] = id;
+  row["kind"] = kind;
+  row["messages"] = Json::array();
+  return row;
+}
+
+void end_row(Json& row, const TaskGraph& graph, const Solution& solution,
+             const std::vector<Bug>& bugs) {
+  row["task"] = graph.id();
+  describe(row, graph);
+  row["provenance"] = {{"seed", graph.seed}, {"template", solution.name}};
+  row["provenance"]["mutations"] = Json::array();
+  for (const Bug& bug : bugs) row["provenance"]["mutations"].push_back(bug.kind);
+}
+
+std::string answer_of(const TaskGraph& graph, Style style, const Solution& solution) {
+  if (style == Style::kCompact) return fenced(solution.module);
+  return reasoning(graph, solution) + "\n" + fenced(solution.module);
+}
+
+std::string feedback_of(Style style, const task::Outcome& outcome) {
+  task::Verdict verdict;
+  verdict.outcome = outcome;
+  reward::FeedbackOptions options;
+  if (style == Style::kCompact) options.tokens_max = kFeedbackTokens;
+  return reward::feedback(verdict, options);
+}
+
+// The first line of a text that begins at `offset`, without blanks around it.
+std::string line_at(const std::string& text, size_t offset) {
+  const size_t before = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
+  const size_t begin = text.find_first_not_of(' ', before == std::string::npos ? 0 : before + 1);
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// What the run showed, in one line.
+std::string effect_of(const task::Outcome& outcome) {
+  const std::string name = task::outcome_name(outcome);
+  if (const auto* crashed = std::get_if<task::Crashed>(&outcome)) {
+    if (!crashed->findings.empty()) return name + ": " + crashed->findings.front().kind;
+    return crashed->exception ? name + ": " + crashed->exception->message : name;
+  }
+  if (const auto* failed = std::get_if<task::CompileFailed>(&outcome)) {
+    return failed->diagnostics.empty() ? name : name + ": " + failed->diagnostics.front().message;
+  }
+  if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) {
+    for (const task::Trial& trial : wrong->trials) {
+      if (!trial.findings.empty()) return name + ": " + trial.findings.front().kind;
+      if (!trial.inputs_mutated.empty()) return name + ": " + trial.inputs_mutated + " is changed";
+      if (!trial.checks.empty()) return name + ": " + trial.checks.front().detail;
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
+
+Split split_of(const TaskGraph& graph, double test_share) {
+  if (graph.depth() < 2) return Split::kTrain;
+  return Random(0, "split " + graph.structure(), 0).chance(test_share) ? Split::kTest
+                                                                       : Split::kTrain;
+}
+
+std::string fenced(const std::string& module) { return "```python\n" + module + "```\n"; }
+
+std::string generation_prompt(const TaskGraph& graph, Style style) {
+  const std::string code = fenced(render_module(graph));
+  if (style == Style::kCompact) return kCompactRequest + code;
+  return kFullRequest + code + "Its tensors:\n" + metadata_table(graph);
+}
+
+std::string generation_row(const TaskGraph& graph, Style style, const Solution& solution) {
+  Json row = begin_row(graph.id() + "-" + solution.name, "generation");
+  row["messages"] = prompt_messages(graph, style);
+  row["messages"].push_back(message("assistant", answer_of(graph, style, solution)));
+  end_row(row, graph, solution, {});
+  return row.dump();
+}
+
+std::string review_row(const TaskGraph& graph, const Solution& solution, const Mutant* mutant) {
+  const std::string& answer = mutant == nullptr ? solution.module : mutant->module;
+  Json row = begin_row(graph.id() + "-review", "review");
+  row["messages"].push_back(message(
+      "user", kReviewRequest + fenced(render_module(graph)) + "The answer:\n" + fenced(answer)));
+  std::string said = "No bug.\n";
+  if (mutant != nullptr) {
+    const Bug& bug = mutant->bugs.front();
+    const std::string cuda = with_bugs(solution, mutant->bugs);
+    said = fmt::format("Bug: {}\nLine: {}\nCause: {}\nEffect: {}\nFix: {}\n", bug.kind,
+                       line_at(cuda, bug.offset), bug.cause, effect_of(mutant->outcome), bug.fix);
+  }
+  row["messages"].push_back(message("assistant", said));
+  end_row(row, graph, solution, mutant == nullptr ? std::vector<Bug>() : mutant->bugs);
+  return row.dump();
+}
+
+std::string repair_row(const TaskGraph& graph, Style style, const Solution& solution,
+                       const std::vector<const Mutant*>& mutants) {
+  Json row = begin_row(fmt::format("{}-repair{}", graph.id(), mutants.size() + 1), "repair");
+  row["messages"] = prompt_messages(graph, style);
+  for (const Mutant* mutant : mutants) {
+    row["messages"].push_back(message("assistant", fenced(mutant->module)));
+    row["messages"].push_back(
+        message("user", feedback_of(style, mutant->outcome) + "Write the whole answer again.\n"));
+  }
+  row["messages"].push_back(message("assistant", fenced(solution.module)));
+  end_row(row, graph, solution, mutants.front()->bugs);
+  return row.dump();
+}
+
+std::string prompt_row(const TaskGraph& graph, Style style, Split split, uint64_t index) {
+  const std::string reference = render_module(graph);
+  Json extra;
+  extra["task"] = graph.id();
+  extra["split"] = split_name(split);
+  extra["index"] = index;
+  describe(extra, graph);
+  Json row;
+  row["id"] = graph.id();
+  row["prompt"] = prompt_messages(graph, style);
+  row["data_source"] = "musacoder/forge";
+  row["reward_model"] = {{"style", "rule"}, {"ground_truth", reference}};
+  row["extra_info"] = extra;
+  row["label"] = reference;
+  row["metadata"] = extra;
+  return row.dump();
+}
+
+}  // namespace mc::forge

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of the data sets (docs/forge.md): what a model is asked and what it should answer.
+#ifndef MC_FORGE_SAMPLES_H_
+#define MC_FORGE_SAMPLES_H_
+
+#include <string>
+#include <vector>
+
+#include "forge/draw.h"
+#include "forge/graph.h"
+#include "forge/kernels.h"
+#include "forge/mutate.h"
+#include "task/verdict.h"
+
+namespace mc::forge {
+
+enum class Split { kTrain, kTest };
+const char* split_name(Split split);
+
+// Of training and held-out structures: by the structure's hash alone.  What is one operator is
+// always training, so that every operator is.
+Split split_of(const TaskGraph& graph, double test_share);
+
+// The user's message that asks for a kernel.
+std::string generation_prompt(const TaskGraph& graph, Style style);
+
+// "```python\n…```\n".
+std::string fenced(const std::string& module);
+
+// One line of JSON, without a line break: a row of sft.jsonl.
+std::string generation_row(const TaskGraph& graph, Style style, const Solution& solution);
+
+// A wrong answer as a model may give it: bugs in a solution, and what MooreEval says of it.
+struct Mutant {
+  std::vector<Bug> bugs;
+  std::string module;
+  task::Outcome outcome = task::Infra{};
+};
+
+// The user names the task and an answer, the assistant the bug, or that there is none where
+// `mutant` is null.
+std::string review_row(const TaskGraph& graph, const Solution& solution, const Mutant* mutant);
+
+// Two turns, or three where `mutants` has two: each answer is followed by its feedback, the last
+// one is the solution.
+std::string repair_row(const TaskGraph& graph, Style style, const Solution& solution,
+                       const std::vector<const Mutant*>& mutants);
+
+// A row of rl.jsonl or test.jsonl.
+std::string prompt_row(const TaskGraph& graph, Style style, Split split, uint64_t index);
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_SAMPLES_H_

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/config.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+
+namespace mc::model {
+namespace {
+
+using testing::HasSubstr;
+
+// A small Llama with one more key.
+std::string with(const std::string& key) {
+  return R"({"model_type":"llama","vocab_size":10,"hidden_size":8,"intermediate_size":16,)"
+         R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2)" +
+         (key.empty() ? "" : "," + key) + "}";
+}
+
+TEST(Config, IsReadAsItIsWritten) {
+  auto config = parse_config(with(R"("rope_theta":1e6,"eos_token_id":[3,4])"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->head_dim, 2);
+  const auto again = parse_config(config_json(*config));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->kv_heads, 2);
+  EXPECT_EQ(again->rope_theta, 1e6);
+  EXPECT_EQ(again->ends, (std::vector<int64_t>{3, 4}));
+}
+
+TEST(Config, RopeThetaMayStandInRopeParameters) {
+  const auto config =
+      parse_config(with(R"("rope_parameters":{"rope_type":"default","rope_theta":5})"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->rope_theta, 5);
+}
+
+TEST(Config, WhatTheDecoderDoesNotDoIsRefusedByName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("model_type":"mamba")", "mamba"},
+      {R"("attention_bias":true)", "attention_bias"},
+      {R"("hidden_act":"gelu")", "gelu"},
+      {R"("rope_scaling":{"rope_type":"yarn"})", "yarn"},
+      {R"("num_key_value_heads":3)", "does not divide"},
+      {R"("head_dim":3)", "odd"},
+      {R"("hidden_size":0)", "hidden_size"},
+      {R"("hidden_size":1e30)", "hidden_size"},
+      {R"("num_hidden_layers":"2")", "num_hidden_layers"},
+      {R"("rms_norm_eps":-1)", "rms_norm_eps"},
+  };
+  for (const auto& [key, reason] : cases) {
+    const auto config = parse_config(with(key));
+    ASSERT_FALSE(config) << key;
+    EXPECT_THAT(config.error().message, HasSubstr(reason));
+  }
+  EXPECT_FALSE(parse_config("no json"));
+}
+
+}  // namespace
+}  // namespace mc::model

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/decoder.h"
+
+#include <numeric>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "core/check.h"
+
+namespace mc::model {
+namespace {
+
+using ops::Turn;
+
+class LayoutBuilder {
+ public:
+  void add(std::string name, std::vector<int64_t> shape) {
+    const int64_t count =
+        std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    layout_.slices.push_back({std::move(name), std::move(shape), layout_.total, count});
+    layout_.total += count;
+  }
+  void end_matrices() { layout_.matrices = layout_.total; }
+  Layout layout() && { return std::move(layout_); }
+
+ private:
+  Layout layout_;
+};
+
+// Hands out consecutive views, in the order of layout_of.
+class Cursor {
+ public:
+  explicit Cursor(const at::Tensor& flat) : flat_(flat) {}
+  at::Tensor take(std::vector<int64_t> shape) {
+    const int64_t count =
+        std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    offset_ += count;
+    return flat_.narrow(0, offset_ - count, count).view(shape);
+  }
+  int64_t offset() const { return offset_; }
+
+ private:
+  const at::Tensor& flat_;
+  int64_t offset_ = 0;
+};
+
+struct QkvViews {
+  at::Tensor q, k, v;
+};
+
+// The heads in a matrix of queries, keys and values side by side.
+QkvViews views_of(const Config& config, const at::Tensor& qkv) {
+  const auto heads = [&](int64_t first, int64_t count) {
+    return qkv.narrow(1, first * config.head_dim, count * config.head_dim)
+        .view({qkv.size(0), count, config.head_dim});
+  };
+  return {heads(0, config.heads), heads(config.heads, config.kv_heads),
+          heads(config.heads + config.kv_heads, config.kv_heads)};
+}
+
+// Contiguous also where there is one head, whose rows a reshape would leave far apart.
+at::Tensor flat_heads(const at::Tensor& x_THD) {
+  return x_THD.reshape({-1, x_THD.size(2)}).contiguous();
+}
+
+// Queries and keys, normed where the family does and rotated, and values.
+void make_heads(const Passage& passage, const Block& block, const at::Tensor& positions,
+                BlockTape& tape) {
+  const Config& config = passage.weights.config;
+  auto [q, k, v] = views_of(config, tape.qkv);
+  if (block.q_norm.defined()) {
+    tape.q_norm = ops::rms_norm(flat_heads(q), block.q_norm, config.norm_epsilon, passage.form);
+    tape.k_norm = ops::rms_norm(flat_heads(k), block.k_norm, config.norm_epsilon, passage.form);
+    q = tape.q_norm.y_Nh.view({-1, config.heads, config.head_dim});
+    k = tape.k_norm.y_Nh.view({-1, config.kv_heads, config.head_dim});
+  }
+  ops::rope_(q, positions, passage.rope, Turn::kForwards, passage.form);
+  ops::rope_(k, positions, passage.rope, Turn::kForwards, passage.form);
+  tape.heads = {q, k, v};
+}
+
+// The second half of a block; returns what leaves it.
+at::Tensor feed_forward(const Passage& passage, const Block& block, BlockTape& tape) {
+  tape.ffn_norm =
+      ops::rms_norm(tape.x_mid, block.ffn_norm, passage.weights.config.norm_epsilon, passage.form);
+  tape.gate_up = ops::linear(tape.ffn_norm.y_Nh, block.gate_up);
+  tape.inner = ops::swiglu(tape.gate_up, passage.form);
+  return ops::linear(tape.inner, block.down).add_(tape.x_mid);
+}
+
+// The first: keys, values and queries from the norm of x.
+void begin_block(const Passage& passage, const Block& block, const at::Tensor& positions,
+                 BlockTape& tape) {
+  tape.attention_norm = ops::rms_norm(tape.x, block.attention_norm,
+                                      passage.weights.config.norm_epsilon, passage.form);
+  tape.qkv = ops::linear(tape.attention_norm.y_Nh, block.qkv);
+  make_heads(passage, block, positions, tape);
+}
+
+at::Tensor after_attention(const Block& block, const at::Tensor& x, const at::Tensor& out_THD) {
+  return ops::linear(out_THD.view({x.size(0), -1}), block.o).add_(x);
+}
+
+void fill_cache(const BlockTape& tape, const Batch& batch, std::span<const int64_t> slots,
+                at::Tensor& keys, at::Tensor& values) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const int64_t start = batch.starts[i];
+    const int64_t length = batch.starts[i + 1] - start;
+    const auto copy = [&](at::Tensor& to, const at::Tensor& from) {
+      to.select(0, slots[i])
+          .narrow(1, 0, length)
+          .copy_(from.narrow(0, start, length).transpose(0, 1));
+    };
+    copy(keys, tape.heads.k_TKD);
+    copy(values, tape.heads.v_TKD);
+  }
+}
+
+// The gradient of feed_forward: from that of its result to that of x_mid.
+at::Tensor feed_forward_backward(const Passage& passage, const Block& block, const BlockTape& tape,
+                                 at::Tensor dx, Block& gradients) {
+  ops::add_weight_gradient(gradients.down, dx, tape.inner);
+  const at::Tensor d_gate_up =
+      ops::swiglu_backward(ops::linear_backward(dx, block.down), tape.gate_up, passage.form);
+  ops::add_weight_gradient(gradients.gate_up, d_gate_up, tape.ffn_norm.y_Nh);
+  ops::rms_norm_backward(ops::linear_backward(d_gate_up, block.gate_up), tape.x_mid, block.ffn_norm,
+                         tape.ffn_norm.scale_N, dx, gradients.ffn_norm, passage.form);
+  return dx;
+}
+
+// Of make_heads: turns the gradients of the rotated heads, in views of d_qkv, into those of qkv.
+void make_heads_backward(const Passage& passage, const Block& block, const Batch& batch,
+                         const BlockTape& tape, const QkvViews& d_heads, Block& gradients) {
+  ops::rope_(d_heads.q, batch.positions_T, passage.rope, Turn::kBackwards, passage.form);
+  ops::rope_(d_heads.k, batch.positions_T, passage.rope, Turn::kBackwards, passage.form);
+  if (!block.q_norm.defined()) return;
+  const QkvViews raw = views_of(passage.weights.config, tape.qkv);
+  const auto norm_backward = [&](const at::Tensor& d_view, const at::Tensor& x, const at::Tensor& w,
+                                 const ops::Norm& norm, at::Tensor& dw) {
+    const at::Tensor x_flat = flat_heads(x);
+    at::Tensor dx = at::zeros_like(x_flat);
+    ops::rms_norm_backward(flat_heads(d_view), x_flat, w, norm.scale_N, dx, dw, passage.form);
+    d_view.copy_(dx.view(d_view.sizes()));
+  };
+  norm_backward(d_heads.q, raw.q, block.q_norm, tape.q_norm, gradients.q_norm);
+  norm_backward(d_heads.k, raw.k, block.k_norm, tape.k_norm, gradients.k_norm);
+}
+
+at::Tensor attention_part_backward(const Passage& passage, const Block& block, const Batch& batch,
+                                   const BlockTape& tape, at::Tensor dx, Block& gradients) {
+  const at::Tensor& out = tape.attention.out_THD;
+  ops::add_weight_gradient(gradients.o, dx, out.view({out.size(0), -1}));
+  const at::Tensor d_out = ops::linear_backward(dx, block.o).view(out.sizes());
+  const at::Tensor d_qkv = at::empty(tape.qkv.sizes(), tape.qkv.options());
+  const QkvViews d_heads = views_of(passage.weights.config, d_qkv);
+  ops::attention_backward(d_out, tape.heads, tape.attention, batch.starts,
+                          {d_heads.q, d_heads.k, d_heads.v}, passage.form);
+  make_heads_backward(passage, block, batch, tape, d_heads, gradients);
+  ops::add_weight_gradient(gradients.qkv, d_qkv, tape.attention_norm.y_Nh);
+  ops::rms_norm_backward(ops::linear_backward(d_qkv, block.qkv), tape.x, block.attention_norm,
+                         tape.attention_norm.scale_N, dx, gradients.attention_norm, passage.form);
+  return dx;
+}
+
+at::Tensor int64_tensor(std::span<const int64_t> values, at::Device device) {
+  return at::tensor(at::ArrayRef<int64_t>(values.data(), values.size()), at::kLong).to(device);
+}
+
+}  // namespace
+
+Layout layout_of(const Config& c) {
+  LayoutBuilder builder;
+  const auto prefix = [](int64_t layer) { return "model.layers." + std::to_string(layer) + "."; };
+  builder.add("model.embed_tokens.weight", {c.vocab, c.hidden});
+  if (!c.tied) builder.add("lm_head.weight", {c.vocab, c.hidden});
+  for (int64_t i = 0; i < c.layers; ++i) {
+    builder.add(prefix(i) + "self_attn.q_proj.weight", {c.heads * c.head_dim, c.hidden});
+    builder.add(prefix(i) + "self_attn.k_proj.weight", {c.kv_heads * c.head_dim, c.hidden});
+    builder.add(prefix(i) + "self_attn.v_proj.weight", {c.kv_heads * c.head_dim, c.hidden});
+    builder.add(prefix(i) + "self_attn.o_proj.weight", {c.hidden, c.heads * c.head_dim});
+    builder.add(prefix(i) + "mlp.gate_proj.weight", {c.ffn, c.hidden});
+    builder.add(prefix(i) + "mlp.up_proj.weight", {c.ffn, c.hidden});
+    builder.add(prefix(i) + "mlp.down_proj.weight", {c.hidden, c.ffn});
+  }
+  builder.end_matrices();
+  for (int64_t i = 0; i < c.layers; ++i) {
+    builder.add(prefix(i) + "input_layernorm.weight", {c.hidden});
+    builder.add(prefix(i) + "post_attention_layernorm.weight", {c.hidden});
+    if (c.family == Family::kQwen3) {
+      builder.add(prefix(i) + "self_attn.q_norm.weight", {c.head_dim});
+      builder.add(prefix(i) + "self_attn.k_norm.weight", {c.head_dim});
+    }
+  }
+  builder.add("model.norm.weight", {c.hidden});
+  return std::move(builder).layout();
+}
+
+Parameters::Parameters(const Config& c, at::Tensor flat_tensor)
+    : config(c), flat(std::move(flat_tensor)), blocks(static_cast<size_t>(c.layers)) {
+  Cursor cursor(flat);
+  embedding = cursor.take({c.vocab, c.hidden});
+  head = c.tied ? embedding : cursor.take({c.vocab, c.hidden});
+  for (Block& block : blocks) {
+    block.qkv = cursor.take({(c.heads + 2 * c.kv_heads) * c.head_dim, c.hidden});
+    block.o = cursor.take({c.hidden, c.heads * c.head_dim});
+    block.gate_up = cursor.take({2 * c.ffn, c.hidden});
+    block.down = cursor.take({c.hidden, c.ffn});
+  }
+  for (Block& block : blocks) {
+    block.attention_norm = cursor.take({c.hidden});
+    block.ffn_norm = cursor.take({c.hidden});
+    if (c.family != Family::kQwen3) continue;
+    block.q_norm = cursor.take({c.head_dim});
+    block.k_norm = cursor.take({c.head_dim});
+  }
+  last_norm = cursor.take({c.hidden});
+  MC_CHECK(cursor.offset() == flat.numel());
+}
+
+Batch make_batch(std::span<const std::vector<int32_t>> sequences, at::Device device) {
+  std::vector<int64_t> tokens;
+  std::vector<int64_t> positions;
+  Batch batch;
+  for (const auto& sequence : sequences) {
+    MC_CHECK(!sequence.empty());
+    batch.starts.push_back(static_cast<int64_t>(tokens.size()));
+    tokens.insert(tokens.end(), sequence.begin(), sequence.end());
+    for (size_t i = 0; i < sequence.size(); ++i) positions.push_back(static_cast<int64_t>(i));
+  }
+  batch.starts.push_back(static_cast<int64_t>(tokens.size()));
+  batch.tokens_T = int64_tensor(tokens, device);
+  batch.positions_T = int64_tensor(positions, device);
+  return batch;
+}
+
+Cache::Cache(const Config& config, int64_t slots, int64_t length_max, at::TensorOptions options) {
+  for (int64_t i = 0; i < config.layers; ++i) {
+    const std::vector<int64_t> shape = {slots, config.kv_heads, length_max, config.head_dim};
+    keys_SKPD.push_back(at::empty(shape, options));
+    values_SKPD.push_back(at::empty(shape, options));
+  }
+}
+
+at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape, Cache* cache,
+                   std::span<const int64_t> slots) {
+  const Parameters& weights = passage.weights;
+  at::Tensor x = weights.embedding.index_select(0, batch.tokens_T);
+  for (size_t i = 0; i < weights.blocks.size(); ++i) {
+    const Block& block = weights.blocks[i];
+    BlockTape one;
+    one.x = x;
+    begin_block(passage, block, batch.positions_T, one);
+    if (cache != nullptr) {
+      fill_cache(one, batch, slots, cache->keys_SKPD[i], cache->values_SKPD[i]);
+    }
+    one.attention = ops::attention(one.heads.q_THD, one.heads.k_TKD, one.heads.v_TKD, batch.starts,
+                                   passage.form);
+    one.x_mid = after_attention(block, x, one.attention.out_THD);
+    x = feed_forward(passage, block, one);
+    if (tape != nullptr) tape->blocks.push_back(std::move(one));
+  }
+  ops::Norm last = ops::rms_norm(x, weights.last_norm, weights.config.norm_epsilon, passage.form);
+  const at::Tensor hidden = last.y_Nh;
+  if (tape != nullptr) {
+    tape->x_last = x;
+    tape->last_norm = std::move(last);
+  }
+  return hidden;
+}
+
+void backward(const Passage& passage, const Batch& batch, const Tape& tape, const at::Tensor& dh,
+              Parameters& gradients) {
+  const Parameters& weights = passage.weights;
+  at::Tensor dx = at::zeros_like(tape.x_last);
+  ops::rms_norm_backward(dh, tape.x_last, weights.last_norm, tape.last_norm.scale_N, dx,
+                         gradients.last_norm, passage.form);
+  for (size_t i = weights.blocks.size(); i-- > 0;) {
+    const Block& block = weights.blocks[i];
+    dx = feed_forward_backward(passage, block, tape.blocks[i], dx, gradients.blocks[i]);
+    dx = attention_part_backward(passage, block, batch, tape.blocks[i], dx, gradients.blocks[i]);
+  }
+  gradients.embedding.index_add_(0, batch.tokens_T, dx.to(gradients.embedding.scalar_type()));
+}
+
+at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache& cache,
+                       std::span<const int64_t> slots, std::span<const int64_t> lengths) {
+  const Parameters& weights = passage.weights;
+  const at::Device device = weights.flat.device();
+  const at::Tensor positions = int64_tensor(lengths, device);
+  const at::Tensor slot_ids = int64_tensor(slots, device);
+  std::vector<int64_t> seen(lengths.begin(), lengths.end());
+  for (int64_t& length : seen) ++length;
+  at::Tensor x = weights.embedding.index_select(0, tokens_B);
+  for (size_t i = 0; i < weights.blocks.size(); ++i) {
+    const Block& block = weights.blocks[i];
+    BlockTape one;
+    one.x = x;
+    begin_block(passage, block, positions, one);
+    // The new keys and values, at [slot, :, position, :].
+    cache.keys_SKPD[i].transpose(1, 2).index_put_({slot_ids, positions}, one.heads.k_TKD);
+    cache.values_SKPD[i].transpose(1, 2).index_put_({slot_ids, positions}, one.heads.v_TKD);
+    const at::Tensor out = ops::attention_decode(one.heads.q_THD.contiguous(), cache.keys_SKPD[i],
+                                                 cache.values_SKPD[i], slots, seen, passage.form);
+    one.x_mid = after_attention(block, x, out);
+    x = feed_forward(passage, block, one);
+  }
+  return ops::rms_norm(x, weights.last_norm, weights.config.norm_epsilon, passage.form).y_Nh;
+}
+
+}  // namespace mc::model

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The decoder: its parameters, its forward pass over whole sequences, the gradient of that, and its
+// step by step form with a cache of keys and values.
+//
+// All parameters lie in one flat tensor, and so do their gradients: an optimiser, a norm and a
+// checkpoint are each one operation.  Gradients are written by hand, block by block, without
+// autograd, which is the oracle of the tests.
+//
+//   Parameters weights(config, flat), gradients(config, at::zeros_like(flat));
+//   Tape tape;
+//   at::Tensor h = forward(weights, rope, batch, &tape);   // [T, h], after the last norm
+//   ... dh ...
+//   backward(weights, rope, batch, tape, dh, gradients);
+//
+// Letters in names are those of ops.h.  Errors are PyTorch's exceptions.
+#ifndef MC_MODEL_DECODER_H_
+#define MC_MODEL_DECODER_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "model/config.h"
+#include "model/ops.h"
+
+namespace mc::model {
+
+// A tensor of a Hugging Face file and its place in the flat tensor.
+struct Slice {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;
+  int64_t count = 0;
+};
+
+// Matrices first, then the norms, which no weight decay touches.  The matrices of queries, keys and
+// values follow each other, and so do gate and up: each group is one matrix.
+struct Layout {
+  std::vector<Slice> slices;
+  int64_t matrices = 0;  // Numbers in the matrices,
+  int64_t total = 0;     // and in all.
+};
+Layout layout_of(const Config& config);
+
+struct Block {
+  at::Tensor qkv;      // [(H + 2K) D, h]
+  at::Tensor o;        // [h, H D]
+  at::Tensor gate_up;  // [2 F, h]
+  at::Tensor down;     // [h, F]
+  at::Tensor attention_norm;
+  at::Tensor ffn_norm;
+  at::Tensor q_norm;  // Undefined but for Qwen3.
+  at::Tensor k_norm;
+};
+
+// Views into `flat`, which they keep alive.
+struct Parameters {
+  Parameters(const Config& config, at::Tensor flat);
+  Config config;
+  at::Tensor flat;
+  at::Tensor embedding;  // [V, h]
+  std::vector<Block> blocks;
+  at::Tensor last_norm;
+  at::Tensor head;  // [V, h]; the embedding itself where they are tied.
+};
+
+// Sequences one after another, without padding.
+struct Batch {
+  at::Tensor tokens_T;          // int64
+  at::Tensor positions_T;       // int64, from 0 in each sequence
+  std::vector<int64_t> starts;  // First token of each sequence, and T.
+};
+// REQUIRES: no sequence is empty.
+Batch make_batch(std::span<const std::vector<int32_t>> sequences, at::Device device);
+
+// What the backward of one block needs.
+struct BlockTape {
+  at::Tensor x;  // Into the block.
+  ops::Norm attention_norm;
+  at::Tensor qkv;              // As the matrix gives it; rotated in place where there is no q_norm.
+  ops::Norm q_norm, k_norm;    // Of Qwen3; y is rotated.
+  ops::AttentionInputs heads;  // What attention sees.
+  ops::Attention attention;
+  at::Tensor x_mid;  // After attention.
+  ops::Norm ffn_norm;
+  at::Tensor gate_up;
+  at::Tensor inner;  // swiglu(gate_up)
+};
+struct Tape {
+  std::vector<BlockTape> blocks;
+  at::Tensor x_last;
+  ops::Norm last_norm;
+};
+
+// Keys and values of `slots` sequences of up to `length_max` tokens, for each block.
+struct Cache {
+  Cache(const Config& config, int64_t slots, int64_t length_max, at::TensorOptions options);
+  std::vector<at::Tensor> keys_SKPD;
+  std::vector<at::Tensor> values_SKPD;
+};
+
+struct Passage {
+  const Parameters& weights;
+  const ops::RopeTable& rope;  // In the weights' dtype on the CPU, float32 elsewhere.
+  ops::Form form = ops::Form::kFast;
+};
+
+// The hidden states after the last norm.  `tape` and `cache` may be null; sequence i fills
+// cache slot slots[i].
+at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape, Cache* cache = nullptr,
+                   std::span<const int64_t> slots = {});
+
+// Adds the gradients of sum(dh * forward(...)) to `gradients`.
+void backward(const Passage& passage, const Batch& batch, const Tape& tape, const at::Tensor& dh_Th,
+              Parameters& gradients);
+
+// One token more for each of `slots`, at position lengths[i] of its sequence: hidden states [B, h].
+// Writes keys and values into the cache at that position.
+at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache& cache,
+                       std::span<const int64_t> slots, std::span<const int64_t> lengths);
+
+}  // namespace mc::model
+
+#endif  // MC_MODEL_DECODER_H_

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/generate.h"
+
+#include <map>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/matmul.h>
+#include <gmock/gmock.h>
+
+#include "model/test_twins.h"
+
+namespace mc::model {
+namespace {
+
+Config small() {
+  Config config;
+  config.vocab = 40;
+  config.hidden = 24;
+  config.ffn = 32;
+  config.layers = 2;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 6;
+  config.positions_max = 60;
+  config.ends = {7};
+  return config;
+}
+
+class Generation : public testing::Test {
+ protected:
+  Generation() {
+    for (int i = 0; i < 13; ++i) {
+      std::vector<int32_t> prompt(static_cast<size_t>(1 + i % 5), 3 + i % 3);
+      requests_.push_back({"row" + std::to_string(i / 2), i % 2, prompt});
+    }
+  }
+  std::map<size_t, Answer> run(const GenerateOptions& options) const {
+    std::map<size_t, Answer> answers;
+    generate({weights_, rope_}, requests_, options, [&](size_t i, const Answer& answer) {
+      answers[i] = answer;
+      return true;
+    });
+    return answers;
+  }
+
+  const Config config_ = small();
+  const Parameters weights_{config_,
+                            twins::random({layout_of(config_).total}, 3, at::kFloat) * 0.4};
+  const ops::RopeTable rope_ = ops::rope_table(60, 6, 1e4);
+  std::vector<Request> requests_;
+};
+
+TEST_F(Generation, AnswersDoNotDependOnTheBatchNorTheWorkers) {
+  const auto alone = run({.tokens_max = 20, .batch = 1, .seed = 4});
+  ASSERT_EQ(alone.size(), requests_.size());
+  for (const GenerateOptions& options :
+       {GenerateOptions{.tokens_max = 20, .batch = 64, .seed = 4},
+        GenerateOptions{.tokens_max = 20, .batch = 5, .workers = 2, .seed = 4}}) {
+    const auto together = run(options);
+    ASSERT_EQ(together.size(), requests_.size());
+    for (const auto& [i, answer] : alone) EXPECT_EQ(together.at(i).tokens, answer.tokens) << i;
+  }
+}
+
+TEST_F(Generation, AnotherSeedGivesOtherAnswers) {
+  const auto first = run({.tokens_max = 20, .seed = 4});
+  const auto second = run({.tokens_max = 20, .seed = 5});
+  EXPECT_NE(first.at(0).tokens, second.at(0).tokens);
+  EXPECT_NE(first.at(0).tokens, first.at(1).tokens);
+}
+
+TEST_F(Generation, AnswersEndAtAnEndTokenOrALimit) {
+  size_t num_stopped = 0;
+  for (const auto& [i, answer] : run({.tokens_max = 30, .seed = 1})) {
+    EXPECT_THAT(answer.tokens, testing::Not(testing::Contains(7)));
+    EXPECT_LE(answer.tokens.size(), 30U);
+    EXPECT_EQ(answer.is_stopped, answer.tokens.size() < 30U);
+    EXPECT_EQ(answer.log_probs.size(), answer.tokens.size() + (answer.is_stopped ? 1 : 0));
+    num_stopped += answer.is_stopped ? 1 : 0;
+  }
+  EXPECT_GT(num_stopped, 0U);
+  // The positions end a sequence too: a prompt and its answer have at most 60 tokens, and one more.
+  for (const auto& [i, answer] : run({.tokens_max = 500, .seed = 2})) {
+    EXPECT_LE(answer.tokens.size() + requests_[i].prompt.size(), 61U);
+  }
+}
+
+TEST_F(Generation, GreedyTokensAndTheirLogProbsAreThoseOfTheTwin) {
+  const auto answers = run({.sampling = {.temperature = 0}, .tokens_max = 6});
+  for (const auto& [i, answer] : answers) {
+    std::vector<int32_t> sequence = requests_[i].prompt;
+    for (size_t k = 0; k < answer.log_probs.size(); ++k) {
+      const at::Tensor hidden = twins::decoder(weights_, sequence);
+      const at::Tensor log_p =
+          at::log_softmax(at::matmul(hidden.select(0, -1), weights_.head.t()), -1);
+      const auto best = log_p.argmax().item<int64_t>();
+      EXPECT_EQ(k < answer.tokens.size() ? answer.tokens[k] : 7, best);
+      EXPECT_NEAR(answer.log_probs[k], log_p.max().item<double>(), 1e-4);
+      sequence.push_back(static_cast<int32_t>(best));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mc::model

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops over rows for the CPU, in one pass each where PyTorch's operators would take several over
+// memory.  T is float or double; pointers are to contiguous rows unless a stride is named.  ops.h
+// says what each computes and calls them, in parallel over rows.
+#ifndef MC_MODEL_KERNELS_H_
+#define MC_MODEL_KERNELS_H_
+
+#include <cstdint>
+
+namespace mc::model::kernels {
+
+// Rows [begin, end) of a matrix of `width` columns.
+struct Rows {
+  int64_t begin;
+  int64_t end;
+  int64_t width;
+};
+
+// y = x * scale * w with scale = 1 / sqrt(mean(x^2) + epsilon), which is kept for each row.
+template <typename T>
+void rms_norm(Rows rows, const T* x, const T* w, T epsilon, T* y, T* scale);
+
+// dx += the gradient of rms_norm, dw += that of w (a buffer of the caller's rows alone).
+template <typename T>
+void rms_norm_backward(Rows rows, const T* dy, const T* x, const T* w, const T* scale, T* dx,
+                       T* dw);
+
+// Rows of gate and up side by side (2 * width): y = gate * sigmoid(gate) * up.
+template <typename T>
+void swiglu(Rows rows, const T* gate_up, T* y);
+template <typename T>
+void swiglu_backward(Rows rows, const T* dy, const T* gate_up, T* d_gate_up);
+
+// Rotates, in place, `heads` heads of width D = rows.width of each row; rows lie `stride` apart.
+// cos and sin have D/2 columns; the row in them is positions[row].  `sign` -1 turns backwards.
+template <typename T>
+struct Rotation {
+  int64_t heads;
+  int64_t stride;
+  const int64_t* positions;
+  const T* cos;
+  const T* sin;
+  T sign;
+};
+template <typename T>
+void rotate(Rows rows, const Rotation<T>& rotation, T* x);
+
+// One query head against the first `length` rows of its keys and values, each of width D,
+// contiguous: out = softmax(q k^T / sqrt(D)) v.  `scores` has room for `length` numbers.
+template <typename T>
+void attend_one(int64_t length, int64_t head_dim, const T* q, const T* k, const T* v, T* scores,
+                T* out);
+
+}  // namespace mc::model::kernels
+
+#endif  // MC_MODEL_KERNELS_H_

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/ops.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+
+#include "core/check.h"
+#include "model/kernels.h"
+
+namespace mc::model::ops {
+namespace {
+
+// Rows for one thread at least; also the rows whose part of a weight's gradient is summed on its
+// own, so that the result does not depend on the number of threads.
+constexpr int64_t kRowsOfTask = 128;
+constexpr int64_t kLossChunkBytes = 16 << 20;
+
+bool has_loops(const at::Tensor& x, Form form) {
+  return form == Form::kFast && x.is_cpu() &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+}
+
+// Calls body with a zero of the tensor's type.
+template <typename Body>
+void with_type(const at::Tensor& x, const Body& body) {
+  if (x.scalar_type() == at::kFloat) {
+    body(float{});
+  } else {
+    MC_CHECK(x.scalar_type() == at::kDouble);
+    body(double{});
+  }
+}
+
+at::ScalarType wide(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+using Linear = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                          c10::string_view, c10::List<std::optional<at::Scalar>>,
+                          std::optional<c10::string_view>);
+
+// PyTorch's way to oneDNN's matrix product; empty in a build without it.
+std::optional<c10::TypedOperatorHandle<Linear>> find_onednn() {
+  const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
+  if (!found) return std::nullopt;
+  return found->typed<Linear>();
+}
+
+// a b^T.
+at::Tensor multiply(const at::Tensor& a, const at::Tensor& b) {
+  static const auto kOneDnn = find_onednn();
+  if (kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat) {
+    return kOneDnn->call(a, b, std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), "");
+  }
+  return at::mm(a, b.t());
+}
+
+Norm rms_norm_generic(const at::Tensor& x, const at::Tensor& w, double epsilon) {
+  const at::Tensor x_wide = x.to(wide(x));
+  const at::Tensor scale = at::rsqrt(x_wide.square().mean(-1, /*keepdim=*/true) + epsilon);
+  return {(x_wide * scale * w).to(x.scalar_type()), scale.squeeze(-1)};
+}
+
+void rms_norm_backward_generic(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& w,
+                               const at::Tensor& scale_N, at::Tensor& dx, at::Tensor& dw) {
+  const at::Tensor scale = scale_N.unsqueeze(-1);
+  const at::Tensor normal = x.to(wide(x)) * scale;
+  const at::Tensor dy_wide = dy.to(wide(x));
+  const at::Tensor d_normal = dy_wide * w;
+  dw.add_((dy_wide * normal).sum(0));
+  const at::Tensor mean = (d_normal * normal).mean(-1, /*keepdim=*/true);
+  dx.add_((scale * (d_normal - normal * mean)).to(dx.scalar_type()));
+}
+
+// Adds to dw in an order that the number of threads does not change.
+template <typename T>
+void rms_norm_backward_loops(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& w,
+                             const at::Tensor& scale, at::Tensor& dx, at::Tensor& dw) {
+  const int64_t count = x.size(0);
+  const int64_t width = x.size(1);
+  const int64_t tasks = (count + kRowsOfTask - 1) / kRowsOfTask;
+  at::Tensor parts = at::zeros({tasks, width}, x.options());
+  at::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const kernels::Rows rows{task * kRowsOfTask, std::min(count, (task + 1) * kRowsOfTask),
+                               width};
+      kernels::rms_norm_backward(rows, dy.const_data_ptr<T>(), x.const_data_ptr<T>(),
+                                 w.const_data_ptr<T>(), scale.const_data_ptr<T>(),
+                                 dx.mutable_data_ptr<T>(),
+                                 parts.mutable_data_ptr<T>() + task * width);
+    }
+  });
+  dw.add_(parts.sum(0));
+}
+
+at::Tensor half(const at::Tensor& x, int64_t index) {
+  const int64_t width = x.size(-1) / 2;
+  return x.narrow(-1, index * width, width);
+}
+
+// Above the diagonal, so that token i sees tokens 0 to i.
+at::Tensor causal_mask(int64_t length, const at::Tensor& like) {
+  const double minus_infinity = -std::numeric_limits<double>::infinity();
+  return at::full({length, length}, minus_infinity, like.options().dtype(wide(like))).triu(1);
+}
+
+// [L, K * G, D] as [K, G, L, D].
+at::Tensor by_kv_head(const at::Tensor& x_LHD, int64_t kv_heads) {
+  return x_LHD.view({x_LHD.size(0), kv_heads, x_LHD.size(1) / kv_heads, x_LHD.size(2)})
+      .permute({1, 2, 0, 3});
+}
+
+// [K, G, L, D] as [L, K * G, D].
+at::Tensor by_token(const at::Tensor& x_KGLD) {
+  return x_KGLD.permute({2, 0, 1, 3}).reshape({x_KGLD.size(2), -1, x_KGLD.size(3)});
+}
+
+struct Sequence {
+  at::Tensor q;  // [K, G, L, D]
+  at::Tensor k;  // [K, G, L, D], the same for every G
+  at::Tensor v;
+};
+
+Sequence sequence_of(const AttentionInputs& in, int64_t start, int64_t length) {
+  const int64_t kv_heads = in.k_TKD.size(1);
+  const int64_t group = in.q_THD.size(1) / kv_heads;
+  const auto shared = [&](const at::Tensor& x) {
+    return by_kv_head(x.narrow(0, start, length), kv_heads).expand({-1, group, -1, -1});
+  };
+  return {by_kv_head(in.q_THD.narrow(0, start, length), kv_heads), shared(in.k_TKD),
+          shared(in.v_TKD)};
+}
+
+struct SequenceOut {
+  at::Tensor out;  // [K, G, L, D]
+  at::Tensor lse;  // [K, G, L]
+};
+
+SequenceOut attend_generic(const Sequence& in) {
+  const double factor = 1 / std::sqrt(static_cast<double>(in.q.size(-1)));
+  const at::ScalarType type = wide(in.q);
+  const at::Tensor scores = at::matmul(in.q.to(type), in.k.to(type).transpose(-1, -2))
+                                .mul_(factor)
+                                .add_(causal_mask(in.q.size(2), in.q));
+  const at::Tensor lse = at::logsumexp(scores, -1);
+  const at::Tensor weights = (scores - lse.unsqueeze(-1)).exp_();
+  return {at::matmul(weights, in.v.to(type)).to(in.q.scalar_type()), lse};
+}
+
+SequenceOut attend(const Sequence& in, Form form) {
+  if (!has_loops(in.q, form)) return attend_generic(in);
+  auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(in.q, in.k, in.v, 0.0, true);
+  return {out, lse};
+}
+
+Sequence attend_backward_generic(const at::Tensor& dout, const Sequence& in,
+                                 const SequenceOut& saved) {
+  const double factor = 1 / std::sqrt(static_cast<double>(in.q.size(-1)));
+  const at::ScalarType type = wide(in.q);
+  const at::Tensor q = in.q.to(type), k = in.k.to(type), v = in.v.to(type), dy = dout.to(type);
+  const at::Tensor weights = (at::matmul(q, k.transpose(-1, -2)).mul_(factor) +
+                              causal_mask(q.size(2), q) - saved.lse.unsqueeze(-1))
+                                 .exp_();
+  const at::Tensor dv = at::matmul(weights.transpose(-1, -2), dy);
+  const at::Tensor row_sums = (dy * saved.out).sum(-1, /*keepdim=*/true);
+  const at::Tensor dscores = weights * (at::matmul(dy, v.transpose(-1, -2)) - row_sums) * factor;
+  return {at::matmul(dscores, k), at::matmul(dscores.transpose(-1, -2), q), dv};
+}
+
+Sequence attend_backward(const at::Tensor& dout, const Sequence& in, const SequenceOut& saved,
+                         Form form) {
+  if (!has_loops(in.q, form)) return attend_backward_generic(dout, in, saved);
+  auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      dout, in.q, in.k, in.v, saved.out, saved.lse, 0.0, true);
+  return {dq, dk, dv};
+}
+
+// The pairs of a batch's sequences: first token and length.
+template <typename Body>
+void for_each_sequence(std::span<const int64_t> starts, const Body& body) {
+  for (size_t i = 0; i + 1 < starts.size(); ++i) body(starts[i], starts[i + 1] - starts[i]);
+}
+
+at::Tensor decode_generic(const at::Tensor& q_BHD, const at::Tensor& k_cache,
+                          const at::Tensor& v_cache, std::span<const int64_t> slots,
+                          std::span<const int64_t> lengths) {
+  at::Tensor out = at::empty_like(q_BHD);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    const at::ScalarType type = wide(q_BHD);
+    const at::Tensor k = k_cache.select(0, slots[i]).narrow(1, 0, lengths[i]).to(type);
+    const at::Tensor v = v_cache.select(0, slots[i]).narrow(1, 0, lengths[i]).to(type);
+    const at::Tensor q = q_BHD.select(0, row).view({k.size(0), -1, q_BHD.size(2)}).to(type);
+    const double factor = 1 / std::sqrt(static_cast<double>(q_BHD.size(2)));
+    const at::Tensor weights = at::softmax(at::matmul(q, k.transpose(-1, -2)) * factor, -1);
+    out.select(0, row).copy_(at::matmul(weights, v).view({q_BHD.size(1), -1}));
+  }
+  return out;
+}
+
+template <typename T>
+void decode_loops(const at::Tensor& q, const at::Tensor& k_cache, const at::Tensor& v_cache,
+                  std::span<const int64_t> slots, std::span<const int64_t> lengths,
+                  at::Tensor& out) {
+  const int64_t heads = q.size(1);
+  const int64_t head_dim = q.size(2);
+  const int64_t group = heads / k_cache.size(1);
+  const auto rows = static_cast<int64_t>(slots.size());
+  at::parallel_for(0, rows * heads, 1, [&](int64_t begin, int64_t end) {
+    std::vector<T> scores;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t length = lengths[static_cast<size_t>(i / heads)];
+      const int64_t slot = slots[static_cast<size_t>(i / heads)];
+      const int64_t cache = slot * k_cache.stride(0) + i % heads / group * k_cache.stride(1);
+      if (scores.size() < static_cast<size_t>(length)) scores.resize(static_cast<size_t>(length));
+      kernels::attend_one(length, head_dim, q.const_data_ptr<T>() + i * head_dim,
+                          k_cache.const_data_ptr<T>() + cache, v_cache.const_data_ptr<T>() + cache,
+                          scores.data(), out.mutable_data_ptr<T>() + i * head_dim);
+    }
+  });
+}
+
+}  // namespace
+
+Norm rms_norm(const at::Tensor& x, const at::Tensor& w, double epsilon, Form form) {
+  if (!has_loops(x, form)) return rms_norm_generic(x, w, epsilon);
+  MC_CHECK(x.is_contiguous() && w.is_contiguous());
+  Norm norm{at::empty_like(x), at::empty({x.size(0)}, x.options())};
+  with_type(x, [&]<typename T>(T) {
+    at::parallel_for(0, x.size(0), kRowsOfTask, [&](int64_t begin, int64_t end) {
+      kernels::rms_norm({begin, end, x.size(1)}, x.const_data_ptr<T>(), w.const_data_ptr<T>(),
+                        static_cast<T>(epsilon), norm.y_Nh.mutable_data_ptr<T>(),
+                        norm.scale_N.mutable_data_ptr<T>());
+    });
+  });
+  return norm;
+}
+
+void rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& w,
+                       const at::Tensor& scale, at::Tensor& dx, at::Tensor& dw, Form form) {
+  if (!has_loops(x, form)) return rms_norm_backward_generic(dy, x, w, scale, dx, dw);
+  MC_CHECK(dy.is_contiguous() && x.is_contiguous() && dx.is_contiguous());
+  with_type(x, [&]<typename T>(T) { rms_norm_backward_loops<T>(dy, x, w, scale, dx, dw); });
+}
+
+at::Tensor swiglu(const at::Tensor& gate_up, Form form) {
+  if (!has_loops(gate_up, form)) {
+    const at::Tensor gate = half(gate_up, 0).to(wide(gate_up));
+    return (gate * at::sigmoid(gate) * half(gate_up, 1)).to(gate_up.scalar_type());
+  }
+  MC_CHECK(gate_up.is_contiguous());
+  at::Tensor y = at::empty({gate_up.size(0), gate_up.size(1) / 2}, gate_up.options());
+  with_type(y, [&]<typename T>(T) {
+    at::parallel_for(0, y.size(0), kRowsOfTask, [&](int64_t begin, int64_t end) {
+      kernels::swiglu({begin, end, y.size(1)}, gate_up.const_data_ptr<T>(),
+                      y.mutable_data_ptr<T>());
+    });
+  });
+  return y;
+}
+
+at::Tensor swiglu_backward(const at::Tensor& dy, const at::Tensor& gate_up, Form form) {
+  at::Tensor d_gate_up = at::empty_like(gate_up);
+  if (!has_loops(gate_up, form)) {
+    const at::Tensor gate = half(gate_up, 0).to(wide(gate_up));
+    const at::Tensor sigmoid = at::sigmoid(gate);
+    const at::Tensor silu = gate * sigmoid;
+    half(d_gate_up, 0).copy_(dy * half(gate_up, 1) * (sigmoid + silu * (1 - sigmoid)));
+    half(d_gate_up, 1).copy_(dy * silu);
+    return d_gate_up;
+  }
+  MC_CHECK(dy.is_contiguous() && gate_up.is_contiguous());
+  with_type(dy, [&]<typename T>(T) {
+    at::parallel_for(0, dy.size(0), kRowsOfTask, [&](int64_t begin, int64_t end) {
+      kernels::swiglu_backward({begin, end, dy.size(1)}, dy.const_data_ptr<T>(),
+                               gate_up.const_data_ptr<T>(), d_gate_up.mutable_data_ptr<T>());
+    });
+  });
+  return d_gate_up;
+}
+
+// As transformers does it, in float32: models were trained with its rounding.
+RopeTable rope_table(int64_t positions, int64_t head_dim, double theta) {
+  std::vector<float> frequencies;
+  for (int64_t j = 0; j < head_dim; j += 2) {
+    const float power = static_cast<float>(j) / static_cast<float>(head_dim);
+    frequencies.push_back(1.0F / std::pow(static_cast<float>(theta), power));
+  }
+  at::Tensor frequency = at::empty({head_dim / 2}, at::kFloat);
+  std::copy(frequencies.begin(), frequencies.end(), frequency.mutable_data_ptr<float>());
+  const at::Tensor angle = at::outer(at::arange(positions, at::kFloat), frequency);
+  return {angle.cos(), angle.sin()};
+}
+
+void rope_(const at::Tensor& x, const at::Tensor& positions, const RopeTable& table, Turn turn,
+           Form form) {
+  const int sign = turn == Turn::kForwards ? 1 : -1;
+  if (!has_loops(x, form)) {
+    const at::Tensor cos = table.cos_PD2.index_select(0, positions).unsqueeze(1);
+    const at::Tensor sin = table.sin_PD2.index_select(0, positions).unsqueeze(1) * sign;
+    const at::Tensor low = half(x, 0).to(wide(x)), high = half(x, 1).to(wide(x));
+    const at::Tensor turned = low * cos - high * sin;
+    half(x, 1).copy_(high * cos + low * sin);
+    half(x, 0).copy_(turned);
+    return;
+  }
+  MC_CHECK(x.stride(2) == 1 && x.stride(1) == x.size(2));
+  with_type(x, [&]<typename T>(T) {
+    const kernels::Rotation<T> rotation{x.size(1),
+                                        x.stride(0),
+                                        positions.const_data_ptr<int64_t>(),
+                                        table.cos_PD2.const_data_ptr<T>(),
+                                        table.sin_PD2.const_data_ptr<T>(),
+                                        static_cast<T>(sign)};
+    at::parallel_for(0, x.size(0), kRowsOfTask, [&](int64_t begin, int64_t end) {
+      kernels::rotate({begin, end, x.size(2)}, rotation, x.mutable_data_ptr<T>());
+    });
+  });
+}
+
+Attention attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    std::span<const int64_t> starts, Form form) {
+  Attention result{at::empty({q.size(0), q.size(1), q.size(2)}, q.options()),
+                   at::empty({q.size(1), q.size(0)}, q.options().dtype(wide(q)))};
+  for_each_sequence(starts, [&](int64_t start, int64_t length) {
+    const SequenceOut one = attend(sequence_of({q, k, v}, start, length), form);
+    result.out_THD.narrow(0, start, length).copy_(by_token(one.out));
+    result.lse_HT.narrow(1, start, length).copy_(one.lse.reshape({q.size(1), length}));
+  });
+  return result;
+}
+
+void attention_backward(const at::Tensor& dout, const AttentionInputs& in, const Attention& saved,
+                        std::span<const int64_t> starts, const AttentionInputs& gradients,
+                        Form form) {
+  const int64_t kv_heads = in.k_TKD.size(1);
+  for_each_sequence(starts, [&](int64_t start, int64_t length) {
+    const auto part = [&](const at::Tensor& x) {
+      return by_kv_head(x.narrow(0, start, length), kv_heads);
+    };
+    const at::Tensor lse = saved.lse_HT.narrow(1, start, length).reshape({kv_heads, -1, length});
+    const Sequence one = attend_backward(part(dout), sequence_of(in, start, length),
+                                         {part(saved.out_THD), lse}, form);
+    gradients.q_THD.narrow(0, start, length).copy_(by_token(one.q));
+    gradients.k_TKD.narrow(0, start, length).copy_(by_token(one.k.sum(1, /*keepdim=*/true)));
+    gradients.v_TKD.narrow(0, start, length).copy_(by_token(one.v.sum(1, /*keepdim=*/true)));
+  });
+}
+
+at::Tensor attention_decode(const at::Tensor& q, const at::Tensor& k_cache,
+                            const at::Tensor& v_cache, std::span<const int64_t> slots,
+                            std::span<const int64_t> lengths, Form form) {
+  if (!has_loops(q, form)) return decode_generic(q, k_cache, v_cache, slots, lengths);
+  MC_CHECK(q.is_contiguous() && k_cache.is_contiguous() && v_cache.is_contiguous());
+  at::Tensor out = at::empty_like(q);
+  with_type(q, [&]<typename T>(T) { decode_loops<T>(q, k_cache, v_cache, slots, lengths, out); });
+  return out;
+}
+
+TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
+                     double weight, at::Tensor& dw) {
+  TokenLoss loss{0, at::empty_like(h)};
+  const int64_t chunk = std::max<int64_t>(1, kLossChunkBytes / (4 * w.size(0)));
+  for (int64_t start = 0; start < h.size(0); start += chunk) {
+    const int64_t count = std::min(chunk, h.size(0) - start);
+    const at::Tensor h_part = h.narrow(0, start, count);
+    const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
+    at::Tensor logits = linear(h_part, w);
+    if (logits.scalar_type() != wide(h)) logits = logits.to(wide(h));
+    const at::Tensor lse = at::logsumexp(logits, 1, /*keepdim=*/true);
+    loss.sum += (lse - logits.gather(1, target)).sum(at::kDouble).item<double>();
+    // From here on the logits are their own gradient: weight (softmax - one at the target).
+    logits.sub_(lse).exp_();
+    logits.scatter_add_(1, target, at::full({count, 1}, -1.0, logits.options()));
+    const at::Tensor gradient = logits.mul_(weight).to(h.scalar_type());
+    loss.dh_Nh.narrow(0, start, count).copy_(linear_backward(gradient, w));
+    add_weight_gradient(dw, gradient, h_part);
+  }
+  return loss;
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& w) { return multiply(x, w); }
+
+at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w) {
+  return multiply(dy, w.t());
+}
+
+void add_weight_gradient(at::Tensor dw, const at::Tensor& dy, const at::Tensor& x) {
+  dw.add_(multiply(dy.t(), x.t()));
+}
+
+}  // namespace mc::model::ops

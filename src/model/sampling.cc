@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+#include "core/hash.h"
+
+namespace mc::model {
+namespace {
+
+// The tokens of the nucleus, likeliest first; ties by number.
+std::vector<int32_t> nucleus(const std::vector<double>& weights, double total, double top_p) {
+  std::vector<int32_t> heap(weights.size());
+  std::iota(heap.begin(), heap.end(), 0);
+  const auto less = [&](int32_t a, int32_t b) {
+    const double wa = weights[static_cast<size_t>(a)];
+    const double wb = weights[static_cast<size_t>(b)];
+    return wa != wb ? wa < wb : a > b;
+  };
+  std::make_heap(heap.begin(), heap.end(), less);
+  std::vector<int32_t> kept;
+  double mass = 0;
+  while (!heap.empty() && mass < top_p * total) {
+    std::pop_heap(heap.begin(), heap.end(), less);
+    kept.push_back(heap.back());
+    mass += weights[static_cast<size_t>(heap.back())];
+    heap.pop_back();
+  }
+  return kept;
+}
+
+// The first token at which the sum of weights exceeds `target`.
+template <typename Tokens>
+int32_t invert(const Tokens& tokens, const std::vector<double>& weights, double target) {
+  double mass = 0;
+  int32_t last = 0;
+  for (const int32_t token : tokens) {
+    const double weight = weights[static_cast<size_t>(token)];
+    if (weight > 0) last = token;
+    mass += weight;
+    if (mass > target) return token;
+  }
+  return last;
+}
+
+}  // namespace
+
+Choice choose_token(std::span<const float> logits, const Sampling& sampling, double uniform) {
+  MC_CHECK(!logits.empty() && sampling.temperature >= 0);
+  MC_CHECK(sampling.top_p > 0 && sampling.top_p <= 1);
+  const auto best = std::max_element(logits.begin(), logits.end());
+  const double temperature = sampling.temperature > 0 ? sampling.temperature : 1;
+  std::vector<double> weights(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    weights[i] = std::exp((logits[i] - double{*best}) / temperature);
+  }
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  Choice choice;
+  if (sampling.temperature == 0) {
+    choice.token = static_cast<int32_t>(best - logits.begin());
+  } else {
+    std::vector<int32_t> tokens(weights.size());
+    std::iota(tokens.begin(), tokens.end(), 0);
+    double mass = total;
+    if (sampling.top_p < 1) {
+      tokens = nucleus(weights, total, sampling.top_p);
+      mass = 0;
+      for (const int32_t token : tokens) mass += weights[static_cast<size_t>(token)];
+    }
+    choice.token = invert(tokens, weights, uniform * mass);
+  }
+  choice.log_prob =
+      (logits[static_cast<size_t>(choice.token)] - double{*best}) / temperature - std::log(total);
+  return choice;
+}
+
+double draw(uint64_t seed, std::string_view id, int64_t sample, int64_t position) {
+  const std::string label =
+      std::string(id) + "/" + std::to_string(sample) + "/" + std::to_string(position);
+  constexpr int kSpareBits = 64 - 53;
+  return static_cast<double>(derive_seed(seed, label) >> kSpareBits) * 0x1p-53;
+}
+
+}  // namespace mc::model

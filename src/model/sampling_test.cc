@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sampling.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace mc::model {
+namespace {
+
+// Probabilities 0.5, 0.3, 0.15 and 0.05, not in that order.
+const std::vector<float> kLogits = {std::log(0.3F), std::log(0.05F), std::log(0.5F),
+                                    std::log(0.15F)};
+
+std::map<int32_t, double> shares(const Sampling& sampling) {
+  constexpr int kDraws = 20000;
+  std::map<int32_t, double> counts;
+  for (int i = 0; i < kDraws; ++i) {
+    counts[choose_token(kLogits, sampling, draw(5, "row", 0, i)).token] += 1.0 / kDraws;
+  }
+  return counts;
+}
+
+TEST(Sampling, TemperatureZeroTakesTheLikeliest) {
+  EXPECT_EQ(choose_token(kLogits, {.temperature = 0}, 0.99).token, 2);
+}
+
+TEST(Sampling, TokensComeAsOftenAsTheirProbability) {
+  auto got = shares({});
+  EXPECT_NEAR(got[2], 0.5, 0.015);
+  EXPECT_NEAR(got[0], 0.3, 0.015);
+  EXPECT_NEAR(got[1], 0.05, 0.015);
+}
+
+TEST(Sampling, TheNucleusIsTheSmallestSetThatReachesTopP) {
+  auto got = shares({.temperature = 1, .top_p = 0.6});
+  EXPECT_EQ(got.size(), 2U);
+  EXPECT_NEAR(got[2], 0.5 / 0.8, 0.015);
+  EXPECT_EQ(shares({.temperature = 1, .top_p = 0.4}).size(), 1U);
+}
+
+TEST(Sampling, LogProbsAreOfTheFullSoftmaxAtTheTemperature) {
+  const Choice all = choose_token(kLogits, {.temperature = 1, .top_p = 0.4}, 0.5);
+  EXPECT_NEAR(all.log_prob, std::log(0.5), 1e-6);
+  const Choice cold = choose_token(kLogits, {.temperature = 0.5}, 0);
+  const double total = 0.09 + 0.0025 + 0.25 + 0.0225;
+  EXPECT_NEAR(cold.log_prob, std::log(0.09 / total), 1e-6);
+}
+
+TEST(Sampling, DrawsDifferByEveryPartOfTheirKey) {
+  const std::set<double> draws = {draw(1, "a", 0, 0), draw(2, "a", 0, 0), draw(1, "b", 0, 0),
+                                  draw(1, "a", 1, 0), draw(1, "a", 0, 1)};
+  EXPECT_EQ(draws.size(), 5U);
+  EXPECT_EQ(draw(1, "a", 0, 0), draw(1, "a", 0, 0));
+}
+
+}  // namespace
+}  // namespace mc::model

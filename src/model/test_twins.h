@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The obvious forms of the operators and of the decoder, for PyTorch's autograd: what the tests
+// hold ours against.  Random tensors come of a seed.
+#ifndef MC_MODEL_TEST_TWINS_H_
+#define MC_MODEL_TEST_TWINS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "model/decoder.h"
+
+namespace mc::model::twins {
+
+at::Tensor random(std::vector<int64_t> shape, uint64_t seed, at::ScalarType type = at::kDouble);
+// A leaf that autograd follows.
+at::Tensor leaf(const at::Tensor& x);
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double epsilon);
+at::Tensor swiglu(const at::Tensor& gate_up);
+// x is [T, H, D] and starts at position 0.
+at::Tensor rope(const at::Tensor& x, double theta);
+// Of one sequence.
+at::Tensor attention(const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD);
+// Hidden states of one sequence after the last norm, [T, h].
+at::Tensor decoder(const Parameters& weights, const std::vector<int32_t>& tokens);
+// Sum of -log p(tokens[i] | before) for i from `answer` on.
+at::Tensor loss(const Parameters& weights, const std::vector<int32_t>& tokens, int64_t answer);
+
+// The largest difference, as a share of the largest number of `expected`.
+double distance(const at::Tensor& got, const at::Tensor& expected);
+
+}  // namespace mc::model::twins
+
+#endif  // MC_MODEL_TEST_TWINS_H_

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The figures of a benchmark, from what was said of each answer.  Pure: values in, values out.
+//
+// A *sample* is one try of a model at a task; it has one turn, or several, each an answer with its
+// own verdict.  A sample passes when one of its turns does.  Attempts that say nothing of the
+// answer
+// (`unsupported`, `infra`) are counted and left out of every figure, numerator and denominator.
+//
+// Each figure is a mean over tasks of a value of 0 to 1 a task, so tasks weigh the same however
+// many samples they have.  With one sample a task these are KernelBench's own Pass@k and fast_p.
+//
+//   const BenchFigures all = bench_figures(attempts, {.ks = {1, 4}});
+//   use(all.pass_at.at(4).value, all.pass_at.at(4).interval);
+#ifndef MC_REPORT_BENCH_H_
+#define MC_REPORT_BENCH_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "task/verdict.h"
+
+namespace mc::report {
+
+// ---- Intervals ----------------------------------------------------------------------------------
+
+struct Interval {
+  double low = 0;
+  double high = 1;
+  bool operator==(const Interval&) const = default;
+};
+
+// The 95 % score interval of a proportion (E. B. Wilson, 1927): never of no width, never outside
+// [0, 1].  REQUIRES: 0 <= num_passed <= num and num > 0.
+Interval wilson(int64_t num_passed, int64_t num);
+
+// The 95 % percentile bootstrap of the mean: resamples `values` with replacement, 2000 times,
+// always with the same pseudo-random numbers.  REQUIRES: values are not empty.
+Interval bootstrap_mean(std::span<const double> values);
+
+// A mean over tasks.  Where every task's value is 0 or 1 it is a proportion of tasks and has
+// Wilson's interval, else the bootstrap's over tasks; one task that passes sometimes tells nothing:
+// [0, 1].
+struct Figure {
+  double value = 0;
+  Interval interval;
+  int64_t num_tasks = 0;
+  bool operator==(const Figure&) const = default;
+};
+// Empty for no values.
+std::optional<Figure> figure_of(std::span<const double> task_values);
+
+// ---- One run ------------------------------------------------------------------------------------
+
+// What counts of one verdict.
+struct Attempt {
+  enum class Said { kPassed, kFailed, kNothing };
+  std::string task;
+  int64_t sample = 0;
+  int64_t turn = 0;
+  Said said = Said::kNothing;
+  std::optional<double> speedup;  // Over eager; of a pass that was timed.
+};
+Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn);
+
+// The speed-ups p of fast_p: the share of samples that pass and are more than p times as fast as
+// eager.  A pass that was not timed counts for p = 0 only.
+inline constexpr double kFastP[] = {0, 1, 1.5, 2};
+inline constexpr double kFaster = 1.1;  // Faster Rate is fast_1.1 (MusaCoder, section 5).
+
+struct BenchOptions {
+  std::vector<int64_t> ks = {1};  // Of Pass@k; each >= 1.
+};
+
+struct BenchFigures {
+  int64_t num_tasks = 0;       // With at least one attempt.
+  int64_t num_attempts = 0;    // All turns.
+  int64_t num_not_scored = 0;  // Of them: unsupported, infra.
+  int64_t num_samples = 0;     // With at least one scored turn.
+  int64_t num_passed = 0;      // Of them.
+  // Absent where no task has a scored sample.
+  std::optional<Figure> average;      // Avg@k: mean share of samples that pass.
+  std::optional<Figure> first_turn;   // The same of turn 0 alone.
+  std::optional<Figure> best_turn;    // Of tasks, those that some turn of some sample passes.
+  std::map<int64_t, Figure> pass_at;  // Over tasks with at least k scored samples.
+  // fast_p by p; p > 0 only where every pass was timed.
+  std::map<double, Figure> fast;
+  std::optional<Figure> faster_rate;  // Where every pass was timed.
+};
+BenchFigures bench_figures(std::span<const Attempt> attempts, const BenchOptions& options);
+
+// ---- Two runs -----------------------------------------------------------------------------------
+
+// Of the tasks that both have a scored sample for: mean share of samples that pass, b less a.
+struct Paired {
+  int64_t num_tasks = 0;
+  int64_t num_better = 0;  // Tasks at which b passes more often.
+  int64_t num_worse = 0;
+  double a = 0;
+  double b = 0;
+  double difference = 0;
+  Interval interval;  // Of the difference: bootstrap over tasks.
+};
+// Empty where they share no task.
+std::optional<Paired> paired_difference(std::span<const Attempt> a, std::span<const Attempt> b);
+
+// ---- For people ---------------------------------------------------------------------------------
+
+struct BenchRow {
+  std::string name;  // "all", "level 1", "family softmax".
+  BenchFigures figures;
+};
+// One line a row: tasks, answers, those not scored, Pass@k with intervals; fast_p and Faster Rate
+// where something was timed; first turn where there are several.
+std::string bench_table(std::span<const BenchRow> rows);
+
+// "71.7 % [59.2, 81.5]".
+std::string percent(const Figure& figure);
+
+}  // namespace mc::report
+
+#endif  // MC_REPORT_BENCH_H_

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// summary.json of a benchmark: the figures of bench.h as JSON, for programs.
+#ifndef MC_REPORT_BENCH_JSON_H_
+#define MC_REPORT_BENCH_JSON_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "report/bench.h"
+#include "report/report.h"
+
+namespace mc::report {
+
+struct BenchReport {
+  std::span<const BenchRow> rows;
+  std::span<const Judged> judged;
+  int64_t num_missing = 0;  // Answers that were wanted and are not there.
+  std::optional<Paired> paired;
+};
+
+// Indented; ends in a newline.  A figure is {"value", "low", "high", "tasks"}, or null where it is
+// not known.
+std::string bench_json(const BenchReport& report);
+
+}  // namespace mc::report
+
+#endif  // MC_REPORT_BENCH_JSON_H_

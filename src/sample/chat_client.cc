@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sample/chat_client.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "task/text.h"
+
+namespace mc::sample {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kPauseMax = 60;  // Seconds.
+constexpr std::string_view kRoute = "/chat/completions";
+
+std::string url_of(std::string endpoint) {
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  if (!endpoint.ends_with(kRoute)) endpoint += kRoute;
+  return endpoint;
+}
+
+std::string body_of(const Messages& messages, const Sampling& sampling, const std::string& model) {
+  Json list = Json::array();
+  for (const Message& message : messages) {
+    list.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  Json body = {{"model", model},
+               {"messages", std::move(list)},
+               {"temperature", sampling.temperature},
+               {"top_p", sampling.top_p},
+               {"max_tokens", sampling.tokens_max}};
+  if (sampling.seed) body["seed"] = *sampling.seed;
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool may_pass(long status) { return status == 408 || status == 429 || status >= 500; }
+
+bool may_pass(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
+}
+
+// What the server says of an error: OpenAI's {"error": {"message"}}, others' {"detail"}, else the
+// beginning of the text.
+std::string message_of(const HttpResponse& response) {
+  const Json json = Json::parse(response.body, nullptr, false);
+  Json told;
+  if (json.is_object()) {
+    told = json.value("error", json.value("detail", json.value("message", Json())));
+    if (told.is_object()) told = told.value("message", Json());
+  }
+  return task::plain_line(told.is_string() ? told.get<std::string>() : response.body, 200);
+}
+
+Error refusal(const std::string& url, const HttpResponse& response) {
+  const std::string what =
+      fmt::format("{} answers {}: {}", url, response.status, message_of(response));
+  if (may_pass(response.status)) return {ErrorCode::kUnavailable, what};
+  const bool is_this_one =
+      response.status == 400 || response.status == 413 || response.status == 422;
+  if (is_this_one) return {ErrorCode::kInvalidInput, what};
+  const bool is_key = response.status == 401 || response.status == 403;
+  return {ErrorCode::kNotFound, what + (is_key ? " (the key is that of $OPENAI_API_KEY)" : "")};
+}
+
+Error not_an_endpoint(const std::string& url, const HttpResponse& response) {
+  return {ErrorCode::kNotFound,
+          fmt::format("{} answers {}, which is no chat completion: is it the address of an "
+                      "OpenAI-compatible server? It usually ends in /v1",
+                      url, response.content_type.empty() ? "text" : response.content_type)};
+}
+
+Result<Completion> completion_of(const std::string& url, const HttpResponse& response) {
+  const Json json = Json::parse(response.body, nullptr, false);
+  try {
+    const Json& choice = json.at("choices").at(0);
+    const Json& content = choice.at("message").at("content");
+    Completion out;
+    if (!content.is_null()) out.text = content.get<std::string>();
+    const Json finish = choice.value("finish_reason", Json());
+    if (finish.is_string()) out.finish = finish;
+    const Json usage = json.value("usage", Json());
+    if (usage.is_object()) out.num_tokens = usage.value("completion_tokens", int64_t{0});
+    return out;
+  } catch (const Json::exception&) {
+    return not_an_endpoint(url, response);
+  }
+}
+
+}  // namespace
+
+ChatClient::ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep)
+    : http_(http),
+      endpoint_(std::move(endpoint)),
+      url_(url_of(endpoint_.endpoint)),
+      sleep_(std::move(sleep)) {}
+
+// The last response or error, once what may pass was tried again.
+Result<HttpResponse> ChatClient::post(const std::string& body) const {
+  const HttpRequest request{
+      .url = url_, .body = body, .bearer = endpoint_.api_key, .timeout_s = endpoint_.timeout_s};
+  for (int tried = 0;; ++tried) {
+    Result<HttpResponse> response = http_.post_json(request);
+    const bool again = response ? may_pass(response->status) : may_pass(response.error());
+    if (!again || tried >= endpoint_.retries) return response;
+    const double asked_s = response ? response->retry_after_s : 0;
+    sleep_(std::min(kPauseMax, std::max(asked_s, std::ldexp(1.0, tried))));
+  }
+}
+
+Result<Completion> ChatClient::complete(const Messages& messages, const Sampling& sampling) const {
+  const Result<HttpResponse> response = post(body_of(messages, sampling, endpoint_.model));
+  if (!response) return response.error();
+  if (response->status != 200) return refusal(url_, *response);
+  return completion_of(url_, *response);
+}
+
+}  // namespace mc::sample

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChatClient: asks a model behind an OpenAI-compatible endpoint (POST …/chat/completions).
+//
+// What may pass is tried again, after 1, 2, 4, … s or when the server says: no connection, a
+// time-out, 408, 429 and 5xx.  What will not pass is an error at once, in one line that says what
+// to do: an answer that is no JSON, a key that is refused, a model that is not there.
+//
+//   const ChatClient client(http, {.endpoint = "http://localhost:8000/v1", .model = "m"}, sleep);
+//   MC_TRY(Completion completion, client.complete(messages, {}), "ask the model");
+#ifndef MC_SAMPLE_CHAT_CLIENT_H_
+#define MC_SAMPLE_CHAT_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/result.h"
+#include "sample/http.h"
+#include "sample/suite.h"
+
+namespace mc::sample {
+
+struct Endpoint {
+  std::string endpoint;  // ".../v1", or the whole URL up to "/chat/completions".
+  std::string model;
+  std::string api_key;  // "": none is sent.
+  double timeout_s = 600;
+  int retries = 4;
+};
+
+struct Sampling {
+  double temperature = 0;
+  double top_p = 1;
+  int64_t tokens_max = 4096;
+  std::optional<uint64_t> seed;  // Servers may ignore it.
+};
+
+struct Completion {
+  std::string text;
+  std::string finish;  // "stop", "length", or what the server says.
+  int64_t num_tokens = 0;
+};
+
+class ChatClient {
+ public:
+  using Sleep = std::function<void(double seconds)>;
+  // `http` must outlive the client.
+  ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep);
+
+  // Thread-safe where `sleep` is.
+  // kInvalidInput: the server refuses this request (a prompt that is too long, say), others may do.
+  // kNotFound: this is no such endpoint, key or model, and no request will do.
+  // kUnavailable, kTimeout: nothing came, however often it was tried.
+  Result<Completion> complete(const Messages& messages, const Sampling& sampling) const;
+
+ private:
+  Result<HttpResponse> post(const std::string& body) const;
+
+  const HttpPost& http_;
+  const Endpoint endpoint_;
+  const std::string url_;
+  const Sleep sleep_;
+};
+
+}  // namespace mc::sample
+
+#endif  // MC_SAMPLE_CHAT_CLIENT_H_

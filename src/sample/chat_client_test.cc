@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sample/chat_client.h"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace mc::sample {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+const std::string kGood =
+    R"({"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}],
+        "usage": {"completion_tokens": 7}})";
+
+// Answers what it was given, one after the other, the last one for ever.
+class FakeServer final : public HttpPost {
+ public:
+  explicit FakeServer(std::deque<Result<HttpResponse>> answers) : answers_(std::move(answers)) {}
+  Result<HttpResponse> post_json(const HttpRequest& request) const override {
+    requests.push_back(request);
+    const Result<HttpResponse> answer = answers_.front();
+    if (answers_.size() > 1) answers_.pop_front();
+    return answer;
+  }
+  mutable std::vector<HttpRequest> requests;
+
+ private:
+  mutable std::deque<Result<HttpResponse>> answers_;
+};
+
+HttpResponse response(long status, const std::string& body, double retry_after_s = 0) {
+  return {status, status == 200 ? "application/json" : "text/plain", body, retry_after_s};
+}
+
+struct Client {
+  explicit Client(std::deque<Result<HttpResponse>> answers) : server(std::move(answers)) {}
+  Result<Completion> ask(const Sampling& sampling = {}) {
+    const ChatClient client(server, {.endpoint = "http://h/v1/", .model = "m", .api_key = "k"},
+                            [this](double seconds) { pauses.push_back(seconds); });
+    return client.complete({{"user", "hi"}}, sampling);
+  }
+  FakeServer server;
+  std::vector<double> pauses;
+};
+
+TEST(ChatClient, AsksAsOpenAisServersWantIt) {
+  Client client({response(200, kGood)});
+  const auto completion =
+      client.ask({.temperature = 0.5, .top_p = 0.9, .tokens_max = 8, .seed = 3});
+  ASSERT_TRUE(completion);
+  EXPECT_EQ(completion->text, "hello");
+  EXPECT_EQ(completion->finish, "stop");
+  EXPECT_EQ(completion->num_tokens, 7);
+  const HttpRequest& request = client.server.requests.at(0);
+  EXPECT_EQ(request.url, "http://h/v1/chat/completions");
+  EXPECT_EQ(request.bearer, "k");
+  EXPECT_EQ(Json::parse(request.body),
+            Json::parse(R"({"model": "m", "messages": [{"role": "user", "content": "hi"}],
+                            "temperature": 0.5, "top_p": 0.9, "max_tokens": 8, "seed": 3})"));
+}
+
+TEST(ChatClient, TriesAgainWhatMayPass) {
+  Client client({Error{ErrorCode::kUnavailable, "refused"}, response(503, "busy"),
+                 response(429, "slow down", 30), response(200, kGood)});
+  ASSERT_TRUE(client.ask());
+  EXPECT_THAT(client.pauses, ElementsAre(1, 2, 30));
+}
+
+TEST(ChatClient, GivesUpInOneLine) {
+  Client down({Error{ErrorCode::kUnavailable, "no answer from u: refused"}});
+  const auto completion = down.ask();
+  ASSERT_FALSE(completion);
+  EXPECT_EQ(completion.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(down.pauses, ElementsAre(1, 2, 4, 8));
+  Client busy({response(500, R"({"error": {"message": "no\nmemory"}})")});
+  EXPECT_THAT(busy.ask().error().message, HasSubstr("answers 500: no memory"));
+}
+
+TEST(ChatClient, DoesNotTryAgainWhatWillNotPass) {
+  const struct {
+    HttpResponse response;
+    ErrorCode code;
+    std::string words;
+  } kTable[] = {
+      {response(401, "no"), ErrorCode::kNotFound, "OPENAI_API_KEY"},
+      {response(404, R"({"error": {"message": "no model m"}})"), ErrorCode::kNotFound,
+       "404: no model m"},
+      {response(400, R"({"detail": "too long"})"), ErrorCode::kInvalidInput, "400: too long"},
+      {{200, "text/html; charset=utf-8", "<html>", 0}, ErrorCode::kNotFound, "text/html"},
+      {response(200, R"({"choices": []})"), ErrorCode::kNotFound, "no chat completion"},
+      {response(200, "[1]"), ErrorCode::kNotFound, "no chat completion"},
+      {response(200, R"({"choices": [{"message": {"content": 3}}]})"), ErrorCode::kNotFound,
+       "no chat completion"},
+  };
+  for (const auto& row : kTable) {
+    Client client({row.response});
+    const auto completion = client.ask();
+    ASSERT_FALSE(completion) << row.words;
+    EXPECT_EQ(completion.error().code, row.code) << row.words;
+    EXPECT_THAT(completion.error().message, HasSubstr(row.words));
+    EXPECT_TRUE(client.pauses.empty());
+  }
+}
+
+TEST(ChatClient, TakesNoContentForAnEmptyAnswer) {
+  Client client({response(
+      200, R"({"choices": [{"message": {"content": null}, "finish_reason": "length"}]})")});
+  const auto completion = client.ask();
+  ASSERT_TRUE(completion);
+  EXPECT_EQ(completion->text, "");
+  EXPECT_EQ(completion->finish, "length");
+}
+
+TEST(HttpClient, SaysInALineThatNobodyListens) {
+  const auto http = HttpClient::create();
+  if (!http) GTEST_SKIP() << http.error().message;
+  const auto found = http->post_json({.url = "http://127.0.0.1:1/v1", .body = "{}"});
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(found.error().message, HasSubstr("no answer from http://127.0.0.1:1/v1"));
+  EXPECT_EQ(http->post_json({.url = "file:///etc/passwd"}).error().code, ErrorCode::kInvalidInput);
+}
+
+}  // namespace
+}  // namespace mc::sample

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sample/suite.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "task/suite.h"
+
+namespace mc::sample {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr size_t kItemsMax = 100'000;
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
+
+// ---- Rows ---------------------------------------------------------------------------------------
+
+// The string at a path of members; "" where there is none.
+std::string text_at(const Json& json, std::initializer_list<const char*> path) {
+  const Json* at = &json;
+  for (const char* name : path) {
+    const auto found = at->is_object() ? at->find(name) : at->end();
+    if (!at->is_object() || found == at->end()) return "";
+    at = &*found;
+  }
+  return at->is_string() ? at->get<std::string>() : "";
+}
+
+Result<Messages> messages_of(const Json& row) {
+  const auto found = row.find("prompt");
+  if (found == row.end() || !found->is_array() || found->empty()) {
+    return invalid("\"prompt\" is no list of messages");
+  }
+  Messages out;
+  for (const Json& message : *found) {
+    out.push_back({text_at(message, {"role"}), text_at(message, {"content"})});
+    if (out.back().role.empty() || out.back().content.empty()) {
+      return invalid("a message of \"prompt\" lacks \"role\" or \"content\"");
+    }
+  }
+  if (out.back().role != "user") return invalid("the last message of \"prompt\" is not the user's");
+  return out;
+}
+
+void add_groups(const Json& row, Item& item) {
+  const Json info = row.value("extra_info", Json::object());
+  if (!info.is_object()) return;
+  const auto depth = info.find("depth");
+  if (depth != info.end() && depth->is_number_integer()) {
+    item.level = fmt::format("depth {}", depth->get<int64_t>());
+  }
+  const auto families = info.find("families");
+  if (families == info.end() || !families->is_array()) return;
+  for (const Json& family : *families) {
+    if (family.is_string()) item.families.push_back(family.get<std::string>());
+  }
+}
+
+Result<Item> item_of(const Json& row) {
+  Item item;
+  item.task.id = text_at(row, {"id"});
+  if (item.task.id.empty()) return invalid("lacks \"id\"");
+  item.task.name = item.task.id;
+  item.task.code = text_at(row, {"reward_model", "ground_truth"});
+  if (item.task.code.empty()) return invalid("lacks \"reward_model\".\"ground_truth\"");
+  if (item.task.code.size() > task::kTaskBytesMax) return invalid("the task is larger than 1 MiB");
+  MC_TRY(item.prompt, messages_of(row), "prompt");
+  add_groups(row, item);
+  return item;
+}
+
+Result<std::vector<Item>> load_rows(const fs::path& path, std::string_view text) {
+  std::vector<Item> out;
+  std::set<std::string> ids;
+  for (size_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string place = fmt::format("{}, line {}", path.string(), number);
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object()) return invalid(place + ": not a JSON object");
+    MC_TRY(Item item, item_of(row), place);
+    if (!ids.insert(item.task.id).second) {
+      return invalid(fmt::format("{}: a second task {}", place, item.task.id));
+    }
+    if (out.size() == kItemsMax) return invalid(place + ": more than 100000 tasks");
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+// Whether the first line is a row of this form, not of KernelBench's data set.
+bool holds_rows(std::string_view text) {
+  const Json first = Json::parse(text.substr(0, text.find('\n')), nullptr, false);
+  return first.is_object() && first.contains("prompt");
+}
+
+// ---- Suites of tasks alone ----------------------------------------------------------------------
+
+Item item_of(task::Task task) {
+  Item item;
+  item.prompt = generation_prompt(task);
+  const size_t colon = task.id.rfind(':');
+  const size_t slash = task.id.rfind('/');
+  if (slash != std::string::npos) {
+    const bool is_numbered = colon != std::string::npos && colon < slash;
+    if (is_numbered) item.level = "level " + task.id.substr(colon + 1, slash - colon - 1);
+    if (!is_numbered) item.families.push_back(task.id.substr(0, slash));
+  }
+  item.task = std::move(task);
+  return item;
+}
+
+}  // namespace
+
+Result<std::vector<Item>> load_bench_suite(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) {
+    const auto text = read_file(path, task::kSuiteBytesMax);
+    if (!text) return text.error();
+    if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
+      return invalid(path.string() + " is empty");
+    }
+    if (holds_rows(*text)) return load_rows(path, *text);
+  }
+  auto tasks = task::load_suite(path, "kernelbench");
+  if (!tasks) return tasks.error();
+  std::vector<Item> out;
+  for (task::Task& task : *tasks) out.push_back(item_of(std::move(task)));
+  return out;
+}
+
+std::string prompt_lines(std::span<const Item> items) {
+  std::string out;
+  for (const Item& item : items) {
+    Json prompt = Json::array();
+    for (const Message& message : item.prompt) {
+      prompt.push_back({{"role", message.role}, {"content", message.content}});
+    }
+    const Json row = {{"id", item.task.id}, {"prompt", std::move(prompt)}};
+    out += row.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  }
+  return out;
+}
+
+Messages generation_prompt(const task::Task& task) {
+  constexpr std::string_view kRules =
+      "Rewrite this PyTorch program so that its computation runs in CUDA kernels that you write "
+      "yourself.\n\n"
+      "Answer with one complete Python module in a single ```python block:\n"
+      "- It defines `ModelNew`, with the constructor arguments, the parameters and the `forward` "
+      "signature of `Model`, and returns the same values.\n"
+      "- The kernels are CUDA C++ in a string that is compiled by "
+      "`torch.utils.cpp_extension.load_inline`; `forward` calls the functions that it exports.\n"
+      "- `forward` may allocate, view and copy tensors. What computes is in your kernels.\n"
+      "- The kernels are right for other sizes than those below, and for any values.\n";
+  return {{"user", fmt::format("{}\n```python\n{}\n```\n", kRules, task.code)}};
+}
+
+}  // namespace mc::sample

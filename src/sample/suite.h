@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model is measured on: tasks, each with the prompt that asks for it.
+//
+// A bench suite is a file of rows as the forge writes them (test.jsonl: `id`, `prompt` as messages,
+// `reward_model.ground_truth`, `extra_info`), or anything that task::load_suite reads: a
+// KernelBench checkout, a folder of level*.jsonl, a folder of families, a folder of .py files. Rows
+// bring their own prompts; all else gets that of generation_prompt.
+//
+//   MC_TRY(std::vector<Item> items, load_bench_suite("forge/test.jsonl"), "--suite");
+#ifndef MC_SAMPLE_SUITE_H_
+#define MC_SAMPLE_SUITE_H_
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "task/task.h"
+
+namespace mc::sample {
+
+struct Message {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+using Messages = std::vector<Message>;
+
+struct Item {
+  task::Task task;  // Its id is the row's, or the suite's: "kernelbench:1/19", "family/name".
+  Messages prompt;
+  std::string level;                  // "level 1", "depth 3"; "" where the suite has none.
+  std::vector<std::string> families;  // "softmax"; a task counts for each of them.
+};
+
+// In the suite's order.  Numbered suites have the name "kernelbench".
+// kNotFound, or kInvalidInput with the file and line that cannot be used.
+Result<std::vector<Item>> load_bench_suite(const std::filesystem::path& path);
+
+// As `musacoder-learn generate --prompts` reads it: {"id", "prompt"} a line.
+std::string prompt_lines(std::span<const Item> items);
+
+// Asks for a complete module with ModelNew and own CUDA kernels in one fenced block.  Text of ours.
+Messages generation_prompt(const task::Task& task);
+
+}  // namespace mc::sample
+
+#endif  // MC_SAMPLE_SUITE_H_

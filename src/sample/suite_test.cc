@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sample/suite.h"
+
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+
+namespace mc::sample {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+Json row(const std::string& id) {
+  return {{"id", id},
+          {"prompt", {{{"role", "user"}, {"content", "write it"}}}},
+          {"reward_model", {{"style", "rule"}, {"ground_truth", "class Model: pass"}}},
+          {"extra_info", {{"depth", 3}, {"families", {"softmax", "elementwise"}}}}};
+}
+
+class BenchSuite : public testing::Test {
+ protected:
+  std::filesystem::path write(const std::string& name, const std::string& text) {
+    const std::filesystem::path path = folder_->path() / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  const Result<TemporaryDirectory> folder_ = TemporaryDirectory::create("suite");
+};
+
+TEST_F(BenchSuite, ReadsRowsWithTheirPromptsAndGroups) {
+  const auto items =
+      load_bench_suite(write("test.jsonl", row("a").dump() + '\n' + row("b").dump()));
+  ASSERT_TRUE(items);
+  ASSERT_EQ(items->size(), 2U);
+  const Item& first = items->front();
+  EXPECT_EQ(first.task.id, "a");
+  EXPECT_EQ(first.task.code, "class Model: pass");
+  EXPECT_EQ(first.level, "depth 3");
+  EXPECT_THAT(first.families, ElementsAre("softmax", "elementwise"));
+  ASSERT_EQ(first.prompt.size(), 1U);
+  EXPECT_EQ(first.prompt[0].content, "write it");
+}
+
+TEST_F(BenchSuite, PromptsTasksThatBringNone) {
+  write("level1/19_ReLU.py", "class Model: 'relu'");
+  const auto numbered = load_bench_suite(folder_->path());
+  ASSERT_TRUE(numbered);
+  EXPECT_EQ(numbered->front().task.id, "kernelbench:1/19");
+  EXPECT_EQ(numbered->front().level, "level 1");
+  EXPECT_THAT(numbered->front().prompt.back().content, HasSubstr("class Model: 'relu'"));
+}
+
+TEST_F(BenchSuite, ReadsFamiliesAndPlainFiles) {
+  write("s/softmax/rows.py", "class Model: pass");
+  write("s/plain.py", "class Model: pass");
+  const auto items = load_bench_suite(folder_->path() / "s");
+  ASSERT_TRUE(items);
+  ASSERT_EQ(items->size(), 2U);
+  EXPECT_THAT((*items)[0].families, ElementsAre("softmax"));
+  EXPECT_EQ((*items)[1].task.id, "plain");
+}
+
+TEST_F(BenchSuite, NamesTheLineThatCannotBeUsed) {
+  Json no_user = row("x");
+  no_user["prompt"][0]["role"] = "assistant";
+  Json no_task = row("x");
+  no_task.erase("reward_model");
+  const struct {
+    std::string second_line;
+    std::string words;
+  } kTable[] = {{"{", "line 2: not a JSON object"},
+                {row("a").dump(), "line 2: a second task a"},
+                {no_user.dump(), "line 2: prompt: the last message"},
+                {no_task.dump(), "line 2: lacks \"reward_model\""},
+                {R"({"id": 3, "prompt": []})", "line 2: lacks \"id\""}};
+  for (const auto& line : kTable) {
+    const auto items =
+        load_bench_suite(write("t.jsonl", row("a").dump() + '\n' + line.second_line + '\n'));
+    ASSERT_FALSE(items) << line.words;
+    EXPECT_EQ(items.error().code, ErrorCode::kInvalidInput);
+    EXPECT_THAT(items.error().message, HasSubstr(line.words));
+  }
+  EXPECT_FALSE(load_bench_suite(write("empty.jsonl", "\n")));
+  EXPECT_EQ(load_bench_suite(folder_->path() / "nowhere").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(BenchSuite, PromptLinesHoldIdAndMessages) {
+  const auto items = load_bench_suite(write("test.jsonl", row("a").dump()));
+  const Json line = Json::parse(prompt_lines(*items));
+  EXPECT_EQ(line["id"], "a");
+  EXPECT_EQ(line["prompt"], row("a")["prompt"]);
+}
+
+}  // namespace
+}  // namespace mc::sample

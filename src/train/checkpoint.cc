@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "model/model_folder.h"
+#include "model/publish.h"
+#include "model/safetensors.h"
+
+namespace mc::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr size_t kStateBytesMax = 1 << 20;
+constexpr size_t kKept = 2;
+constexpr std::string_view kPrefix = "step-";
+
+// Oldest first: the numbers have a fixed width.
+std::vector<fs::path> checkpoints_of(const fs::path& run) {
+  std::vector<fs::path> found;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", failure)) {
+    if (entry.path().filename().string().starts_with(kPrefix)) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string state_json(const RunState& state) {
+  Json json = {{"step", state.step},           {"tokens", state.tokens},
+               {"elapsed_s", state.elapsed_s}, {"epoch", state.place.epoch},
+               {"next", state.place.next},     {"settings", state.settings}};
+  return json.dump(2) + "\n";
+}
+
+Result<RunState> parse_state(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  for (const char* key : {"step", "tokens", "epoch", "next"}) {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer()) {
+      return Error{ErrorCode::kInvalidInput, std::string("state.json has no \"") + key + "\""};
+    }
+  }
+  if (!json.contains("settings") || !json["settings"].is_string() || !json.contains("elapsed_s") ||
+      !json["elapsed_s"].is_number()) {
+    return Error{ErrorCode::kInvalidInput, "state.json has no settings or time"};
+  }
+  RunState state;
+  state.step = json["step"].get<int64_t>();
+  state.tokens = json["tokens"].get<int64_t>();
+  state.elapsed_s = json["elapsed_s"].get<double>();
+  state.place = {json["epoch"].get<int64_t>(), json["next"].get<int64_t>()};
+  state.settings = json["settings"].get<std::string>();
+  return state;
+}
+
+Status copy_into(const model::TensorFile& file, const char* name, const at::Tensor& to) {
+  const auto found = file.tensors().find(name);
+  const at::Tensor host = to.to(at::kCPU).contiguous();
+  const size_t size = static_cast<size_t>(host.numel()) * sizeof(float);
+  if (found == file.tensors().end() || found->second.dtype != "F32" ||
+      found->second.bytes.size() != size) {
+    return Error{ErrorCode::kInvalidInput,
+                 std::string("it has no \"") + name + "\" of this model's size"};
+  }
+  std::memcpy(host.mutable_data_ptr(), found->second.bytes.data(), size);
+  to.copy_(host);
+  return ok();
+}
+
+}  // namespace
+
+Status save_checkpoint(const fs::path& run, const RunState& state, const RunTensors& tensors) {
+  const fs::path path = run / "checkpoints" / fmt::format("{}{:08}", kPrefix, state.step);
+  const at::Tensor master = tensors.master.to(at::kCPU);
+  const at::Tensor first = tensors.first.to(at::kCPU);
+  const at::Tensor second = tensors.second.to(at::kCPU);
+  const auto write = [&](const fs::path& fresh) -> Status {
+    const std::string json = state_json(state);
+    const std::string_view text = json;
+    MC_TRY_VOID(model::write_file_synced(fresh / "state.json", {&text, 1}), "its state");
+    return model::write_tensors(fresh / "state.safetensors",
+                                {{"master", model::bytes_of(master)},
+                                 {"first_moment", model::bytes_of(first)},
+                                 {"second_moment", model::bytes_of(second)}},
+                                {});
+  };
+  MC_TRY_VOID(model::publish_folder(path, write), "save a checkpoint");
+  std::vector<fs::path> all = checkpoints_of(run);
+  std::error_code failure;
+  for (size_t i = 0; i + kKept < all.size(); ++i) fs::remove_all(all[i], failure);
+  return ok();
+}
+
+Result<RunState> load_checkpoint(const fs::path& run, const RunTensors& tensors) {
+  const std::vector<fs::path> all = checkpoints_of(run);
+  if (all.empty()) {
+    return Error{ErrorCode::kNotFound, "there is no checkpoint in " + run.string()};
+  }
+  const fs::path& path = all.back();
+  MC_TRY(const std::string text, read_file(path / "state.json", kStateBytesMax), path.string());
+  MC_TRY(RunState state, parse_state(text), path.string());
+  MC_TRY(const model::TensorFile file, model::TensorFile::open(path / "state.safetensors"),
+         "load a checkpoint");
+  MC_TRY_VOID(copy_into(file, "master", tensors.master), path.string());
+  MC_TRY_VOID(copy_into(file, "first_moment", tensors.first), path.string());
+  MC_TRY_VOID(copy_into(file, "second_moment", tensors.second), path.string());
+  return state;
+}
+
+}  // namespace mc::train

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of a training run on the disk: RUN/checkpoints/step-00000100 with state.json (step,
+// place in the data, time, settings) and state.safetensors (parameters, both moments).
+//
+// A checkpoint is written to another name and renamed when all of it is on the disk, so one that is
+// there is whole.  The last two are kept.
+#ifndef MC_TRAIN_CHECKPOINT_H_
+#define MC_TRAIN_CHECKPOINT_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "core/result.h"
+#include "train/packing.h"
+
+namespace mc::train {
+
+struct RunState {
+  int64_t step = 0;  // Steps that are done.
+  int64_t tokens = 0;
+  double elapsed_s = 0;
+  Place place;
+  std::string settings;  // What must be the same for the run to go on (JSON).
+};
+
+struct RunTensors {
+  at::Tensor master;
+  at::Tensor first;
+  at::Tensor second;
+};
+
+Status save_checkpoint(const std::filesystem::path& run, const RunState& state,
+                       const RunTensors& tensors);
+
+// Copies the newest checkpoint into `tensors`.  kNotFound where there is none.
+Result<RunState> load_checkpoint(const std::filesystem::path& run, const RunTensors& tensors);
+
+}  // namespace mc::train
+
+#endif  // MC_TRAIN_CHECKPOINT_H_

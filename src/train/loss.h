@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loss of supervised training and its gradient over some conversations:
+//
+//   L = 1/n sum over learned tokens of -log p(token | what comes before it)
+//
+// with n the learned tokens of the whole step, whichever pass they are in.
+#ifndef MC_TRAIN_LOSS_H_
+#define MC_TRAIN_LOSS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "model/decoder.h"
+#include "train/samples.h"
+
+namespace mc::train {
+
+// Learned tokens of a sample.
+inline int64_t num_learned(const Sample& sample) {
+  return static_cast<int64_t>(sample.tokens.size()) - sample.answer;
+}
+
+// Adds the gradient of weight * sum to `gradients`; returns the sum of -log p.
+double add_loss_gradient(const model::Passage& passage, std::span<const Sample* const> samples,
+                         double weight, model::Parameters& gradients);
+
+}  // namespace mc::train
+
+#endif  // MC_TRAIN_LOSS_H_

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/samples.h"
+
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/fd.h"
+#include "model/chat.h"
+
+namespace mc::train {
+namespace {
+
+using Json = nlohmann::json;
+
+Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
+
+Result<std::vector<model::Message>> parse_messages(const std::string& line) {
+  const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!row.is_object()) return wrong("is no JSON object");
+  const Json list = row.value("messages", Json());
+  if (!list.is_array() || list.empty()) return wrong("has no \"messages\"");
+  std::vector<model::Message> messages;
+  for (const Json& entry : list) {
+    const Json role = entry.is_object() ? entry.value("role", Json()) : Json();
+    const Json content = entry.is_object() ? entry.value("content", Json()) : Json();
+    if (!role.is_string() || !content.is_string()) {
+      return wrong("a message has no \"role\" or no \"content\" that is text");
+    }
+    messages.push_back({role.get<std::string>(), content.get<std::string>()});
+  }
+  return messages;
+}
+
+// The prompt and the answer are encoded apart, so that the answer's first token is the one that a
+// model sees when it answers.
+Result<Sample> make_sample(const std::string& line, const model::Tokenizer& tokenizer) {
+  MC_TRY(auto messages, parse_messages(line), "sample");
+  if (messages.back().role != "assistant") {
+    return wrong("the last message is not the assistant's: there is nothing to learn from it");
+  }
+  const std::string answer = messages.back().content + std::string(model::kTurnEnd);
+  messages.pop_back();
+  Sample sample;
+  sample.tokens = tokenizer.encode(model::render_prompt(messages));
+  sample.answer = static_cast<int64_t>(sample.tokens.size());
+  const std::vector<int32_t> rest = tokenizer.encode(answer);
+  sample.tokens.insert(sample.tokens.end(), rest.begin(), rest.end());
+  return sample;
+}
+
+}  // namespace
+
+Result<Samples> read_samples(const std::filesystem::path& path, const model::Tokenizer& tokenizer,
+                             int64_t length_max) {
+  std::ifstream stream(path);
+  if (!stream) return system_error(ErrorCode::kNotFound, "cannot read " + path.string());
+  Samples samples;
+  std::string line;
+  for (int64_t number = 1; std::getline(stream, line); ++number) {
+    if (line.empty()) continue;
+    MC_TRY(Sample sample, make_sample(line, tokenizer),
+           path.string() + ":" + std::to_string(number));
+    if (static_cast<int64_t>(sample.tokens.size()) > length_max) {
+      ++samples.too_long;
+    } else {
+      samples.kept.push_back(std::move(sample));
+    }
+  }
+  if (samples.kept.empty()) {
+    return wrong(path.string() + " holds no conversation of at most " + std::to_string(length_max) +
+                 " tokens");
+  }
+  return samples;
+}
+
+}  // namespace mc::train

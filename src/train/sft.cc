@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sft.h"
+
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/zeros_like.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "model/decoder.h"
+#include "model/model_folder.h"
+#include "model/parallel.h"
+#include "train/checkpoint.h"
+#include "train/loss.h"
+#include "train/packing.h"
+#include "train/samples.h"
+
+namespace mc::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kCheckpointSeconds = 60;
+constexpr int64_t kNoStepsLimit = INT64_MAX;
+
+Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
+
+std::vector<int64_t> lengths_of(const std::vector<Sample>& samples) {
+  std::vector<int64_t> lengths;
+  for (const Sample& sample : samples) {
+    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
+  }
+  return lengths;
+}
+
+// Steps of one pass over the data.
+int64_t steps_of_epoch(const std::vector<int64_t>& lengths, const SftOptions& options) {
+  Batches batches(lengths, options.seed, options.batch_tokens, {});
+  int64_t steps = 0;
+  int64_t taken = 0;
+  while (taken < static_cast<int64_t>(lengths.size())) {
+    taken += static_cast<int64_t>(batches.next().size());
+    ++steps;
+  }
+  return steps;
+}
+
+// What a resumed run must have in common with the run before.
+std::string settings_json(const SftOptions& o, const std::vector<int64_t>& lengths) {
+  nlohmann::ordered_json json;
+  json["model"] = fs::weakly_canonical(o.model).string();
+  json["data"] = fs::weakly_canonical(o.data).string();
+  json["conversations"] = lengths.size();
+  if (o.steps) json["steps"] = *o.steps;
+  if (o.minutes) json["minutes"] = *o.minutes;
+  json["batch_tokens"] = o.batch_tokens;
+  json["pack_tokens"] = o.pack_tokens;
+  json["length_max"] = o.length_max;
+  json["lr"] = o.optimizer.lr;
+  json["lr_end"] = o.optimizer.lr_end;
+  json["warmup"] = o.optimizer.warmup;
+  json["weight_decay"] = o.optimizer.weight_decay;
+  json["clip"] = o.optimizer.norm_max;
+  json["seed"] = o.seed;
+  json["dtype"] = c10::toString(o.dtype);
+  return json.dump(2) + "\n";
+}
+
+class Run {
+ public:
+  Run(const SftOptions& options, model::Model model, Samples samples)
+      : options_(options),
+        model_(std::move(model)),
+        samples_(std::move(samples)),
+        lengths_(lengths_of(samples_.kept)),
+        master_(model_.flat.to(options.device)),
+        weights_(model_.config, master_.to(options.dtype)),
+        rope_(model::ops::rope_table(options.length_max, model_.config.head_dim,
+                                     model_.config.rope_theta)),
+        optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer),
+        batches_(lengths_, options.seed, options.batch_tokens, {}) {
+    for (size_t i = 0; i < options.workers; ++i) {
+      gradients_.emplace_back(model_.config, at::zeros_like(master_));
+    }
+    rope_ = {rope_.cos_PD2.to(options.device), rope_.sin_PD2.to(options.device)};
+    state_.settings = settings_json(options, lengths_);
+    if (!options.minutes) {
+      steps_max_ = options.steps ? *options.steps : steps_of_epoch(lengths_, options);
+    }
+  }
+
+  Result<SftResult> complete(const std::function<void(const Progress&)>& on_step) {
+    MC_TRY_VOID(begin(), "train");
+    MC_TRY(MetricsFiles files, MetricsFiles::open(options_.run, state_.step), "train");
+    Clock::time_point saved = Clock::now();
+    while (progress() < 1) {
+      MC_TRY(const StepMetrics metrics, step(), "train");
+      MC_TRY_VOID(files.add(metrics), "train");
+      on_step({metrics, progress(), shown_steps()});
+      if (!is_checkpoint_due(saved)) continue;
+      MC_TRY_VOID(save(), "train");
+      saved = Clock::now();
+    }
+    MC_TRY_VOID(save(), "train");
+    model_.flat = master_.to(at::kCPU);
+    MC_TRY_VOID(model::save_model(options_.run / "model", model_), "train");
+    return SftResult{state_.step,       state_.tokens, static_cast<int64_t>(lengths_.size()),
+                     samples_.too_long, last_loss_,    state_.elapsed_s};
+  }
+
+ private:
+  // A fresh run folder, or the state of the run that is there.
+  Status begin() {
+    std::error_code failure;
+    const bool is_there = fs::exists(options_.run / "settings.json", failure);
+    if (is_there && !options_.resume) {
+      return wrong(options_.run.string() + " holds a run already; --resume goes on with it");
+    }
+    fs::create_directories(options_.run, failure);
+    if (failure) {
+      return Error{ErrorCode::kIo,
+                   "cannot make " + options_.run.string() + ": " + failure.message()};
+    }
+    MC_TRY_VOID(write_file_atomically(options_.run / "settings.json", state_.settings), "a run");
+    auto found = load_checkpoint(options_.run,
+                                 {master_, optimizer_.first_moment(), optimizer_.second_moment()});
+    if (!found) return found.error().code == ErrorCode::kNotFound ? ok() : Status(found.error());
+    if (found->settings != state_.settings) {
+      return wrong(options_.run.string() +
+                   " was begun with other settings; give the same ones, or another folder");
+    }
+    state_ = *found;
+    optimizer_.set_steps(state_.step);
+    batches_ = Batches(lengths_, options_.seed, options_.batch_tokens, state_.place);
+    if (!weights_.flat.is_same(master_)) weights_.flat.copy_(master_);
+    return ok();
+  }
+
+  double progress() const {
+    if (options_.minutes) return std::min(1.0, state_.elapsed_s / (60 * *options_.minutes));
+    return static_cast<double>(state_.step) / static_cast<double>(steps_max_);
+  }
+
+  std::optional<int64_t> shown_steps() const {
+    return options_.minutes ? std::nullopt : std::optional(steps_max_);
+  }
+
+  bool is_checkpoint_due(Clock::time_point saved) const {
+    if (options_.checkpoint_steps) return state_.step % *options_.checkpoint_steps == 0;
+    return Clock::now() - saved > std::chrono::duration<double>(kCheckpointSeconds);
+  }
+
+  Result<StepMetrics> step() {
+    const Clock::time_point begin = Clock::now();
+    const std::vector<size_t> batch = batches_.next();
+    const double loss = gradient_of(batch);
+    // The first step has a rate above 0, the last one that of the end of the course.
+    const double lr = learning_rate(options_.optimizer, rate_progress());
+    const double norm = optimizer_.step(gradients_[0].flat, lr);
+    if (!std::isfinite(norm)) {
+      return Error{ErrorCode::kInvalidInput, "the loss is no longer a finite number at step " +
+                                                 std::to_string(state_.step + 1) +
+                                                 "; a smaller --lr may help"};
+    }
+    if (!weights_.flat.is_same(master_)) weights_.flat.copy_(master_);
+    return account(batch, begin, {.loss = loss, .grad_norm = norm, .lr = lr});
+  }
+
+  double rate_progress() const {
+    if (options_.minutes) return std::max(progress(), 1e-3);
+    return static_cast<double>(state_.step + 1) / static_cast<double>(steps_max_);
+  }
+
+  // Fills gradients_[0]; returns the mean loss.
+  double gradient_of(const std::vector<size_t>& batch) {
+    std::vector<const Sample*> samples;
+    std::vector<int64_t> lengths;
+    int64_t learned = 0;
+    for (const size_t number : batch) {
+      samples.push_back(&samples_.kept[number]);
+      lengths.push_back(lengths_[number]);
+      learned += num_learned(*samples.back());
+    }
+    const auto parts = deal(lengths, gradients_.size());
+    std::vector<double> sums(parts.size());
+    model::in_parallel(parts.size(), [&](size_t worker) {
+      std::vector<const Sample*> part;
+      for (const size_t i : parts[worker]) part.push_back(samples[i]);
+      sums[worker] = add_part(part, 1 / static_cast<double>(learned), gradients_[worker]);
+    });
+    for (size_t i = 1; i < gradients_.size(); ++i) gradients_[0].flat.add_(gradients_[i].flat);
+    return std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(learned);
+  }
+
+  // One worker's part of a step, pack by pack.
+  double add_part(const std::vector<const Sample*>& samples, double weight,
+                  model::Parameters& gradients) const {
+    gradients.flat.zero_();
+    std::vector<int64_t> lengths;
+    for (const Sample* sample : samples) {
+      lengths.push_back(static_cast<int64_t>(sample->tokens.size()));
+    }
+    double sum = 0;
+    for (const auto& numbers : first_fit(lengths, options_.pack_tokens)) {
+      std::vector<const Sample*> pack;
+      for (const size_t i : numbers) pack.push_back(samples[i]);
+      sum += add_loss_gradient({weights_, rope_}, pack, weight, gradients);
+    }
+    return sum;
+  }
+
+  StepMetrics account(const std::vector<size_t>& batch, Clock::time_point begin,
+                      StepMetrics metrics) {
+    int64_t tokens = 0;
+    for (const size_t number : batch) tokens += lengths_[number];
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    state_.step += 1;
+    state_.tokens += tokens;
+    state_.elapsed_s += seconds;
+    state_.place = batches_.place();
+    last_loss_ = metrics.loss;
+    metrics.step = state_.step;
+    metrics.tokens = state_.tokens;
+    metrics.epoch = state_.place.epoch;
+    metrics.elapsed_s = state_.elapsed_s;
+    metrics.tokens_per_s = static_cast<double>(tokens) / seconds;
+    return metrics;
+  }
+
+  Status save() {
+    return save_checkpoint(options_.run, state_,
+                           {master_, optimizer_.first_moment(), optimizer_.second_moment()});
+  }
+
+  const SftOptions& options_;
+  model::Model model_;
+  const Samples samples_;
+  const std::vector<int64_t> lengths_;
+  at::Tensor master_;  // The parameters in float32; the decoder's own where it computes in that.
+  model::Parameters weights_;
+  std::vector<model::Parameters> gradients_;  // One for each worker.
+  model::ops::RopeTable rope_;
+  Optimizer optimizer_;
+  Batches batches_;
+  int64_t steps_max_ = kNoStepsLimit;
+  RunState state_;
+  double last_loss_ = 0;
+};
+
+}  // namespace
+
+Result<SftResult> run_sft(const SftOptions& options,
+                          const std::function<void(const Progress&)>& on_step) {
+  MC_TRY(model::Model model, model::load_model(options.model), "train");
+  const int64_t length_max = std::min(options.length_max, model.config.positions_max);
+  MC_TRY(Samples samples, read_samples(options.data, model.tokenizer, length_max), "train");
+  return Run(options, std::move(model), std::move(samples)).complete(on_step);
+}
+
+}  // namespace mc::train

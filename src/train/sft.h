@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Supervised fine-tuning: a model folder and conversations in, a run folder out.
+//
+//   RUN/settings.json   what the run was asked for
+//   RUN/metrics.jsonl   one line a step (metrics.h), and an event file for TensorBoard
+//   RUN/checkpoints/    to go on from after a stop of any kind (checkpoint.h)
+//   RUN/model           the result, a Hugging Face folder, once the run is complete
+//
+// A run that was killed goes on from its last checkpoint.  Where its length is a number of steps,
+// its metrics and its result are then the same as those of a run that was not, bit for bit on the
+// CPU.
+#ifndef MC_TRAIN_SFT_H_
+#define MC_TRAIN_SFT_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
+#include "core/result.h"
+#include "train/metrics.h"
+#include "train/optimizer.h"
+
+namespace mc::train {
+
+struct SftOptions {
+  std::filesystem::path model;
+  std::filesystem::path data;  // samples.h
+  std::filesystem::path run;
+  std::optional<int64_t> steps;   // The length of the run: one of these two,
+  std::optional<double> minutes;  // or one pass over the data.
+  int64_t batch_tokens = 8192;    // Of a step, at least.
+  int64_t pack_tokens = 2048;  // Of a pass of the decoder, at most but for a longer conversation.
+  int64_t length_max = 4096;   // Longer conversations are left out.
+  OptimizerOptions optimizer;
+  uint64_t seed = 0;
+  bool resume = false;
+  std::optional<int64_t> checkpoint_steps;  // Between checkpoints; by default a minute.
+  size_t workers = 1;  // Threads that each take a part of a step's conversations.
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;  // Of the decoder; the parameters' masters are float32.
+};
+
+struct Progress {
+  StepMetrics metrics;
+  double share = 0;  // Of the run, from 0 to 1.
+  std::optional<int64_t> steps;
+};
+
+struct SftResult {
+  int64_t steps = 0;
+  int64_t tokens = 0;
+  int64_t conversations = 0;
+  int64_t too_long = 0;
+  double loss = 0;  // Of the last step.
+  double elapsed_s = 0;
+};
+
+// kInvalidInput for what the user can mend; kIo where the disk is full.  PyTorch's exceptions pass.
+Result<SftResult> run_sft(const SftOptions& options,
+                          const std::function<void(const Progress&)>& on_step);
+
+}  // namespace mc::train
+
+#endif  // MC_TRAIN_SFT_H_

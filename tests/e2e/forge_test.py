@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`musacoder forge` as a user sees it: files, repetition, going on after a stop, errors.
+
+Runs the program named by $MUSACODER; no GPU is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl")
+SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3")
+
+
+def forge(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [MUSACODER, "forge", "--out", str(out), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class Forge(unittest.TestCase):
+    folder: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        done = forge(cls.folder / "first", *SETTINGS, "--audit-share", "0.05")
+        assert done.returncode == 0, done.stderr
+
+    def test_the_data_sets_have_the_columns_that_trainers_read(self) -> None:
+        first = self.folder / "first"
+        self.assertEqual(json.loads((first / "forge.json").read_text())["counts"]["tasks"], 12)
+        for row in rows(first / "sft.jsonl"):
+            self.assertEqual(row["messages"][-1]["role"], "assistant")
+            self.assertIn(row["kind"], ("generation", "review", "repair"))
+        for name in ("rl.jsonl", "test.jsonl"):
+            for row in rows(first / name):
+                self.assertEqual(row["label"], row["reward_model"]["ground_truth"])
+                self.assertIn(row["label"], row["prompt"][-1]["content"])
+                self.assertEqual(row["metadata"], row["extra_info"])
+
+    def test_no_held_out_task_is_trained_on(self) -> None:
+        first = self.folder / "first"
+        held_out = {row["id"] for row in rows(first / "test.jsonl")}
+        self.assertFalse(held_out & {row["task"] for row in rows(first / "sft.jsonl")})
+        self.assertFalse(held_out & {row["id"] for row in rows(first / "rl.jsonl")})
+        self.assertEqual({path.stem for path in (first / "tasks/test").iterdir()}, held_out)
+
+    def test_a_run_that_is_killed_goes_on_to_the_same_bytes(self) -> None:
+        out = self.folder / "second"
+        command = [MUSACODER, "forge", "--out", str(out), *SETTINGS]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 120
+            while not (out / "parts/000000.json").exists() and time.monotonic() < deadline:
+                time.sleep(0.1)
+            process.send_signal(signal.SIGKILL)
+        done = forge(out, *SETTINGS, "--jobs", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in FILES[1:]:
+            expected = (self.folder / "first" / name).read_bytes()
+            self.assertEqual((out / name).read_bytes(), expected, name)
+
+    def test_another_setting_does_not_go_into_the_same_folder(self) -> None:
+        done = forge(self.folder / "first", "--tasks", "12", "--seed", "6")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("other settings", done.stderr)
+
+    def test_a_family_that_is_none(self) -> None:
+        done = forge(self.folder / "none", "--tasks", "1", "--families", "pooling")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertFalse((self.folder / "none").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""musacoder-learn from outside: init, sft and generate on a few rows, killed and resumed."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LEARN = os.environ["MUSACODER_LEARN"]
+STEPS = 30
+
+
+def run(*arguments: object, **options: object) -> "subprocess.CompletedProcess[str]":
+    command = [LEARN, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore
+
+
+def write_rows(path: pathlib.Path, rows: list[dict[str, object]]) -> pathlib.Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def question(number: int) -> list[dict[str, str]]:
+    return [{"role": "user", "content": f"Spell {number}: {'x' * (number % 7)}"}]
+
+
+def answer(number: int) -> dict[str, str]:
+    return {"role": "assistant", "content": " ".join(str(number)) + "."}
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def records(data: bytes) -> list[bytes]:
+    """The messages of an event file, each checked against its two checksums."""
+
+    def check(part: bytes, masked: bytes) -> None:
+        crc = crc32c(part)
+        expected = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+        assert struct.unpack("<I", masked)[0] == expected
+
+    found = []
+    while data:
+        (size,) = struct.unpack("<Q", data[:8])
+        check(data[:8], data[8:12])
+        check(data[12 : 12 + size], data[12 + size : 16 + size])
+        found.append(data[12 : 12 + size])
+        data = data[16 + size :]
+    return found
+
+
+class LearnTest(unittest.TestCase):
+    folder: tempfile.TemporaryDirectory[str]
+    root: pathlib.Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.root = pathlib.Path(cls.folder.name)
+        rows = [
+            {"id": f"s{i}", "messages": [*question(i), answer(i)], "kind": "generation"}
+            for i in range(200)
+        ]
+        data = write_rows(cls.root / "sft.jsonl", rows)
+        prompts = [{"id": f"t{i}", "prompt": question(i)} for i in range(20)]
+        write_rows(cls.root / "test.jsonl", prompts)
+        make = [sys.executable, ROOT / "tools/make_tokenizer.py", "--text", data]
+        tokenizer = cls.root / "tokenizer.json"
+        subprocess.run([*make, "--vocab", "300", "--out", tokenizer], check=True)
+        sizes = ["--layers", 2, "--width", 48, "--heads", 4, "--kv-heads", 2]
+        done = run("init", "--out", cls.root / "base", "--tokenizer", tokenizer, *sizes)
+        assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.folder.cleanup()
+
+    def sft(self, name: str) -> list[str]:
+        paths = ["--model", self.root / "base", "--data", self.root / "sft.jsonl"]
+        rest = ["--out", self.root / name, "--steps", STEPS, "--batch-tokens", 1000]
+        # A kill then finds checkpoints that are older than the last step.
+        return [str(word) for word in [*paths, *rest, "--threads", 2, "--checkpoint-steps", 7]]
+
+    def metrics(self, name: str) -> list[tuple[object, ...]]:
+        lines = (self.root / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        return [tuple(row[key] for key in ("step", "loss", "grad_norm", "lr")) for row in rows]
+
+    def weights(self, name: str) -> bytes:
+        return (self.root / name / "model" / "model.safetensors").read_bytes()
+
+    def fails(self, arguments: list[object], *reasons: str) -> None:
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for reason in reasons:
+            self.assertIn(reason, done.stderr)
+
+    def test_a_run_that_was_killed_ends_as_one_that_was_not(self) -> None:
+        self.assertEqual(run("sft", *self.sft("whole")).returncode, 0)
+        command = [LEARN, "sft", *self.sft("killed"), "--resume"]
+        for num_lines in (3, 16):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            path = self.root / "killed" / "metrics.jsonl"
+            while process.poll() is None:
+                if path.exists() and path.read_text(encoding="utf-8").count("\n") >= num_lines:
+                    break
+                time.sleep(0.005)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            self.assertFalse((self.root / "killed" / "model").exists())
+        done = run("sft", *self.sft("killed"), "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.metrics("killed"), self.metrics("whole"))
+        self.assertEqual(self.weights("killed"), self.weights("whole"))
+        self.assertLess(self.metrics("whole")[-1][1], self.metrics("whole")[0][1])
+        checkpoints = list((self.root / "whole" / "checkpoints").iterdir())
+        self.assertEqual(len(checkpoints), 2)
+        self.check_events("whole")
+        self.fails(["sft", *self.sft("whole")], "--resume")
+        self.fails(["sft", *self.sft("whole"), "--resume", "--lr", "1"], "other settings")
+
+    def check_events(self, name: str) -> None:
+        (path,) = (self.root / name).glob("events.out.tfevents.*")
+        found = records(path.read_bytes())
+        self.assertEqual(len(found), 1 + STEPS)
+        self.assertIn(b"brain.Event:2", found[0])
+        loss = self.metrics(name)[-1][1]
+        self.assertIn(b"train/loss\x15" + struct.pack("<f", loss), found[-1])
+
+    def test_answers_are_resumed_and_do_not_depend_on_the_batch(self) -> None:
+        out = self.root / "answers.jsonl"
+        model = ["--model", self.root / "base", "--prompts", self.root / "test.jsonl"]
+        rest = ["--max-tokens", 12, "--samples", 2, "--seed", 5]
+        self.assertEqual(run("generate", *model, *rest, "--out", out).returncode, 0)
+        whole = sorted(out.read_text(encoding="utf-8").splitlines())
+        self.assertEqual(len(whole), 40)
+        row = json.loads(whole[0])
+        self.assertEqual(
+            list(row), ["id", "sample", "completion", "num_tokens", "finish"], whole[0]
+        )
+        out.write_text("\n".join(whole[:9]) + "\n" + whole[9][:17], encoding="utf-8")
+        batch = ["--batch", 3, "--threads", 1]
+        self.assertEqual(run("generate", *model, *rest, *batch, "--out", out).returncode, 0)
+        self.assertEqual(sorted(out.read_text(encoding="utf-8").splitlines()), whole)
+
+    def test_wrong_input_gets_one_line(self) -> None:
+        data, base = self.root / "sft.jsonl", self.root / "base"
+        out = ["--out", self.root / "none"]
+        self.fails(["sft", "--model", ROOT / "docs", "--data", data, *out], "is no model", "config")
+        self.fails(["sft", "--model", self.root / "x", "--data", data, *out], "is not a folder")
+        self.fails(["sft", "--model", base, "--data", self.root / "x", *out], "cannot read")
+        bad = write_rows(self.root / "bad.jsonl", [{"messages": question(1)}])
+        self.fails(["sft", "--model", base, "--data", bad, *out], "bad.jsonl:1", "assistant")
+        self.fails(["generate", "--model", base, "--prompts", bad, *out], "bad.jsonl:1")
+        bad.write_text('{"type": "WordPiece"}', encoding="utf-8")
+        self.fails(["init", *out, "--tokenizer", bad], "bad.jsonl")
+        bad.write_text('{"model": {"type": "Unigram"}}', encoding="utf-8")
+        self.fails(["init", *out, "--tokenizer", bad], '"Unigram"', "byte-level BPE")
+        self.fails(["sft", "--model", base], "--data")
+        self.assertFalse((self.root / "none").exists())
+
+    def test_a_full_disk_leaves_no_half_model(self) -> None:
+        def limit() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+        done = run("sft", *self.sft("full"), preexec_fn=limit)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("cannot write", done.stderr)
+        run_folder = self.root / "full"
+        self.assertFalse((run_folder / "model").exists())
+        self.assertEqual(list((run_folder / "checkpoints").iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
