@@ -228,10 +228,10 @@ TEST_F(Cuda, StopsAtTheLimits) {
   CudaToolchain toolchain(runtime_, artifacts_->path());
   const auto late = toolchain.compile(extension, mapper, {.wall_s = 0.1});
   ASSERT_TRUE(late) << late.error().message;
-  EXPECT_TRUE(std::holds_alternative<task::TimedOut>(*late)) << late->index();
+  EXPECT_TRUE(std::holds_alternative<task::TimedOut>(late->outcome)) << late->outcome.index();
   const auto large = toolchain.compile(extension, mapper, {.memory_bytes = 24 << 20});
   ASSERT_TRUE(large) << large.error().message;
-  EXPECT_TRUE(std::holds_alternative<task::OutOfMemory>(*large)) << large->index();
+  EXPECT_TRUE(std::holds_alternative<task::OutOfMemory>(large->outcome)) << large->outcome.index();
 }
 
 TEST_F(Cuda, FailsWithoutASource) {

@@ -162,7 +162,8 @@ Result<std::vector<Compiled>> Bulk::State::compile_each(
 Result<Compiled> Bulk::State::compile_alone(const Attempt& attempt) {
   const compile::Extension extension = extension_of(attempt);
   const compile::PlaceMapper mapper(attempt.module, {extension});
-  MC_TRY(compile::Compiled done, toolchain->compile(extension, mapper, {}), "compile");
+  MC_TRY(compile::Compilation compilation, toolchain->compile(extension, mapper, {}), "compile");
+  compile::Compiled& done = compilation.outcome;
   if (auto* artifact = std::get_if<compile::Artifact>(&done)) {
     return Compiled(Home{artifact->library, artifact->module, "f"});
   }
@@ -237,7 +238,10 @@ Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
         continue;
       }
       const compile::PlaceMapper mapper(attempts[i]->module, {extension_of(*attempts[i])});
-      compile::Locator locator(runtime, {{"", home->module, home->library, {}, {}, false}}, mapper);
+      compile::Artifact artifact;
+      artifact.module = home->module;
+      artifact.library = home->library;
+      compile::Locator locator(runtime, {artifact}, mapper);
       MC_TRY(task::Outcome outcome,
              conclude(
                  text, answer.at("runs").at(ran++).dump(),
