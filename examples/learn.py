@@ -55,7 +55,7 @@ class Settings:
 
 
 FULL = Settings(
-    tasks=2000,
+    tasks=1200,
     families="elementwise,reduction",
     operators="",
     test_share=0.1,
@@ -63,7 +63,7 @@ FULL = Settings(
     layers=4,
     width=192,
     heads=6,
-    steps=2400,
+    steps=1600,
     batch_tokens=4096,
     lr=2e-3,
     held_out=60,
