@@ -135,9 +135,8 @@ class Learning:
         self.settings = settings
 
     def check_tools(self) -> None:
-        missing = [name for name in ("tokenizers", "matplotlib") if not find_spec(name)]
-        if missing:
-            fail(f"{sys.executable} lacks {' and '.join(missing)}: install them with its pip")
+        if not find_spec("tokenizers"):
+            fail(f"{sys.executable} lacks tokenizers: install it with its pip")
         for program in ("musacoder", "musacoder-learn"):
             if not (BIN / program).exists():
                 fail(f"{BIN / program} is not there: build it with ./run.sh build")
@@ -214,8 +213,9 @@ class Learning:
         other = self.folder / "bench/base"
         against = ["--against", other] if name != "base" else []
         run("musacoder", "bench", "--model", model, "--suite", self.folder / "data/test.jsonl",
-            "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed, "--batch", s.batch, "--backend", "cpu",
-            "--out", self.folder / "bench" / name, *against)  # fmt: skip
+            "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed,
+            "--batch", s.batch, "--backend", "cpu", "--out", self.folder / "bench" / name,
+            *against)  # fmt: skip
 
     # ---- The report --------------------------------------------------------------------------
 
@@ -226,7 +226,10 @@ class Learning:
         }
         table = table_of(summaries["base"], summaries["trained"])
         write_atomically(self.folder / "report.md", table)
-        plot(self.folder, summaries)
+        if find_spec("matplotlib"):
+            plot(self.folder, summaries)
+        else:
+            say(f"no report.png: {sys.executable} lacks matplotlib")
         print(table)
         say(f"{self.folder}/report.md, report.png; the trained model: {self.folder}/sft/model")
 
