@@ -214,8 +214,8 @@ class Learning:
         against = ["--against", other] if name != "base" else []
         run("musacoder", "bench", "--model", model, "--suite", self.folder / "data/test.jsonl",
             "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed,
-            "--batch", s.batch, "--backend", "cpu", "--out", self.folder / "bench" / name,
-            *against)  # fmt: skip
+            "--batch", s.batch, "--backend", "cpu", "--jobs", max(2, (os.cpu_count() or 1) // 2),
+            "--out", self.folder / "bench" / name, *against)  # fmt: skip
 
     # ---- The report --------------------------------------------------------------------------
 
