@@ -6,7 +6,7 @@
 One process imports torch once and answers JSON lines on its standard input, a line each:
 
   {"op": "task", "source", "seed", "probe", "solutions": [S]}
-     S = {"source", "cuda", "library": {"path", "module"}, "function"}: the answer's module, the CUDA
+     S = {"source", "cuda", "library": {"path", "module"}, "function"}: the module, the CUDA
      text that was compiled for it, where, and by what name its function `f` is found there
   -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
      R = {"load": E, "builds": [{"shape", "error"}], "trials": [...], "died": text}
@@ -228,7 +228,8 @@ class _Verifier:
             null = os.open("/dev/null", os.O_RDWR)
             for number in (0, 1, 2):
                 os.dup2(null, number)
-            self._emulator.start(report.theirs.fileno())
+            # One worker, since samples quote findings and a seed gives the same samples each time.
+            self._emulator.start(report.theirs.fileno(), workers=1)
             self._run(prepared, trials, solution, Channel(theirs.detach()))
             status = 0
         finally:

@@ -219,8 +219,9 @@ class ChunkMaker {
     task["split"] = split_name(split);
     task["sft"] = Json::array();
     if (split == Split::kTrain) {
-      Random random(settings_.seed, "choice", graph.number);
-      task["sft"].push_back(generation_row(graph, style, *random.pick(verified)));
+      for (const Solution* solution : verified) {
+        task["sft"].push_back(generation_row(graph, style, *solution));
+      }
       const bool is_right =
           std::ranges::find(verified, &made.solutions[made.buggy]) != verified.end();
       if (is_right) add_bugs(made, task["sft"]);

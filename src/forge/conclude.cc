@@ -89,8 +89,8 @@ class Concluding {
                                    trial.findings, trials_});
     }
     MC_TRY_VOID(execute::decode_check(event.at("check").dump(), trial), "check");
-    trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
     if (Decided illegal = made_by_host(event, trial)) return illegal;
+    trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
     trials_.push_back(std::move(trial));
     return Decided();
   }
@@ -105,7 +105,7 @@ class Concluding {
     return check;
   }
 
-  // Without a launch, or with outputs that no kernel wrote.
+  // Right values without a launch, or that no kernel wrote; wrong ones say more than that.
   Decided made_by_host(const Json& event, const task::Trial& trial) const {
     std::string report;
     for (const Json& line : event.at("report")) report += line.get<std::string>() + "\n";
@@ -114,11 +114,12 @@ class Concluding {
       return task::Illegal{"run", {{rule, why, {}}}};
     };
     if (calls.size() != 1) return illegal("run.no_record", "the emulator did not report");
+    if (!trial.passed) return std::nullopt;
     if (calls[0].launches < 1) return illegal("run.own_launch", "forward launched no kernel");
     const bool foreign = calls[0].from_host + calls[0].from_nowhere > 0 ||
                          calls[0].from_kernels + calls[0].from_inputs == 0 ||
                          calls[0].unknown_reads > 0;
-    if (trial.passed && foreign) return illegal("run.host_output", "no kernel wrote the outputs");
+    if (foreign) return illegal("run.host_output", "no kernel wrote the outputs");
     return std::nullopt;
   }
 

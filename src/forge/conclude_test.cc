@@ -41,6 +41,14 @@ TEST(Conclude, IsIllegalWithoutALaunch) {
   EXPECT_EQ(name_of(run(trial("true", "\"{}\""))), "illegal");
 }
 
+TEST(Conclude, SaysOfWrongValuesThatTheyAreWrongThoughNothingWasLaunched) {
+  constexpr const char* kIdle =
+      R"("{\"call\":1,\"launches\":0,\"digest\":\"0\",\"kernel\":0,\"fill\":0,\"given\":0,)"
+      R"(\"host\":0,\"nowhere\":16,\"unknown_reads\":0}")";
+  EXPECT_EQ(name_of(run(trial("false", kIdle))), "wrong");
+  EXPECT_EQ(name_of(run(trial("true", kIdle))), "illegal");
+}
+
 TEST(Conclude, IsWrongWhereTheEmulatorFoundARace) {
   const std::string race =
       R"("{\"kind\":\"shared_race\",\"kernel\":\"k\",\"block\":[0,0,0],\"thread\":[0,0,0],)"

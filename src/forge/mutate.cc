@@ -14,7 +14,6 @@ namespace {
 constexpr const char* kCompile = "compile";
 constexpr const char* kCrash = "runtime";
 constexpr const char* kWrong = "wrong";
-constexpr const char* kIllegal = "illegal";  // No kernel was launched.
 
 class Planner {
  public:
@@ -156,8 +155,7 @@ class Planner {
     if (work == "m") total = columns_;
     if (work == "n" && is_rowwise()) total = rows_;
     if (total % threads == 0) return;
-    // A kernel without blocks does not run, and that is what small sizes come to.
-    add(site, "short_grid", kIllegal,
+    add(site, "short_grid", kWrong,
         work.find('*') == std::string::npos ? fmt::format("{} / {}", work, threads)
                                             : fmt::format("({}) / {}", work, threads),
         "The number of blocks is rounded down, so the last elements are not computed, and for "

@@ -16,7 +16,7 @@ namespace mc::forge {
 
 struct Bug {
   std::string kind;      // "off_by_one", "missing_sync", …
-  std::string expected;  // The outcome's name: "compile", "runtime", "wrong", "illegal".
+  std::string expected;  // The outcome's name: "compile", "runtime", "wrong".
   std::string cause;     // One sentence.
   std::string fix;       // One sentence.
   size_t offset = 0;     // Of the edit in the solution's CUDA text,

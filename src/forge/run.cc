@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPartBytesMax = 64 << 20;
 constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 1;           // Of what the same settings give.
+constexpr int kVersion = 2;           // Of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;

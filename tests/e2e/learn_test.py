@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`./run.sh learn --quick`: a model that learns, and that is the same after kills at any moment.
 
-Runs examples/learn.py with the programs beside $MUSACODER; the verifier is the real one.
+Runs examples/learn.py with the programs beside $MUSACODER; the verifier is the real one. One quick
+run must gain, and is killed on the way. That kills change nothing is shown by two smaller runs,
+of which one is killed $MC_LEARN_KILLS times (2).
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ BIN = Path(os.environ.get("MUSACODER", ROOT / "build/dev/bin/musacoder")).parent
 NUM_KILLS = int(os.environ.get("MC_LEARN_KILLS", "2"))
 BAD_INPUT = 2
 GAIN_MIN = 0.3
+QUICK_S = 150  # About; kills of the quick run come before.
+SMALL = ("--tasks", "36", "--steps", "40", "--held-out", "4", "--tokens-max", "60")
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
+def start(folder: Path, *changes: str) -> subprocess.Popen[str]:
     """In a process group of its own, so that a kill ends all that it started."""
     command = [sys.executable, str(ROOT / "examples/learn.py"), "--quick", "--out", str(folder)]
+    command += changes
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -37,11 +42,20 @@ def start(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def finish(folder: Path) -> str:
-    process = start(folder)
+def finish(folder: Path, *changes: str) -> str:
+    process = start(folder, *changes)
     told, _ = process.communicate()
     assert process.returncode == 0, told
     return (folder / "report.md").read_text()
+
+
+def kill_after(seconds: float, folder: Path, *changes: str) -> None:
+    process = start(folder, *changes)
+    try:
+        process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def rate(folder: Path, model: str) -> float:
@@ -53,28 +67,32 @@ def rate(folder: Path, model: str) -> float:
 
 @unittest.skipUnless((BIN / "musacoder-learn").exists(), "musacoder-learn is not built")
 class Learn(unittest.TestCase):
-    def test_a_small_model_learns_and_kills_change_nothing(self) -> None:
-        with tempfile.TemporaryDirectory() as temporary:
-            whole = Path(temporary) / "whole"
-            begin = time.monotonic()
-            table = finish(whole)
-            seconds = time.monotonic() - begin
-            print(f"learn --quick: {seconds:.0f} s\n{table}", file=sys.stderr)
-            self.assertGreaterEqual(rate(whole, "trained") - rate(whole, "base"), GAIN_MIN)
-            self.assertGreater((whole / "report.png").stat().st_size, 10_000)
+    def setUp(self) -> None:
+        seed = time.time_ns() % 1_000_000
+        print(f"moments of the kills: seed {seed}", file=sys.stderr)
+        self.rng = random.Random(seed)
 
-            seed = time.time_ns() % 1_000_000
-            print(f"moments of the kills: seed {seed}", file=sys.stderr)
-            rng = random.Random(seed)
-            killed = Path(temporary) / "killed"
+    def test_a_small_model_learns(self) -> None:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "quick"
+            kill_after(self.rng.uniform(0.1, 0.7) * QUICK_S, folder)
+            begin = time.monotonic()
+            table = finish(folder)
+            print(f"{time.monotonic() - begin:.0f} s after the kill\n{table}", file=sys.stderr)
+            self.assertGreaterEqual(rate(folder, "trained") - rate(folder, "base"), GAIN_MIN)
+            self.assertGreater((folder / "report.png").stat().st_size, 10_000)
+
+    def test_kills_change_nothing(self) -> None:
+        with tempfile.TemporaryDirectory() as temporary:
+            whole, killed = Path(temporary) / "whole", Path(temporary) / "killed"
+            begin = time.monotonic()
+            table = finish(whole, *SMALL)
+            seconds = time.monotonic() - begin
             for _ in range(NUM_KILLS):
-                process = start(killed)
-                try:
-                    process.communicate(timeout=rng.uniform(0.02, 0.7) * seconds)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.communicate()
-            self.assertEqual(finish(killed), table)
+                kill_after(self.rng.uniform(0.02, 0.7) * seconds, killed, *SMALL)
+            self.assertEqual(finish(killed, *SMALL), table)
+            for name in ("data/sft.jsonl", "tokenizer.json", "sft/model/model.safetensors"):
+                self.assertEqual((killed / name).read_bytes(), (whole / name).read_bytes(), name)
 
     def test_a_folder_of_another_run_is_refused(self) -> None:
         with tempfile.TemporaryDirectory() as temporary:
