@@ -61,6 +61,11 @@ Result<Question> parse_question(std::string_view text, const task::Roots& roots)
   return question;
 }
 
+std::string question_id(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return has_text(json, "id") ? json["id"].get<std::string>() : "";
+}
+
 std::string error_line(std::string_view id, std::string_view message) {
   return dump({{"id", id}, {"error", message}}) + "\n";
 }
@@ -107,8 +112,8 @@ void serve_lines(std::istream& in, std::ostream& out, Service& service, const ta
       }
       if (line.empty()) continue;
       const auto question = parse_question(line, roots);
-      const std::string reply =
-          question ? service.reply(*question) : error_line("", question.error().message);
+      const std::string reply = question ? service.reply(*question)
+                                         : error_line(question_id(line), question.error().message);
       const std::lock_guard lock(out_mutex);
       out << reply << std::flush;
     }

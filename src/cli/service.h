@@ -37,6 +37,9 @@ struct Question {
 // kInvalidInput or kNotFound says what is wrong with it.
 Result<Question> parse_question(std::string_view json, const task::Roots& roots);
 
+// The "id" of a question, also of one that cannot be judged; "" where it has none.
+std::string question_id(std::string_view json);
+
 struct ServiceOptions {
   reward::ScoreOptions score;
   size_t feedback_tokens = 2000;
