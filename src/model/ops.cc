@@ -447,6 +447,57 @@ TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor&
   return loss;
 }
 
+namespace {
+
+// Calls `body(start, count)` for parts of `rows` whose logits fit the loss's chunk.
+template <typename Body>
+void in_chunks(int64_t rows, int64_t vocab, const Body& body) {
+  const int64_t chunk = std::max<int64_t>(1, kLossChunkBytes / (4 * vocab));
+  for (int64_t start = 0; start < rows; start += chunk) {
+    body(start, std::min(chunk, rows - start));
+  }
+}
+
+// log softmax(h w^T / temperature) of some rows, in float32 at least.
+at::Tensor log_softmax_of(const at::Tensor& h_part, const at::Tensor& w, double temperature) {
+  at::Tensor logits = linear(h_part, w);
+  if (logits.scalar_type() != wide(h_part)) logits = logits.to(wide(h_part));
+  if (temperature != 1) logits.div_(temperature);
+  return logits.sub_(at::logsumexp(logits, 1, /*keepdim=*/true));
+}
+
+}  // namespace
+
+TokenLogProbs token_log_probs(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
+                              double temperature) {
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  TokenLogProbs all{at::empty({h.size(0)}, options), at::empty({h.size(0)}, options)};
+  in_chunks(h.size(0), w.size(0), [&](int64_t start, int64_t count) {
+    const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
+    const at::Tensor log_p = log_softmax_of(h.narrow(0, start, count), w, temperature);
+    all.log_prob_N.narrow(0, start, count).copy_(log_p.gather(1, target).squeeze(1));
+    all.entropy_N.narrow(0, start, count).copy_(log_p.exp().mul_(log_p).sum(1).neg_());
+  });
+  return all;
+}
+
+at::Tensor token_log_probs_backward(const at::Tensor& g, const at::Tensor& h, const at::Tensor& w,
+                                    const at::Tensor& targets, double temperature, at::Tensor& dw) {
+  at::Tensor dh = at::empty_like(h);
+  in_chunks(h.size(0), w.size(0), [&](int64_t start, int64_t count) {
+    const at::Tensor h_part = h.narrow(0, start, count);
+    const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
+    // (one at the target - softmax) g / temperature
+    at::Tensor d = log_softmax_of(h_part, w, temperature).exp_().neg_();
+    d.scatter_add_(1, target, at::full({count, 1}, 1.0, d.options()));
+    const at::Tensor scale = g.narrow(0, start, count).to(d.options()).unsqueeze(1);
+    const at::Tensor gradient = d.mul_(scale).div_(temperature).to(h.scalar_type());
+    dh.narrow(0, start, count).copy_(linear_backward(gradient, w));
+    add_weight_gradient(dw, gradient, h_part);
+  });
+  return dh;
+}
+
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w) { return multiply(x, w); }
 
 at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w) {
