@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEARN = os.environ["MUSACODER_LEARN"]
@@ -88,7 +89,7 @@ class RlTest(unittest.TestCase):
         rows = [json.loads(line) for line in lines]
         return [{key: row[key] for key in row if key not in TIMES} for row in rows]
 
-    def episodes(self, name: str) -> list[dict[str, object]]:
+    def episodes(self, name: str) -> list[dict[str, Any]]:
         lines = (self.root / name / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
@@ -127,7 +128,6 @@ class RlTest(unittest.TestCase):
         lengths = set()
         for episode in episodes:
             turns = episode["turns"]
-            assert isinstance(turns, list)
             lengths.add(len(turns))
             passes = [turn["outcome"] == "pass" for turn in turns]
             self.assertNotIn(True, passes[:-1], "an episode goes on after its pass")
@@ -145,13 +145,43 @@ class RlTest(unittest.TestCase):
         outcomes: dict[str, set[object]] = {"t0": set(), "t1": set()}
         for episode in self.episodes("infra"):
             turns = episode["turns"]
-            assert isinstance(turns, list)
             outcomes[str(episode["task"])] |= {(t["outcome"], t["s"] is None) for t in turns}
         self.assertEqual(outcomes["t1"], {("infra", True)})
         self.assertNotIn(("infra", True), outcomes["t0"])
         for row in self.metrics("infra"):
             self.assertEqual(row["unscored"], 8)
             self.assertEqual(row["groups_dropped"], 2)
+
+    def test_rft_makes_data_of_what_passed(self) -> None:
+        words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
+        words += ["--out", self.root / "drawn", "--judge", JUDGE, "--samples", 30, "--targets", 3]
+        words += ["--max-tokens", 3, "--limit", 5, "--threads", 2]
+        done = run(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("before drawing", done.stdout)
+        summary = json.loads((self.root / "drawn/summary.json").read_text(encoding="utf-8"))
+        episodes = self.episodes("drawn")
+        self.assertEqual(len(episodes), 5 * 30)
+        answers: dict[str, set[str]] = {}
+        for episode in episodes:
+            (turn,) = episode["turns"]
+            if turn["outcome"] == "pass":
+                answers.setdefault(str(episode["task"]), set()).add(turn["answer"])
+        text = (self.root / "drawn/sft.jsonl").read_text(encoding="utf-8")
+        rows = [json.loads(line) for line in text.splitlines()]
+        self.assertGreater(len(rows), 0)
+        for row in rows:
+            self.assertEqual([m["role"] for m in row["messages"]], ["user", "assistant"])
+            self.assertIn(row["messages"][1]["content"], answers[row["task"]])
+        counts = {name: sum(row["task"] == name for row in rows) for name in answers}
+        self.assertEqual(counts, {name: min(3, len(found)) for name, found in answers.items()})
+        self.assertEqual((summary["targets"], summary["solved"]), (len(rows), len(answers)))
+        data = ["--data", self.root / "drawn/sft.jsonl", "--out", self.root / "tuned"]
+        done = run("sft", "--model", self.root / "base", *data, "--steps", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = run(*words)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("is there already", again.stderr)
 
     def test_wrong_input_gets_one_line(self) -> None:
         def fails(reason: str, arguments: list[str], code: int = 2) -> None:
