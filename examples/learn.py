@@ -116,6 +116,7 @@ QUICK = dataclasses.replace(
     rl_multi_steps=1,
     rl_prompts=3,
     rl_samples=2,
+    rl_lr=5e-5,
     held_out=16,
 )
 # All operators, in ten minutes on a GPU with sixteen cores beside it.
