@@ -314,7 +314,7 @@ class Learning:
             "--data", self.folder / "new_tasks.jsonl", "--out", self.folder / rung,
             "--steps", steps, "--prompts", s.rl_prompts, "--samples", s.rl_samples,
             "--turns", turns, "--max-tokens", s.tokens_max, "--temperature", 1,
-            "--lr", s.rl_lr, "--warmup", 0,
+            "--lr", s.rl_lr, "--warmup", 0, "--bdr", 0.1 if turns > 1 else 0,
             "--backend", "cpu", "--device", s.device, "--seed", s.seed, "--resume")  # fmt: skip
 
     def bench(self, rung: str) -> None:

@@ -172,6 +172,7 @@ class Run {
     MC_TRY_VOID(begin(), "rl");
     MC_TRY(train::MetricsFiles files, train::MetricsFiles::open(options_.run, state_.step), "rl");
     MC_TRY_VOID(open_episodes(), "rl");
+    result_.last = {state_.step, 0, 0, state_.elapsed_s};
     Clock::time_point saved = Clock::now();
     while (state_.step < options_.steps) {
       MC_TRY(const Scalars scalars, step(), fmt::format("step {}", state_.step + 1));

@@ -61,8 +61,8 @@ struct RlProgress {
 };
 
 struct RlResult {
-  int64_t episodes = 0;
-  RlProgress last;
+  int64_t episodes = 0;  // Of all parts of the run.
+  RlProgress last;       // Rates are 0 where no step was left to do.
 };
 
 // kInvalidInput for what the user can mend.  PyTorch's exceptions pass.
