@@ -68,6 +68,7 @@ sys.path.insert(0, checkout)
 for name in ("ray", "verl", "verl.utils", "verl.utils.reward_score", "verl.utils.transferqueue_utils"):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [str(Path(checkout, *name.split(".")))]
+sys.modules["ray"].remote = lambda **_: (lambda f: f)
 sys.modules["verl.utils.reward_score"].default_compute_score = None
 sys.modules["verl.utils.transferqueue_utils"].tqbridge = lambda *a, **k: (lambda f: f)
 spec = importlib.util.spec_from_file_location("reward", Path(checkout, "verl/trainer/ppo/reward.py"))
