@@ -90,7 +90,7 @@ FULL = Settings(
     rl_multi_steps=12,
     rl_prompts=8,
     rl_samples=8,
-    rl_lr=3e-4,
+    rl_lr=5e-5,
     held_out=60,
     tokens_max=320,
     batch=1,
@@ -116,7 +116,6 @@ QUICK = dataclasses.replace(
     rl_multi_steps=1,
     rl_prompts=3,
     rl_samples=2,
-    rl_lr=5e-5,
     held_out=16,
 )
 # All operators, in ten minutes on a GPU with sixteen cores beside it.
@@ -135,7 +134,7 @@ GPU = dataclasses.replace(
     rft_tasks=200,
     rft_steps=300,
     rl_prompts=16,
-    rl_lr=1e-4,
+    rl_lr=2e-5,
     tokens_max=640,
     batch=64,
     device="cuda",
@@ -314,7 +313,7 @@ class Learning:
             "--data", self.folder / "new_tasks.jsonl", "--out", self.folder / rung,
             "--steps", steps, "--prompts", s.rl_prompts, "--samples", s.rl_samples,
             "--turns", turns, "--max-tokens", s.tokens_max, "--temperature", 1,
-            "--lr", s.rl_lr, "--warmup", 0, "--bdr", 0.1 if turns > 1 else 0,
+            "--lr", s.rl_lr, "--warmup", 0.2, "--bdr", 0.1 if turns > 1 else 0,
             "--backend", "cpu", "--device", s.device, "--seed", s.seed, "--resume")  # fmt: skip
 
     def bench(self, rung: str) -> None:
