@@ -20,8 +20,16 @@ MUSACODER = ROOT / "build/dev/bin/musacoder"
 
 HONEST = ["reduction/row_sum", "softmax/softmax_rows", "matmul/tiled", "fusion/attention"]
 # One mistake or cheat of each kind.
-KINDS = ["missing_barrier", "unstable_softmax", "missing_boundary_check", "missing_semicolon",
-         "null_pointer", "infinite_loop", "torch_op_in_forward", "no_model_new"]
+KINDS = [
+    "missing_barrier",
+    "unstable_softmax",
+    "missing_boundary_check",
+    "missing_semicolon",
+    "null_pointer",
+    "infinite_loop",
+    "torch_op_in_forward",
+    "no_model_new",
+]
 
 
 def answers() -> list[dict[str, str]]:
@@ -41,8 +49,18 @@ def main() -> int:
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps(answer) + "\n" for answer in answers())
         file.flush()
-        command = [str(MUSACODER), "eval", "--candidate", file.name, "--jobs", "2", "--feedback",
-                   "--timeout", "5", *sys.argv[1:]]
+        command = [
+            str(MUSACODER),
+            "eval",
+            "--candidate",
+            file.name,
+            "--jobs",
+            "2",
+            "--feedback",
+            "--timeout",
+            "5",
+            *sys.argv[1:],
+        ]
         return subprocess.run(command, check=False).returncode
 
 

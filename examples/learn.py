@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From tasks to a model that writes kernels, on this machine: `./run.sh learn [--quick]`.
+"""From tasks to a model that writes kernels, on this machine: `./run.sh learn [--quick | --gpu]`.
 
 Stages, each a program of its own that reads and writes files in one folder:
 
@@ -7,7 +7,11 @@ Stages, each a program of its own that reads and writes files in one folder:
     tokenizer  byte-level BPE of the forge's own text               tokenizer.json
     init       a small model with random weights                    base/
     sft        supervised fine-tuning on the solutions              sft/
-    bench      held-out tasks for both models, judged by MooreEval  bench/base, bench/trained
+    new tasks  of structures that no solution was shown for         new_tasks.jsonl
+    rft        fine-tuning on the model's own answers that passed   rft/
+    rl         reinforcement learning, one turn an episode          rl/
+    rl-multi   the same with up to three turns                      rl-multi/
+    bench      held-out tasks for each of these, by MooreEval       bench/base, bench/sft, …
     report     a table and a plot                                   report.md, report.png
 
 A stage that is done leaves a mark in done/; one that was cut short is taken up where it stopped.
@@ -25,6 +29,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -49,13 +54,24 @@ class Settings:
     steps: int
     batch_tokens: int
     lr: float
+    new_tasks: int  # Of the forge, for the rungs after; some have structures that are not new.
+    rft_tasks: int  # 0: no such rung.
+    rft_samples: int  # Answers to each of them.
+    rft_steps: int  # Of fine-tuning on those that passed.
+    rl_steps: int  # 0: no reinforcement learning.
+    rl_multi_steps: int
+    rl_prompts: int  # Of a step.
+    rl_samples: int  # Answers to each of them.
+    rl_lr: float
     held_out: int  # Tasks of the benchmark.
     tokens_max: int  # Of an answer.
+    batch: int  # Answers made at once: what is beside one changes the last bits of its logits.
+    device: str  # Of all training; a benchmark's answers and all verdicts are made on the CPU.
     seed: int
 
 
 FULL = Settings(
-    tasks=2000,
+    tasks=1200,
     families="elementwise,reduction",
     operators="",
     test_share=0.1,
@@ -63,11 +79,22 @@ FULL = Settings(
     layers=4,
     width=192,
     heads=6,
-    steps=2400,
+    steps=1600,
     batch_tokens=4096,
     lr=2e-3,
+    new_tasks=400,
+    rft_tasks=100,
+    rft_samples=6,
+    rft_steps=200,
+    rl_steps=16,
+    rl_multi_steps=12,
+    rl_prompts=8,
+    rl_samples=8,
+    rl_lr=5e-5,
     held_out=60,
     tokens_max=320,
+    batch=1,
+    device="cpu",
     seed=1,
 )
 QUICK = dataclasses.replace(
@@ -81,7 +108,36 @@ QUICK = dataclasses.replace(
     steps=600,
     batch_tokens=1024,
     lr=4e-3,
+    new_tasks=24,
+    rft_tasks=4,
+    rft_samples=2,
+    rft_steps=20,
+    rl_steps=2,
+    rl_multi_steps=1,
+    rl_prompts=3,
+    rl_samples=2,
     held_out=16,
+)
+# All operators, in ten minutes on a GPU with sixteen cores beside it.
+GPU = dataclasses.replace(
+    FULL,
+    tasks=4000,
+    families="all",
+    test_share=0.04,
+    layers=8,
+    width=384,
+    heads=12,
+    steps=5000,
+    batch_tokens=16384,
+    lr=1e-3,
+    new_tasks=800,
+    rft_tasks=200,
+    rft_steps=300,
+    rl_prompts=16,
+    rl_lr=2e-5,
+    tokens_max=640,
+    batch=64,
+    device="cuda",
 )
 
 
@@ -115,9 +171,8 @@ class Learning:
         self.settings = settings
 
     def check_tools(self) -> None:
-        missing = [name for name in ("tokenizers", "matplotlib") if not find_spec(name)]
-        if missing:
-            fail(f"{sys.executable} lacks {' and '.join(missing)}: install them with its pip")
+        if not find_spec("tokenizers"):
+            fail(f"{sys.executable} lacks tokenizers: install it with its pip")
         for program in ("musacoder", "musacoder-learn"):
             if not (BIN / program).exists():
                 fail(f"{BIN / program} is not there: build it with ./run.sh build")
@@ -139,9 +194,18 @@ class Learning:
             ("tokenizer", self.tokenizer),
             ("init", self.init),
             ("sft", self.sft),
-            ("bench base", lambda: self.bench("base", self.folder / "base")),
-            ("bench trained", lambda: self.bench("trained", self.folder / "sft/model")),
+            ("bench base", lambda: self.bench("base")),
+            ("bench sft", lambda: self.bench("sft")),
         ]
+        learned: dict[str, Callable[[], None]] = {
+            "rft": self.rft,
+            "rl": lambda: self.rl("rl", self.settings.rl_steps, turns=1),
+            "rl-multi": lambda: self.rl("rl-multi", self.settings.rl_multi_steps, turns=3),
+        }
+        if len(self.rungs()) > 2:
+            stages.append(("new tasks", self.new_tasks))
+        for rung in self.rungs()[2:]:
+            stages += [(rung, learned[rung]), (f"bench {rung}", partial(self.bench, rung))]
         for number, (name, stage) in enumerate(stages, 1):
             mark = self.folder / "done" / name.replace(" ", "_")
             if mark.exists():
@@ -152,14 +216,51 @@ class Learning:
             write_atomically(mark, f"{time.monotonic() - start:.1f} s\n")
         self.report()
 
+    def rungs(self) -> list[str]:
+        """The models of the ladder, each made of the one before."""
+        s = self.settings
+        steps = {"rft": s.rft_tasks, "rl": s.rl_steps, "rl-multi": s.rl_multi_steps}
+        return ["base", "sft"] + [name for name, size in steps.items() if size > 0]
+
+    def model_of(self, rung: str) -> Path:
+        if rung == "base":
+            return self.folder / "base"
+        return self.folder / ("rft/run/model" if rung == "rft" else f"{rung}/model")
+
+    def model_before(self, rung: str) -> Path:
+        rungs = self.rungs()
+        return self.model_of(rungs[rungs.index(rung) - 1])
+
     # ---- Stages ------------------------------------------------------------------------------
 
     def forge(self) -> None:
+        self.forge_tasks(self.settings.tasks, self.settings.seed, "data")
+
+    def forge_tasks(self, tasks: int, seed: int, out: str) -> None:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
-        run("musacoder", "forge", "--tasks", s.tasks, "--seed", s.seed, "--style", "compact",
+        run("musacoder", "forge", "--tasks", tasks, "--seed", seed, "--style", "compact",
             "--families", s.families, *limits, "--test-share", s.test_share,
-            "--jobs", os.cpu_count() or 1, "--out", self.folder / "data")  # fmt: skip
+            "--jobs", os.cpu_count() or 1, "--out", self.folder / out)  # fmt: skip
+
+    def new_tasks(self) -> None:
+        """What was fine-tuned on is answered right every time: there is nothing to learn from it.
+
+        The forge holds out the same structures for every seed, so no task of the benchmark is new.
+        """
+        s = self.settings
+        self.forge_tasks(s.new_tasks, s.seed + 1, "new_data")
+        shown = (self.folder / "data/sft.jsonl").read_text().splitlines()
+        seen = {tuple(json.loads(line)["operators"]) for line in shown}
+        rows = (self.folder / "new_data/rl.jsonl").read_text().splitlines()
+        new = [
+            row + "\n"
+            for row in rows
+            if tuple(json.loads(row)["extra_info"]["operators"]) not in seen
+        ]
+        if not new:
+            fail("no new structures: more --new-tasks")
+        write_atomically(self.folder / "new_tasks.jsonl", "".join(new))
 
     def tokenizer(self) -> None:
         s = self.settings
@@ -183,32 +284,67 @@ class Learning:
 
     def sft(self) -> None:
         s = self.settings
-        run("musacoder-learn", "sft", "--model", self.folder / "base",
-            "--data", self.folder / "data/sft.jsonl", "--out", self.folder / "sft",
-            "--steps", s.steps, "--batch-tokens", s.batch_tokens, "--lr", s.lr,
-            "--seed", s.seed, "--resume")  # fmt: skip
+        self.tune(self.folder / "base", self.folder / "data/sft.jsonl", "sft", s.steps, s.lr)
 
-    def bench(self, name: str, model: Path) -> None:
-        # One answer at a time: what is answered beside it would change the last bits of a logit.
+    def tune(self, model: Path, data: Path, out: str, steps: int, lr: float) -> None:
         s = self.settings
-        other = self.folder / "bench/base"
-        against = ["--against", other] if name != "base" else []
-        run("musacoder", "bench", "--model", model, "--suite", self.folder / "data/test.jsonl",
-            "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed, "--batch", 1,
-            "--out", self.folder / "bench" / name, *against)  # fmt: skip
+        run("musacoder-learn", "sft", "--model", model, "--data", data, "--out", self.folder / out,
+            "--steps", steps, "--batch-tokens", s.batch_tokens,
+            "--pack-tokens", max(s.batch_tokens // 4, 2048), "--lr", lr,
+            "--device", s.device, "--seed", s.seed, "--resume")  # fmt: skip
+
+    def rft(self) -> None:
+        """Answers that passed, with the forge's solutions beside them so that none is forgotten."""
+        s = self.settings
+        drawn = self.folder / "rft/drawn"
+        if not drawn.exists():
+            run("musacoder-learn", "rft", "--model", self.model_before("rft"), "--out", drawn,
+                "--data", self.folder / "new_tasks.jsonl", "--limit", s.rft_tasks,
+                "--samples", s.rft_samples, "--max-tokens", s.tokens_max, "--backend", "cpu",
+                "--device", s.device, "--seed", s.seed)  # fmt: skip
+        text = (drawn / "sft.jsonl").read_text() + (self.folder / "data/sft.jsonl").read_text()
+        write_atomically(self.folder / "rft/data.jsonl", text)
+        self.tune(self.model_before("rft"), self.folder / "rft/data.jsonl", "rft/run",
+                  s.rft_steps, s.lr / 10)  # fmt: skip
+
+    def rl(self, rung: str, steps: int, turns: int) -> None:
+        s = self.settings
+        run("musacoder-learn", "rl", "--model", self.model_before(rung),
+            "--data", self.folder / "new_tasks.jsonl", "--out", self.folder / rung,
+            "--steps", steps, "--prompts", s.rl_prompts, "--samples", s.rl_samples,
+            "--turns", turns, "--max-tokens", s.tokens_max, "--temperature", 1,
+            "--lr", s.rl_lr, "--warmup", 0.2, "--bdr", 0.1 if turns > 1 else 0,
+            "--backend", "cpu", "--device", s.device, "--seed", s.seed, "--resume")  # fmt: skip
+
+    def bench(self, rung: str) -> None:
+        s = self.settings
+        other = {"base": [], "sft": ["--against", self.folder / "bench/base"]}
+        against = other.get(rung, ["--against", self.folder / "bench/sft"])
+        run("musacoder", "bench", "--model", self.model_of(rung),
+            "--suite", self.folder / "data/test.jsonl",
+            "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed,
+            "--batch", s.batch, "--backend", "cpu", "--jobs", max(2, (os.cpu_count() or 1) // 2),
+            "--out", self.folder / "bench" / rung, *against)  # fmt: skip
 
     # ---- The report --------------------------------------------------------------------------
 
     def report(self) -> None:
         summaries = {
             name: json.loads((self.folder / "bench" / name / "summary.json").read_text())
-            for name in ("base", "trained")
+            for name in self.rungs()
         }
-        table = table_of(summaries["base"], summaries["trained"])
+        table = table_of(summaries)
+        drawn = self.folder / "rft/drawn/summary.json"
+        if drawn.exists():
+            table += diversity_of(json.loads(drawn.read_text()))
         write_atomically(self.folder / "report.md", table)
-        plot(self.folder, summaries)
+        if find_spec("matplotlib"):
+            plot(self.folder, summaries)
+        else:
+            say(f"no report.png: {sys.executable} lacks matplotlib")
         print(table)
-        say(f"{self.folder}/report.md, report.png; the trained model: {self.folder}/sft/model")
+        last = self.model_of(self.rungs()[-1])
+        say(f"{self.folder}/report.md, report.png; the trained model: {last}")
 
 
 def percent(group: dict[str, Any] | None) -> str:
@@ -219,23 +355,40 @@ def percent(group: dict[str, Any] | None) -> str:
     return f"{value:.1f} % [{low:.1f}, {high:.1f}]"
 
 
-def table_of(base: dict[str, Any], trained: dict[str, Any]) -> str:
-    """Markdown: Pass@1 of held-out tasks, of both models, with 95 % intervals."""
-    lines = ["| held-out tasks | number | base Pass@1 | trained Pass@1 |", "|---|---|---|---|"]
-    for name, group in trained["groups"].items():
-        before = percent(base["groups"].get(name))
-        lines.append(f"| {name} | {group['tasks']} | {before} | {percent(group)} |")
-    paired = trained["paired"]
-    lines += [
-        "",
-        f"Difference at the same {paired['tasks']} tasks: {100 * paired['difference']:+.1f} points "
-        f"[{100 * paired['low']:+.1f}, {100 * paired['high']:+.1f}].",
+def table_of(summaries: dict[str, dict[str, Any]]) -> str:
+    """Markdown: Pass@1 of held-out tasks, of each model, with 95 % intervals."""
+    lines = [
+        "| held-out tasks | number | " + " | ".join(f"{name} Pass@1" for name in summaries) + " |",
+        "|---" * (2 + len(summaries)) + "|",
     ]
-    for name, summary in (("base", base), ("trained", trained)):
+    for name, group in summaries["sft"]["groups"].items():
+        figures = [percent(summary["groups"].get(name)) for summary in summaries.values()]
+        lines.append(f"| {name} | {group['tasks']} | " + " | ".join(figures) + " |")
+    lines.append("")
+    for model, summary in summaries.items():
+        if model == "base":
+            continue
+        paired, other = summary["paired"], "base" if model == "sft" else "sft"
+        lines.append(
+            f"Difference of {model} and {other} at the same {paired['tasks']} tasks: "
+            f"{100 * paired['difference']:+.1f} points "
+            f"[{100 * paired['low']:+.1f}, {100 * paired['high']:+.1f}]."
+        )
+    for model, summary in summaries.items():
         outcomes = ", ".join(f"{n} {kind}" for kind, n in sorted(summary["outcomes"].items()))
         unscored = summary["groups"]["all"]["not_scored"]
-        lines.append(f"Verdicts, {name}: {outcomes}; not scored {unscored}.")
+        lines.append(f"Verdicts, {model}: {outcomes}; not scored {unscored}.")
     return "\n".join(lines) + "\n"
+
+
+def diversity_of(drawn: dict[str, Any]) -> str:
+    """What rejection sampling found, and the diversity of kernels before and after drawing."""
+    return (
+        f"RFT: {drawn['passed']} of {drawn['answers']} answers passed, {drawn['solved']} of "
+        f"{drawn['tasks']} tasks solved, {drawn['targets']} targets; kernel structures a solved "
+        f"task {drawn['clusters']:.2f}, effective {drawn['effective_before']:.2f} among answers, "
+        f"{drawn['effective_after']:.2f} among targets.\n"
+    )
 
 
 def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
@@ -251,8 +404,10 @@ def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
     left.plot([row["step"] for row in rows], [row["loss"] for row in rows], linewidth=1)
     left.set(xlabel="step", ylabel="loss of the answer's tokens, nat", yscale="log")
     left.set_title("supervised fine-tuning")
-    names = list(summaries["trained"]["groups"])
-    for offset, (model, summary) in zip((-0.2, 0.2), summaries.items()):
+    names = list(summaries["sft"]["groups"])
+    height = 0.8 / len(summaries)
+    for place, (model, summary) in enumerate(summaries.items()):
+        offset = (place - (len(summaries) - 1) / 2) * height
         figures = [summary["groups"].get(name, {}).get("pass_at", {}).get("1") for name in names]
         known = [(i, one) for i, one in enumerate(figures) if one]
         values = [100 * one["value"] for _, one in known]
@@ -260,7 +415,8 @@ def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
             [100 * (one["value"] - one["low"]) for _, one in known],
             [100 * (one["high"] - one["value"]) for _, one in known],
         ]
-        right.barh([i + offset for i, _ in known], values, 0.4, xerr=spread, label=model, capsize=2)
+        places = [i + offset for i, _ in known]
+        right.barh(places, values, height, xerr=spread, label=model, capsize=2)
     right.set_yticks(range(len(names)), names)
     right.invert_yaxis()
     right.set(xlabel="Pass@1 of held-out tasks, %, 95 % interval", xlim=(0, 100))
@@ -271,7 +427,7 @@ def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    settings = QUICK if arguments.quick else FULL
+    settings = QUICK if arguments.quick else GPU if arguments.gpu else FULL
     changes = {
         field.name: getattr(arguments, field.name)
         for field in dataclasses.fields(Settings)
@@ -282,17 +438,17 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="./run.sh learn", description="Forge, fine-tune and measure a small model."
+        prog="./run.sh learn", description="Forge, train and measure a small model."
     )
-    parser.add_argument("--quick", action="store_true", help="four operators, in minutes")
-    parser.add_argument(
-        "--out", type=Path, help="folder of the run (build/learn, build/learn-quick)"
-    )
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="four operators, in minutes")
+    size.add_argument("--gpu", action="store_true", help="all operators; trains on a GPU")
+    parser.add_argument("--out", type=Path, help="folder of the run (build/learn, -quick, -gpu)")
     for field in dataclasses.fields(Settings):
         kind = {"int": int, "float": float, "str": str}[str(field.type)]
         parser.add_argument("--" + field.name.replace("_", "-"), type=kind, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    name = "build/learn-quick" if arguments.quick else "build/learn"
+    name = "build/learn" + ("-quick" if arguments.quick else "-gpu" if arguments.gpu else "")
     folder = arguments.out if arguments.out else ROOT / name
     learning = Learning(folder.resolve(), settings_of(arguments))
     learning.check_tools()

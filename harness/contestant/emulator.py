@@ -69,10 +69,13 @@ class Emulator:
     def has_shim(self) -> bool:
         return self.shim is not None
 
-    def start(self, report: int | None) -> None:
-        """Starts the runtime; from now on the device can be used."""
+    def start(self, report: int | None, workers: int = _WORKERS) -> None:
+        """Starts the runtime; from now on the device can be used.
+
+        With one worker, blocks run in one order, so that a finding names the same block each time.
+        """
         descriptor = -1 if report is None else report
-        options = _Options(ctypes.sizeof(_Options), descriptor, _WORKERS, _CLOSED, 0)
+        options = _Options(ctypes.sizeof(_Options), descriptor, workers, _CLOSED, 0)
         failure = self.runtime.mc_emu_init(ctypes.byref(options))
         if failure:
             raise OSError(failure, f"the emulator cannot start: {os.strerror(failure)}")

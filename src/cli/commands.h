@@ -23,6 +23,7 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
+void add_serve(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // What musacoder-learn does: init, sft, ...
 
 // Of --backend: auto, cpu or cuda; auto is the best that this machine has.

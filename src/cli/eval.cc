@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "cli/service.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
@@ -33,6 +34,7 @@ struct EvalArguments {
   std::string out;
   bool json = false;
   bool feedback = false;
+  bool stream = false;
   bool no_static_rules = false;
   bool weak_sandbox = false;
   bool no_shapes = false;
@@ -163,6 +165,19 @@ void print(const std::vector<report::Judged>& judged, const EvalArguments& argum
   }
 }
 
+// Questions on standard input, replies on standard output (service.h).
+Status run_stream(const EvalArguments& arguments, const Layout& layout) {
+  MC_TRY(auto pipeline,
+         eval::Pipeline::create(
+             arguments.options,
+             [](std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }),
+         "eval");
+  Service service(*pipeline, {.score = arguments.score,
+                              .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
+  serve_lines(std::cin, std::cout, service, roots_of(layout), arguments.jobs);
+  return ok();
+}
+
 Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY(arguments.options.backend, chosen_backend(arguments.backend), "eval");
   if (command.count("--seed") > 0) arguments.options.seed = arguments.seed;
@@ -173,6 +188,10 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   if (arguments.compile_mode == "none") arguments.compile_mode.clear();
   arguments.options.timing.compile_mode = arguments.compile_mode;
   MC_TRY(const Layout layout, find_layout(), "eval");
+  if (arguments.stream) return run_stream(arguments, layout);
+  if (arguments.candidates.empty()) {
+    return Error{ErrorCode::kInvalidInput, "give --candidate, or --stream"};
+  }
   MC_TRY(const std::vector<Work> work, load_work(arguments, layout), "eval");
   MC_TRY(const auto results, Results::create(arguments.out), "eval");
   ProgressBar bar(work.size());
@@ -270,10 +289,13 @@ void add_eval(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("eval", "Judge candidates");
   command->add_option("--task", arguments->task,
                       "A KernelBench .py file, suite:level/id, or family/name of tasks/");
+  CLI::Option* candidates = command->add_option(
+      "--candidate,-c", arguments->candidates,
+      "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}");
   command
-      ->add_option("--candidate,-c", arguments->candidates,
-                   "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}")
-      ->required();
+      ->add_flag("--stream", arguments->stream,
+                 "Read questions {id, task, answer} a line each, reply as each is judged")
+      ->excludes(candidates);
   command
       ->add_option("--policy", arguments->options.policy,
                    "What a candidate may do: musacoder, or kernelbench (docs/legality.md)")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// init, sft, generate and tokenize are those of musacoder-learn, the program beside this one that
-// links PyTorch's libraries.  They replace this process.
+// init, sft, rft, rl, generate and tokenize are those of musacoder-learn, the program beside this
+// one that links PyTorch's libraries.  They replace this process.
 #include <array>
 #include <string>
 #include <vector>
@@ -22,6 +22,8 @@ struct Forwarded {
 constexpr std::array kForwarded = {
     Forwarded{"init", "Make a model with random weights"},
     Forwarded{"sft", "Train a model on conversations"},
+    Forwarded{"rft", "Make data of a model's own answers that passed"},
+    Forwarded{"rl", "Train a model on verdicts of its own answers"},
     Forwarded{"generate", "Answer prompts with a model"},
     Forwarded{"tokenize", "Print the tokens of texts"},
 };

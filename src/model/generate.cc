@@ -145,7 +145,11 @@ class Generator {
     const std::vector<int64_t>& ends = passage_.weights.config.ends;
     slot.answer.is_stopped = std::find(ends.begin(), ends.end(), choice.token) != ends.end();
     slot.answer.log_probs.push_back(choice.log_prob);
-    if (!slot.answer.is_stopped) slot.answer.tokens.push_back(choice.token);
+    if (slot.answer.is_stopped) {
+      slot.answer.end = choice.token;
+    } else {
+      slot.answer.tokens.push_back(choice.token);
+    }
     slot.next = choice.token;
     const bool is_full = static_cast<int64_t>(slot.answer.tokens.size()) >= options_.tokens_max ||
                          slot.length >= length_max_;

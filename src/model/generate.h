@@ -38,6 +38,7 @@ struct Answer {
   std::vector<int32_t> tokens;    // Without the one that ended it.
   std::vector<double> log_probs;  // With that one.
   bool is_stopped = false;        // By an end token, not by a limit.
+  int32_t end = -1;               // That token, where there is one.
 };
 
 // Calls `done` for each request, in the order in which they end, until it returns false.  A

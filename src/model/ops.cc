@@ -9,6 +9,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/arange.h>
@@ -22,6 +24,7 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include "core/check.h"
@@ -113,6 +116,10 @@ void rms_norm_backward_loops(const at::Tensor& dy, const at::Tensor& x, const at
   dw.add_(parts.sum(0));
 }
 
+at::Tensor int64_tensor(std::span<const int64_t> values, at::Device device) {
+  return at::tensor(at::ArrayRef<int64_t>(values.data(), values.size()), at::kLong).to(device);
+}
+
 at::Tensor half(const at::Tensor& x, int64_t index) {
   const int64_t width = x.size(-1) / 2;
   return x.narrow(-1, index * width, width);
@@ -195,27 +202,50 @@ Sequence attend_backward(const at::Tensor& dout, const Sequence& in, const Seque
   return {dq, dk, dv};
 }
 
+// PyTorch's kernel for sequences one after another; its scale is ours.
+bool has_flash(const at::Tensor& q, Form form) {
+  return form == Form::kFast && q.is_cuda() && q.size(2) % 8 == 0 && q.size(2) <= 256 &&
+         (q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf);
+}
+
+struct Extents {
+  at::Tensor starts;  // int32
+  int64_t longest;
+};
+Extents extents_of(std::span<const int64_t> starts, at::Device device) {
+  int64_t longest = 0;
+  for (size_t i = 0; i + 1 < starts.size(); ++i) {
+    longest = std::max(longest, starts[i + 1] - starts[i]);
+  }
+  return {int64_tensor(starts, device).to(at::kInt), longest};
+}
+
 // The pairs of a batch's sequences: first token and length.
 template <typename Body>
 void for_each_sequence(std::span<const int64_t> starts, const Body& body) {
   for (size_t i = 0; i + 1 < starts.size(); ++i) body(starts[i], starts[i + 1] - starts[i]);
 }
 
+// All slots at once, padded to the longest.
 at::Tensor decode_generic(const at::Tensor& q_BHD, const at::Tensor& k_cache,
                           const at::Tensor& v_cache, std::span<const int64_t> slots,
                           std::span<const int64_t> lengths) {
-  at::Tensor out = at::empty_like(q_BHD);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const auto row = static_cast<int64_t>(i);
-    const at::ScalarType type = wide(q_BHD);
-    const at::Tensor k = k_cache.select(0, slots[i]).narrow(1, 0, lengths[i]).to(type);
-    const at::Tensor v = v_cache.select(0, slots[i]).narrow(1, 0, lengths[i]).to(type);
-    const at::Tensor q = q_BHD.select(0, row).view({k.size(0), -1, q_BHD.size(2)}).to(type);
-    const double factor = 1 / std::sqrt(static_cast<double>(q_BHD.size(2)));
-    const at::Tensor weights = at::softmax(at::matmul(q, k.transpose(-1, -2)) * factor, -1);
-    out.select(0, row).copy_(at::matmul(weights, v).view({q_BHD.size(1), -1}));
-  }
-  return out;
+  const at::ScalarType type = wide(q_BHD);
+  const int64_t rows = q_BHD.size(0), kv_heads = k_cache.size(1), head_dim = q_BHD.size(2);
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const at::Tensor slot_ids = int64_tensor(slots, q_BHD.device());
+  const auto cached = [&](const at::Tensor& cache) {
+    return cache.narrow(2, 0, longest).index_select(0, slot_ids).to(type);
+  };
+  const at::Tensor q_BKGD = q_BHD.view({rows, kv_heads, -1, head_dim}).to(type);
+  const at::Tensor hidden = at::arange(longest, slot_ids.options())
+                                .ge(int64_tensor(lengths, q_BHD.device()).view({rows, 1, 1, 1}));
+  const at::Tensor scores = at::matmul(q_BKGD, cached(k_cache).transpose(-1, -2))
+                                .mul_(1 / std::sqrt(static_cast<double>(head_dim)))
+                                .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  // What lies in a cache behind its sequence may be no number.
+  const at::Tensor v = cached(v_cache).masked_fill_(hidden.transpose(-1, -2), 0);
+  return at::matmul(at::softmax(scores, -1), v).view(q_BHD.sizes()).to(q_BHD.scalar_type());
 }
 
 template <typename T>
@@ -340,6 +370,12 @@ void rope_(const at::Tensor& x, const at::Tensor& positions, const RopeTable& ta
 
 Attention attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     std::span<const int64_t> starts, Form form) {
+  if (has_flash(q, form)) {
+    const Extents e = extents_of(starts, q.device());
+    const auto made = at::_flash_attention_forward(q, k, v, e.starts, e.starts, e.longest,
+                                                   e.longest, 0.0, /*is_causal=*/true, false);
+    return {std::get<0>(made), std::get<1>(made)};
+  }
   Attention result{at::empty({q.size(0), q.size(1), q.size(2)}, q.options()),
                    at::empty({q.size(1), q.size(0)}, q.options().dtype(wide(q)))};
   for_each_sequence(starts, [&](int64_t start, int64_t length) {
@@ -353,6 +389,18 @@ Attention attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 void attention_backward(const at::Tensor& dout, const AttentionInputs& in, const Attention& saved,
                         std::span<const int64_t> starts, const AttentionInputs& gradients,
                         Form form) {
+  if (has_flash(in.q_THD, form)) {
+    const Extents e = extents_of(starts, dout.device());
+    // Random numbers would be those of dropout.
+    const at::Tensor unused = at::empty({2}, e.starts.options().dtype(at::kLong));
+    const auto [dq, dk, dv] = at::_flash_attention_backward(
+        dout, in.q_THD, in.k_TKD, in.v_TKD, saved.out_THD, saved.lse_HT, e.starts, e.starts,
+        e.longest, e.longest, 0.0, /*is_causal=*/true, unused, unused);
+    gradients.q_THD.copy_(dq);
+    gradients.k_TKD.copy_(dk);
+    gradients.v_TKD.copy_(dv);
+    return;
+  }
   const int64_t kv_heads = in.k_TKD.size(1);
   for_each_sequence(starts, [&](int64_t start, int64_t length) {
     const auto part = [&](const at::Tensor& x) {
@@ -397,6 +445,57 @@ TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor&
     add_weight_gradient(dw, gradient, h_part);
   }
   return loss;
+}
+
+namespace {
+
+// Calls `body(start, count)` for parts of `rows` whose logits fit the loss's chunk.
+template <typename Body>
+void in_chunks(int64_t rows, int64_t vocab, const Body& body) {
+  const int64_t chunk = std::max<int64_t>(1, kLossChunkBytes / (4 * vocab));
+  for (int64_t start = 0; start < rows; start += chunk) {
+    body(start, std::min(chunk, rows - start));
+  }
+}
+
+// log softmax(h w^T / temperature) of some rows, in float32 at least.
+at::Tensor log_softmax_of(const at::Tensor& h_part, const at::Tensor& w, double temperature) {
+  at::Tensor logits = linear(h_part, w);
+  if (logits.scalar_type() != wide(h_part)) logits = logits.to(wide(h_part));
+  if (temperature != 1) logits.div_(temperature);
+  return logits.sub_(at::logsumexp(logits, 1, /*keepdim=*/true));
+}
+
+}  // namespace
+
+TokenLogProbs token_log_probs(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
+                              double temperature) {
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  TokenLogProbs all{at::empty({h.size(0)}, options), at::empty({h.size(0)}, options)};
+  in_chunks(h.size(0), w.size(0), [&](int64_t start, int64_t count) {
+    const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
+    const at::Tensor log_p = log_softmax_of(h.narrow(0, start, count), w, temperature);
+    all.log_prob_N.narrow(0, start, count).copy_(log_p.gather(1, target).squeeze(1));
+    all.entropy_N.narrow(0, start, count).copy_(log_p.exp().mul_(log_p).sum(1).neg_());
+  });
+  return all;
+}
+
+at::Tensor token_log_probs_backward(const at::Tensor& g, const at::Tensor& h, const at::Tensor& w,
+                                    const at::Tensor& targets, double temperature, at::Tensor& dw) {
+  at::Tensor dh = at::empty_like(h);
+  in_chunks(h.size(0), w.size(0), [&](int64_t start, int64_t count) {
+    const at::Tensor h_part = h.narrow(0, start, count);
+    const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
+    // (one at the target - softmax) g / temperature
+    at::Tensor d = log_softmax_of(h_part, w, temperature).exp_().neg_();
+    d.scatter_add_(1, target, at::full({count, 1}, 1.0, d.options()));
+    const at::Tensor scale = g.narrow(0, start, count).to(d.options()).unsqueeze(1);
+    const at::Tensor gradient = d.mul_(scale).div_(temperature).to(h.scalar_type());
+    dh.narrow(0, start, count).copy_(linear_backward(gradient, w));
+    add_weight_gradient(dw, gradient, h_part);
+  });
+  return dh;
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w) { return multiply(x, w); }

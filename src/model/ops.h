@@ -86,6 +86,19 @@ struct TokenLoss {
 TokenLoss token_loss(const at::Tensor& h_Nh, const at::Tensor& w_Vh, const at::Tensor& targets_N,
                      double weight, at::Tensor& dw_Vh);
 
+// Of each row's target under softmax(h W^T / temperature): its log-probability, and the entropy of
+// the whole distribution, in nat; float64 on the CPU.  Chunked like token_loss.
+struct TokenLogProbs {
+  at::Tensor log_prob_N;
+  at::Tensor entropy_N;
+};
+TokenLogProbs token_log_probs(const at::Tensor& h_Nh, const at::Tensor& w_Vh,
+                              const at::Tensor& targets_N, double temperature);
+// The gradient of sum(g * log_prob) with respect to h; that of W is added to dW.
+at::Tensor token_log_probs_backward(const at::Tensor& g_N, const at::Tensor& h_Nh,
+                                    const at::Tensor& w_Vh, const at::Tensor& targets_N,
+                                    double temperature, at::Tensor& dw_Vh);
+
 // y = x w^T, and its gradients: dx = dy w, dw += dy^T x.  Float32 on the CPU goes through oneDNN,
 // which uses the widest registers of every maker's processor.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w);

@@ -149,5 +149,20 @@ TEST(OpsInBfloat16, TheGenericFormRoundsOnlyItsResult) {
   EXPECT_LE(distance(rms_norm(x, w, 1e-6).y_Nh, exact), 1.0 / 256);
 }
 
+TEST_P(Ops, TokenLogProbsAndTheirGradientsAreThoseOfTheFormula) {
+  const at::Tensor h = leaf(random({50, 12}, 1)), w = leaf(random({30, 12}, 2));
+  const at::Tensor g = random({50}, 3);
+  const at::Tensor targets = at::arange(50, at::kLong).remainder(30);
+  const at::Tensor log_p = at::log_softmax(at::matmul(h, w.t()) / 0.9, 1);
+  const at::Tensor expected = log_p.gather(1, targets.unsqueeze(1)).squeeze(1);
+  expected.backward(g);
+  const TokenLogProbs got = token_log_probs(cast(h), cast(w), targets, 0.9);
+  expect_near(got.log_prob_N, expected);
+  expect_near(got.entropy_N, -(log_p.exp() * log_p).sum(1));
+  at::Tensor dw = at::zeros_like(cast(w));
+  expect_near(token_log_probs_backward(g, cast(h), cast(w), targets, 0.9, dw), h.grad());
+  expect_near(dw, w.grad());
+}
+
 }  // namespace
 }  // namespace mc::model::ops

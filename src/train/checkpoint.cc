@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr size_t kStateBytesMax = 1 << 20;
+constexpr size_t kStateBytesMax = 64 << 20;
 constexpr size_t kKept = 2;
 constexpr std::string_view kPrefix = "step-";
 
@@ -41,6 +41,7 @@ std::string state_json(const RunState& state) {
   Json json = {{"step", state.step},           {"tokens", state.tokens},
                {"elapsed_s", state.elapsed_s}, {"epoch", state.place.epoch},
                {"next", state.place.next},     {"settings", state.settings}};
+  if (!state.more.empty()) json["more"] = state.more;
   return json.dump(2) + "\n";
 }
 
@@ -61,6 +62,7 @@ Result<RunState> parse_state(const std::string& text) {
   state.elapsed_s = json["elapsed_s"].get<double>();
   state.place = {json["epoch"].get<int64_t>(), json["next"].get<int64_t>()};
   state.settings = json["settings"].get<std::string>();
+  if (json.contains("more") && json["more"].is_string()) state.more = json["more"];
   return state;
 }
 

@@ -25,6 +25,7 @@ struct RunState {
   double elapsed_s = 0;
   Place place;
   std::string settings;  // What must be the same for the run to go on (JSON).
+  std::string more;      // What else a run keeps, in its own words; "" for none.
 };
 
 struct RunTensors {

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
-#include "train/events.h"
 
 namespace mc::train {
 namespace {
@@ -80,6 +79,14 @@ Status MetricsFiles::add(const StepMetrics& m) {
       Scalar{"train/loss", m.loss}, Scalar{"train/grad_norm", m.grad_norm},
       Scalar{"train/lr", m.lr}, Scalar{"train/tokens_per_s", m.tokens_per_s}};
   return append(events_, event_record(wall_time_s(), m.step, scalars), "events");
+}
+
+Status MetricsFiles::add(int64_t step, std::span<const Scalar> scalars) {
+  Json line;
+  line["step"] = step;
+  for (const auto& [name, number] : scalars) line[std::string(name)] = number;
+  MC_TRY_VOID(append(lines_, line.dump() + "\n", "metrics.jsonl"), "metrics");
+  return append(events_, event_record(wall_time_s(), step, scalars), "events");
 }
 
 }  // namespace mc::train

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 
 #include "core/fd.h"
 #include "core/result.h"
+#include "train/events.h"
 
 namespace mc::train {
 
@@ -30,6 +32,8 @@ class MetricsFiles {
   // removed.
   static Result<MetricsFiles> open(const std::filesystem::path& run, int64_t last_step);
   Status add(const StepMetrics& metrics);
+  // {"step": …, name: number, …}; the event file has the same names.
+  Status add(int64_t step, std::span<const Scalar> scalars);
 
  private:
   MetricsFiles(Fd lines, Fd events) : lines_(std::move(lines)), events_(std::move(events)) {}

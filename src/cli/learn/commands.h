@@ -20,6 +20,8 @@ inline constexpr int kExitInput = 2;
 
 void add_init(CLI::App& app, int& exit_code);
 void add_sft(CLI::App& app, int& exit_code);
+void add_rft(CLI::App& app, int& exit_code);
+void add_rl(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 

@@ -68,6 +68,8 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   mc::learn::add_init(app, exit_code);
   mc::learn::add_sft(app, exit_code);
+  mc::learn::add_rft(app, exit_code);
+  mc::learn::add_rl(app, exit_code);
   mc::learn::add_generate(app, exit_code);
   mc::learn::add_tokenize(app, exit_code);
   try {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/learn/judge_options.h"
+
+#include <algorithm>
+#include <sstream>
+#include <thread>
+
+#include "core/layout.h"
+
+namespace mc::learn {
+
+void add_judge(CLI::App& command, JudgeArguments& arguments) {
+  command.add_option("--judge", arguments.command,
+                     "Another verifier: a command that reads questions and replies, a line each");
+  command.add_option("--backend", arguments.backend, "Of the verifier: auto, cpu or cuda")
+      ->capture_default_str();
+  command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once (default: cores / 2)")
+      ->check(CLI::Range(1, 256));
+  command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
+      ->check(CLI::Range(50, 100000))
+      ->capture_default_str();
+}
+
+Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, uint64_t seed) {
+  std::vector<std::string> words;
+  if (!arguments.command.empty()) {
+    std::istringstream stream(arguments.command);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return words;
+  }
+  MC_TRY(const Layout layout, find_layout(), "the verifier");
+  const int pairs = static_cast<int>(std::thread::hardware_concurrency()) / 2;
+  const int jobs = arguments.jobs > 0 ? arguments.jobs : std::max(2, pairs);
+  return std::vector<std::string>{(layout.prefix / "bin/musacoder").string(),
+                                  "eval",
+                                  "--stream",
+                                  "--backend",
+                                  arguments.backend,
+                                  "--seed",
+                                  std::to_string(seed),
+                                  "--jobs",
+                                  std::to_string(jobs),
+                                  "--feedback-tokens",
+                                  std::to_string(arguments.feedback_tokens)};
+}
+
+}  // namespace mc::learn

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which verifier rl and rft ask: --judge, --backend, --jobs, --feedback-tokens.
+#ifndef MC_CLI_LEARN_JUDGE_OPTIONS_H_
+#define MC_CLI_LEARN_JUDGE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "core/result.h"
+
+namespace mc::learn {
+
+struct JudgeArguments {
+  std::string command;  // Empty: the musacoder beside this program.
+  std::string backend = "auto";
+  int jobs = 0;  // 0: as many as there are pairs of cores, at least 2.
+  int feedback_tokens = 200;
+};
+void add_judge(CLI::App& command, JudgeArguments& arguments);
+
+// The command to start.  kNotFound where there is no musacoder.
+Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, uint64_t seed);
+
+}  // namespace mc::learn
+
+#endif  // MC_CLI_LEARN_JUDGE_OPTIONS_H_

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/learn/commands.h"
+#include "cli/learn/judge_options.h"
+#include "loop/rl.h"
+
+namespace mc::learn {
+namespace {
+
+struct RlArguments {
+  loop::RlOptions options;
+  Computing computing;
+  JudgeArguments judge;
+  std::string delta = "0.05";
+  std::string replay;
+};
+
+// --delta: a number, "auto" or "off".
+Status read_delta(const std::string& text, loop::RlOptions& options) {
+  options.delta_auto = text == "auto";
+  if (text == "auto") return ok();
+  if (text == "off") {
+    options.step.mirror_pop.reset();
+    return ok();
+  }
+  double delta = 0;
+  if (!CLI::detail::lexical_cast(text, delta) || delta < 0) {
+    return Error{ErrorCode::kInvalidInput, "--delta " + text + ": a number, auto or off"};
+  }
+  options.step.mirror_pop->delta = delta;
+  return ok();
+}
+
+Result<loop::RlResult> run(RlArguments& arguments) {
+  loop::RlOptions& options = arguments.options;
+  MC_TRY_VOID(read_delta(arguments.delta, options), "rl");
+  if (!arguments.replay.empty()) options.replay = arguments.replay;
+  MC_TRY(options.judge, judge_command(arguments.judge, options.seed), "rl");
+  MC_TRY(const Target target, prepare(arguments.computing), "rl");
+  options.policy.device = target.device;
+  options.policy.dtype = target.dtype;
+  options.policy.workers = static_cast<size_t>(target.workers);
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
+  const auto result = loop::run_rl(options, [&](const loop::RlProgress& progress) {
+    if (!is_terminal) return;
+    fmt::print(stderr, "\r\033[Kstep {}/{}  reward {:.3f}  first turn {:.1f} %  {:.0f} s",
+               progress.step, options.steps, progress.reward, 100 * progress.accuracy,
+               progress.elapsed_s);
+    std::fflush(stderr);
+  });
+  if (is_terminal) std::fputs("\n", stderr);
+  return result;
+}
+
+int report(const RlArguments& arguments, const Result<loop::RlResult>& result) {
+  if (!result) return report_error(result.error());
+  fmt::print("{} steps, {} episodes in {:.0f} s, reward {:.3f}, first turn {:.1f} %: {}\n",
+             result->last.step, result->episodes, result->last.elapsed_s, result->last.reward,
+             100 * result->last.accuracy, (arguments.options.run / "model").string());
+  return kExitDone;
+}
+
+void add_rollout_options(CLI::App& command, loop::RlOptions& options) {
+  command.add_option("--prompts", options.prompts, "Prompts of a step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--samples", options.samples, "Answers to each prompt")
+      ->check(CLI::Range(2, 1024))
+      ->capture_default_str();
+  command.add_option("--turns", options.turns, "Turns of an episode, at most")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  model::GenerateOptions& generate = options.generate;
+  command.add_option("--temperature", generate.sampling.temperature, "Of answers and of the loss")
+      ->check(CLI::Range(0.01, 10.0))
+      ->capture_default_str();
+  command.add_option("--top-p", generate.sampling.top_p, "Probability of the tokens to draw from")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
+  command.add_option("--max-tokens", generate.tokens_max, "Longest answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--batch", generate.batch, "Answers at a time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+void add_rule_options(CLI::App& command, RlArguments& arguments) {
+  loop::RlOptions& options = arguments.options;
+  command.add_option("--alpha", options.prime_echo.alpha, "PrimeEcho: weight of the first turn")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--delta", arguments.delta, "MirrorPop: largest drift; auto; off")
+      ->capture_default_str();
+  command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--beta", options.step.beta, "Weight of the KL; 0: no reference")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--eps-low", options.step.clip.eps_low, "Clipping of the ratio, below 1")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--eps-high", options.step.clip.eps_high, "Clipping of the ratio, above 1")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_step_options(CLI::App& command, loop::RlOptions& options) {
+  command.add_option("--steps", options.steps, "Length of the run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--updates", options.updates, "Steps of the optimiser on a step's episodes")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  train::OptimizerOptions& optimizer = options.policy.optimizer;
+  command.add_option("--lr", optimizer.lr, "Learning rate")->capture_default_str();
+  command.add_option("--warmup", optimizer.warmup, "Share of the run")->capture_default_str();
+  command.add_option("--weight-decay", optimizer.weight_decay, "Of matrices")
+      ->capture_default_str();
+  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
+      ->capture_default_str();
+  command.add_option("--pack-tokens", options.policy.pack_tokens, "Tokens of a pass")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--checkpoint-steps", options.checkpoint_steps,
+                  "Steps between checkpoints (default: a minute)")
+      ->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+
+void add_rl(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<RlArguments>();
+  loop::RlOptions& options = arguments->options;
+  options.generate = {.sampling = {.temperature = 0.9, .top_p = 1}, .tokens_max = 512};
+  options.policy.optimizer = {.lr = 1e-6, .lr_end = 1, .warmup = 0.1, .norm_max = 0.5};
+  CLI::App* command = app.add_subcommand("rl", "Train a model on verdicts of its own answers");
+  command->add_option("--model", options.model, "A model folder")->required();
+  command->add_option("--data", options.data, "Tasks with prompts (rl.jsonl of a forge)")
+      ->required();
+  command->add_option("--out", options.run, "The run's folder")->required();
+  command->add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
+  command->add_option("--replay", arguments->replay,
+                      "Take the episodes of this run's folder in place of new ones");
+  command->add_option("--seed", options.seed, "Of prompts, answers and verdicts")
+      ->capture_default_str();
+  add_rollout_options(*command, options);
+  add_rule_options(*command, *arguments);
+  add_step_options(*command, options);
+  add_judge(*command, arguments->judge);
+  add_computing(*command, arguments->computing);
+  command->callback([arguments, &exit_code] { exit_code = report(*arguments, run(*arguments)); });
+}
+
+}  // namespace mc::learn

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// musacoder serve: python/musacoder/server.py takes this process's place, with `eval --stream` as
+// its verifier.  Options that are not of the service are the verifier's.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "compile/pytorch.h"
+#include "core/fd.h"
+#include "core/layout.h"
+
+namespace mc::cli {
+namespace {
+
+struct ServeArguments {
+  std::string host = "127.0.0.1";
+  int port = 8377;
+  int queue = 4096;
+};
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+bool names_jobs(const std::string& word) { return word.starts_with("--jobs") || word == "-j"; }
+
+// Returns only where Python does not start.
+Error start(const ServeArguments& arguments, const std::vector<std::string>& of_verifier) {
+  if (!is_loopback(arguments.host)) {
+    return Error{ErrorCode::kInvalidInput,
+                 "--host " + arguments.host +
+                     " is not this machine: serve asks nobody who they are, so it listens on "
+                     "127.0.0.1 alone"};
+  }
+  const Result<Layout> layout = find_layout();
+  if (!layout) return layout.error();
+  const std::string python = compile::default_python();
+  std::vector<std::string> words = {
+      python,    (layout->share("python") / "musacoder/server.py").string(),
+      "--host",  arguments.host,
+      "--port",  std::to_string(arguments.port),
+      "--queue", std::to_string(arguments.queue),
+      "--",      (layout->prefix / "bin/musacoder").string(),
+      "eval",    "--stream"};
+  if (std::none_of(of_verifier.begin(), of_verifier.end(), names_jobs)) {
+    words.insert(words.end(),
+                 {"--jobs", std::to_string(std::max(1U, std::thread::hardware_concurrency()))});
+  }
+  words.insert(words.end(), of_verifier.begin(), of_verifier.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execvp(python.c_str(), argv.data());
+  return system_error(ErrorCode::kUnavailable, "cannot start " + python);
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ServeArguments>();
+  CLI::App* command = app.add_subcommand(
+      "serve", "Judge answers that come over HTTP; other options are those of eval");
+  command->allow_extras();
+  command->add_option("--host", arguments->host, "An address of this machine")
+      ->capture_default_str();
+  command->add_option("--port", arguments->port, "0: any that is free")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command->add_option("--queue", arguments->queue, "Questions that may wait; more get 429")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->callback([arguments, command, &exit_code] {
+    exit_code = report_error(start(*arguments, command->remaining()));
+  });
+}
+
+}  // namespace mc::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/episode.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/fd.h"
+
+namespace mc::loop {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
+
+std::string text_at(const Json& json, const char* key) {
+  return json.is_object() && json.contains(key) && json[key].is_string()
+             ? json[key].get<std::string>()
+             : "";
+}
+
+Result<Prompt> parse_prompt(const std::string& line) {
+  const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  Prompt prompt;
+  prompt.task.id = prompt.task.name = text_at(row, "id");
+  if (prompt.task.id.empty()) return wrong("is no JSON object with an \"id\"");
+  prompt.task.code = text_at(row, "label");
+  if (prompt.task.code.empty() && row.contains("reward_model")) {
+    prompt.task.code = text_at(row["reward_model"], "ground_truth");
+  }
+  if (prompt.task.code.empty()) return wrong("has no \"label\", the code of its task");
+  if (!row.contains("prompt") || !row["prompt"].is_array() || row["prompt"].empty()) {
+    return wrong("has no \"prompt\" that is a list of messages");
+  }
+  for (const Json& entry : row["prompt"]) {
+    if (text_at(entry, "role").empty() || text_at(entry, "content").empty()) {
+      return wrong("a message has no \"role\" or no \"content\" that is text");
+    }
+    prompt.messages.push_back({text_at(entry, "role"), text_at(entry, "content")});
+  }
+  return prompt;
+}
+
+Json json_of(const Turn& turn) {
+  const Judgement& judgement = turn.judgement;
+  Json json;
+  json["answer"] = turn.answer;
+  json["stopped"] = turn.is_stopped;
+  json["num_tokens"] = turn.num_tokens;
+  json["outcome"] = judgement.outcome;
+  json["s"] = judgement.s ? Json(*judgement.s) : Json();
+  json["q"] = judgement.q;
+  json["stage"] = judgement.stage ? Json(static_cast<int>(*judgement.stage)) : Json();
+  json["feedback"] = judgement.feedback;
+  return json;
+}
+
+Turn turn_of(const Json& json) {
+  Turn turn;
+  turn.answer = json.at("answer").get<std::string>();
+  turn.is_stopped = json.at("stopped").get<bool>();
+  turn.num_tokens = json.at("num_tokens").get<int64_t>();
+  turn.judgement.outcome = json.at("outcome").get<std::string>();
+  if (!json.at("s").is_null()) turn.judgement.s = json["s"].get<double>();
+  turn.judgement.q = json.at("q").get<double>();
+  if (!json.at("stage").is_null()) {
+    turn.judgement.stage = static_cast<rl::Stage>(json["stage"].get<int>());
+  }
+  turn.judgement.feedback = json.at("feedback").get<std::string>();
+  return turn;
+}
+
+}  // namespace
+
+Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  if (!stream) return system_error(ErrorCode::kNotFound, "cannot read " + path.string());
+  std::vector<Prompt> prompts;
+  std::string line;
+  for (int64_t number = 1; std::getline(stream, line); ++number) {
+    if (line.empty()) continue;
+    MC_TRY(Prompt prompt, parse_prompt(line), path.string() + ":" + std::to_string(number));
+    prompts.push_back(std::move(prompt));
+  }
+  if (prompts.empty()) return wrong(path.string() + " holds no prompt");
+  return prompts;
+}
+
+std::string repair_request(const std::string& feedback) {
+  return feedback + "Write the whole answer again.\n";
+}
+
+std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& answer,
+                                            const std::string& feedback) {
+  std::vector<model::Message> messages = prompt.messages;
+  messages.back().content += "An answer that failed:\n" + answer + "\n" + repair_request(feedback);
+  return messages;
+}
+
+std::vector<std::optional<double>> Episode::scores() const {
+  std::vector<std::optional<double>> s;
+  for (const Turn& turn : turns) s.push_back(turn.judgement.s);
+  return s;
+}
+
+bool Episode::passed() const {
+  return std::any_of(turns.begin(), turns.end(), [](const Turn& turn) {
+    return turn.judgement.s && *turn.judgement.s >= rl::kScorePassed;
+  });
+}
+
+std::string json_line(const Episode& episode) {
+  Json json;
+  json["step"] = episode.step;
+  json["group"] = episode.group;
+  json["sample"] = episode.sample;
+  json["task"] = episode.task;
+  json["replay"] = episode.is_replay;
+  json["prompt"] = episode.prompt;
+  json["tokens"] = episode.tokens;
+  json["log_probs"] = episode.log_probs;
+  json["turns"] = Json::array();
+  for (const Turn& turn : episode.turns) json["turns"].push_back(json_of(turn));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Episode> episode_from_json(const std::string& line) {
+  Episode episode;
+  try {
+    const Json json = Json::parse(line);
+    json.at("step").get_to(episode.step);
+    json.at("group").get_to(episode.group);
+    json.at("sample").get_to(episode.sample);
+    json.at("task").get_to(episode.task);
+    json.at("replay").get_to(episode.is_replay);
+    json.at("prompt").get_to(episode.prompt);
+    json.at("tokens").get_to(episode.tokens);
+    json.at("log_probs").get_to(episode.log_probs);
+    for (const Json& turn : json.at("turns")) episode.turns.push_back(turn_of(turn));
+  } catch (const Json::exception& failure) {
+    return wrong(std::string("is no episode: ") + failure.what());
+  }
+  if (episode.prompt.empty() || episode.turns.empty() ||
+      episode.tokens.size() != episode.log_probs.size()) {
+    return wrong("is no episode: no prompt, no turn, or not as many log_probs as tokens");
+  }
+  return episode;
+}
+
+Result<std::vector<Episode>> read_episodes(const std::filesystem::path& path, int64_t step_end) {
+  std::ifstream stream(path);
+  std::vector<Episode> episodes;
+  std::string line;
+  for (int64_t number = 1; std::getline(stream, line) && !stream.eof(); ++number) {
+    MC_TRY(Episode episode, episode_from_json(line), path.string() + ":" + std::to_string(number));
+    if (episode.step >= step_end) break;
+    episodes.push_back(std::move(episode));
+  }
+  return episodes;
+}
+
+}  // namespace mc::loop

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An episode: a prompt, the answer to it, and where that failed the attempts to repair it with the
+// verifier's feedback.  Only the first answer is trained, so its tokens and log-probabilities are
+// kept; of later turns the text.
+//
+// RUN/episodes.jsonl has one a line, in order of step, group and sample.  With the prompts' tokens,
+// log-probabilities and scores in it, an update can be done again without generator and verifier.
+#ifndef MC_LOOP_EPISODE_H_
+#define MC_LOOP_EPISODE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "loop/judge.h"
+#include "model/chat.h"
+#include "task/task.h"
+
+namespace mc::loop {
+
+// A task with the messages that ask for it: a row of the forge's rl.jsonl.
+struct Prompt {
+  task::Task task;
+  std::vector<model::Message> messages;
+};
+
+// Rows {"id", "prompt": [messages], "label" or "reward_model.ground_truth": code of the task}.
+// kInvalidInput names the line.
+Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path);
+
+// What the model is told of a failed answer, as the next user turn.
+std::string repair_request(const std::string& feedback);
+
+// A fresh prompt of two parts: the task, and a failed answer to it with its feedback.
+std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& answer,
+                                            const std::string& feedback);
+
+struct Turn {
+  std::string answer;
+  bool is_stopped = false;  // By an end token, not by the length limit.
+  int64_t num_tokens = 0;
+  Judgement judgement;
+  bool operator==(const Turn&) const = default;
+};
+
+struct Episode {
+  int64_t step = 0;   // Of the policy that wrote it, from 0.
+  int64_t group = 0;  // The prompt's slot in the step.
+  int64_t sample = 0;
+  std::string task;        // Its id.
+  bool is_replay = false;  // Of a failed answer (BDR).
+  std::vector<int32_t> prompt;
+  std::vector<int32_t> tokens;    // Of the first answer, with the token that ended it.
+  std::vector<double> log_probs;  // Of those, by the generator, under softmax(logits / T).
+  std::vector<Turn> turns;
+  bool operator==(const Episode&) const = default;
+
+  std::vector<std::optional<double>> scores() const;  // Of the turns.
+  bool passed() const;                                // In some turn.
+};
+
+std::string json_line(const Episode& episode);
+Result<Episode> episode_from_json(const std::string& line);
+
+// The episodes of `path` up to before `step_end`, in order; those of a last line that was cut short
+// are left out.  None where there is no file.
+Result<std::vector<Episode>> read_episodes(const std::filesystem::path& path, int64_t step_end);
+
+}  // namespace mc::loop
+
+#endif  // MC_LOOP_EPISODE_H_

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verifier as a child process: `musacoder eval --stream`, or any program that reads a question
+// a line and replies a line (docs/rl.md).
+//
+// Questions are asked as answers are generated and judged meanwhile; who needs a judgement waits
+// for it.  The same answer to the same task is judged once.  A verdict of infra is asked for twice
+// more, under another id; what is infra then has no score.
+//
+//   MC_TRY(auto judge, Judge::start({"musacoder", "eval", "--stream"}), "rl");
+//   const std::string key = judge->ask(task, answer);
+//   ... more of them ...
+//   MC_TRY(Judgement judgement, judge->wait(key), "rl");
+#ifndef MC_LOOP_JUDGE_H_
+#define MC_LOOP_JUDGE_H_
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/fd.h"
+#include "core/result.h"
+#include "rl/bdr.h"
+#include "rl/score.h"
+#include "task/task.h"
+
+namespace mc::loop {
+
+// What the loop keeps of a verdict.
+struct Judgement {
+  std::string outcome;             // task::outcome_name
+  std::optional<double> s;         // rl::training_score; empty for infra and unsupported.
+  double q = 0;                    // Share of trials passed.
+  std::optional<rl::Stage> stage;  // Where it failed, if it did.
+  std::string feedback;            // What the model is told.
+  bool operator==(const Judgement&) const = default;
+};
+
+// From a reply's line.  kInvalidInput for {"error"}, kProtocol for what is no reply.
+Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOptions& options);
+
+class Judge {
+ public:
+  // Starts `command`; its standard error stays ours.
+  static Result<std::unique_ptr<Judge>> start(std::vector<std::string> command,
+                                              const rl::TrainingScoreOptions& options);
+  // Closes the child's input, and ends it.
+  ~Judge();
+
+  // The key to wait for.  Thread-safe, returns at once.
+  std::string ask(const task::Task& task, const std::string& answer);
+  // kUnavailable where the child ended, kInvalidInput where it refuses the question.
+  // REQUIRES: the key is of an answer that was asked for.
+  Result<Judgement> wait(const std::string& key);
+
+ private:
+  struct Case {
+    std::string question;  // Without its id.
+    int num_asked = 0;
+    std::optional<Result<Judgement>> judgement;
+  };
+  Judge(Fd channel, pid_t child, const rl::TrainingScoreOptions& options);
+  void write_questions();
+  void read_replies();
+  void take(const std::string& line);
+  void enqueue(const std::string& key, Case& one);
+
+  const Fd channel_;  // Constant after construction, like the next two.
+  const pid_t child_;
+  const rl::TrainingScoreOptions options_;
+  std::mutex mutex_;  // Guards the rest but the threads.
+  std::condition_variable changed_;
+  std::map<std::string, Case> cases_;
+  std::deque<std::string> lines_;  // To write.
+  std::optional<Error> ended_;
+  std::thread writer_;
+  std::thread reader_;
+};
+
+}  // namespace mc::loop
+
+#endif  // MC_LOOP_JUDGE_H_

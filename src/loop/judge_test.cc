@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/judge.h"
+
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "task/verdict_json.h"
+
+namespace mc::loop {
+namespace {
+
+std::string reply_with(task::Outcome outcome) {
+  task::Verdict verdict;
+  verdict.outcome = std::move(outcome);
+  return R"({"id": "k:0", "feedback": "No.\n", "verdict": )" +
+         task::to_json(verdict, task::Indent::kCompact) + "}";
+}
+
+TEST(ParseReply, ScoresAFailureAndSaysHowFarItCame) {
+  const auto got =
+      parse_reply(reply_with(task::Wrong{.q = 0.5, .specialised = false, .trials = {}}), {});
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(*got, (Judgement{"wrong", -0.25, 0.5, rl::Stage::kComparison, "No.\n"}));
+}
+
+TEST(ParseReply, ScoresAPassByItsSpeedOnTheGrid) {
+  task::Passed passed;
+  EXPECT_EQ(parse_reply(reply_with(passed), {})->s, 1.0);
+  passed.performance.emplace();
+  passed.performance->speedup_eager.low = 1.04;
+  EXPECT_EQ(parse_reply(reply_with(passed), {})->s, 1.0) << "within the dead zone";
+  passed.performance->speedup_eager.low = 2.01;
+  EXPECT_EQ(parse_reply(reply_with(passed), {})->s, 1.25);
+}
+
+TEST(ParseReply, InfraAndUnsupportedHaveNoScore) {
+  EXPECT_FALSE(parse_reply(reply_with(task::Infra{"disk"}), {})->s);
+  EXPECT_FALSE(parse_reply(reply_with(task::Unsupported{}), {})->s);
+}
+
+TEST(ParseReply, RefusesWhatIsNoVerdict) {
+  EXPECT_EQ(parse_reply(R"({"id": "a", "error": "no task"})", {}).error().code,
+            ErrorCode::kInvalidInput);
+  EXPECT_EQ(parse_reply("nonsense", {}).error().code, ErrorCode::kProtocol);
+  EXPECT_EQ(parse_reply(R"({"id": "a", "verdict": {}})", {}).error().code, ErrorCode::kProtocol);
+}
+
+TEST(Judge, AVerifierThatEndsOrTalksOfSomethingElseIsAnError) {
+  const task::Task task{"t", "t", "code"};
+  auto ends = Judge::start({"false"}, {});
+  ASSERT_TRUE(ends);
+  EXPECT_EQ((*ends)->wait((*ends)->ask(task, "a")).error().code, ErrorCode::kUnavailable);
+  auto talks = Judge::start({"echo", R"({"id": "other:0", "error": ""})"}, {});
+  ASSERT_TRUE(talks);
+  EXPECT_FALSE((*talks)->wait((*talks)->ask(task, "a")));
+  EXPECT_FALSE(Judge::start({"/no/such/program"}, {}));
+}
+
+}  // namespace
+}  // namespace mc::loop

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/policy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "core/check.h"
+#include "model/parallel.h"
+#include "train/packing.h"
+
+namespace mc::loop {
+namespace {
+
+// Which hidden states predict trained tokens, and those tokens.
+struct Targets {
+  std::vector<int64_t> rows;
+  std::vector<int64_t> tokens;
+  std::vector<size_t> ends;  // Of each sequence.
+};
+
+Targets targets_of(std::span<const train::Sample* const> sequences) {
+  Targets targets;
+  int64_t start = 0;
+  for (const train::Sample* sample : sequences) {
+    MC_CHECK(sample->answer > 0 && sample->answer < static_cast<int64_t>(sample->tokens.size()));
+    for (auto i = static_cast<size_t>(sample->answer); i < sample->tokens.size(); ++i) {
+      targets.rows.push_back(start + static_cast<int64_t>(i) - 1);
+      targets.tokens.push_back(sample->tokens[i]);
+    }
+    start += static_cast<int64_t>(sample->tokens.size()) - 1;  // The last is only predicted.
+    targets.ends.push_back(targets.rows.size());
+  }
+  return targets;
+}
+
+std::vector<Scores> split(const model::ops::TokenLogProbs& all, const std::vector<size_t>& ends) {
+  const double* log_probs = all.log_prob_N.const_data_ptr<double>();
+  const double* entropy = all.entropy_N.const_data_ptr<double>();
+  std::vector<Scores> scores;
+  size_t begin = 0;
+  for (const size_t end : ends) {
+    scores.push_back({{log_probs + begin, log_probs + end}, {entropy + begin, entropy + end}});
+    begin = end;
+  }
+  return scores;
+}
+
+model::ops::RopeTable rope_of(const model::Config& config, at::Device device) {
+  const model::ops::RopeTable table =
+      model::ops::rope_table(config.positions_max, config.head_dim, config.rope_theta);
+  return {table.cos_PD2.to(device), table.sin_PD2.to(device)};
+}
+
+std::vector<int64_t> lengths_of(std::span<const train::Sample> sequences) {
+  std::vector<int64_t> lengths;
+  for (const train::Sample& one : sequences) {
+    lengths.push_back(static_cast<int64_t>(one.tokens.size()));
+  }
+  return lengths;
+}
+
+}  // namespace
+
+std::vector<Scores> score_sequences(const model::Passage& passage,
+                                    std::span<const train::Sample* const> sequences,
+                                    double temperature, const GradientOf& gradient_of,
+                                    model::Parameters* gradients) {
+  std::vector<std::vector<int32_t>> inputs;
+  for (const train::Sample* sample : sequences) {
+    inputs.emplace_back(sample->tokens.begin(), sample->tokens.end() - 1);
+  }
+  const Targets targets = targets_of(sequences);
+  const at::Device device = passage.weights.flat.device();
+  const model::Batch batch = model::make_batch(inputs, device);
+  const at::Tensor rows_N = at::tensor(targets.rows, at::kLong).to(device);
+  const at::Tensor targets_N = at::tensor(targets.tokens, at::kLong).to(device);
+  model::Tape tape;
+  const at::Tensor hidden = model::forward(passage, batch, gradients != nullptr ? &tape : nullptr);
+  const at::Tensor h_Nh = hidden.index_select(0, rows_N);
+  std::vector<Scores> scores =
+      split(model::ops::token_log_probs(h_Nh, passage.weights.head, targets_N, temperature),
+            targets.ends);
+  if (gradients == nullptr) return scores;
+  std::vector<double> g;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const std::vector<double> one = gradient_of(i, scores[i]);
+    g.insert(g.end(), one.begin(), one.end());
+  }
+  MC_CHECK(g.size() == targets.rows.size());
+  at::Tensor d_hidden = at::zeros_like(hidden);
+  d_hidden.index_copy_(
+      0, rows_N,
+      model::ops::token_log_probs_backward(at::tensor(g, at::kDouble), h_Nh, passage.weights.head,
+                                           targets_N, temperature, gradients->head));
+  model::backward(passage, batch, tape, d_hidden, *gradients);
+  return scores;
+}
+
+Policy::Policy(const model::Model& model, const PolicyOptions& options)
+    : options_(options),
+      master_(model.flat.to(options.device).clone()),
+      weights_(model.config, master_.to(options.dtype)),
+      rope_(rope_of(model.config, options.device)),
+      optimizer_(master_, model::layout_of(model.config).matrices, options.optimizer) {
+  if (options.keeps_reference) reference_.emplace(model.config, weights_.flat.clone());
+  for (size_t i = 0; i < options.workers; ++i) {
+    gradients_.emplace_back(model.config, at::zeros_like(master_));
+  }
+}
+
+void Policy::generate(std::span<const model::Request> requests,
+                      const model::GenerateOptions& options,
+                      const std::function<void(size_t, const model::Answer&)>& done) const {
+  const size_t workers = std::max<size_t>(1, std::min(options_.workers, requests.size()));
+  std::vector<std::vector<model::Request>> parts(workers);
+  for (size_t i = 0; i < requests.size(); ++i) parts[i % workers].push_back(requests[i]);
+  model::GenerateOptions one = options;
+  one.workers = 1;
+  one.batch = std::max<int64_t>(1, options.batch / static_cast<int64_t>(workers));
+  model::in_parallel(workers, [&](size_t worker) {
+    model::generate({weights_, rope_}, parts[worker], one,
+                    [&](size_t i, const model::Answer& answer) {
+                      done(i * workers + worker, answer);
+                      return true;
+                    });
+  });
+}
+
+std::vector<Scores> Policy::score(std::span<const train::Sample> sequences) const {
+  return run(weights_, sequences, nullptr, nullptr);
+}
+
+std::vector<Scores> Policy::score_by_reference(std::span<const train::Sample> sequences) const {
+  MC_CHECK(reference_.has_value());
+  return run(*reference_, sequences, nullptr, nullptr);
+}
+
+double Policy::update(std::span<const train::Sample> sequences, const GradientOf& gradient_of,
+                      double lr) {
+  for (model::Parameters& gradients : gradients_) gradients.flat.zero_();
+  run(weights_, sequences, gradient_of, &gradients_);
+  for (size_t i = 1; i < gradients_.size(); ++i) gradients_[0].flat.add_(gradients_[i].flat);
+  const double norm = optimizer_.step(gradients_[0].flat, lr);
+  if (!weights_.flat.is_same(master_)) weights_.flat.copy_(master_);
+  return norm;
+}
+
+// The longest sequences are dealt first, packs are filled first fit: the same for the same batch.
+std::vector<Scores> Policy::run(const model::Parameters& weights,
+                                std::span<const train::Sample> sequences,
+                                const GradientOf& gradient_of,
+                                std::vector<model::Parameters>* gradients) const {
+  const std::vector<int64_t> lengths = lengths_of(sequences);
+  const auto parts = train::deal(lengths, options_.workers);
+  std::vector<Scores> scores(sequences.size());
+  model::in_parallel(parts.size(), [&](size_t worker) {
+    std::vector<int64_t> own;
+    for (const size_t i : parts[worker]) own.push_back(lengths[i]);
+    for (const auto& numbers : train::first_fit(own, options_.pack_tokens)) {
+      std::vector<size_t> pack;
+      std::vector<const train::Sample*> samples;
+      for (const size_t n : numbers) {
+        pack.push_back(parts[worker][n]);
+        samples.push_back(&sequences[pack.back()]);
+      }
+      std::vector<Scores> some = score_sequences(
+          {weights, rope_}, samples, options_.temperature,
+          [&](size_t i, const Scores& now) { return gradient_of(pack[i], now); },
+          gradients == nullptr ? nullptr : &(*gradients)[worker]);
+      for (size_t i = 0; i < pack.size(); ++i) scores[pack[i]] = std::move(some[i]);
+    }
+  });
+  return scores;
+}
+
+train::RunTensors Policy::tensors() {
+  return {master_, optimizer_.first_moment(), optimizer_.second_moment()};
+}
+
+void Policy::restored(int64_t optimizer_steps) {
+  optimizer_.set_steps(optimizer_steps);
+  if (!weights_.flat.is_same(master_)) weights_.flat.copy_(master_);
+}
+
+}  // namespace mc::loop

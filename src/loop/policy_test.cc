@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include "core/file.h"
+#include "loop/update.h"
+
+namespace mc::loop {
+namespace {
+
+constexpr double kDriftMax = 1e-5;  // Of generator and trainer, in float32.
+
+model::Config small() {
+  model::Config config;
+  config.family = model::Family::kQwen3;
+  config.vocab = 40;
+  config.hidden = 16;
+  config.ffn = 24;
+  config.layers = 2;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.head_dim = 8;
+  config.positions_max = 64;
+  config.ends = {3};
+  return config;
+}
+
+// A tokenizer of two letters: the tests below never use it.
+model::Model make_model() {
+  const std::string json =
+      R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []},)"
+      R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}})";
+  auto tokenizer = model::Tokenizer::parse(json);
+  EXPECT_TRUE(tokenizer) << (tokenizer ? "" : tokenizer.error().message);
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  at::Tensor flat = at::empty({model::layout_of(small()).total});
+  flat.normal_(0, 0.4, generator);
+  return {small(), flat, std::move(*tokenizer), json};
+}
+
+PolicyOptions options_with(size_t workers) {
+  PolicyOptions options;
+  options.temperature = 0.9;
+  options.workers = workers;
+  options.pack_tokens = 32;
+  options.optimizer = {.lr = 1e-2, .weight_decay = 0, .norm_max = 100};
+  return options;
+}
+
+std::vector<model::Request> requests() {
+  std::vector<model::Request> all;
+  for (int i = 0; i < 12; ++i) {
+    all.push_back({std::to_string(i / 4), i % 4, {5, 6 + i / 4, 9}});
+    for (int k = 0; k < i % 3; ++k) all.back().prompt.push_back(10 + k);
+  }
+  return all;
+}
+
+std::vector<Episode> generate(const Policy& policy) {
+  const std::vector<model::Request> all = requests();
+  std::vector<Episode> episodes(all.size());
+  const model::GenerateOptions options{
+      .sampling = {.temperature = 0.9}, .tokens_max = 20, .batch = 4, .seed = 7};
+  policy.generate(all, options, [&](size_t i, const model::Answer& answer) {
+    Episode& episode = episodes[i];
+    episode.group = static_cast<int64_t>(i) / 4;
+    episode.prompt = all[i].prompt;
+    episode.tokens = answer.tokens;
+    if (answer.is_stopped) episode.tokens.push_back(answer.end);
+    episode.log_probs = answer.log_probs;
+    // Answers with token 20 are right.
+    const bool passes = std::count(episode.tokens.begin(), episode.tokens.end(), 20) > 0;
+    Turn turn;
+    turn.judgement.s = passes ? 1.0 : -1.0;
+    episode.turns.push_back(turn);
+  });
+  return episodes;
+}
+
+std::vector<train::Sample> samples_of(const std::vector<Episode>& episodes) {
+  std::vector<train::Sample> samples;
+  for (const Episode& episode : episodes) {
+    samples.push_back({episode.prompt, static_cast<int64_t>(episode.prompt.size())});
+    auto& tokens = samples.back().tokens;
+    tokens.insert(tokens.end(), episode.tokens.begin(), episode.tokens.end());
+  }
+  return samples;
+}
+
+UpdateOptions options_of(double lr) {
+  UpdateOptions options;
+  options.lr = lr;
+  options.prime_echo.b_early.clear();
+  return options;
+}
+
+TEST(Policy, GeneratorAndTrainerAgreeOnLogProbabilities) {
+  const Policy policy(make_model(), options_with(2));
+  const std::vector<Episode> episodes = generate(policy);
+  const std::vector<Scores> scores = policy.score(samples_of(episodes));
+  double sum = 0;
+  size_t count = 0;
+  for (size_t i = 0; i < episodes.size(); ++i) {
+    ASSERT_EQ(scores[i].log_probs.size(), episodes[i].log_probs.size());
+    for (size_t t = 0; t < scores[i].log_probs.size(); ++t, ++count) {
+      sum += std::abs(scores[i].log_probs[t] - episodes[i].log_probs[t]);
+    }
+  }
+  ASSERT_GT(count, 50u);
+  EXPECT_LE(sum / static_cast<double>(count), kDriftMax);
+}
+
+TEST(Policy, TheSameRequestsGetTheSameAnswersToTheLastBit) {
+  const Policy policy(make_model(), options_with(2));
+  EXPECT_EQ(generate(policy), generate(policy));
+}
+
+// Against finite differences of sum(g log_prob), in float64.
+TEST(Policy, GradientIsThatOfTheWeightedLogProbabilities) {
+  const model::Config config = small();
+  const at::Tensor flat = make_model().flat.to(at::kDouble);
+  const auto table = model::ops::rope_table(64, 8, config.rope_theta);
+  const model::ops::RopeTable rope{table.cos_PD2.to(at::kDouble), table.sin_PD2.to(at::kDouble)};
+  const train::Sample first{{1, 2, 3, 4, 5, 6}, 2}, second{{9, 8, 7, 19}, 3};
+  const std::vector<const train::Sample*> samples = {&first, &second};
+  const auto g_of = [](size_t sequence, const Scores& now) {
+    std::vector<double> g;
+    for (size_t t = 0; t < now.log_probs.size(); ++t)
+      g.push_back(0.3 * double(t) - double(sequence));
+    return g;
+  };
+  const auto objective = [&](const at::Tensor& at_point) {
+    const model::Parameters weights(config, at_point);
+    const auto scores = score_sequences({weights, rope}, samples, 0.9, nullptr, nullptr);
+    double sum = 0;
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const std::vector<double> g = g_of(i, scores[i]);
+      for (size_t t = 0; t < g.size(); ++t) sum += g[t] * scores[i].log_probs[t];
+    }
+    return sum;
+  };
+  const model::Parameters weights(config, flat);
+  model::Parameters gradients(config, at::zeros_like(flat));
+  score_sequences({weights, rope}, samples, 0.9, g_of, &gradients);
+  constexpr double kStep = 1e-5;
+  for (int64_t i = 7; i < flat.numel(); i += 97) {
+    at::Tensor above = flat.clone(), below = flat.clone();
+    above[i] += kStep;
+    below[i] -= kStep;
+    const double expected = (objective(above) - objective(below)) / (2 * kStep);
+    EXPECT_NEAR(gradients.flat[i].item<double>(), expected, 1e-7) << i;
+  }
+}
+
+TEST(UpdatePolicy, MakesWhatPassedLikelierAndWhatFailedLessSo) {
+  Policy policy(make_model(), options_with(2));
+  const std::vector<Episode> episodes = generate(policy);
+  const std::vector<train::Sample> samples = samples_of(episodes);
+  const std::vector<Scores> before = policy.score(samples);
+  const auto result = update_policy(policy, episodes, options_of(1e-3));
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_FALSE(result->plan.skips_update());
+  const std::vector<Scores> after = policy.score(samples);
+  double change = 0;  // Of A times the mean log-probability.
+  for (size_t i = 0; i < samples.size(); ++i) {
+    double sum = 0;
+    for (size_t t = 0; t < after[i].log_probs.size(); ++t) {
+      sum += after[i].log_probs[t] - before[i].log_probs[t];
+    }
+    change += result->plan.advantage[i].value_or(0) * sum /
+              static_cast<double>(after[i].log_probs.size());
+  }
+  EXPECT_GT(change, 0);
+  EXPECT_NEAR(result->policy_loss, 0, 1e-4) << "the ratio is 1, and advantages sum to 0";
+}
+
+TEST(UpdatePolicy, ChangesNothingWhereEveryEpisodeIsUnscored) {
+  Policy policy(make_model(), options_with(1));
+  std::vector<Episode> episodes = generate(policy);
+  for (Episode& episode : episodes) episode.turns[0].judgement.s.reset();
+  const at::Tensor before = policy.master().clone();
+  const auto result = update_policy(policy, episodes, options_of(1));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->plan.skips_update());
+  EXPECT_TRUE(policy.master().equal(before));
+}
+
+TEST(UpdatePolicy, RejectsAStaleSequence) {
+  Policy policy(make_model(), options_with(1));
+  std::vector<Episode> episodes = generate(policy);
+  double sign = 1;
+  for (double& log_prob : episodes[0].log_probs) log_prob += 0.2 * (sign = -sign);
+  const auto result = update_policy(policy, episodes, options_of(1e-3));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_FALSE(result->plan.advantage[0]);
+  EXPECT_NEAR(result->drifts[0].mean_abs, 0.2, 1e-4);
+}
+
+}  // namespace
+}  // namespace mc::loop

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/rl.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "core/hash.h"
+#include "loop/run_state.h"
+#include "loop/update.h"
+#include "rl/random.h"
+#include "train/metrics.h"
+#include "train/packing.h"
+
+namespace mc::loop {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Scalars = std::vector<train::Scalar>;
+
+constexpr double kCheckpointSeconds = 60;
+
+Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// What a resumed run must have in common with the run before.
+std::string settings_json(const RlOptions& o) {
+  nlohmann::ordered_json json;
+  json["model"] = fs::weakly_canonical(o.model).string();
+  json["data"] = fs::weakly_canonical(o.data).string();
+  if (o.replay) json["replay"] = fs::weakly_canonical(*o.replay).string();
+  json["steps"] = o.steps;
+  json["prompts"] = o.prompts;
+  json["samples"] = o.samples;
+  json["turns"] = o.turns;
+  json["updates"] = o.updates;
+  json["temperature"] = o.generate.sampling.temperature;
+  json["top_p"] = o.generate.sampling.top_p;
+  json["max_tokens"] = o.generate.tokens_max;
+  json["batch"] = o.generate.batch;
+  json["lr"] = o.policy.optimizer.lr;
+  json["warmup"] = o.policy.optimizer.warmup;
+  json["weight_decay"] = o.policy.optimizer.weight_decay;
+  json["clip"] = o.policy.optimizer.norm_max;
+  json["eps"] = {o.step.clip.eps_low, o.step.clip.eps_high};
+  json["beta"] = o.step.beta;
+  json["mirror_pop"] = !o.step.mirror_pop ? nlohmann::json("off")
+                       : o.delta_auto     ? nlohmann::json("auto")
+                                          : nlohmann::json(o.step.mirror_pop->delta);
+  json["alpha"] = o.prime_echo.alpha;
+  json["bdr"] = {o.retry.probability, o.retry.capacity, o.retry.replays_max};
+  json["seed"] = o.seed;
+  json["dtype"] = c10::toString(o.policy.dtype);
+  return json.dump(2) + "\n";
+}
+
+// ---- Metrics ------------------------------------------------------------------------------------
+
+// "outcome/pass" and the like: texts that live as long as the program.
+const std::map<std::string, std::string>& outcome_tags() {
+  static const std::map<std::string, std::string> kTags = [] {
+    std::map<std::string, std::string> tags;
+    for (const std::string& name : task::outcome_names()) tags[name] = "outcome/" + name;
+    return tags;
+  }();
+  return kTags;
+}
+
+double share(size_t part, size_t all) {
+  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+}
+
+void add_episodes(std::span<const Episode> episodes, Scalars& scalars) {
+  size_t num_scored = 0, num_first = 0, num_best = 0, num_cut = 0, num_turns = 0, num_tokens = 0;
+  double s_first = 0;
+  std::map<std::string, size_t> outcomes;
+  for (const Episode& episode : episodes) {
+    const Turn& first = episode.turns.front();
+    ++outcomes[first.judgement.outcome];
+    num_tokens += episode.tokens.size();
+    num_cut += first.is_stopped ? 0 : 1;
+    if (!first.judgement.s) continue;
+    ++num_scored;
+    s_first += *first.judgement.s;
+    num_first += *first.judgement.s >= rl::kScorePassed ? 1 : 0;
+    if (!episode.passed()) continue;
+    ++num_best;
+    num_turns += episode.turns.size();  // An episode ends with its pass.
+  }
+  scalars.emplace_back("s_first", num_scored == 0 ? 0 : s_first / static_cast<double>(num_scored));
+  scalars.emplace_back("accuracy_first", share(num_first, num_scored));
+  scalars.emplace_back("accuracy_best", share(num_best, num_scored));
+  if (num_best > 0) scalars.emplace_back("turns_to_success", share(num_turns, num_best));
+  scalars.emplace_back("answer_tokens", share(num_tokens, episodes.size()));
+  scalars.emplace_back("cut_share", share(num_cut, episodes.size()));
+  for (const auto& [name, tag] : outcome_tags()) {
+    if (outcomes[name] > 0) scalars.emplace_back(tag, share(outcomes[name], episodes.size()));
+  }
+}
+
+void add_update(const UpdateResult& update, Scalars& scalars) {
+  const rl::StepPlan& plan = update.plan;
+  double drift = 0, drift_signed = 0, drift_kept = 0;
+  size_t num_kept = 0;
+  for (size_t i = 0; i < update.drifts.size(); ++i) {
+    drift += update.drifts[i].mean_abs;
+    drift_signed += update.drifts[i].mean_signed;
+    if (!plan.advantage[i]) continue;
+    drift_kept += update.drifts[i].mean_abs;
+    ++num_kept;
+  }
+  const auto count = static_cast<double>(std::max<size_t>(1, update.drifts.size()));
+  const auto groups = [](size_t n) { return static_cast<double>(n); };
+  scalars.emplace_back("reward", plan.reward_mean);
+  scalars.emplace_back("reward_std", plan.std_mean);
+  scalars.emplace_back("loss", update.loss);
+  scalars.emplace_back("grad_norm", update.grad_norm);
+  scalars.emplace_back("entropy", update.metrics.mean(update.metrics.sum_entropy));
+  scalars.emplace_back("kl", update.metrics.mean(update.metrics.sum_k3));
+  scalars.emplace_back("clip_share", update.metrics.clip_share());
+  scalars.emplace_back("drift", drift / count);
+  scalars.emplace_back("drift_signed", drift_signed / count);
+  if (num_kept > 0) scalars.emplace_back("drift_kept", drift_kept / static_cast<double>(num_kept));
+  scalars.emplace_back("rejected", groups(plan.num_rejected));
+  scalars.emplace_back("unscored", groups(plan.num_unscored));
+  scalars.emplace_back("groups_no_spread", groups(plan.num_groups_no_spread));
+  scalars.emplace_back("groups_dropped", groups(plan.num_groups_dropped));
+  if (plan.frac_positive_adv_on_failed_first_turn) {
+    scalars.emplace_back("frac_positive_adv_on_failed_first_turn",
+                         *plan.frac_positive_adv_on_failed_first_turn);
+  }
+}
+
+double value_of(const Scalars& scalars, std::string_view name) {
+  for (const auto& [tag, value] : scalars) {
+    if (tag == name) return value;
+  }
+  return 0;
+}
+
+// ---- The run ------------------------------------------------------------------------------------
+
+class Run {
+ public:
+  Run(const RlOptions& options, model::Model model, std::vector<Prompt> prompts)
+      : options_(options),
+        model_(std::move(model)),
+        prompts_(std::move(prompts)),
+        policy_(model_, policy_options(options)),
+        retries_(options.retry) {
+    for (const Prompt& prompt : prompts_) by_id_[prompt.task.id] = &prompt;
+    state_.settings = settings_json(options);
+  }
+
+  Result<RlResult> complete(const std::function<void(const RlProgress&)>& on_step) {
+    MC_TRY_VOID(check_prompts(), "rl");
+    MC_TRY_VOID(begin(), "rl");
+    MC_TRY(train::MetricsFiles files, train::MetricsFiles::open(options_.run, state_.step), "rl");
+    MC_TRY_VOID(open_episodes(), "rl");
+    result_.last = {state_.step, 0, 0, state_.elapsed_s};
+    Clock::time_point saved = Clock::now();
+    while (state_.step < options_.steps) {
+      MC_TRY(const Scalars scalars, step(), fmt::format("step {}", state_.step + 1));
+      MC_TRY_VOID(files.add(state_.step, scalars), "rl");
+      result_.last = {state_.step, value_of(scalars, "reward"), value_of(scalars, "accuracy_first"),
+                      state_.elapsed_s};
+      on_step(result_.last);
+      const bool is_due = options_.checkpoint_steps ? state_.step % *options_.checkpoint_steps == 0
+                                                    : seconds_since(saved) > kCheckpointSeconds;
+      if (!is_due) continue;
+      MC_TRY_VOID(save(), "rl");
+      saved = Clock::now();
+    }
+    MC_TRY_VOID(save(), "rl");
+    model_.flat = policy_.master().to(at::kCPU);
+    MC_TRY_VOID(model::save_model(options_.run / "model", model_), "rl");
+    return result_;
+  }
+
+ private:
+  static PolicyOptions policy_options(const RlOptions& options) {
+    PolicyOptions policy = options.policy;
+    policy.temperature = options.generate.sampling.temperature;
+    policy.keeps_reference = options.step.beta > 0;
+    return policy;
+  }
+
+  int64_t tokens_of(const std::vector<model::Message>& messages) const {
+    return static_cast<int64_t>(model_.tokenizer.encode(model::render_prompt(messages)).size());
+  }
+
+  bool leaves_room(const std::vector<model::Message>& messages) const {
+    return tokens_of(messages) + options_.generate.tokens_max <= model_.config.positions_max;
+  }
+
+  Status check_prompts() const {
+    for (const Prompt& prompt : prompts_) {
+      if (leaves_room(prompt.messages)) continue;
+      return wrong(fmt::format(
+          "the prompt of {} has {} tokens; with --max-tokens {} that is beyond the model's {}",
+          prompt.task.id, tokens_of(prompt.messages), options_.generate.tokens_max,
+          model_.config.positions_max));
+    }
+    return ok();
+  }
+
+  // A fresh run folder, or the state of the run that is there.
+  Status begin() {
+    std::error_code failure;
+    if (fs::exists(options_.run / "settings.json", failure) && !options_.resume) {
+      return wrong(options_.run.string() + " holds a run already; --resume goes on with it");
+    }
+    if (options_.replay) {
+      MC_TRY(const auto recorded,
+             read_episodes(*options_.replay / "episodes.jsonl", options_.steps), "--replay");
+      for (const Episode& episode : recorded) recorded_[episode.step].push_back(episode);
+    }
+    fs::create_directories(options_.run, failure);
+    if (failure) {
+      return Error{ErrorCode::kIo,
+                   "cannot make " + options_.run.string() + ": " + failure.message()};
+    }
+    auto found = train::load_checkpoint(options_.run, policy_.tensors());
+    if (!found && found.error().code != ErrorCode::kNotFound) return found.error();
+    if (found && found->settings != state_.settings) {
+      return wrong(options_.run.string() +
+                   " was begun with other settings; give the same ones, or another folder");
+    }
+    MC_TRY_VOID(write_file_atomically(options_.run / "settings.json", state_.settings), "a run");
+    if (!found) return ok();
+    state_ = *found;
+    MC_TRY(LoopState more, loop_state_from_json(state_.more), "the checkpoint");
+    MC_TRY(retries_, rl::RetryBuffer::restore(std::move(more.retries), options_.retry),
+           "the checkpoint");
+    window_ = std::move(more.drifts);
+    policy_.restored(more.optimizer_steps);
+    return ok();
+  }
+
+  // Episodes of steps after the checkpoint, which a run that was killed left, are removed.
+  Status open_episodes() {
+    const fs::path path = options_.run / "episodes.jsonl";
+    MC_TRY(const auto kept, read_episodes(path, state_.step), "episodes");
+    result_.episodes = static_cast<int64_t>(kept.size());
+    std::string text;
+    for (const Episode& episode : kept) text += json_line(episode);
+    MC_TRY_VOID(write_file_atomically(path, text), "episodes");
+    episodes_file_ = Fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!episodes_file_.is_open()) return system_error(ErrorCode::kIo, "cannot write episodes");
+    return ok();
+  }
+
+  Status record(const std::vector<Episode>& episodes) {
+    std::string text;
+    for (const Episode& episode : episodes) text += json_line(episode);
+    for (std::string_view rest = text; !rest.empty();) {
+      const ssize_t written = ::write(episodes_file_.get(), rest.data(), rest.size());
+      if (written <= 0) return system_error(ErrorCode::kIo, "cannot write episodes");
+      rest.remove_prefix(static_cast<size_t>(written));
+    }
+    return ok();
+  }
+
+  Result<Scalars> step() {
+    const Clock::time_point begin = Clock::now();
+    const std::vector<Slot> slots = choose_slots();
+    RolloutTimes times;
+    MC_TRY(const std::vector<Episode> episodes, episodes_of(slots, times), "episodes");
+    MC_TRY_VOID(record(episodes), "episodes");
+    const Clock::time_point update_begin = Clock::now();
+    const double lr =
+        train::learning_rate(options_.policy.optimizer, static_cast<double>(state_.step + 1) /
+                                                            static_cast<double>(options_.steps));
+    MC_TRY(const UpdateResult update, update_policy(policy_, episodes, update_options(lr)), "rl");
+    rl::observe(window_, update.drifts);
+    const double update_s = seconds_since(update_begin);
+    Scalars scalars;
+    add_update(update, scalars);
+    add_episodes(episodes, scalars);
+    remember(episodes, scalars);
+    for (const Episode& episode : episodes) {
+      state_.tokens += static_cast<int64_t>(episode.prompt.size() + episode.tokens.size());
+    }
+    state_.step += 1;
+    state_.elapsed_s += seconds_since(begin);
+    result_.episodes += static_cast<int64_t>(episodes.size());
+    scalars.emplace_back("lr", lr);
+    scalars.emplace_back("epoch", static_cast<double>(state_.place.epoch));
+    scalars.emplace_back("tokens", static_cast<double>(state_.tokens));
+    scalars.emplace_back("generate_s", times.generate_s);
+    scalars.emplace_back("verdict_wait_s", times.wait_s);
+    scalars.emplace_back("update_s", update_s);
+    scalars.emplace_back("elapsed_s", state_.elapsed_s);
+    return scalars;
+  }
+
+  // Replays of failed answers, and the next prompts of the epoch's order.
+  std::vector<Slot> choose_slots() {
+    const auto now = static_cast<uint64_t>(state_.step);
+    std::vector<Slot> slots;
+    for (uint64_t slot = 0; slot < static_cast<uint64_t>(options_.prompts); ++slot) {
+      const auto failed = retries_.draw(rl::uniform({options_.seed, now, slot}), now);
+      if (failed && by_id_.contains(failed->prompt)) {
+        const Prompt& prompt = *by_id_[failed->prompt];
+        slots.push_back({&prompt, replay_messages(prompt, failed->code, failed->feedback), true});
+        continue;
+      }
+      const Prompt& prompt = next_prompt();
+      slots.push_back({&prompt, prompt.messages, false});
+    }
+    return slots;
+  }
+
+  const Prompt& next_prompt() {
+    train::Place& place = state_.place;
+    if (place.next == static_cast<int64_t>(prompts_.size())) place = {place.epoch + 1, 0};
+    const auto order = train::epoch_order(prompts_.size(), options_.seed, place.epoch);
+    return prompts_[order[static_cast<size_t>(place.next++)]];
+  }
+
+  Result<std::vector<Episode>> episodes_of(const std::vector<Slot>& slots, RolloutTimes& times) {
+    if (options_.replay) {
+      const auto found = recorded_.find(state_.step);
+      if (found != recorded_.end()) return found->second;
+      return wrong(
+          fmt::format("{}/episodes.jsonl has no episodes of this step", options_.replay->string()));
+    }
+    if (judge_ == nullptr) {
+      MC_TRY(judge_, Judge::start(options_.judge, {}), "rl");
+    }
+    RolloutOptions rollout{.step = state_.step,
+                           .samples = options_.samples,
+                           .turns = options_.turns,
+                           .generate = options_.generate,
+                           .positions_max = model_.config.positions_max};
+    rollout.generate.seed = derive_seed(options_.seed, "step " + std::to_string(state_.step));
+    return roll_out(policy_, model_.tokenizer, *judge_, slots, rollout, times);
+  }
+
+  UpdateOptions update_options(double lr) const {
+    UpdateOptions update{.step = options_.step,
+                         .prime_echo = options_.prime_echo,
+                         .updates = options_.updates,
+                         .lr = lr};
+    if (options_.turns == 1) update.prime_echo.b_early.clear();
+    if (update.step.mirror_pop && options_.delta_auto) {
+      update.step.mirror_pop->delta = rl::delta_auto(window_);
+    }
+    return update;
+  }
+
+  // Solved replays leave the retry buffer, tasks on which all failed enter it.
+  void remember(const std::vector<Episode>& episodes, Scalars& scalars) {
+    std::vector<rl::FailedCandidate> failures;
+    size_t num_replays = 0, num_solved = 0, num_all_failed = 0, num_groups = 0;
+    for (size_t begin = 0; begin < episodes.size();) {
+      size_t end = begin;
+      while (end < episodes.size() && episodes[end].group == episodes[begin].group) ++end;
+      const std::span<const Episode> group(episodes.data() + begin, end - begin);
+      ++num_groups;
+      std::vector<std::vector<std::optional<double>>> scores;
+      for (const Episode& episode : group) scores.push_back(episode.scores());
+      const bool passed = std::any_of(group.begin(), group.end(),
+                                      [](const Episode& episode) { return episode.passed(); });
+      num_replays += group[0].is_replay ? 1 : 0;
+      if (group[0].is_replay && passed) {
+        ++num_solved;
+        retries_.solved(group[0].task);
+      }
+      if (rl::is_all_failed(scores)) {
+        ++num_all_failed;
+        if (auto failure = failure_of(group)) failures.push_back(std::move(*failure));
+      }
+      begin = end;
+    }
+    retries_.insert(std::move(failures));
+    scalars.emplace_back("all_failed_share", share(num_all_failed, num_groups));
+    scalars.emplace_back("bdr/size", static_cast<double>(retries_.size()));
+    scalars.emplace_back("bdr/age", retries_.age_mean(static_cast<uint64_t>(state_.step)));
+    scalars.emplace_back("bdr/replays", static_cast<double>(num_replays));
+    scalars.emplace_back("bdr/solved", static_cast<double>(num_solved));
+    if (num_replays > 0) scalars.emplace_back("bdr/solve_rate", share(num_solved, num_replays));
+  }
+
+  // The failed answer of a group to come back to, among those whose replay leaves room.
+  std::optional<rl::FailedCandidate> failure_of(std::span<const Episode> group) const {
+    const auto prompt = by_id_.find(group[0].task);
+    if (prompt == by_id_.end()) return std::nullopt;
+    std::vector<rl::FailedCandidate> candidates;
+    std::set<std::string> seen;
+    for (const Episode& episode : group) {
+      for (const Turn& turn : episode.turns) {
+        const Judgement& judgement = turn.judgement;
+        if (!judgement.s || !judgement.stage || !seen.insert(turn.answer).second) continue;
+        if (!leaves_room(replay_messages(*prompt->second, turn.answer, judgement.feedback))) {
+          continue;
+        }
+        candidates.push_back({.task = episode.task,
+                              .prompt = episode.task,
+                              .code = turn.answer,
+                              .outcome = judgement.outcome,
+                              .stage = *judgement.stage,
+                              .feedback = judgement.feedback,
+                              .s = *judgement.s,
+                              .q = judgement.q,
+                              .step = static_cast<uint64_t>(episode.step),
+                              .group = static_cast<uint64_t>(episode.group)});
+      }
+    }
+    if (candidates.empty()) return std::nullopt;
+    return candidates[rl::choose_failure(candidates)];
+  }
+
+  Status save() {
+    state_.more = json_text({retries_.state(), window_, policy_.optimizer_steps()});
+    return train::save_checkpoint(options_.run, state_, policy_.tensors());
+  }
+
+  const RlOptions& options_;
+  model::Model model_;
+  const std::vector<Prompt> prompts_;
+  std::map<std::string, const Prompt*> by_id_;
+  Policy policy_;
+  rl::RetryBuffer retries_;
+  rl::DriftWindow window_;
+  std::unique_ptr<Judge> judge_;                      // Started with the first answers.
+  std::map<int64_t, std::vector<Episode>> recorded_;  // By step, of --replay.
+  train::RunState state_;
+  RlResult result_;
+  Fd episodes_file_;
+};
+
+}  // namespace
+
+Result<RlResult> run_rl(const RlOptions& options,
+                        const std::function<void(const RlProgress&)>& on_step) {
+  MC_TRY(model::Model model, model::load_model(options.model), "rl");
+  MC_TRY(std::vector<Prompt> prompts, read_prompts(options.data), "rl");
+  return Run(options, std::move(model), std::move(prompts)).complete(on_step);
+}
+
+}  // namespace mc::loop

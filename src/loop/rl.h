@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reinforcement learning from verdicts: a model folder and tasks in, a run folder out.
+//
+//   RUN/settings.json    what the run was asked for
+//   RUN/episodes.jsonl   every episode (episode.h)
+//   RUN/metrics.jsonl    one line a step (docs/rl.md), and an event file for TensorBoard
+//   RUN/checkpoints/     to go on from after a stop of any kind
+//   RUN/model            the result, once the run is complete
+//
+// A step: prompts of the data, or replays of failed answers (BDR) → answers, judged meanwhile →
+// PrimeEcho → advantage → MirrorPop → clipped objective and KL → AdamW.  The rules are src/rl's.
+// A run that was killed goes on from its last checkpoint; with a verifier that says the same of the
+// same answer its metrics and its result are those of a run that was not, bit for bit on the CPU.
+#ifndef MC_LOOP_RL_H_
+#define MC_LOOP_RL_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "loop/policy.h"
+#include "loop/rollout.h"
+#include "rl/bdr.h"
+#include "rl/prime_echo.h"
+#include "rl/step.h"
+
+namespace mc::loop {
+
+struct RlOptions {
+  std::filesystem::path model;
+  std::filesystem::path data;  // episode.h: read_prompts
+  std::filesystem::path run;
+  std::vector<std::string> judge;               // Command of the verifier.
+  std::optional<std::filesystem::path> replay;  // A run whose episodes are taken for our own.
+  int64_t steps = 100;
+  int64_t prompts = 16;  // A step.
+  int64_t samples = 8;   // A prompt.
+  int64_t turns = 1;
+  int64_t updates = 1;  // Steps of the optimiser on the episodes of a step.
+  model::GenerateOptions generate;
+  PolicyOptions policy;  // Its temperature is that of generate.
+  rl::StepOptions step;
+  bool delta_auto = false;          // MirrorPop's.
+  rl::PrimeEchoOptions prime_echo;  // With one turn: R = s.
+  rl::RetryOptions retry;
+  uint64_t seed = 0;
+  bool resume = false;
+  std::optional<int64_t> checkpoint_steps;  // By default once a minute.
+};
+
+struct RlProgress {
+  int64_t step = 0;  // Done.
+  double reward = 0;
+  double accuracy = 0;  // Of first turns.
+  double elapsed_s = 0;
+};
+
+struct RlResult {
+  int64_t episodes = 0;  // Of all parts of the run.
+  RlProgress last;       // Rates are 0 where no step was left to do.
+};
+
+// kInvalidInput for what the user can mend.  PyTorch's exceptions pass.
+Result<RlResult> run_rl(const RlOptions& options,
+                        const std::function<void(const RlProgress&)>& on_step);
+
+}  // namespace mc::loop
+
+#endif  // MC_LOOP_RL_H_

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/rollout.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "core/hash.h"
+
+namespace mc::loop {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+class Rollout {
+ public:
+  Rollout(const Policy& policy, const model::Tokenizer& tokenizer, Judge& judge,
+          std::span<const Slot> slots, const RolloutOptions& options)
+      : policy_(policy), tokenizer_(tokenizer), judge_(judge), slots_(slots), options_(options) {
+    for (size_t group = 0; group < slots.size(); ++group) {
+      for (int64_t sample = 0; sample < options.samples; ++sample) {
+        const Slot& slot = slots[group];
+        episodes_.push_back({.step = options.step,
+                             .group = static_cast<int64_t>(group),
+                             .sample = sample,
+                             .task = slot.prompt->task.id,
+                             .is_replay = slot.is_replay,
+                             .prompt = {},
+                             .tokens = {},
+                             .log_probs = {},
+                             .turns = {}});
+        messages_.push_back(slot.messages);
+      }
+    }
+  }
+
+  Result<std::vector<Episode>> complete(RolloutTimes& times) {
+    std::vector<size_t> open(episodes_.size());
+    for (size_t i = 0; i < open.size(); ++i) open[i] = i;
+    for (int64_t turn = 0; turn < options_.turns && !open.empty(); ++turn) {
+      MC_TRY_VOID(wave(turn, open, times), "turn " + std::to_string(turn + 1));
+      open = still_open(open);
+    }
+    return std::move(episodes_);
+  }
+
+ private:
+  // One turn of the episodes `open`; those whose prompt leaves no room are passed over.
+  Status wave(int64_t turn, const std::vector<size_t>& open, RolloutTimes& times) {
+    std::vector<model::Request> requests;
+    std::vector<size_t> episode_of;
+    for (const size_t i : open) {
+      std::vector<int32_t> prompt = tokenizer_.encode(model::render_prompt(messages_[i]));
+      const auto length = static_cast<int64_t>(prompt.size());
+      if (length + options_.generate.tokens_max > options_.positions_max) continue;
+      const Episode& episode = episodes_[i];
+      requests.push_back({std::to_string(episode.group), episode.sample, std::move(prompt)});
+      episode_of.push_back(i);
+    }
+    model::GenerateOptions generate = options_.generate;
+    generate.seed = derive_seed(generate.seed, "turn " + std::to_string(turn));
+    std::vector<std::string> keys(requests.size());
+    const Clock::time_point begin = Clock::now();
+    policy_.generate(requests, generate, [&](size_t n, const model::Answer& answer) {
+      Episode& episode = episodes_[episode_of[n]];
+      take(requests[n], answer, episode);
+      const Slot& slot = slots_[static_cast<size_t>(episode.group)];
+      keys[n] = judge_.ask(slot.prompt->task, episode.turns.back().answer);
+    });
+    times.generate_s += seconds_since(begin);
+    const Clock::time_point generated = Clock::now();
+    for (size_t n = 0; n < keys.size(); ++n) {
+      Turn& last = episodes_[episode_of[n]].turns.back();
+      MC_TRY(last.judgement, judge_.wait(keys[n]), "task " + episodes_[episode_of[n]].task);
+    }
+    times.wait_s += seconds_since(generated);
+    return ok();
+  }
+
+  void take(const model::Request& request, const model::Answer& answer, Episode& episode) const {
+    Turn turn;
+    turn.answer = model::valid_utf8(tokenizer_.decode(answer.tokens));
+    turn.is_stopped = answer.is_stopped;
+    turn.num_tokens = static_cast<int64_t>(answer.log_probs.size());
+    if (episode.turns.empty()) {
+      episode.prompt = request.prompt;
+      episode.tokens = answer.tokens;
+      if (answer.is_stopped) episode.tokens.push_back(answer.end);
+      episode.log_probs = answer.log_probs;
+    }
+    episode.turns.push_back(std::move(turn));
+  }
+
+  // Those that failed and may be repaired, with the feedback as their next message.
+  std::vector<size_t> still_open(const std::vector<size_t>& before) {
+    std::vector<size_t> open;
+    for (const size_t i : before) {
+      if (episodes_[i].turns.empty()) continue;
+      const Turn& last = episodes_[i].turns.back();
+      if (!last.judgement.s || *last.judgement.s >= rl::kScorePassed) continue;
+      messages_[i].push_back({"assistant", last.answer});
+      messages_[i].push_back({"user", repair_request(last.judgement.feedback)});
+      open.push_back(i);
+    }
+    return open;
+  }
+
+  const Policy& policy_;
+  const model::Tokenizer& tokenizer_;
+  Judge& judge_;
+  const std::span<const Slot> slots_;
+  const RolloutOptions& options_;
+  std::vector<Episode> episodes_;
+  std::vector<std::vector<model::Message>> messages_;  // Of each episode, up to its next turn.
+};
+
+}  // namespace
+
+Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Tokenizer& tokenizer,
+                                      Judge& judge, std::span<const Slot> slots,
+                                      const RolloutOptions& options, RolloutTimes& times) {
+  return Rollout(policy, tokenizer, judge, slots, options).complete(times);
+}
+
+}  // namespace mc::loop

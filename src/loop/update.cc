@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/update.h"
+
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+namespace mc::loop {
+namespace {
+
+// The episodes as src/rl sees them: trained tokens only, one sequence after another.
+struct Sequences {
+  std::vector<train::Sample> samples;  // Prompt and first answer.
+  std::vector<uint8_t> mask;
+  std::vector<double> rollout;
+  std::vector<double> old;
+  std::vector<double> reference;
+  std::vector<size_t> ends;
+  std::vector<size_t> group_ends;
+  std::vector<std::optional<double>> rewards;
+  std::vector<std::optional<double>> s_first;
+
+  size_t begin_of(size_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+  std::span<const double> part(const std::vector<double>& all, size_t i) const {
+    if (all.empty()) return {};
+    return std::span(all).subspan(begin_of(i), ends[i] - begin_of(i));
+  }
+};
+
+Sequences sequences_of(std::span<const Episode> episodes, const rl::PrimeEchoOptions& options) {
+  Sequences all;
+  for (size_t i = 0; i < episodes.size(); ++i) {
+    const Episode& episode = episodes[i];
+    train::Sample sample{episode.prompt, static_cast<int64_t>(episode.prompt.size())};
+    sample.tokens.insert(sample.tokens.end(), episode.tokens.begin(), episode.tokens.end());
+    all.samples.push_back(std::move(sample));
+    all.rollout.insert(all.rollout.end(), episode.log_probs.begin(), episode.log_probs.end());
+    all.ends.push_back(all.rollout.size());
+    if (i + 1 == episodes.size() || episodes[i + 1].group != episode.group) {
+      all.group_ends.push_back(i + 1);
+    }
+    const auto s = episode.scores();
+    all.rewards.push_back(rl::prime_echo(s, options));
+    all.s_first.push_back(s.front());
+  }
+  all.mask.assign(all.rollout.size(), 1);
+  return all;
+}
+
+std::vector<double> log_probs_of(const std::vector<Scores>& scores) {
+  std::vector<double> all;
+  for (const Scores& one : scores) {
+    all.insert(all.end(), one.log_probs.begin(), one.log_probs.end());
+  }
+  return all;
+}
+
+rl::StepPlan plan_of(const Sequences& all, const rl::StepOptions& options) {
+  const rl::StepBatch batch{.tokens = {.mask = all.mask,
+                                       .logp_new = all.old,
+                                       .logp_old = all.old,
+                                       .logp_rollout = all.rollout,
+                                       .logp_ref = all.reference},
+                            .sequence_ends = all.ends,
+                            .group_ends = all.group_ends,
+                            .rewards = all.rewards,
+                            .s_first = all.s_first};
+  return rl::plan_step(batch, options);
+}
+
+// One step of the optimiser on the sequences that are in the loss.
+Status update_once(Policy& policy, const Sequences& all, const UpdateOptions& options,
+                   UpdateResult& result) {
+  std::vector<size_t> numbers;
+  std::vector<train::Sample> samples;
+  for (size_t i = 0; i < all.samples.size(); ++i) {
+    if (!result.plan.advantage[i]) continue;
+    numbers.push_back(i);
+    samples.push_back(all.samples[i]);
+  }
+  std::vector<rl::SequenceLoss> losses(numbers.size());
+  result.grad_norm = policy.update(
+      samples,
+      [&](size_t n, const Scores& now) {
+        const size_t i = numbers[n];
+        const std::vector<uint8_t> mask(now.log_probs.size(), 1);
+        losses[n] = rl::sequence_loss({.mask = mask,
+                                       .logp_new = now.log_probs,
+                                       .logp_old = all.part(all.old, i),
+                                       .logp_rollout = all.part(all.rollout, i),
+                                       .logp_ref = all.part(all.reference, i),
+                                       .entropy = now.entropy},
+                                      *result.plan.advantage[i], result.plan.size, options.step);
+        return losses[n].gradient;
+      },
+      options.lr);
+  result.policy_loss = 0;
+  double kl = 0;
+  result.metrics = {};
+  for (const rl::SequenceLoss& loss : losses) {
+    result.policy_loss += loss.policy;
+    kl += loss.kl;
+    result.metrics.add(loss.metrics);
+  }
+  result.loss = result.policy_loss + options.step.beta * kl;
+  if (std::isfinite(result.grad_norm)) return ok();
+  return Error{ErrorCode::kInvalidInput,
+               "the gradient is no longer a finite number; a smaller --lr may help"};
+}
+
+}  // namespace
+
+Result<UpdateResult> update_policy(Policy& policy, std::span<const Episode> episodes,
+                                   const UpdateOptions& options) {
+  Sequences all = sequences_of(episodes, options.prime_echo);
+  all.old = log_probs_of(policy.score(all.samples));
+  if (options.step.beta > 0) all.reference = log_probs_of(policy.score_by_reference(all.samples));
+  UpdateResult result;
+  result.plan = plan_of(all, options.step);
+  for (size_t i = 0; i < all.samples.size(); ++i) {
+    const std::vector<uint8_t> mask(all.ends[i] - all.begin_of(i), 1);
+    result.drifts.push_back(rl::drift(all.part(all.old, i), all.part(all.rollout, i), mask));
+  }
+  if (result.plan.skips_update()) return result;
+  for (int64_t k = 0; k < options.updates; ++k) {
+    MC_TRY_VOID(update_once(policy, all, options, result), "update");
+  }
+  return result;
+}
+
+}  // namespace mc::loop

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the episodes of a step to a change of the policy: the same for episodes that were just made
+// and for recorded ones.
+#ifndef MC_LOOP_UPDATE_H_
+#define MC_LOOP_UPDATE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+#include "loop/episode.h"
+#include "loop/policy.h"
+#include "rl/mirror_pop.h"
+#include "rl/prime_echo.h"
+#include "rl/step.h"
+
+namespace mc::loop {
+
+struct UpdateOptions {
+  rl::StepOptions step;
+  rl::PrimeEchoOptions prime_echo;
+  int64_t updates = 1;
+  double lr = 0;
+};
+
+struct UpdateResult {
+  rl::StepPlan plan;
+  std::vector<rl::Drift> drifts;  // Of each sequence, whether MirrorPop is on or not.
+  // Of the last update; 0 where none was made.
+  double loss = 0;
+  double policy_loss = 0;
+  double grad_norm = 0;  // Before it was limited.
+  rl::LossMetrics metrics;
+};
+
+// REQUIRES: the episodes of a group follow one another.  kInvalidInput where the gradient is no
+// longer a finite number.
+Result<UpdateResult> update_policy(Policy& policy, std::span<const Episode> episodes,
+                                   const UpdateOptions& options);
+
+}  // namespace mc::loop
+
+#endif  // MC_LOOP_UPDATE_H_

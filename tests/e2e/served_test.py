@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`musacoder serve` with the real verifier behind it, asked by the Python package.
+
+Runs the program named by $MUSACODER; no GPU is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+TASK = "reduction/row_sum"
+sys.path.insert(0, str(ROOT / "python"))
+
+import musacoder  # noqa: E402
+
+
+class Serve(unittest.TestCase):
+    def test_verdicts_over_http(self) -> None:
+        code = (ROOT / "tasks" / f"{TASK}.py").read_text()
+        honest = (ROOT / "tests/corpus/honest" / f"{TASK}.py").read_text()
+        command = [MUSACODER, "serve", "--port", "0", "--backend", "cpu", "--seed", "1"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        try:
+            client = musacoder.Client(process.stdout.readline().split()[-1])
+            for task in (TASK, code):
+                self.assertEqual(client.evaluate(task, honest).reward, 1.0)
+            self.assertEqual(client.evaluate(code, "I cannot.").outcome, "extraction")
+            with self.assertRaisesRegex(musacoder.Refused, "no class Model"):
+                client.evaluate({"code": "import torch"}, honest)
+            process.terminate()
+            self.assertEqual(process.wait(timeout=30), 0)
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def test_wrong_use_is_said_in_one_line(self) -> None:
+        for options, words in (
+            (["--host", "0.0.0.0"], "not this machine"),
+            (["--port", "99999"], "99999"),
+            (["--bakcend", "cpu", "--port", "0"], "--bakcend"),
+        ):
+            with self.subTest(options=options):
+                done = subprocess.run(
+                    [MUSACODER, "serve", *options],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=60,
+                )
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`musacoder eval --stream`: a question a line, a reply a line, also where the question is wrong.
+
+Runs the program named by $MUSACODER; no GPU is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+TASK = "reduction/row_sum"
+HONEST = (ROOT / "tests/corpus/honest" / f"{TASK}.py").read_text()
+
+
+def ask(*lines: str) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [MUSACODER, "eval", "--stream", "--backend", "cpu", "--seed", "1", "--jobs", "2"],
+        input="".join(line + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class Stream(unittest.TestCase):
+    def test_each_line_gets_one_reply(self) -> None:
+        code = (ROOT / "tasks" / f"{TASK}.py").read_text()
+        questions = [
+            {"id": "by name", "task": TASK, "answer": HONEST},
+            {"id": "with code", "task": {"id": "mine", "code": code}, "answer": "I cannot."},
+            {"id": "no answer", "task": TASK},
+            {"id": "no task", "task": "no/such", "answer": HONEST},
+            {"id": "no Model", "task": {"code": "import torch"}, "answer": HONEST},
+        ]
+        replies = ask(*map(json.dumps, questions), "", "no JSON")
+        by_id = {reply["id"]: reply for reply in replies}
+        self.assertEqual(len(replies), 6)
+        self.assertEqual(set(by_id), {question["id"] for question in questions} | {""})
+        self.assertEqual(by_id["by name"]["reward"], 1.0)
+        self.assertEqual(by_id["by name"]["verdict"]["outcome"]["kind"], "pass")
+        self.assertIn("correct", by_id["by name"]["feedback"])
+        self.assertEqual(by_id["with code"]["reward"], -1.0)
+        self.assertEqual(by_id["with code"]["verdict"]["task"], "mine")
+        for wrong, words in (
+            ("no answer", '"answer"'),
+            ("no task", "no/such"),
+            ("no Model", "no class Model"),
+            ("", "JSON object"),
+        ):
+            self.assertEqual(set(by_id[wrong]), {"id", "error"})
+            self.assertIn(words, by_id[wrong]["error"])
+
+
+if __name__ == "__main__":
+    unittest.main()

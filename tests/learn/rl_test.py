@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""musacoder-learn rl from outside: it learns, resumes after kills, replays, and scores no infra.
+
+A tiny model with random weights; the verifier counts letters (letter_judge.py), so that seconds are
+enough.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LEARN = os.environ["MUSACODER_LEARN"]
+JUDGE = f"{sys.executable} {ROOT / 'tests/learn/letter_judge.py'}"
+TIMES = ("generate_s", "verdict_wait_s", "update_s", "elapsed_s")
+DRIFT_MAX = 1e-5  # Of generator and trainer, in float32.
+STEPS = 9
+
+
+def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([LEARN, *map(str, arguments)], capture_output=True, text=True)
+
+
+def task(number: int, code: str) -> dict[str, object]:
+    prompt = [{"role": "user", "content": f"Write letters {number}."}]
+    return {"id": f"t{number}", "prompt": prompt, "label": f"# {code} {number}"}
+
+
+class RlTest(unittest.TestCase):
+    folder: tempfile.TemporaryDirectory[str]
+    root: pathlib.Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.root = pathlib.Path(cls.folder.name)
+        cls.write("tasks.jsonl", [task(i, "plain") for i in range(6)])
+        rows = cls.write("text.jsonl", [{"messages": [{"role": "user", "content": "a b c"}]}])
+        script = str(ROOT / "tools/make_tokenizer.py")
+        make = [sys.executable, script, "--text", str(rows), "--vocab", "300"]
+        subprocess.run([*make, "--out", str(cls.root / "tokenizer.json")], check=True)
+        sizes = ["--layers", 2, "--width", 32, "--heads", 2, "--positions", 512]
+        done = run(
+            "init", "--out", cls.root / "base", "--tokenizer", cls.root / "tokenizer.json", *sizes
+        )
+        assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.folder.cleanup()
+
+    @classmethod
+    def write(cls, name: str, rows: list[dict[str, object]]) -> pathlib.Path:
+        path = cls.root / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    def rl(self, name: str, *more: object, data: str = "tasks.jsonl") -> list[str]:
+        defaults = {
+            "--judge": JUDGE,
+            "--threads": 2,
+            "--prompts": 4,
+            "--samples": 4,
+            "--max-tokens": 8,
+            "--bdr": 0.5,
+            "--lr": 3e-3,
+            "--warmup": 0,
+            "--weight-decay": 0,
+        }
+        words = ["rl", "--model", self.root / "base", "--data", self.root / data]
+        words += ["--out", self.root / name, *more]
+        for option, value in defaults.items():
+            words += [] if option in more else [option, value]
+        return [str(word) for word in words]
+
+    def complete(self, name: str, *more: object, data: str = "tasks.jsonl") -> None:
+        done = run(*self.rl(name, *more, data=data))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def metrics(self, name: str) -> list[dict[str, float]]:
+        lines = (self.root / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        return [{key: row[key] for key in row if key not in TIMES} for row in rows]
+
+    def episodes(self, name: str) -> list[dict[str, Any]]:
+        lines = (self.root / name / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def weights(self, name: str) -> bytes:
+        return (self.root / name / "model" / "model.safetensors").read_bytes()
+
+    def test_a_run_that_was_killed_ends_as_one_that_was_not_and_its_episodes_replay(self) -> None:
+        turns = ["--turns", 3, "--steps", STEPS, "--checkpoint-steps", 2, "--updates", 2]
+        self.complete("whole", *turns)
+        command = [LEARN, *self.rl("killed", *turns, "--resume")]
+        for num_lines in (2, 5):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            path = self.root / "killed" / "metrics.jsonl"
+            while process.poll() is None:
+                if path.exists() and path.read_text(encoding="utf-8").count("\n") >= num_lines:
+                    break
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            self.assertFalse((self.root / "killed" / "model").exists())
+        self.complete("killed", *turns, "--resume")
+        self.complete("replayed", *turns, "--replay", self.root / "whole")
+        for other in ("killed", "replayed"):
+            self.assertEqual(self.metrics(other), self.metrics("whole"), other)
+            self.assertEqual(self.episodes(other), self.episodes("whole"), other)
+            self.assertEqual(self.weights(other), self.weights("whole"), other)
+        self.check_episodes("whole")
+
+    def check_episodes(self, name: str) -> None:
+        rows = self.metrics(name)
+        self.assertEqual([row["step"] for row in rows], list(range(1, STEPS + 1)))
+        self.assertLessEqual(max(row["drift"] for row in rows), DRIFT_MAX)
+        self.assertGreater(sum(row["bdr/replays"] for row in rows), 0)
+        episodes = self.episodes(name)
+        self.assertEqual(len(episodes), STEPS * 4 * 4)
+        lengths = set()
+        for episode in episodes:
+            turns = episode["turns"]
+            lengths.add(len(turns))
+            passes = [turn["outcome"] == "pass" for turn in turns]
+            self.assertNotIn(True, passes[:-1], "an episode goes on after its pass")
+            self.assertTrue(passes[-1] or len(turns) == 3)
+        self.assertGreater(len(lengths), 1)
+
+    def test_the_reward_rises(self) -> None:
+        self.complete("learns", "--steps", 40, "--beta", 0)
+        rewards = [row["reward"] for row in self.metrics("learns")]
+        self.assertGreater(sum(rewards[-8:]) / 8, sum(rewards[:8]) / 8 + 0.3, rewards)
+
+    def test_infra_is_asked_again_and_never_scored(self) -> None:
+        self.write("infra.jsonl", [task(0, "infra"), task(1, "always infra")])
+        self.complete("infra", "--steps", 2, data="infra.jsonl")
+        outcomes: dict[str, set[object]] = {"t0": set(), "t1": set()}
+        for episode in self.episodes("infra"):
+            turns = episode["turns"]
+            outcomes[str(episode["task"])] |= {(t["outcome"], t["s"] is None) for t in turns}
+        self.assertEqual(outcomes["t1"], {("infra", True)})
+        self.assertNotIn(("infra", True), outcomes["t0"])
+        for row in self.metrics("infra"):
+            self.assertEqual(row["unscored"], 8)
+            self.assertEqual(row["groups_dropped"], 2)
+
+    def test_rft_makes_data_of_what_passed(self) -> None:
+        words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
+        words += ["--out", self.root / "drawn", "--judge", JUDGE, "--samples", 30, "--targets", 3]
+        words += ["--max-tokens", 3, "--limit", 5, "--threads", 2]
+        done = run(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("before drawing", done.stdout)
+        summary = json.loads((self.root / "drawn/summary.json").read_text(encoding="utf-8"))
+        episodes = self.episodes("drawn")
+        self.assertEqual(len(episodes), 5 * 30)
+        answers: dict[str, set[str]] = {}
+        for episode in episodes:
+            (turn,) = episode["turns"]
+            if turn["outcome"] == "pass":
+                answers.setdefault(str(episode["task"]), set()).add(turn["answer"])
+        text = (self.root / "drawn/sft.jsonl").read_text(encoding="utf-8")
+        rows = [json.loads(line) for line in text.splitlines()]
+        self.assertGreater(len(rows), 0)
+        for row in rows:
+            self.assertEqual([m["role"] for m in row["messages"]], ["user", "assistant"])
+            self.assertIn(row["messages"][1]["content"], answers[row["task"]])
+        counts = {name: sum(row["task"] == name for row in rows) for name in answers}
+        self.assertEqual(counts, {name: min(3, len(found)) for name, found in answers.items()})
+        self.assertEqual((summary["targets"], summary["solved"]), (len(rows), len(answers)))
+        data = ["--data", self.root / "drawn/sft.jsonl", "--out", self.root / "tuned"]
+        done = run("sft", "--model", self.root / "base", *data, "--steps", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = run(*words)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("is there already", again.stderr)
+
+    def test_wrong_input_gets_one_line(self) -> None:
+        def fails(reason: str, arguments: list[str], code: int = 2) -> None:
+            done = run(*arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(reason, done.stderr)
+
+        self.write("bad.jsonl", [{"id": "a", "prompt": [{"role": "user", "content": "b"}]}])
+        fails("bad.jsonl:1", self.rl("none", data="bad.jsonl"))
+        fails("cannot read", self.rl("none", data="missing.jsonl"))
+        fails("the model's 512", self.rl("none", "--max-tokens", 510))
+        fails("--delta x", self.rl("none", "--delta", "x"))
+        self.assertFalse((self.root / "none").exists())
+        fails("cannot start /no/judge", self.rl("judge", "--judge", "/no/judge"))
+        fails("ended before its time", self.rl("ends", "--judge", "/bin/true"), code=1)
+        self.complete("twice", "--steps", 1)
+        fails("--resume", self.rl("twice", "--steps", 1))
+        fails("other settings", self.rl("twice", "--steps", 2, "--resume"))
+        fails("no episodes of this step", self.rl("gone", "--replay", self.root / "base"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verifier for tests of what is around one: every answer passes, at once.
+
+Answers that begin with "infra", "unsupported" or "fail" get that; "no task" is a task that is none;
+"crash" ends this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+REWARDS = {"pass": 1.0, "wrong": -1.0, "infra": None, "unsupported": None}
+
+
+def reply(question: dict) -> dict:
+    answer = question["answer"]
+    if answer.startswith("crash"):
+        os._exit(3)
+    if answer.startswith("no task"):
+        return {"id": question["id"], "error": "no class Model"}
+    kind = next((k for k in ("infra", "unsupported") if answer.startswith(k)), "pass")
+    kind = "wrong" if answer.startswith("fail") else kind
+    return {
+        "id": question["id"],
+        "reward": REWARDS[kind],
+        "seconds": 0.0,
+        "feedback": f"It is {kind}.",
+        "verdict": {"task": str(question["task"]), "outcome": {"kind": kind}},
+    }
+
+
+for line in sys.stdin:
+    print(json.dumps(reply(json.loads(line))), flush=True)
