@@ -65,13 +65,15 @@ from pathlib import Path
 checkout, hook = sys.argv[1:]
 sys.path.insert(0, checkout)
 # Of verl only the loading of rewards: its package imports Ray and what trains.
-for name in ("ray", "verl", "verl.utils", "verl.utils.reward_score", "verl.utils.transferqueue_utils"):
+utils = ("verl.utils.reward_score", "verl.utils.transferqueue_utils")
+for name in ("ray", "verl", "verl.utils", *utils):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [str(Path(checkout, *name.split(".")))]
 sys.modules["ray"].remote = lambda **_: (lambda f: f)
 sys.modules["verl.utils.reward_score"].default_compute_score = None
 sys.modules["verl.utils.transferqueue_utils"].tqbridge = lambda *a, **k: (lambda f: f)
-spec = importlib.util.spec_from_file_location("reward", Path(checkout, "verl/trainer/ppo/reward.py"))
+path = Path(checkout, "verl/trainer/ppo/reward.py")
+spec = importlib.util.spec_from_file_location("reward", path)
 reward = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(reward)
 import asyncio

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
@@ -21,7 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 TASK = "class Model:\n    pass\n" + "# ...\n" * 200
 
 
-async def ask(session: aiohttp.ClientSession, url: str, body: dict, until: float) -> list[float]:
+async def ask(
+    session: aiohttp.ClientSession, url: str, body: dict[str, Any], until: float
+) -> list[float]:
     times = []
     while time.monotonic() < until:
         start = time.monotonic()

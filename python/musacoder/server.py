@@ -192,7 +192,7 @@ class Service:
         def error(status: int, text: str, **headers: str) -> Any:
             return web.json_response({"error": text}, status=status, headers=headers)
 
-        @web.middleware
+        @web.middleware  # type: ignore[untyped-decorator]
         async def middleware(request: Any, handler: Any) -> Any:
             try:
                 return await handler(request)
@@ -334,11 +334,14 @@ async def running(
 
 
 async def serve(arguments: argparse.Namespace) -> int:
-    stopped = asyncio.get_running_loop().create_future()
+    stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def stop() -> None:
+        if not stopped.done():
+            stopped.set_result(0)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(
-            number, lambda: stopped.done() or stopped.set_result(0)
-        )
+        asyncio.get_running_loop().add_signal_handler(number, stop)
     where = (arguments.host, arguments.port)
     async with running(arguments.verifier, *where, arguments.queue) as (port, verifier):
         print(f"listening on http://{arguments.host}:{port}", flush=True)

@@ -64,7 +64,7 @@ async def generate(args: Any, sample: Any, sampling_params: dict[str, Any]) -> A
 
     Only the first turn is in sample.tokens and is trained; sample.reward is PrimeEcho's R.
     """
-    from slime.rollout import sglang_rollout
+    from slime.rollout import sglang_rollout  # type: ignore[import-not-found]
 
     sample = await sglang_rollout.generate(args, sample, dict(sampling_params))
     if sample.status == type(sample).Status.ABORTED:
@@ -91,16 +91,20 @@ def next_prompt(
     tokenizer: Any, prompt: str | list[dict[str, str]], answer: str, feedback: str
 ) -> str:
     """The text of the conversation so far with the feedback as the user's next turn."""
-    if not isinstance(prompt, str):
-        prompt = tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True)
+
+    def rendered(messages: list[dict[str, str]]) -> str:
+        return str(
+            tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        )
+
+    before = prompt if isinstance(prompt, str) else rendered(prompt)
     turns = [
         {"role": "user", "content": "?"},
         {"role": "assistant", "content": _MARK},
         {"role": "user", "content": feedback},
     ]
-    text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-    end = getattr(tokenizer, "eos_token", None)
-    return prompt + (answer.removesuffix(end) if end else answer) + text.split(_MARK, 1)[1]
+    end = str(getattr(tokenizer, "eos_token", None) or "")
+    return before + answer.removesuffix(end) + rendered(turns).split(_MARK, 1)[1]
 
 
 def _settle(sample: Any, judged: list[Judged], value: float | None) -> float:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 REWARDS = {"pass": 1.0, "wrong": -1.0, "infra": None, "unsupported": None}
 
 
-def reply(question: dict) -> dict:
+def reply(question: dict[str, Any]) -> dict[str, Any]:
     answer = question["answer"]
     if answer.startswith("crash"):
         os._exit(3)

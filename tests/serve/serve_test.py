@@ -221,7 +221,7 @@ class Rules(unittest.TestCase):
         class Tokenizer:
             eos_token = "<end>"
 
-            def apply_chat_template(self, turns: Any, tokenize: bool, add_generation_prompt: bool):
+            def apply_chat_template(self, turns: Any, **_: bool) -> str:
                 return "".join(f"[{t['role']}]{t['content']}<end>" for t in turns) + "[assistant]"
 
         text = slime.next_prompt(
