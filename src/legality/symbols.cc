@@ -30,6 +30,15 @@ Element match_element(std::string_view pattern, char c) {
   return {1, !pattern.empty() && pattern.front() == c};
 }
 
+// A symbol's name as PyTorch has it: the facade's entry of an operator, mc_at_op_sum_dim_IntList
+// (facade/include/mc_at/abi.h), is at::_ops::sum_dim_IntList::call.
+std::string name_of(std::string_view mangled) {
+  constexpr std::string_view kFacade = "mc_at_op_";
+  const std::string_view symbol = mangled.substr(0, mangled.find('@'));
+  if (!symbol.starts_with(kFacade)) return demangle(symbol);
+  return "at::_ops::" + std::string(symbol.substr(kFacade.size())) + "::call";
+}
+
 // Whether it is the dispatch entry of an operator that may run, `at::_ops::split_Tensor::call`: the
 // operator's name, and "_" and the overload's where it has one.
 bool is_allowed_operator(const Policy& policy, std::string_view name) {
@@ -128,7 +137,7 @@ std::vector<task::RuleFinding> check_symbols(const Policy& policy,
                                              const std::vector<NativeSource>& sources) {
   std::vector<task::RuleFinding> findings;
   for (const std::string& symbol : mangled) {
-    const std::string name = demangle(std::string_view(symbol).substr(0, symbol.find('@')));
+    const std::string name = name_of(symbol);
     if (is_allowed_operator(policy, name)) continue;
     for (const SymbolRule& rule : policy.symbol_rules) {
       if (findings.size() >= kFindingsMax) return findings;

@@ -80,6 +80,19 @@ TEST(CheckSymbols, AllowsAnOperatorInAllItsOverloadsButNotItsNamesakes) {
               ElementsAre("link.torch_compute"));
 }
 
+TEST(CheckSymbols, JudgesTheFacadesEntriesAsPyTorchs) {
+  EXPECT_THAT(broken_rules({"mc_at_op_bmm", "mc_at_op_sum_dim_IntList", "mc_at_op_add_Tensor"}),
+              ElementsAre("link.torch_compute", "link.torch_compute", "link.torch_compute"));
+  EXPECT_THAT(broken_rules({"mc_at_op_empty_like", "mc_at_op_view_dtype", "mc_at_op_contiguous",
+                            "mc_at_data", "mc_at_numel"}),
+              IsEmpty());
+  const auto findings = check_symbols(
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value(),
+      {"mc_at_op_sum_dim_IntList"}, {{"cuda_sources[0]", "auto y = x.sum(1);\n"}});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].place.line, 1);
+}
+
 TEST(CheckSymbols, LooksAtTheNameOfATemplateNotAtItsReturnType) {
   EXPECT_THAT(broken_rules({"_ZN2at6native10fused_modeIN3c104HalfEEEvRKNS_10TensorBaseES6_S6_ll"}),
               ElementsAre("link.torch_compute"));
