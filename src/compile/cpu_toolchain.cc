@@ -262,8 +262,8 @@ Result<Compilation> CpuToolchain::compile(const Extension& extension, const Plac
   if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) {
     return Compilation{std::move(*large), full_headers};
   }
-  Artifact artifact{
-      extension.key, extension.name, library_in(home, extension), {}, {}, full_headers, false};
+  Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {},
+                    full_headers,  false};
   MC_TRY(artifact.undefined_symbols,
          undefined_symbols(place, runtime_.nm, library_in(work.path(), extension)), "symbols");
   MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");

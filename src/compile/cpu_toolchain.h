@@ -22,7 +22,7 @@ class CpuToolchain final : public Toolchain {
       : runtime_(std::move(runtime)), artifacts_(std::move(artifacts)) {}
 
   Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
-                           const CompileLimits& limits) override;
+                              const CompileLimits& limits) override;
 
  private:
   // Constant after construction.

@@ -4,8 +4,8 @@
 // headers that take most of the time; so both run at once, each in a sandbox of its own over the
 // same working directory.  Both are awaited, and the errors of both are told.  Then g++ links the
 // objects, and the directory is published (artifact_store.h).  Where the facade serves by all that
-// names tell, its headers are tried first; what fails by them, and not by the candidate's own fault,
-// is done again with PyTorch's.
+// names tell, its headers are tried first; what fails by them, and not by the candidate's own
+// fault, is done again with PyTorch's.
 #include "compile/cuda_toolchain.h"
 
 #include <algorithm>
@@ -83,7 +83,8 @@ std::string prelude_of(const Job& job, const Unit& unit) {
   for (const SourceFile& file : job.extension.files) texts.push_back(file.text);
   const std::string includes = includes_for(texts);
   if (binds(unit)) return includes + "#define MC_AT_BINDS 1\n#include <torch/extension.h>\n";
-  return includes + (is_cuda(unit) ? "#include <torch/types.h>\n" : "#include <torch/extension.h>\n");
+  return includes +
+         (is_cuda(unit) ? "#include <torch/types.h>\n" : "#include <torch/extension.h>\n");
 }
 
 // An empty main.cpp, as of cpp_sources="", is left out: PyTorch's headers alone would take half a
@@ -278,8 +279,8 @@ Result<Compilation> CudaToolchain::compile(const Extension& extension, const Pla
   if (auto* large = std::get_if<task::OutOfMemory>(&end)) {
     return Compilation{std::move(*large), full_headers};
   }
-  Artifact artifact{
-      extension.key, extension.name, library_in(home, extension), {}, {}, full_headers, false};
+  Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {},
+                    full_headers,  false};
   MC_TRY(artifact.undefined_symbols,
          undefined_symbols(place, runtime_.nm, library_in(work.path(), extension)), "symbols");
   artifact.kernels = parse_kernel_resources(std::get<std::string>(end));

@@ -25,7 +25,7 @@ class CudaToolchain final : public Toolchain {
   // REQUIRES: the flags of `extension` are those that legality::check_flags let pass; they go to
   // the compilers as they are.  Each of the two compilers gets the whole memory limit.
   Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
-                           const CompileLimits& limits) override;
+                              const CompileLimits& limits) override;
 
  private:
   // Constant after construction.

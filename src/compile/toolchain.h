@@ -58,7 +58,7 @@ class Toolchain {
   virtual ~Toolchain() = default;
   // An Error says that the toolchain itself failed (kUnavailable), never that the source is bad.
   virtual Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
-                                   const CompileLimits& limits) = 0;
+                                      const CompileLimits& limits) = 0;
 };
 
 }  // namespace mc::compile
