@@ -59,7 +59,9 @@ TEST_F(Store, RemembersThatSymbolsCannotBeRead) {
 TEST_F(Store, FindsNothingThatAnotherVersionWrote) {
   publish("_first");
   std::string manifest = read_file(home_ / "manifest.json", 10'000).value();
-  manifest.replace(manifest.find("musacoder-artifact/3"), 20, "musacoder-artifact/2");
+  const size_t version = manifest.find("musacoder-artifact/");
+  ASSERT_NE(version, std::string::npos);
+  manifest.replace(version, 20, "musacoder-artifact/0");
   ASSERT_TRUE(write_file_atomically(home_ / "manifest.json", manifest));
   EXPECT_FALSE(store_.find(home_, extension_).has_value());
 }

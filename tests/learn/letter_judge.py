@@ -19,6 +19,7 @@ TELEMETRY = {
     "pytorch": "",
     "memory_peak_bytes": 0,
     "compile_cached": False,
+    "full_headers": [],
     "output_tail": "",
     "audits": [],
     "state": {"missing": [], "unmatched": [], "own": []},
@@ -41,7 +42,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/3",
+            "schema": "musacoder-verdict/4",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",
