@@ -81,7 +81,7 @@ class _Case:
 
 
 class Judge:
-    """Answers `open`; then for each candidate `begin`, and `init`, `trial`, `check`, `offer` and
+    """Answers `open`, for one task after the other; then for each candidate `begin`, and `init`, `trial`, `check`, `offer` and
     `time` in any number.
     """
 
@@ -92,6 +92,9 @@ class Judge:
     def answer(self, question: Question) -> Answer:
         with torch.no_grad():
             if question.body.get("op") == "open":
+                self._opened = None  # Of another task, maybe.
+                torch.set_default_dtype(torch.float32)
+                self._place.trim()
                 self._opened = _open(self._place, question.body)
                 self._place.trim()  # Its candidate may still have to be compiled.
                 return Answer()

@@ -10,6 +10,11 @@ DeviceShare::Turn DeviceShare::take(Use use) {
   return Turn(*this, use, lock_ ? lock_->take(use) : DeviceLock::Hold());
 }
 
+bool DeviceShare::is_wanted() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(waiting_, Use::kAlone, &Waiter::use) != waiting_.end();
+}
+
 void DeviceShare::wait_for_turn(Use use) {
   std::unique_lock lock(mutex_);
   Waiter waiter{use};

@@ -51,7 +51,7 @@ class DeviceShare {
     DeviceLock::Hold hold_;
   };
 
-  static constexpr int kAloneInARow = 6;
+  static constexpr int kAloneInARow = 12;
 
   // At most so many have it together.
   explicit DeviceShare(int64_t together_max = std::numeric_limits<int64_t>::max())
@@ -61,6 +61,9 @@ class DeviceShare {
 
   // Waits for its turn.
   Turn take(Use use);
+
+  // Whether somebody in this process waits to be alone.
+  bool is_wanted() const;
 
  private:
   struct Waiter {
@@ -75,7 +78,7 @@ class DeviceShare {
 
   const int64_t together_max_;
   const std::optional<DeviceLock> lock_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::deque<Waiter*> waiting_;  // In line.

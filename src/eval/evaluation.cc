@@ -32,9 +32,9 @@ namespace {
 constexpr double kCudaCostMax = 1e16;
 constexpr int64_t kCudaBytesMax = int64_t{24} << 30;
 
-// One call's inputs and outputs, of which judging and timing hold many copies, beyond which an
-// evaluation gets the whole device's memory.
-constexpr double kLargeCallBytes = 1 << 30;
+// One call's inputs and outputs, of which judging and timing hold many copies, as a share of the
+// device's memory: beyond it an evaluation gets all of that.
+constexpr double kLargeShare = 1.0 / 80;  // 1 GiB of 80
 
 execute::JudgeOptions judge_options(const Options& options) {
   const Correctness& wanted = options.correctness;
@@ -98,12 +98,12 @@ Evaluation::Stage Evaluation::judge_all() {
     Stage (Evaluation::*run)();
   };
   static constexpr Step kSteps[] = {
-      {"extract", &Evaluation::extract},   {"inspect", &Evaluation::inspect},
-      {"judge", &Evaluation::open_judge},  {"record", &Evaluation::record},
-      {"flags", &Evaluation::check_flags}, {"rules", &Evaluation::check_sources},
-      {"compile", &Evaluation::compile},   {"symbols", &Evaluation::check_symbols},
-      {"measure", &Evaluation::measure},   {"strict", &Evaluation::strict},
-      {"time", &Evaluation::time},
+      {"extract", &Evaluation::extract},        {"inspect", &Evaluation::inspect},
+      {"judge", &Evaluation::open_judge},       {"record", &Evaluation::record},
+      {"flags", &Evaluation::check_flags},      {"rules", &Evaluation::check_sources},
+      {"compile", &Evaluation::compile},        {"symbols", &Evaluation::check_symbols},
+      {"judge", &Evaluation::take_judge_again}, {"measure", &Evaluation::measure},
+      {"strict", &Evaluation::strict},          {"time", &Evaluation::time},
   };
   for (const Step& step : kSteps) {
     if (step.run == &Evaluation::strict && !parts_.options.strict) continue;
@@ -165,12 +165,17 @@ Evaluation::Stage Evaluation::open_judge() {
   return Decided();
 }
 
+Evaluation::Stage Evaluation::take_judge_again() {
+  return judge_ == nullptr ? open_judge() : Stage(Decided());
+}
+
 // Opening takes several times the memory of one call; what others hold of it may be too much.
 Evaluation::Stage Evaluation::open_new_judge(DeviceShare::Use residence) {
   if (!parts_.is_alone) residence_.emplace(parts_.memory.take(residence));
   if (residence == DeviceShare::Use::kAlone) parts_.judges.clear();
   const auto turn = parts_.device.take(use_);
-  auto stage = parts_.executor.open_judge(task_.code, judge_options(parts_.options));
+  auto stage = parts_.executor.open_judge(task_.code, judge_options(parts_.options),
+                                          parts_.judges.take_any_where_full());
   residence_.reset();
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
@@ -245,6 +250,10 @@ Evaluation::Stage Evaluation::compile() {
   const compile::CompileLimits limits{parts_.options.limits.compile_s,
                                       parts_.options.limits.memory_bytes,
                                       parts_.options.allow_weak_sandbox};
+  // A process that holds a context of the device serves others meanwhile.
+  if (parts_.machine.backend == task::Backend::kCuda) {
+    parts_.judges.give_back(judge_key_, std::move(judge_));
+  }
   verdict_.telemetry.compile_cached = true;
   for (const compile::Extension& extension : extensions_) {
     MC_TRY(compile::Compilation compilation,
@@ -334,14 +343,22 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 Evaluation::Stage Evaluation::measure() {
   const execute::Program program = located_program();
   if (!parts_.is_alone) {
-    const bool is_large = judge_->plan().call_bytes > kLargeCallBytes;
+    const bool is_large =
+        judge_->plan().call_bytes > kLargeShare * static_cast<double>(parts_.machine.gpu_bytes);
     residence_.emplace(
         parts_.memory.take(is_large ? DeviceShare::Use::kAlone : DeviceShare::Use::kTogether));
   }
-  const auto turn = parts_.device.take(use_);
+  std::optional<DeviceShare::Turn> turn(parts_.device.take(use_));
+  // Who is to be timed need not wait for all trials of the others.
+  const auto pause = [&](execute::Session& contestant) {
+    if (use_ == DeviceShare::Use::kAlone || !parts_.device.is_wanted()) return;
+    contestant.rest();
+    turn.reset();
+    turn.emplace(parts_.device.take(use_));
+  };
   MC_TRY(execute::Measured measured,
          parts_.executor.measure(program, *judge_, parts_.run_policy,
-                                 derive_seed(verdict_.seed, "schedule")),
+                                 derive_seed(verdict_.seed, "schedule"), pause),
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;

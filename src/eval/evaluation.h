@@ -74,6 +74,7 @@ class Evaluation {
   Stage extract();
   Stage inspect();
   Stage open_judge();
+  Stage take_judge_again();
   Stage open_new_judge(DeviceShare::Use residence);
   Stage record();
   Stage check_flags();

@@ -39,7 +39,7 @@ class EvaluationTest : public testing::Test {
   execute::RunPolicy run_policy_;
   std::unique_ptr<execute::Zygote> trusted_ = none();
   std::unique_ptr<execute::Zygote> candidates_ = none();
-  execute::Executor executor_{{*trusted_, *candidates_}, nullptr, {}};
+  execute::Executor executor_{{*trusted_, *candidates_}, {}, {}};
   Machine machine_;
   JudgePool judges_;
   DeviceShare share_{1};

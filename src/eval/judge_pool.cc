@@ -21,6 +21,14 @@ std::unique_ptr<execute::Judge> JudgePool::take(const std::string& key) {
   return judge;
 }
 
+std::unique_ptr<execute::Judge> JudgePool::take_any_where_full() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() < kIdleMax) return nullptr;
+  std::unique_ptr<execute::Judge> judge = std::move(idle_.front().judge);
+  idle_.pop_front();
+  return judge;
+}
+
 void JudgePool::clear() {
   std::list<Idle> ended;  // Destroyed after the lock is released.
   const std::lock_guard lock(mutex_);

@@ -19,7 +19,7 @@ namespace mc::eval {
 class JudgePool {
  public:
   // Each holds a reference model and, on a device, a context, so only some wait.
-  static constexpr size_t kIdleMax = 8;
+  static constexpr size_t kIdleMax = 16;
 
   JudgePool();
   JudgePool(JudgePool&& other) noexcept;
@@ -27,6 +27,8 @@ class JudgePool {
 
   // A judge that has this task open, or null.
   std::unique_ptr<execute::Judge> take(const std::string& key);
+  // Where as many wait as may: the one that waited longest, whatever its task; else null.
+  std::unique_ptr<execute::Judge> take_any_where_full();
   // Ends all that wait, and gives their memory back.
   void clear();
   // Keeps a judge for later; the one that waited longest goes when there are too many.

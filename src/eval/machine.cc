@@ -55,6 +55,7 @@ Status find_cuda(Machine& machine, bool full_headers, const Progress& progress) 
   MC_TRY(compile::CudaRuntime runtime,
          compile::find_cuda_runtime(machine.pytorch, architecture_of(gpu)), "set-up");
   machine.gpu = gpu.uuid;
+  machine.gpu_bytes = gpu.bytes;
   machine.devices = nvidia_devices();
   if (!full_headers) {
     MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");

@@ -30,7 +30,8 @@ struct Machine {
   std::filesystem::path device_lib;        // The same.
   std::filesystem::path sanitizer;         // The same; empty where there is none.
   std::vector<std::string> devices;        // Device nodes.
-  std::string gpu;                         // "GPU-…" of the CUDA backend.
+  std::string gpu;                         // "GPU-…" of the CUDA backend,
+  int64_t gpu_bytes = 0;                   // and its memory.
 };
 
 // Builds what is missing in the cache.  kUnavailable says what this machine lacks.

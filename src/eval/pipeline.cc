@@ -48,7 +48,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
 }
 
 // Evaluations that hold memory of the device: as many as keep it busy.
-constexpr int64_t kResidentsMax = 6;
+constexpr int64_t kResidentsMax = 12;
 
 // For all who use a device of this machine, in whatever container has the same directory.
 constexpr const char* kLocks = "/tmp";
@@ -64,13 +64,13 @@ std::optional<DeviceLock> lock_of(const std::string& gpu, const Progress& progre
 
 // Null where they gain nothing.
 std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,
-                                             const execute::ChildLimits& limits,
+                                             execute::Role role, const execute::ChildLimits& limits,
                                              DeviceShare& device) {
   if (options.backend != task::Backend::kCuda || options.spares <= 0) return nullptr;
   return std::make_unique<execute::Spares>(
-      static_cast<size_t>(options.spares), [&zygote, &device, limits] {
+      static_cast<size_t>(options.spares), [&zygote, &device, role, limits] {
         const auto turn = device.take(DeviceShare::Use::kTogether);
-        return zygote.spawn(execute::Role::kContestant, limits);
+        return zygote.spawn(role, limits);
       });
 }
 
@@ -86,7 +86,9 @@ struct Pipeline::State {
   std::unique_ptr<execute::Zygote> candidates;
   std::unique_ptr<DeviceShare> device;
   std::unique_ptr<DeviceShare> memory;
-  std::unique_ptr<execute::Spares> spares;  // Uses the two before it.  Null where none are kept.
+  // Use the three before them.  Null where none are kept.
+  std::unique_ptr<execute::Spares> spare_judges;
+  std::unique_ptr<execute::Spares> spares;
   execute::Executor executor;
   JudgePool judges;
   std::unique_ptr<execute::Nvml> nvml;
@@ -124,14 +126,16 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   const bool is_cuda = options.backend == task::Backend::kCuda;
   auto nvml = is_cuda ? execute::Nvml::open(machine.gpu) : nullptr;
   auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
-  auto spares = keep_spares(options, *candidates, limits.child, *device);
-  execute::Executor executor({*trusted, *candidates}, spares.get(), limits);
+  auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
+  auto spares =
+      keep_spares(options, *candidates, execute::Role::kContestant, limits.child, *device);
+  const execute::Executor executor({*trusted, *candidates}, {spares.get(), judges.get()}, limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
       options, key, std::move(machine), std::move(policy), std::move(run_policy),
       std::move(trusted), std::move(candidates), std::move(device),
       std::make_unique<DeviceShare>(is_cuda ? kResidentsMax : std::numeric_limits<int64_t>::max()),
-      std::move(spares), executor, JudgePool(), std::move(nvml),
+      std::move(judges), std::move(spares), executor, JudgePool(), std::move(nvml),
       BaselineStore(cache_directory() / "baselines")})));
 }
 

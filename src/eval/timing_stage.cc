@@ -86,29 +86,32 @@ execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
     arms.candidate->rest();
     arms.baseline->rest();
   }
-  const auto turn = parts_.device.take(DeviceShare::Use::kAlone);
+  std::optional<DeviceShare::Turn> turn(parts_.device.take(DeviceShare::Use::kAlone));
   lap(contest.name + ".wait_alone");
-  auto stage = run_alone(contest, timing, std::move(arms));
+  auto stage = run_alone(timing, arms);
   lap(contest.name + ".alone");
+  turn.reset();
+  // An ending context takes a tenth of a second, and would disturb who is alone.
+  const auto together = parts_.device.take(subject_.use);
+  arms.candidate.reset();
+  if (contest.is_last) subject_.judge.end_baselines();
   return stage;
 }
 
-// Processes end while the device is still ours: an ending context would disturb whoever is next.
-execute::Stage<execute::Timed> TimingStage::run_alone(const Contest& contest,
-                                                      execute::Timing& timing, Arms arms) {
+execute::Stage<execute::Timed> TimingStage::run_alone(execute::Timing& timing, Arms& arms) {
   MC_TRY_VOID(find_device_speed(), "time");
   const double judge_s = parts_.executor.limits().judge_s;
   MC_TRY(const bool quiet, execute::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
   auto stage = timing.run();
-  arms.candidate.reset();
-  if (contest.is_last) {
-    subject_.judge.end_baselines();
-  } else {
-    arms.baseline->rest();
-  }
+  arms.baseline->rest();
   auto* timed = stage ? std::get_if<execute::Timed>(&*stage) : nullptr;
-  if (timed == nullptr) return stage;
+  if (timed == nullptr) {
+    arms.candidate.reset();
+    return stage;
+  }
+  arms.candidate->rest();
   MC_TRY(const bool still_quiet, execute::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  if (!still_quiet) arms.candidate.reset();  // With what it left there.
   if (!quiet || !still_quiet) timed->performance.timing.notes.emplace_back(kNotQuiet);
   return stage;
 }

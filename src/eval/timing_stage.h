@@ -69,8 +69,7 @@ class TimingStage {
     execute::Session* baseline = nullptr;  // The judge keeps it.
   };
   execute::Stage<execute::Timed> hold(const Contest& contest);
-  execute::Stage<execute::Timed> run_alone(const Contest& contest, execute::Timing& timing,
-                                           Arms arms);
+  execute::Stage<execute::Timed> run_alone(execute::Timing& timing, Arms& arms);
   execute::Stage<SessionPointer> ready(SessionPointer contestant);
   Result<execute::Session*> baseline();
   Result<Decided> look_again(execute::Timed& timed);

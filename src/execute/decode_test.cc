@@ -105,10 +105,10 @@ TEST(Decode, PlacesBothSidesOfARace) {
   const Locate by_pc = [](std::string_view, uint64_t pc) {
     return task::Place{"candidate", static_cast<int>(pc), 0, ""};
   };
-  const auto findings =
-      decode_findings("{\"kind\": \"shared_race\", \"pc\": 31, \"other_pc\": 28}\n"
-                      "{\"kind\": \"global_race\", \"pc\": 5, \"other_pc\": 0}\n",
-                      by_pc);
+  const auto findings = decode_findings(
+      "{\"kind\": \"shared_race\", \"pc\": 31, \"other_pc\": 28}\n"
+      "{\"kind\": \"global_race\", \"pc\": 5, \"other_pc\": 0}\n",
+      by_pc);
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(findings[0].place.line, 31);
   EXPECT_EQ(findings[0].other.line, 28);

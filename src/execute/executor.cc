@@ -105,9 +105,10 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::s
 }
 
 Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_source,
-                                                   const JudgeOptions& options) {
+                                                   const JudgeOptions& options,
+                                                   std::unique_ptr<Judge> idle) {
   using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
-  MC_TRY(Session session, zygotes_.spawn(Role::kJudge, limits_.child), "judge");
+  MC_TRY(Session session, judge(std::move(idle)), "judge");
   const Json question{{"op", "open"},
                       {"source", task_source},
                       {"options",
@@ -152,16 +153,24 @@ Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
 }
 
 Result<Session> Executor::contestant() {
-  if (spares_ != nullptr) {
-    if (auto spare = spares_->take()) return std::move(*spare);
+  if (spares_.contestants != nullptr) {
+    if (auto spare = spares_.contestants->take()) return std::move(*spare);
   }
   return zygotes_.spawn(Role::kContestant, limits_.child);
 }
 
+Result<Session> Executor::judge(std::unique_ptr<Judge> idle) {
+  if (idle != nullptr) return std::move(*idle).take_session();
+  if (spares_.judges != nullptr) {
+    if (auto spare = spares_.judges->take()) return std::move(*spare);
+  }
+  return zygotes_.spawn(Role::kJudge, limits_.child);
+}
+
 Result<Measured> Executor::measure(const Program& program, Judge& judge, const RunPolicy& policy,
-                                   uint64_t schedule_seed) {
+                                   uint64_t schedule_seed, const Pause& pause) {
   MC_TRY(Session session, contestant(), "contestant");
-  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).run();
+  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).run(pause);
 }
 
 Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judge,

@@ -73,6 +73,9 @@ class Judge {
   void keep_baseline(const std::string& name, Session session);
   void end_baselines() { baselines_.clear(); }
 
+  // The process, to become another task's judge.
+  Session take_session() && { return std::move(session_); }
+
  private:
   Session session_;
   JudgePlan plan_;
@@ -112,6 +115,9 @@ struct Measured {
   std::optional<Error> check_error;
 };
 
+// Lets others use the device.
+using Pause = std::function<void(Session& contestant)>;
+
 // How a baseline runs the task's Model.
 struct BaselineOptions {
   std::string task_source;
@@ -120,8 +126,12 @@ struct BaselineOptions {
 
 class Executor {
  public:
-  // `spares`, of contestants under `limits.child`, where they are kept; else null.
-  Executor(Zygotes zygotes, Spares* spares, StageLimits limits)
+  struct SpareSet {
+    Spares* contestants;
+    Spares* judges;
+  };
+  // `spares` are under `limits.child`; null where none are kept.
+  Executor(Zygotes zygotes, SpareSet spares, StageLimits limits)
       : zygotes_(zygotes), spares_(spares), limits_(std::move(limits)) {}
 
   // What CPython's ast finds in a candidate (or a task, when `which` is "task"); `policy_json` is
@@ -130,16 +140,19 @@ class Executor {
                                  const char* which);
 
   // Has nothing secret yet.  Decides only `Unsupported` (a task that cannot be made to fit).
+  // `idle`, a judge of another task, goes on as this one, where it is not null.
   Stage<std::unique_ptr<Judge>> open_judge(const std::string& task_source,
-                                           const JudgeOptions& options);
+                                           const JudgeOptions& options,
+                                           std::unique_ptr<Judge> idle = nullptr);
 
   // The recorder's answer, for compile::parse_extensions.
   Stage<std::string> record(const std::string& source, Judge& judge);
 
   // Correctness on every trial of the judge's plan, and the ATen calls of each.  The candidate's
-  // process is told `schedule_seed`: the judge's seed must not follow from it.
+  // process is told `schedule_seed`: the judge's seed must not follow from it.  `pause` is called
+  // before each trial, with the contestant.
   Result<Measured> measure(const Program& program, Judge& judge, const RunPolicy& policy,
-                           uint64_t schedule_seed);
+                           uint64_t schedule_seed, const Pause& pause = [](Session&) {});
 
   // The plan's last trial alone, by a new contestant, with `forward_s` for it: Passed or why not.
   Result<task::Outcome> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
@@ -156,9 +169,10 @@ class Executor {
 
  private:
   Result<Session> contestant();
+  Result<Session> judge(std::unique_ptr<Judge> idle);
 
   Zygotes zygotes_;
-  Spares* spares_;
+  SpareSet spares_;
   // Constant after construction.
   StageLimits limits_;
 };

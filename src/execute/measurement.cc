@@ -76,7 +76,7 @@ Measurement::Measurement(const StageLimits& limits, const Program& program, Judg
       schedule_seed_(schedule_seed),
       session_(std::move(session)) {}
 
-Result<Measured> Measurement::run() {
+Result<Measured> Measurement::run(const Pause& pause) {
   MC_TRY(Decided loaded, load(), "load");
   if (loaded) return finish(std::move(*loaded));
   // All models first: with the first trial, what only __init__ may use is gone.
@@ -90,6 +90,7 @@ Result<Measured> Measurement::run() {
       fail(plan, *why);
       continue;
     }
+    pause(session_);
     MC_TRY(Decided outcome, run_trial(plan), "trial " + std::to_string(plan.index));
     if (!outcome) continue;
     if (counts(plan.shape) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
@@ -417,9 +418,9 @@ task::Outcome Measurement::conclude() {
 
 Measured Measurement::finish(task::Outcome outcome) {
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
-  Measured measured{std::move(outcome),     aten_ops_, session_.memory_peak_bytes(),
-                    session_.output_tail(), state_,    std::nullopt,
-                    check_error_};
+  Measured measured{
+      std::move(outcome), aten_ops_,   session_.memory_peak_bytes(), session_.output_tail(), state_,
+      std::nullopt,       check_error_};
   if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_) {
     measured.contestant = std::move(session_);
   }

@@ -22,7 +22,8 @@ class Measurement {
               const RunPolicy& policy, uint64_t schedule_seed, Session session);
 
   // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
-  Result<Measured> run();
+  // `pause` as in Executor::measure.
+  Result<Measured> run(const Pause& pause);
 
   // Only the plan's last trial: whether that passes.
   Result<task::Outcome> run_last();

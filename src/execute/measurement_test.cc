@@ -107,7 +107,7 @@ Result<Measured> measure(const Script& judge_script) {
   const StageLimits limits;
   const Program program{"", {}, [](std::string_view, uint64_t) { return task::Place{}; }};
   const RunPolicy policy{"test", {"*"}, 0};
-  return Measurement(limits, program, judge, policy, 0, start(kContestant)).run();
+  return Measurement(limits, program, judge, policy, 0, start(kContestant)).run([](Session&) {});
 }
 
 Script with(Script script, const std::string& operation, std::vector<std::string> answers) {
