@@ -21,7 +21,14 @@ from harness.judge.closeness import is_doubtful
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.timing.fresh_inputs import FreshInputs
 from harness.worker.place import HOST_PLACE, Place, keyed_sum
-from harness.judge.reference import Outcome, Reference, derive_seed, is_finite, overwritten_inputs
+from harness.judge.reference import (
+    Outcome,
+    Reference,
+    derive_seed,
+    failures,
+    is_finite,
+    overwritten_inputs,
+)
 from harness.judge.shapes import Options, Shape, ShapePlanner
 from harness.judge.task import Task
 from harness.worker.wire import Answer, Json, Question, Refusal
@@ -409,7 +416,7 @@ def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterato
         source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
         got = region.unpack(question.body["outputs"], source, bytes_max)
         _require_digest(region.tensors_of(got), question.body.get("digest"))
-        yield from case.comparer.failures(outcome.outputs, got, outcome.doubt)
+        yield from failures(outcome, got, case.comparer)
         buffers = _buffers(question.body.get("buffers"), outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}

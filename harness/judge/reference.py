@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import hashlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -27,7 +28,7 @@ from harness.worker.perturb import Constants
 from harness.worker.program import construct
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
-from harness.worker.wire import set_stage
+from harness.worker.wire import Json, set_stage
 
 CPU = torch.device("cpu")
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
@@ -42,9 +43,17 @@ class Outcome:
     inputs: list[Any]  # As given.
     inputs_after: list[Any]  # As the forward left them.
     outputs: Any
-    doubt: Any  # By how much the outputs may be off (closeness.py), or None where nothing is known.
     buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
     in_place: bool  # Whether all outputs lay in the memory of inputs.
+    find_doubt: Callable[[], Any]
+
+    @functools.cached_property
+    def doubt(self) -> Any:
+        """By how much the outputs may be off (closeness.py), or None where nothing is known.
+
+        Takes several more forwards, so it is found out where it is asked for.
+        """
+        return self.find_doubt()
 
 
 def derive_seed(seed: int, *parts: object) -> int:
@@ -111,8 +120,11 @@ class Reference:
         if all(map(same_bytes, tensors_of(inputs), tensors_of(given))):
             given = inputs  # A large task has no room for two.
         changed = self._restore(before)
-        doubt = self._doubt(inputs, outputs, seed) if with_doubt else None
-        return Outcome(inputs, given, outputs, doubt, changed, in_place)
+
+        def find_doubt() -> Any:
+            return self._doubt(inputs, outputs, seed) if with_doubt else None
+
+        return Outcome(inputs, given, outputs, changed, in_place, find_doubt)
 
     def settle_mode(self, inputs: list[Any]) -> bool:
         """Puts the model into eval mode if its forward is random; whether it is repeatable now."""
@@ -191,6 +203,16 @@ def is_finite(value: Any) -> bool:
     """Whether all floating tensors of a value are finite."""
     tensors = [tensor for tensor in tensors_of(value) if tensor.is_floating_point()]
     return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+
+def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
+    """What is wrong with outputs (compare.py).  A doubt only widens what is allowed, so it matters
+    where something fails without it.
+    """
+    found = comparer.failures(outcome.outputs, got, None)
+    if not found or outcome.doubt is None:
+        return found
+    return comparer.failures(outcome.outputs, got, outcome.doubt)
 
 
 def overwritten_inputs(

@@ -25,7 +25,7 @@ from harness.judge.compare import Comparer
 from harness.timing.device_speed import FILL_BYTES
 from harness.worker.output_places import Memories
 from harness.worker.place import Place
-from harness.judge.reference import Reference, derive_seed, overwritten_inputs
+from harness.judge.reference import Reference, derive_seed, failures, overwritten_inputs
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 ALIGNMENT = 512
@@ -223,7 +223,7 @@ class FreshInputs:
         left = region.tensors_of(self._call(shown, call))
         problems = [
             f"{check['path']}: {check['problem']} {check['detail']}"
-            for check in self.comparer.failures(expected.outputs, outputs, expected.doubt)
+            for check in failures(expected, outputs, self.comparer)
         ]
         problems += [
             f"{name} does not hold what the reference leaves in it"

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
 
 constexpr int kWrongUse = 2;
 
+// Each process that is watched takes a handful; a shell's usual limit is 1024.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char** argv) {
+  allow_many_descriptors();
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "musacoder 0.1.0");

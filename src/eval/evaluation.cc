@@ -34,7 +34,7 @@ constexpr int64_t kCudaBytesMax = int64_t{24} << 30;
 
 // One call's inputs and outputs, of which judging and timing hold many copies, as a share of the
 // device's memory: beyond it an evaluation gets all of that.
-constexpr double kLargeShare = 1.0 / 80;  // 1 GiB of 80
+constexpr double kLargeShare = 1.0 / 128;  // 1.1 GiB of an H200
 
 execute::JudgeOptions judge_options(const Options& options) {
   const Correctness& wanted = options.correctness;

@@ -48,7 +48,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
 }
 
 // Evaluations that hold memory of the device: as many as keep it busy.
-constexpr int64_t kResidentsMax = 12;
+constexpr int64_t kResidentsMax = 8;
 
 // For all who use a device of this machine, in whatever container has the same directory.
 constexpr const char* kLocks = "/tmp";
