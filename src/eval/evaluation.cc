@@ -271,7 +271,7 @@ Evaluation::Stage Evaluation::check_symbols() {
   for (const compile::Artifact& artifact : artifacts_) {
     if (!artifact.undefined_symbols) {
       findings.push_back({"link.unreadable",
-                          "what " + artifact.module + " wants from other libraries cannot be read",
+                          "what " + artifact.name + " wants from other libraries cannot be read",
                           {}});
       continue;
     }
