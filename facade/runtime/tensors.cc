@@ -128,11 +128,11 @@ extern "C" {
 
 // --- Operators.
 
-#define MC_AT_DEFINE(name, overload, entry)                                                     \
-  void mc_at_op_##entry(const McAtValue* args, int32_t num_args, McAtValue* results) {          \
-    static const c10::OperatorHandle op =                                                       \
-        c10::Dispatcher::singleton().findSchemaOrThrow("aten::" name, overload);                \
-    call(op, args, num_args, results);                                                          \
+#define MC_AT_DEFINE(name, overload, entry)                                            \
+  void mc_at_op_##entry(const McAtValue* args, int32_t num_args, McAtValue* results) { \
+    static const c10::OperatorHandle op =                                              \
+        c10::Dispatcher::singleton().findSchemaOrThrow("aten::" name, overload);       \
+    call(op, args, num_args, results);                                                 \
   }
 MC_AT_EACH_OPERATOR(MC_AT_DEFINE)
 #undef MC_AT_DEFINE
@@ -177,9 +177,10 @@ void* mc_at_data(void* handle, int32_t dtype, int is_const) {
     return is_const ? const_cast<void*>(tensor.const_data_ptr()) : tensor.mutable_data_ptr();
   }
   switch (static_cast<at::ScalarType>(dtype)) {
-#define MC_AT_CASE(cpp, name)                                                        \
-  case at::ScalarType::name:                                                         \
-    return is_const ? const_cast<cpp*>(tensor.const_data_ptr<cpp>()) : tensor.mutable_data_ptr<cpp>();
+#define MC_AT_CASE(cpp, name)                                        \
+  case at::ScalarType::name:                                         \
+    return is_const ? const_cast<cpp*>(tensor.const_data_ptr<cpp>()) \
+                    : tensor.mutable_data_ptr<cpp>();
     AT_FORALL_SCALAR_TYPES_AND3(Half, BFloat16, Bool, MC_AT_CASE)
 #undef MC_AT_CASE
     default:
@@ -189,8 +190,7 @@ void* mc_at_data(void* handle, int32_t dtype, int is_const) {
 
 // --- Errors.
 
-void mc_at_fail(int kind, const char* function, const char* file, uint32_t line,
-                const char* text) {
+void mc_at_fail(int kind, const char* function, const char* file, uint32_t line, const char* text) {
   switch (kind) {
     case kMcAtValue:
       throw c10::ValueError(place(function, file, line), text);

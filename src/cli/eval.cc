@@ -39,7 +39,8 @@ struct EvalArguments {
   bool weak_sandbox = false;
   bool no_shapes = false;
   bool no_timing = false;
-  std::string compile_mode = "default";
+  std::string compile_mode = "none";
+  std::string tier = "full";
   uint64_t seed = 0;
   int jobs = 1;
   reward::ScoreOptions score;
@@ -187,6 +188,7 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   arguments.options.timing.enabled = !arguments.no_timing;
   if (arguments.compile_mode == "none") arguments.compile_mode.clear();
   arguments.options.timing.compile_mode = arguments.compile_mode;
+  arguments.options.timing.is_quick = arguments.tier == "quick";
   MC_TRY(const Layout layout, find_layout(), "eval");
   if (arguments.stream) return run_stream(arguments, layout);
   if (arguments.candidates.empty()) {
@@ -249,6 +251,11 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
                   "On a device: of torch.compile, the other baseline, or none")
       ->check(CLI::IsMember(
           {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}))
+      ->capture_default_str();
+  command
+      .add_option("--timing", arguments.tier,
+                  "On a device: full, for reports, or quick, for rewards: some 0.3 s of the device")
+      ->check(CLI::IsMember({"full", "quick"}))
       ->capture_default_str();
   command
       .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
@@ -320,6 +327,8 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for each candidate");
   command->add_flag("--strict", arguments->options.strict,
                     "For winners and audits: other seeds and, on a device, compute-sanitizer");
+  command->add_flag("--full-headers", arguments->options.full_headers,
+                    "Compile all against PyTorch's own headers (slow)");
   command->add_flag("--no-static-rules", arguments->no_static_rules, "Let only the run decide");
   command->add_flag("--allow-weak-sandbox", arguments->weak_sandbox,
                     "Go on where this machine cannot give a protection");

@@ -37,9 +37,9 @@ std::vector<std::string> command_for(const PyTorch& pytorch, const fs::path& too
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   argv.push_back("-isystem" + (toolkit / "include").string());
   for (const char* source : kSources) argv.push_back((share / source).string());
-  argv.insert(argv.end(), {"-o", built.string(), "-L" + (pytorch.root / "lib").string(),
-                           "-ltorch_python", "-ltorch_cuda", "-ltorch_cpu", "-ltorch", "-lc10_cuda",
-                           "-lc10"});
+  argv.insert(argv.end(),
+              {"-o", built.string(), "-L" + (pytorch.root / "lib").string(), "-ltorch_python",
+               "-ltorch_cuda", "-ltorch_cpu", "-ltorch", "-lc10_cuda", "-lc10"});
   return argv;
 }
 

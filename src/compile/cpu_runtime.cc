@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  Everything lies in one directory of the cache, named by a hash of what went
-// in: the PyTorch, the compiler, and every file of emu/ and facade/, flags.txt too.  Where they lie is not
-// part of it, so an installed folder that is moved, or replaced by an equal one, finds what was
-// built. It is built in a private directory and renamed into place, under a lock that makes a
+// in: the PyTorch, the compiler, and every file of emu/ and facade/, flags.txt too.  Where they lie
+// is not part of it, so an installed folder that is moved, or replaced by an equal one, finds what
+// was built. It is built in a private directory and renamed into place, under a lock that makes a
 // second process wait instead of building the same.  The precompiled header works because g++ looks
 // for mc_emu/prelude.h.gch in each directory of the include path before it looks for
 // mc_emu/prelude.h.
@@ -38,8 +38,8 @@ struct Sources {
 // All files that candidates or the shim are compiled from, in a fixed order.
 Result<std::string> hash_of(const Sources& sources) {
   std::vector<fs::path> files = {sources.emu / "flags.txt"};
-  for (const fs::path& folder : {sources.emu / "include", sources.emu / "torch",
-                                 sources.emu / "runtime", sources.facade}) {
+  for (const fs::path& folder :
+       {sources.emu / "include", sources.emu / "torch", sources.emu / "runtime", sources.facade}) {
     std::error_code failure;
     for (const auto& entry : fs::recursive_directory_iterator(folder, failure)) {
       if (entry.is_regular_file()) files.push_back(entry.path());
@@ -93,9 +93,8 @@ Status build_header(const CpuRuntime& runtime, const std::vector<std::string>& w
   std::error_code failure;
   fs::create_directories(directory / "mc_emu", failure);
   std::vector<std::string> argv = compile_command(runtime, way);
-  argv.insert(argv.end(),
-              {"-x", "c++-header", (sources.emu / "include/mc_emu/prelude.h").string(), "-o",
-               (directory / "mc_emu/prelude.h.gch").string()});
+  argv.insert(argv.end(), {"-x", "c++-header", (sources.emu / "include/mc_emu/prelude.h").string(),
+                           "-o", (directory / "mc_emu/prelude.h.gch").string()});
   MC_TRY_VOID(run_tool(argv), "precompile the prelude");
   return ok();
 }
@@ -104,8 +103,8 @@ Status build_header(const CpuRuntime& runtime, const std::vector<std::string>& w
 Result<std::string> preprocessed(const CpuRuntime& runtime, const std::vector<std::string>& way,
                                  const Sources& sources) {
   std::vector<std::string> argv = compile_command(runtime, way);
-  argv.insert(argv.end(),
-              {"-E", "-dD", "-P", "-x", "c++", (sources.emu / "include/mc_emu/prelude.h").string()});
+  argv.insert(argv.end(), {"-E", "-dD", "-P", "-x", "c++",
+                           (sources.emu / "include/mc_emu/prelude.h").string()});
   return run_tool(argv);
 }
 
@@ -197,15 +196,16 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
   fs::create_directories(home, failure);
   runtime.directory = home / runtime.fingerprint.substr(0, 32);
   runtime.shim = runtime.directory / "mc_shim.so";
-  runtime.visible = {sources.emu.string(), sources.facade.string(), runtime.directory.string(), pytorch.root.string(),
-                     pytorch.python_include.string()};
+  runtime.visible = {sources.emu.string(), sources.facade.string(), runtime.directory.string(),
+                     pytorch.root.string(), pytorch.python_include.string()};
   runtime.full_flags = way_flags(runtime.directory / kFull, pytorch.include_dirs());
   runtime.thin_flags = way_flags(runtime.directory / kThin, {sources.facade / "include"});
   const auto with_facade = [&]() -> Result<CpuRuntime> {
-    MC_TRY(runtime.facade,
-           Facade::read({sources.facade / "include", sources.facade / "bind", sources.emu / "include"},
-                        runtime.directory / kMissing),
-           "CPU backend");
+    MC_TRY(
+        runtime.facade,
+        Facade::read({sources.facade / "include", sources.facade / "bind", sources.emu / "include"},
+                     runtime.directory / kMissing),
+        "CPU backend");
     return runtime;
   };
   MC_TRY(const Fd held, lock(home / "lock"), "CPU backend");
@@ -218,6 +218,11 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
   if (failure) return Error{ErrorCode::kIo, "cannot publish " + runtime.directory.string()};
   forget_old_runtimes(home);
   return with_facade();
+}
+
+void CpuRuntime::leave_facade() {
+  facade.reset();
+  fingerprint = content_hash({fingerprint, "full headers"});
 }
 
 }  // namespace mc::compile

@@ -3,8 +3,8 @@
 // CpuRuntime: what the CPU backend needs that must be built against the user's PyTorch.
 //
 // The precompiled preludes (the facade's or PyTorch's own tensor headers, and the emulator's
-// language) and the shim that the contestant loads, with the facade's runtime in it.  Built once per PyTorch and per content of emu/, then kept in the cache;
-// takes about a minute the first time.
+// language) and the shim that the contestant loads, with the facade's runtime in it.  Built once
+// per PyTorch and per content of emu/, then kept in the cache; takes about a minute the first time.
 #ifndef MC_COMPILE_CPU_RUNTIME_H_
 #define MC_COMPILE_CPU_RUNTIME_H_
 
@@ -28,11 +28,14 @@ struct CpuRuntime {
   std::filesystem::path compiler;   // g++
   std::filesystem::path nm;
   std::filesystem::path addr2line;
-  std::vector<std::string> visible;  // What the compiler reads, should it lie below /tmp.
-  std::vector<std::string> flags;    // For every candidate source,
+  std::vector<std::string> visible;     // What the compiler reads, should it lie below /tmp.
+  std::vector<std::string> flags;       // For every candidate source,
   std::vector<std::string> full_flags;  // and with these against PyTorch's own headers,
   std::vector<std::string> thin_flags;  // or with these against the facade's.
   std::optional<Facade> facade;
+
+  // Full headers for all, and artifacts of their own.
+  void leave_facade();
 };
 
 Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& layout,

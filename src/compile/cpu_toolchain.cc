@@ -232,8 +232,17 @@ Result<Built> build_either_way(const CpuRuntime& runtime, const Extension& exten
 
 }  // namespace
 
-Result<Compilation> CpuToolchain::compile(const Extension& given, const PlaceMapper& mapper,
+Result<Compilation> CpuToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
                                           const CompileLimits& limits) {
+  std::atomic<int64_t> cpu_us = 0;
+  Result<Compilation> compilation = find_or_build(extension, mapper, limits, cpu_us);
+  if (compilation) compilation->cpu_s = static_cast<double>(cpu_us) * 1e-6;
+  return compilation;
+}
+
+Result<Compilation> CpuToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
+                                                const CompileLimits& limits,
+                                                std::atomic<int64_t>& cpu_us) {
   const ArtifactStore::Slot slot =
       store_.slot_of(given, definitions_of(given), Lines::kMatter);
   const ArtifactStore::Turn turn = store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
@@ -246,7 +255,7 @@ Result<Compilation> CpuToolchain::compile(const Extension& given, const PlaceMap
   Rewriting source = rewrite(extension, mapper);
 
   MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
-  const Build place{work.path(), runtime_.visible, limits};
+  const Build place{work.path(), runtime_.visible, limits, cpu_us};
   MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place, source), "compile");
   auto& [attempt, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {

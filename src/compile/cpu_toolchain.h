@@ -8,6 +8,8 @@
 #ifndef MC_COMPILE_CPU_TOOLCHAIN_H_
 #define MC_COMPILE_CPU_TOOLCHAIN_H_
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 
 #include "compile/artifact_store.h"
@@ -28,6 +30,10 @@ class CpuToolchain final : public Toolchain {
                               const CompileLimits& limits) override;
 
  private:
+  // Adds what the compilers used to `cpu_us`.
+  Result<Compilation> find_or_build(const Extension& extension, const PlaceMapper& mapper,
+                                    const CompileLimits& limits, std::atomic<int64_t>& cpu_us);
+
   CpuRuntime runtime_;  // Constant after construction.
   ArtifactStore store_;
 };

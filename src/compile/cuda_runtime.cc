@@ -204,8 +204,8 @@ Result<std::string> preprocessed(const CudaRuntime& runtime,
   MC_TRY_VOID(write_file_atomically(source, prelude), "names");
   std::vector<std::string> argv = {runtime.compiler.string()};
   argv.insert(argv.end(), cxx_flags.begin(), cxx_flags.end());
-  argv.insert(argv.end(), {"-I" + (runtime.root / "include").string(), "-E", "-dD", "-P",
-                           source.string()});
+  argv.insert(argv.end(),
+              {"-I" + (runtime.root / "include").string(), "-E", "-dD", "-P", source.string()});
   return run_tool(argv);
 }
 
@@ -230,14 +230,15 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
   if (!fs::exists(names, failure)) {
     progress("reading the names in PyTorch's headers (once)");
     MC_TRY(const std::string full,
-           preprocessed(runtime, runtime.cxx_flags, runtime.cxx_prelude + runtime.cuda_prelude +
-                                                        "#include <cuda_fp16.h>\n"
-                                                        "#include <cuda_bf16.h>\n"),
+           preprocessed(runtime, runtime.cxx_flags,
+                        runtime.cxx_prelude + runtime.cuda_prelude +
+                            "#include <cuda_fp16.h>\n"
+                            "#include <cuda_bf16.h>\n"),
            "facade");
     MC_TRY(const std::string thin,
-           preprocessed(runtime, facade.cxx_flags,
-                        "#define MC_AT_BINDS 1\n" + runtime.cxx_prelude +
-                            "#include <cuda_runtime.h>\n"),
+           preprocessed(
+               runtime, facade.cxx_flags,
+               "#define MC_AT_BINDS 1\n" + runtime.cxx_prelude + "#include <cuda_runtime.h>\n"),
            "facade");
     MC_TRY_VOID(write_missing_names(full, thin, names), "facade");
   }

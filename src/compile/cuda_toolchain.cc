@@ -4,8 +4,8 @@
 // headers that take most of the time; so both run at once, each in a sandbox of its own over the
 // same working directory.  Both are awaited, and the errors of both are told.  Then g++ links the
 // objects, and the directory is published (artifact_store.h).  Where the facade serves by all that
-// names tell, its headers are tried first; what fails by them, and not by the candidate's own fault,
-// is done again with PyTorch's.
+// names tell, its headers are tried first; what fails by them, and not by the candidate's own
+// fault, is done again with PyTorch's.
 #include "compile/cuda_toolchain.h"
 
 #include <algorithm>
@@ -83,7 +83,8 @@ std::string prelude_of(const Job& job, const Unit& unit) {
   for (const SourceFile& file : job.extension.files) texts.push_back(file.text);
   const std::string includes = includes_for(texts);
   if (binds(unit)) return includes + "#define MC_AT_BINDS 1\n#include <torch/extension.h>\n";
-  return includes + (is_cuda(unit) ? "#include <torch/types.h>\n" : "#include <torch/extension.h>\n");
+  return includes +
+         (is_cuda(unit) ? "#include <torch/types.h>\n" : "#include <torch/extension.h>\n");
 }
 
 // An empty main.cpp, as of cpp_sources="", is left out: PyTorch's headers alone would take half a
@@ -230,7 +231,7 @@ Result<StepEnd> build(const Job& job) {
   if (!std::holds_alternative<std::string>(compiled)) return compiled;
   const CompileLimits left = remaining(job.build.limits, start);
   MC_TRY(StepEnd linked,
-         run_step(job, Build{job.build.directory, job.build.visible, left, true},
+         run_step(job, Build{job.build.directory, job.build.visible, left, job.build.cpu_us, true},
                   link_step(job, units)),
          "CUDA");
   if (!std::holds_alternative<std::string>(linked)) return linked;
@@ -265,8 +266,17 @@ Result<Built> build_either_way(const CudaRuntime& runtime, const Extension& exte
 
 }  // namespace
 
-Result<Compilation> CudaToolchain::compile(const Extension& given, const PlaceMapper& mapper,
-                                           const CompileLimits& limits) {
+Result<Compilation> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
+                                          const CompileLimits& limits) {
+  std::atomic<int64_t> cpu_us = 0;
+  Result<Compilation> compilation = find_or_build(extension, mapper, limits, cpu_us);
+  if (compilation) compilation->cpu_s = static_cast<double>(cpu_us) * 1e-6;
+  return compilation;
+}
+
+Result<Compilation> CudaToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
+                                                const CompileLimits& limits,
+                                                std::atomic<int64_t>& cpu_us) {
   const ArtifactStore::Slot slot = store_.slot_of(given, flags_of(given), lines_of(given));
   const ArtifactStore::Turn turn = store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
   if (auto artifact = store_.find(slot, given)) {
@@ -276,7 +286,7 @@ Result<Compilation> CudaToolchain::compile(const Extension& given, const PlaceMa
   Extension extension = given;
   extension.name = slot.module;
   MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
-  const Build place{work.path(), runtime_.visible, limits, true};
+  const Build place{work.path(), runtime_.visible, limits, cpu_us, true};
   MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place), "CUDA");
   auto& [end, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&end)) {

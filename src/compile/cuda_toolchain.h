@@ -8,6 +8,8 @@
 #ifndef MC_COMPILE_CUDA_TOOLCHAIN_H_
 #define MC_COMPILE_CUDA_TOOLCHAIN_H_
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 
@@ -31,6 +33,10 @@ class CudaToolchain final : public Toolchain {
                               const CompileLimits& limits) override;
 
  private:
+  // Adds what the compilers used to `cpu_us`.
+  Result<Compilation> find_or_build(const Extension& extension, const PlaceMapper& mapper,
+                                    const CompileLimits& limits, std::atomic<int64_t>& cpu_us);
+
   CudaRuntime runtime_;  // Constant after construction.
   ArtifactStore store_;
 };

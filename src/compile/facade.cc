@@ -240,7 +240,8 @@ std::string includes_for(const std::vector<std::string>& texts) {
     }
   }
   std::string includes;
-  for (const std::string_view header : headers) includes += "#include <" + std::string(header) + ">\n";
+  for (const std::string_view header : headers)
+    includes += "#include <" + std::string(header) + ">\n";
   if (halves) includes += "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n";
   return includes;
 }

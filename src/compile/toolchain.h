@@ -50,6 +50,7 @@ struct Compilation {
   Compiled outcome;
   // Why PyTorch's full headers were read: what the facade lacks (facade.h); "" where it served.
   std::string full_headers;
+  double cpu_s = 0;  // User and system time of the compilers; 0 of what was in the cache.
 };
 
 struct CompileLimits {
@@ -63,7 +64,7 @@ class Toolchain {
   virtual ~Toolchain() = default;
   // An Error says that the toolchain itself failed (kUnavailable), never that the source is bad.
   virtual Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
-                                   const CompileLimits& limits) = 0;
+                                      const CompileLimits& limits) = 0;
 };
 
 }  // namespace mc::compile

@@ -249,6 +249,7 @@ Evaluation::Stage Evaluation::compile() {
   for (const compile::Extension& extension : extensions_) {
     MC_TRY(compile::Compilation compilation,
            parts_.machine.toolchain->compile(extension, *mapper_, limits), "compile");
+    verdict_.telemetry.compile_cpu_s += compilation.cpu_s;
     if (!compilation.full_headers.empty()) {
       verdict_.telemetry.full_headers.push_back(compilation.full_headers);
     }

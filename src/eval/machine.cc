@@ -42,22 +42,25 @@ std::vector<std::string> nvidia_devices() {
   return nodes;
 }
 
-Status find_cpu(Machine& machine, const Progress& progress) {
+Status find_cpu(Machine& machine, bool full_headers, const Progress& progress) {
   MC_TRY(machine.cpu, compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress),
          "set-up");
+  if (full_headers) machine.cpu->leave_facade();
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
   machine.toolchain = std::make_unique<compile::CpuToolchain>(
       *machine.cpu, cache_directory() / "artifacts", bytes_max);
   return ok();
 }
 
-Status find_cuda(Machine& machine, const Progress& progress) {
+Status find_cuda(Machine& machine, bool full_headers, const Progress& progress) {
   MC_TRY(const execute::CudaDevice gpu, first_gpu(), "set-up");
   MC_TRY(compile::CudaRuntime runtime,
          compile::find_cuda_runtime(machine.pytorch, architecture_of(gpu)), "set-up");
   machine.gpu = gpu.uuid;
   machine.devices = nvidia_devices();
-  MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
+  if (!full_headers) {
+    MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
+  }
   MC_TRY(machine.aten_lib,
          compile::prepare_aten_library(machine.pytorch, runtime.root, machine.layout, progress),
          "set-up");
@@ -83,7 +86,9 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   MC_TRY(machine.layout, find_layout(), "set-up");
   MC_TRY(machine.pytorch, pytorch_of(options.python), "set-up");
   const bool is_cuda = options.backend == task::Backend::kCuda;
-  MC_TRY_VOID(is_cuda ? find_cuda(machine, progress) : find_cpu(machine, progress), "set-up");
+  MC_TRY_VOID(is_cuda ? find_cuda(machine, options.full_headers, progress)
+                      : find_cpu(machine, options.full_headers, progress),
+              "set-up");
   return machine;
 }
 

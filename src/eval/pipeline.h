@@ -48,7 +48,8 @@ struct Correctness {
 struct Timing {
   bool enabled = true;
   std::string baseline = "eager";  // "eager", or "candidate": against itself, to test the timing.
-  std::string compile_mode = "default";  // Of torch.compile, the other baseline; "" for none.
+  std::string compile_mode;        // Of torch.compile, the other baseline; "" for none.
+  bool is_quick = false;           // Fewer bursts: a reward's precision, not a report's.
   double budget_s = 6;
 };
 
@@ -63,10 +64,11 @@ struct Options {
   std::string policy = "musacoder";  // Or "kernelbench": what a candidate may do (policy/).
   std::filesystem::path python;      // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
-  bool static_rules = true;  // Off: only the run decides.
-  bool strict = false;       // Other seeds and compute-sanitizer as well (docs/strict.md).
-  int threads = 2;           // Of the emulator, for each contestant.
-  int spares = 2;            // Contestants kept ready, on a device (execute/spares.h).
+  bool static_rules = true;   // Off: only the run decides.
+  bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
+  bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
+  int threads = 2;            // Of the emulator, for each contestant.
+  int spares = 2;             // Contestants kept ready, on a device (execute/spares.h).
 };
 
 using Progress = std::function<void(std::string_view step)>;

@@ -66,6 +66,7 @@ execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
   using Held = std::variant<execute::Timed, task::Outcome>;
   execute::TimingOptions options = contest.options;
   options.budget_s = parts_.options.timing.budget_s;
+  if (parts_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
   execute::Timing timing(subject_.judge, contest.limits, options, parts_.nvml);
   Arms arms;

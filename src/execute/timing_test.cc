@@ -119,6 +119,19 @@ TEST(Timing, TakesThirteenPairsAndFiftyMillisecondsByDefault) {
   EXPECT_EQ(found.calls, kCalls);
 }
 
+TEST(Timing, TakesFivePairsOfSuchBurstsWhereItIsToBeQuick) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 500}, .baseline = {.call_us = 500}});
+  TimingOptions options;
+  options.burst = steady().burst;
+  options.charge = steady().charge;
+  options.make_quick();
+  const task::Timing found = timed(rehearsal, options).performance.timing;
+  EXPECT_EQ(found.bursts, 5);
+  EXPECT_EQ(found.calls, kCalls);
+  EXPECT_EQ(num_traced(runs(rehearsal, "candidate")), 1 + 1 + 1)
+      << "in warm-up, among the pairs, at the end";
+}
+
 TEST(Timing, TakesNoMorePairsThanTellMore) {
   Rehearsal rehearsal = rehearse({});
   TimingOptions options = steady();

@@ -19,6 +19,7 @@ TELEMETRY = {
     "pytorch": "",
     "memory_peak_bytes": 0,
     "compile_cached": False,
+    "compile_cpu_s": 0.0,
     "output_tail": "",
     "audits": [],
     "state": {"missing": [], "unmatched": [], "own": []},

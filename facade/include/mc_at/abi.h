@@ -43,7 +43,8 @@ struct McAtValue {
 
 // `args` in the order of the operator's schema; those behind the last one have their defaults.
 // One result is written for each that the schema has.
-typedef void McAtOperator(const struct McAtValue* args, int32_t num_args, struct McAtValue* results);
+typedef void McAtOperator(const struct McAtValue* args, int32_t num_args,
+                          struct McAtValue* results);
 
 // --- Tensors.
 
@@ -71,15 +72,22 @@ void* mc_at_data(void* tensor, int32_t dtype, int is_const);
 
 // --- Errors.  `kind` as McAtError.
 
-enum McAtError { kMcAtRuntime, kMcAtValue, kMcAtType, kMcAtIndex, kMcAtNotImplemented, kMcAtInternal };
+enum McAtError {
+  kMcAtRuntime,
+  kMcAtValue,
+  kMcAtType,
+  kMcAtIndex,
+  kMcAtNotImplemented,
+  kMcAtInternal
+};
 [[noreturn]] void mc_at_fail(int kind, const char* function, const char* file, uint32_t line,
                              const char* text);
 [[noreturn]] void mc_at_fail_internal(const char* function, const char* file, uint32_t line,
                                       const char* condition, const char* text);
 void mc_at_warn(const char* function, const char* file, uint32_t line, const char* text);
 
-const char* mc_at_dtype_name(int32_t dtype);   // "Float"
-const char* mc_at_type_name(int32_t dtype);    // "float", as streams print a TypeMeta
+const char* mc_at_dtype_name(int32_t dtype);  // "Float"
+const char* mc_at_type_name(int32_t dtype);   // "float", as streams print a TypeMeta
 // Writes "cuda:0" or "cpu" to `text`, as streams print a device; the device of such a text.
 void mc_at_device_text(int32_t type, int32_t index, char* text, size_t size);
 void mc_at_parse_device(const char* text, int32_t* type, int32_t* index);

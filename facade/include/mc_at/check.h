@@ -125,15 +125,14 @@ const T& ArrayRef<T>::at(size_t i) const {
 
 }  // namespace c10
 
-#define MC_AT_CHECK(kind, condition, ...)                                              \
-  if (C10_UNLIKELY(!(condition))) {                                                    \
-    ::c10::mc_at::fail(kind, __func__, __FILE__, static_cast<uint32_t>(__LINE__),      \
-                       ::c10::mc_at::message(                                          \
-                           "Expected " #condition                                      \
-                           " to be true, but got false.  "                             \
-                           "(Could this error message be improved?  If so, "           \
-                           "please report an enhancement request to PyTorch.)",        \
-                           ##__VA_ARGS__));                                            \
+#define MC_AT_CHECK(kind, condition, ...)                                            \
+  if (C10_UNLIKELY(!(condition))) {                                                  \
+    ::c10::mc_at::fail(                                                              \
+        kind, __func__, __FILE__, static_cast<uint32_t>(__LINE__),                   \
+        ::c10::mc_at::message("Expected " #condition " to be true, but got false.  " \
+                              "(Could this error message be improved?  If so, "      \
+                              "please report an enhancement request to PyTorch.)",   \
+                              ##__VA_ARGS__));                                       \
   }
 
 #define TORCH_CHECK(condition, ...) MC_AT_CHECK(kMcAtRuntime, condition, ##__VA_ARGS__)
@@ -144,37 +143,37 @@ const T& ArrayRef<T>::at(size_t i) const {
   MC_AT_CHECK(kMcAtNotImplemented, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_ARG(condition, number, ...) \
   TORCH_CHECK(condition, "invalid argument ", number, ": ", __VA_ARGS__)
-#define TORCH_INTERNAL_ASSERT(condition, ...)                                                     \
-  if (C10_UNLIKELY(!(condition))) {                                                               \
-    mc_at_fail_internal(__func__, __FILE__, static_cast<uint32_t>(__LINE__),                      \
-                        #condition " INTERNAL ASSERT FAILED at " MC_AT_QUOTE(__FILE__) ":"        \
-                        MC_AT_QUOTE(__LINE__) ", please report a bug to PyTorch. ",               \
-                        ::c10::mc_at::tail(__VA_ARGS__).c_str());                                 \
+#define TORCH_INTERNAL_ASSERT(condition, ...)                                                \
+  if (C10_UNLIKELY(!(condition))) {                                                          \
+    mc_at_fail_internal(__func__, __FILE__, static_cast<uint32_t>(__LINE__),                 \
+                        #condition                                                           \
+                        " INTERNAL ASSERT FAILED at " MC_AT_QUOTE(__FILE__) ":" MC_AT_QUOTE( \
+                            __LINE__) ", please report a bug to PyTorch. ",                  \
+                        ::c10::mc_at::tail(__VA_ARGS__).c_str());                            \
   }
 #define MC_AT_QUOTE_INNER(text) #text
 #define MC_AT_QUOTE(text) MC_AT_QUOTE_INNER(text)
-#define AT_ERROR(...)                                  \
-  do {                                                 \
-    TORCH_CHECK(false, ::c10::str(__VA_ARGS__));       \
+#define AT_ERROR(...)                            \
+  do {                                           \
+    TORCH_CHECK(false, ::c10::str(__VA_ARGS__)); \
   } while (false)
-#define AT_ASSERT(...)                          \
-  do {                                          \
-    TORCH_INTERNAL_ASSERT(__VA_ARGS__);         \
+#define AT_ASSERT(...)                  \
+  do {                                  \
+    TORCH_INTERNAL_ASSERT(__VA_ARGS__); \
   } while (false)
-#define AT_ASSERTM(condition, ...)              \
-  do {                                          \
-    TORCH_CHECK(condition, ##__VA_ARGS__);      \
+#define AT_ASSERTM(condition, ...)         \
+  do {                                     \
+    TORCH_CHECK(condition, ##__VA_ARGS__); \
   } while (false)
-#define TORCH_WARN(...)                                                     \
-  mc_at_warn(__func__, __FILE__, static_cast<uint32_t>(__LINE__),           \
-             ::c10::str(__VA_ARGS__).c_str())
-#define TORCH_WARN_ONCE(...)                      \
-  do {                                            \
-    static const bool mc_at_warned = [&] {        \
-      TORCH_WARN(__VA_ARGS__);                    \
-      return true;                                \
-    }();                                          \
-    (void)mc_at_warned;                           \
+#define TORCH_WARN(...) \
+  mc_at_warn(__func__, __FILE__, static_cast<uint32_t>(__LINE__), ::c10::str(__VA_ARGS__).c_str())
+#define TORCH_WARN_ONCE(...)               \
+  do {                                     \
+    static const bool mc_at_warned = [&] { \
+      TORCH_WARN(__VA_ARGS__);             \
+      return true;                         \
+    }();                                   \
+    (void)mc_at_warned;                    \
   } while (false)
 
 #endif  // MC_AT_CHECK_H_

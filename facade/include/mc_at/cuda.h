@@ -130,24 +130,24 @@ constexpr T ATenCeilDiv(T a, T b) {
 }
 }  // namespace at::cuda
 
-#define C10_CUDA_CHECK(expression)                                                             \
-  do {                                                                                         \
-    const cudaError_t __err = expression;                                                      \
-    mc_at_cuda_check(static_cast<int32_t>(__err), __FILE__, __func__,                          \
-                     static_cast<uint32_t>(__LINE__));                                         \
+#define C10_CUDA_CHECK(expression)                                    \
+  do {                                                                \
+    const cudaError_t __err = expression;                             \
+    mc_at_cuda_check(static_cast<int32_t>(__err), __FILE__, __func__, \
+                     static_cast<uint32_t>(__LINE__));                \
   } while (0)
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
 #define C10_CUDA_ERROR_HANDLED(expression) expression
-#define C10_CUDA_IGNORE_ERROR(expression)                           \
-  do {                                                              \
-    if ((expression) != cudaSuccess) (void)cudaGetLastError();      \
+#define C10_CUDA_IGNORE_ERROR(expression)                      \
+  do {                                                         \
+    if ((expression) != cudaSuccess) (void)cudaGetLastError(); \
   } while (0)
 #define C10_CUDA_CLEAR_ERROR() (void)cudaGetLastError()
 #define AT_CUDA_CHECK(expression) C10_CUDA_CHECK(expression)
 #define CUDA_KERNEL_ASSERT(condition) assert(condition)
 
-#define CUDA_KERNEL_LOOP_TYPE(i, n, index_type)                                                   \
-  for (index_type i = static_cast<index_type>(blockIdx.x) * blockDim.x + threadIdx.x; i < (n);    \
+#define CUDA_KERNEL_LOOP_TYPE(i, n, index_type)                                                \
+  for (index_type i = static_cast<index_type>(blockIdx.x) * blockDim.x + threadIdx.x; i < (n); \
        i += static_cast<index_type>(blockDim.x) * gridDim.x)
 #define CUDA_KERNEL_LOOP(i, n) CUDA_KERNEL_LOOP_TYPE(i, n, int)
 

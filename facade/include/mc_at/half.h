@@ -57,7 +57,8 @@ MC_AT_BOTH uint16_t half_from_float(float value) {
   const uint16_t sign = static_cast<uint16_t>((word >> 16) & 0x8000u);
   const uint32_t magnitude = word & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // Rounds to infinity.
+  if (magnitude >= 0x477ff000u)
+    return static_cast<uint16_t>(sign | 0x7c00u);  // Rounds to infinity.
   if (magnitude < 0x38800000u) {  // Subnormal: the adder rounds to a multiple of 2^-24.
     const float aligned = bits_as<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (bits_as<uint32_t>(aligned) - 0x3f000000u));
@@ -79,45 +80,53 @@ MC_AT_BOTH uint16_t bfloat16_from_float(float value) {
 }  // namespace mc_at
 
 // One type of the two; `Native` is NVIDIA's with the same bits.
-#define MC_AT_HALF_TYPE(Name, Native, load, save)                                                 \
-  struct alignas(2) Name {                                                                        \
-    uint16_t x;                                                                                   \
-    struct from_bits_t {};                                                                        \
-    static constexpr from_bits_t from_bits() { return {}; }                                       \
-    Name() = default;                                                                             \
-    constexpr Name(uint16_t bits, from_bits_t) : x(bits) {}                                       \
-    MC_AT_BOTH Name(float value) : x(mc_at::save(value)) {}                                       \
-    template <class T, std::enable_if_t<std::is_same<T, Native>::value, int> = 0>                 \
-    MC_AT_BOTH Name(const T& value) : x(mc_at::bits_as<uint16_t>(value)) {}                       \
-    MC_AT_BOTH operator float() const { return mc_at::load(x); }                                  \
-    template <class T, std::enable_if_t<std::is_same<T, Native>::value, int> = 0>                 \
-    MC_AT_BOTH operator T() const {                                                               \
-      return mc_at::bits_as<T>(x);                                                                \
-    }                                                                                             \
-  };                                                                                              \
-  MC_AT_HALF_OPERATOR(Name, +)                                                                    \
-  MC_AT_HALF_OPERATOR(Name, -)                                                                    \
-  MC_AT_HALF_OPERATOR(Name, *)                                                                    \
-  MC_AT_HALF_OPERATOR(Name, /)                                                                    \
+#define MC_AT_HALF_TYPE(Name, Native, load, save)                                 \
+  struct alignas(2) Name {                                                        \
+    uint16_t x;                                                                   \
+    struct from_bits_t {};                                                        \
+    static constexpr from_bits_t from_bits() { return {}; }                       \
+    Name() = default;                                                             \
+    constexpr Name(uint16_t bits, from_bits_t) : x(bits) {}                       \
+    MC_AT_BOTH Name(float value) : x(mc_at::save(value)) {}                       \
+    template <class T, std::enable_if_t<std::is_same<T, Native>::value, int> = 0> \
+    MC_AT_BOTH Name(const T& value) : x(mc_at::bits_as<uint16_t>(value)) {}       \
+    MC_AT_BOTH operator float() const { return mc_at::load(x); }                  \
+    template <class T, std::enable_if_t<std::is_same<T, Native>::value, int> = 0> \
+    MC_AT_BOTH operator T() const {                                               \
+      return mc_at::bits_as<T>(x);                                                \
+    }                                                                             \
+  };                                                                              \
+  MC_AT_HALF_OPERATOR(Name, +)                                                    \
+  MC_AT_HALF_OPERATOR(Name, -)                                                    \
+  MC_AT_HALF_OPERATOR(Name, *)                                                    \
+  MC_AT_HALF_OPERATOR(Name, /)                                                    \
   MC_AT_BOTH Name operator-(const Name& a) { return -static_cast<float>(a); }
 
 // Of two of them: rounded; with an int as PyTorch; with float and double the wider one.
-#define MC_AT_HALF_OPERATOR(Name, op)                                                             \
-  MC_AT_BOTH Name operator op(const Name& a, const Name& b) {                                     \
-    return static_cast<float>(a) op static_cast<float>(b);                                        \
-  }                                                                                               \
-  MC_AT_BOTH Name& operator op##=(Name& a, const Name& b) { return a = a op b; }                  \
-  MC_AT_BOTH float operator op(Name a, float b) { return static_cast<float>(a) op b; }            \
-  MC_AT_BOTH float operator op(float a, Name b) { return a op static_cast<float>(b); }            \
-  MC_AT_BOTH float& operator op##=(float& a, const Name& b) {                                     \
-    return a op##= static_cast<float>(b);                                                        \
-  }                                                                                               \
-  MC_AT_BOTH double operator op(Name a, double b) { return static_cast<double>(a) op b; }         \
-  MC_AT_BOTH double operator op(double a, Name b) { return a op static_cast<double>(b); }         \
-  MC_AT_BOTH Name operator op(Name a, int b) { return a op static_cast<Name>(static_cast<float>(b)); } \
-  MC_AT_BOTH Name operator op(int a, Name b) { return static_cast<Name>(static_cast<float>(a)) op b; } \
-  MC_AT_BOTH Name operator op(Name a, int64_t b) { return a op static_cast<Name>(static_cast<float>(b)); } \
-  MC_AT_BOTH Name operator op(int64_t a, Name b) { return static_cast<Name>(static_cast<float>(a)) op b; }
+#define MC_AT_HALF_OPERATOR(Name, op)                                                     \
+  MC_AT_BOTH Name operator op(const Name& a, const Name& b) {                             \
+    return static_cast<float>(a) op static_cast<float>(b);                                \
+  }                                                                                       \
+  MC_AT_BOTH Name& operator op##=(Name & a, const Name & b) { return a = a op b; }        \
+  MC_AT_BOTH float operator op(Name a, float b) { return static_cast<float>(a) op b; }    \
+  MC_AT_BOTH float operator op(float a, Name b) { return a op static_cast<float>(b); }    \
+  MC_AT_BOTH float& operator op##=(float& a, const Name & b) {                            \
+    return a op## = static_cast<float>(b);                                                \
+  }                                                                                       \
+  MC_AT_BOTH double operator op(Name a, double b) { return static_cast<double>(a) op b; } \
+  MC_AT_BOTH double operator op(double a, Name b) { return a op static_cast<double>(b); } \
+  MC_AT_BOTH Name operator op(Name a, int b) {                                            \
+    return a op static_cast<Name>(static_cast<float>(b));                                 \
+  }                                                                                       \
+  MC_AT_BOTH Name operator op(int a, Name b) {                                            \
+    return static_cast<Name>(static_cast<float>(a)) op b;                                 \
+  }                                                                                       \
+  MC_AT_BOTH Name operator op(Name a, int64_t b) {                                        \
+    return a op static_cast<Name>(static_cast<float>(b));                                 \
+  }                                                                                       \
+  MC_AT_BOTH Name operator op(int64_t a, Name b) {                                        \
+    return static_cast<Name>(static_cast<float>(a)) op b;                                 \
+  }
 
 MC_AT_HALF_TYPE(Half, __half, half_to_float, half_from_float)
 MC_AT_HALF_TYPE(BFloat16, __nv_bfloat16, bfloat16_to_float, bfloat16_from_float)
@@ -128,25 +137,25 @@ MC_AT_HALF_TYPE(BFloat16, __nv_bfloat16, bfloat16_to_float, bfloat16_from_float)
 
 namespace std {
 #define MC_AT_HALF_LIMITS(Name, max_bits, lowest_bits, min_bits, eps_bits, digits_)                \
-  template <>                                                                                     \
-  class numeric_limits<c10::Name> {                                                               \
-   public:                                                                                        \
-    static constexpr bool is_specialized = true;                                                  \
-    static constexpr bool is_signed = true;                                                       \
-    static constexpr bool is_integer = false;                                                     \
-    static constexpr bool has_infinity = true;                                                    \
-    static constexpr bool has_quiet_NaN = true;                                                   \
-    static constexpr int digits = digits_;                                                        \
-    static constexpr c10::Name max() { return {max_bits, c10::Name::from_bits()}; }               \
-    static constexpr c10::Name lowest() { return {lowest_bits, c10::Name::from_bits()}; }         \
-    static constexpr c10::Name min() { return {min_bits, c10::Name::from_bits()}; }               \
-    static constexpr c10::Name epsilon() { return {eps_bits, c10::Name::from_bits()}; }           \
-    static constexpr c10::Name infinity() {                                                       \
-      return {static_cast<uint16_t>(max_bits + 1), c10::Name::from_bits()};                       \
-    }                                                                                             \
-    static constexpr c10::Name quiet_NaN() {                                                      \
+  template <>                                                                                      \
+  class numeric_limits<c10::Name> {                                                                \
+   public:                                                                                         \
+    static constexpr bool is_specialized = true;                                                   \
+    static constexpr bool is_signed = true;                                                        \
+    static constexpr bool is_integer = false;                                                      \
+    static constexpr bool has_infinity = true;                                                     \
+    static constexpr bool has_quiet_NaN = true;                                                    \
+    static constexpr int digits = digits_;                                                         \
+    static constexpr c10::Name max() { return {max_bits, c10::Name::from_bits()}; }                \
+    static constexpr c10::Name lowest() { return {lowest_bits, c10::Name::from_bits()}; }          \
+    static constexpr c10::Name min() { return {min_bits, c10::Name::from_bits()}; }                \
+    static constexpr c10::Name epsilon() { return {eps_bits, c10::Name::from_bits()}; }            \
+    static constexpr c10::Name infinity() {                                                        \
+      return {static_cast<uint16_t>(max_bits + 1), c10::Name::from_bits()};                        \
+    }                                                                                              \
+    static constexpr c10::Name quiet_NaN() {                                                       \
       return {static_cast<uint16_t>(max_bits + 1 + (1 << (digits_ - 2))), c10::Name::from_bits()}; \
-    }                                                                                             \
+    }                                                                                              \
   };
 MC_AT_HALF_LIMITS(Half, 0x7bff, 0xfbff, 0x0400, 0x1400, 11)
 MC_AT_HALF_LIMITS(BFloat16, 0x7f7f, 0xff7f, 0x0080, 0x3c00, 8)

@@ -6,6 +6,7 @@
 
 #include "mc_at/abi.h"
 
+// clang-format off
 #define MC_AT_EACH_OPERATOR(row)                                             \
   /* Made of sizes and options. */                                           \
   row("empty", "memory_format", empty_memory_format)                         \
@@ -106,6 +107,7 @@
   row("var", "dim", var_dim)                                                 \
   row("max", "", max)                                                        \
   row("min", "", min)
+// clang-format on
 
 #pragma GCC visibility push(default)
 extern "C" {

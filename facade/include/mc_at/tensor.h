@@ -58,7 +58,7 @@ struct TensorOptions {
 
  private:
   template <class T>
-  TensorOptions with(T TensorOptions::*member, T value) const {
+  TensorOptions with(T TensorOptions::* member, T value) const {
     TensorOptions copy = *this;
     copy.*member = std::move(value);
     return copy;
@@ -82,18 +82,13 @@ namespace at {
 using c10::ArrayRef;
 using c10::BFloat16;
 using c10::Device;
+using c10::device;
 using c10::DeviceIndex;
 using c10::DeviceType;
-using c10::Half;
-using c10::IntArrayRef;
-using c10::Layout;
-using c10::MemoryFormat;
-using c10::Scalar;
-using c10::ScalarType;
-using c10::TensorOptions;
-using c10::device;
 using c10::dtype;
 using c10::elementSize;
+using c10::Half;
+using c10::IntArrayRef;
 using c10::isFloatingType;
 using c10::isIntegralType;
 using c10::isReducedFloatingType;
@@ -112,8 +107,13 @@ using c10::kMeta;
 using c10::kPrivateUse1;
 using c10::kShort;
 using c10::kStrided;
+using c10::Layout;
 using c10::layout;
+using c10::MemoryFormat;
 using c10::requires_grad;
+using c10::Scalar;
+using c10::ScalarType;
+using c10::TensorOptions;
 using c10::toString;
 using c10::typeMetaToScalarType;
 
@@ -183,7 +183,9 @@ class Tensor {
     return mc_at_is_contiguous(impl_, static_cast<int32_t>(format)) != 0;
   }
   bool requires_grad() const { return mc_at_requires_grad(impl_) != 0; }
-  TensorOptions options() const { return TensorOptions(scalar_type()).device(device()).layout(layout()); }
+  TensorOptions options() const {
+    return TensorOptions(scalar_type()).device(device()).layout(layout());
+  }
 
   void* data_ptr() const { return mc_at_data(impl_, -1, 0); }
   void* mutable_data_ptr() const { return mc_at_data(impl_, -1, 0); }
@@ -406,24 +408,49 @@ namespace at {
 
 namespace mc = c10::mc_at;
 
-inline Tensor Tensor::contiguous(MemoryFormat f) const { return mc::call(&mc_at_op_contiguous, {*this, f}); }
-inline Tensor Tensor::clone(std::optional<MemoryFormat> f) const { return mc::call(&mc_at_op_clone, {*this, f}); }
+inline Tensor Tensor::contiguous(MemoryFormat f) const {
+  return mc::call(&mc_at_op_contiguous, {*this, f});
+}
+inline Tensor Tensor::clone(std::optional<MemoryFormat> f) const {
+  return mc::call(&mc_at_op_clone, {*this, f});
+}
 inline Tensor Tensor::detach() const { return mc::call(&mc_at_op_detach, {*this}); }
-inline Tensor Tensor::view(IntArrayRef size) const { return mc::call(&mc_at_op_view, {*this, size}); }
-inline Tensor Tensor::view(ScalarType t) const { return mc::call(&mc_at_op_view_dtype, {*this, t}); }
-inline Tensor Tensor::view_as(const Tensor& o) const { return mc::call(&mc_at_op_view_as, {*this, o}); }
-inline Tensor Tensor::reshape(IntArrayRef size) const { return mc::call(&mc_at_op_reshape, {*this, size}); }
-inline Tensor Tensor::reshape_as(const Tensor& o) const { return mc::call(&mc_at_op_reshape_as, {*this, o}); }
-inline Tensor Tensor::transpose(int64_t a, int64_t b) const { return mc::call(&mc_at_op_transpose_int, {*this, a, b}); }
-inline Tensor Tensor::permute(IntArrayRef dims) const { return mc::call(&mc_at_op_permute, {*this, dims}); }
+inline Tensor Tensor::view(IntArrayRef size) const {
+  return mc::call(&mc_at_op_view, {*this, size});
+}
+inline Tensor Tensor::view(ScalarType t) const {
+  return mc::call(&mc_at_op_view_dtype, {*this, t});
+}
+inline Tensor Tensor::view_as(const Tensor& o) const {
+  return mc::call(&mc_at_op_view_as, {*this, o});
+}
+inline Tensor Tensor::reshape(IntArrayRef size) const {
+  return mc::call(&mc_at_op_reshape, {*this, size});
+}
+inline Tensor Tensor::reshape_as(const Tensor& o) const {
+  return mc::call(&mc_at_op_reshape_as, {*this, o});
+}
+inline Tensor Tensor::transpose(int64_t a, int64_t b) const {
+  return mc::call(&mc_at_op_transpose_int, {*this, a, b});
+}
+inline Tensor Tensor::permute(IntArrayRef dims) const {
+  return mc::call(&mc_at_op_permute, {*this, dims});
+}
 inline Tensor Tensor::t() const { return mc::call(&mc_at_op_t, {*this}); }
-inline Tensor Tensor::unsqueeze(int64_t dim) const { return mc::call(&mc_at_op_unsqueeze, {*this, dim}); }
+inline Tensor Tensor::unsqueeze(int64_t dim) const {
+  return mc::call(&mc_at_op_unsqueeze, {*this, dim});
+}
 inline Tensor Tensor::squeeze() const { return mc::call(&mc_at_op_squeeze, {*this}); }
-inline Tensor Tensor::squeeze(int64_t dim) const { return mc::call(&mc_at_op_squeeze_dim, {*this, dim}); }
-inline Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const {
+inline Tensor Tensor::squeeze(int64_t dim) const {
+  return mc::call(&mc_at_op_squeeze_dim, {*this, dim});
+}
+inline Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                            int64_t step) const {
   return mc::call(&mc_at_op_slice_Tensor, {*this, dim, start, end, step});
 }
-inline Tensor Tensor::select(int64_t dim, int64_t i) const { return mc::call(&mc_at_op_select_int, {*this, dim, i}); }
+inline Tensor Tensor::select(int64_t dim, int64_t i) const {
+  return mc::call(&mc_at_op_select_int, {*this, dim, i});
+}
 inline Tensor Tensor::operator[](int64_t i) const { return select(0, i); }
 inline Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
   return mc::call(&mc_at_op_narrow, {*this, dim, start, length});
@@ -434,8 +461,11 @@ inline Tensor Tensor::flatten(int64_t start, int64_t end) const {
 inline Tensor Tensor::expand(IntArrayRef size, bool implicit) const {
   return mc::call(&mc_at_op_expand, {*this, size, implicit});
 }
-inline Tensor Tensor::expand_as(const Tensor& o) const { return mc::call(&mc_at_op_expand_as, {*this, o}); }
-inline Tensor Tensor::as_strided(IntArrayRef size, IntArrayRef stride, std::optional<int64_t> offset) const {
+inline Tensor Tensor::expand_as(const Tensor& o) const {
+  return mc::call(&mc_at_op_expand_as, {*this, o});
+}
+inline Tensor Tensor::as_strided(IntArrayRef size, IntArrayRef stride,
+                                 std::optional<int64_t> offset) const {
   return mc::call(&mc_at_op_as_strided, {*this, size, stride, offset});
 }
 inline std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
@@ -459,19 +489,25 @@ inline Tensor Tensor::new_ones(IntArrayRef size, TensorOptions o) const {
 inline Tensor Tensor::new_full(IntArrayRef size, const Scalar& value, TensorOptions o) const {
   return mc::with_grad(mc::call(&mc_at_op_new_full, {*this, size, value, MC_AT_OPTIONS(o)}), o);
 }
-inline Tensor Tensor::to(ScalarType t, bool non_blocking, bool copy, std::optional<MemoryFormat> f) const {
+inline Tensor Tensor::to(ScalarType t, bool non_blocking, bool copy,
+                         std::optional<MemoryFormat> f) const {
   return mc::call(&mc_at_op_to_dtype, {*this, t, non_blocking, copy, f});
 }
-inline Tensor Tensor::to(Device d, ScalarType t, bool non_blocking, bool copy, std::optional<MemoryFormat> f) const {
+inline Tensor Tensor::to(Device d, ScalarType t, bool non_blocking, bool copy,
+                         std::optional<MemoryFormat> f) const {
   return mc::call(&mc_at_op_to_device, {*this, d, t, non_blocking, copy, f});
 }
-inline Tensor Tensor::to(TensorOptions o, bool non_blocking, bool copy, std::optional<MemoryFormat> f) const {
+inline Tensor Tensor::to(TensorOptions o, bool non_blocking, bool copy,
+                         std::optional<MemoryFormat> f) const {
   return mc::call(&mc_at_op_to_dtype_layout, {*this, MC_AT_OPTIONS(o), non_blocking, copy, f});
 }
-inline Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, std::optional<MemoryFormat> f) const {
+inline Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
+                         std::optional<MemoryFormat> f) const {
   return mc::call(&mc_at_op_to_other, {*this, other, non_blocking, copy, f});
 }
-inline Tensor Tensor::type_as(const Tensor& o) const { return mc::call(&mc_at_op_type_as, {*this, o}); }
+inline Tensor Tensor::type_as(const Tensor& o) const {
+  return mc::call(&mc_at_op_type_as, {*this, o});
+}
 inline const Tensor& Tensor::copy_(const Tensor& s, bool non_blocking) const {
   mc::change(&mc_at_op_copy_, {*this, s, non_blocking});
   return *this;
@@ -480,12 +516,20 @@ inline Tensor& Tensor::copy_(const Tensor& s, bool non_blocking) {
   mc::change(&mc_at_op_copy_, {*this, s, non_blocking});
   return *this;
 }
-inline const Tensor& Tensor::fill_(const Scalar& v) const { return mc::change(&mc_at_op_fill__Scalar, {*this, v}), *this; }
-inline Tensor& Tensor::fill_(const Scalar& v) { return mc::change(&mc_at_op_fill__Scalar, {*this, v}), *this; }
+inline const Tensor& Tensor::fill_(const Scalar& v) const {
+  return mc::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
+}
+inline Tensor& Tensor::fill_(const Scalar& v) {
+  return mc::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
+}
 inline const Tensor& Tensor::zero_() const { return mc::change(&mc_at_op_zero_, {*this}), *this; }
 inline Tensor& Tensor::zero_() { return mc::change(&mc_at_op_zero_, {*this}), *this; }
-inline const Tensor& Tensor::resize_(IntArrayRef size) const { return mc::change(&mc_at_op_resize_, {*this, size}), *this; }
-inline const Tensor& Tensor::set_requires_grad(bool r) const { return mc::change(&mc_at_op_requires_grad_, {*this, r}), *this; }
+inline const Tensor& Tensor::resize_(IntArrayRef size) const {
+  return mc::change(&mc_at_op_resize_, {*this, size}), *this;
+}
+inline const Tensor& Tensor::set_requires_grad(bool r) const {
+  return mc::change(&mc_at_op_requires_grad_, {*this, r}), *this;
+}
 inline Scalar Tensor::item() const {
   Scalar scalar;
   scalar.value = mc::run(&mc_at_op_item, {*this});
@@ -495,9 +539,11 @@ inline Tensor Tensor::repeat(IntArrayRef r) const { return mc::call(&mc_at_op_re
 
 // --- What makes tensors.
 
-inline Tensor empty(IntArrayRef size, TensorOptions o = {}, std::optional<MemoryFormat> f = std::nullopt) {
-  return mc::with_grad(
-      mc::call(&mc_at_op_empty_memory_format, {size, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}), o);
+inline Tensor empty(IntArrayRef size, TensorOptions o = {},
+                    std::optional<MemoryFormat> f = std::nullopt) {
+  return mc::with_grad(mc::call(&mc_at_op_empty_memory_format,
+                                {size, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}),
+                       o);
 }
 inline Tensor empty_strided(IntArrayRef size, IntArrayRef stride, TensorOptions o = {}) {
   return mc::with_grad(mc::call(&mc_at_op_empty_strided, {size, stride, MC_AT_OPTIONS(o)}), o);
@@ -523,17 +569,19 @@ inline Tensor arange(const Scalar& end, TensorOptions o = {}) {
 inline Tensor arange(const Scalar& start, const Scalar& end, TensorOptions o = {}) {
   return mc::with_grad(mc::call(&mc_at_op_arange_start, {start, end, MC_AT_OPTIONS(o)}), o);
 }
-inline Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_arange_start_step, {start, end, step, MC_AT_OPTIONS(o)}), o);
+inline Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
+                     TensorOptions o = {}) {
+  return mc::with_grad(mc::call(&mc_at_op_arange_start_step, {start, end, step, MC_AT_OPTIONS(o)}),
+                       o);
 }
 inline Tensor scalar_tensor(const Scalar& value, TensorOptions o = {}) {
   return mc::with_grad(mc::call(&mc_at_op_scalar_tensor, {value, MC_AT_OPTIONS(o)}), o);
 }
-#define MC_AT_LIKE(name)                                                                           \
-  inline Tensor name(const Tensor& self, TensorOptions o = {},                                     \
-                     std::optional<MemoryFormat> f = std::nullopt) {                               \
-    return mc::with_grad(                                                                          \
-        mc::call(&mc_at_op_##name, {self, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}), o);   \
+#define MC_AT_LIKE(name)                                                                         \
+  inline Tensor name(const Tensor& self, TensorOptions o = {},                                   \
+                     std::optional<MemoryFormat> f = std::nullopt) {                             \
+    return mc::with_grad(                                                                        \
+        mc::call(&mc_at_op_##name, {self, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}), o); \
   }
 MC_AT_LIKE(empty_like)
 MC_AT_LIKE(zeros_like)
@@ -544,16 +592,21 @@ MC_AT_LIKE(randn_like)
 inline Tensor full_like(const Tensor& self, const Scalar& value, TensorOptions o = {},
                         std::optional<MemoryFormat> f = std::nullopt) {
   return mc::with_grad(
-      mc::call(&mc_at_op_full_like, {self, value, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}), o);
+      mc::call(&mc_at_op_full_like, {self, value, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}),
+      o);
 }
 #undef MC_AT_OPTIONS
-inline Tensor cat(TensorList tensors, int64_t dim = 0) { return mc::call(&mc_at_op_cat, {tensors, dim}); }
-inline Tensor stack(TensorList tensors, int64_t dim = 0) { return mc::call(&mc_at_op_stack, {tensors, dim}); }
+inline Tensor cat(TensorList tensors, int64_t dim = 0) {
+  return mc::call(&mc_at_op_cat, {tensors, dim});
+}
+inline Tensor stack(TensorList tensors, int64_t dim = 0) {
+  return mc::call(&mc_at_op_stack, {tensors, dim});
+}
 
 // --- What computes.
 
-#define MC_AT_UNARY(name)                                                                     \
-  inline Tensor name(const Tensor& self) { return mc::call(&mc_at_op_##name, {self}); }       \
+#define MC_AT_UNARY(name)                                                               \
+  inline Tensor name(const Tensor& self) { return mc::call(&mc_at_op_##name, {self}); } \
   inline Tensor Tensor::name() const { return mc::call(&mc_at_op_##name, {*this}); }
 MC_AT_UNARY(neg)
 MC_AT_UNARY(sqrt)
@@ -566,31 +619,47 @@ MC_AT_UNARY(max)
 MC_AT_UNARY(min)
 #undef MC_AT_UNARY
 inline Tensor silu(const Tensor& self) { return mc::call(&mc_at_op_silu, {self}); }
-#define MC_AT_BINARY(name)                                                                      \
-  inline Tensor name(const Tensor& a, const Tensor& b) { return mc::call(&mc_at_op_##name, {a, b}); } \
-  inline Tensor Tensor::name(const Tensor& b) const { return mc::call(&mc_at_op_##name, {*this, b}); }
+#define MC_AT_BINARY(name)                               \
+  inline Tensor name(const Tensor& a, const Tensor& b) { \
+    return mc::call(&mc_at_op_##name, {a, b});           \
+  }                                                      \
+  inline Tensor Tensor::name(const Tensor& b) const {    \
+    return mc::call(&mc_at_op_##name, {*this, b});       \
+  }
 MC_AT_BINARY(mm)
 MC_AT_BINARY(bmm)
 MC_AT_BINARY(matmul)
 #undef MC_AT_BINARY
-#define MC_AT_SUM(name)                                                                            \
-  inline Tensor Tensor::name(const Tensor& b, const Scalar& alpha) const {                         \
-    return mc::call(&mc_at_op_##name##_Tensor, {*this, b, alpha});                                 \
-  }                                                                                                \
-  inline Tensor Tensor::name(const Scalar& b, const Scalar& alpha) const {                         \
-    return mc::call(&mc_at_op_##name##_Scalar, {*this, b, alpha});                                 \
-  }                                                                                                \
-  inline Tensor name(const Tensor& a, const Tensor& b, const Scalar& alpha = 1) { return a.name(b, alpha); } \
-  inline Tensor name(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { return a.name(b, alpha); }
+#define MC_AT_SUM(name)                                                           \
+  inline Tensor Tensor::name(const Tensor& b, const Scalar& alpha) const {        \
+    return mc::call(&mc_at_op_##name##_Tensor, {*this, b, alpha});                \
+  }                                                                               \
+  inline Tensor Tensor::name(const Scalar& b, const Scalar& alpha) const {        \
+    return mc::call(&mc_at_op_##name##_Scalar, {*this, b, alpha});                \
+  }                                                                               \
+  inline Tensor name(const Tensor& a, const Tensor& b, const Scalar& alpha = 1) { \
+    return a.name(b, alpha);                                                      \
+  }                                                                               \
+  inline Tensor name(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { \
+    return a.name(b, alpha);                                                      \
+  }
 MC_AT_SUM(add)
 MC_AT_SUM(sub)
 #undef MC_AT_SUM
-#define MC_AT_PRODUCT(name)                                                                        \
-  inline Tensor Tensor::name(const Tensor& b) const { return mc::call(&mc_at_op_##name##_Tensor, {*this, b}); } \
-  inline Tensor Tensor::name(const Scalar& b) const { return mc::call(&mc_at_op_##name##_Scalar, {*this, b}); } \
-  inline Tensor& Tensor::name##_(const Tensor& b) { return mc::change(&mc_at_op_##name##__Tensor, {*this, b}), *this; } \
-  inline Tensor& Tensor::name##_(const Scalar& b) { return mc::change(&mc_at_op_##name##__Scalar, {*this, b}), *this; } \
-  inline Tensor name(const Tensor& a, const Tensor& b) { return a.name(b); }                       \
+#define MC_AT_PRODUCT(name)                                                  \
+  inline Tensor Tensor::name(const Tensor& b) const {                        \
+    return mc::call(&mc_at_op_##name##_Tensor, {*this, b});                  \
+  }                                                                          \
+  inline Tensor Tensor::name(const Scalar& b) const {                        \
+    return mc::call(&mc_at_op_##name##_Scalar, {*this, b});                  \
+  }                                                                          \
+  inline Tensor& Tensor::name##_(const Tensor& b) {                          \
+    return mc::change(&mc_at_op_##name##__Tensor, {*this, b}), *this;        \
+  }                                                                          \
+  inline Tensor& Tensor::name##_(const Scalar& b) {                          \
+    return mc::change(&mc_at_op_##name##__Scalar, {*this, b}), *this;        \
+  }                                                                          \
+  inline Tensor name(const Tensor& a, const Tensor& b) { return a.name(b); } \
   inline Tensor name(const Tensor& a, const Scalar& b) { return a.name(b); }
 MC_AT_PRODUCT(mul)
 MC_AT_PRODUCT(div)
@@ -612,25 +681,33 @@ MC_AT_OPERATOR(/, div)
 #undef MC_AT_OPERATOR
 inline Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
 inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
-#define MC_AT_REDUCTION(name, by_dims)                                                             \
-  inline Tensor Tensor::name(std::optional<ScalarType> t) const { return mc::call(&mc_at_op_##name, {*this, t}); } \
-  inline Tensor Tensor::name(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> t) const { \
-    return mc::call(&mc_at_op_##by_dims, {*this, dim, keepdim, t});                                \
-  }                                                                                                \
-  inline Tensor name(const Tensor& a, std::optional<ScalarType> t = std::nullopt) { return a.name(t); } \
-  inline Tensor name(const Tensor& a, OptionalIntArrayRef dim, bool keepdim = false,               \
-                     std::optional<ScalarType> t = std::nullopt) {                                 \
-    return a.name(dim, keepdim, t);                                                                \
+#define MC_AT_REDUCTION(name, by_dims)                                                           \
+  inline Tensor Tensor::name(std::optional<ScalarType> t) const {                                \
+    return mc::call(&mc_at_op_##name, {*this, t});                                               \
+  }                                                                                              \
+  inline Tensor Tensor::name(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> t) \
+      const {                                                                                    \
+    return mc::call(&mc_at_op_##by_dims, {*this, dim, keepdim, t});                              \
+  }                                                                                              \
+  inline Tensor name(const Tensor& a, std::optional<ScalarType> t = std::nullopt) {              \
+    return a.name(t);                                                                            \
+  }                                                                                              \
+  inline Tensor name(const Tensor& a, OptionalIntArrayRef dim, bool keepdim = false,             \
+                     std::optional<ScalarType> t = std::nullopt) {                               \
+    return a.name(dim, keepdim, t);                                                              \
   }
 MC_AT_REDUCTION(sum, sum_dim_IntList)
 MC_AT_REDUCTION(mean, mean_dim)
 #undef MC_AT_REDUCTION
-inline Tensor Tensor::var(bool unbiased) const { return mc::call(&mc_at_op_var, {*this, unbiased}); }
+inline Tensor Tensor::var(bool unbiased) const {
+  return mc::call(&mc_at_op_var, {*this, unbiased});
+}
 inline Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
   return mc::call(&mc_at_op_var_dim, {*this, dim, unbiased, keepdim});
 }
 inline Tensor var(const Tensor& a, bool unbiased = true) { return a.var(unbiased); }
-inline Tensor var(const Tensor& a, OptionalIntArrayRef dim, bool unbiased = true, bool keepdim = false) {
+inline Tensor var(const Tensor& a, OptionalIntArrayRef dim, bool unbiased = true,
+                  bool keepdim = false) {
   return a.var(dim, unbiased, keepdim);
 }
 

@@ -41,7 +41,12 @@ enum class ScalarType : int8_t {
 };
 enum class DeviceType : int8_t { CPU = 0, CUDA = 1, Meta = 14, PrivateUse1 = 20 };
 enum class Layout : int8_t { Strided = 0, Sparse = 1 };
-enum class MemoryFormat : int8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
+enum class MemoryFormat : int8_t {
+  Contiguous = 0,
+  Preserve = 1,
+  ChannelsLast = 2,
+  ChannelsLast3d = 3
+};
 
 constexpr ScalarType kByte = ScalarType::Byte;
 constexpr ScalarType kChar = ScalarType::Char;
@@ -80,14 +85,14 @@ namespace impl {
 template <ScalarType kType>
 using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<kType>::type;
 }
-#define MC_AT_TYPE(cpp, name)                                 \
-  template <>                                                 \
-  struct CppTypeToScalarType<cpp> {                           \
-    static constexpr ScalarType value = ScalarType::name;     \
-  };                                                          \
-  template <>                                                 \
-  struct ScalarTypeToCPPType<ScalarType::name> {              \
-    using type = cpp;                                         \
+#define MC_AT_TYPE(cpp, name)                             \
+  template <>                                             \
+  struct CppTypeToScalarType<cpp> {                       \
+    static constexpr ScalarType value = ScalarType::name; \
+  };                                                      \
+  template <>                                             \
+  struct ScalarTypeToCPPType<ScalarType::name> {          \
+    using type = cpp;                                     \
   };
 MC_AT_TYPE(uint8_t, Byte)
 MC_AT_TYPE(int8_t, Char)
@@ -117,7 +122,9 @@ struct Device {
   bool is_cuda() const { return type_ == DeviceType::CUDA; }
   bool is_cpu() const { return type_ == DeviceType::CPU; }
   bool is_privateuseone() const { return type_ == DeviceType::PrivateUse1; }
-  bool operator==(const Device& other) const { return type_ == other.type_ && index_ == other.index_; }
+  bool operator==(const Device& other) const {
+    return type_ == other.type_ && index_ == other.index_;
+  }
   bool operator!=(const Device& other) const { return !(*this == other); }
   void set_index(DeviceIndex index) { index_ = index; }
   std::string str() const {
@@ -144,8 +151,7 @@ class ArrayRef {
       : data_(begin), size_(static_cast<size_t>(end - begin)) {}
   template <class A>
   ArrayRef(const std::vector<T, A>& values) : data_(values.data()), size_(values.size()) {}
-  ArrayRef(const std::initializer_list<T>& values)
-      : data_(values.begin()), size_(values.size()) {}
+  ArrayRef(const std::initializer_list<T>& values) : data_(values.begin()), size_(values.size()) {}
   template <size_t kSize>
   constexpr ArrayRef(const T (&values)[kSize]) : data_(values), size_(kSize) {}
   template <class C, class = decltype(static_cast<const T*>(std::declval<const C&>().data())),
