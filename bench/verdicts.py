@@ -119,7 +119,7 @@ def eval_command(bench: Bench, submissions: Path, out: Path) -> list[str]:
     command = [given.musacoder, "eval", "--candidate", str(submissions), "--out", str(out)]
     command += ["--backend", given.backend, "--jobs", str(given.jobs), "--seed", str(given.seed)]
     command += ["--no-timing"] if given.timing == "none" else ["--timing", given.timing]
-    return command + given.option
+    return [*command, *given.option]
 
 
 def run_eval(bench: Bench, lines: Sequence[Json], out: Path) -> None:
@@ -386,8 +386,11 @@ def number(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+FIELDS = ("number", "median", "p90", "sum")
+
+
 def row(name: str, of: Json) -> list[str]:
-    return [name, *(number(of.get(field, "")) for field in ("number", "median", "p90", "sum"))]
+    return [name, *(number(of.get(field, "")) for field in FIELDS)]
 
 
 def told(result: Json) -> str:
@@ -406,12 +409,12 @@ def told(result: Json) -> str:
         parts.append(table(heads, rows))
     if "MooreEval" in result:
         stages = result["MooreEval"]["stages_s"]
-        heads = ("stage, s", "number", "median", "p90", "sum")
-        parts.append(table(heads, [row(name, of) for name, of in stages.items()]))
+        parts.append(table(("stage, s", *FIELDS), [row(name, of) for name, of in stages.items()]))
     if "compile" in result:
         ways = [(way, result["compile"][way]) for way in WAYS if way in result["compile"]]
-        heads = ("CPU s of compilers", "number", "median", "p90", "sum")
-        parts.append(table(heads, [row(way, of["cpu_s"]) for way, of in ways]))
+        parts.append(
+            table(("CPU s of compilers", *FIELDS), [row(way, of["cpu_s"]) for way, of in ways])
+        )
         for way, of in ways:
             kinds = ", ".join(f"{count} {kind}" for kind, count in of["kinds"].items())
             served = f"; {of['facade']} by the facade" if "facade" in of else ""
