@@ -123,7 +123,7 @@ def eval_command(bench: Bench, submissions: Path, out: Path) -> list[str]:
 
 
 def run_eval(bench: Bench, lines: Sequence[Json], out: Path) -> None:
-    submissions = out.with_suffix(".answers")
+    submissions = out.with_suffix(".answers.jsonl")
     real_answers.write_lines(submissions, lines)
     command = eval_command(bench, submissions, out)
     done = subprocess.run(command, env=bench.environment, stdout=subprocess.DEVNULL, check=False)
