@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -81,12 +82,26 @@ Result<std::vector<Work>> load_work(const EvalArguments& arguments, const Layout
   return work;
 }
 
-Status check_tasks(eval::Pipeline& pipeline, const std::vector<Work>& work) {
-  std::set<std::string> checked;
+// Calls `f(i)` for each i below `count`, by `jobs` threads.
+void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f) {
+  std::atomic<size_t> next = 0;
+  const auto take_some = [&] {
+    for (size_t i = next++; i < count; i = next++) f(i);
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 1; i < jobs; ++i) threads.emplace_back(take_some);
+  take_some();
+}
+
+Status check_tasks(eval::Pipeline& pipeline, const std::vector<Work>& work, int jobs) {
+  std::set<std::string> seen;
+  std::vector<const task::Task*> tasks;
   for (const Work& item : work) {
-    if (!checked.insert(item.task.id).second) continue;
-    MC_TRY_VOID(pipeline.check_task(item.task), "task " + item.task.id);
+    if (seen.insert(item.task.id).second) tasks.push_back(&item.task);
   }
+  std::vector<Status> found(tasks.size(), ok());
+  for_each_index(tasks.size(), jobs, [&](size_t i) { found[i] = pipeline.check_task(*tasks[i]); });
+  for (size_t i = 0; i < tasks.size(); ++i) MC_TRY_VOID(found[i], "task " + tasks[i]->id);
   return ok();
 }
 
@@ -132,22 +147,15 @@ std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vecto
                                       const EvalArguments& arguments, Results& results,
                                       ProgressBar& bar) {
   std::vector<report::Judged> judged(work.size());
-  std::atomic<size_t> next = 0;
-  const auto judge_some = [&] {
-    for (size_t i = next++; i < work.size(); i = next++) {
-      const auto start = std::chrono::steady_clock::now();
-      judged[i].verdict = pipeline.evaluate(work[i].task, work[i].candidate);
-      judged[i].reward = reward::score(judged[i].verdict, arguments.score);
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-      judged[i].seconds = taken.count();
-      results.add(judged[i]);
-      bar.advance(work[i].candidate.id);
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (int i = 1; i < arguments.jobs; ++i) threads.emplace_back(judge_some);
-  judge_some();
-  threads.clear();
+  for_each_index(work.size(), arguments.jobs, [&](size_t i) {
+    const auto start = std::chrono::steady_clock::now();
+    judged[i].verdict = pipeline.evaluate(work[i].task, work[i].candidate);
+    judged[i].reward = reward::score(judged[i].verdict, arguments.score);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    judged[i].seconds = taken.count();
+    results.add(judged[i]);
+    bar.advance(work[i].candidate.id);
+  });
   return judged;
 }
 
@@ -200,7 +208,7 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY(auto pipeline,
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "eval");
-  MC_TRY_VOID(check_tasks(*pipeline, work), "eval");
+  MC_TRY_VOID(check_tasks(*pipeline, work, arguments.jobs), "eval");
   const std::vector<report::Judged> judged = judge_all(*pipeline, work, arguments, *results, bar);
   bar.finish();
   MC_TRY_VOID(results->finish(judged), "eval");

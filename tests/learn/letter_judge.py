@@ -20,6 +20,7 @@ TELEMETRY = {
     "memory_peak_bytes": 0,
     "compile_cached": False,
     "compile_cpu_s": 0.0,
+    "full_headers": [],
     "output_tail": "",
     "audits": [],
     "state": {"missing": [], "unmatched": [], "own": []},
@@ -42,7 +43,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/3",
+            "schema": "musacoder-verdict/4",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",
