@@ -45,8 +45,8 @@ Result<Toolbox> open(const CompileArguments& arguments) {
          "policy");
   MC_TRY(const compile::PyTorch pytorch, compile::find_pytorch(compile::default_python()),
          "set-up");
-  MC_TRY(compile::CudaRuntime runtime,
-         compile::find_cuda_runtime(pytorch, arguments.architecture), "set-up");
+  MC_TRY(compile::CudaRuntime runtime, compile::find_cuda_runtime(pytorch, arguments.architecture),
+         "set-up");
   ProgressBar bar(0);
   if (!arguments.full_headers) {
     MC_TRY_VOID(compile::add_facade(runtime, pytorch, layout,
@@ -80,20 +80,24 @@ Result<Json> compile_line(Toolbox& tools, const CompileArguments& arguments,
   const Json question = Json::parse(line, nullptr, false);
   if (!question.is_object() || !question.contains("id") ||
       !question.value("source", Json()).is_string()) {
-    return Error{ErrorCode::kInvalidInput, "a line is no {id, source, extensions}: " +
-                                               line.substr(0, 80)};
+    return Error{ErrorCode::kInvalidInput,
+                 "a line is no {id, source, extensions}: " + line.substr(0, 80)};
   }
   MC_TRY(std::vector<compile::Extension> extensions, compile::parse_extensions(line), "extensions");
   const compile::PlaceMapper mapper(question["source"].get<std::string>(), extensions);
   compile::CompileLimits limits;
   limits.wall_s = arguments.compile_s;
-  Json answer{{"id", question["id"]}, {"outcome", "compiled"}, {"error", ""},
-              {"cpu_s", 0.0},         {"full_headers", Json::array()}};
+  Json answer{{"id", question["id"]},
+              {"outcome", "compiled"},
+              {"error", ""},
+              {"cpu_s", 0.0},
+              {"full_headers", Json::array()}};
   bool cached = true;
   const auto start = std::chrono::steady_clock::now();
   for (compile::Extension& extension : extensions) {
     auto [passed, findings] = legality::check_flags(
-        tools.policy, {extension.extra_cflags, extension.extra_cuda_cflags, extension.extra_ldflags});
+        tools.policy,
+        {extension.extra_cflags, extension.extra_cuda_cflags, extension.extra_ldflags});
     extension.extra_cflags = passed.cxx;
     extension.extra_cuda_cflags = passed.cuda;
     extension.extra_ldflags = passed.link;
@@ -148,8 +152,9 @@ void add_compile(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "compile", "Compile recorded extensions for a CUDA device, which need not be here");
   command->add_option("file", arguments->in, "JSON Lines of {id, source, extensions}")->required();
-  command->add_option("--architecture", arguments->architecture,
-                      "Compute capability without its point")
+  command
+      ->add_option("--architecture", arguments->architecture,
+                   "Compute capability without its point")
       ->capture_default_str();
   command->add_flag("--full-headers", arguments->full_headers,
                     "Compile all against PyTorch's own headers (slow)");

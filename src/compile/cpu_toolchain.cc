@@ -243,9 +243,9 @@ Result<Compilation> CpuToolchain::compile(const Extension& extension, const Plac
 Result<Compilation> CpuToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
                                                 const CompileLimits& limits,
                                                 std::atomic<int64_t>& cpu_us) {
-  const ArtifactStore::Slot slot =
-      store_.slot_of(given, definitions_of(given), Lines::kMatter);
-  const ArtifactStore::Turn turn = store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
+  const ArtifactStore::Slot slot = store_.slot_of(given, definitions_of(given), Lines::kMatter);
+  const ArtifactStore::Turn turn =
+      store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
   if (auto artifact = store_.find(slot, given)) {
     std::string full_headers = artifact->full_headers;
     return Compilation{std::move(*artifact), std::move(full_headers)};

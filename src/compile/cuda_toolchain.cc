@@ -267,7 +267,7 @@ Result<Built> build_either_way(const CudaRuntime& runtime, const Extension& exte
 }  // namespace
 
 Result<Compilation> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
-                                          const CompileLimits& limits) {
+                                           const CompileLimits& limits) {
   std::atomic<int64_t> cpu_us = 0;
   Result<Compilation> compilation = find_or_build(extension, mapper, limits, cpu_us);
   if (compilation) compilation->cpu_s = static_cast<double>(cpu_us) * 1e-6;
@@ -275,10 +275,11 @@ Result<Compilation> CudaToolchain::compile(const Extension& extension, const Pla
 }
 
 Result<Compilation> CudaToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
-                                                const CompileLimits& limits,
-                                                std::atomic<int64_t>& cpu_us) {
+                                                 const CompileLimits& limits,
+                                                 std::atomic<int64_t>& cpu_us) {
   const ArtifactStore::Slot slot = store_.slot_of(given, flags_of(given), lines_of(given));
-  const ArtifactStore::Turn turn = store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
+  const ArtifactStore::Turn turn =
+      store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
   if (auto artifact = store_.find(slot, given)) {
     std::string full_headers = artifact->full_headers;
     return Compilation{std::move(*artifact), std::move(full_headers)};

@@ -31,9 +31,9 @@ using Symbols = std::optional<std::vector<std::string>>;
 inline constexpr size_t kSymbolsMax = 20'000;
 
 struct Artifact {
-  std::string key = {};   // The extension's key, by which the contestant looks it up.
-  std::string name = {};  // The extension's, which the Python module gets once it is imported.
-  std::string module = {};             // What it is imported by: the library has PyInit_<module>.
+  std::string key = {};     // The extension's key, by which the contestant looks it up.
+  std::string name = {};    // The extension's, which the Python module gets once it is imported.
+  std::string module = {};  // What it is imported by: the library has PyInit_<module>.
   std::filesystem::path library = {};  // The shared object.
   Symbols undefined_symbols = {};
   std::vector<KernelResources> kernels = {};  // That it holds for the device; none for the CPU.
