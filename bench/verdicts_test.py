@@ -14,6 +14,8 @@ from pathlib import Path
 
 import verdicts
 
+import real_answers  # isort: skip
+
 EVAL = """
 import os, time
 from dotenv import load_dotenv
@@ -93,8 +95,8 @@ class Sides(unittest.TestCase):
             for key, code in answers.items()
         ]  # fmt: skip
         tasks = [{"level": 1, "problem_id": n, "name": "t", "code": "the task"} for n in (1, 2)]
-        verdicts.real_answers.write_lines(self.folder / "answers.jsonl", lines)
-        verdicts.real_answers.write_lines(self.folder / "level1.jsonl", tasks)
+        real_answers.write_lines(self.folder / "answers.jsonl", lines)
+        real_answers.write_lines(self.folder / "level1.jsonl", tasks)
         self.program = self.folder / "musacoder"
         self.program.write_text(MUSACODER)
         self.program.chmod(0o755)
