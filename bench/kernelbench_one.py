@@ -5,8 +5,9 @@ usage: kernelbench_one.py KERNELBENCH_CHECKOUT build|eval QUESTION.json
 
 QUESTION is {"task", "answer", "build_dir", "timing", "trials"}. `build` is what KernelBench does on
 its CPU workers (build_compile_cache), `eval` what it does on the device (eval_kernel_against_ref),
-and finds there what `build` left. Prints one line of JSON, {"outcome", "speedup", "error"}. Modules that
-the checkout imports and its evaluation does not use are replaced where they are not installed.
+and finds there what `build` left. Prints one line of JSON, {"outcome", "speedup", "error"}.
+Modules that the checkout imports and its evaluation does not use are replaced where they are not
+installed.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ class Findings(unittest.TestCase):
 
 
 class Cached(unittest.TestCase):
-    """A library that another candidate's text was compiled to, and the lines that are told of it."""
+    """A library that another candidate's text was compiled to, and the lines told of it."""
 
     BROKEN = "out[blockIdx.x + 1] = sum;"
 
