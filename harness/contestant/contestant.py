@@ -161,7 +161,9 @@ class Contestant:
             artifact = self._artifacts[key]
             if self._device is not None:
                 self._device.own(str(artifact["path"]))
-            self._modules[key] = _import(str(artifact["module"]), str(artifact["path"]))
+            self._modules[key] = _import(
+                str(extension["name"]), str(artifact["module"]), str(artifact["path"])
+            )
         return self._modules[key]
 
     def _build(self, question: Question) -> Answer:
@@ -276,9 +278,10 @@ class Contestant:
         return Answer({**body, "outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
 
 
-def _import(name: str, path: str) -> ModuleType:
-    loader = ExtensionFileLoader(name, path)
-    spec = spec_from_file_location(name, path, loader=loader)
+def _import(name: str, compiled_as: str, path: str) -> ModuleType:
+    """The module that the candidate calls `name`, whose library says PyInit_<compiled_as>."""
+    loader = ExtensionFileLoader(compiled_as, path)
+    spec = spec_from_file_location(compiled_as, path, loader=loader)
     if spec is None or not os.path.exists(path):
         raise RuntimeError(f"the compiled extension {name!r} is missing")
     try:
@@ -290,6 +293,8 @@ def _import(name: str, path: str) -> ModuleType:
             raise Refusal("link", symbol) from None
         raise
     loader.exec_module(module)
+    sys.modules.pop(compiled_as, None)
+    module.__name__ = name
     sys.modules[name] = module
     return module
 

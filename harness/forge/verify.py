@@ -72,7 +72,8 @@ class _Contestant(contestant.Contestant):
         if [text.strip() for text in extension["cuda_sources"]] != [self._solution["cuda"].strip()]:
             raise RuntimeError("the module asks for other source than was compiled")
         library = self._solution["library"]
-        module = contestant._import(str(library["module"]), str(library["path"]))
+        name = str(library["module"])
+        module = contestant._import(name, name, str(library["path"]))
         function = getattr(module, str(self._solution["function"]))
         return SimpleNamespace(f=function)  # type: ignore[return-value]
 

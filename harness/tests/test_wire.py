@@ -117,6 +117,10 @@ class DescribeTest(unittest.TestCase):
         wire.set_stage(error, "load")
         self.assertEqual(wire.describe(error)["stage"], "forward")
 
+    def test_the_place_and_backtrace_of_a_check_are_left_out(self) -> None:
+        message = "x must be contiguous\nException raised from f at cuda_sources[0]:12 (most …"
+        self.assertEqual(wire.describe(RuntimeError(message))["message"], "x must be contiguous")
+
     def test_torch_out_of_memory_is_oom(self) -> None:
         message = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"
         self.assertEqual(wire.describe(RuntimeError(message))["kind"], "oom")

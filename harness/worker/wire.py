@@ -175,9 +175,15 @@ def _kind(error: BaseException) -> str:
     return "exception"
 
 
+# What follows in the message of a c10::Error that pybind11 hands on: the place of TORCH_CHECK in
+# the compiled text, which another candidate's may be (src/compile/canonical.h), and frames of
+# libraries.
+_BACKTRACE = "\nException raised from "
+
+
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return str(error).partition(_BACKTRACE)[0]
     except BaseException:  # A hostile __str__.
         return "(the exception's message cannot be shown)"
 

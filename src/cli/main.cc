@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   mc::cli::add_bench(app, exit_code);
   mc::cli::add_doctor(app, exit_code);
   mc::cli::add_prepare(app, exit_code);
+  mc::cli::add_compile(app, exit_code);
   mc::cli::add_forge(app, exit_code);
   mc::cli::add_serve(app, exit_code);
   mc::cli::add_learn(app, exit_code);

@@ -88,6 +88,7 @@ bool is_bad_name(const std::error_code& failure) {
 Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv) {
   MC_TRY(const sandbox::Completed done, sandbox::run(sandboxed(build, std::move(argv))),
          "run a compiler");
+  build.cpu_us += done.usage.cpu.count();
   if (std::holds_alternative<sandbox::TimedOut>(done.ending) ||
       std::holds_alternative<sandbox::CpuExceeded>(done.ending)) {
     return BuildRun(task::TimedOut{"compile", build.limits.wall_s, {}});

@@ -5,6 +5,8 @@
 #ifndef MC_COMPILE_BUILD_H_
 #define MC_COMPILE_BUILD_H_
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -22,6 +24,7 @@ struct Build {
   std::filesystem::path directory;   // Private to this build; the only place it may write.
   std::vector<std::string> visible;  // What compilers read, should it lie below /tmp.
   const CompileLimits& limits;
+  std::atomic<int64_t>& cpu_us;  // User and system time of what ran is added here.
   bool stands_back = false;  // For what is timed meanwhile, and for the clock that times it.
 };
 

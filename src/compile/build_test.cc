@@ -17,7 +17,8 @@ TEST(Build, RunsCompilersAtItsNiceness) {
   const auto directory = TemporaryDirectory::create("mc-build-test");
   ASSERT_TRUE(directory);
   const CompileLimits limits;
-  const Build build{directory->path(), {}, limits, true};
+  std::atomic<int64_t> cpu_us = 0;
+  const Build build{directory->path(), {}, limits, cpu_us, true};
   const auto run = run_in_sandbox(build, {"/usr/bin/nice"});
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_EQ(std::get<ToolRun>(*run).out, "19\n");
@@ -33,7 +34,8 @@ TEST(Build, ShowsACompilerItsOwnDirectoryAndNoOtherFile) {
     ASSERT_TRUE(write_file_atomically(root / name / "cuda.cu", name));
   }
   const CompileLimits limits;
-  const Build build{root / "mine", {}, limits};
+  std::atomic<int64_t> cpu_us = 0;
+  const Build build{root / "mine", {}, limits, cpu_us};
   const auto read = [&](const std::filesystem::path& path) {
     const auto run = run_in_sandbox(build, {"/usr/bin/cat", path.string()});
     return run ? std::get<ToolRun>(*run).out : run.error().message;
@@ -49,7 +51,8 @@ TEST(WriteSources, KeepsHeadersApartAndLeavesOutWhatNoFileCanBeNamed) {
   const auto home = TemporaryDirectory::create("mc-build-test");
   ASSERT_TRUE(home);
   const CompileLimits limits;
-  const Build build{home->path(), {}, limits};
+  std::atomic<int64_t> cpu_us = 0;
+  const Build build{home->path(), {}, limits, cpu_us};
   const std::vector<SourceFile> files = {{"cuda.cu/own.h", "1"},
                                          {"manifest.json", "2"},
                                          {"manifest.json/own.h", "3"},
@@ -88,7 +91,8 @@ class UndefinedSymbols : public testing::Test {
 
   TemporaryDirectory directory_ = TemporaryDirectory::create("mc-build-test").value();
   CompileLimits limits_;
-  Build build_{directory_.path(), {}, limits_};
+  std::atomic<int64_t> cpu_us_ = 0;
+  Build build_{directory_.path(), {}, limits_, cpu_us_};
 };
 
 TEST_F(UndefinedSymbols, AreReadWithTheWholeOfTheirNames) {

@@ -12,6 +12,7 @@
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "compile/artifact_store.h"
 #include "compile/build.h"
@@ -107,7 +108,7 @@ std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Un
   for (const std::string& flag : definitions_of(job.extension)) argv.push_back(flag);
   argv.insert(argv.end(), {"-include", "mc_emu/prelude.h", "-x", "c++"});
   for (const Unit& unit : units) argv.push_back((directory / unit.file).string());
-  argv.insert(argv.end(), {"-o", library_in(job.build.directory, job.extension).string()});
+  argv.insert(argv.end(), {"-o", library_in(job.build.directory, job.extension.name).string()});
   return argv;
 }
 
@@ -233,17 +234,28 @@ Result<Built> build_either_way(const CpuRuntime& runtime, const Extension& exten
 
 Result<Compilation> CpuToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
                                           const CompileLimits& limits) {
-  const ArtifactStore store{artifacts_, runtime_.fingerprint};
-  const fs::path home = store.home_of(extension, definitions_of(extension));
-  const Turns::Turn turn = turns_.take(home.string());
-  if (auto artifact = store.find(home, extension)) {
+  std::atomic<int64_t> cpu_us = 0;
+  Result<Compilation> compilation = find_or_build(extension, mapper, limits, cpu_us);
+  if (compilation) compilation->cpu_s = static_cast<double>(cpu_us) * 1e-6;
+  return compilation;
+}
+
+Result<Compilation> CpuToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
+                                                const CompileLimits& limits,
+                                                std::atomic<int64_t>& cpu_us) {
+  const ArtifactStore::Slot slot = store_.slot_of(given, definitions_of(given), Lines::kMatter);
+  const ArtifactStore::Turn turn =
+      store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
+  if (auto artifact = store_.find(slot, given)) {
     std::string full_headers = artifact->full_headers;
     return Compilation{std::move(*artifact), std::move(full_headers)};
   }
+  Extension extension = given;
+  extension.name = slot.module;
   Rewriting source = rewrite(extension, mapper);
 
-  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
-  const Build place{work.path(), runtime_.visible, limits};
+  MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
+  const Build place{work.path(), runtime_.visible, limits, cpu_us};
   MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place, source), "compile");
   auto& [attempt, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
@@ -262,11 +274,14 @@ Result<Compilation> CpuToolchain::compile(const Extension& extension, const Plac
   if (auto* large = std::get_if<task::OutOfMemory>(&attempt)) {
     return Compilation{std::move(*large), full_headers};
   }
-  Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {},
-                    full_headers,  false};
+  Artifact artifact{.key = given.key,
+                    .name = given.name,
+                    .module = slot.module,
+                    .library = library_in(slot.home, slot.module),
+                    .full_headers = full_headers};
   MC_TRY(artifact.undefined_symbols,
-         undefined_symbols(place, runtime_.nm, library_in(work.path(), extension)), "symbols");
-  MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");
+         undefined_symbols(place, runtime_.nm, library_in(work.path(), slot.module)), "symbols");
+  MC_TRY(artifact, store_.publish(work, slot, given, artifact), "cache");
   return Compilation{std::move(artifact), full_headers};
 }
 

@@ -8,28 +8,34 @@
 #ifndef MC_COMPILE_CPU_TOOLCHAIN_H_
 #define MC_COMPILE_CPU_TOOLCHAIN_H_
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 
+#include "compile/artifact_store.h"
 #include "compile/cpu_runtime.h"
 #include "compile/toolchain.h"
-#include "compile/turns.h"
 
 namespace mc::compile {
 
 class CpuToolchain final : public Toolchain {
  public:
-  CpuToolchain(CpuRuntime runtime, std::filesystem::path artifacts)
-      : runtime_(std::move(runtime)), artifacts_(std::move(artifacts)) {}
+  // `bytes_max` is for all artifacts below `artifacts`.
+  CpuToolchain(CpuRuntime runtime, std::filesystem::path artifacts,
+               uint64_t bytes_max = kArtifactBytesMax)
+      : runtime_(std::move(runtime)),
+        store_(std::move(artifacts), runtime_.fingerprint, bytes_max) {}
 
   Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
                               const CompileLimits& limits) override;
 
  private:
-  // Constant after construction.
-  CpuRuntime runtime_;
-  std::filesystem::path artifacts_;
+  // Adds what the compilers used to `cpu_us`.
+  Result<Compilation> find_or_build(const Extension& extension, const PlaceMapper& mapper,
+                                    const CompileLimits& limits, std::atomic<int64_t>& cpu_us);
 
-  Turns turns_;  // By artifact.
+  CpuRuntime runtime_;  // Constant after construction.
+  ArtifactStore store_;
 };
 
 }  // namespace mc::compile

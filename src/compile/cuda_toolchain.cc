@@ -137,7 +137,7 @@ Step link_step(const Job& job, const std::vector<Unit>& units) {
   argv.push_back("-shared");
   append(argv, job.extension.extra_ldflags);
   append(argv, job.way.link_flags);
-  append(argv, {"-o", library_in(job.build.directory, job.extension).string()});
+  append(argv, {"-o", library_in(job.build.directory, job.extension.name).string()});
   return {"the linker", std::move(argv)};
 }
 
@@ -208,6 +208,15 @@ Flags flags_of(const Extension& extension) {
   return flags;
 }
 
+// Debug information tells them, to compute-sanitizer among others.
+Lines lines_of(const Extension& extension) {
+  const auto asks = [](const std::string& flag) {
+    return flag.starts_with("-g") || flag.starts_with("-G") || flag.find("line") != flag.npos ||
+           flag.find("debug") != flag.npos;
+  };
+  return std::ranges::any_of(flags_of(extension), asks) ? Lines::kMatter : Lines::kDoNotMatter;
+}
+
 // What the compilers printed over a library that stands in the build's directory, or the failure.
 Result<StepEnd> build(const Job& job) {
   const std::vector<Unit> units = units_of(job);
@@ -222,7 +231,7 @@ Result<StepEnd> build(const Job& job) {
   if (!std::holds_alternative<std::string>(compiled)) return compiled;
   const CompileLimits left = remaining(job.build.limits, start);
   MC_TRY(StepEnd linked,
-         run_step(job, Build{job.build.directory, job.build.visible, left, true},
+         run_step(job, Build{job.build.directory, job.build.visible, left, job.build.cpu_us, true},
                   link_step(job, units)),
          "CUDA");
   if (!std::holds_alternative<std::string>(linked)) return linked;
@@ -259,15 +268,26 @@ Result<Built> build_either_way(const CudaRuntime& runtime, const Extension& exte
 
 Result<Compilation> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
                                            const CompileLimits& limits) {
-  const ArtifactStore store{artifacts_, runtime_.fingerprint};
-  const fs::path home = store.home_of(extension, flags_of(extension));
-  const Turns::Turn turn = turns_.take(home.string());
-  if (auto artifact = store.find(home, extension)) {
+  std::atomic<int64_t> cpu_us = 0;
+  Result<Compilation> compilation = find_or_build(extension, mapper, limits, cpu_us);
+  if (compilation) compilation->cpu_s = static_cast<double>(cpu_us) * 1e-6;
+  return compilation;
+}
+
+Result<Compilation> CudaToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
+                                                 const CompileLimits& limits,
+                                                 std::atomic<int64_t>& cpu_us) {
+  const ArtifactStore::Slot slot = store_.slot_of(given, flags_of(given), lines_of(given));
+  const ArtifactStore::Turn turn =
+      store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
+  if (auto artifact = store_.find(slot, given)) {
     std::string full_headers = artifact->full_headers;
     return Compilation{std::move(*artifact), std::move(full_headers)};
   }
-  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(artifacts_, "work"), "artifacts");
-  const Build place{work.path(), runtime_.visible, limits, true};
+  Extension extension = given;
+  extension.name = slot.module;
+  MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
+  const Build place{work.path(), runtime_.visible, limits, cpu_us, true};
   MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place), "CUDA");
   auto& [end, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&end)) {
@@ -279,12 +299,15 @@ Result<Compilation> CudaToolchain::compile(const Extension& extension, const Pla
   if (auto* large = std::get_if<task::OutOfMemory>(&end)) {
     return Compilation{std::move(*large), full_headers};
   }
-  Artifact artifact{extension.key, extension.name, library_in(home, extension), {}, {},
-                    full_headers,  false};
+  Artifact artifact{.key = given.key,
+                    .name = given.name,
+                    .module = slot.module,
+                    .library = library_in(slot.home, slot.module),
+                    .full_headers = full_headers};
   MC_TRY(artifact.undefined_symbols,
-         undefined_symbols(place, runtime_.nm, library_in(work.path(), extension)), "symbols");
+         undefined_symbols(place, runtime_.nm, library_in(work.path(), slot.module)), "symbols");
   artifact.kernels = parse_kernel_resources(std::get<std::string>(end));
-  MC_TRY(artifact, store.publish(work.path(), home, extension, artifact), "cache");
+  MC_TRY(artifact, store_.publish(work, slot, given, artifact), "cache");
   return Compilation{std::move(artifact), full_headers};
 }
 

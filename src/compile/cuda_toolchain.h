@@ -8,19 +8,24 @@
 #ifndef MC_COMPILE_CUDA_TOOLCHAIN_H_
 #define MC_COMPILE_CUDA_TOOLCHAIN_H_
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 
+#include "compile/artifact_store.h"
 #include "compile/cuda_runtime.h"
 #include "compile/toolchain.h"
-#include "compile/turns.h"
 
 namespace mc::compile {
 
 class CudaToolchain final : public Toolchain {
  public:
-  CudaToolchain(CudaRuntime runtime, std::filesystem::path artifacts)
-      : runtime_(std::move(runtime)), artifacts_(std::move(artifacts)) {}
+  // `bytes_max` is for all artifacts below `artifacts`.
+  CudaToolchain(CudaRuntime runtime, std::filesystem::path artifacts,
+                uint64_t bytes_max = kArtifactBytesMax)
+      : runtime_(std::move(runtime)),
+        store_(std::move(artifacts), runtime_.fingerprint, bytes_max) {}
 
   // REQUIRES: the flags of `extension` are those that legality::check_flags let pass; they go to
   // the compilers as they are.  Each of the two compilers gets the whole memory limit.
@@ -28,11 +33,12 @@ class CudaToolchain final : public Toolchain {
                               const CompileLimits& limits) override;
 
  private:
-  // Constant after construction.
-  CudaRuntime runtime_;
-  std::filesystem::path artifacts_;
+  // Adds what the compilers used to `cpu_us`.
+  Result<Compilation> find_or_build(const Extension& extension, const PlaceMapper& mapper,
+                                    const CompileLimits& limits, std::atomic<int64_t>& cpu_us);
 
-  Turns turns_;  // By artifact.
+  CudaRuntime runtime_;  // Constant after construction.
+  ArtifactStore store_;
 };
 
 }  // namespace mc::compile

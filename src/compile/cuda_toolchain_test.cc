@@ -174,7 +174,8 @@ TEST_F(Cuda, BindsFunctionsInAUnitOfTheirOwn) {
   extension.functions = {{"go", "adds one"}};
   const Artifact artifact = build(extension);
   EXPECT_TRUE(artifact.kernels.empty());
-  EXPECT_THAT(read_file(artifact.library, size_t{1} << 28).value(), HasSubstr("PyInit_ext"));
+  EXPECT_THAT(read_file(artifact.library, size_t{1} << 28).value(),
+              HasSubstr("PyInit_" + artifact.module));
 }
 
 TEST_F(Cuda, TellsTheCandidatesOwnLine) {

@@ -43,6 +43,19 @@ void for_each_identifier(std::string_view text, Take take) {
   }
 }
 
+// What a compiler's message quotes of the source, with blanks for the rest: nvcc's with ", g++'s
+// with '.
+std::string quoted_in(std::string message) {
+  const char quote = message.find('"') != std::string::npos ? '"' : '\'';
+  bool is_inside = false;
+  for (char& c : message) {
+    const bool is_quote = c == quote;
+    if (is_quote) is_inside = !is_inside;
+    if (is_quote || !is_inside) c = ' ';
+  }
+  return message;
+}
+
 void add_names(std::string_view text, Names& names) {
   for_each_identifier(text, [&](std::string_view name) {
     if (!names.contains(name)) names.emplace(name);
@@ -196,9 +209,11 @@ std::string Facade::blamed(const std::vector<task::Diagnostic>& diagnostics,
     if (!mapper.owns(entry.place.source)) return entry.message;
     bool ours = false;
     for_each_identifier(entry.message, [&](std::string_view word) {
-      ours |= is_one_of(word, kInner) || missing_.contains(word) ||
-              (is_one_of(word, kNamespaces) && word != "at");
+      ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");
     });
+    // "identifier" and "expression" are names in PyTorch's headers, and words of the compiler's.
+    for_each_identifier(quoted_in(entry.message),
+                        [&](std::string_view word) { ours |= missing_.contains(word); });
     // "at" is a word of English too.
     ours |= entry.message.find("at::") != std::string::npos ||
             entry.message.find("\"at\"") != std::string::npos ||

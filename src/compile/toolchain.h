@@ -3,14 +3,16 @@
 // Toolchain: turns one recorded extension into an artifact, outside any device process.
 //
 // An artifact is a directory of the cache, named by the content hash of all that decided it (the
-// sources, the flags, the toolchain): <name>.so, which Python imports, and manifest.json. Compiling
-// the same again returns the same artifact at once; of several threads that want the same only the
-// first one compiles it.  Thread-safe; several processes may share one cache.
+// sources, the flags, the toolchain): <module>.so, which Python imports, and manifest.json
+// (artifact_store.h).  Compiling the same again returns the same artifact at once; of several
+// threads and processes that want the same only the first one compiles it.  Thread-safe; several
+// processes may share one cache.
 #ifndef MC_COMPILE_TOOLCHAIN_H_
 #define MC_COMPILE_TOOLCHAIN_H_
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -29,13 +31,16 @@ using Symbols = std::optional<std::vector<std::string>>;
 inline constexpr size_t kSymbolsMax = 20'000;
 
 struct Artifact {
-  std::string key;                // The extension's key, by which the contestant looks it up.
-  std::string module;             // Python module name.
-  std::filesystem::path library;  // The shared object.
-  Symbols undefined_symbols;
-  std::vector<KernelResources> kernels;  // That it holds for the device; none for the CPU.
-  std::string full_headers;              // As in Compilation.
+  std::string key = {};     // The extension's key, by which the contestant looks it up.
+  std::string name = {};    // The extension's, which the Python module gets once it is imported.
+  std::string module = {};  // What it is imported by: the library has PyInit_<module>.
+  std::filesystem::path library = {};  // The shared object.
+  Symbols undefined_symbols = {};
+  std::vector<KernelResources> kernels = {};  // That it holds for the device; none for the CPU.
+  std::string full_headers = {};              // As in Compilation.
   bool cached = false;
+  // The cache keeps the files while a copy of this lives: all copies of the artifact own it.
+  std::shared_ptr<const void> lease = {};
 };
 
 using Compiled = std::variant<Artifact, task::CompileFailed, task::Unsupported, task::TimedOut,
@@ -45,6 +50,7 @@ struct Compilation {
   Compiled outcome;
   // Why PyTorch's full headers were read: what the facade lacks (facade.h); "" where it served.
   std::string full_headers;
+  double cpu_s = 0;  // User and system time of the compilers; 0 of what was in the cache.
 };
 
 struct CompileLimits {

@@ -258,6 +258,7 @@ Evaluation::Stage Evaluation::compile() {
   for (const compile::Extension& extension : extensions_) {
     MC_TRY(compile::Compilation compilation,
            parts_.machine.toolchain->compile(extension, *mapper_, limits), "compile");
+    verdict_.telemetry.compile_cpu_s += compilation.cpu_s;
     if (!compilation.full_headers.empty()) {
       verdict_.telemetry.full_headers.push_back(compilation.full_headers);
     }
@@ -280,7 +281,7 @@ Evaluation::Stage Evaluation::check_symbols() {
   for (const compile::Artifact& artifact : artifacts_) {
     if (!artifact.undefined_symbols) {
       findings.push_back({"link.unreadable",
-                          "what " + artifact.module + " wants from other libraries cannot be read",
+                          "what " + artifact.name + " wants from other libraries cannot be read",
                           {}});
       continue;
     }

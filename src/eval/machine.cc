@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compile/artifact_store.h"
 #include "compile/aten_library.h"
 #include "compile/cpu_toolchain.h"
 #include "compile/cuda_runtime.h"
@@ -45,8 +46,9 @@ Status find_cpu(Machine& machine, bool full_headers, const Progress& progress) {
   MC_TRY(machine.cpu, compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress),
          "set-up");
   if (full_headers) machine.cpu->leave_facade();
-  machine.toolchain =
-      std::make_unique<compile::CpuToolchain>(*machine.cpu, cache_directory() / "artifacts");
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
+  machine.toolchain = std::make_unique<compile::CpuToolchain>(
+      *machine.cpu, cache_directory() / "artifacts", bytes_max);
   return ok();
 }
 
@@ -67,8 +69,9 @@ Status find_cuda(Machine& machine, bool full_headers, const Progress& progress) 
          compile::prepare_device_library(machine.pytorch, runtime.root, machine.layout, progress),
          "set-up");
   machine.sanitizer = compile::find_sanitizer(runtime.root);
-  machine.toolchain =
-      std::make_unique<compile::CudaToolchain>(std::move(runtime), cache_directory() / "artifacts");
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
+  machine.toolchain = std::make_unique<compile::CudaToolchain>(
+      std::move(runtime), cache_directory() / "artifacts", bytes_max);
   return ok();
 }
 

@@ -104,8 +104,9 @@ Result<std::unique_ptr<Bulk>> Bulk::create(const Progress& progress) {
                         layout.library("libmc_sandbox.so").string()}),
          "forge");
   MC_TRY(TemporaryDirectory directory, TemporaryDirectory::create("mc-forge"), "forge");
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "forge");
   auto toolchain =
-      std::make_unique<compile::CpuToolchain>(runtime, cache_directory() / "artifacts");
+      std::make_unique<compile::CpuToolchain>(runtime, cache_directory() / "artifacts", bytes_max);
   return std::unique_ptr<Bulk>(new Bulk(std::unique_ptr<State>(new State{
       std::move(runtime), std::move(toolchain), std::move(worker), std::move(directory)})));
 }

@@ -295,6 +295,7 @@ struct Telemetry {
   std::string pytorch;
   int64_t memory_peak_bytes = 0;  // Of the contestant.
   bool compile_cached = false;
+  double compile_cpu_s = 0;  // User and system time of the compilers.
   // Of each extension that the facade does not serve, what it lacks: PyTorch's full headers were
   // read (docs/facade.md).
   std::vector<std::string> full_headers;

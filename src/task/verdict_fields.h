@@ -233,6 +233,7 @@ void fields(V& v, Telemetry& x) {
   v("pytorch", x.pytorch);
   v("memory_peak_bytes", x.memory_peak_bytes);
   v("compile_cached", x.compile_cached);
+  v("compile_cpu_s", x.compile_cpu_s);
   v("full_headers", x.full_headers);
   v("output_tail", x.output_tail);
   v("audits", x.audits);

@@ -106,6 +106,7 @@ class Generator {
             text(),
             wide(),
             coin(),
+            real(),
             some(&Generator::text),
             text(),
             some(&Generator::audit),

@@ -109,7 +109,7 @@ class Verdicts(unittest.TestCase):
         arguments = ["--task", TASK, "--seed", "7", "-c", str(HONEST)]
         first, second = verdicts(*arguments)[0], verdicts(*arguments)[0]
         for verdict in (first, second):
-            for volatile in ("stages", "memory_peak_bytes", "compile_cached"):
+            for volatile in ("stages", "memory_peak_bytes", "compile_cached", "compile_cpu_s"):
                 verdict["telemetry"].pop(volatile)
         self.assertEqual(first, second)
         digests = [trial["inputs_digest"] for trial in first["outcome"]["trials"]]
@@ -221,6 +221,37 @@ class Findings(unittest.TestCase):
     def test_a_write_past_the_end(self) -> None:
         right, broken = "out[blockIdx.x] = sum;", "out[blockIdx.x + 1] = sum;"
         self.assertEqual(self.findings(TASK, right, broken), {"out_of_bounds_write"})
+
+
+class Cached(unittest.TestCase):
+    """A library that another candidate's text was compiled to, and the lines told of it."""
+
+    BROKEN = "out[blockIdx.x + 1] = sum;"
+
+    def test_a_finding_is_told_where_it_stands_in_the_candidate_that_is_judged(self) -> None:
+        first = HONEST.read_text().replace("out[blockIdx.x] = sum;", self.BROKEN)
+        first = first.replace("kThreads", "k" + os.urandom(8).hex())  # That nobody compiled before.
+        name = first.partition('name="')[2].partition('"')[0]
+        self.assertTrue(name)
+        other = first.replace(f'name="{name}"', 'name="another"').replace("float sum", "float  sum")
+        shifted = "# Two lines.\n\n" + other.replace("// One block", "// One  block")
+        moved = first.replace("  const int lane", "  // A line.\n  const int lane")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "answers.jsonl"
+            texts = (first, other, shifted, moved)
+            answers = [{"task": TASK, "sample": i, "response": f"```python\n{text}```\n"}
+                       for i, text in enumerate(texts)]  # fmt: skip
+            path.write_text("".join(json.dumps(answer) + "\n" for answer in answers))
+            judged = verdicts("-c", str(path))
+        cached = [verdict["telemetry"]["compile_cached"] for verdict in judged]
+        self.assertEqual(cached, [False, True, True, False])
+        for text, verdict in zip(texts, judged):
+            outcome = verdict["outcome"]
+            found = outcome.get("findings", [])
+            found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
+            lines = {one["place"]["line"] for one in found}
+            before = text.partition(self.BROKEN)[0]
+            self.assertEqual(lines, {before.count("\n") + 1}, outcome)
 
 
 class Strict(unittest.TestCase):

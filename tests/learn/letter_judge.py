@@ -19,6 +19,7 @@ TELEMETRY = {
     "pytorch": "",
     "memory_peak_bytes": 0,
     "compile_cached": False,
+    "compile_cpu_s": 0.0,
     "full_headers": [],
     "output_tail": "",
     "audits": [],
