@@ -88,8 +88,8 @@ class _Case:
 
 
 class Judge:
-    """Answers `open`, for one task after the other; then for each candidate `begin`, and `init`, `trial`, `check`, `offer` and
-    `time` in any number.
+    """Answers `open`, for one task after the other; then for each candidate `begin`, and `init`,
+    `trial`, `check`, `offer` and `time` in any number.
     """
 
     def __init__(self, place: Place = HOST_PLACE) -> None:
