@@ -115,8 +115,11 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}))
       ->capture_default_str();
-  command->add_flag("--bugs", options.settings.bugs,
-                    "Also samples that review and repair kernels with bugs");
+  command
+      ->add_flag("--bugs{1}", options.settings.bugs_share,
+                 "Also samples that review and repair kernels with bugs; --bugs=0.3: of that share "
+                 "of the tasks")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
