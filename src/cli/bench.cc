@@ -67,6 +67,7 @@ struct BenchArguments {
   int jobs = 2;
   int concurrency = 4;
   int batch = 16;
+  std::string device = "cpu";
   int retries = 4;
   double request_timeout_s = 600;
   uint64_t sampling_seed = 0;
@@ -240,7 +241,8 @@ Status generate(const BenchArguments& arguments, const Layout& layout,
                                    fmt::format("{}", arguments.sampling.top_p), "--max-tokens",
                                    std::to_string(arguments.sampling.tokens_max), "--seed",
                                    std::to_string(arguments.sampling_seed), "--batch",
-                                   std::to_string(arguments.batch)}),
+                                   std::to_string(arguments.batch), "--device",
+                                   arguments.device}),
               "bench");
   return folder.reload_answers();
 }
@@ -472,6 +474,8 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       ->capture_default_str();
   command.add_option("--batch", arguments.batch, "Answers that --model makes at once")
       ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command.add_option("--device", arguments.device, "Where --model answers: cpu, cuda or cuda:N")
       ->capture_default_str();
   command.add_option("--concurrency", arguments.concurrency, "Requests at once")
       ->check(CLI::Range(1, 1024))

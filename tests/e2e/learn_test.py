@@ -93,7 +93,7 @@ class Learn(unittest.TestCase):
                 kill_after(self.rng.uniform(0.02, 0.7) * seconds, killed, *SMALL)
             self.assertEqual(finish(killed, *SMALL), table)
             for name in (
-                "data/sft.jsonl",
+                "sft.jsonl",
                 "tokenizer.json",
                 "sft/model/model.safetensors",
                 "rl/model/model.safetensors",
