@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -26,6 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr int64_t kChunkAnswers = 128;
+constexpr size_t kSettingsBytesMax = 1 << 20;
 
 Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
 
@@ -95,23 +100,115 @@ std::string summary_json(const RftSummary& s) {
   return json.dump(2) + "\n";
 }
 
-Result<std::vector<Episode>> sample_all(const RftOptions& options, const model::Model& model,
-                                        const std::vector<Prompt>& prompts) {
-  PolicyOptions policy_options = options.policy;
-  policy_options.keeps_reference = false;
-  const Policy policy(model, policy_options);
-  MC_TRY(const auto judge, Judge::start(options.judge, {}), "rft");
-  std::vector<Slot> slots;
-  for (const Prompt& prompt : prompts) slots.push_back({&prompt, prompt.messages, false});
-  RolloutOptions rollout{.step = 0,
-                         .samples = options.samples,
-                         .turns = 1,
-                         .generate = options.generate,
-                         .positions_max = model.config.positions_max};
-  rollout.generate.seed = derive_seed(options.seed, "rft");
-  RolloutTimes times;
-  return roll_out(policy, model.tokenizer, *judge, slots, rollout, times);
-}
+// Answers and verdicts come in chunks of whole tasks, kept in OUT.part as soon as they are there.
+class Sampling {
+ public:
+  Sampling(const RftOptions& options, const model::Model& model, const std::vector<Prompt>& prompts)
+      : options_(options),
+        model_(model),
+        prompts_(prompts),
+        part_(part_folder(options.out)),
+        chunk_(static_cast<size_t>(std::max<int64_t>(1, kChunkAnswers / options.samples))) {}
+
+  static fs::path part_folder(const fs::path& out) {
+    fs::path part = fs::absolute(out);
+    part += ".part";
+    return part;
+  }
+
+  // By task and sample.
+  Result<std::vector<Episode>> complete() {
+    MC_TRY_VOID(claim(), "rft");
+    MC_TRY(std::vector<Episode> episodes, kept(), "rft");
+    if (episodes.size() == prompts_.size() * samples()) return episodes;
+    PolicyOptions policy_options = options_.policy;
+    policy_options.keeps_reference = false;
+    const Policy policy(model_, policy_options);
+    MC_TRY(const auto judge, Judge::start(options_.judge, {}), "rft");
+    while (episodes.size() < prompts_.size() * samples()) {
+      MC_TRY(auto more, chunk(policy, *judge, episodes.size() / samples()), "rft");
+      MC_TRY_VOID(keep(more), "rft");
+      std::move(more.begin(), more.end(), std::back_inserter(episodes));
+    }
+    return episodes;
+  }
+
+ private:
+  size_t samples() const { return static_cast<size_t>(options_.samples); }
+  fs::path episodes_path() const { return part_ / "episodes.jsonl"; }
+
+  // What is kept is of these settings.
+  Status claim() const {
+    std::string suite;
+    for (const Prompt& prompt : prompts_) {
+      suite += prompt.task.id + prompt.task.code + model::render_prompt(prompt.messages);
+    }
+    Json json;
+    json["model"] = fs::weakly_canonical(options_.model).string();
+    json["tasks"] = content_hash({suite});
+    json["samples"] = options_.samples;
+    json["temperature"] = options_.generate.sampling.temperature;
+    json["max_tokens"] = options_.generate.tokens_max;
+    json["batch"] = options_.generate.batch;
+    json["seed"] = options_.seed;
+    const std::string settings = json.dump(2) + "\n";
+    std::error_code failure;
+    fs::create_directories(part_, failure);
+    if (failure) return wrong("cannot make " + part_.string() + ": " + failure.message());
+    const auto found = read_file(part_ / "settings.json", kSettingsBytesMax);
+    if (found && *found != settings) {
+      return wrong(part_.string() + " was begun with other settings; remove it, or give another " +
+                   "--out");
+    }
+    return write_file_atomically(part_ / "settings.json", settings);
+  }
+
+  // Whole chunks; of one that was cut short nothing.
+  Result<std::vector<Episode>> kept() const {
+    MC_TRY(std::vector<Episode> episodes, read_episodes(episodes_path(), 1), "what was kept");
+    const size_t size = chunk_ * samples();
+    if (episodes.size() != prompts_.size() * samples()) {
+      episodes.resize(episodes.size() / size * size);
+    }
+    std::string lines;
+    for (const Episode& episode : episodes) lines += json_line(episode);
+    MC_TRY_VOID(write_file_atomically(episodes_path(), lines), "what was kept");
+    return episodes;
+  }
+
+  Result<std::vector<Episode>> chunk(const Policy& policy, Judge& judge, size_t begin) const {
+    const size_t end = std::min(begin + chunk_, prompts_.size());
+    std::vector<Slot> slots;
+    for (size_t i = begin; i < end; ++i) {
+      slots.push_back({&prompts_[i], prompts_[i].messages, false});
+    }
+    RolloutOptions rollout{.step = 0,
+                           .samples = options_.samples,
+                           .turns = 1,
+                           .generate = options_.generate,
+                           .positions_max = model_.config.positions_max};
+    rollout.generate.seed = derive_seed(options_.seed, "rft " + std::to_string(begin));
+    RolloutTimes times;
+    MC_TRY(auto episodes, roll_out(policy, model_.tokenizer, judge, slots, rollout, times), "rft");
+    for (Episode& episode : episodes) episode.group += static_cast<int64_t>(begin);
+    return episodes;
+  }
+
+  Status keep(const std::vector<Episode>& episodes) const {
+    std::string lines;
+    for (const Episode& episode : episodes) lines += json_line(episode);
+    std::ofstream file(episodes_path(), std::ios::app | std::ios::binary);
+    file << lines << std::flush;
+    if (file) return ok();
+    return system_error(ErrorCode::kIo, "cannot write " + episodes_path().string());
+  }
+
+  const RftOptions& options_;
+  const model::Model& model_;
+  const std::vector<Prompt>& prompts_;
+  const fs::path part_;
+  const size_t chunk_;  // In tasks.
+};
 
 }  // namespace
 
@@ -152,7 +249,7 @@ Result<RftSummary> run_rft(const RftOptions& options) {
   MC_TRY(const model::Model model, model::load_model(options.model), "rft");
   MC_TRY(std::vector<Prompt> all, read_prompts(options.data), "rft");
   const std::vector<Prompt> prompts = choose_tasks(std::move(all), options);
-  MC_TRY(const auto episodes, sample_all(options, model, prompts), "rft");
+  MC_TRY(const auto episodes, Sampling(options, model, prompts).complete(), "rft");
   RftSummary summary;
   std::string lines;
   std::string targets;
@@ -172,6 +269,7 @@ Result<RftSummary> run_rft(const RftOptions& options) {
     return write_file_atomically(fresh / "summary.json", summary_json(summary));
   };
   MC_TRY_VOID(model::publish_folder(options.out, write), "rft");
+  fs::remove_all(Sampling::part_folder(options.out), failure);
   return summary;
 }
 

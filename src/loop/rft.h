@@ -7,6 +7,9 @@
 //   OUT/sft.jsonl        the drawn ones, as `sft` reads them
 //   OUT/summary.json     counts, and the diversity before and after drawing
 //
+// Until it is done, what was sampled and judged is in OUT.part, and a run that was killed goes on
+// with it, to the same bytes.
+//
 // The passing answers of a task are clustered by the structure of their kernels (structure.h); its
 // targets are drawn over clusters by turns, each from the answers of one.
 #ifndef MC_LOOP_RFT_H_
