@@ -353,10 +353,34 @@ class Learning:
         self.tune(model, home / "data.jsonl", home / "run", s.rft_steps, s.lr / 10,
                   self.seed(number))  # fmt: skip
 
+    def rl_tasks(self, number: int, turns: int) -> Path:
+        """The tasks on which rft's answers say that there is something to learn.
+
+        With one turn those that were answered both right and wrong: a group without spread moves
+        nothing. With later turns and replays those always answered wrong as well.
+        """
+        new = self.folder / "new_tasks.jsonl"
+        answers = self.home("rft", number) / "rft/drawn/episodes.jsonl"
+        if not answers.exists():
+            return new
+        passed: dict[str, set[bool]] = {}
+        for line in answers.read_text().splitlines():
+            episode = json.loads(line)
+            outcome = episode["turns"][0]["outcome"]
+            passed.setdefault(episode["task"], set()).add(outcome == "pass")
+        kinds = [{True, False}] + ([{False}] if turns > 1 else [])
+        rows = new.read_text().splitlines(keepends=True)
+        some = [row for row in rows if passed.get(json.loads(row)["id"]) in kinds]
+        if len(some) < self.settings.rl_prompts:
+            return new
+        path = self.home("rft", number) / f"rl_tasks_{turns}.jsonl"
+        write_atomically(path, "".join(some))
+        return path
+
     def rl(self, number: int, rung: str, steps: int, turns: int) -> None:
         s = self.settings
         run("musacoder-learn", "rl", "--model", self.model_before(rung, number),
-            "--data", self.folder / "new_tasks.jsonl", "--out", self.home(rung, number) / rung,
+            "--data", self.rl_tasks(number, turns), "--out", self.home(rung, number) / rung,
             "--steps", steps, "--prompts", s.rl_prompts, "--samples", s.rl_samples,
             "--turns", turns, "--max-tokens", s.tokens_max, "--temperature", 1,
             "--lr", s.rl_lr, "--warmup", 0.2, "--bdr", 0.1 if turns > 1 else 0,
