@@ -346,8 +346,8 @@ class Learning:
             home.mkdir(parents=True, exist_ok=True)
             run("musacoder-learn", "rft", "--model", model, "--out", drawn,
                 "--data", self.folder / "new_tasks.jsonl", "--limit", s.rft_tasks,
-                "--samples", s.rft_samples, "--max-tokens", s.tokens_max, "--backend", "cpu",
-                "--device", s.device, "--seed", self.seed(number))  # fmt: skip
+                "--samples", s.rft_samples, "--repairs", 2, "--max-tokens", s.tokens_max,
+                "--backend", "cpu", "--device", s.device, "--seed", self.seed(number))  # fmt: skip
         text = (drawn / "sft.jsonl").read_text() + (self.folder / "sft.jsonl").read_text()
         write_atomically(home / "data.jsonl", text)
         self.tune(model, home / "data.jsonl", home / "run", s.rft_steps, s.lr / 10,

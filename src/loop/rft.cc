@@ -21,6 +21,7 @@
 #include "loop/rollout.h"
 #include "loop/structure.h"
 #include "model/publish.h"
+#include "reward/feedback.h"
 #include "train/packing.h"
 
 namespace mc::loop {
@@ -44,19 +45,44 @@ std::vector<Prompt> choose_tasks(std::vector<Prompt> prompts, const RftOptions& 
   return chosen;
 }
 
-std::string sft_row(const Prompt& prompt, const std::string& answer, const std::string& structure,
-                    size_t number) {
+std::string sft_row(const Prompt& prompt, const std::vector<model::Message>& messages,
+                    const std::string& kind, const std::string& answer,
+                    const std::string& structure, size_t number) {
   Json row;
-  row["id"] = fmt::format("{}-rft{}", prompt.task.id, number);
-  row["kind"] = "rft";
+  row["id"] = fmt::format("{}-{}{}", prompt.task.id, kind, number);
+  row["kind"] = kind;
   row["messages"] = Json::array();
-  for (const model::Message& message : prompt.messages) {
+  for (const model::Message& message : messages) {
     row["messages"].push_back({{"role", message.role}, {"content", message.content}});
   }
   row["messages"].push_back({{"role", "assistant"}, {"content", answer}});
   row["task"] = prompt.task.id;
   row["structure"] = structure;
   return row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Failed answers, no text twice, each followed by one of the targets: as the turn before, and
+// within the prompt.
+std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
+                        std::span<const std::string> targets, int64_t count, RftSummary& summary) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const Episode& episode : episodes) {
+    const Turn& turn = episode.turns.front();
+    if (static_cast<int64_t>(seen.size()) == count) break;
+    if (!turn.judgement.s || episode.passed() || !seen.insert(turn.answer).second) continue;
+    const size_t number = seen.size() - 1;
+    const std::string& target = targets[number % targets.size()];
+    std::vector<model::Message> messages = prompt.messages;
+    messages.push_back({"assistant", turn.answer});
+    messages.push_back({"user", reward::repair_request(turn.judgement.feedback)});
+    const std::string structure = structure_of(target);
+    text += sft_row(prompt, messages, "rft-repair", target, structure, number);
+    text += sft_row(prompt, replay_messages(prompt, turn.answer, turn.judgement.feedback),
+                    "rft-retry", target, structure, number);
+    summary.repairs += 2;
+  }
+  return text;
 }
 
 // One task's answers: adds its rows to `text`, and counts.
@@ -73,11 +99,14 @@ void add_task(const Prompt& prompt, std::span<const Episode> episodes, const Rft
   summary.answers += static_cast<int64_t>(episodes.size());
   if (answers.empty()) return;
   std::vector<std::string> drawn;
+  std::vector<std::string> targets;
   for (const size_t i : draw_targets(answers, structures, options.targets,
                                      derive_seed(options.seed, prompt.task.id))) {
-    text += sft_row(prompt, answers[i], structures[i], drawn.size());
+    text += sft_row(prompt, prompt.messages, "rft", answers[i], structures[i], drawn.size());
     drawn.push_back(structures[i]);
+    targets.push_back(answers[i]);
   }
+  text += repair_rows(prompt, episodes, targets, options.repairs, summary);
   summary.solved += 1;
   summary.passed += static_cast<int64_t>(answers.size());
   summary.targets += static_cast<int64_t>(drawn.size());
@@ -94,6 +123,7 @@ std::string summary_json(const RftSummary& s) {
   json["answers"] = s.answers;
   json["passed"] = s.passed;
   json["targets"] = s.targets;
+  json["repairs"] = s.repairs;
   json["clusters"] = s.clusters;
   json["effective_before"] = s.effective_before;
   json["effective_after"] = s.effective_after;
