@@ -9,9 +9,9 @@ behind `--` is given to it as well (`-- --device cuda --lr 2e-5`). The table is 
 metrics.jsonl, of those that are complete. A call ends by --minutes; the same call goes on with the
 step that was cut short.
 
-Without PrimeEcho the reward is that of the best turn (alpha 0, no bonus for early passes). MirrorPop
-rejects what drifted between generator and trainer: as both have the same weights here, there is
-drift of rounding only, so its row says whether anything was rejected at all.
+Without PrimeEcho the reward is that of the best turn (alpha 0, no bonus for early passes).
+MirrorPop rejects what drifted between generator and trainer; both have the same weights here, so
+there is drift of rounding only, and its column says whether anything was rejected at all.
 """
 
 from __future__ import annotations
