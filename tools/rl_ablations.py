@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One real multi-turn RL run each with all rules, without PrimeEcho, without BDR, without MirrorPop.
+"""One real multi-turn RL run with all rules, and one each without PrimeEcho, BDR and MirrorPop.
 
 python tools/rl_ablations.py --model learn/rft/run/model --data learn/new_tasks.jsonl --out ablations
 
