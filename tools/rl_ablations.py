@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One real multi-turn RL run with all rules, and one each without PrimeEcho, BDR and MirrorPop.
 
-python tools/rl_ablations.py --model learn/rft/run/model --data learn/new_tasks.jsonl --out ablations
+python tools/rl_ablations.py --model rft/run/model --data new_tasks.jsonl --out ablations
 
 All begin with the same model, tasks and seed, and are trained by `musacoder-learn rl`; what stands
 behind `--` is given to it as well (`-- --device cuda --lr 2e-5`). The table is made of the runs'
