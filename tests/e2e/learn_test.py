@@ -27,7 +27,7 @@ NUM_KILLS = int(os.environ.get("MC_LEARN_KILLS", "2"))
 BAD_INPUT = 2
 GAIN_MIN = 0.3
 QUICK_S = 200  # About; kills of the quick run come before.
-SMALL = ("--tasks", "36", "--steps", "40", "--held-out", "4", "--tokens-max", "60")
+SMALL: tuple[str, ...] = ("--tasks", "36", "--steps", "40", "--held-out", "4", "--tokens-max", "60")
 SMALL += ("--new-tasks", "12", "--rft-tasks", "0", "--rl-steps", "1", "--rl-multi-steps", "0")
 
 
