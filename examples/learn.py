@@ -68,6 +68,7 @@ class Settings:
     rl_prompts: int  # Of a step.
     rl_samples: int  # Answers to each of them.
     rl_lr: float
+    rl_temperature: float  # Of single turns: above 1 more groups have both right and wrong answers.
     held_out: int  # Tasks of the benchmark.
     samples: int  # Answers to each at temperature 1, beside the greedy one; 0: none.
     tokens_max: int  # Of an answer.
@@ -94,11 +95,12 @@ FULL = Settings(
     rft_tasks=300,
     rft_samples=6,
     rft_steps=200,
-    rl_steps=16,
-    rl_multi_steps=12,
+    rl_steps=20,
+    rl_multi_steps=10,
     rl_prompts=8,
-    rl_samples=8,
+    rl_samples=12,
     rl_lr=5e-5,
+    rl_temperature=1.3,
     held_out=60,
     samples=0,
     tokens_max=320,
@@ -112,7 +114,7 @@ QUICK = dataclasses.replace(
     tasks=160,
     operators="relu,abs,neg,square",
     test_share=0.3,
-    bugs_share=0.05,
+    bugs_share=0.02,
     width=128,
     heads=4,
     layers=3,
@@ -148,6 +150,7 @@ GPU = dataclasses.replace(
     rl_steps=12,
     rl_multi_steps=8,
     rl_prompts=16,
+    rl_samples=8,
     rl_lr=2e-5,
     samples=8,
     tokens_max=640,
@@ -385,8 +388,9 @@ class Learning:
         run("musacoder-learn", "rl", "--model", self.model_before(rung, number),
             "--data", self.rl_tasks(number, turns), "--out", self.home(rung, number) / rung,
             "--steps", steps, "--prompts", s.rl_prompts, "--samples", s.rl_samples,
-            "--turns", turns, "--max-tokens", s.tokens_max, "--temperature", 1,
-            "--lr", s.rl_lr, "--warmup", 0.2, "--bdr", 0.1 if turns > 1 else 0,
+            "--turns", turns, "--max-tokens", s.tokens_max,
+            "--temperature", s.rl_temperature if turns == 1 else 1, "--weight-decay", 0,
+            "--lr", s.rl_lr, "--warmup", 0.1, "--bdr", 0.1 if turns > 1 else 0,
             "--backend", "cpu", "--device", s.device, "--seed", self.seed(number),
             "--resume")  # fmt: skip
 
