@@ -211,24 +211,24 @@ class RlTest(unittest.TestCase):
     def test_rft_goes_on_with_what_was_judged(self) -> None:
         words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
         words += ["--samples", 40, "--max-tokens", 3, "--threads", 2]
-        done = run(*words, "--out", self.root / "whole", "--judge", JUDGE)
+        done = run(*words, "--out", self.root / "rft-whole", "--judge", JUDGE)
         self.assertEqual(done.returncode, 0, done.stderr)
-        first = [(e["task"], e["turns"][0]["answer"]) for e in self.episodes("whole")[:120]]
+        first = [(e["task"], e["turns"][0]["answer"]) for e in self.episodes("rft-whole")[:120]]
         short = self.root / "short_judge.sh"
         short.write_text(f"sed -u {len(set(first)) + 5}q | {JUDGE}\n", encoding="utf-8")
-        words += ["--out", self.root / "cut"]
+        words += ["--out", self.root / "rft-cut"]
         done = run(*words, "--judge", f"sh {short}")
         self.assertNotEqual(done.returncode, 0)
-        self.assertEqual(len(self.episodes("cut.part")), 120)
+        self.assertEqual(len(self.episodes("rft-cut.part")), 120)
         done = run(*words, "--judge", JUDGE, "--seed", 9)
         self.assertEqual(done.returncode, 2)
         self.assertIn("other settings", done.stderr)
         done = run(*words, "--judge", JUDGE)
         self.assertEqual(done.returncode, 0, done.stderr)
         for name in ("episodes.jsonl", "sft.jsonl", "summary.json"):
-            expected = (self.root / "whole" / name).read_bytes()
-            self.assertEqual((self.root / "cut" / name).read_bytes(), expected, name)
-        self.assertFalse((self.root / "cut.part").exists())
+            expected = (self.root / "rft-whole" / name).read_bytes()
+            self.assertEqual((self.root / "rft-cut" / name).read_bytes(), expected, name)
+        self.assertFalse((self.root / "rft-cut.part").exists())
 
     def test_wrong_input_gets_one_line(self) -> None:
         def fails(reason: str, arguments: list[str], code: int = 2) -> None:
