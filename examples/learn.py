@@ -3,7 +3,7 @@
 
 Stages, each a program of its own that reads and writes files in one folder:
 
-    forge      tasks, verified solutions and mistakes               data/
+    forge      tasks, verified solutions, repairs of failed answers data/, sft.jsonl
     tokenizer  byte-level BPE of the forge's own text               tokenizer.json
     init       a small model with random weights                    base/
     sft        supervised fine-tuning on the solutions              sft/
@@ -12,7 +12,10 @@ Stages, each a program of its own that reads and writes files in one folder:
     rl         reinforcement learning, one turn an episode          rl/
     rl-multi   the same with up to three turns                      rl-multi/
     bench      held-out tasks for each of these, by MooreEval       bench/base, bench/sft, …
+    sampled    several answers a task at temperature 1 (--samples)  sampled/sft, …
     report     a table and a plot                                   report.md, report.png
+
+With --seeds N the rungs after sft are done N times, under seeds of their own, in seed-2/, …
 
 A stage that is done leaves a mark in done/; one that was cut short is taken up where it stopped.
 So the script can be killed at any moment and started again, and ends with the same table.
@@ -24,6 +27,7 @@ import argparse
 import dataclasses
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -47,6 +51,7 @@ class Settings:
     families: str
     operators: str  # Empty: all of these families.
     test_share: float  # Of the structures of operators.
+    bugs_share: float  # Of the training tasks: with repairs of failed answers, two rows each.
     vocabulary: int
     layers: int
     width: int
@@ -63,11 +68,14 @@ class Settings:
     rl_prompts: int  # Of a step.
     rl_samples: int  # Answers to each of them.
     rl_lr: float
+    rl_temperature: float  # Of single turns: above 1 more groups have both right and wrong answers.
     held_out: int  # Tasks of the benchmark.
+    samples: int  # Answers to each at temperature 1, beside the greedy one; 0: none.
     tokens_max: int  # Of an answer.
     batch: int  # Answers made at once: what is beside one changes the last bits of its logits.
-    device: str  # Of all training; a benchmark's answers and all verdicts are made on the CPU.
+    device: str  # Of training and sampling; greedy answers and all verdicts are made on the CPU.
     seed: int
+    seeds: int  # Runs of the rungs after sft.
 
 
 FULL = Settings(
@@ -75,6 +83,7 @@ FULL = Settings(
     families="elementwise,reduction",
     operators="",
     test_share=0.1,
+    bugs_share=0.4,
     vocabulary=2000,
     layers=4,
     width=192,
@@ -83,25 +92,29 @@ FULL = Settings(
     batch_tokens=4096,
     lr=2e-3,
     new_tasks=400,
-    rft_tasks=100,
+    rft_tasks=300,
     rft_samples=6,
     rft_steps=200,
-    rl_steps=16,
-    rl_multi_steps=12,
+    rl_steps=20,
+    rl_multi_steps=10,
     rl_prompts=8,
-    rl_samples=8,
+    rl_samples=12,
     rl_lr=5e-5,
+    rl_temperature=1.3,
     held_out=60,
+    samples=0,
     tokens_max=320,
     batch=1,
     device="cpu",
     seed=1,
+    seeds=1,
 )
 QUICK = dataclasses.replace(
     FULL,
     tasks=160,
     operators="relu,abs,neg,square",
     test_share=0.3,
+    bugs_share=0.02,
     width=128,
     heads=4,
     layers=3,
@@ -118,23 +131,28 @@ QUICK = dataclasses.replace(
     rl_samples=2,
     held_out=16,
 )
-# All operators, in ten minutes on a GPU with sixteen cores beside it.
+# All operators; twenty minutes on a GPU with sixteen cores beside it are the aim.
 GPU = dataclasses.replace(
     FULL,
-    tasks=4000,
+    tasks=3000,
     families="all",
     test_share=0.04,
     layers=8,
     width=384,
     heads=12,
-    steps=5000,
+    steps=4000,
     batch_tokens=16384,
     lr=1e-3,
-    new_tasks=800,
-    rft_tasks=200,
+    new_tasks=1000,
+    rft_tasks=400,
+    rft_samples=4,
     rft_steps=300,
+    rl_steps=12,
+    rl_multi_steps=8,
     rl_prompts=16,
+    rl_samples=8,
     rl_lr=2e-5,
+    samples=8,
     tokens_max=640,
     batch=64,
     device="cuda",
@@ -195,26 +213,42 @@ class Learning:
             ("init", self.init),
             ("sft", self.sft),
             ("bench base", lambda: self.bench("base")),
-            ("bench sft", lambda: self.bench("sft")),
+            *self.benches("sft", 1),
         ]
-        learned: dict[str, Callable[[], None]] = {
-            "rft": self.rft,
-            "rl": lambda: self.rl("rl", self.settings.rl_steps, turns=1),
-            "rl-multi": lambda: self.rl("rl-multi", self.settings.rl_multi_steps, turns=3),
-        }
         if len(self.rungs()) > 2:
             stages.append(("new tasks", self.new_tasks))
-        for rung in self.rungs()[2:]:
-            stages += [(rung, learned[rung]), (f"bench {rung}", partial(self.bench, rung))]
-        for number, (name, stage) in enumerate(stages, 1):
+        for number in range(1, self.settings.seeds + 1):
+            stages += self.rungs_of(number)
+        for place, (name, stage) in enumerate(stages, 1):
             mark = self.folder / "done" / name.replace(" ", "_")
             if mark.exists():
                 continue
-            say(f"{number}/{len(stages)} {name}")
+            say(f"{place}/{len(stages)} {name}")
             start = time.monotonic()
             stage()
             write_atomically(mark, f"{time.monotonic() - start:.1f} s\n")
         self.report()
+
+    def rungs_of(self, number: int) -> list[tuple[str, Callable[[], None]]]:
+        """The rungs after sft under the seed of that number, with their benchmarks."""
+        s = self.settings
+        learned: dict[str, Callable[[], None]] = {
+            "rft": partial(self.rft, number),
+            "rl": partial(self.rl, number, "rl", s.rl_steps, turns=1),
+            "rl-multi": partial(self.rl, number, "rl-multi", s.rl_multi_steps, turns=3),
+        }
+        stages: list[tuple[str, Callable[[], None]]] = []
+        for rung in self.rungs()[2:]:
+            stages += [(with_seed(rung, number), learned[rung]), *self.benches(rung, number)]
+        return stages
+
+    def benches(self, rung: str, number: int) -> list[tuple[str, Callable[[], None]]]:
+        stages: list[tuple[str, Callable[[], None]]] = []
+        stages.append((with_seed(f"bench {rung}", number), partial(self.bench, rung, number)))
+        if self.settings.samples > 0:
+            name = with_seed(f"sampled {rung}", number)
+            stages.append((name, partial(self.sampled, rung, number)))
+        return stages
 
     def rungs(self) -> list[str]:
         """The models of the ladder, each made of the one before."""
@@ -222,25 +256,40 @@ class Learning:
         steps = {"rft": s.rft_tasks, "rl": s.rl_steps, "rl-multi": s.rl_multi_steps}
         return ["base", "sft"] + [name for name, size in steps.items() if size > 0]
 
-    def model_of(self, rung: str) -> Path:
-        if rung == "base":
-            return self.folder / "base"
-        return self.folder / ("rft/run/model" if rung == "rft" else f"{rung}/model")
+    def home(self, rung: str, number: int) -> Path:
+        """Where a rung of the run of that number is; all runs have base and sft in common."""
+        if number == 1 or rung in ("base", "sft"):
+            return self.folder
+        return self.folder / f"seed-{number}"
 
-    def model_before(self, rung: str) -> Path:
+    def seed(self, number: int) -> int:
+        return self.settings.seed + 1000 * (number - 1)
+
+    def model_of(self, rung: str, number: int = 1) -> Path:
+        home = self.home(rung, number)
+        if rung == "base":
+            return home / "base"
+        return home / ("rft/run/model" if rung == "rft" else f"{rung}/model")
+
+    def model_before(self, rung: str, number: int) -> Path:
         rungs = self.rungs()
-        return self.model_of(rungs[rungs.index(rung) - 1])
+        return self.model_of(rungs[rungs.index(rung) - 1], number)
 
     # ---- Stages ------------------------------------------------------------------------------
 
     def forge(self) -> None:
-        self.forge_tasks(self.settings.tasks, self.settings.seed, "data")
+        s = self.settings
+        self.forge_tasks(s.tasks, s.seed, "data", s.bugs_share)
+        rows = (self.folder / "data/sft.jsonl").read_text().splitlines(keepends=True)
+        lessons = [row for row in rows if json.loads(row)["kind"] != "review"]
+        write_atomically(self.folder / "sft.jsonl", "".join(lessons))
 
-    def forge_tasks(self, tasks: int, seed: int, out: str) -> None:
+    def forge_tasks(self, tasks: int, seed: int, out: str, bugs_share: float) -> None:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
         run("musacoder", "forge", "--tasks", tasks, "--seed", seed, "--style", "compact",
             "--families", s.families, *limits, "--test-share", s.test_share,
+            "--bugs-share", bugs_share,
             "--jobs", os.cpu_count() or 1, "--out", self.folder / out)  # fmt: skip
 
     def new_tasks(self) -> None:
@@ -249,8 +298,8 @@ class Learning:
         The forge holds out the same structures for every seed, so no task of the benchmark is new.
         """
         s = self.settings
-        self.forge_tasks(s.new_tasks, s.seed + 1, "new_data")
-        shown = (self.folder / "data/sft.jsonl").read_text().splitlines()
+        self.forge_tasks(s.new_tasks, s.seed + 1, "new_data", 0)
+        shown = (self.folder / "sft.jsonl").read_text().splitlines()
         seen = {tuple(json.loads(line)["operators"]) for line in shown}
         rows = (self.folder / "new_data/rl.jsonl").read_text().splitlines()
         new = [
@@ -266,7 +315,7 @@ class Learning:
         s = self.settings
         part = self.folder / "tokenizer.part.json"
         script = ROOT / "tools/make_tokenizer.py"
-        command = [sys.executable, str(script), "--text", str(self.folder / "data/sft.jsonl"),
+        command = [sys.executable, str(script), "--text", str(self.folder / "sft.jsonl"),
                    "--vocab", str(s.vocabulary), "--split", "lines",
                    "--out", str(part)]  # fmt: skip
         # One thread, so that the merges are the same every time.
@@ -284,47 +333,84 @@ class Learning:
 
     def sft(self) -> None:
         s = self.settings
-        self.tune(self.folder / "base", self.folder / "data/sft.jsonl", "sft", s.steps, s.lr)
+        data = self.folder / "sft.jsonl"
+        self.tune(self.folder / "base", data, self.folder / "sft", s.steps, s.lr, s.seed)
 
-    def tune(self, model: Path, data: Path, out: str, steps: int, lr: float) -> None:
+    def tune(self, model: Path, data: Path, out: Path, steps: int, lr: float, seed: int) -> None:
         s = self.settings
-        run("musacoder-learn", "sft", "--model", model, "--data", data, "--out", self.folder / out,
+        run("musacoder-learn", "sft", "--model", model, "--data", data, "--out", out,
             "--steps", steps, "--batch-tokens", s.batch_tokens,
             "--pack-tokens", max(s.batch_tokens // 4, 2048), "--lr", lr,
-            "--device", s.device, "--seed", s.seed, "--resume")  # fmt: skip
+            "--device", s.device, "--seed", seed, "--resume")  # fmt: skip
 
-    def rft(self) -> None:
+    def rft(self, number: int) -> None:
         """Answers that passed, with the forge's solutions beside them so that none is forgotten."""
         s = self.settings
-        drawn = self.folder / "rft/drawn"
+        home = self.home("rft", number) / "rft"
+        drawn, model = home / "drawn", self.model_before("rft", number)
         if not drawn.exists():
-            run("musacoder-learn", "rft", "--model", self.model_before("rft"), "--out", drawn,
+            home.mkdir(parents=True, exist_ok=True)
+            run("musacoder-learn", "rft", "--model", model, "--out", drawn,
                 "--data", self.folder / "new_tasks.jsonl", "--limit", s.rft_tasks,
-                "--samples", s.rft_samples, "--max-tokens", s.tokens_max, "--backend", "cpu",
-                "--device", s.device, "--seed", s.seed)  # fmt: skip
-        text = (drawn / "sft.jsonl").read_text() + (self.folder / "data/sft.jsonl").read_text()
-        write_atomically(self.folder / "rft/data.jsonl", text)
-        self.tune(self.model_before("rft"), self.folder / "rft/data.jsonl", "rft/run",
-                  s.rft_steps, s.lr / 10)  # fmt: skip
+                "--samples", s.rft_samples, "--repairs", 2, "--max-tokens", s.tokens_max,
+                "--backend", "cpu", "--device", s.device, "--seed", self.seed(number))  # fmt: skip
+        text = (drawn / "sft.jsonl").read_text() + (self.folder / "sft.jsonl").read_text()
+        write_atomically(home / "data.jsonl", text)
+        self.tune(model, home / "data.jsonl", home / "run", s.rft_steps, s.lr / 10,
+                  self.seed(number))  # fmt: skip
 
-    def rl(self, rung: str, steps: int, turns: int) -> None:
+    def rl_tasks(self, number: int, turns: int) -> Path:
+        """The tasks on which rft's answers say that there is something to learn.
+
+        With one turn those that were answered both right and wrong: a group without spread moves
+        nothing. With later turns and replays those always answered wrong as well.
+        """
+        new = self.folder / "new_tasks.jsonl"
+        answers = self.home("rft", number) / "rft/drawn/episodes.jsonl"
+        if not answers.exists():
+            return new
+        passed: dict[str, set[bool]] = {}
+        for line in answers.read_text().splitlines():
+            episode = json.loads(line)
+            outcome = episode["turns"][0]["outcome"]
+            passed.setdefault(episode["task"], set()).add(outcome == "pass")
+        kinds = [{True, False}] + ([{False}] if turns > 1 else [])
+        rows = new.read_text().splitlines(keepends=True)
+        some = [row for row in rows if passed.get(json.loads(row)["id"]) in kinds]
+        if len(some) < self.settings.rl_prompts:
+            return new
+        path = self.home("rft", number) / f"rl_tasks_{turns}.jsonl"
+        write_atomically(path, "".join(some))
+        return path
+
+    def rl(self, number: int, rung: str, steps: int, turns: int) -> None:
         s = self.settings
-        run("musacoder-learn", "rl", "--model", self.model_before(rung),
-            "--data", self.folder / "new_tasks.jsonl", "--out", self.folder / rung,
+        run("musacoder-learn", "rl", "--model", self.model_before(rung, number),
+            "--data", self.rl_tasks(number, turns), "--out", self.home(rung, number) / rung,
             "--steps", steps, "--prompts", s.rl_prompts, "--samples", s.rl_samples,
-            "--turns", turns, "--max-tokens", s.tokens_max, "--temperature", 1,
-            "--lr", s.rl_lr, "--warmup", 0.2, "--bdr", 0.1 if turns > 1 else 0,
-            "--backend", "cpu", "--device", s.device, "--seed", s.seed, "--resume")  # fmt: skip
+            "--turns", turns, "--max-tokens", s.tokens_max,
+            "--temperature", s.rl_temperature if turns == 1 else 1, "--weight-decay", 0,
+            "--lr", s.rl_lr, "--warmup", 0.1, "--bdr", 0.1 if turns > 1 else 0,
+            "--backend", "cpu", "--device", s.device, "--seed", self.seed(number),
+            "--resume")  # fmt: skip
 
-    def bench(self, rung: str) -> None:
+    def bench(self, rung: str, number: int = 1) -> None:
+        self.measure(rung, number, "bench", "--batch", self.settings.batch)
+
+    def sampled(self, rung: str, number: int) -> None:
         s = self.settings
-        other = {"base": [], "sft": ["--against", self.folder / "bench/base"]}
-        against = other.get(rung, ["--against", self.folder / "bench/sft"])
-        run("musacoder", "bench", "--model", self.model_of(rung),
+        self.measure(rung, number, "sampled", "--samples", s.samples, "--temperature", 1,
+                     "--device", s.device, "--batch", max(32, s.batch))  # fmt: skip
+
+    def measure(self, rung: str, number: int, kind: str, *arguments: object) -> None:
+        s = self.settings
+        below = {"base": None, "sft": "base" if kind == "bench" else None}.get(rung, "sft")
+        against = ["--against", self.folder / kind / below] if below else []
+        run("musacoder", "bench", "--model", self.model_of(rung, number),
             "--suite", self.folder / "data/test.jsonl",
             "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed,
-            "--batch", s.batch, "--backend", "cpu", "--jobs", max(2, (os.cpu_count() or 1) // 2),
-            "--out", self.folder / "bench" / rung, *against)  # fmt: skip
+            "--backend", "cpu", "--jobs", max(2, (os.cpu_count() or 1) // 2),
+            "--out", self.home(rung, number) / kind / rung, *arguments, *against)  # fmt: skip
 
     # ---- The report --------------------------------------------------------------------------
 
@@ -334,6 +420,11 @@ class Learning:
             for name in self.rungs()
         }
         table = table_of(summaries)
+        if self.settings.samples > 0:
+            table += self.sampled_table()
+        if self.settings.seeds > 1:
+            table += self.pooled("bench", "greedy")
+            table += self.pooled("sampled", "sampled") if self.settings.samples > 0 else ""
         drawn = self.folder / "rft/drawn/summary.json"
         if drawn.exists():
             table += diversity_of(json.loads(drawn.read_text()))
@@ -346,13 +437,84 @@ class Learning:
         last = self.model_of(self.rungs()[-1])
         say(f"{self.folder}/report.md, report.png; the trained model: {last}")
 
+    def sampled_table(self) -> str:
+        """Avg@k and Pass@k of the sampled answers; of sft and up, since base answers nothing."""
+        k = str(self.settings.samples)
+        lines = [f"\n| temperature 1 | Avg@{k} | Pass@{k} | Avg@{k} against sft, paired |"]
+        lines += ["|---|---|---|---|"]
+        for rung in self.rungs()[1:]:
+            summary = json.loads((self.folder / "sampled" / rung / "summary.json").read_text())
+            group, paired = summary["groups"]["all"], summary["paired"]
+            lines.append(
+                f"| {rung} | {figure(group['average'])} | {figure(group['pass_at'].get(k))} | "
+                + (points(*(paired[key] for key in PAIRED)) if paired else "")
+                + " |"
+            )
+        return "\n".join(lines) + "\n\n"
+
+    def pooled(self, kind: str, name: str) -> str:
+        """The rungs against sft over all seeds."""
+        lines = []
+        below = shares_of(self.folder / kind / "sft")
+        for rung in self.rungs()[2:]:
+            runs = [
+                shares_of(self.home(rung, number) / kind / rung)
+                for number in range(1, self.settings.seeds + 1)
+            ]
+            lines.append(f"{len(runs)} seeds, {name}: {rung} against sft {pool(below, runs)}.\n")
+        return "".join(lines)
+
+
+PAIRED = ("difference", "low", "high")
+RESAMPLES = 2000
+SAYS_NOTHING = ("infra", "unsupported")  # Of the answer: in no figure.
+
+
+def with_seed(stage: str, number: int) -> str:
+    return stage if number == 1 else f"{stage} seed {number}"
+
+
+def shares_of(folder: Path) -> dict[str, float]:
+    """Of each task of a benchmark, the share of its answers that passed."""
+    passed: dict[str, list[bool]] = {}
+    for line in (folder / "verdicts.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        kind = row["verdict"]["outcome"]["kind"]
+        if kind not in SAYS_NOTHING:
+            passed.setdefault(row["id"], []).append(kind == "pass")
+    return {task: sum(some) / len(some) for task, some in passed.items()}
+
+
+def pool(below: dict[str, float], runs: list[dict[str, float]]) -> str:
+    """Mean difference over tasks and runs, with the 95 % bootstrap interval over tasks.
+
+    A task's difference is its mean over the runs, so that tasks, not answers, are what is drawn.
+    """
+    tasks = [task for task in below if all(task in one for one in runs)]
+    each = [[one[task] - below[task] for task in tasks] for one in runs]
+    differences = [sum(some) / len(some) for some in zip(*each)]
+    rng = random.Random(0)
+    means = sorted(
+        sum(rng.choices(differences, k=len(tasks))) / len(tasks) for _ in range(RESAMPLES)
+    )
+    low, high = means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
+    by_run = ", ".join(f"{100 * sum(some) / len(tasks):+.1f}" for some in each)
+    return f"{points(sum(differences) / len(tasks), low, high)} (each: {by_run})"
+
+
+def points(difference: float, low: float, high: float) -> str:
+    return f"{100 * difference:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def figure(one: dict[str, float] | None) -> str:
+    if one is None:
+        return "-"
+    value, low, high = (100 * one[key] for key in ("value", "low", "high"))
+    return f"{value:.1f} % [{low:.1f}, {high:.1f}]"
+
 
 def percent(group: dict[str, Any] | None) -> str:
-    figure = group["pass_at"].get("1") if group else None
-    if figure is None:
-        return "-"
-    value, low, high = (100 * figure[key] for key in ("value", "low", "high"))
-    return f"{value:.1f} % [{low:.1f}, {high:.1f}]"
+    return figure(group["pass_at"].get("1") if group else None)
 
 
 def table_of(summaries: dict[str, dict[str, Any]]) -> str:
@@ -371,8 +533,7 @@ def table_of(summaries: dict[str, dict[str, Any]]) -> str:
         paired, other = summary["paired"], "base" if model == "sft" else "sft"
         lines.append(
             f"Difference of {model} and {other} at the same {paired['tasks']} tasks: "
-            f"{100 * paired['difference']:+.1f} points "
-            f"[{100 * paired['low']:+.1f}, {100 * paired['high']:+.1f}]."
+            f"{points(*(paired[key] for key in PAIRED))}."
         )
     for model, summary in summaries.items():
         outcomes = ", ".join(f"{n} {kind}" for kind, n in sorted(summary["outcomes"].items()))

@@ -20,6 +20,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -67,6 +68,7 @@ struct BenchArguments {
   int jobs = 2;
   int concurrency = 4;
   int batch = 16;
+  std::string device = "cpu";
   int retries = 4;
   double request_timeout_s = 600;
   uint64_t sampling_seed = 0;
@@ -124,7 +126,8 @@ std::string settings_of(const BenchArguments& arguments, const std::vector<Item>
 // ---- Judging ------------------------------------------------------------------------------------
 
 // Threads that judge the answers that they are given, and keep the verdicts in the folder.  The
-// first error of the folder (a full disk) ends the work.
+// same text for the same task is judged once: samples of a sharp model are often equal.  The first
+// error of the folder (a full disk) ends the work.
 class Judges {
  public:
   Judges(task::Evaluator& evaluator, BenchFolder& folder, const std::vector<Item>& items, int num,
@@ -137,7 +140,12 @@ class Judges {
 
   void submit(const AnswerKey& key, const std::string& completion) {
     const std::lock_guard lock(mutex_);
-    queue_.emplace_back(key, completion);
+    Case& one = cases_[{key.id, completion}];
+    one.keys.push_back(key);
+    const bool is_known = one.keys.size() > 1 || one.judgement;
+    if (one.judgement) keep(one);
+    if (is_known) return;
+    queue_.emplace_back(key.id, completion);
     changed_.notify_one();
   }
 
@@ -153,7 +161,11 @@ class Judges {
   }
 
  private:
-  using Work = std::pair<AnswerKey, std::string>;
+  using Work = std::pair<std::string, std::string>;  // A task's id and an answer.
+  struct Case {
+    std::vector<AnswerKey> keys;  // That wait for the judgement.
+    std::optional<Judgement> judgement;
+  };
 
   std::optional<Work> next() {
     std::unique_lock lock(mutex_);
@@ -166,11 +178,28 @@ class Judges {
 
   void work() {
     while (const auto work = next()) {
-      const Status kept = folder_.add(judge(work->first, work->second));
-      bar_.advance(sample::to_string(work->first));
-      if (kept) continue;
+      const AnswerKey key = first_key(*work);
+      const Judgement judgement = judge(key, work->second);
       const std::lock_guard lock(mutex_);
-      status_ = kept;
+      Case& one = cases_.at(*work);
+      one.judgement = judgement;
+      keep(one);
+    }
+  }
+
+  AnswerKey first_key(const Work& work) {
+    const std::lock_guard lock(mutex_);
+    return cases_.at(work).keys.front();
+  }
+
+  // REQUIRES: mutex_ is held, and the case is judged.
+  void keep(Case& one) {
+    for (const AnswerKey& key : std::exchange(one.keys, {})) {
+      Judgement mine = *one.judgement;
+      mine.key = key;
+      mine.verdict.candidate = sample::to_string(key);
+      if (const Status kept = folder_.add(std::move(mine)); !kept) status_ = kept;
+      bar_.advance(sample::to_string(key));
     }
   }
 
@@ -191,9 +220,10 @@ class Judges {
   ProgressBar& bar_;
   std::map<std::string, const task::Task*> tasks_;
 
-  std::mutex mutex_;  // Guards the next four.
+  std::mutex mutex_;  // Guards the next five.
   std::condition_variable changed_;
   std::deque<Work> queue_;
+  std::map<Work, Case> cases_;
   bool is_closed_ = false;
   Status status_ = ok();
 
@@ -233,14 +263,27 @@ Status generate(const BenchArguments& arguments, const Layout& layout,
   if (std::all_of(keys.begin(), keys.end(), is_there)) return ok();
   const std::filesystem::path prompts = folder.path() / "prompts.jsonl";
   MC_TRY_VOID(write_file_atomically(prompts, sample::prompt_lines(items)), "bench");
-  MC_TRY_VOID(run_learner(layout, {"generate", "--model", arguments.model, "--prompts",
-                                   prompts.string(), "--out", folder.answers_path().string(),
-                                   "--samples", std::to_string(arguments.samples), "--temperature",
-                                   fmt::format("{}", arguments.sampling.temperature), "--top-p",
-                                   fmt::format("{}", arguments.sampling.top_p), "--max-tokens",
-                                   std::to_string(arguments.sampling.tokens_max), "--seed",
-                                   std::to_string(arguments.sampling_seed), "--batch",
-                                   std::to_string(arguments.batch)}),
+  MC_TRY_VOID(run_learner(layout, {"generate",
+                                   "--model",
+                                   arguments.model,
+                                   "--prompts",
+                                   prompts.string(),
+                                   "--out",
+                                   folder.answers_path().string(),
+                                   "--samples",
+                                   std::to_string(arguments.samples),
+                                   "--temperature",
+                                   fmt::format("{}", arguments.sampling.temperature),
+                                   "--top-p",
+                                   fmt::format("{}", arguments.sampling.top_p),
+                                   "--max-tokens",
+                                   std::to_string(arguments.sampling.tokens_max),
+                                   "--seed",
+                                   std::to_string(arguments.sampling_seed),
+                                   "--batch",
+                                   std::to_string(arguments.batch),
+                                   "--device",
+                                   arguments.device}),
               "bench");
   return folder.reload_answers();
 }
@@ -472,6 +515,8 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       ->capture_default_str();
   command.add_option("--batch", arguments.batch, "Answers that --model makes at once")
       ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command.add_option("--device", arguments.device, "Where --model answers: cpu, cuda or cuda:N")
       ->capture_default_str();
   command.add_option("--concurrency", arguments.concurrency, "Requests at once")
       ->check(CLI::Range(1, 1024))

@@ -115,8 +115,13 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}))
       ->capture_default_str();
-  command->add_flag("--bugs", options.settings.bugs,
-                    "Also samples that review and repair kernels with bugs");
+  command
+      ->add_option("--bugs-share", options.settings.bugs_share,
+                   "Of the tasks, those with samples that review and repair kernels with bugs")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_flag_callback(
+      "--bugs", [&options] { options.settings.bugs_share = 1; }, "The same as --bugs-share 1");
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();

@@ -98,7 +98,7 @@ class ChunkMaker {
       }
       std::vector<Solution> solutions = solutions_of(*graph);
       Made made{std::move(*graph), std::move(solutions), 0, {}};
-      if (settings_.bugs && split_of(made.graph, settings_.test_share) == Split::kTrain) {
+      if (split_of(made.graph, settings_.test_share) == Split::kTrain) {
         plan_bugs(made);
       }
       made_.push_back(std::move(made));
@@ -107,6 +107,7 @@ class ChunkMaker {
 
   void plan_bugs(Made& made) const {
     Random random(settings_.seed, "bugs", made.graph.number);
+    if (!random.chance(settings_.bugs_share)) return;
     made.buggy = static_cast<size_t>(random.below(static_cast<int>(made.solutions.size())));
     const Solution& solution = made.solutions[made.buggy];
     const std::vector<Bug> bugs = bugs_of(made.graph, solution);
@@ -182,7 +183,7 @@ class ChunkMaker {
     return ok();
   }
 
-  // Review and repair, of bugs that showed as they were expected to.
+  // Review, repair and retry, of bugs that showed as they were expected to.
   void add_bugs(const Made& made, Json& rows) {
     const Style style = settings_.draw.style;
     if (made.mutants.empty()) return;
@@ -206,6 +207,7 @@ class ChunkMaker {
       turns.insert(turns.begin(), &made.mutants[1]);
     }
     rows.push_back(repair_row(made.graph, style, solution, turns));
+    rows.push_back(retry_row(made.graph, style, solution, *turns.front()));
   }
 
   void add_task(const Made& made, const std::vector<const Solution*>& verified) {

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPartBytesMax = 64 << 20;
 constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 2;           // Of what the same settings give.
+constexpr int kVersion = 3;           // Of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -34,7 +34,7 @@ Json settings_json(const Settings& settings) {
   for (const Family family : settings.draw.families)
     json["families"].push_back(family_name(family));
   json["operators"] = settings.draw.operators;
-  json["bugs"] = settings.bugs;
+  json["bugs_share"] = settings.bugs_share;
   json["test_share"] = settings.test_share;
   return json;
 }

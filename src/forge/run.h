@@ -29,7 +29,7 @@ struct Settings {
   int tasks = 100;
   DrawOptions draw;
   double test_share = 0.1;
-  bool bugs = false;  // Reviews and repairs as well.
+  double bugs_share = 0;  // Of the tasks for training, with reviews and repairs as well.
 };
 
 struct RunOptions {

@@ -18,7 +18,6 @@ constexpr const char* kCompactRequest = "Write a CUDA kernel for this PyTorch mo
 constexpr const char* kReviewRequest =
     "Find the bug in this answer: its kind, the line, the cause, the effect and the fix. There may "
     "be none.\n";
-constexpr size_t kFeedbackTokens = 400;  // Of a turn in compact style.
 constexpr const char* kFullSystem =
     "You write CUDA kernels for PyTorch programs. Answer with one Python code block that defines "
     "ModelNew, with the same parameters as Model, and compiles its kernels with load_inline.";
@@ -68,7 +67,7 @@ std::string feedback_of(Style style, const task::Outcome& outcome) {
   task::Verdict verdict;
   verdict.outcome = outcome;
   reward::FeedbackOptions options;
-  if (style == Style::kCompact) options.tokens_max = kFeedbackTokens;
+  if (style == Style::kCompact) options.tokens_max = reward::kRepairFeedbackTokens;
   return reward::feedback(verdict, options);
 }
 
@@ -149,10 +148,22 @@ std::string repair_row(const TaskGraph& graph, Style style, const Solution& solu
   for (const Mutant* mutant : mutants) {
     row["messages"].push_back(message("assistant", fenced(mutant->module)));
     row["messages"].push_back(
-        message("user", feedback_of(style, mutant->outcome) + "Write the whole answer again.\n"));
+        message("user", reward::repair_request(feedback_of(style, mutant->outcome))));
   }
   row["messages"].push_back(message("assistant", fenced(solution.module)));
   end_row(row, graph, solution, mutants.front()->bugs);
+  return row.dump();
+}
+
+std::string retry_row(const TaskGraph& graph, Style style, const Solution& solution,
+                      const Mutant& mutant) {
+  Json row = begin_row(graph.id() + "-retry", "retry");
+  row["messages"] = prompt_messages(graph, style);
+  std::string content = row["messages"].back()["content"];
+  content += reward::retry_request(fenced(mutant.module), feedback_of(style, mutant.outcome));
+  row["messages"].back()["content"] = content;
+  row["messages"].push_back(message("assistant", fenced(solution.module)));
+  end_row(row, graph, solution, mutant.bugs);
   return row.dump();
 }
 

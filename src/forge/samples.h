@@ -47,6 +47,10 @@ std::string review_row(const TaskGraph& graph, const Solution& solution, const M
 std::string repair_row(const TaskGraph& graph, Style style, const Solution& solution,
                        const std::vector<const Mutant*>& mutants);
 
+// One turn: task, failed answer and feedback in one message, the solution (rl's replays).
+std::string retry_row(const TaskGraph& graph, Style style, const Solution& solution,
+                      const Mutant& mutant);
+
 // A row of rl.jsonl or test.jsonl.
 std::string prompt_row(const TaskGraph& graph, Style style, Split split, uint64_t index);
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/fd.h"
+#include "reward/feedback.h"
 
 namespace mc::loop {
 namespace {
@@ -89,14 +90,10 @@ Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path) {
   return prompts;
 }
 
-std::string repair_request(const std::string& feedback) {
-  return feedback + "Write the whole answer again.\n";
-}
-
 std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& answer,
                                             const std::string& feedback) {
   std::vector<model::Message> messages = prompt.messages;
-  messages.back().content += "An answer that failed:\n" + answer + "\n" + repair_request(feedback);
+  messages.back().content += reward::retry_request(answer, feedback);
   return messages;
 }
 

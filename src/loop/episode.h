@@ -32,9 +32,6 @@ struct Prompt {
 // kInvalidInput names the line.
 Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path);
 
-// What the model is told of a failed answer, as the next user turn.
-std::string repair_request(const std::string& feedback);
-
 // A fresh prompt of two parts: the task, and a failed answer to it with its feedback.
 std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& answer,
                                             const std::string& feedback);

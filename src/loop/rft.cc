@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -19,6 +21,7 @@
 #include "loop/rollout.h"
 #include "loop/structure.h"
 #include "model/publish.h"
+#include "reward/feedback.h"
 #include "train/packing.h"
 
 namespace mc::loop {
@@ -26,6 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr int64_t kChunkAnswers = 128;
+constexpr size_t kSettingsBytesMax = 1 << 20;
 
 Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
 
@@ -39,19 +45,44 @@ std::vector<Prompt> choose_tasks(std::vector<Prompt> prompts, const RftOptions& 
   return chosen;
 }
 
-std::string sft_row(const Prompt& prompt, const std::string& answer, const std::string& structure,
-                    size_t number) {
+std::string sft_row(const Prompt& prompt, const std::vector<model::Message>& messages,
+                    const std::string& kind, const std::string& answer,
+                    const std::string& structure, size_t number) {
   Json row;
-  row["id"] = fmt::format("{}-rft{}", prompt.task.id, number);
-  row["kind"] = "rft";
+  row["id"] = fmt::format("{}-{}{}", prompt.task.id, kind, number);
+  row["kind"] = kind;
   row["messages"] = Json::array();
-  for (const model::Message& message : prompt.messages) {
+  for (const model::Message& message : messages) {
     row["messages"].push_back({{"role", message.role}, {"content", message.content}});
   }
   row["messages"].push_back({{"role", "assistant"}, {"content", answer}});
   row["task"] = prompt.task.id;
   row["structure"] = structure;
   return row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Failed answers, no text twice, each followed by one of the targets: as the turn before, and
+// within the prompt.
+std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
+                        std::span<const std::string> targets, int64_t count, RftSummary& summary) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const Episode& episode : episodes) {
+    const Turn& turn = episode.turns.front();
+    if (static_cast<int64_t>(seen.size()) == count) break;
+    if (!turn.judgement.s || episode.passed() || !seen.insert(turn.answer).second) continue;
+    const size_t number = seen.size() - 1;
+    const std::string& target = targets[number % targets.size()];
+    std::vector<model::Message> messages = prompt.messages;
+    messages.push_back({"assistant", turn.answer});
+    messages.push_back({"user", reward::repair_request(turn.judgement.feedback)});
+    const std::string structure = structure_of(target);
+    text += sft_row(prompt, messages, "rft-repair", target, structure, number);
+    text += sft_row(prompt, replay_messages(prompt, turn.answer, turn.judgement.feedback),
+                    "rft-retry", target, structure, number);
+    summary.repairs += 2;
+  }
+  return text;
 }
 
 // One task's answers: adds its rows to `text`, and counts.
@@ -68,11 +99,14 @@ void add_task(const Prompt& prompt, std::span<const Episode> episodes, const Rft
   summary.answers += static_cast<int64_t>(episodes.size());
   if (answers.empty()) return;
   std::vector<std::string> drawn;
+  std::vector<std::string> targets;
   for (const size_t i : draw_targets(answers, structures, options.targets,
                                      derive_seed(options.seed, prompt.task.id))) {
-    text += sft_row(prompt, answers[i], structures[i], drawn.size());
+    text += sft_row(prompt, prompt.messages, "rft", answers[i], structures[i], drawn.size());
     drawn.push_back(structures[i]);
+    targets.push_back(answers[i]);
   }
+  text += repair_rows(prompt, episodes, targets, options.repairs, summary);
   summary.solved += 1;
   summary.passed += static_cast<int64_t>(answers.size());
   summary.targets += static_cast<int64_t>(drawn.size());
@@ -89,29 +123,122 @@ std::string summary_json(const RftSummary& s) {
   json["answers"] = s.answers;
   json["passed"] = s.passed;
   json["targets"] = s.targets;
+  json["repairs"] = s.repairs;
   json["clusters"] = s.clusters;
   json["effective_before"] = s.effective_before;
   json["effective_after"] = s.effective_after;
   return json.dump(2) + "\n";
 }
 
-Result<std::vector<Episode>> sample_all(const RftOptions& options, const model::Model& model,
-                                        const std::vector<Prompt>& prompts) {
-  PolicyOptions policy_options = options.policy;
-  policy_options.keeps_reference = false;
-  const Policy policy(model, policy_options);
-  MC_TRY(const auto judge, Judge::start(options.judge, {}), "rft");
-  std::vector<Slot> slots;
-  for (const Prompt& prompt : prompts) slots.push_back({&prompt, prompt.messages, false});
-  RolloutOptions rollout{.step = 0,
-                         .samples = options.samples,
-                         .turns = 1,
-                         .generate = options.generate,
-                         .positions_max = model.config.positions_max};
-  rollout.generate.seed = derive_seed(options.seed, "rft");
-  RolloutTimes times;
-  return roll_out(policy, model.tokenizer, *judge, slots, rollout, times);
-}
+// Answers and verdicts come in chunks of whole tasks, kept in OUT.part as soon as they are there.
+class Sampling {
+ public:
+  Sampling(const RftOptions& options, const model::Model& model, const std::vector<Prompt>& prompts)
+      : options_(options),
+        model_(model),
+        prompts_(prompts),
+        part_(part_folder(options.out)),
+        chunk_(static_cast<size_t>(std::max<int64_t>(1, kChunkAnswers / options.samples))) {}
+
+  static fs::path part_folder(const fs::path& out) {
+    fs::path part = fs::absolute(out);
+    part += ".part";
+    return part;
+  }
+
+  // By task and sample.
+  Result<std::vector<Episode>> complete() {
+    MC_TRY_VOID(claim(), "rft");
+    MC_TRY(std::vector<Episode> episodes, kept(), "rft");
+    if (episodes.size() == prompts_.size() * samples()) return episodes;
+    PolicyOptions policy_options = options_.policy;
+    policy_options.keeps_reference = false;
+    const Policy policy(model_, policy_options);
+    MC_TRY(const auto judge, Judge::start(options_.judge, {}), "rft");
+    while (episodes.size() < prompts_.size() * samples()) {
+      MC_TRY(auto more, chunk(policy, *judge, episodes.size() / samples()), "rft");
+      MC_TRY_VOID(keep(more), "rft");
+      std::move(more.begin(), more.end(), std::back_inserter(episodes));
+    }
+    return episodes;
+  }
+
+ private:
+  size_t samples() const { return static_cast<size_t>(options_.samples); }
+  fs::path episodes_path() const { return part_ / "episodes.jsonl"; }
+
+  // What is kept is of these settings.
+  Status claim() const {
+    std::string suite;
+    for (const Prompt& prompt : prompts_) {
+      suite += prompt.task.id + prompt.task.code + model::render_prompt(prompt.messages);
+    }
+    Json json;
+    json["model"] = fs::weakly_canonical(options_.model).string();
+    json["tasks"] = content_hash({suite});
+    json["samples"] = options_.samples;
+    json["temperature"] = options_.generate.sampling.temperature;
+    json["max_tokens"] = options_.generate.tokens_max;
+    json["batch"] = options_.generate.batch;
+    json["seed"] = options_.seed;
+    const std::string settings = json.dump(2) + "\n";
+    std::error_code failure;
+    fs::create_directories(part_, failure);
+    if (failure) return wrong("cannot make " + part_.string() + ": " + failure.message());
+    const auto found = read_file(part_ / "settings.json", kSettingsBytesMax);
+    if (found && *found != settings) {
+      return wrong(part_.string() + " was begun with other settings; remove it, or give another " +
+                   "--out");
+    }
+    return write_file_atomically(part_ / "settings.json", settings);
+  }
+
+  // Whole chunks; of one that was cut short nothing.
+  Result<std::vector<Episode>> kept() const {
+    MC_TRY(std::vector<Episode> episodes, read_episodes(episodes_path(), 1), "what was kept");
+    const size_t size = chunk_ * samples();
+    if (episodes.size() != prompts_.size() * samples()) {
+      episodes.resize(episodes.size() / size * size);
+    }
+    std::string lines;
+    for (const Episode& episode : episodes) lines += json_line(episode);
+    MC_TRY_VOID(write_file_atomically(episodes_path(), lines), "what was kept");
+    return episodes;
+  }
+
+  Result<std::vector<Episode>> chunk(const Policy& policy, Judge& judge, size_t begin) const {
+    const size_t end = std::min(begin + chunk_, prompts_.size());
+    std::vector<Slot> slots;
+    for (size_t i = begin; i < end; ++i) {
+      slots.push_back({&prompts_[i], prompts_[i].messages, false});
+    }
+    RolloutOptions rollout{.step = 0,
+                           .samples = options_.samples,
+                           .turns = 1,
+                           .generate = options_.generate,
+                           .positions_max = model_.config.positions_max};
+    rollout.generate.seed = derive_seed(options_.seed, "rft " + std::to_string(begin));
+    RolloutTimes times;
+    MC_TRY(auto episodes, roll_out(policy, model_.tokenizer, judge, slots, rollout, times), "rft");
+    for (Episode& episode : episodes) episode.group += static_cast<int64_t>(begin);
+    return episodes;
+  }
+
+  Status keep(const std::vector<Episode>& episodes) const {
+    std::string lines;
+    for (const Episode& episode : episodes) lines += json_line(episode);
+    std::ofstream file(episodes_path(), std::ios::app | std::ios::binary);
+    file << lines << std::flush;
+    if (file) return ok();
+    return system_error(ErrorCode::kIo, "cannot write " + episodes_path().string());
+  }
+
+  const RftOptions& options_;
+  const model::Model& model_;
+  const std::vector<Prompt>& prompts_;
+  const fs::path part_;
+  const size_t chunk_;  // In tasks.
+};
 
 }  // namespace
 
@@ -152,7 +279,7 @@ Result<RftSummary> run_rft(const RftOptions& options) {
   MC_TRY(const model::Model model, model::load_model(options.model), "rft");
   MC_TRY(std::vector<Prompt> all, read_prompts(options.data), "rft");
   const std::vector<Prompt> prompts = choose_tasks(std::move(all), options);
-  MC_TRY(const auto episodes, sample_all(options, model, prompts), "rft");
+  MC_TRY(const auto episodes, Sampling(options, model, prompts).complete(), "rft");
   RftSummary summary;
   std::string lines;
   std::string targets;
@@ -172,6 +299,7 @@ Result<RftSummary> run_rft(const RftOptions& options) {
     return write_file_atomically(fresh / "summary.json", summary_json(summary));
   };
   MC_TRY_VOID(model::publish_folder(options.out, write), "rft");
+  fs::remove_all(Sampling::part_folder(options.out), failure);
   return summary;
 }
 

@@ -7,6 +7,9 @@
 //   OUT/sft.jsonl        the drawn ones, as `sft` reads them
 //   OUT/summary.json     counts, and the diversity before and after drawing
 //
+// Until it is done, what was sampled and judged is in OUT.part, and a run that was killed goes on
+// with it, to the same bytes.
+//
 // The passing answers of a task are clustered by the structure of their kernels (structure.h); its
 // targets are drawn over clusters by turns, each from the answers of one.
 #ifndef MC_LOOP_RFT_H_
@@ -32,6 +35,7 @@ struct RftOptions {
   int64_t limit = 0;    // Tasks, the first ones of an order of the seed; 0 = all.
   int64_t samples = 8;  // Of each task.
   int64_t targets = 4;  // Of each task, at most.
+  int64_t repairs = 0;  // Failed answers of a solved task that its targets put right, at most.
   model::GenerateOptions generate;
   PolicyOptions policy;
   uint64_t seed = 0;
@@ -43,6 +47,7 @@ struct RftSummary {
   int64_t answers = 0;
   int64_t passed = 0;
   int64_t targets = 0;
+  int64_t repairs = 0;  // Rows: two a failed answer.
   // Means over solved tasks.  Effective clusters are exp(entropy) of the clusters' shares: among
   // the answers that passed, and among the targets.
   double clusters = 0;

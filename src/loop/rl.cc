@@ -63,6 +63,7 @@ std::string settings_json(const RlOptions& o) {
                        : o.delta_auto     ? nlohmann::json("auto")
                                           : nlohmann::json(o.step.mirror_pop->delta);
   json["alpha"] = o.prime_echo.alpha;
+  json["b_early"] = o.prime_echo.b_early;
   json["bdr"] = {o.retry.probability, o.retry.capacity, o.retry.replays_max};
   json["seed"] = o.seed;
   json["dtype"] = c10::toString(o.policy.dtype);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/hash.h"
+#include "reward/feedback.h"
 
 namespace mc::loop {
 namespace {
@@ -103,7 +104,7 @@ class Rollout {
       const Turn& last = episodes_[i].turns.back();
       if (!last.judgement.s || *last.judgement.s >= rl::kScorePassed) continue;
       messages_[i].push_back({"assistant", last.answer});
-      messages_[i].push_back({"user", repair_request(last.judgement.feedback)});
+      messages_[i].push_back({"user", reward::repair_request(last.judgement.feedback)});
       open.push_back(i);
     }
     return open;

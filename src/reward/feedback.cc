@@ -383,4 +383,12 @@ std::string feedback(const task::Verdict& verdict, const FeedbackOptions& option
   return page.text();
 }
 
+std::string repair_request(std::string_view feedback) {
+  return fmt::format("{}Write the whole answer again.\n", feedback);
+}
+
+std::string retry_request(std::string_view answer, std::string_view feedback) {
+  return fmt::format("An answer that failed:\n{}\n{}", answer, repair_request(feedback));
+}
+
 }  // namespace mc::reward

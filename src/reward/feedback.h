@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "task/verdict.h"
 
@@ -33,6 +34,17 @@ struct FeedbackOptions {
 // Ends in a newline and never holds more than tokens_max tokens.
 // REQUIRES: options.tokens_max >= 50.
 std::string feedback(const task::Verdict& verdict, const FeedbackOptions& options);
+
+// How small models are asked to try again.  The data that they are trained on and the loop that
+// they are asked in take it from here, so that the two are the same text.
+inline constexpr size_t kRepairFeedbackTokens = 200;
+
+// The user's turn after an answer that failed.
+std::string repair_request(std::string_view feedback);
+
+// What stands behind a task's prompt, in the same message, where a failed answer of another
+// conversation is to be put right.
+std::string retry_request(std::string_view answer, std::string_view feedback);
 
 }  // namespace mc::reward
 

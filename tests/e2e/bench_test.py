@@ -97,6 +97,18 @@ class Stored(Bench):
         self.assertEqual(after[:2], before[:2], "what was there was judged again")
         self.assertEqual(len(after), 3)
 
+    def test_the_same_text_for_the_same_task_is_judged_once(self) -> None:
+        said = {"id": "kernelbench:1/1", "completion": "I cannot do this."}
+        rows = [{**said, "sample": 0}, {**said, "sample": 1}, {**said, "id": "kernelbench:1/2"}]
+        path = self.folder / "answers.jsonl"
+        path.write_text("".join(json.dumps({"sample": 0, **row}) + "\n" for row in rows))
+        summary = self.measure("--answers", path)
+        self.assertEqual(summary["outcomes"], {"extraction": 3})
+        verdicts = [json.loads(line) for line in self.lines("verdicts.jsonl")]
+        names = {f"{row['id']}#{row['sample']}": row["seconds"] for row in verdicts}
+        self.assertEqual({row["verdict"]["candidate"] for row in verdicts}, set(names))
+        self.assertEqual(names["kernelbench:1/1#0"], names["kernelbench:1/1#1"])
+
     def test_a_kill_loses_nothing_that_was_judged(self) -> None:
         answers = self.answers()
         with open(os.devnull, "w", encoding="utf-8") as nowhere:

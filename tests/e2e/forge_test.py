@@ -47,7 +47,7 @@ class Forge(unittest.TestCase):
         self.assertEqual(json.loads((first / "forge.json").read_text())["counts"]["tasks"], 12)
         for row in rows(first / "sft.jsonl"):
             self.assertEqual(row["messages"][-1]["role"], "assistant")
-            self.assertIn(row["kind"], ("generation", "review", "repair"))
+            self.assertIn(row["kind"], ("generation", "review", "repair", "retry"))
         for name in ("rl.jsonl", "test.jsonl"):
             for row in rows(first / name):
                 self.assertEqual(row["label"], row["reward_model"]["ground_truth"])

@@ -8,6 +8,7 @@ of which one is killed $MC_LEARN_KILLS times (2).
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(os.environ.get("MUSACODER", ROOT / "build/dev/bin/musacoder")).parent
@@ -25,7 +27,7 @@ NUM_KILLS = int(os.environ.get("MC_LEARN_KILLS", "2"))
 BAD_INPUT = 2
 GAIN_MIN = 0.3
 QUICK_S = 200  # About; kills of the quick run come before.
-SMALL = ("--tasks", "36", "--steps", "40", "--held-out", "4", "--tokens-max", "60")
+SMALL: tuple[str, ...] = ("--tasks", "36", "--steps", "40", "--held-out", "4", "--tokens-max", "60")
 SMALL += ("--new-tasks", "12", "--rft-tasks", "0", "--rl-steps", "1", "--rl-multi-steps", "0")
 
 
@@ -66,6 +68,33 @@ def rate(folder: Path, model: str) -> float:
     return float(value)
 
 
+def load_example() -> Any:
+    spec = importlib.util.spec_from_file_location("learn_example", ROOT / "examples/learn.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Pooled(unittest.TestCase):
+    def test_a_difference_is_the_mean_over_tasks_and_seeds(self) -> None:
+        learn = load_example()
+        below = {"a": 0.0, "b": 1.0, "not in every run": 0.0}
+        runs = [{"a": 1.0, "b": 1.0, "not in every run": 1.0}, {"a": 0.0, "b": 1.0}]
+        told = "+25.0 points [+0.0, +50.0] (each: +50.0, +0.0)"
+        self.assertEqual(learn.pool(below, runs), told)
+
+    def test_answers_that_nothing_is_said_of_are_in_no_share(self) -> None:
+        learn = load_example()
+        kinds = [("a", "pass"), ("a", "wrong"), ("a", "infra"), ("b", "unsupported")]
+        with tempfile.TemporaryDirectory() as folder:
+            rows = [{"id": task, "verdict": {"outcome": {"kind": kind}}} for task, kind in kinds]
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (Path(folder) / "verdicts.jsonl").write_text(text)
+            self.assertEqual(learn.shares_of(Path(folder)), {"a": 0.5})
+
+
 @unittest.skipUnless((BIN / "musacoder-learn").exists(), "musacoder-learn is not built")
 class Learn(unittest.TestCase):
     def setUp(self) -> None:
@@ -93,7 +122,7 @@ class Learn(unittest.TestCase):
                 kill_after(self.rng.uniform(0.02, 0.7) * seconds, killed, *SMALL)
             self.assertEqual(finish(killed, *SMALL), table)
             for name in (
-                "data/sft.jsonl",
+                "sft.jsonl",
                 "tokenizer.json",
                 "sft/model/model.safetensors",
                 "rl/model/model.safetensors",

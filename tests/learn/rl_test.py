@@ -183,6 +183,53 @@ class RlTest(unittest.TestCase):
         self.assertEqual(again.returncode, 2)
         self.assertIn("is there already", again.stderr)
 
+    def test_rft_makes_repairs_of_failed_answers(self) -> None:
+        words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
+        words += ["--out", self.root / "repairs", "--judge", JUDGE, "--samples", 30]
+        done = run(*words, "--max-tokens", 3, "--repairs", 1, "--threads", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        outcomes = {
+            (episode["task"], turn["answer"]): turn["outcome"]
+            for episode in self.episodes("repairs")
+            for turn in episode["turns"]
+        }
+        text = (self.root / "repairs/sft.jsonl").read_text(encoding="utf-8")
+        rows = [json.loads(line) for line in text.splitlines()]
+        turns = [row for row in rows if row["kind"] == "rft-repair"]
+        self.assertGreater(len(turns), 0)
+        for row in turns:
+            _, failed, request, target = row["messages"]
+            self.assertEqual(outcomes[row["task"], failed["content"]], "wrong")
+            self.assertEqual(request["content"], "More letters.\nWrite the whole answer again.\n")
+            self.assertEqual(outcomes[row["task"], target["content"]], "pass")
+        retries = [row["messages"] for row in rows if row["kind"] == "rft-retry"]
+        for row, (asked, target) in zip(turns, retries, strict=True):
+            words_of = [message["content"] for message in row["messages"]]
+            together = f"{words_of[0]}An answer that failed:\n{words_of[1]}\n{words_of[2]}"
+            self.assertEqual([asked["content"], target["content"]], [together, words_of[3]])
+
+    def test_rft_goes_on_with_what_was_judged(self) -> None:
+        words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
+        words += ["--samples", 40, "--max-tokens", 3, "--threads", 2]
+        done = run(*words, "--out", self.root / "rft-whole", "--judge", JUDGE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first = [(e["task"], e["turns"][0]["answer"]) for e in self.episodes("rft-whole")[:120]]
+        short = self.root / "short_judge.sh"
+        short.write_text(f"sed -u {len(set(first)) + 5}q | {JUDGE}\n", encoding="utf-8")
+        words += ["--out", self.root / "rft-cut"]
+        done = run(*words, "--judge", f"sh {short}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(len(self.episodes("rft-cut.part")), 120)
+        done = run(*words, "--judge", JUDGE, "--seed", 9)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("other settings", done.stderr)
+        done = run(*words, "--judge", JUDGE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("episodes.jsonl", "sft.jsonl", "summary.json"):
+            expected = (self.root / "rft-whole" / name).read_bytes()
+            self.assertEqual((self.root / "rft-cut" / name).read_bytes(), expected, name)
+        self.assertFalse((self.root / "rft-cut.part").exists())
+
     def test_wrong_input_gets_one_line(self) -> None:
         def fails(reason: str, arguments: list[str], code: int = 2) -> None:
             done = run(*arguments)

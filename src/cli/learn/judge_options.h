@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/result.h"
+#include "reward/feedback.h"
 
 namespace mc::learn {
 
@@ -18,7 +19,7 @@ struct JudgeArguments {
   std::string command;  // Empty: the musacoder beside this program.
   std::string backend = "auto";
   int jobs = 0;  // 0: as many as there are pairs of cores, at least 2.
-  int feedback_tokens = 200;
+  size_t feedback_tokens = reward::kRepairFeedbackTokens;
 };
 void add_judge(CLI::App& command, JudgeArguments& arguments);
 

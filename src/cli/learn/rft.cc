@@ -29,11 +29,11 @@ Result<loop::RftSummary> run(RftArguments& arguments) {
 int report(const RftArguments& arguments, const Result<loop::RftSummary>& result) {
   if (!result) return report_error(result.error());
   fmt::print(
-      "{} of {} answers passed, {} of {} tasks solved; {} targets: {}\n"
+      "{} of {} answers passed, {} of {} tasks solved; {} targets, {} repairs: {}\n"
       "kernel structures a solved task: {:.2f}; effective {:.2f} before drawing, {:.2f} after\n",
       result->passed, result->answers, result->solved, result->tasks, result->targets,
-      (arguments.options.out / "sft.jsonl").string(), result->clusters, result->effective_before,
-      result->effective_after);
+      result->repairs, (arguments.options.out / "sft.jsonl").string(), result->clusters,
+      result->effective_before, result->effective_after);
   return kExitDone;
 }
 
@@ -54,6 +54,11 @@ void add_rft(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--targets", options.targets, "Answers kept of a task, at most")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--repairs", options.repairs,
+                   "Failed answers of a solved task that become repairs, at most")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   model::GenerateOptions& generate = options.generate;
   command->add_option("--temperature", generate.sampling.temperature, "Of the answers")

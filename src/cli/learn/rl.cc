@@ -95,6 +95,12 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
   command.add_option("--alpha", options.prime_echo.alpha, "PrimeEcho: weight of the first turn")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  command
+      .add_option("--b-early", options.prime_echo.b_early,
+                  "PrimeEcho: for a first pass in turn 1, 2, ...; 0 for none")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command.add_option("--delta", arguments.delta, "MirrorPop: largest drift; auto; off")
       ->capture_default_str();
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
