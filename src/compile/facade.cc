@@ -62,6 +62,11 @@ void add_names(std::string_view text, Names& names) {
   });
 }
 
+// A name of the facade's that PyTorch does not have: what uses it must not compile.
+bool is_own(std::string_view name) {
+  return name.starts_with("mc_at") || name.starts_with("MC_AT");
+}
+
 bool is_one_of(std::string_view word, const auto& words) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -172,9 +177,10 @@ std::string Facade::lacks_in(std::string_view text, const Names& defined) const 
       const std::string_view header = word.substr(1, word.size() - 2);
       const bool is_torch = is_one_of(header.substr(0, header.find('/')), kFolders) &&
                             header.find('/') != std::string_view::npos;
-      if (is_torch && !has_header(header)) return std::string(word);
+      if ((is_torch && !has_header(header)) || is_own(header)) return std::string(word);
     }
     if (!words.is_identifier(i)) continue;
+    if (is_own(word)) return std::string(word);
     const bool is_macro = std::ranges::any_of(
         kMacros, [&](std::string_view prefix) { return word.starts_with(prefix); });
     if (is_macro && word != kGiven && !names_.contains(word) && !defined.contains(word)) {

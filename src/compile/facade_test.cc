@@ -48,5 +48,28 @@ TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   EXPECT_EQ(facade_.blamed(errors, PlaceMapper("", {})), "bad");
 }
 
+std::string lacking(const std::string& text) {
+  const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
+  const auto names = folder.path() / "names";
+  EXPECT_TRUE(write_file_atomically(names, ""));
+  EXPECT_TRUE(std::filesystem::create_directories(folder.path() / "roots/mc_at"));
+  EXPECT_TRUE(write_file_atomically(folder.path() / "roots/mc_at/tensor.h",
+                                    "namespace at { int zeros; } int mc_at_data;"));
+  const Facade facade = Facade::read({folder.path() / "roots"}, names).value();
+  return facade.lacks({"ext", "ext", {}, {text}, {}, {}, {}, {}, {}});
+}
+
+TEST(Lacks, NothingWhereAllNamesAreThere) { EXPECT_EQ(lacking("at::zeros"), ""); }
+
+TEST(Lacks, WhatItDoesNotHave) {
+  EXPECT_EQ(lacking("int i = at::fft;"), "at::fft");
+  EXPECT_EQ(lacking("#include <ATen/native/x.h>\n"), "<ATen/native/x.h>");
+}
+
+TEST(Lacks, ItsOwnNamesWhichPyTorchDoesNotHave) {
+  EXPECT_EQ(lacking("mc_at_data"), "mc_at_data");
+  EXPECT_EQ(lacking("#include <mc_at/tensor.h>\n"), "<mc_at/tensor.h>");
+}
+
 }  // namespace
 }  // namespace mc::compile
