@@ -5,6 +5,14 @@
 
 namespace mc::eval {
 
+constexpr double kLargeShare = 1.0 / 128;  // 1.1 GiB of an H200.
+
+DeviceShare::Use residence_of(double call_bytes, int64_t device_bytes) {
+  const bool is_large =
+      device_bytes > 0 && call_bytes > kLargeShare * static_cast<double>(device_bytes);
+  return is_large ? DeviceShare::Use::kAlone : DeviceShare::Use::kTogether;
+}
+
 DeviceShare::Turn DeviceShare::take(Use use) {
   wait_for_turn(use);
   return Turn(*this, use, lock_ ? lock_->take(use) : DeviceLock::Hold());

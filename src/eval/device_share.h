@@ -87,6 +87,11 @@ class DeviceShare {
   int alone_in_a_row_ = 0;       // Up to the last one that was let in.
 };
 
+// Who holds the memory of a device of `device_bytes` (0: the CPU backend has none to share).
+// Judging and timing hold many copies of one call's inputs and outputs, so one whose `call_bytes`
+// are more than a small share of it needs all.
+DeviceShare::Use residence_of(double call_bytes, int64_t device_bytes);
+
 }  // namespace mc::eval
 
 #endif  // MC_EVAL_DEVICE_SHARE_H_

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -47,6 +48,25 @@ TEST(DeviceShare, LetsSeveralInTogether) {
   const auto first = share.take(Use::kTogether);
   const auto second = share.take(Use::kTogether);
   SUCCEED();  // Neither waited for the other.
+}
+
+TEST(DeviceShare, GivesALargeCallAllOfTheMemoryOfADevice) {
+  constexpr int64_t kBytes = int64_t{128} << 30;
+  EXPECT_EQ(residence_of(double{1 << 30}, kBytes), Use::kTogether);
+  EXPECT_EQ(residence_of(1.01 * (1 << 30), kBytes), Use::kAlone);
+  EXPECT_EQ(residence_of(1e12, 0), Use::kTogether) << "without a device there is none to share";
+}
+
+TEST(DeviceShare, KnowsWhetherSomebodyWaitsToBeAlone) {
+  DeviceShare share;
+  EXPECT_FALSE(share.is_wanted());
+  auto turn = std::make_optional(share.take(Use::kTogether));
+  EXPECT_FALSE(share.is_wanted());
+  std::jthread alone([&] { share.take(Use::kAlone); });
+  while (!share.is_wanted()) std::this_thread::yield();
+  turn.reset();
+  alone.join();
+  EXPECT_FALSE(share.is_wanted());
 }
 
 TEST(DeviceShare, LetsNoMoreInTogetherThanItMay) {

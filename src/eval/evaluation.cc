@@ -32,10 +32,6 @@ namespace {
 constexpr double kCudaCostMax = 1e16;
 constexpr int64_t kCudaBytesMax = int64_t{24} << 30;
 
-// One call's inputs and outputs, of which judging and timing hold many copies, as a share of the
-// device's memory: beyond it an evaluation gets all of that.
-constexpr double kLargeShare = 1.0 / 128;  // 1.1 GiB of an H200
-
 execute::JudgeOptions judge_options(const Options& options) {
   const Correctness& wanted = options.correctness;
   execute::JudgeOptions judge{wanted.trials,          wanted.distributions,  wanted.shapes,
@@ -344,10 +340,8 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 Evaluation::Stage Evaluation::measure() {
   const execute::Program program = located_program();
   if (!parts_.is_alone) {
-    const bool is_large =
-        judge_->plan().call_bytes > kLargeShare * static_cast<double>(parts_.machine.gpu_bytes);
     residence_.emplace(
-        parts_.memory.take(is_large ? DeviceShare::Use::kAlone : DeviceShare::Use::kTogether));
+        parts_.memory.take(residence_of(judge_->plan().call_bytes, parts_.machine.gpu_bytes)));
   }
   std::optional<DeviceShare::Turn> turn(parts_.device.take(use_));
   // Who is to be timed need not wait for all trials of the others.

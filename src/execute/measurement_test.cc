@@ -99,7 +99,7 @@ const Script kJudge = {{"init", {kOk}},
 const Script kContestant = {
     {"load", {kOk}}, {"build", {kOk}}, {"run", {R"({"ok": true, "outputs": {}, "aten": {}})"}}};
 
-Result<Measured> measure(const Script& judge_script) {
+Result<Measured> measure(const Script& judge_script, const Pause& pause = [](Session&) {}) {
   JudgePlan plan;
   plan.shapes.push_back({"native", {}, {}});
   plan.trials = {{0, 0, "native"}, {1, 0, "signed"}};
@@ -107,7 +107,7 @@ Result<Measured> measure(const Script& judge_script) {
   const StageLimits limits;
   const Program program{"", {}, [](std::string_view, uint64_t) { return task::Place{}; }};
   const RunPolicy policy{"test", {"*"}, 0};
-  return Measurement(limits, program, judge, policy, 0, start(kContestant)).run([](Session&) {});
+  return Measurement(limits, program, judge, policy, 0, start(kContestant)).run(pause);
 }
 
 Script with(Script script, const std::string& operation, std::vector<std::string> answers) {
@@ -121,6 +121,15 @@ TEST(Measurement, PassesWhatTheJudgePasses) {
   EXPECT_TRUE(std::holds_alternative<task::Passed>(measured->outcome));
   EXPECT_TRUE(measured->contestant.has_value());
   EXPECT_FALSE(measured->check_error.has_value());
+}
+
+TEST(Measurement, PausesBeforeEachTrial) {
+  int pauses = 0;
+  ASSERT_TRUE(measure(kJudge, [&](Session& contestant) {
+    ++pauses;
+    contestant.rest();  // Goes on when it is asked.
+  }));
+  EXPECT_EQ(pauses, 2);
 }
 
 TEST(Measurement, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {
