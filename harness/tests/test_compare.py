@@ -10,6 +10,7 @@ import torch
 
 from harness.judge.closeness import DOUBT_FACTOR, doubt_of, is_doubtful
 from harness.judge.compare import DETAIL_MAX, TOLERANCES, Comparer
+from harness.judge.reference import Outcome, failures
 
 COMPARER = Comparer(TOLERANCES)
 
@@ -180,6 +181,24 @@ class Doubt(unittest.TestCase):
         expected = torch.tensor([1.0, 1.0])
         self.assertFalse(is_doubtful(expected, torch.tensor([0.0, 0.02])))
         self.assertTrue(is_doubtful(expected, torch.tensor([0.0, 0.03])))
+
+    def test_is_found_out_where_something_fails_without_it(self) -> None:
+        asked = []
+
+        def failures_of(got: float) -> list[Any]:
+            def find_doubt() -> torch.Tensor:
+                asked.append(got)
+                return torch.tensor([0.1, 0.1])
+
+            expected = torch.tensor([1.0, 1.0])
+            outcome = Outcome([], [], expected, {}, False, find_doubt)
+            return failures(outcome, torch.tensor([got, 1.0]), COMPARER)
+
+        self.assertEqual(failures_of(1.0), [])
+        self.assertEqual(asked, [])
+        self.assertEqual(failures_of(1.3), [])
+        self.assertEqual(failures_of(2.0)[0]["num_wrong"], 1)
+        self.assertEqual(asked, [1.3, 2.0], "once each")
 
 
 if __name__ == "__main__":
