@@ -114,6 +114,20 @@ class RolesTest(ZygoteTest):
         self.assertEqual(digests[0], digests[1])
         self.assertEqual(len(set(digests[0][1])), 7)
 
+    def test_a_judge_of_another_task_judges_as_a_new_one(self) -> None:
+        other = "torch.set_default_dtype(torch.float64)\n".join(["import torch\n", IN_PLACE])
+        found = []
+        for before in ([], [other]):
+            with self.zygote.spawn("judge") as judge:
+                for task in before:
+                    self.begin(judge, task, 9, {})
+                plan = self.begin(judge, TASK, 3, {})
+                given, descriptors = judge.ask({"op": "trial", "index": 0})
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                found.append((plan, given))
+        self.assertEqual(found[0], found[1])
+
     def test_two_candidates_of_a_task_get_nothing_in_common(self) -> None:
         with self.zygote.spawn("judge") as judge:
             self.begin(judge, TASK, 8, {})
