@@ -207,29 +207,6 @@ Result<Attempt> build_fully(const Job& job, const Rewriting& source) {
   return attempt;
 }
 
-struct Built {
-  Attempt attempt;
-  std::string full_headers;  // As in Compilation.
-};
-
-// By the facade, and where that does not serve against PyTorch's own headers.
-Result<Built> build_either_way(const CpuRuntime& runtime, const Extension& extension,
-                               const PlaceMapper& mapper, const Build& build,
-                               const Rewriting& source) {
-  std::string lacks = runtime.facade ? runtime.facade->lacks(extension) : "no facade";
-  if (lacks.empty()) {
-    MC_TRY(Attempt attempt,
-           build_units({runtime, extension, mapper, build, runtime.thin_flags}, source), "facade");
-    const auto* failed = std::get_if<task::CompileFailed>(&attempt);
-    if (failed == nullptr) return Built{std::move(attempt), ""};
-    lacks = runtime.facade->blamed(failed->diagnostics, mapper);
-    if (lacks.empty()) return Built{std::move(attempt), ""};
-  }
-  MC_TRY(Attempt attempt,
-         build_fully({runtime, extension, mapper, build, runtime.full_flags}, source), "compile");
-  return Built{std::move(attempt), std::move(lacks)};
-}
-
 }  // namespace
 
 Result<Compilation> CpuToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
@@ -256,7 +233,14 @@ Result<Compilation> CpuToolchain::find_or_build(const Extension& given, const Pl
 
   MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
   const Build place{work.path(), runtime_.visible, limits, cpu_us};
-  MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place, source), "compile");
+  const auto build = [&](Headers headers) {
+    const bool is_thin = headers == Headers::kFacade;
+    const auto& way = is_thin ? runtime_.thin_flags : runtime_.full_flags;
+    const Job job{runtime_, extension, mapper, place, way};
+    return is_thin ? build_units(job, source) : build_fully(job, source);
+  };
+  const Facade* facade = runtime_.facade ? &*runtime_.facade : nullptr;
+  MC_TRY(auto built, build_either_way<Attempt>(facade, extension, mapper, build), "compile");
   auto& [attempt, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
     if (names_one_of(failed->diagnostics.front(), source.unsupported)) {

@@ -240,30 +240,6 @@ Result<StepEnd> build(const Job& job) {
   return compiled;
 }
 
-struct Built {
-  StepEnd end;
-  std::string full_headers;  // As in Compilation.
-};
-
-Result<Built> build_either_way(const CudaRuntime& runtime, const Extension& extension,
-                               const PlaceMapper& mapper, const Build& place) {
-  std::string lacks = "no facade";
-  if (const auto& facade = runtime.facade) {
-    lacks = facade->names.lacks(extension);
-    if (lacks.empty()) {
-      const Way thin{facade->nvcc_flags, facade->cxx_flags, facade->link_flags, true};
-      MC_TRY(StepEnd end, build({runtime, thin, extension, mapper, place}), "facade");
-      const auto* failed = std::get_if<task::CompileFailed>(&end);
-      if (failed == nullptr) return Built{std::move(end), ""};
-      lacks = facade->names.blamed(failed->diagnostics, mapper);
-      if (lacks.empty()) return Built{std::move(end), ""};
-    }
-  }
-  const Way full{runtime.nvcc_flags, runtime.cxx_flags, runtime.link_flags, false};
-  MC_TRY(StepEnd end, build({runtime, full, extension, mapper, place}), "CUDA");
-  return Built{std::move(end), std::move(lacks)};
-}
-
 }  // namespace
 
 Result<Compilation> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
@@ -288,7 +264,17 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given, const P
   extension.name = slot.module;
   MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
   const Build place{work.path(), runtime_.visible, limits, cpu_us, true};
-  MC_TRY(Built built, build_either_way(runtime_, extension, mapper, place), "CUDA");
+  const auto& facade = runtime_.facade;
+  const auto build_with = [&](Headers headers) {
+    if (headers == Headers::kFacade) {
+      const Way thin{facade->nvcc_flags, facade->cxx_flags, facade->link_flags, true};
+      return build({runtime_, thin, extension, mapper, place});
+    }
+    const Way full{runtime_.nvcc_flags, runtime_.cxx_flags, runtime_.link_flags, false};
+    return build({runtime_, full, extension, mapper, place});
+  };
+  const Facade* names = facade ? &facade->names : nullptr;
+  MC_TRY(auto built, build_either_way<StepEnd>(names, extension, mapper, build_with), "CUDA");
   auto& [end, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&end)) {
     return Compilation{std::move(*failed), full_headers};

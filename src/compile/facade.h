@@ -16,6 +16,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "compile/extension.h"
@@ -50,6 +52,31 @@ class Facade {
   Names names_;    // All identifiers in the facade's headers.
   Names missing_;  // Those that PyTorch's headers bring, and the facade's do not.
 };
+
+enum class Headers { kFacade, kFull };
+
+template <class End>
+struct EitherWay {
+  End end;
+  std::string full_headers;  // As in Compilation (toolchain.h).
+};
+
+// `build(Headers)` gives a Result of `End`, a variant with task::CompileFailed: by the facade where
+// there is one that serves by all that names tell, and against PyTorch's own headers where there is
+// none, or where what fails by it may be its fault.
+template <class End, class BuildFn>
+Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& extension,
+                                        const PlaceMapper& mapper, BuildFn build) {
+  std::string lacks = facade != nullptr ? facade->lacks(extension) : "no facade";
+  if (lacks.empty()) {
+    MC_TRY(End end, build(Headers::kFacade), "facade");
+    const auto* failed = std::get_if<task::CompileFailed>(&end);
+    if (failed != nullptr) lacks = facade->blamed(failed->diagnostics, mapper);
+    if (lacks.empty()) return EitherWay<End>{std::move(end), ""};
+  }
+  MC_TRY(End end, build(Headers::kFull), "compile");
+  return EitherWay<End>{std::move(end), std::move(lacks)};
+}
 
 // `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the identifiers of
 // the first that the second lacks.
