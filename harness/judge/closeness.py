@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a floating tensor is close enough to the reference's; `compare.py` gives the formula.
 
-Works in pieces, so that it needs a few dozen MiB beyond the tensors however large these are, on
-the CPU as on a GPU.
+Works in pieces (pieces.py), on the CPU as on a GPU.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from harness.worker import pieces
 from harness.worker.wire import Json
 
 DOUBT_FACTOR = 4.0
@@ -20,7 +20,7 @@ DOUBT_MAX = 0.1  # Times this, of an element, under values that are not the task
 MISMATCHES_SHOWN = 5
 DECADES = ("1-10", "10-100", "100-1e3", "1e3-1e4", ">=1e4")
 NONFINITE = "nonfinite"
-PIECE = 1 << 20  # Elements.
+TINY = torch.finfo(torch.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Te
             both = piece.exact.isfinite() & piece.got.isfinite()
             distance = torch.where(both, piece.exact - piece.got, 0.0).abs()
             distance = distance.clamp(max=torch.finfo(dtype).max).to(dtype)
-            part = flat[piece.start : piece.start + PIECE]
+            part = flat[piece.start : piece.start + distance.numel()]
             torch.maximum(part, distance, out=part)
     return doubt
 
@@ -74,10 +74,11 @@ def is_doubtful(expected: torch.Tensor, doubt: torch.Tensor) -> bool:
         return False
     exact = torch.view_as_real(expected) if expected.is_complex() else expected
     scale = _rms(exact)
-    return any(
-        bool((DOUBT_FACTOR * piece.got > DOUBT_MAX * piece.exact.abs().clamp(min=scale)).any())
+    found = (
+        (DOUBT_FACTOR * piece.got > DOUBT_MAX * piece.exact.abs().clamp(min=scale)).any()
         for piece in _pieces(exact, doubt, None)
     )
+    return any(pieces.values(found))
 
 
 def differences(
@@ -88,51 +89,66 @@ def differences(
     `expected` and `got` have one shape and dtype; `doubt`, of that shape, is `doubt_of`'s.
     """
     scale = _rms(expected)
+    right = pieces.values(
+        _is_right(piece, tolerance, scale) for piece in _pieces(expected, got, None)
+    )
+    if all(right):
+        return None
     doubt_min = _doubt_rms(expected, doubt) if doubt is not None else 0.0
     tally = _Tally()
-    for piece in _pieces(expected, got, doubt):
-        _count(piece, tally, tolerance, scale, doubt_min)
+    for piece, is_right in zip(_pieces(expected, got, doubt), right):
+        if not is_right:
+            _count(piece, tally, tolerance, scale, doubt_min)
     return _report(tally, expected, got) if tally.num_wrong else None
+
+
+def _is_right(piece: _Piece, tolerance: float, scale: float) -> torch.Tensor:
+    """Whether all is finite and within the tolerance without any doubt.  By a comparison that an
+    infinity or a NaN on either side fails: an error is never less than an infinite allowance here.
+    """
+    error = (piece.got - piece.exact).abs_()
+    return (error < piece.exact.abs().clamp_(min=scale).mul_(tolerance)).all()
 
 
 def _pieces(
     expected: torch.Tensor, got: torch.Tensor, doubt: torch.Tensor | None
 ) -> Iterator[_Piece]:
     flat = [None if t is None else t.reshape(-1) for t in (expected, got, doubt)]
-    for start in range(0, expected.numel(), PIECE):
-        exact, mine, off = (None if t is None else t[start : start + PIECE].double() for t in flat)
+    for start, end in pieces.starts(expected):
+        exact, mine, off = (None if t is None else t[start:end].double() for t in flat)
         assert exact is not None and mine is not None
         yield _Piece(start, exact, mine, off)
 
 
 def _rms(expected: torch.Tensor) -> float:
     """Root mean square of the finite elements."""
-    pieces = (piece.exact for piece in _pieces(expected, expected, None))
-    return _rms_of((piece, piece.isfinite()) for piece in pieces)
+    exact = (piece.exact for piece in _pieces(expected, expected, None))
+    return _rms_of((values, values.isfinite()) for values in exact)
 
 
 def _doubt_rms(expected: torch.Tensor, doubt: torch.Tensor) -> float:
     """Root mean square of the doubt, where the reference gives more than a plain zero: a ReLU has
     no doubts about what it cut off.
     """
-    pieces = _pieces(expected, expected, doubt)
-    pairs = ((piece.exact, piece.doubt) for piece in pieces if piece.doubt is not None)
+    found = _pieces(expected, expected, doubt)
+    pairs = ((piece.exact, piece.doubt) for piece in found if piece.doubt is not None)
     return _rms_of((off, exact.isfinite() & ((exact != 0) | (off > 0))) for exact, off in pairs)
 
 
 def _rms_of(parts: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> float:
     """Root mean square of the counted elements of all parts; no square overflows."""
-    top, total, count = 0.0, 0.0, 0
+    found: list[torch.Tensor] = []
     for values, counted in parts:
-        size = torch.where(counted, values, 0.0).abs()
-        count += int(counted.sum())
-        largest = float(size.max())
-        if largest > top:
-            total *= (top / largest) ** 2
-            top = largest
-        if top > 0.0:
-            total += float((size / top).square().sum())
-    return top * math.sqrt(total / count) if count else 0.0
+        size = torch.where(counted, values, 0.0).abs_()
+        top = size.amax()
+        squares = (size / top.clamp(min=TINY)).square_().sum()
+        found += [top, squares, counted.sum()]
+    numbers = pieces.values(found)
+    tops, totals, counts = numbers[0::3], numbers[1::3], numbers[2::3]
+    top, count = max(tops, default=0.0), sum(counts)
+    if top == 0.0:
+        return 0.0
+    return top * math.sqrt(sum(total * (one / top) ** 2 for one, total in zip(tops, totals)) / count)
 
 
 def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, doubt_min: float) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from harness.worker.region import map_tensors
+from harness.worker import pieces
+from harness.worker.region import map_tensors, tensors_of
 
 NATIVE = "native"
 _SAMPLE = 4096
@@ -82,23 +83,19 @@ def apply(name: str, inputs: list[Any]) -> list[Any]:
         if not _may_change(tensor):
             return tensor
         limit = torch.finfo(tensor.dtype).max / 4
-        return transform(tensor.double()).clamp(-limit, limit).to(tensor.dtype)
+        flat = tensor.reshape(-1)
+        changed = torch.empty_like(flat)
+        for start, end in pieces.starts(flat):
+            changed[start:end] = transform(flat[start:end].double()).clamp(-limit, limit)
+        return changed.view(tensor.shape)
 
     changed: list[Any] = map_tensors(inputs, change)
     return changed
 
 
-def changes(name: str, inputs: list[Any]) -> bool:
-    """Whether the distribution would change any of these inputs."""
-    found = False
-
-    def look(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal found
-        found = found or _may_change(tensor)
-        return tensor
-
-    map_tensors(inputs, look)
-    return found and name != NATIVE
+def can_change(inputs: list[Any]) -> bool:
+    """Whether a distribution other than the native one changes any of these inputs."""
+    return any(map(_may_change, tensors_of(inputs)))
 
 
 def _may_change(tensor: torch.Tensor) -> bool:
@@ -106,4 +103,4 @@ def _may_change(tensor: torch.Tensor) -> bool:
         return False
     sample = tensor.detach().reshape(-1)[:_SAMPLE]
     few = tensor.numel() > 3 and torch.unique(sample).numel() <= 3
-    return not few and bool(tensor.isfinite().all())
+    return not few and pieces.is_finite(tensor)

@@ -64,6 +64,15 @@ class _Given:
     descriptor: int
 
 
+@dataclass(frozen=True)
+class _Native:
+    """Of the task's own values at the main shape."""
+
+    is_exact: bool  # Some outputs are integers or booleans.
+    is_finite: bool
+    can_change: bool  # By a distribution.
+
+
 @dataclass
 class _Case:
     """An opened task, and below the line what belongs to one candidate."""
@@ -72,13 +81,14 @@ class _Case:
     task: Task
     comparer: Comparer
     options: Options
-    native: dict[str, int]
+    sizes: dict[str, int]  # Of the task's text.
     is_random: bool
     is_in_eval_mode: bool = False
     call_bytes: int = 0  # Inputs and outputs at the main shape.
     shapes: list[Shape] = field(default_factory=list)
     num_planned: int = 0  # Of these; what was offered to one candidate follows.
-    usable: set[str] = field(default_factory=set)  # Distributions, at the main shape.
+    native: _Native | None = None  # What the first forward of the main shape shows.
+    usable: dict[str, bool] = field(default_factory=dict)  # Distributions there, once looked at.
 
     seed: int = _PLANNING_SEED
     trials: list[_Trial] = field(default_factory=list)
@@ -139,7 +149,7 @@ def _open(place: Place, body: Json) -> _Case:
     is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
     case = _Case(place, task, Comparer(tolerances), options, planner.native, is_random)
     case.shapes.append(planner.main())
-    _find_usable(case)
+    _look_at_native(case)
     if options.shapes:
         _add_variants(case, planner)
     case.references.clear()  # Their weights are nobody's.
@@ -154,9 +164,12 @@ def _begin(case: _Case, question: Question) -> Answer:
     case.references.clear()
     del case.shapes[case.num_planned :]
     case.timing = None
+    case.seed = _PLANNING_SEED
+    chosen = _choose_distributions(case, int(question.body["seed"]))
+    case.references.clear()
     case.place.trim()
     case.seed = int(question.body["seed"])
-    planned = [(0, name) for name in _choose_distributions(case)]
+    planned = [(0, name) for name in chosen]
     planned += [(shape, distributions.NATIVE) for shape in range(1, len(case.shapes))]
     case.trials = [
         _Trial(index, shape, name, derive_seed(case.seed, "trial", index))
@@ -165,7 +178,7 @@ def _begin(case: _Case, question: Question) -> Answer:
     return Answer(_plan_report(case))
 
 
-def _choose_distributions(case: _Case) -> list[str]:
+def _choose_distributions(case: _Case, seed: int) -> list[str]:
     """Of the main shape's trials: native values, and others that the reference can take.
 
     Where a trivial answer (zeros, a constant, a copy of an input) would pass under a distribution,
@@ -174,29 +187,27 @@ def _choose_distributions(case: _Case) -> list[str]:
     num = case.options.trials
     if not case.options.distributions:
         return [distributions.NATIVE] * num
-    others = [*_AT_MAIN_SHAPE, _ONE_OF[derive_seed(case.seed, "distribution") % len(_ONE_OF)]]
+    others = [*_AT_MAIN_SHAPE, _ONE_OF[derive_seed(seed, "distribution") % len(_ONE_OF)]]
     num_native = max(1, num - len(others))
     chosen: list[str] = []
     for name in [distributions.NATIVE] * num_native + others[: num - num_native]:
         alternatives = [name, *_INSTEAD, distributions.NATIVE]
         alternatives.sort(key=lambda other: other != name and other in chosen)
-        usable = (other for other in alternatives if other in case.usable)
+        usable = (other for other in alternatives if _is_usable(case, other))
         chosen.append(next(usable, distributions.NATIVE))
     return chosen
 
 
-def _find_usable(case: _Case) -> None:
-    """Fills in what the first forward of the main shape, and others there, show."""
-    native = _first_outcome(case, 0)
-    case.call_bytes = sum(one.nbytes for one in region.tensors_of([native.inputs, native.outputs]))
-    if not case.options.distributions:
-        return
-    wanted = [*_AT_MAIN_SHAPE, *_ONE_OF]
-    if _discriminates(case, native):
-        case.usable.add(distributions.NATIVE)
-    case.usable.update(name for name in wanted if _is_usable(case, native, name))
-    if not case.usable.issuperset([distributions.NATIVE, *wanted]):
-        case.usable.update(name for name in _INSTEAD if _is_usable(case, native, name))
+def _look_at_native(case: _Case) -> None:
+    outcome = _first_outcome(case, 0)
+    outputs = region.tensors_of(outcome.outputs)
+    case.call_bytes = sum(one.nbytes for one in [*region.tensors_of(outcome.inputs), *outputs])
+    case.native = _Native(
+        is_exact=not all(map(_is_inexact, outputs)),
+        is_finite=is_finite(outcome.outputs),
+        can_change=distributions.can_change(outcome.inputs),
+    )
+    case.usable[distributions.NATIVE] = _discriminates(case, outcome)
 
 
 def _first_outcome(case: _Case, shape: int) -> Outcome:
@@ -209,12 +220,22 @@ def _first_outcome(case: _Case, shape: int) -> Outcome:
     return reference.run(inputs, 0, with_doubt=False)
 
 
-def _is_usable(case: _Case, native: Outcome, name: str) -> bool:
-    """Whether the reference gives sensible and telling results under a distribution."""
-    exact = [tensor for tensor in region.tensors_of(native.outputs) if not _is_inexact(tensor)]
-    if name in distributions.WITH_TIES and exact:
+def _is_usable(case: _Case, name: str) -> bool:
+    """Whether the reference gives sensible and telling results under a distribution.
+
+    Found out for the first candidate that may get it, under the planning seed as all that a task's
+    candidates share.
+    """
+    if name not in case.usable:
+        case.usable[name] = _find_usable(case, name)
+    return case.usable[name]
+
+
+def _find_usable(case: _Case, name: str) -> bool:
+    assert case.native is not None and case.seed == _PLANNING_SEED
+    if name in distributions.WITH_TIES and case.native.is_exact:
         return False
-    if not distributions.changes(name, native.inputs):
+    if not case.native.can_change:
         return False
     reference = _reference(case, 0)
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), name)
@@ -222,7 +243,7 @@ def _is_usable(case: _Case, native: Outcome, name: str) -> bool:
         outcome = reference.run(inputs, 0)
     except Exception:  # Values outside the domain of the reference.
         return False
-    if is_finite(native.outputs) and not is_finite(outcome.outputs):
+    if case.native.is_finite and not is_finite(outcome.outputs):
         return False
     if any(map(is_doubtful, *map(region.tensors_of, (outcome.outputs, outcome.doubt)))):
         return False
@@ -296,7 +317,7 @@ def _plan_report(case: _Case) -> Json:
     return {
         "call_bytes": case.call_bytes,
         "needs_general": case.options.require_general or case.task.needs_general,
-        "shapes": [shape.report(case.native) for shape in case.shapes],
+        "shapes": [shape.report(case.sizes) for shape in case.shapes],
         "trials": [
             {"index": trial.index, "shape": trial.shape, "distribution": trial.distribution}
             for trial in case.trials
@@ -325,7 +346,7 @@ def _tells(case: _Case, reference: Reference) -> bool:
     """Whether trivial answers are wrong under these weights as they were when the task was opened:
     a bias drawn far out may drive every output into a clamp.
     """
-    if distributions.NATIVE not in case.usable or not region.state_of(reference.model):
+    if not case.usable.get(distributions.NATIVE) or not region.state_of(reference.model):
         return True
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), distributions.NATIVE)
     return _discriminates(case, reference.run(inputs, 0, with_doubt=False))

@@ -24,6 +24,7 @@ from harness.judge import distributions
 from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
 from harness.judge.rounding import OneAfterTheOther
+from harness.worker import pieces
 from harness.worker.perturb import Constants
 from harness.worker.program import construct
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
@@ -202,7 +203,7 @@ def _clone(value: Any) -> Any:
 def is_finite(value: Any) -> bool:
     """Whether all floating tensors of a value are finite."""
     tensors = [tensor for tensor in tensors_of(value) if tensor.is_floating_point()]
-    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+    return all(map(pieces.is_finite, tensors))
 
 
 def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:

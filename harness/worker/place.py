@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.worker import region
+from harness.worker import pieces, region
 from harness.worker.wire import Json
 
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
-_PIECE = 1 << 22  # Words of a digest at a time.
 _WEIGHT, _OFFSET = 0x5851F42D4C957F2D, 0x14057B7EF767814F
 
 
@@ -81,12 +80,12 @@ def keyed_sum(tensor: torch.Tensor, weight: int, offset: int) -> int:
     data = region.flat_bytes(tensor)
     data = torch.nn.functional.pad(data, (0, -data.numel() % 4)).view(torch.int32)
     weight, offset = _signed(weight), _signed(offset)
-    total = 0
-    for start in range(0, data.numel(), _PIECE):
-        piece = data[start : start + _PIECE].long()
-        index = torch.arange(start, start + piece.numel(), device=piece.device)
-        total += int((piece * ((index * weight + offset) | 1)).sum())
-    return total % 2**64
+    total = torch.zeros((), dtype=torch.int64, device=data.device)
+    for start, end in pieces.starts(data):
+        factors = torch.arange(start, end, device=data.device)
+        factors.mul_(weight).add_(offset).bitwise_or_(1)
+        total += factors.mul_(data[start:end]).sum()
+    return int(total) % 2**64
 
 
 def _signed(word: int) -> int:

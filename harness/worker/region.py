@@ -431,7 +431,13 @@ def digest(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
 
 def same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two tensors of one dtype and shape hold the same bits."""
-    return torch.equal(flat_bytes(first), flat_bytes(second))
+    return torch.equal(_words(first), _words(second))
+
+
+def _words(tensor: torch.Tensor) -> torch.Tensor:
+    """Its bytes, eight at a time where that can be: a device compares words as fast as bytes."""
+    data = flat_bytes(tensor)
+    return data.view(torch.int64) if (data.numel() | data.storage_offset()) % 8 == 0 else data
 
 
 def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
