@@ -107,7 +107,7 @@ TEST_F(Suite, NamesTheLineThatCannotBeRead) {
     const auto tasks = load_suite(write("bad.jsonl", std::string("\n") + row.line + "\n"), "kb");
     ASSERT_FALSE(tasks.has_value()) << row.line;
     EXPECT_EQ(tasks.error().code, ErrorCode::kInvalidInput);
-    EXPECT_EQ(tasks.error().message, (root() / "bad.jsonl").string() + ", " + row.message);
+    EXPECT_EQ(tasks.error().message, (root() / "bad.jsonl").string() + ": " + row.message);
   }
 }
 
