@@ -35,12 +35,26 @@ function(mc_static_library name header archive)
     INTERFACE_INCLUDE_DIRECTORIES ${${name}_INCLUDE})
 endfunction()
 
-# layer(<name> [USES <layer>...] [HIDES <layer or library>...]): src/<name> as one library and one
-# test program.  USES are the layers that its headers mention; HIDES stay inside its .cc files.
+# mc_discover_tests(<target> [<pattern>]): its tests, with the label `quick` but for those whose
+# names match the pattern of GoogleTest's.  All quick ones together take at most two minutes on two
+# cores.
+function(mc_discover_tests target long)
+  if(long)
+    gtest_discover_tests(${target} TEST_FILTER "${long}" TEST_LIST ${target}_long
+      DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    set(filter TEST_FILTER "-${long}")
+  endif()
+  gtest_discover_tests(${target} ${filter} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS quick TIMEOUT 300)
+endfunction()
+
+# layer(<name> [USES <layer>...] [HIDES <layer or library>...] [LONG <pattern>]): src/<name> as one
+# library and one test program.  USES are the layers that its headers mention; HIDES stay inside its
+# .cc files; LONG are tests that are not quick.
 # *_test.cc hold tests, test_*.cc what long ones need.  Each layer has an include root that shows it
 # alone, so an undeclared include does not compile.
 function(layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;HIDES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LONG" "USES;HIDES")
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})
   set(root ${PROJECT_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${root})
@@ -62,7 +76,7 @@ function(layer name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${name} ${arg_HIDES} mc_options GTest::gmock_main)
     target_compile_definitions(${name}_test PRIVATE MC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    mc_discover_tests(${name}_test "${arg_LONG}")
   endif()
   if(MC_BUILD_BENCH AND benches)
     find_package(benchmark REQUIRED)

@@ -5,8 +5,9 @@
 
 The set gpu (tests/corpus/gpu) holds faults, cheats at timing, cheats about whose kernels do the
 work, and their honest look-alikes; its expected.json is described in expectation.py. Any other set
-of run_corpus.py can be judged too. Prints a line for each surprise and a summary for each set;
-exits 0 when every set reaches its bar and nothing is left on the device, 77 without a GPU.
+of run_corpus.py can be judged too. Prints a line for each surprise and a summary for each set.
+All inputs follow from a seed that is another in each run and is printed; `--seed N` repeats them.
+Exits 0 when every set reaches its bar and nothing is left on the device, 77 without a GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 
 from corpus_sets import SETS, cases_of
 from gpu_use import left_in_the_end, num_gpus, use_now
-from judging import Judge, end_with_children, run_set
+from judging import Judge, end_with_children, run_set, seed_of
 
 SKIPPED = 77
 
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=8, help="candidates compiled at once")
     parser.add_argument("--only", default="*", help="judge the cases whose name matches")
     parser.add_argument("--sets", type=set_names, default=["gpu", "honest"])
+    parser.add_argument("--seed", type=int, help="of all inputs (default: another in each run)")
     parser.add_argument("--keep", help="append the results to this file")
     parser.add_argument("--option", action="append", default=[], help="passed on to eval")
     parser.add_argument("--limit", type=float, help="seconds for all sets together")
@@ -48,7 +50,8 @@ def main() -> int:
     except LookupError as error:
         parser.error(str(error))
     before = use_now()
-    options = ("--backend", "cuda", "--seed", "1", "--timeout", "20", *arguments.option)
+    seed = seed_of(arguments.seed)
+    options = ("--backend", "cuda", "--seed", seed, "--timeout", "20", *arguments.option)
     judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
     reached = [run_set(name, cases, judge, arguments.keep) for name, cases in cases_by_set.items()]
     left = left_in_the_end(before)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import collections
 import json
+import os
+import random
 import signal
 import subprocess
 import sys
@@ -74,6 +76,16 @@ class Judge:
         if process.returncode != 0:
             raise SystemExit(f"musacoder eval failed with exit code {process.returncode}")
         return True
+
+
+def seed_of(given: int | None) -> str:
+    """The seed of a run's inputs: the one given, that of $MC_CORPUS_SEED, or a new one. Printed, so
+    that a failure can be repeated.
+    """
+    drawn = os.environ.get("MC_CORPUS_SEED") or str(random.SystemRandom().randrange(10**9))
+    seed = drawn if given is None else str(given)
+    print(f"seed of all inputs: --seed {seed}", flush=True)
+    return seed
 
 
 def end_with_children() -> None:

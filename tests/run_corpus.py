@@ -8,7 +8,8 @@ a line for each surprise and a summary for each set; exits 0 when every set reac
 a set's tasks are not there.
 
 $MC_CORPUS_SHARE judges a random share of each set, others in each run, and says which (continuous
-integration does); $MC_CORPUS_DRAW chooses the same again.
+integration does); $MC_CORPUS_DRAW chooses the same again. All inputs follow from a seed that is
+another in each run and is printed; `--seed N`, or $MC_CORPUS_SEED, repeats them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 from typing import TypeVar
 
 from corpus_sets import SETS, cases_of
-from judging import Judge, end_with_children, run_set
+from judging import Judge, end_with_children, run_set, seed_of
 
 SKIPPED = 77
 T = TypeVar("T")
@@ -44,7 +45,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="*", help="judge the cases whose name matches")
     parser.add_argument("--keep", help="append the results to this file")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, help="of all inputs (default: another in each run)")
     parser.add_argument("--option", action="append", default=[], help="passed on to eval")
     parser.add_argument("sets", nargs="+", choices=[name for name in SETS if name != "gpu"])
     parser.add_argument("--limit", type=float, help="seconds for all sets together")
@@ -56,7 +57,7 @@ def main() -> int:
     ):
         print("kernelbench: skipped; give a copy's path in MC_KERNELBENCH")
         return SKIPPED
-    options = ("--seed", str(arguments.seed), "--timeout", "20", *arguments.option)
+    options = ("--seed", seed_of(arguments.seed), "--timeout", "20", *arguments.option)
     try:
         cases_by_set = cases_of(arguments.sets, arguments.only)
     except LookupError as error:

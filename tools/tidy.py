@@ -25,6 +25,9 @@ THIRD_PARTY = ("nlohmann/", "fmt/", "sodium", "seccomp", "boost/", "CLI/", "hire
 # Candidates and ctypes include these.
 NEEDS_NO_INCLUDER = ("emu/include/", "facade/include/", "emu/runtime/mc_emu.h")
 
+# A file or folder of the source, as prose names it.
+SOURCE_PATH = re.compile(r"`((?:src|emu|facade|harness|policy|device|tools)/[\w./-]+)`")
+
 Finding = tuple[int, str]
 
 
@@ -156,6 +159,35 @@ def missing_documents(files: list[File], root: pathlib.Path) -> Iterator[str]:
                     yield f"{file.path}:{number}: there is no {name}"
 
 
+def anchors_of(text: str) -> set[str]:
+    """What a link to a heading of a Markdown page may say, as GitHub makes it."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(files: list[File], root: pathlib.Path) -> Iterator[str]:
+    """Links between Markdown pages that lead nowhere, and source paths in `...` that are not there.
+    Decisions, and pages of docs/lab, are of the commits that they name: only links are looked at.
+    """
+    for file in files:
+        if file.suffix != ".md" or not file.is_ours:
+            continue
+        is_past = file.path.startswith(("docs/lab/", "docs/decisions/"))
+        is_past &= not file.path.endswith("where_is_x.md")
+        for number, line in enumerate(file.lines, 1):
+            for link in re.findall(r"\]\((?!https?:)([^)\s]*)\)", line):
+                name, _, anchor = link.partition("#")
+                page = root / file.path
+                target = page.parent / name if name else page
+                if not target.exists():
+                    yield f"{file.path}:{number}: there is no {name}"
+                elif anchor and anchor not in anchors_of(target.read_text()):
+                    yield f"{file.path}:{number}: {name} has no heading #{anchor}"
+            for name in SOURCE_PATH.findall(line) if file.path.startswith("docs/") else ():
+                if not is_past and not (root / name).exists():
+                    yield f"{file.path}:{number}: there is no {name}"
+
+
 def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
     files = []
     for path in paths:
@@ -171,6 +203,7 @@ def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
     yield from machine_names(files, root)
     yield from unused_headers(files)
     yield from missing_documents(files, root)
+    yield from broken_links(files, root)
 
 
 def known_to_git(root: pathlib.Path) -> list[str]:

@@ -50,6 +50,7 @@ class Rules(unittest.TestCase):
 
 
 NAME = "docs/" + "x.md"
+A, B = "docs/" + "a.md", "docs/" + "b.md"
 
 
 class Repository(unittest.TestCase):
@@ -93,6 +94,21 @@ class Repository(unittest.TestCase):
         self.write("src/core/x.cc", CC + f"// See {NAME}.\n")
         self.assertEqual(self.found(), [f"src/core/x.cc:2: there is no {NAME}"])
         self.write(NAME, "x\n")
+        self.assertEqual(self.found(), [])
+
+    def test_finds_a_link_that_leads_nowhere(self) -> None:
+        self.write(A, "# A\n[b](b.md) [c](b.md#the-heading) [a](#a) [web](https://x.y)\n")
+        said = A + ":2: there is no b.md"
+        self.assertEqual(self.found(), [said, said])
+        self.write(B, "## Another heading\n")
+        self.assertEqual(self.found(), [A + ":2: b.md has no heading #the-heading"])
+        self.write(B, "## The `heading`\n")
+        self.assertEqual(self.found(), [])
+
+    def test_finds_a_source_that_a_page_names_and_that_is_not_there(self) -> None:
+        self.write(A, "See `tools/x.py`.\n")
+        self.assertEqual(self.found(), [A + ":1: there is no tools/x.py"])
+        self.write("tools/x.py", PY)
         self.assertEqual(self.found(), [])
 
     def test_exits_with_1_when_something_is_found(self) -> None:

@@ -495,13 +495,30 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
       .add_option("--suite", arguments.suite,
                   "test.jsonl of the forge, a KernelBench copy, a folder of tasks; or: tasks")
       ->required();
-  command.add_option("--limit", arguments.limit, "Only the first tasks of the suite");
-}
-
-void add_sampling(CLI::App& command, BenchArguments& arguments) {
+  command.add_option("--out,-o", arguments.out, "Folder for all of it; taken up where it is")
+      ->required();
   command.add_option("--samples,-n", arguments.samples, "Answers to each task")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
+  command.add_option("--limit", arguments.limit, "Only the first tasks of the suite");
+  command.add_option("--against", arguments.against,
+                     "Another benchmark's folder: the difference at the tasks of both");
+  command.add_flag("--details", arguments.details, "Print a line for each verdict as well");
+}
+
+void add_judging(CLI::App& command, BenchArguments& arguments) {
+  command.option_defaults()->group("Judging");
+  command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command.add_option("--backend", arguments.backend, "auto, cpu or cuda")->capture_default_str();
+  command.add_option("--policy", arguments.options.policy, "As for eval")->capture_default_str();
+  command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void add_sampling(CLI::App& command, BenchArguments& arguments) {
+  command.option_defaults()->group("Sampling (--model and --endpoint)");
   command.add_option("--temperature", arguments.sampling.temperature, "0: the likeliest token")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
@@ -513,6 +530,7 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       ->capture_default_str();
   command.add_option("--sampling-seed", arguments.sampling_seed, "Of the model's choices")
       ->capture_default_str();
+  command.option_defaults()->group("How answers are made");
   command.add_option("--batch", arguments.batch, "Answers that --model makes at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
@@ -535,19 +553,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "Measure a model: answers, verdicts, Pass@k");
   add_source(*command, *arguments);
-  command->add_option("--out,-o", arguments->out, "Folder for all of it; taken up where it is")
-      ->required();
+  add_judging(*command, *arguments);
   add_sampling(*command, *arguments);
-  command->add_option("--against", arguments->against,
-                      "Another benchmark's folder: the difference at the tasks of both");
-  command->add_option("--policy", arguments->options.policy, "As for eval")->capture_default_str();
-  command->add_option("--backend", arguments->backend, "auto, cpu or cuda")->capture_default_str();
-  command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--jobs,-j", arguments->jobs, "Answers judged at once")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  command->add_flag("--details", arguments->details, "Print a line for each verdict as well");
   command->callback([arguments, command, &exit_code] {
     const Status status = run_bench(*arguments, *command);
     exit_code = status ? kExitDone : report_error(status.error());

@@ -62,8 +62,9 @@ task::Roots roots_of(const Layout& layout) {
 // The candidates of one file, each with its task: the one given by --task, or the file's own.
 Status add_work(const std::string& path, const EvalArguments& arguments, const task::Roots& roots,
                 std::vector<Work>& work) {
-  MC_TRY(auto submissions, task::load_submissions(path), "candidates");
-  for (task::Submission& submission : submissions) {
+  auto submissions = task::load_submissions(path);
+  if (!submissions) return submissions.error();
+  for (task::Submission& submission : *submissions) {
     const std::string& spec = arguments.task.empty() ? submission.task : arguments.task;
     if (spec.empty()) {
       return Error{ErrorCode::kInvalidInput, path + " names no task: give --task"};
@@ -77,7 +78,9 @@ Status add_work(const std::string& path, const EvalArguments& arguments, const t
 Result<std::vector<Work>> load_work(const EvalArguments& arguments, const Layout& layout) {
   std::vector<Work> work;
   for (const std::string& path : arguments.candidates) {
-    MC_TRY_VOID(add_work(path, arguments, roots_of(layout), work), "eval");
+    if (const Status added = add_work(path, arguments, roots_of(layout), work); !added) {
+      return added.error();
+    }
   }
   return work;
 }
@@ -202,7 +205,9 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   if (arguments.candidates.empty()) {
     return Error{ErrorCode::kInvalidInput, "give --candidate, or --stream"};
   }
-  MC_TRY(const std::vector<Work> work, load_work(arguments, layout), "eval");
+  const Result<std::vector<Work>> loaded = load_work(arguments, layout);
+  if (!loaded) return loaded.error();  // It names the file, and needs no other context.
+  const std::vector<Work>& work = *loaded;
   MC_TRY(const auto results, Results::create(arguments.out), "eval");
   ProgressBar bar(work.size());
   MC_TRY(auto pipeline,
@@ -216,10 +221,8 @@ Status run_eval(EvalArguments& arguments, const CLI::App& command) {
   return ok();
 }
 
-void add_limits(CLI::App& command, EvalArguments& arguments) {
-  eval::Limits& limits = arguments.options.limits;
-  eval::Correctness& correctness = arguments.options.correctness;
-  const CLI::Validator positive(
+const CLI::Validator& positive() {
+  static const CLI::Validator kPositive(
       [](const std::string& text) {
         double value = 0;
         const char* end = text.data() + text.size();
@@ -228,55 +231,118 @@ void add_limits(CLI::App& command, EvalArguments& arguments) {
         return is_positive ? std::string() : "'" + text + "' is no positive number";
       },
       "POSITIVE");
-  command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
-      ->check(positive)
+  return kPositive;
+}
+
+void add_common(CLI::App& command, EvalArguments& arguments) {
+  command.add_option("--task", arguments.task,
+                     "A KernelBench .py file, suite:level/id, or family/name of tasks/");
+  command.add_option("--candidate,-c", arguments.candidates,
+                     "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}");
+  command.add_option("--out,-o", arguments.out, "Write verdicts as JSON Lines to this file");
+  command.add_option("--jobs,-j", arguments.jobs, "Candidates judged at once")
+      ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
-      ->check(positive)
+  command.add_option("--backend", arguments.backend, "auto, cpu or cuda")->capture_default_str();
+  command
+      .add_option("--policy", arguments.options.policy,
+                  "What a candidate may do: musacoder, or kernelbench (docs/legality.md)")
       ->capture_default_str();
-  command.add_option("--load-timeout", limits.load_s, "Seconds to import and construct it")
-      ->check(positive)
-      ->capture_default_str();
-  command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
-      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--strict", arguments.options.strict,
+                   "For winners and audits: other seeds and, on a device, compute-sanitizer");
+  command.add_flag("--feedback", arguments.feedback, "Print the feedback for each candidate");
+  command.add_flag("--json", arguments.json, "Print verdicts as JSON Lines");
+}
+
+void add_correctness(CLI::App& command, EvalArguments& arguments) {
+  command.option_defaults()->group("Correctness");
+  eval::Correctness& correctness = arguments.options.correctness;
   command.add_option("--trials", correctness.trials, "Trials at the main shape")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   command.add_option("--tolerance", correctness.tolerance_fp32, "For fp32 and fp64 outputs")
-      ->check(positive)
+      ->check(positive())
       ->capture_default_str();
   command.add_option("--tolerance-half", correctness.tolerance_half, "For fp16 and bf16 outputs")
-      ->check(positive)
-      ->capture_default_str();
-  command.add_flag("--no-timing", arguments.no_timing, "On a device: correctness alone");
-  command
-      .add_option("--baseline", arguments.options.timing.baseline,
-                  "On a device: what is timed by turns with the candidate")
-      ->check(CLI::IsMember({"eager", "candidate"}))
-      ->capture_default_str();
-  command
-      .add_option("--compile-mode", arguments.compile_mode,
-                  "On a device: of torch.compile, the other baseline, or none")
-      ->check(CLI::IsMember(
-          {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}))
-      ->capture_default_str();
-  command
-      .add_option("--timing", arguments.tier,
-                  "On a device: full, for reports, or quick, for rewards: some 0.3 s of the device")
-      ->check(CLI::IsMember({"full", "quick"}))
-      ->capture_default_str();
-  command
-      .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
-      ->check(positive)
-      ->capture_default_str();
-  command
-      .add_option("--spares", arguments.options.spares,
-                  "On a device: contestants kept ready, at 0.6 GiB each")
-      ->check(CLI::Range(0, 16))
+      ->check(positive())
       ->capture_default_str();
   command.add_flag("--require-general", correctness.require_general,
                    "Other sizes than the task's own count, whatever the task says");
   command.add_flag("--no-shapes", arguments.no_shapes, "Judge at the task's own shape only");
+}
+
+void add_timing(CLI::App& command, EvalArguments& arguments) {
+  command.option_defaults()->group("Timing (on a device)");
+  command
+      .add_option("--timing", arguments.tier,
+                  "full, for reports, or quick, for rewards: some 0.3 s of the device")
+      ->check(CLI::IsMember({"full", "quick"}))
+      ->capture_default_str();
+  command.add_flag("--no-timing", arguments.no_timing, "Correctness alone");
+  command
+      .add_option("--baseline", arguments.options.timing.baseline,
+                  "What is timed by turns with the candidate")
+      ->check(CLI::IsMember({"eager", "candidate"}))
+      ->capture_default_str();
+  command
+      .add_option("--compile-mode", arguments.compile_mode,
+                  "Of torch.compile, the other baseline, or none")
+      ->check(CLI::IsMember(
+          {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}))
+      ->capture_default_str();
+  command
+      .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
+      ->check(positive())
+      ->capture_default_str();
+  command
+      .add_option("--spares", arguments.options.spares,
+                  "Contestants kept ready, at 0.6 GiB of the device each")
+      ->check(CLI::Range(0, 16))
+      ->capture_default_str();
+}
+
+void add_limits(CLI::App& command, EvalArguments& arguments) {
+  command.option_defaults()->group("Limits");
+  eval::Limits& limits = arguments.options.limits;
+  command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
+      ->check(positive())
+      ->capture_default_str();
+  command.add_option("--load-timeout", limits.load_s, "Seconds to import and construct it")
+      ->check(positive())
+      ->capture_default_str();
+  command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
+      ->check(positive())
+      ->capture_default_str();
+  command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
+      ->transform(CLI::AsSizeValue(false));
+}
+
+void add_reward(CLI::App& command, EvalArguments& arguments) {
+  command.option_defaults()->group("Reward and feedback");
+  command.add_option("--lambda", arguments.score.lambda, "Weight of the speed-up in the reward")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--nu-max", arguments.score.nu_max, "The most of the speed-up that counts")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
+      ->check(CLI::Range(50, 100000))
+      ->capture_default_str();
+}
+
+void add_rest(CLI::App& command, EvalArguments& arguments) {
+  command.option_defaults()->group("For programs and experiments");
+  command
+      .add_flag("--stream", arguments.stream,
+                "Read questions {id, task, answer} a line each, reply as each is judged")
+      ->excludes("--candidate");
+  command.add_flag("--full-headers", arguments.options.full_headers,
+                   "Compile all against PyTorch's own headers (slow)");
+  command.add_flag("--no-static-rules", arguments.no_static_rules, "Let only the run decide");
+  command.add_flag("--allow-weak-sandbox", arguments.weak_sandbox,
+                   "Go on where this machine cannot give a protection");
 }
 
 }  // namespace
@@ -302,45 +368,12 @@ int report_error(const Error& error) {
 void add_eval(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<EvalArguments>();
   CLI::App* command = app.add_subcommand("eval", "Judge candidates");
-  command->add_option("--task", arguments->task,
-                      "A KernelBench .py file, suite:level/id, or family/name of tasks/");
-  CLI::Option* candidates = command->add_option(
-      "--candidate,-c", arguments->candidates,
-      "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}");
-  command
-      ->add_flag("--stream", arguments->stream,
-                 "Read questions {id, task, answer} a line each, reply as each is judged")
-      ->excludes(candidates);
-  command
-      ->add_option("--policy", arguments->options.policy,
-                   "What a candidate may do: musacoder, or kernelbench (docs/legality.md)")
-      ->capture_default_str();
-  command->add_option("--backend", arguments->backend, "auto, cpu or cuda")->capture_default_str();
-  command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--jobs,-j", arguments->jobs, "Candidates judged at once")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  command->add_option("--out,-o", arguments->out, "Write verdicts as JSON Lines to this file");
-  command->add_option("--lambda", arguments->score.lambda, "Reward: weight of the speed-up")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--nu-max", arguments->score.nu_max, "Reward: most of it that counts")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--feedback-tokens", arguments->feedback_tokens, "Bound of the feedback")
-      ->check(CLI::Range(50, 100000))
-      ->capture_default_str();
-  command->add_flag("--json", arguments->json, "Print verdicts as JSON Lines");
-  command->add_flag("--feedback", arguments->feedback, "Print the feedback for each candidate");
-  command->add_flag("--strict", arguments->options.strict,
-                    "For winners and audits: other seeds and, on a device, compute-sanitizer");
-  command->add_flag("--full-headers", arguments->options.full_headers,
-                    "Compile all against PyTorch's own headers (slow)");
-  command->add_flag("--no-static-rules", arguments->no_static_rules, "Let only the run decide");
-  command->add_flag("--allow-weak-sandbox", arguments->weak_sandbox,
-                    "Go on where this machine cannot give a protection");
+  add_common(*command, *arguments);
+  add_correctness(*command, *arguments);
+  add_timing(*command, *arguments);
   add_limits(*command, *arguments);
+  add_reward(*command, *arguments);
+  add_rest(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
     const Status status = run_eval(*arguments, *command);
     exit_code = status ? kExitDone : report_error(status.error());

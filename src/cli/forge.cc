@@ -100,11 +100,15 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--tasks,-n", options.settings.tasks, "How many tasks")
       ->check(CLI::Range(1, 10'000'000))
       ->required();
+  command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
+      ->required();
   command->add_option("--seed", options.settings.seed, "The same seed gives the same bytes")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
-      ->required();
+  command->add_option("--jobs,-j", options.jobs, "Verifiers at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->option_defaults()->group("What is made");
   command
       ->add_option("--families", arguments->families,
                    "elementwise, broadcast, reduction, softmax, normalisation, matmul, or all")
@@ -115,6 +119,9 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}))
       ->capture_default_str();
+  command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
   command
       ->add_option("--bugs-share", options.settings.bugs_share,
                    "Of the tasks, those with samples that review and repair kernels with bugs")
@@ -122,12 +129,7 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag_callback(
       "--bugs", [&options] { options.settings.bugs_share = 1; }, "The same as --bugs-share 1");
-  command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
-      ->check(CLI::Range(0.0, 0.9))
-      ->capture_default_str();
-  command->add_option("--jobs,-j", options.jobs, "Verifiers at once")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  command->option_defaults()->group("Checks of the data");
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();

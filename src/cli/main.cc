@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/suggest.h"
 
 constexpr int kWrongUse = 2;
 
@@ -31,6 +34,12 @@ int main(int argc, char** argv) {
   mc::cli::add_forge(app, exit_code);
   mc::cli::add_serve(app, exit_code);
   mc::cli::add_learn(app, exit_code);
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (const auto wrong = mc::cli::unknown_subcommand({argv + 1, argv + argc}, names)) {
+    std::cerr << "musacoder: " << *wrong << "\n";
+    return kWrongUse;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {

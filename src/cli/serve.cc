@@ -76,6 +76,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--queue", arguments->queue, "Questions that may wait; more get 429")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  command->footer("All other options are of the verifier, such as --policy: musacoder eval --help");
   command->callback([arguments, command, &exit_code] {
     exit_code = report_error(start(*arguments, command->remaining()));
   });

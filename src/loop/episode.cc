@@ -25,20 +25,21 @@ std::string text_at(const Json& json, const char* key) {
 
 Result<Prompt> parse_prompt(const std::string& line) {
   const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!row.is_object()) return wrong("not a JSON object");
   Prompt prompt;
   prompt.task.id = prompt.task.name = text_at(row, "id");
-  if (prompt.task.id.empty()) return wrong("is no JSON object with an \"id\"");
+  if (prompt.task.id.empty()) return wrong("\"id\" is missing, or is no text");
   prompt.task.code = text_at(row, "label");
   if (prompt.task.code.empty() && row.contains("reward_model")) {
     prompt.task.code = text_at(row["reward_model"], "ground_truth");
   }
-  if (prompt.task.code.empty()) return wrong("has no \"label\", the code of its task");
+  if (prompt.task.code.empty()) return wrong("\"label\" is missing: the code of the task");
   if (!row.contains("prompt") || !row["prompt"].is_array() || row["prompt"].empty()) {
-    return wrong("has no \"prompt\" that is a list of messages");
+    return wrong("\"prompt\" is missing, or is no list of messages");
   }
   for (const Json& entry : row["prompt"]) {
     if (text_at(entry, "role").empty() || text_at(entry, "content").empty()) {
-      return wrong("a message has no \"role\" or no \"content\" that is text");
+      return wrong("a message's \"role\" or \"content\" is missing, or is no text");
     }
     prompt.messages.push_back({text_at(entry, "role"), text_at(entry, "content")});
   }
@@ -83,7 +84,7 @@ Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path) {
   std::string line;
   for (int64_t number = 1; std::getline(stream, line); ++number) {
     if (line.empty()) continue;
-    MC_TRY(Prompt prompt, parse_prompt(line), path.string() + ":" + std::to_string(number));
+    MC_TRY(Prompt prompt, parse_prompt(line), path.string() + ": line " + std::to_string(number));
     prompts.push_back(std::move(prompt));
   }
   if (prompts.empty()) return wrong(path.string() + " holds no prompt");
@@ -152,7 +153,8 @@ Result<std::vector<Episode>> read_episodes(const std::filesystem::path& path, in
   std::vector<Episode> episodes;
   std::string line;
   for (int64_t number = 1; std::getline(stream, line) && !stream.eof(); ++number) {
-    MC_TRY(Episode episode, episode_from_json(line), path.string() + ":" + std::to_string(number));
+    MC_TRY(Episode episode, episode_from_json(line),
+           path.string() + ": line " + std::to_string(number));
     if (episode.step >= step_end) break;
     episodes.push_back(std::move(episode));
   }

@@ -26,7 +26,7 @@ Result<std::string> text_of(const Json& json, const char* name, const char* othe
   auto found = json.find(name);
   if (found == json.end()) found = json.find(other_name);
   if (found == json.end() || !found->is_string()) {
-    return invalid(fmt::format("lacks \"{}\"", name));
+    return invalid(fmt::format("\"{}\" is missing", name));
   }
   return found->get<std::string>();
 }
@@ -100,7 +100,7 @@ Result<std::vector<Answer>> load_answers(const fs::path& path, std::span<const I
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string place = fmt::format("{}, line {}", path.string(), number);
+    const std::string place = fmt::format("{}: line {}", path.string(), number);
     MC_TRY(Answer answer, answer_from_json(line), place);
     if (!ids.contains(answer.key.id)) {
       return invalid(fmt::format("{}: the suite has no task {}", place, answer.key.id));

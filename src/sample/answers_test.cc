@@ -63,7 +63,7 @@ TEST_F(Answers, ThatCannotBeUsedAreNamed) {
   } kTable[] = {{good + '\n' + good, "a second answer a#0"},
                 {good + "\n{", "line 2: not a JSON object"},
                 {R"({"id": "b", "completion": "x"})", "line 1: the suite has no task b"},
-                {R"({"id": "a"})", "lacks \"completion\""},
+                {R"({"id": "a"})", "\"completion\" is missing"},
                 {R"({"id": "a", "sample": -1, "completion": "x"})", "\"sample\" is not a number"},
                 {"", "holds no answer"}};
   for (const auto& row : kTable) {

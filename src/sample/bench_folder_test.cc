@@ -108,7 +108,7 @@ TEST_F(Folder, NamesALineInTheMiddleThatIsBroken) {
   std::ofstream(path_ / "verdicts.jsonl", std::ios::app) << "garbage\n";
   const auto folder = BenchFolder::open(path_, kSettings);
   ASSERT_FALSE(folder);
-  EXPECT_THAT(folder.error().message, HasSubstr("verdicts.jsonl, line 2"));
+  EXPECT_THAT(folder.error().message, HasSubstr("verdicts.jsonl: line 2"));
 }
 
 // The nearest thing to a full disk that a process can give itself.

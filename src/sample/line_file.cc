@@ -23,7 +23,7 @@ Result<size_t> for_each_line(const std::filesystem::path& path, std::string_view
   for (size_t number = 1;; ++number) {
     const size_t end = text.find('\n', begin);
     if (end == std::string_view::npos) return begin;
-    const std::string place = fmt::format("{}, line {}", path.string(), number);
+    const std::string place = fmt::format("{}: line {}", path.string(), number);
     MC_TRY_VOID(read(text.substr(begin, end - begin)), place);
     begin = end + 1;
   }

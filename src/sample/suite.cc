@@ -69,10 +69,10 @@ void add_groups(const Json& row, Item& item) {
 Result<Item> item_of(const Json& row) {
   Item item;
   item.task.id = text_at(row, {"id"});
-  if (item.task.id.empty()) return invalid("lacks \"id\"");
+  if (item.task.id.empty()) return invalid("\"id\" is missing");
   item.task.name = item.task.id;
   item.task.code = text_at(row, {"reward_model", "ground_truth"});
-  if (item.task.code.empty()) return invalid("lacks \"reward_model\".\"ground_truth\"");
+  if (item.task.code.empty()) return invalid("\"reward_model\".\"ground_truth\" is missing");
   if (item.task.code.size() > task::kTaskBytesMax) return invalid("the task is larger than 1 MiB");
   MC_TRY(item.prompt, messages_of(row), "prompt");
   add_groups(row, item);
@@ -86,7 +86,7 @@ Result<std::vector<Item>> load_rows(const fs::path& path, std::string_view text)
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string place = fmt::format("{}, line {}", path.string(), number);
+    const std::string place = fmt::format("{}: line {}", path.string(), number);
     const Json row = Json::parse(line, nullptr, false);
     if (!row.is_object()) return invalid(place + ": not a JSON object");
     MC_TRY(Item item, item_of(row), place);

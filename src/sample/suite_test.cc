@@ -80,8 +80,8 @@ TEST_F(BenchSuite, NamesTheLineThatCannotBeUsed) {
   } kTable[] = {{"{", "line 2: not a JSON object"},
                 {row("a").dump(), "line 2: a second task a"},
                 {no_user.dump(), "line 2: prompt: the last message"},
-                {no_task.dump(), "line 2: lacks \"reward_model\""},
-                {R"({"id": 3, "prompt": []})", "line 2: lacks \"id\""}};
+                {no_task.dump(), "line 2: \"reward_model\".\"ground_truth\" is missing"},
+                {R"({"id": 3, "prompt": []})", "line 2: \"id\" is missing"}};
   for (const auto& line : kTable) {
     const auto items =
         load_bench_suite(write("t.jsonl", row("a").dump() + '\n' + line.second_line + '\n'));

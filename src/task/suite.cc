@@ -40,7 +40,8 @@ std::string numbered_id(const std::string& suite, int64_t level, int64_t problem
 
 // ---- JSON Lines ---------------------------------------------------------------------------------
 
-using LineHandler = std::function<Status(const Json&)>;
+// The second argument is the place, "<file>: line <n>", as context for the handler's own errors.
+using LineHandler = std::function<Status(const Json&, const std::string&)>;
 
 // Calls `handle` with each line's object; an error names the file and the line.
 Status for_each_line(const fs::path& path, size_t bytes_max, const LineHandler& handle) {
@@ -52,18 +53,18 @@ Status for_each_line(const fs::path& path, size_t bytes_max, const LineHandler& 
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string place = path.string() + ", line " + std::to_string(number);
+    const std::string place = path.string() + ": line " + std::to_string(number);
     const Json json = Json::parse(line, nullptr, false);
     if (json.is_discarded()) return invalid(place + ": not JSON");
     if (!json.is_object()) return invalid(place + ": not a JSON object");
-    MC_TRY_VOID(handle(json), place);
+    MC_TRY_VOID(handle(json, place), place);
   }
   return ok();
 }
 
 Result<std::string> text_field(const Json& json, const char* name, size_t bytes_max) {
   const auto found = json.find(name);
-  if (found == json.end()) return invalid(std::string("lacks \"") + name + '"');
+  if (found == json.end()) return invalid(std::string("\"") + name + "\" is missing");
   if (!found->is_string()) return invalid(std::string("\"") + name + "\" is not a string");
   std::string text = found->get<std::string>();
   if (text.size() > bytes_max) {
@@ -76,7 +77,7 @@ Result<std::string> text_field(const Json& json, const char* name, size_t bytes_
 Result<int64_t> count_field(const Json& json, const char* name) {
   constexpr int64_t kCountMax = 1'000'000'000;
   const auto found = json.find(name);
-  if (found == json.end()) return invalid(std::string("lacks \"") + name + '"');
+  if (found == json.end()) return invalid(std::string("\"") + name + "\" is missing");
   const bool fits = found->is_number_unsigned() && found->get<uint64_t>() <= uint64_t{kCountMax};
   if (!fits) return invalid(std::string("\"") + name + "\" is not a number from 0 to 10^9");
   return found->get<int64_t>();
@@ -142,12 +143,12 @@ std::optional<int64_t> leading_number(std::string_view text, std::string_view pr
 // ---- Suites -------------------------------------------------------------------------------------
 
 Status append_jsonl(const fs::path& path, const std::string& suite, std::vector<Numbered>& out) {
-  return for_each_line(path, kSuiteBytesMax, [&](const Json& json) -> Status {
-    MC_TRY(const int64_t level, count_field(json, "level"), "task");
-    MC_TRY(const int64_t problem, count_field(json, "problem_id"), "task");
-    MC_TRY(std::string name, text_field(json, "name", kNameBytesMax), "task");
-    MC_TRY(std::string code, text_field(json, "code", kTaskBytesMax), "task");
-    if (code.empty()) return invalid("task: \"code\" is empty");
+  return for_each_line(path, kSuiteBytesMax, [&](const Json& json, const auto& place) -> Status {
+    MC_TRY(const int64_t level, count_field(json, "level"), place);
+    MC_TRY(const int64_t problem, count_field(json, "problem_id"), place);
+    MC_TRY(std::string name, text_field(json, "name", kNameBytesMax), place);
+    MC_TRY(std::string code, text_field(json, "code", kTaskBytesMax), place);
+    if (code.empty()) return invalid("\"code\" is empty");
     if (out.size() == kSuiteTasksMax) return invalid("more than 100000 tasks");
     out.push_back({level, problem, {numbered_id(suite, level, problem), name, std::move(code)}});
     return ok();
@@ -284,24 +285,26 @@ Result<std::string> sample_field(const Json& json) {
   if (json.contains("sample") && json["sample"].is_string()) {
     return text_field(json, "sample", kNameBytesMax);
   }
-  MC_TRY(const int64_t number, count_field(json, "sample"), "number or name");
-  return std::to_string(number);
+  const auto number = count_field(json, "sample");
+  if (!number) return number.error();
+  return std::to_string(*number);
 }
 
 Result<std::vector<Submission>> load_many(const fs::path& path) {
   std::vector<Submission> out;
   std::set<std::string> ids;
-  const Status read = for_each_line(path, kSubmissionsBytesMax, [&](const Json& json) -> Status {
-    MC_TRY(std::string task, text_field(json, "task", kNameBytesMax), "candidate");
-    if (task.empty()) return invalid("candidate: \"task\" is empty");
-    MC_TRY(const std::string sample, sample_field(json), "candidate");
-    MC_TRY(std::string response, text_field(json, "response", kAnswerBytesMax), "candidate");
+  const auto add = [&](const Json& json, const std::string& place) -> Status {
+    MC_TRY(std::string task, text_field(json, "task", kNameBytesMax), place);
+    if (task.empty()) return invalid("\"task\" is empty");
+    MC_TRY(const std::string sample, sample_field(json), place);
+    MC_TRY(std::string response, text_field(json, "response", kAnswerBytesMax), place);
     const std::string id = task + '#' + sample;
-    if (!ids.insert(id).second) return invalid("candidate: a second " + id);
+    if (!ids.insert(id).second) return invalid("a second answer " + id);
     if (out.size() == kSubmissionsMax) return invalid("more than 10^7 candidates");
     out.push_back({task, {id, std::move(response)}});
     return ok();
-  });
+  };
+  const Status read = for_each_line(path, kSubmissionsBytesMax, add);
   if (!read) return read.error();
   if (out.empty()) return invalid(path.string() + " is empty");
   return out;

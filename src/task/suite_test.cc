@@ -92,23 +92,22 @@ TEST_F(Suite, NamesTheLineThatCannotBeRead) {
   } kTable[] = {
       {"{\"level\": 1,", "line 2: not JSON"},
       {"[]", "line 2: not a JSON object"},
-      {"{}", "line 2: task: lacks \"level\""},
-      {R"({"level": "1"})", "line 2: task: \"level\" is not a number from 0 to 10^9"},
-      {R"({"level": -1})", "line 2: task: \"level\" is not a number from 0 to 10^9"},
+      {"{}", "line 2: \"level\" is missing"},
+      {R"({"level": "1"})", "line 2: \"level\" is not a number from 0 to 10^9"},
+      {R"({"level": -1})", "line 2: \"level\" is not a number from 0 to 10^9"},
       {R"({"level": 1, "problem_id": 1.5})",
-       "line 2: task: \"problem_id\" is not a number from 0 to 10^9"},
-      {R"({"level": 1, "problem_id": 1})", "line 2: task: lacks \"name\""},
+       "line 2: \"problem_id\" is not a number from 0 to 10^9"},
+      {R"({"level": 1, "problem_id": 1})", "line 2: \"name\" is missing"},
       {R"({"level": 1, "problem_id": 1, "name": "n", "code": 3})",
-       "line 2: task: \"code\" is not a string"},
-      {R"({"level": 1, "problem_id": 1, "name": "n", "code": ""})",
-       "line 2: task: \"code\" is empty"},
+       "line 2: \"code\" is not a string"},
+      {R"({"level": 1, "problem_id": 1, "name": "n", "code": ""})", "line 2: \"code\" is empty"},
       {"{\"level\": 1, \"problem_id\": 1, \"name\": \"\xff\"}", "line 2: not JSON"},
   };
   for (const auto& row : kTable) {
     const auto tasks = load_suite(write("bad.jsonl", std::string("\n") + row.line + "\n"), "kb");
     ASSERT_FALSE(tasks.has_value()) << row.line;
     EXPECT_EQ(tasks.error().code, ErrorCode::kInvalidInput);
-    EXPECT_EQ(tasks.error().message, (root() / "bad.jsonl").string() + ", " + row.message);
+    EXPECT_EQ(tasks.error().message, (root() / "bad.jsonl").string() + ": " + row.message);
   }
 }
 
@@ -203,18 +202,20 @@ TEST_F(Suite, RefusesAnswersThatCannotBeUsed) {
   EXPECT_THAT(error_of_submissions("large.md", std::string(50 << 20, 'x')),
               EndsWith("large.md holds more than 16777216 bytes"));
   EXPECT_THAT(error_of_submissions("broken.jsonl", "\n\n{\"task\": \"a/b\", "),
-              EndsWith("broken.jsonl, line 3: not JSON"));
+              EndsWith("broken.jsonl: line 3: not JSON"));
   EXPECT_THAT(error_of_submissions("f.jsonl", R"({"task": "a", "sample": 0})"),
-              EndsWith("line 1: candidate: lacks \"response\""));
+              EndsWith("line 1: \"response\" is missing"));
   EXPECT_THAT(error_of_submissions("t.jsonl", R"({"task": "", "sample": 0, "response": ""})"),
-              EndsWith("line 1: candidate: \"task\" is empty"));
+              EndsWith("line 1: \"task\" is empty"));
+  EXPECT_THAT(error_of_submissions("s.jsonl", R"({"task": "a", "response": ""})"),
+              EndsWith("s.jsonl: line 1: \"sample\" is missing"));
   const std::string line = R"({"task": "a", "sample": 0, "response": ""})";
   EXPECT_THAT(error_of_submissions("two.jsonl", line + "\n" + line),
-              EndsWith("line 2: candidate: a second a#0"));
+              EndsWith("line 2: a second answer a#0"));
   const std::string large = std::string(kAnswerBytesMax + 1, 'x');
   EXPECT_THAT(error_of_submissions("l.jsonl",
                                    R"({"task": "a", "sample": 0, "response": ")" + large + "\"}"),
-              EndsWith("line 1: candidate: \"response\" holds 16777217 bytes, more than 16777216"));
+              EndsWith("line 1: \"response\" holds 16777217 bytes, more than 16777216"));
 }
 
 TEST_F(Suite, RefusesAFileThatIsNotThere) {

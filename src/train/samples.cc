@@ -19,15 +19,16 @@ Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, wh
 
 Result<std::vector<model::Message>> parse_messages(const std::string& line) {
   const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!row.is_object()) return wrong("is no JSON object");
+  if (!row.is_object()) return wrong("not a JSON object");
   const Json list = row.value("messages", Json());
-  if (!list.is_array() || list.empty()) return wrong("has no \"messages\"");
+  if (!list.is_array() || list.empty())
+    return wrong("\"messages\" is missing, or is no list, or is empty");
   std::vector<model::Message> messages;
   for (const Json& entry : list) {
     const Json role = entry.is_object() ? entry.value("role", Json()) : Json();
     const Json content = entry.is_object() ? entry.value("content", Json()) : Json();
     if (!role.is_string() || !content.is_string()) {
-      return wrong("a message has no \"role\" or no \"content\" that is text");
+      return wrong("a message's \"role\" or \"content\" is missing, or is no text");
     }
     messages.push_back({role.get<std::string>(), content.get<std::string>()});
   }
@@ -37,7 +38,9 @@ Result<std::vector<model::Message>> parse_messages(const std::string& line) {
 // The prompt and the answer are encoded apart, so that the answer's first token is the one that a
 // model sees when it answers.
 Result<Sample> make_sample(const std::string& line, const model::Tokenizer& tokenizer) {
-  MC_TRY(auto messages, parse_messages(line), "sample");
+  auto parsed = parse_messages(line);
+  if (!parsed) return parsed.error();
+  std::vector<model::Message> messages = std::move(*parsed);
   if (messages.back().role != "assistant") {
     return wrong("the last message is not the assistant's: there is nothing to learn from it");
   }
@@ -62,7 +65,7 @@ Result<Samples> read_samples(const std::filesystem::path& path, const model::Tok
   for (int64_t number = 1; std::getline(stream, line); ++number) {
     if (line.empty()) continue;
     MC_TRY(Sample sample, make_sample(line, tokenizer),
-           path.string() + ":" + std::to_string(number));
+           path.string() + ": line " + std::to_string(number));
     if (static_cast<int64_t>(sample.tokens.size()) > length_max) {
       ++samples.too_long;
     } else {

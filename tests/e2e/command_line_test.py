@@ -103,6 +103,37 @@ class BadInput(unittest.TestCase):
         self.refuse("--jobs", *candidate, "--jobs", "many")
         self.refuse("--seed", *candidate, "--seed", "-1")
 
+    def test_a_missing_member_is_named_with_its_file_and_line(self) -> None:
+        path = self.write("a.jsonl", b'{"task": "reduction/row_sum", "response": "x"}\n')
+        self.refuse(f'musacoder: {path}: line 1: "sample" is missing', "-c", path)
+
+
+class Words(unittest.TestCase):
+    """What the program says of its own subcommands and options."""
+
+    def test_a_subcommand_that_there_is_not(self) -> None:
+        for word, said in (
+            ("evl", "no subcommand evl; did you mean eval?"),
+            ("frobnicate", "no subcommand frobnicate; --help lists them"),
+        ):
+            done = run(word, "--task", TASK)
+            self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
+            self.assertEqual(done.stderr, f"musacoder: {said}\n")
+
+    def test_help_begins_with_what_is_needed_most(self) -> None:
+        for subcommand, first, groups in (
+            ("eval", "--task", ["Correctness", "Timing (on a device)", "Limits"]),
+            ("bench", "--model", ["Judging", "Sampling (--model and --endpoint)"]),
+            ("forge", "--tasks", ["What is made", "Checks of the data"]),
+        ):
+            lines = run(subcommand, "--help").stdout.splitlines()
+            found = [
+                line[:-1] for line in lines if line and not line[0].isspace() and line[-1] == ":"
+            ]
+            self.assertEqual(found[: 1 + len(groups)], ["Options", *groups])
+            after_help = lines[lines.index("Options:") + 2]
+            self.assertIn(first, after_help)
+
 
 class Verdicts(unittest.TestCase):
     def test_the_same_seed_gives_the_same_verdict_and_inputs(self) -> None:

@@ -47,17 +47,18 @@ Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, wh
 
 Result<Row> parse_row(const std::string& line, const model::Tokenizer& tokenizer) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("id") || !json["id"].is_string()) {
-    return wrong("is no JSON object with an \"id\"");
+  if (!json.is_object()) return wrong("not a JSON object");
+  if (!json.contains("id") || !json["id"].is_string()) {
+    return wrong("\"id\" is missing, or is no text");
   }
   if (!json.contains("prompt") || !json["prompt"].is_array()) {
-    return wrong("has no \"prompt\" that is a list of messages");
+    return wrong("\"prompt\" is missing, or is no list of messages");
   }
   std::vector<model::Message> messages;
   for (const Json& entry : json["prompt"]) {
     if (!entry.is_object() || !entry.contains("role") || !entry["role"].is_string() ||
         !entry.contains("content") || !entry["content"].is_string()) {
-      return wrong("a message has no \"role\" or no \"content\" that is text");
+      return wrong("a message's \"role\" or \"content\" is missing, or is no text");
     }
     messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
   }
@@ -71,10 +72,10 @@ Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& 
   std::string line;
   for (int64_t number = 1; std::getline(stream, line); ++number) {
     if (line.empty()) continue;
-    MC_TRY(Row row, parse_row(line, model.tokenizer), path + ":" + std::to_string(number));
+    MC_TRY(Row row, parse_row(line, model.tokenizer), path + ": line " + std::to_string(number));
     if (static_cast<int64_t>(row.prompt.size()) >= model.config.positions_max) {
-      return wrong(fmt::format("{}:{}: the prompt has {} tokens; the model reads {}", path, number,
-                               row.prompt.size(), model.config.positions_max));
+      return wrong(fmt::format("{}: line {}: the prompt has {} tokens; the model reads {}", path,
+                               number, row.prompt.size(), model.config.positions_max));
     }
     rows.push_back(std::move(row));
   }
@@ -180,6 +181,8 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--samples", options->samples, "Answers to each prompt")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command->add_flag("--logprobs", options->log_probs, "Tokens and their log-probabilities too");
+  command->option_defaults()->group("Sampling");
   command->add_option("--temperature", generate.sampling.temperature, "0: the likeliest token")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -193,7 +196,6 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--batch", generate.batch, "Answers at a time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_flag("--logprobs", options->log_probs, "Tokens and their log-probabilities too");
   add_computing(*command, *computing);
   command->callback([options, computing, &exit_code] {
     const Status status = run(*options, *computing);

@@ -75,6 +75,8 @@ void add_init(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("init", "Make a model with random weights");
   command->add_option("--out", options->out, "The folder to make")->required();
   command->add_option("--tokenizer", options->tokenizer, "A tokenizer.json")->required();
+  command->add_option("--seed", options->seed, "Of the weights")->capture_default_str();
+  command->option_defaults()->group("Shape of the model");
   command->add_option("--family", options->family, "llama or qwen3")
       ->check(CLI::IsMember({"llama", "qwen3"}))
       ->capture_default_str();
@@ -87,7 +89,6 @@ void add_init(CLI::App& app, int& exit_code) {
   command->add_option("--ffn", config.ffn, "Width of the feed-forward (default: 8/3 of the width)");
   command->add_option("--positions", config.positions_max, "Longest text")->capture_default_str();
   command->add_flag("--untied", options->untied, "A head apart from the embedding");
-  command->add_option("--seed", options->seed, "Of the weights")->capture_default_str();
   command->callback([options, &exit_code] {
     const Status status = init(*options);
     exit_code = status ? kExitDone : report_error(status.error());

@@ -4,6 +4,7 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
@@ -13,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/learn/commands.h"
+#include "cli/suggest.h"
 
 namespace mc::learn {
 namespace {
@@ -36,6 +38,7 @@ int report_error(const Error& error) {
 }
 
 void add_computing(CLI::App& command, Computing& computing) {
+  command.option_defaults()->group("Where it computes");
   command.add_option("--device", computing.device, "cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--dtype", computing.dtype, "float32 (cpu) or bfloat16 (cuda)")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
@@ -72,6 +75,12 @@ int main(int argc, char** argv) {
   mc::learn::add_rl(app, exit_code);
   mc::learn::add_generate(app, exit_code);
   mc::learn::add_tokenize(app, exit_code);
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (const auto wrong = mc::cli::unknown_subcommand({argv + 1, argv + argc}, names)) {
+    std::cerr << "musacoder-learn: " << *wrong << "\n";
+    return mc::learn::kExitInput;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {

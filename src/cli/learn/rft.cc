@@ -60,6 +60,9 @@ void add_rft(CLI::App& app, int& exit_code) {
                    "Failed answers of a solved task that become repairs, at most")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command->add_option("--seed", options.seed, "Of tasks, answers and verdicts")
+      ->capture_default_str();
+  command->option_defaults()->group("Sampling");
   model::GenerateOptions& generate = options.generate;
   command->add_option("--temperature", generate.sampling.temperature, "Of the answers")
       ->check(CLI::Range(0.01, 10.0))
@@ -69,8 +72,6 @@ void add_rft(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--batch", generate.batch, "Answers at a time")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--seed", options.seed, "Of tasks, answers and verdicts")
       ->capture_default_str();
   add_judge(*command, arguments->judge);
   add_computing(*command, arguments->computing);

@@ -72,6 +72,7 @@ void add_rollout_options(CLI::App& command, loop::RlOptions& options) {
   command.add_option("--samples", options.samples, "Answers to each prompt")
       ->check(CLI::Range(2, 1024))
       ->capture_default_str();
+  command.option_defaults()->group("Episodes");
   command.add_option("--turns", options.turns, "Turns of an episode, at most")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
@@ -91,6 +92,7 @@ void add_rollout_options(CLI::App& command, loop::RlOptions& options) {
 }
 
 void add_rule_options(CLI::App& command, RlArguments& arguments) {
+  command.option_defaults()->group("Rules (docs/rl.md)");
   loop::RlOptions& options = arguments.options;
   command.add_option("--alpha", options.prime_echo.alpha, "PrimeEcho: weight of the first turn")
       ->check(CLI::Range(0.0, 1.0))
@@ -121,9 +123,7 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
 }
 
 void add_step_options(CLI::App& command, loop::RlOptions& options) {
-  command.add_option("--steps", options.steps, "Length of the run")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command.option_defaults()->group("Steps and optimiser");
   command.add_option("--updates", options.updates, "Steps of the optimiser on a step's episodes")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -155,6 +155,9 @@ void add_rl(CLI::App& app, int& exit_code) {
   command->add_option("--data", options.data, "Tasks with prompts (rl.jsonl of a forge)")
       ->required();
   command->add_option("--out", options.run, "The run's folder")->required();
+  command->add_option("--steps", options.steps, "Length of the run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
   command->add_option("--replay", arguments->replay,
                       "Take the episodes of this run's folder in place of new ones");

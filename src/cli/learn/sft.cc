@@ -81,6 +81,7 @@ void add_run_options(CLI::App& command, train::SftOptions& options) {
 }
 
 void add_step_options(CLI::App& command, train::SftOptions& options) {
+  command.option_defaults()->group("Steps and optimiser");
   command.add_option("--batch-tokens", options.batch_tokens, "Tokens of a step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -19,8 +19,7 @@ using Json = nlohmann::json;
 Result<std::string> text_of(const std::string& line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (json.is_string()) return json.get<std::string>();
-  const Error wrong{ErrorCode::kInvalidInput,
-                    "a line is neither a JSON string nor a list of messages"};
+  const Error wrong{ErrorCode::kInvalidInput, "neither a JSON string nor a list of messages"};
   if (!json.is_array()) return wrong;
   std::vector<model::Message> messages;
   for (const Json& entry : json) {
@@ -35,8 +34,9 @@ Result<std::string> text_of(const std::string& line) {
 
 Status tokenize(const std::string& path) {
   MC_TRY(const model::Tokenizer tokenizer, model::Tokenizer::load(path), "tokenize");
-  for (std::string line; std::getline(std::cin, line);) {
-    MC_TRY(const std::string text, text_of(line), "tokenize");
+  std::string line;
+  for (int64_t number = 1; std::getline(std::cin, line); ++number) {
+    MC_TRY(const std::string text, text_of(line), "line " + std::to_string(number));
     const std::vector<int32_t> ids = tokenizer.encode(text);
     std::cout << Json{{"ids", ids}, {"text", model::valid_utf8(tokenizer.decode(ids))}} << "\n";
   }

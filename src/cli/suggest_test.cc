@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/suggest.h"
+
+#include <gtest/gtest.h>
+
+namespace mc::cli {
+namespace {
+
+TEST(EditDistance, CountsLettersAddedLeftOutAndReplaced) {
+  const struct {
+    const char* a;
+    const char* b;
+    size_t distance;
+  } kTable[] = {{"", "", 0},           {"eval", "eval", 0},     {"", "eval", 4},
+                {"evl", "eval", 1},    {"evals", "eval", 1},    {"evul", "eval", 1},
+                {"bnech", "bench", 2}, {"kitten", "sitting", 3}};
+  for (const auto& row : kTable) {
+    EXPECT_EQ(edit_distance(row.a, row.b), row.distance) << row.a << " " << row.b;
+    EXPECT_EQ(edit_distance(row.b, row.a), row.distance) << row.b << " " << row.a;
+  }
+}
+
+TEST(UnknownSubcommand, NamesTheNearestOneWhereOneIsNear) {
+  const std::vector<std::string> names = {"eval", "bench", "rl", "rft"};
+  const struct {
+    std::vector<std::string> words;
+    std::optional<std::string> said;
+  } kTable[] = {
+      {{"evl", "--task", "t"}, "no subcommand evl; did you mean eval?"},
+      {{"bnech"}, "no subcommand bnech; did you mean bench?"},
+      {{"rlf"}, "no subcommand rlf; did you mean rl?"},
+      {{"judge"}, "no subcommand judge; --help lists them"},
+      {{"x"}, "no subcommand x; --help lists them"},
+      {{"eval", "evl"}, std::nullopt},
+      {{"--help"}, std::nullopt},
+      {{}, std::nullopt},
+  };
+  for (const auto& row : kTable) EXPECT_EQ(unknown_subcommand(row.words, names), row.said);
+}
+
+}  // namespace
+}  // namespace mc::cli
