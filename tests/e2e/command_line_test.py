@@ -249,6 +249,14 @@ class Findings(unittest.TestCase):
         found = self.findings(TASK, right="  __syncthreads();\n", broken="")
         self.assertIn("shared_race", found)
 
+    def test_the_race_that_the_readme_shows(self) -> None:
+        example = ROOT / "examples/row_sum_race.py"
+        outcome = verdicts("--task", TASK, "-c", str(example))[0]["outcome"]
+        found = outcome.get("findings", [])
+        found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
+        places = {(one["place"]["line"], one["other"]["line"]) for one in found}
+        self.assertIn((33, 30), places, found)
+
     def test_a_write_past_the_end(self) -> None:
         right, broken = "out[blockIdx.x] = sum;", "out[blockIdx.x + 1] = sum;"
         self.assertEqual(self.findings(TASK, right, broken), {"out_of_bounds_write"})
