@@ -289,11 +289,10 @@ void backward(const Passage& passage, const Batch& batch, const Tape& tape, cons
 at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache& cache,
                        std::span<const int64_t> slots, std::span<const int64_t> lengths) {
   const Parameters& weights = passage.weights;
-  const at::Device device = weights.flat.device();
-  const at::Tensor positions = int64_tensor(lengths, device);
-  const at::Tensor slot_ids = int64_tensor(slots, device);
   std::vector<int64_t> seen(lengths.begin(), lengths.end());
   for (int64_t& length : seen) ++length;
+  const ops::CacheRows rows(slots, seen, weights.flat.device());
+  const at::Tensor positions = rows.lengths_B.sub(1);
   at::Tensor x = weights.embedding.index_select(0, tokens_B);
   for (size_t i = 0; i < weights.blocks.size(); ++i) {
     const Block& block = weights.blocks[i];
@@ -301,10 +300,10 @@ at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache
     one.x = x;
     begin_block(passage, block, positions, one);
     // The new keys and values, at [slot, :, position, :].
-    cache.keys_SKPD[i].transpose(1, 2).index_put_({slot_ids, positions}, one.heads.k_TKD);
-    cache.values_SKPD[i].transpose(1, 2).index_put_({slot_ids, positions}, one.heads.v_TKD);
+    cache.keys_SKPD[i].transpose(1, 2).index_put_({rows.slots_B, positions}, one.heads.k_TKD);
+    cache.values_SKPD[i].transpose(1, 2).index_put_({rows.slots_B, positions}, one.heads.v_TKD);
     const at::Tensor out = ops::attention_decode(one.heads.q_THD.contiguous(), cache.keys_SKPD[i],
-                                                 cache.values_SKPD[i], slots, seen, passage.form);
+                                                 cache.values_SKPD[i], rows, passage.form);
     one.x_mid = after_attention(block, x, out);
     x = feed_forward(passage, block, one);
   }

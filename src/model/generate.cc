@@ -123,21 +123,33 @@ class Generator {
 
   // Draws the next token of each slot and ends those that are complete.
   void choose(const at::Tensor& hidden_Bh, const std::vector<int64_t>& slots) {
-    const at::Tensor logits =
-        ops::linear(hidden_Bh, passage_.weights.head).to(at::kCPU, at::kFloat).contiguous();
-    std::vector<Choice> choices(slots.size());
+    const at::Tensor logits = ops::linear(hidden_Bh, passage_.weights.head);
+    std::vector<double> uniforms;
+    for (const int64_t slot : slots) {
+      const Slot& one = slots_[static_cast<size_t>(slot)];
+      const Request& request = requests_[one.request];
+      uniforms.push_back(draw(options_.seed, request.id, request.sample,
+                              static_cast<int64_t>(one.answer.tokens.size())));
+    }
+    const Sampling& sampling = options_.sampling;
+    const bool stays = !logits.device().is_cpu() && sampling.temperature > 0 && sampling.top_p == 1;
+    const std::vector<Choice> choices =
+        stays ? choose_on_device(logits, sampling.temperature, uniforms)
+              : choose_on_host(logits.to(at::kCPU, at::kFloat).contiguous(), uniforms);
+    for (size_t i = 0; i < slots.size(); ++i) take(slots[i], choices[i]);
+  }
+
+  std::vector<Choice> choose_on_host(const at::Tensor& logits,
+                                     const std::vector<double>& uniforms) const {
+    std::vector<Choice> choices(uniforms.size());
     const auto width = static_cast<size_t>(logits.size(1));
     const float* data = logits.const_data_ptr<float>();
-    at::parallel_for(0, static_cast<int64_t>(slots.size()), 1, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, static_cast<int64_t>(choices.size()), 1, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-        const Slot& slot = slots_[static_cast<size_t>(slots[i])];
-        const Request& request = requests_[slot.request];
-        const auto position = static_cast<int64_t>(slot.answer.tokens.size());
-        choices[i] = choose_token({data + i * width, width}, options_.sampling,
-                                  draw(options_.seed, request.id, request.sample, position));
+        choices[i] = choose_token({data + i * width, width}, options_.sampling, uniforms[i]);
       }
     });
-    for (size_t i = 0; i < slots.size(); ++i) take(slots[i], choices[i]);
+    return choices;
   }
 
   void take(int64_t number, const Choice& choice) {

@@ -228,18 +228,16 @@ void for_each_sequence(std::span<const int64_t> starts, const Body& body) {
 
 // All slots at once, padded to the longest.
 at::Tensor decode_generic(const at::Tensor& q_BHD, const at::Tensor& k_cache,
-                          const at::Tensor& v_cache, std::span<const int64_t> slots,
-                          std::span<const int64_t> lengths) {
+                          const at::Tensor& v_cache, const CacheRows& rows) {
   const at::ScalarType type = wide(q_BHD);
-  const int64_t rows = q_BHD.size(0), kv_heads = k_cache.size(1), head_dim = q_BHD.size(2);
-  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  const at::Tensor slot_ids = int64_tensor(slots, q_BHD.device());
+  const int64_t size = q_BHD.size(0), kv_heads = k_cache.size(1), head_dim = q_BHD.size(2);
+  const int64_t longest = *std::max_element(rows.lengths.begin(), rows.lengths.end());
   const auto cached = [&](const at::Tensor& cache) {
-    return cache.narrow(2, 0, longest).index_select(0, slot_ids).to(type);
+    return cache.narrow(2, 0, longest).index_select(0, rows.slots_B).to(type);
   };
-  const at::Tensor q_BKGD = q_BHD.view({rows, kv_heads, -1, head_dim}).to(type);
-  const at::Tensor hidden = at::arange(longest, slot_ids.options())
-                                .ge(int64_tensor(lengths, q_BHD.device()).view({rows, 1, 1, 1}));
+  const at::Tensor q_BKGD = q_BHD.view({size, kv_heads, -1, head_dim}).to(type);
+  const at::Tensor hidden =
+      at::arange(longest, rows.slots_B.options()).ge(rows.lengths_B.view({size, 1, 1, 1}));
   const at::Tensor scores = at::matmul(q_BKGD, cached(k_cache).transpose(-1, -2))
                                 .mul_(1 / std::sqrt(static_cast<double>(head_dim)))
                                 .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
@@ -250,17 +248,16 @@ at::Tensor decode_generic(const at::Tensor& q_BHD, const at::Tensor& k_cache,
 
 template <typename T>
 void decode_loops(const at::Tensor& q, const at::Tensor& k_cache, const at::Tensor& v_cache,
-                  std::span<const int64_t> slots, std::span<const int64_t> lengths,
-                  at::Tensor& out) {
+                  const CacheRows& in, at::Tensor& out) {
   const int64_t heads = q.size(1);
   const int64_t head_dim = q.size(2);
   const int64_t group = heads / k_cache.size(1);
-  const auto rows = static_cast<int64_t>(slots.size());
+  const auto rows = static_cast<int64_t>(in.slots.size());
   at::parallel_for(0, rows * heads, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scores;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t length = lengths[static_cast<size_t>(i / heads)];
-      const int64_t slot = slots[static_cast<size_t>(i / heads)];
+      const int64_t length = in.lengths[static_cast<size_t>(i / heads)];
+      const int64_t slot = in.slots[static_cast<size_t>(i / heads)];
       const int64_t cache = slot * k_cache.stride(0) + i % heads / group * k_cache.stride(1);
       if (scores.size() < static_cast<size_t>(length)) scores.resize(static_cast<size_t>(length));
       kernels::attend_one(length, head_dim, q.const_data_ptr<T>() + i * head_dim,
@@ -415,13 +412,21 @@ void attention_backward(const at::Tensor& dout, const AttentionInputs& in, const
   });
 }
 
+CacheRows::CacheRows(std::span<const int64_t> slots_in, std::span<const int64_t> lengths_in,
+                     at::Device device)
+    : slots(slots_in),
+      lengths(lengths_in),
+      slots_B(int64_tensor(slots_in, device)),
+      lengths_B(int64_tensor(lengths_in, device)) {
+  MC_CHECK(slots.size() == lengths.size());
+}
+
 at::Tensor attention_decode(const at::Tensor& q, const at::Tensor& k_cache,
-                            const at::Tensor& v_cache, std::span<const int64_t> slots,
-                            std::span<const int64_t> lengths, Form form) {
-  if (!has_loops(q, form)) return decode_generic(q, k_cache, v_cache, slots, lengths);
+                            const at::Tensor& v_cache, const CacheRows& rows, Form form) {
+  if (!has_loops(q, form)) return decode_generic(q, k_cache, v_cache, rows);
   MC_CHECK(q.is_contiguous() && k_cache.is_contiguous() && v_cache.is_contiguous());
   at::Tensor out = at::empty_like(q);
-  with_type(q, [&]<typename T>(T) { decode_loops<T>(q, k_cache, v_cache, slots, lengths, out); });
+  with_type(q, [&]<typename T>(T) { decode_loops<T>(q, k_cache, v_cache, rows, out); });
   return out;
 }
 

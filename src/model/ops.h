@@ -72,10 +72,20 @@ void attention_backward(const at::Tensor& dout_THD, const AttentionInputs& input
                         const Attention& saved, std::span<const int64_t> starts,
                         const AttentionInputs& gradients, Form form = Form::kFast);
 
-// One new query for each slot against the first lengths[i] tokens in the slot's cache.
+// Which slot of a cache each row has, and how many tokens it sees there; on the host, and once for
+// all layers where the cache is.
+struct CacheRows {
+  CacheRows(std::span<const int64_t> slots, std::span<const int64_t> lengths, at::Device device);
+
+  std::span<const int64_t> slots;
+  std::span<const int64_t> lengths;
+  at::Tensor slots_B;
+  at::Tensor lengths_B;
+};
+// One new query for each row against the tokens that it sees.
 at::Tensor attention_decode(const at::Tensor& q_BHD, const at::Tensor& k_cache_SKPD,
-                            const at::Tensor& v_cache_SKPD, std::span<const int64_t> slots,
-                            std::span<const int64_t> lengths, Form form = Form::kFast);
+                            const at::Tensor& v_cache_SKPD, const CacheRows& rows,
+                            Form form = Form::kFast);
 
 // The sum over the rows of -log softmax(h W^T)[target], in float64.  dh is that of weight times the
 // sum; dW += likewise.  Works in chunks of rows, so that the logits of all are never in memory.

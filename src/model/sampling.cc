@@ -7,6 +7,11 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/tensor.h>
+
 #include "core/check.h"
 #include "core/hash.h"
 
@@ -77,6 +82,28 @@ Choice choose_token(std::span<const float> logits, const Sampling& sampling, dou
   choice.log_prob =
       (logits[static_cast<size_t>(choice.token)] - double{*best}) / temperature - std::log(total);
   return choice;
+}
+
+std::vector<Choice> choose_on_device(const at::Tensor& logits_BV, double temperature,
+                                     std::span<const double> uniforms) {
+  MC_CHECK(temperature > 0 && static_cast<size_t>(logits_BV.size(0)) == uniforms.size());
+  const at::Tensor log_p = at::log_softmax(logits_BV.to(at::kDouble).div_(temperature), 1);
+  const at::Tensor mass = log_p.exp().cumsum(1);
+  const at::Tensor uniform =
+      at::tensor(at::ArrayRef<double>(uniforms.data(), uniforms.size()), at::kDouble)
+          .to(logits_BV.device())
+          .unsqueeze(1);
+  const int64_t last = logits_BV.size(1) - 1;
+  const at::Tensor token = at::searchsorted(mass, uniform.mul(mass.narrow(1, last, 1)),
+                                            /*out_int32=*/false, /*right=*/true)
+                               .clamp_max_(last);
+  const at::Tensor both = at::cat({token.to(at::kDouble), log_p.gather(1, token)}, 1).cpu();
+  std::vector<Choice> choices(uniforms.size());
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const double* row = both.const_data_ptr<double>() + 2 * i;
+    choices[i] = {static_cast<int32_t>(row[0]), row[1]};
+  }
+  return choices;
 }
 
 double draw(uint64_t seed, std::string_view id, int64_t sample, int64_t position) {

@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
 
 namespace mc::model {
 
@@ -25,6 +28,12 @@ struct Choice {
 // `uniform`, from 0 to below 1, decides.  REQUIRES: logits is not empty, temperature >= 0,
 // 0 < top_p <= 1.
 Choice choose_token(std::span<const float> logits, const Sampling& sampling, double uniform);
+
+// The same for each row of logits_BV, where they are; only the choices come to the host.  For a
+// device, which would wait for each row: in double precision, all tokens, so REQUIRES: temperature
+// > 0 and top_p is 1.
+std::vector<Choice> choose_on_device(const at::Tensor& logits_BV, double temperature,
+                                     std::span<const double> uniforms);
 
 // A number from 0 to below 1 that the arguments determine: the one with which sample `sample` of
 // the row `id` draws its token number `position`, whatever is computed beside it.

@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 
 namespace mc::model {
@@ -48,6 +50,28 @@ TEST(Sampling, LogProbsAreOfTheFullSoftmaxAtTheTemperature) {
   const Choice cold = choose_token(kLogits, {.temperature = 0.5}, 0);
   const double total = 0.09 + 0.0025 + 0.25 + 0.0225;
   EXPECT_NEAR(cold.log_prob, std::log(0.09 / total), 1e-6);
+}
+
+TEST(Sampling, OnADeviceTheSameTokensAreDrawn) {
+  constexpr int64_t kRows = 200;
+  constexpr int64_t kVocabulary = 500;
+  const at::Tensor logits = at::randn({kRows, kVocabulary}).mul(3);
+  std::vector<double> uniforms;
+  for (int64_t i = 0; i < kRows; ++i) uniforms.push_back(draw(3, "row", 0, i));
+  const std::vector<Choice> got = choose_on_device(logits, 1.3, uniforms);
+  for (size_t i = 0; i < uniforms.size(); ++i) {
+    const Choice one = choose_token(
+        {logits.const_data_ptr<float>() + i * kVocabulary, static_cast<size_t>(kVocabulary)},
+        {.temperature = 1.3}, uniforms[i]);
+    EXPECT_EQ(got[i].token, one.token) << i;
+    EXPECT_NEAR(got[i].log_prob, one.log_prob, 1e-6);
+  }
+}
+
+TEST(Sampling, OnADeviceTheLastTokenIsTheLast) {
+  const at::Tensor logits = at::tensor({0.0F, -1e30F}).unsqueeze(0);
+  const std::vector<double> uniforms = {std::nextafter(1.0, 0.0)};
+  EXPECT_EQ(choose_on_device(logits, 1, uniforms)[0].token, 0);
 }
 
 TEST(Sampling, DrawsDifferByEveryPartOfTheirKey) {
