@@ -225,7 +225,9 @@ class Worker {
   bool is_kernels_own(uintptr_t address);
   void note_to_host(size_t size);
   void note_unknown_read(size_t size);
-  bool may_hold_lock(int thread) const;
+  bool may_hold_lock(int thread) const {
+    return block_.threads[thread].lock_interval == block_.checker.interval();
+  }
   // `cell` is the record of the address.
   void check_global_race(uint64_t* cell, uintptr_t address, size_t size, uint16_t flags,
                          uintptr_t pc);

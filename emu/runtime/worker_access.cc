@@ -198,10 +198,6 @@ void Worker::note_unknown_read(size_t size) { Runtime::get().call().note_unknown
 
 void Worker::note_to_host(size_t size) { Runtime::get().call().note_to_host(size); }
 
-bool Worker::may_hold_lock(int thread) const {
-  return block_.threads[thread].lock_interval == block_.checker.interval();
-}
-
 void Worker::check_global_race(uint64_t* cell, uintptr_t address, size_t size, uint16_t flags,
                                uintptr_t pc) {
   const bool is_write = (flags & kWrite) != 0;

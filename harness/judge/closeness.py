@@ -144,11 +144,12 @@ def _rms_of(parts: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> float:
         squares = (size / top.clamp(min=TINY)).square_().sum()
         found += [top, squares, counted.sum()]
     numbers = pieces.values(found)
-    tops, totals, counts = numbers[0::3], numbers[1::3], numbers[2::3]
-    top, count = max(tops, default=0.0), sum(counts)
-    if top == 0.0:
+    tops, totals, count = numbers[0::3], numbers[1::3], sum(numbers[2::3])
+    largest = max(tops, default=0.0)
+    if largest == 0.0:
         return 0.0
-    return top * math.sqrt(sum(total * (one / top) ** 2 for one, total in zip(tops, totals)) / count)
+    total = sum(total * (top / largest) ** 2 for top, total in zip(tops, totals))
+    return largest * math.sqrt(total / count)
 
 
 def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, doubt_min: float) -> None:

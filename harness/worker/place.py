@@ -14,6 +14,7 @@ from harness.worker.wire import Json
 
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
+_KEPT_MAX = 256 << 20
 _WEIGHT, _OFFSET = 0x5851F42D4C957F2D, 0x14057B7EF767814F
 
 
@@ -31,8 +32,10 @@ class Place:
             torch.cuda.synchronize()
 
     def trim(self) -> None:
-        """Gives memory that is only kept for later back to the device."""
-        if self.device.type == "cuda":
+        """Gives memory that is only kept for later back to the device, unless it is little: to get
+        some takes the driver's lock, for which all processes wait in line.
+        """
+        if self.device.type == "cuda" and torch.cuda.memory_reserved() > _KEPT_MAX:
             torch.cuda.empty_cache()
 
     def poison(self, nbytes: int) -> None:

@@ -437,7 +437,8 @@ def same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
 def _words(tensor: torch.Tensor) -> torch.Tensor:
     """Its bytes, eight at a time where that can be: a device compares words as fast as bytes."""
     data = flat_bytes(tensor)
-    return data.view(torch.int64) if (data.numel() | data.storage_offset()) % 8 == 0 else data
+    fits = data.numel() % 8 == 0 and data.storage_offset() % 8 == 0
+    return data.view(torch.int64) if fits else data
 
 
 def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -5,14 +5,6 @@
 
 namespace mc::eval {
 
-constexpr double kLargeShare = 1.0 / 128;  // 1.1 GiB of an H200.
-
-DeviceShare::Use residence_of(double call_bytes, int64_t device_bytes) {
-  const bool is_large =
-      device_bytes > 0 && call_bytes > kLargeShare * static_cast<double>(device_bytes);
-  return is_large ? DeviceShare::Use::kAlone : DeviceShare::Use::kTogether;
-}
-
 DeviceShare::Turn DeviceShare::take(Use use) {
   wait_for_turn(use);
   return Turn(*this, use, lock_ ? lock_->take(use) : DeviceLock::Hold());
@@ -48,7 +40,7 @@ void DeviceShare::let_in() {
     const auto chosen = next();
     Waiter& waiter = **chosen;
     const bool is_alone = waiter.use == Use::kAlone;
-    if (is_alone ? together_ > 0 : together_ >= together_max_) return;
+    if (is_alone && together_ > 0) return;
     waiting_.erase(chosen);
     if (!is_alone && alone_in_a_row_ > 0) std::ranges::stable_partition(waiting_, shares);
     waiter.is_in = true;

@@ -8,8 +8,6 @@
 // the others, up to `kAloneInARow`; then all go in who wait to share: neither kind can starve the
 // other.
 //
-// Another one says who may hold the device's memory: several evaluations, or one that needs all.
-//
 // With a lock (device_lock.h) the same holds between processes.
 //
 //   const auto turn = share.take(DeviceShare::Use::kAlone);   // Until `turn` goes out of scope.
@@ -19,7 +17,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -53,11 +50,7 @@ class DeviceShare {
 
   static constexpr int kAloneInARow = 12;
 
-  // At most so many have it together.
-  explicit DeviceShare(int64_t together_max = std::numeric_limits<int64_t>::max())
-      : together_max_(together_max) {}
-  explicit DeviceShare(std::optional<DeviceLock> lock)
-      : together_max_(std::numeric_limits<int64_t>::max()), lock_(std::move(lock)) {}
+  explicit DeviceShare(std::optional<DeviceLock> lock = std::nullopt) : lock_(std::move(lock)) {}
 
   // Waits for its turn.
   Turn take(Use use);
@@ -76,7 +69,6 @@ class DeviceShare {
   void let_in();
   std::deque<Waiter*>::iterator next();
 
-  const int64_t together_max_;
   const std::optional<DeviceLock> lock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -86,11 +78,6 @@ class DeviceShare {
   bool is_taken_ = false;        // One is in, alone.
   int alone_in_a_row_ = 0;       // Up to the last one that was let in.
 };
-
-// Who holds the memory of a device of `device_bytes` (0: the CPU backend has none to share).
-// Judging and timing hold many copies of one call's inputs and outputs, so one whose `call_bytes`
-// are more than a small share of it needs all.
-DeviceShare::Use residence_of(double call_bytes, int64_t device_bytes);
 
 }  // namespace mc::eval
 

@@ -50,13 +50,6 @@ TEST(DeviceShare, LetsSeveralInTogether) {
   SUCCEED();  // Neither waited for the other.
 }
 
-TEST(DeviceShare, GivesALargeCallAllOfTheMemoryOfADevice) {
-  constexpr int64_t kBytes = int64_t{128} << 30;
-  EXPECT_EQ(residence_of(double{1 << 30}, kBytes), Use::kTogether);
-  EXPECT_EQ(residence_of(1.01 * (1 << 30), kBytes), Use::kAlone);
-  EXPECT_EQ(residence_of(1e12, 0), Use::kTogether) << "without a device there is none to share";
-}
-
 TEST(DeviceShare, KnowsWhetherSomebodyWaitsToBeAlone) {
   DeviceShare share;
   EXPECT_FALSE(share.is_wanted());
@@ -67,26 +60,6 @@ TEST(DeviceShare, KnowsWhetherSomebodyWaitsToBeAlone) {
   turn.reset();
   alone.join();
   EXPECT_FALSE(share.is_wanted());
-}
-
-TEST(DeviceShare, LetsNoMoreInTogetherThanItMay) {
-  DeviceShare share(2);
-  std::atomic<int> together{0};
-  std::atomic<int> most{0};
-  const auto work = [&] {
-    for (int i = 0; i < 200; ++i) {
-      const auto turn = share.take(i % 7 == 0 ? Use::kAlone : Use::kTogether);
-      const int now = ++together;
-      for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
-      }
-      std::this_thread::yield();
-      --together;
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < 6; ++i) threads.emplace_back(work);
-  threads.clear();
-  EXPECT_EQ(most, 2);
 }
 
 // One that wants to be alone is not passed by those that come later.

@@ -10,6 +10,7 @@
 #include "compile/extension.h"
 #include "compile/locator.h"
 #include "compile/toolchain.h"
+#include "core/check.h"
 #include "core/hash.h"
 #include "eval/device_share.h"
 #include "eval/excuse.h"
@@ -147,16 +148,22 @@ Evaluation::Stage Evaluation::inspect() {
 Evaluation::Stage Evaluation::open_judge() {
   judge_key_ = content_hash({task_.code});
   judge_ = parts_.judges.take(judge_key_);
-  if (judge_ == nullptr) {
-    auto opened = open_new_judge(DeviceShare::Use::kTogether);
+  if (judge_ != nullptr) {
+    hold_memory(need_of_call(judge_->plan().call_bytes));
+  } else {
+    auto opened = open_new_judge(need_of_opening(parts_.memory));
     if (!opened && opened.error().code == ErrorCode::kExhausted && !parts_.is_alone) {
-      opened = open_new_judge(DeviceShare::Use::kAlone);
+      // What others hold of the memory may have been too much.
+      memory_.reset();
+      opened = open_new_judge(DeviceMemory::kAll);
     }
     MC_TRY(Decided decided, std::move(opened), "judge");
     if (decided) return decided;
   }
+  const auto turn = parts_.device.take(use_);
   MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), parts_.options.limits.judge_s),
               "judge");
+  memory_.reset();
   verdict_.telemetry.reduction = judge_->plan().shapes.at(0).reduction;
   return Decided();
 }
@@ -165,14 +172,27 @@ Evaluation::Stage Evaluation::take_judge_again() {
   return judge_ == nullptr ? open_judge() : Stage(Decided());
 }
 
-// Opening takes several times the memory of one call; what others hold of it may be too much.
-Evaluation::Stage Evaluation::open_new_judge(DeviceShare::Use residence) {
-  if (!parts_.is_alone) residence_.emplace(parts_.memory.take(residence));
-  if (residence == DeviceShare::Use::kAlone) parts_.judges.clear();
+// REQUIRES: no turn of the device is held, by which those who hold memory go on.
+void Evaluation::hold_memory(int64_t bytes) {
+  MC_CHECK(!memory_);  // Who waits for more with some in hand may wait for itself.
+  if (!parts_.is_alone) memory_.emplace(parts_.memory.take(bytes));
+}
+
+// The process comes first: while it is made others may have the memory.
+Evaluation::Stage Evaluation::open_new_judge(int64_t bytes) {
+  using Spare = execute::Executor::Spare;
+  auto idle = parts_.judges.take_any_where_full();
+  std::optional<execute::Session> session;
+  if (idle != nullptr) {
+    session = std::move(*idle).take_session();
+  } else {
+    MC_TRY(session, parts_.executor.judge(Spare::kWait), "judge");
+  }
+  hold_memory(bytes);
+  if (bytes == DeviceMemory::kAll) parts_.judges.clear();
   const auto turn = parts_.device.take(use_);
-  auto stage = parts_.executor.open_judge(task_.code, judge_options(parts_.options),
-                                          parts_.judges.take_any_where_full());
-  residence_.reset();
+  auto stage =
+      parts_.executor.open_judge(std::move(*session), task_.code, judge_options(parts_.options));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
   judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(*stage));
@@ -339,20 +359,19 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 
 Evaluation::Stage Evaluation::measure() {
   const execute::Program program = located_program();
-  if (!parts_.is_alone) {
-    residence_.emplace(
-        parts_.memory.take(residence_of(judge_->plan().call_bytes, parts_.machine.gpu_bytes)));
-  }
+  MC_TRY(execute::Session contestant, parts_.executor.contestant(execute::Executor::Spare::kWait),
+         "measure");
+  hold_memory(need_of_call(judge_->plan().call_bytes));
   std::optional<DeviceShare::Turn> turn(parts_.device.take(use_));
   // Who is to be timed need not wait for all trials of the others.
-  const auto pause = [&](execute::Session& contestant) {
+  const auto pause = [&](execute::Session& running) {
     if (use_ == DeviceShare::Use::kAlone || !parts_.device.is_wanted()) return;
-    contestant.rest();
+    running.rest();
     turn.reset();
     turn.emplace(parts_.device.take(use_));
   };
   MC_TRY(execute::Measured measured,
-         parts_.executor.measure(program, *judge_, parts_.run_policy,
+         parts_.executor.measure(std::move(contestant), program, *judge_, parts_.run_policy,
                                  derive_seed(verdict_.seed, "schedule"), pause),
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;

@@ -11,6 +11,7 @@
 
 #include "core/hash.h"
 #include "core/result.h"
+#include "eval/device_memory.h"
 #include "eval/device_share.h"
 #include "eval/pipeline.h"
 #include "execute/executor.h"
@@ -47,7 +48,7 @@ struct Parts {
   JudgePool& judges;
   const execute::Nvml* nvml;  // Null without a device.
   DeviceShare& device;
-  DeviceShare& memory;  // The device's.
+  DeviceMemory& memory;
   const BaselineStore& baselines;
   bool is_alone = false;  // Nothing else uses the device or its memory meanwhile.
   // What fails again that only the candidate could have made fail is the candidate's.
@@ -75,7 +76,8 @@ class Evaluation {
   Stage inspect();
   Stage open_judge();
   Stage take_judge_again();
-  Stage open_new_judge(DeviceShare::Use residence);
+  Stage open_new_judge(int64_t bytes);
+  void hold_memory(int64_t bytes);
   Stage record();
   Stage check_flags();
   std::vector<legality::NativeSource> native_sources() const;
@@ -96,7 +98,7 @@ class Evaluation {
   const task::Task& task_;
   const task::Candidate& candidate_;
   DeviceShare::Use use_;
-  std::optional<DeviceShare::Turn> residence_;  // In the device's memory.
+  std::optional<DeviceMemory::Hold> memory_;
 
   task::Verdict verdict_;
   bool is_short_of_memory_ = false;

@@ -21,7 +21,7 @@ class EvaluationTest : public testing::Test {
  protected:
   task::Verdict evaluate(const task::Candidate& candidate) {
     const Parts parts{options_, key_,    policy_, run_policy_, executor_, machine_,
-                      judges_,  nullptr, share_,  share_,      baselines_};
+                      judges_,  nullptr, share_,  memory_,     baselines_};
     return Evaluation(parts, {"task", "task", "class Model: pass"}, candidate).run();
   }
 
@@ -42,7 +42,8 @@ class EvaluationTest : public testing::Test {
   execute::Executor executor_{{*trusted_, *candidates_}, {}, {}};
   Machine machine_;
   JudgePool judges_;
-  DeviceShare share_{1};
+  DeviceShare share_;
+  DeviceMemory memory_{0};
   BaselineStore baselines_{folder_.path()};
 };
 

@@ -10,12 +10,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/layout.h"
 #include "eval/baseline_store.h"
+#include "eval/device_memory.h"
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
@@ -47,9 +47,6 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   return limits;
 }
 
-// Evaluations that hold memory of the device: as many as keep it busy.
-constexpr int64_t kResidentsMax = 8;
-
 // For all who use a device of this machine, in whatever container has the same directory.
 constexpr const char* kLocks = "/tmp";
 
@@ -66,7 +63,7 @@ std::optional<DeviceLock> lock_of(const std::string& gpu, const Progress& progre
 std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,
                                              execute::Role role, const execute::ChildLimits& limits,
                                              DeviceShare& device) {
-  if (options.backend != task::Backend::kCuda || options.spares <= 0) return nullptr;
+  if (options.backend != task::Backend::kCuda) return nullptr;
   return std::make_unique<execute::Spares>(
       static_cast<size_t>(options.spares), [&zygote, &device, role, limits] {
         const auto turn = device.take(DeviceShare::Use::kTogether);
@@ -85,7 +82,7 @@ struct Pipeline::State {
   std::unique_ptr<execute::Zygote> trusted;
   std::unique_ptr<execute::Zygote> candidates;
   std::unique_ptr<DeviceShare> device;
-  std::unique_ptr<DeviceShare> memory;
+  std::unique_ptr<DeviceMemory> memory;
   // Use the three before them.  Null where none are kept.
   std::unique_ptr<execute::Spares> spare_judges;
   std::unique_ptr<execute::Spares> spares;
@@ -126,17 +123,17 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   const bool is_cuda = options.backend == task::Backend::kCuda;
   auto nvml = is_cuda ? execute::Nvml::open(machine.gpu) : nullptr;
   auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
+  auto memory = std::make_unique<DeviceMemory>(machine.gpu_bytes);
   auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
   auto spares =
       keep_spares(options, *candidates, execute::Role::kContestant, limits.child, *device);
   const execute::Executor executor({*trusted, *candidates}, {spares.get(), judges.get()}, limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
-  return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(new State{
-      options, key, std::move(machine), std::move(policy), std::move(run_policy),
-      std::move(trusted), std::move(candidates), std::move(device),
-      std::make_unique<DeviceShare>(is_cuda ? kResidentsMax : std::numeric_limits<int64_t>::max()),
-      std::move(judges), std::move(spares), executor, JudgePool(), std::move(nvml),
-      BaselineStore(cache_directory() / "baselines")})));
+  return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
+      new State{options, key, std::move(machine), std::move(policy), std::move(run_policy),
+                std::move(trusted), std::move(candidates), std::move(device), std::move(memory),
+                std::move(judges), std::move(spares), executor, JudgePool(), std::move(nvml),
+                BaselineStore(cache_directory() / "baselines")})));
 }
 
 Status Pipeline::check_task(const task::Task& task) {
@@ -177,10 +174,10 @@ task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& 
         state.machine.backend == task::Backend::kCuda && first.is_short_of_memory();
   }
   if (is_short_of_memory || std::holds_alternative<task::Infra>(verdict.outcome)) {
-    std::optional<DeviceShare::Turn> residence;
+    std::optional<DeviceMemory::Hold> all;
     if (is_short_of_memory) {
       // Others may have held the memory: it is told only of a device that nothing else used.
-      residence.emplace(state.memory->take(DeviceShare::Use::kAlone));
+      all.emplace(state.memory->take(DeviceMemory::kAll));
       state.judges.clear();
       parts.is_alone = true;
     }

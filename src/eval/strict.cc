@@ -40,14 +40,19 @@ Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
 Result<Strict::Decided> Strict::repeat(int number) {
   const std::string label = "strict " + std::to_string(number);
   const auto turn = parts_.device.take(subject_.use);
-  MC_TRY(auto opened, parts_.executor.open_judge(subject_.task_source, subject_.judge), "judge");
+  using Spare = execute::Executor::Spare;
+  MC_TRY(execute::Session fresh, parts_.executor.judge(Spare::kIfReady), "judge");
+  MC_TRY(auto opened,
+         parts_.executor.open_judge(std::move(fresh), subject_.task_source, subject_.judge),
+         "judge");
   if (auto* outcome = std::get_if<task::Outcome>(&opened)) return Decided(std::move(*outcome));
   auto& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
   MC_TRY_VOID(
       judge.begin(derive_seed(subject_.seed, label + " judge"), parts_.executor.limits().judge_s),
       "judge");
+  MC_TRY(execute::Session contestant, parts_.executor.contestant(Spare::kIfReady), "measure");
   MC_TRY(execute::Measured measured,
-         parts_.executor.measure(subject_.program, judge, parts_.run_policy,
+         parts_.executor.measure(std::move(contestant), subject_.program, judge, parts_.run_policy,
                                  derive_seed(subject_.seed, label + " schedule")),
          "measure");
   if (measured.check_error && !parts_.is_second) return *measured.check_error;

@@ -104,11 +104,9 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::s
       task::Unextractable{"syntax_error", "CPython's parser gave up on this text", {}}));
 }
 
-Stage<std::unique_ptr<Judge>> Executor::open_judge(const std::string& task_source,
-                                                   const JudgeOptions& options,
-                                                   std::unique_ptr<Judge> idle) {
+Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::string& task_source,
+                                                   const JudgeOptions& options) {
   using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
-  MC_TRY(Session session, judge(std::move(idle)), "judge");
   const Json question{{"op", "open"},
                       {"source", task_source},
                       {"options",
@@ -152,25 +150,27 @@ Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
 
-Result<Session> Executor::contestant() {
-  if (spares_.contestants != nullptr) {
-    if (auto spare = spares_.contestants->take()) return std::move(*spare);
-  }
-  return zygotes_.spawn(Role::kContestant, limits_.child);
+Result<Session> Executor::contestant(Spare spare) {
+  return session(Role::kContestant, spares_.contestants, spare);
 }
 
-Result<Session> Executor::judge(std::unique_ptr<Judge> idle) {
-  if (idle != nullptr) return std::move(*idle).take_session();
-  if (spares_.judges != nullptr) {
-    if (auto spare = spares_.judges->take()) return std::move(*spare);
-  }
-  return zygotes_.spawn(Role::kJudge, limits_.child);
+Result<Session> Executor::judge(Spare spare) {
+  return session(Role::kJudge, spares_.judges, spare);
 }
 
-Result<Measured> Executor::measure(const Program& program, Judge& judge, const RunPolicy& policy,
-                                   uint64_t schedule_seed, const Pause& pause) {
-  MC_TRY(Session session, contestant(), "contestant");
-  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).run(pause);
+Result<Session> Executor::session(Role role, Spares* spares, Spare spare) {
+  if (spares != nullptr && spare == Spare::kWait) return spares->wait();
+  if (spares != nullptr) {
+    if (auto ready = spares->take()) return std::move(*ready);
+  }
+  return zygotes_.spawn(role, limits_.child);
+}
+
+Result<Measured> Executor::measure(Session contestant, const Program& program, Judge& judge,
+                                   const RunPolicy& policy, uint64_t schedule_seed,
+                                   const Pause& pause) {
+  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(contestant))
+      .run(pause);
 }
 
 Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judge,
@@ -178,7 +178,7 @@ Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judg
                                              double forward_s) {
   StageLimits limits = limits_;
   limits.forward_s = forward_s;
-  MC_TRY(Session session, contestant(), "contestant");
+  MC_TRY(Session session, contestant(Spare::kIfReady), "contestant");
   return Measurement(limits, program, judge, policy, schedule_seed, std::move(session)).run_last();
 }
 
@@ -213,7 +213,7 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
 
 Stage<Session> Executor::start_candidate(const Program& program, Judge& judge,
                                          const RunPolicy& policy, uint64_t schedule_seed) {
-  MC_TRY(Session session, contestant(), "contestant");
+  MC_TRY(Session session, contestant(Spare::kIfReady), "contestant");
   return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).start();
 }
 

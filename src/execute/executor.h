@@ -139,20 +139,26 @@ class Executor {
   Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json,
                                  const char* which);
 
-  // Has nothing secret yet.  Decides only `Unsupported` (a task that cannot be made to fit).
-  // `idle`, a judge of another task, goes on as this one, where it is not null.
-  Stage<std::unique_ptr<Judge>> open_judge(const std::string& task_source,
-                                           const JudgeOptions& options,
-                                           std::unique_ptr<Judge> idle = nullptr);
+  // A process of that role.  Where spares are kept, kWait waits for one: the caller must have no
+  // turn of the device, since a spare is made under one.  kIfReady makes one where none is ready.
+  enum class Spare { kWait, kIfReady };
+  Result<Session> contestant(Spare spare);
+  Result<Session> judge(Spare spare);
+
+  // `session` has nothing secret yet; it may have been another task's judge.  Decides only
+  // `Unsupported` (a task that cannot be made to fit).
+  Stage<std::unique_ptr<Judge>> open_judge(Session session, const std::string& task_source,
+                                           const JudgeOptions& options);
 
   // The recorder's answer, for compile::parse_extensions.
   Stage<std::string> record(const std::string& source, Judge& judge);
 
-  // Correctness on every trial of the judge's plan, and the ATen calls of each.  The candidate's
-  // process is told `schedule_seed`: the judge's seed must not follow from it.  `pause` is called
-  // before each trial, with the contestant.
-  Result<Measured> measure(const Program& program, Judge& judge, const RunPolicy& policy,
-                           uint64_t schedule_seed, const Pause& pause = [](Session&) {});
+  // Correctness on every trial of the judge's plan, and the ATen calls of each.  `contestant`, the
+  // candidate's process, is told `schedule_seed`: the judge's seed must not follow from it. `pause`
+  // is called before each trial, with the contestant.
+  Result<Measured> measure(
+      Session contestant, const Program& program, Judge& judge, const RunPolicy& policy,
+      uint64_t schedule_seed, const Pause& pause = [](Session&) {});
 
   // The plan's last trial alone, by a new contestant, with `forward_s` for it: Passed or why not.
   Result<task::Outcome> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
@@ -168,8 +174,7 @@ class Executor {
   const StageLimits& limits() const { return limits_; }
 
  private:
-  Result<Session> contestant();
-  Result<Session> judge(std::unique_ptr<Judge> idle);
+  Result<Session> session(Role role, Spares* spares, Spare spare);
 
   Zygotes zygotes_;
   SpareSet spares_;

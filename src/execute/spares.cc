@@ -12,34 +12,58 @@ Spares::Spares(size_t num_kept, Spawn spawn)
       spawn_(std::move(spawn)),
       refiller_([this](const std::stop_token& stop) { refill(stop); }) {}
 
-std::optional<Session> Spares::take() {
-  std::vector<Session> dead;  // Reaped once the lock is released.
-  std::optional<Session> taken;
-  const std::lock_guard lock(mutex_);
-  while (!taken && !ready_.empty()) {
+std::optional<Session> Spares::take_ready(std::vector<Session>& dead) {
+  while (!ready_.empty()) {
     Session session = std::move(ready_.front());
     ready_.pop_front();
     // Nothing was asked, so any news is bad: its end, or words out of turn.
-    if (session.has_news(std::chrono::milliseconds(0))) {
-      dead.push_back(std::move(session));
-    } else {
-      taken = std::move(session);
-    }
+    if (!session.has_news(std::chrono::milliseconds(0))) return session;
+    dead.push_back(std::move(session));
   }
-  has_failed_ = false;
-  taken_.notify_one();
+  return std::nullopt;
+}
+
+std::optional<Session> Spares::take() {
+  std::vector<Session> dead;  // Reaped once the lock is released.
+  const std::lock_guard lock(mutex_);
+  std::optional<Session> taken = take_ready(dead);
+  failure_.reset();
+  changed_.notify_all();
   return taken;
 }
 
-void Spares::refill(const std::stop_token& stop) {
-  const auto is_short = [this] { return ready_.size() < num_kept_ && !has_failed_; };
+Result<Session> Spares::wait() {
+  std::vector<Session> dead;
+  std::optional<Session> taken;
   std::unique_lock lock(mutex_);
-  while (taken_.wait(lock, stop, is_short) && !stop.stop_requested()) {
+  failure_.reset();
+  const uint64_t failures_before = num_failures_;
+  ++num_waiting_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] {
+    taken = take_ready(dead);
+    return taken || num_failures_ != failures_before;
+  });
+  --num_waiting_;
+  changed_.notify_all();  // One more is wanted, to be kept.
+  if (taken) return std::move(*taken);
+  return failure_.value_or(Error{ErrorCode::kUnavailable, "no process could be made ahead"});
+}
+
+void Spares::refill(const std::stop_token& stop) {
+  const auto is_short = [this] { return ready_.size() < num_kept_ + num_waiting_ && !failure_; };
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, is_short) && !stop.stop_requested()) {
     lock.unlock();
     Result<Session> spare = spawn_();
     lock.lock();
-    has_failed_ = !spare;
-    if (spare) ready_.push_back(std::move(*spare));
+    if (spare) {
+      ready_.push_back(std::move(*spare));
+    } else {
+      failure_ = spare.error();
+      ++num_failures_;
+    }
+    changed_.notify_all();
   }
 }
 

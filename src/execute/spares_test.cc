@@ -200,5 +200,41 @@ TEST(Spares, ServesSeveralThreads) {
   EXPECT_LE(spawner.num_calls(), kThreads * kTakes + kKept);
 }
 
+TEST(Spares, MakesOneForEachWhoWaits) {
+  Spawner spawner;
+  Spares spares(0, spawner.spawn());
+  EXPECT_FALSE(spares.take()) << "none is kept";
+  std::vector<std::jthread> threads;
+  std::atomic<int> num_served = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      if (auto session = spares.wait()) ++num_served;
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(num_served, 4);
+  EXPECT_EQ(spawner.num_calls(), 4U);
+}
+
+TEST(Spares, TellsThoseWhoWaitOfAFailure) {
+  Spawner spawner;
+  spawner.fail_at({0});
+  Spares spares(0, spawner.spawn());
+  const auto none = spares.wait();
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "as the test wants");
+  EXPECT_TRUE(spares.wait()) << "who comes later has another try";
+}
+
+TEST(Spares, PassesOverADeadOneForWhoWaits) {
+  Spawner spawner;
+  spawner.die_at({0});
+  Spares spares(1, spawner.spawn());
+  ASSERT_TRUE(comes_true([&] { return spawner.num_calls() == 1; }));
+  auto session = spares.wait();
+  ASSERT_TRUE(session);
+  EXPECT_FALSE(session->has_news(kNoTime));
+}
+
 }  // namespace
 }  // namespace mc::execute
