@@ -254,8 +254,8 @@ class Findings(unittest.TestCase):
         outcome = verdicts("--task", TASK, "-c", str(example))[0]["outcome"]
         found = outcome.get("findings", [])
         found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
-        places = {(one["place"]["line"], one["other"]["line"]) for one in found}
-        self.assertIn((33, 30), places, found)
+        lines = {one["place"]["line"] for one in found if one["kind"] == "shared_race"}
+        self.assertTrue(lines and lines <= {30, 33}, found)  # The write, or the read.
 
     def test_a_write_past_the_end(self) -> None:
         right, broken = "out[blockIdx.x] = sum;", "out[blockIdx.x + 1] = sum;"

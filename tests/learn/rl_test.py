@@ -238,7 +238,7 @@ class RlTest(unittest.TestCase):
             self.assertIn(reason, done.stderr)
 
         self.write("bad.jsonl", [{"id": "a", "prompt": [{"role": "user", "content": "b"}]}])
-        fails("bad.jsonl:1", self.rl("none", data="bad.jsonl"))
+        fails("bad.jsonl: line 1", self.rl("none", data="bad.jsonl"))
         fails("cannot read", self.rl("none", data="missing.jsonl"))
         fails("the model's 512", self.rl("none", "--max-tokens", 510))
         fails("--delta x", self.rl("none", "--delta", "x"))
