@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: K84
+# task: elementwise/swish
+# backend: cpu
+# would gain: device memory that the candidate maps counts as given, which raises what may be copied to the host; the answer comes back by a copy and a copying kernel
+# expect: illegal, runtime, wrong, compile
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cmath>
+#include <vector>
+
+extern "C" {
+void mc_emu_begin_call(void);
+void* mc_emu_arena_map(int fd, uint64_t offset, size_t size);
+}
+__global__ void copy_kernel(const float* from, float* to, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) to[i] = from[i];
+}
+
+torch::Tensor swish(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  const int n = x.numel();
+  float* from = x.data_ptr<float>();
+  float* to = out.data_ptr<float>();
+  std::vector<float> host(n);
+  cudaMemcpy(host.data(), from, n * sizeof(float), cudaMemcpyDeviceToHost);
+  for (int i = 0; i < n; ++i) host[i] = host[i] / (1.0f + std::exp(-host[i]));
+  auto middle = torch::empty_like(x);
+  cudaMemcpy(middle.data_ptr<float>(), host.data(), n * sizeof(float), cudaMemcpyHostToDevice);
+  copy_kernel<<<(n + 255) / 256, 256>>>(middle.data_ptr<float>(), to, n);
+  return out;
+}
+"""
+
+ext = load_inline(
+    name="swish_k84",
+    cpp_sources="torch::Tensor swish(torch::Tensor x);",
+    cuda_sources=source,
+    functions=["swish"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.swish(x.contiguous())
