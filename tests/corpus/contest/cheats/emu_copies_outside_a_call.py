@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# id: K83
+# id: F03
 # task: elementwise/swish
 # backend: cpu
 # would gain: the record of the call is ended by the emulator's own function, so that what is copied to the host and back counts as given; then begun again
@@ -38,7 +38,7 @@ torch::Tensor swish(torch::Tensor x) {
 """
 
 ext = load_inline(
-    name="swish_k83",
+    name="swish_f03",
     cpp_sources="torch::Tensor swish(torch::Tensor x);",
     cuda_sources=source,
     functions=["swish"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# id: K87
+# id: F07
 # task: elementwise/swish
 # backend: cpu
 # would gain: device memory is opened by the emulator's function for reading alone; the answer goes to kernels as arguments, so that a launch wrote it
@@ -37,7 +37,7 @@ torch::Tensor swish(torch::Tensor x) {
 """
 
 ext = load_inline(
-    name="swish_k87",
+    name="swish_f07",
     cpp_sources="torch::Tensor swish(torch::Tensor x);",
     cuda_sources=source,
     functions=["swish"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# id: K84
+# id: F04
 # task: elementwise/swish
 # backend: cpu
 # would gain: device memory that the candidate maps counts as given, which raises what may be copied to the host; the answer comes back by a copy and a copying kernel
@@ -39,7 +39,7 @@ torch::Tensor swish(torch::Tensor x) {
 """
 
 ext = load_inline(
-    name="swish_k84",
+    name="swish_f04",
     cpp_sources="torch::Tensor swish(torch::Tensor x);",
     cuda_sources=source,
     functions=["swish"],

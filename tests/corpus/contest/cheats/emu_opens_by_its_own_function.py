@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# id: K81
+# id: F01
 # task: elementwise/swish
 # backend: cpu
 # would gain: the emulator's function that opens a buffer for PyTorch's operators is declared and called; the host computes there, and marks the bytes as a kernel's
@@ -39,7 +39,7 @@ torch::Tensor swish(torch::Tensor x) {
 """
 
 ext = load_inline(
-    name="swish_k81",
+    name="swish_f01",
     cpp_sources="torch::Tensor swish(torch::Tensor x);",
     cuda_sources=source,
     functions=["swish"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# id: K85
+# id: F05
 # task: elementwise/swish
 # backend: cpu
 # would gain: the shim's list of operators that run on the host is widened by its own function, before PyTorch's sigmoid and mul are called by their facade entries
@@ -24,7 +24,7 @@ torch::Tensor swish(torch::Tensor x) {
 """
 
 ext = load_inline(
-    name="swish_k85",
+    name="swish_f05",
     cpp_sources="torch::Tensor swish(torch::Tensor x);",
     cuda_sources=source,
     functions=["swish"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# id: K86
+# id: F06
 # task: elementwise/swish
 # backend: cpu
 # would gain: the emulator's unlisted copy function brings the input to the host, and a kernel's argument is where the answer comes back
@@ -39,7 +39,7 @@ torch::Tensor swish(torch::Tensor x) {
 """
 
 ext = load_inline(
-    name="swish_k86",
+    name="swish_f06",
     cpp_sources="torch::Tensor swish(torch::Tensor x);",
     cuda_sources=source,
     functions=["swish"],
