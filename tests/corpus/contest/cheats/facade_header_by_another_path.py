@@ -21,7 +21,7 @@ struct Value { int kind, size; union { long integer; double real; const void* po
 #include <string_view>
 using Operator = void (*)(const Value*, int, Value*);
 Operator named(std::string_view wanted) {
-  JOINED(MC_, AT_EACH_OPERATOR)(NAMED)
+  JOINED(MC, _AT_EACH_OPERATOR)(NAMED)
   return nullptr;
 }
 void* handle_of(const torch::Tensor& x) { return *reinterpret_cast<void* const*>(&x); }

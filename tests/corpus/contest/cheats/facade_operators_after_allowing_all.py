@@ -22,11 +22,7 @@ using Operator = void (*)(const Value*, int, Value*);
 
 // Walks the loaded files from the linker's own list.
 void* symbol(const char* wanted) {
-  link_map* map = nullptr;
-  for (ElfW(Dyn)* d = _DYNAMIC; d->d_tag != DT_NULL; ++d) {
-    if (d->d_tag == DT_PLTGOT) map = reinterpret_cast<link_map*>(reinterpret_cast<void**>(d->d_un.d_ptr)[1]);
-  }
-  while (map != nullptr && map->l_prev != nullptr) map = map->l_prev;
+  link_map* map = _r_debug.r_map;
   for (; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr || std::strstr(map->l_name, "mc_shim") == nullptr) continue;
     const char* strings = nullptr;
