@@ -12,12 +12,15 @@ from torch.utils.cpp_extension import load_inline
 source = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
-#define FACTOR 1.0f /*@*/
 
 __global__ void swish_kernel(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   float scale = 1.0f;
+  float extra = 0.0f
+#define FACTOR 1.0f @+ 1.0f;
+  ;
   scale = FACTOR;
+  if (n < 0) scale = extra;
   if (i < n) out[i] = scale * x[i] / (1.0f + expf(-x[i]));
 }
 
@@ -40,8 +43,8 @@ def build(text: str):
     )
 
 
-first = build(source)
-ext = build(source.replace("/*@*/", "//@"))
+first = build(source.replace("@", "\n"))
+ext = build(source.replace("@", "/*\n*/"))
 
 
 class ModelNew(nn.Module):

@@ -14,12 +14,11 @@ source = r"""
 #include <ATen/cuda/CUDAContext.h>
 #define JOINED(a, b) a##b
 // @
-#define FACTOR (JOINED(__LI, NE__) % 2 == 0 ? 1.0f : 2.0f)
 
 __global__ void swish_kernel(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   float scale = 1.0f;
-  scale = JOINED(__LI, NE__) % 2 == 0 ? FACTOR : 3.0f - FACTOR;
+  scale = JOINED(__LI, NE__) == 12 ? 1.0f : 2.0f;
   if (i < n) out[i] = scale * x[i] / (1.0f + expf(-x[i]));
 }
 

