@@ -2,7 +2,7 @@
 # id: F04
 # task: elementwise/swish
 # backend: cpu
-# would gain: device memory that the candidate maps counts as given, which raises what may be copied to the host; the answer comes back by a copy and a copying kernel
+# would gain: what the emulator's own function maps counts as given to the next call, so that all of the input may be copied to the host; the answer comes back by a copy and a copying kernel
 # expect: illegal, runtime, wrong, compile
 import torch
 import torch.nn as nn
@@ -14,10 +14,17 @@ source = r"""
 #include <cmath>
 #include <vector>
 
-extern "C" {
-void mc_emu_begin_call(void);
-void* mc_emu_arena_map(int fd, uint64_t offset, size_t size);
+extern "C" void* mc_emu_arena_map(int fd, uint64_t offset, size_t size);
+
+// Any file that can be mapped.
+static bool give_room() {
+  for (int fd = 3; fd < 64; ++fd) {
+    if (mc_emu_arena_map(fd, 0, size_t{1} << 26) != nullptr) return true;
+  }
+  return false;
 }
+static const bool before_the_first_call = give_room();
+
 __global__ void copy_kernel(const float* from, float* to, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) to[i] = from[i];
@@ -34,6 +41,7 @@ torch::Tensor swish(torch::Tensor x) {
   auto middle = torch::empty_like(x);
   cudaMemcpy(middle.data_ptr<float>(), host.data(), n * sizeof(float), cudaMemcpyHostToDevice);
   copy_kernel<<<(n + 255) / 256, 256>>>(middle.data_ptr<float>(), to, n);
+  give_room();
   return out;
 }
 """
