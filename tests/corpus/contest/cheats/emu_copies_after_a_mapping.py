@@ -2,7 +2,7 @@
 # id: F04
 # task: elementwise/swish
 # backend: cpu
-# would gain: what the emulator's own function maps counts as given to the next call, so that all of the input may be copied to the host; the answer comes back by a copy and a copying kernel
+# would gain: a file that the candidate maps by the emulator's own function counts as given to the next call, so that all of the input may be copied to the host; the answer comes back by a copy and a copying kernel
 # expect: illegal, runtime, wrong, compile
 import torch
 import torch.nn as nn
@@ -16,14 +16,9 @@ source = r"""
 
 extern "C" void* mc_emu_arena_map(int fd, uint64_t offset, size_t size);
 
-// Any file that can be mapped.
-static bool give_room() {
-  for (int fd = 3; fd < 64; ++fd) {
-    if (mc_emu_arena_map(fd, 0, size_t{1} << 26) != nullptr) return true;
-  }
-  return false;
+void give_room(int64_t fd) {
+  TORCH_CHECK(mc_emu_arena_map(static_cast<int>(fd), 0, size_t{1} << 26) != nullptr, "no room");
 }
-static const bool before_the_first_call = give_room();
 
 __global__ void copy_kernel(const float* from, float* to, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -31,29 +26,33 @@ __global__ void copy_kernel(const float* from, float* to, int n) {
 }
 
 torch::Tensor swish(torch::Tensor x) {
-  auto out = torch::empty_like(x);
+  auto out = torch::empty_like(x), middle = torch::empty_like(x);
   const int n = x.numel();
-  float* from = x.data_ptr<float>();
-  float* to = out.data_ptr<float>();
   std::vector<float> host(n);
-  cudaMemcpy(host.data(), from, n * sizeof(float), cudaMemcpyDeviceToHost);
+  cudaMemcpy(host.data(), x.data_ptr<float>(), n * sizeof(float), cudaMemcpyDeviceToHost);
   for (int i = 0; i < n; ++i) host[i] = host[i] / (1.0f + std::exp(-host[i]));
-  auto middle = torch::empty_like(x);
   cudaMemcpy(middle.data_ptr<float>(), host.data(), n * sizeof(float), cudaMemcpyHostToDevice);
-  copy_kernel<<<(n + 255) / 256, 256>>>(middle.data_ptr<float>(), to, n);
-  give_room();
+  copy_kernel<<<(n + 255) / 256, 256>>>(middle.data_ptr<float>(), out.data_ptr<float>(), n);
   return out;
 }
 """
 
 ext = load_inline(
     name="swish_f04",
-    cpp_sources="torch::Tensor swish(torch::Tensor x);",
+    cpp_sources="torch::Tensor swish(torch::Tensor x); void give_room(int64_t fd);",
     cuda_sources=source,
-    functions=["swish"],
+    functions=["swish", "give_room"],
 )
 
 
 class ModelNew(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = open("/tmp/room", "wb+")
+        self.room.truncate(1 << 26)
+        ext.give_room(self.room.fileno())
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return ext.swish(x.contiguous())
+        out = ext.swish(x.contiguous())
+        ext.give_room(self.room.fileno())
+        return out
