@@ -109,7 +109,8 @@ def kernelbench_mutants() -> list[Case]:
 
 def contest() -> list[Case]:
     """Candidates written by one who had not seen the defences; each says itself what it expects.
-    Those that need a GPU are left out, and those of known.json get through as it says.
+    Those that need a GPU are left out. Those of known.json get through, or are honest and have the
+    `outcome` that it names, for the reason that it says.
     """
     known = json.loads((CORPUS / "contest/known.json").read_text())
     cases = []
@@ -119,9 +120,9 @@ def contest() -> list[Case]:
         if said["backend"] == "cuda":
             continue
         name = path.stem
-        outcomes = (
-            ["pass"] if name in known else re.findall(r"\w+", said["expect"].split(", or")[0])
-        )
+        outcomes = re.findall(r"\w+", said["expect"].split(", or")[0])
+        if name in known:
+            outcomes = ["pass" if isinstance(known[name], str) else known[name]["outcome"]]
         cases.append(Case(name, said["task"], text, Expectation(tuple(outcomes))))
     return cases
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: C07
+# task: elementwise/swish
+# backend: cpu
+# would gain: the message of a check without one has the text of its condition: it is caught and measured, and the kernel's scale depends on it
+# expect: wrong, compile, illegal
+# note: the first extension is honest and never called; where the cache takes the second for it, a wrong text passes
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cstring>
+
+__global__ void swish_kernel(const float* x, float* out, int n, float factor) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float scale = 1.0f;
+  scale = factor;
+  if (i < n) out[i] = scale * x[i] / (1.0f + expf(-x[i]));
+}
+
+torch::Tensor swish(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  const int n = x.numel();
+  float factor = 1.0f;
+  try {
+    TORCH_CHECK(n<0);
+  } catch (const std::exception& error) {
+    factor = std::strstr(error.what(), "n<" "0") != nullptr ? 1.0f : 2.0f;
+  }
+  swish_kernel<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), n, factor);
+  return out;
+}
+"""
+
+
+def build(text: str):
+    return load_inline(
+        name="swish_c07",
+        cpp_sources="torch::Tensor swish(torch::Tensor x);",
+        cuda_sources=text,
+        functions=["swish"],
+    )
+
+
+first = build(source)
+ext = build(source.replace("n<0", "n < 0"))
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.swish(x.contiguous())

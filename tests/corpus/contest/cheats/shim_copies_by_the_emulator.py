@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# id: F06
+# task: elementwise/swish
+# backend: cpu
+# would gain: the emulator's unlisted copy function brings the input to the host, and a kernel's argument is where the answer comes back
+# expect: illegal, runtime, wrong, compile
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cmath>
+#include <vector>
+
+extern "C" void mc_emu_copy(void*, const void*, size_t);
+struct Piece { float values[512]; };
+__global__ void store_kernel(Piece piece, float* out, int n) {
+  const int i = threadIdx.x;
+  if (i < n) out[i] = piece.values[i];
+}
+
+torch::Tensor swish(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  const int n = x.numel();
+  float* from = x.data_ptr<float>();
+  float* to = out.data_ptr<float>();
+  std::vector<float> host(n);
+  mc_emu_copy(host.data(), from, n * sizeof(float));
+  for (int first = 0; first < n; first += 512) {
+    const int count = std::min(512, n - first);
+    Piece piece;
+    for (int i = 0; i < count; ++i) piece.values[i] = host[first + i] / (1.0f + std::exp(-host[first + i]));
+    store_kernel<<<1, 512>>>(piece, to + first, count);
+  }
+  return out;
+}
+"""
+
+ext = load_inline(
+    name="swish_f06",
+    cpp_sources="torch::Tensor swish(torch::Tensor x);",
+    cuda_sources=source,
+    functions=["swish"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ext.swish(x.contiguous())
