@@ -102,10 +102,14 @@ void Runtime::copy(void* to, const void* from, size_t size) {
   std::memmove(to, from, size);
   arena_.close_at(source);
   arena_.close_at(target);
-  if (is_from_device && !is_to_device) call_.note_to_host(size);
+  // Pinned and managed memory lies in the arena and is the host's as well.
+  const auto is_the_hosts = [&](bool is_inside, uintptr_t address) {
+    return !is_inside || arena_.find(address)->is_host_visible;
+  };
+  const bool host_wrote = is_the_hosts(is_from_device, source);
+  if (!host_wrote && is_the_hosts(is_to_device, target)) call_.note_to_host(size);
   if (!is_to_device) return;
   Origin* origins = arena_.view().origin_of(target);
-  const bool host_wrote = !is_from_device || arena_.find(source)->is_host_visible;
   if (host_wrote) {
     const Origin origin = call_.is_active() ? Origin::kHost : Origin::kGiven;
     std::memset(origins, static_cast<int>(origin), size);

@@ -217,8 +217,10 @@ void mc_at_warn(const char* function, const char* file, uint32_t line, const cha
 const char* mc_at_dtype_name(int32_t dtype) {
   return c10::toString(static_cast<at::ScalarType>(dtype));
 }
-const char* mc_at_type_name(int32_t dtype) {
-  return c10::scalarTypeToTypeMeta(static_cast<at::ScalarType>(dtype)).name().data();
+const char* mc_at_type_name(int32_t dtype, size_t* size) {
+  const auto name = c10::scalarTypeToTypeMeta(static_cast<at::ScalarType>(dtype)).name();
+  *size = name.size();
+  return name.data();
 }
 
 void mc_at_device_text(int32_t type, int32_t index, char* text, size_t size) {

@@ -16,7 +16,7 @@ using lex::Kind;
 using lex::Token;
 
 // Sequences that compilers may read otherwise than lex does, wherever they stand.
-constexpr std::array<std::string_view, 8> kRareTexts = {
+constexpr std::array<std::string_view, 10> kRareTexts = {
     "?"
     "?",
     "<:",
@@ -25,13 +25,16 @@ constexpr std::array<std::string_view, 8> kRareTexts = {
     "%>",
     "%:",
     "<=>",
-    "\\ "};
+    "\\ ",
+    "\\\f",
+    "\\\v"};
 
-// In the name of what tells its line or column, by the preprocessor or the compiler, or looks for
+// In the name of what tells its line or column, by the preprocessor or the compiler, makes a string
+// of its argument (__STRING, C10_STRINGIZE, macros of the facade and of the emulator), or looks for
 // files by a name that lex does not know as one.
-constexpr std::array<std::string_view, 9> kTellsPlace = {"_LINE",  "_COLUMN",  "source_location",
-                                                         "ASSERT", "assert",   "WARN",
-                                                         "warn",   "CubDebug", "__has_"};
+constexpr std::array<std::string_view, 13> kTellsPlace = {
+    "_LINE",    "_COLUMN", "source_location", "ASSERT",  "assert", "WARN", "warn",
+    "CubDebug", "__has_",  "STRING",          "Stringi", "MC_EMU", "MC_AT"};
 constexpr std::array<std::string_view, 20> kOfGlog = {
     "CHECK",     "CHECK_EQ",       "CHECK_NE",  "CHECK_LT",  "CHECK_LE",
     "CHECK_GT",  "CHECK_GE",       "DCHECK",    "DCHECK_EQ", "DCHECK_NE",
@@ -122,8 +125,8 @@ bool is_uncertain(std::string_view source, const Token& token, const Gap& gap, b
       return is_marker || holds(text, "'");
     }
     case Kind::kPunctuator:
-      return token.in_directive && !opens_directive &&
-             text == "#";  // Makes a string of an argument.
+      // # makes a string of an argument; ## makes names, perhaps those that are looked for here.
+      return token.in_directive && !opens_directive && (text == "#" || text == "##");
     default:
       return false;
   }
@@ -153,7 +156,7 @@ Use use_in(std::string_view source, const std::string& name) {
       use = Use::kBinds;
       i += 2;
     } else if (word(i) == kModule || word(i) == kName || holds(word(i), "PyInit") ||
-               (tokens[i].in_directive && word(i) == name)) {
+               (tokens[i].in_directive && (word(i) == name || word(i) == "##"))) {
       return Use::kOtherwise;
     }
   }

@@ -13,10 +13,11 @@
 //
 // What may depend on its layout, or be cut into tokens otherwise by a compiler, is its own form,
 // byte for byte: __LINE__ and what expands to it where somebody sees it (assertions, warnings), the
-// operator # in a macro, __has_include, #line, trigraphs and digraphs, a literal or comment that
-// does not end, a line splice that joins two tokens, bytes that C++ does not know.  TORCH_CHECK is
-// not among these: a contestant tells its message without the place (harness/worker/wire.py).
-// Where it has no message, the text of its condition is told with the other source's spaces.
+// operators # and ## in a macro, macros known to make a string of an argument, __has_include,
+// #line, trigraphs and digraphs, a literal or comment that does not end, a line splice that joins
+// two tokens, bytes that C++ does not know.  TORCH_CHECK is not among these: a contestant tells its
+// message without the place (harness/worker/wire.py).  Where it has no message, the text of its
+// condition is told with the other source's spaces.
 #ifndef MC_COMPILE_CANONICAL_H_
 #define MC_COMPILE_CANONICAL_H_
 

@@ -57,6 +57,13 @@ TEST(Canonical, TellsApartWhatACompilerMay) {
         Pair{"#line 7\nint a;", "#line 7\n\nint a;"},
         Pair{"# 7 \"x\"\nint a;", "# 7 \"x\"\n\nint a;"},
         Pair{"assert(a==b);", "assert(a == b);"},
+        Pair{"__STRING(a+b);", "__STRING(a + b);"},
+        Pair{"C10_STRINGIZE(a+b);", "C10_STRINGIZE(a + b);"},
+        Pair{"MC_EMU_TEXT_OF(a+b);", "MC_EMU_TEXT_OF(a + b);"},
+        Pair{"#define J(a, b) a##b\nJ(__STR, ING)(a+b);",
+             "#define J(a, b) a##b\nJ(__STR, ING)(a + b);"},
+        Pair{"// One. \\\f\nint a;", "// One. \nint a;"},
+        Pair{"// One. \\\v\nint a;", "// One. \nint a;"},
         Pair{"\nCUDA_KERNEL_ASSERT(a);", "CUDA_KERNEL_ASSERT(a);"},
         Pair{"\nint a = __builtin_LINE();", "int a = __builtin_LINE();"},
         Pair{"\nTORCH_WARN(\"a\");", "TORCH_WARN(\"a\");"},
@@ -80,7 +87,7 @@ TEST(Canonical, HasAFormForOrdinarySources) {
   for (const char* source :
        {"TORCH_CHECK(x.is_cuda(), \"x must be on the device\");",
         "static_assert(sizeof(int) == 4);", "#pragma unroll\nfor (;;) {}",
-        "#define MAX(a, b) ((a) > (b) ? (a) : (b))", "#define CAT(a, b) a##b", "k<<<1, 2>>>(x);",
+        "#define MAX(a, b) ((a) > (b) ? (a) : (b))", "k<<<1, 2>>>(x);",
         "auto f = [=] __device__ (float x) { return x; };",
         "constexpr char c = '\\'', d = '\"'; auto s = \"\\\\\";", "#include <torch/extension.h>\n",
         "asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(i));"}) {

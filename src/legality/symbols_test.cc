@@ -37,6 +37,14 @@ TEST(CheckSymbols, FindsOperatorsLibrariesAndSystemCalls) {
               ElementsAre("link.process"));
 }
 
+TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheEmulator) {
+  EXPECT_THAT(broken_rules({"aoti_torch_cpu_mm_out", "_ZN2at3cpu8silu_outERNS_6TensorERKS1_"}),
+              ElementsAre("link.torch_compute", "link.torch_compute"));
+  EXPECT_THAT(broken_rules({"mc_emu_open", "mc_emu_access", "_r_debug@GLIBC_2.2.5"}),
+              ElementsAre("link.emulator", "link.emulator", "link.dynamic_loading"));
+  EXPECT_THAT(broken_rules({"mc_emu_launch", "mc_emu_barrier", "mc_emu_cudaMemcpy"}), IsEmpty());
+}
+
 TEST(CheckSymbols, TellsAnOperatorAsItsAuthorWroteIt) {
   static const Policy kPolicy =
       load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();

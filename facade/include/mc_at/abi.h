@@ -87,7 +87,8 @@ enum McAtError {
 void mc_at_warn(const char* function, const char* file, uint32_t line, const char* text);
 
 const char* mc_at_dtype_name(int32_t dtype);  // "Float"
-const char* mc_at_type_name(int32_t dtype);   // "float", as streams print a TypeMeta
+// "float", as streams print a TypeMeta; no zero behind it.
+const char* mc_at_type_name(int32_t dtype, size_t* size);
 // Writes "cuda:0" or "cpu" to `text`, as streams print a device; the device of such a text.
 void mc_at_device_text(int32_t type, int32_t index, char* text, size_t size);
 void mc_at_parse_device(const char* text, int32_t* type, int32_t* index);

@@ -5,8 +5,10 @@
 
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "mc_at/types.h"
 
@@ -121,6 +123,54 @@ const T& ArrayRef<T>::at(size_t i) const {
                 str("ArrayRef: invalid index Index = ", i, "; Length = ", size_));
   }
   return data_[i];
+}
+template <class T>
+const T& ArrayRef<T>::front() const {
+  if (size_ == 0) {
+    mc_at::fail(kMcAtRuntime, __func__, __FILE__, __LINE__,
+                "ArrayRef: attempted to access front() of empty list");
+  }
+  return data_[0];
+}
+template <class T>
+const T& ArrayRef<T>::back() const {
+  if (size_ == 0) {
+    mc_at::fail(kMcAtRuntime, __func__, __FILE__, __LINE__,
+                "ArrayRef: attempted to access back() of empty list");
+  }
+  return data_[size_ - 1];
+}
+template <class T>
+ArrayRef<T> ArrayRef<T>::slice(size_t begin, size_t count) const {
+  if (begin > size_ || count > size_ - begin) {
+    mc_at::fail(kMcAtRuntime, __func__, __FILE__, __LINE__,
+                str("ArrayRef: invalid slice, N = ", begin, "; M = ", count, "; size = ", size_));
+  }
+  return {data_ + begin, count};
+}
+template <class T>
+ArrayRef<T> ArrayRef<T>::slice(size_t begin) const {
+  return slice(begin, size_ - begin);
+}
+
+template <class T>
+T Scalar::to() const {
+  const bool is_real = value.kind == kMcAtDouble;
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    // As 64 bits hold them: a double of 2^63 is beyond.
+    using Limits = std::numeric_limits<T>;
+    const bool fits =
+        is_real ? value.real > static_cast<double>(Limits::min()) - 1 &&
+                      value.real < 2.0 * static_cast<double>(uint64_t{1} << (Limits::digits - 1))
+                : value.integer >= static_cast<int64_t>(std::is_signed_v<T> ? Limits::min() : 0) &&
+                      (sizeof(T) == sizeof(int64_t) ||
+                       value.integer <= static_cast<int64_t>(Limits::max()));
+    if (!fits) {
+      mc_at::fail(kMcAtRuntime, __func__, __FILE__, __LINE__,
+                  "value cannot be converted to this type without overflow");
+    }
+  }
+  return is_real ? static_cast<T>(value.real) : static_cast<T>(value.integer);
 }
 
 }  // namespace c10

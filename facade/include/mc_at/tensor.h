@@ -135,15 +135,19 @@ class Tensor {
   Tensor() : impl_(mc_at_undefined()) { mc_at_retain(impl_); }
   Tensor(const Tensor& other) : impl_(other.impl_) { mc_at_retain(impl_); }
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, mc_at_undefined())) {}
-  Tensor& operator=(const Tensor& other) {
+  Tensor& operator=(const Tensor& other) & {
     Tensor copy(other);
     std::swap(impl_, copy.impl_);
     return *this;
   }
-  Tensor& operator=(Tensor&& other) noexcept {
+  Tensor& operator=(Tensor&& other) & noexcept {
     std::swap(impl_, other.impl_);
     return *this;
   }
+  // Into what a temporary refers to: `x[0] = row;`.
+  Tensor& operator=(const Tensor& other) && { return copy_(other); }
+  Tensor& operator=(Tensor&& other) && { return copy_(other); }
+  Tensor& operator=(const Scalar& value) && { return fill_(value); }
   ~Tensor() { mc_at_release(impl_); }
   // Takes a handle over.
   static Tensor owning(const void* handle) {
@@ -172,9 +176,9 @@ class Tensor {
   }
   DeprecatedTypeProperties type() const { return {scalar_type(), device()}; }
   DeviceIndex get_device() const { return static_cast<DeviceIndex>(mc_at_device_index(impl_)); }
-  size_t element_size() const { return mc_at_element_size(mc_at_dtype(impl_)); }
-  size_t itemsize() const { return element_size(); }
-  size_t nbytes() const { return static_cast<size_t>(numel()) * element_size(); }
+  int64_t element_size() const { return static_cast<int64_t>(itemsize()); }
+  size_t itemsize() const { return mc_at_element_size(mc_at_dtype(impl_)); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
   bool is_cuda() const { return device_type() == DeviceType::CUDA; }
   bool is_cpu() const { return device_type() == DeviceType::CPU; }
   bool is_privateuseone() const { return device_type() == DeviceType::PrivateUse1; }
@@ -192,6 +196,7 @@ class Tensor {
   const void* const_data_ptr() const { return mc_at_data(impl_, -1, 1); }
   template <class T>
   T* data_ptr() const {
+    static_assert(!std::is_const_v<T>, "data_ptr is of types that are not const");
     return static_cast<T*>(mc_at_data(impl_, dtype_of<T>(), 0));
   }
   template <class T>
@@ -212,6 +217,13 @@ class Tensor {
     check_dims(kDims, "TensorAccessor");
     return {data_ptr<T>(), mc_at_sizes(impl_), mc_at_strides(impl_)};
   }
+  // An accessor of a temporary may outlive what it reads.
+  template <class T, size_t kDims>
+  TensorAccessor<T, kDims> accessor() && = delete;
+  template <class T, size_t kDims, template <class> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor32<T, kDims, Traits> packed_accessor32() && = delete;
+  template <class T, size_t kDims, template <class> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor64<T, kDims, Traits> packed_accessor64() && = delete;
   template <class T, size_t kDims, template <class> class Traits = DefaultPtrTraits>
   PackedTensorAccessor32<T, kDims, Traits> packed_accessor32() const& {
     TORCH_CHECK(numel() <= static_cast<int64_t>(std::numeric_limits<int32_t>::max()),
@@ -406,182 +418,189 @@ inline at::Tensor with_grad(at::Tensor tensor, const TensorOptions& options) {
 
 namespace at {
 
-namespace mc = c10::mc_at;
+namespace mc_at = c10::mc_at;
 
 inline Tensor Tensor::contiguous(MemoryFormat f) const {
-  return mc::call(&mc_at_op_contiguous, {*this, f});
+  return mc_at::call(&mc_at_op_contiguous, {*this, f});
 }
 inline Tensor Tensor::clone(std::optional<MemoryFormat> f) const {
-  return mc::call(&mc_at_op_clone, {*this, f});
+  return mc_at::call(&mc_at_op_clone, {*this, f});
 }
-inline Tensor Tensor::detach() const { return mc::call(&mc_at_op_detach, {*this}); }
+inline Tensor Tensor::detach() const { return mc_at::call(&mc_at_op_detach, {*this}); }
 inline Tensor Tensor::view(IntArrayRef size) const {
-  return mc::call(&mc_at_op_view, {*this, size});
+  return mc_at::call(&mc_at_op_view, {*this, size});
 }
 inline Tensor Tensor::view(ScalarType t) const {
-  return mc::call(&mc_at_op_view_dtype, {*this, t});
+  return mc_at::call(&mc_at_op_view_dtype, {*this, t});
 }
 inline Tensor Tensor::view_as(const Tensor& o) const {
-  return mc::call(&mc_at_op_view_as, {*this, o});
+  return mc_at::call(&mc_at_op_view_as, {*this, o});
 }
 inline Tensor Tensor::reshape(IntArrayRef size) const {
-  return mc::call(&mc_at_op_reshape, {*this, size});
+  return mc_at::call(&mc_at_op_reshape, {*this, size});
 }
 inline Tensor Tensor::reshape_as(const Tensor& o) const {
-  return mc::call(&mc_at_op_reshape_as, {*this, o});
+  return mc_at::call(&mc_at_op_reshape_as, {*this, o});
 }
 inline Tensor Tensor::transpose(int64_t a, int64_t b) const {
-  return mc::call(&mc_at_op_transpose_int, {*this, a, b});
+  return mc_at::call(&mc_at_op_transpose_int, {*this, a, b});
 }
 inline Tensor Tensor::permute(IntArrayRef dims) const {
-  return mc::call(&mc_at_op_permute, {*this, dims});
+  return mc_at::call(&mc_at_op_permute, {*this, dims});
 }
-inline Tensor Tensor::t() const { return mc::call(&mc_at_op_t, {*this}); }
+inline Tensor Tensor::t() const { return mc_at::call(&mc_at_op_t, {*this}); }
 inline Tensor Tensor::unsqueeze(int64_t dim) const {
-  return mc::call(&mc_at_op_unsqueeze, {*this, dim});
+  return mc_at::call(&mc_at_op_unsqueeze, {*this, dim});
 }
-inline Tensor Tensor::squeeze() const { return mc::call(&mc_at_op_squeeze, {*this}); }
+inline Tensor Tensor::squeeze() const { return mc_at::call(&mc_at_op_squeeze, {*this}); }
 inline Tensor Tensor::squeeze(int64_t dim) const {
-  return mc::call(&mc_at_op_squeeze_dim, {*this, dim});
+  return mc_at::call(&mc_at_op_squeeze_dim, {*this, dim});
 }
 inline Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
                             int64_t step) const {
-  return mc::call(&mc_at_op_slice_Tensor, {*this, dim, start, end, step});
+  return mc_at::call(&mc_at_op_slice_Tensor, {*this, dim, start, end, step});
 }
 inline Tensor Tensor::select(int64_t dim, int64_t i) const {
-  return mc::call(&mc_at_op_select_int, {*this, dim, i});
+  return mc_at::call(&mc_at_op_select_int, {*this, dim, i});
 }
 inline Tensor Tensor::operator[](int64_t i) const { return select(0, i); }
 inline Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
-  return mc::call(&mc_at_op_narrow, {*this, dim, start, length});
+  return mc_at::call(&mc_at_op_narrow, {*this, dim, start, length});
 }
 inline Tensor Tensor::flatten(int64_t start, int64_t end) const {
-  return mc::call(&mc_at_op_flatten_using_ints, {*this, start, end});
+  return mc_at::call(&mc_at_op_flatten_using_ints, {*this, start, end});
 }
 inline Tensor Tensor::expand(IntArrayRef size, bool implicit) const {
-  return mc::call(&mc_at_op_expand, {*this, size, implicit});
+  return mc_at::call(&mc_at_op_expand, {*this, size, implicit});
 }
 inline Tensor Tensor::expand_as(const Tensor& o) const {
-  return mc::call(&mc_at_op_expand_as, {*this, o});
+  return mc_at::call(&mc_at_op_expand_as, {*this, o});
 }
 inline Tensor Tensor::as_strided(IntArrayRef size, IntArrayRef stride,
                                  std::optional<int64_t> offset) const {
-  return mc::call(&mc_at_op_as_strided, {*this, size, stride, offset});
+  return mc_at::call(&mc_at_op_as_strided, {*this, size, stride, offset});
 }
 inline std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
-  return mc::call_for_list(&mc_at_op_chunk, {*this, chunks, dim});
+  return mc_at::call_for_list(&mc_at_op_chunk, {*this, chunks, dim});
 }
 inline std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
-  return mc::call_for_list(&mc_at_op_split_Tensor, {*this, size, dim});
+  return mc_at::call_for_list(&mc_at_op_split_Tensor, {*this, size, dim});
 }
 inline std::vector<Tensor> Tensor::unbind(int64_t dim) const {
-  return mc::call_for_list(&mc_at_op_unbind_int, {*this, dim});
+  return mc_at::call_for_list(&mc_at_op_unbind_int, {*this, dim});
 }
 inline Tensor Tensor::new_empty(IntArrayRef size, TensorOptions o) const {
-  return mc::with_grad(mc::call(&mc_at_op_new_empty, {*this, size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_new_empty, {*this, size, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor Tensor::new_zeros(IntArrayRef size, TensorOptions o) const {
-  return mc::with_grad(mc::call(&mc_at_op_new_zeros, {*this, size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_new_zeros, {*this, size, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor Tensor::new_ones(IntArrayRef size, TensorOptions o) const {
-  return mc::with_grad(mc::call(&mc_at_op_new_ones, {*this, size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_new_ones, {*this, size, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor Tensor::new_full(IntArrayRef size, const Scalar& value, TensorOptions o) const {
-  return mc::with_grad(mc::call(&mc_at_op_new_full, {*this, size, value, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_new_full, {*this, size, value, MC_AT_OPTIONS(o)}),
+                          o);
 }
 inline Tensor Tensor::to(ScalarType t, bool non_blocking, bool copy,
                          std::optional<MemoryFormat> f) const {
-  return mc::call(&mc_at_op_to_dtype, {*this, t, non_blocking, copy, f});
+  return mc_at::call(&mc_at_op_to_dtype, {*this, t, non_blocking, copy, f});
 }
 inline Tensor Tensor::to(Device d, ScalarType t, bool non_blocking, bool copy,
                          std::optional<MemoryFormat> f) const {
-  return mc::call(&mc_at_op_to_device, {*this, d, t, non_blocking, copy, f});
+  return mc_at::call(&mc_at_op_to_device, {*this, d, t, non_blocking, copy, f});
 }
 inline Tensor Tensor::to(TensorOptions o, bool non_blocking, bool copy,
                          std::optional<MemoryFormat> f) const {
-  return mc::call(&mc_at_op_to_dtype_layout, {*this, MC_AT_OPTIONS(o), non_blocking, copy, f});
+  return mc_at::call(&mc_at_op_to_dtype_layout, {*this, MC_AT_OPTIONS(o), non_blocking, copy, f});
 }
 inline Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
                          std::optional<MemoryFormat> f) const {
-  return mc::call(&mc_at_op_to_other, {*this, other, non_blocking, copy, f});
+  return mc_at::call(&mc_at_op_to_other, {*this, other, non_blocking, copy, f});
 }
 inline Tensor Tensor::type_as(const Tensor& o) const {
-  return mc::call(&mc_at_op_type_as, {*this, o});
+  return mc_at::call(&mc_at_op_type_as, {*this, o});
 }
 inline const Tensor& Tensor::copy_(const Tensor& s, bool non_blocking) const {
-  mc::change(&mc_at_op_copy_, {*this, s, non_blocking});
+  mc_at::change(&mc_at_op_copy_, {*this, s, non_blocking});
   return *this;
 }
 inline Tensor& Tensor::copy_(const Tensor& s, bool non_blocking) {
-  mc::change(&mc_at_op_copy_, {*this, s, non_blocking});
+  mc_at::change(&mc_at_op_copy_, {*this, s, non_blocking});
   return *this;
 }
 inline const Tensor& Tensor::fill_(const Scalar& v) const {
-  return mc::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
+  return mc_at::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
 }
 inline Tensor& Tensor::fill_(const Scalar& v) {
-  return mc::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
+  return mc_at::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
 }
-inline const Tensor& Tensor::zero_() const { return mc::change(&mc_at_op_zero_, {*this}), *this; }
-inline Tensor& Tensor::zero_() { return mc::change(&mc_at_op_zero_, {*this}), *this; }
+inline const Tensor& Tensor::zero_() const {
+  return mc_at::change(&mc_at_op_zero_, {*this}), *this;
+}
+inline Tensor& Tensor::zero_() { return mc_at::change(&mc_at_op_zero_, {*this}), *this; }
 inline const Tensor& Tensor::resize_(IntArrayRef size) const {
-  return mc::change(&mc_at_op_resize_, {*this, size}), *this;
+  return mc_at::change(&mc_at_op_resize_, {*this, size}), *this;
 }
 inline const Tensor& Tensor::set_requires_grad(bool r) const {
-  return mc::change(&mc_at_op_requires_grad_, {*this, r}), *this;
+  return mc_at::change(&mc_at_op_requires_grad_, {*this, r}), *this;
 }
 inline Scalar Tensor::item() const {
   Scalar scalar;
-  scalar.value = mc::run(&mc_at_op_item, {*this});
+  scalar.value = mc_at::run(&mc_at_op_item, {*this});
   return scalar;
 }
-inline Tensor Tensor::repeat(IntArrayRef r) const { return mc::call(&mc_at_op_repeat, {*this, r}); }
+inline Tensor Tensor::repeat(IntArrayRef r) const {
+  return mc_at::call(&mc_at_op_repeat, {*this, r});
+}
 
 // --- What makes tensors.
 
 inline Tensor empty(IntArrayRef size, TensorOptions o = {},
                     std::optional<MemoryFormat> f = std::nullopt) {
-  return mc::with_grad(mc::call(&mc_at_op_empty_memory_format,
-                                {size, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}),
-                       o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_empty_memory_format,
+                                      {size, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}),
+                          o);
 }
 inline Tensor empty_strided(IntArrayRef size, IntArrayRef stride, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_empty_strided, {size, stride, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_empty_strided, {size, stride, MC_AT_OPTIONS(o)}),
+                          o);
 }
 inline Tensor zeros(IntArrayRef size, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_zeros, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_zeros, {size, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor ones(IntArrayRef size, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_ones, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_ones, {size, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor full(IntArrayRef size, const Scalar& value, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_full, {size, value, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_full, {size, value, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor rand(IntArrayRef size, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_rand, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_rand, {size, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor randn(IntArrayRef size, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_randn, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_randn, {size, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor arange(const Scalar& end, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_arange, {end, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_arange, {end, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor arange(const Scalar& start, const Scalar& end, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_arange_start, {start, end, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_arange_start, {start, end, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
                      TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_arange_start_step, {start, end, step, MC_AT_OPTIONS(o)}),
-                       o);
+  return mc_at::with_grad(
+      mc_at::call(&mc_at_op_arange_start_step, {start, end, step, MC_AT_OPTIONS(o)}), o);
 }
 inline Tensor scalar_tensor(const Scalar& value, TensorOptions o = {}) {
-  return mc::with_grad(mc::call(&mc_at_op_scalar_tensor, {value, MC_AT_OPTIONS(o)}), o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_scalar_tensor, {value, MC_AT_OPTIONS(o)}), o);
 }
-#define MC_AT_LIKE(name)                                                                         \
-  inline Tensor name(const Tensor& self, TensorOptions o = {},                                   \
-                     std::optional<MemoryFormat> f = std::nullopt) {                             \
-    return mc::with_grad(                                                                        \
-        mc::call(&mc_at_op_##name, {self, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}), o); \
+#define MC_AT_LIKE(name)                                                                        \
+  inline Tensor name(const Tensor& self, TensorOptions o = {},                                  \
+                     std::optional<MemoryFormat> f = std::nullopt) {                            \
+    return mc_at::with_grad(                                                                    \
+        mc_at::call(&mc_at_op_##name, {self, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}), \
+        o);                                                                                     \
   }
 MC_AT_LIKE(empty_like)
 MC_AT_LIKE(zeros_like)
@@ -591,23 +610,23 @@ MC_AT_LIKE(randn_like)
 #undef MC_AT_LIKE
 inline Tensor full_like(const Tensor& self, const Scalar& value, TensorOptions o = {},
                         std::optional<MemoryFormat> f = std::nullopt) {
-  return mc::with_grad(
-      mc::call(&mc_at_op_full_like, {self, value, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}),
-      o);
+  return mc_at::with_grad(mc_at::call(&mc_at_op_full_like, {self, value, MC_AT_OPTIONS(o),
+                                                            f.has_value() ? f : o.format_}),
+                          o);
 }
 #undef MC_AT_OPTIONS
 inline Tensor cat(TensorList tensors, int64_t dim = 0) {
-  return mc::call(&mc_at_op_cat, {tensors, dim});
+  return mc_at::call(&mc_at_op_cat, {tensors, dim});
 }
 inline Tensor stack(TensorList tensors, int64_t dim = 0) {
-  return mc::call(&mc_at_op_stack, {tensors, dim});
+  return mc_at::call(&mc_at_op_stack, {tensors, dim});
 }
 
 // --- What computes.
 
-#define MC_AT_UNARY(name)                                                               \
-  inline Tensor name(const Tensor& self) { return mc::call(&mc_at_op_##name, {self}); } \
-  inline Tensor Tensor::name() const { return mc::call(&mc_at_op_##name, {*this}); }
+#define MC_AT_UNARY(name)                                                                  \
+  inline Tensor name(const Tensor& self) { return mc_at::call(&mc_at_op_##name, {self}); } \
+  inline Tensor Tensor::name() const { return mc_at::call(&mc_at_op_##name, {*this}); }
 MC_AT_UNARY(neg)
 MC_AT_UNARY(sqrt)
 MC_AT_UNARY(rsqrt)
@@ -618,13 +637,13 @@ MC_AT_UNARY(tanh)
 MC_AT_UNARY(max)
 MC_AT_UNARY(min)
 #undef MC_AT_UNARY
-inline Tensor silu(const Tensor& self) { return mc::call(&mc_at_op_silu, {self}); }
+inline Tensor silu(const Tensor& self) { return mc_at::call(&mc_at_op_silu, {self}); }
 #define MC_AT_BINARY(name)                               \
   inline Tensor name(const Tensor& a, const Tensor& b) { \
-    return mc::call(&mc_at_op_##name, {a, b});           \
+    return mc_at::call(&mc_at_op_##name, {a, b});        \
   }                                                      \
   inline Tensor Tensor::name(const Tensor& b) const {    \
-    return mc::call(&mc_at_op_##name, {*this, b});       \
+    return mc_at::call(&mc_at_op_##name, {*this, b});    \
   }
 MC_AT_BINARY(mm)
 MC_AT_BINARY(bmm)
@@ -632,10 +651,10 @@ MC_AT_BINARY(matmul)
 #undef MC_AT_BINARY
 #define MC_AT_SUM(name)                                                           \
   inline Tensor Tensor::name(const Tensor& b, const Scalar& alpha) const {        \
-    return mc::call(&mc_at_op_##name##_Tensor, {*this, b, alpha});                \
+    return mc_at::call(&mc_at_op_##name##_Tensor, {*this, b, alpha});             \
   }                                                                               \
   inline Tensor Tensor::name(const Scalar& b, const Scalar& alpha) const {        \
-    return mc::call(&mc_at_op_##name##_Scalar, {*this, b, alpha});                \
+    return mc_at::call(&mc_at_op_##name##_Scalar, {*this, b, alpha});             \
   }                                                                               \
   inline Tensor name(const Tensor& a, const Tensor& b, const Scalar& alpha = 1) { \
     return a.name(b, alpha);                                                      \
@@ -648,16 +667,16 @@ MC_AT_SUM(sub)
 #undef MC_AT_SUM
 #define MC_AT_PRODUCT(name)                                                  \
   inline Tensor Tensor::name(const Tensor& b) const {                        \
-    return mc::call(&mc_at_op_##name##_Tensor, {*this, b});                  \
+    return mc_at::call(&mc_at_op_##name##_Tensor, {*this, b});               \
   }                                                                          \
   inline Tensor Tensor::name(const Scalar& b) const {                        \
-    return mc::call(&mc_at_op_##name##_Scalar, {*this, b});                  \
+    return mc_at::call(&mc_at_op_##name##_Scalar, {*this, b});               \
   }                                                                          \
   inline Tensor& Tensor::name##_(const Tensor& b) {                          \
-    return mc::change(&mc_at_op_##name##__Tensor, {*this, b}), *this;        \
+    return mc_at::change(&mc_at_op_##name##__Tensor, {*this, b}), *this;     \
   }                                                                          \
   inline Tensor& Tensor::name##_(const Scalar& b) {                          \
-    return mc::change(&mc_at_op_##name##__Scalar, {*this, b}), *this;        \
+    return mc_at::change(&mc_at_op_##name##__Scalar, {*this, b}), *this;     \
   }                                                                          \
   inline Tensor name(const Tensor& a, const Tensor& b) { return a.name(b); } \
   inline Tensor name(const Tensor& a, const Scalar& b) { return a.name(b); }
@@ -665,10 +684,10 @@ MC_AT_PRODUCT(mul)
 MC_AT_PRODUCT(div)
 #undef MC_AT_PRODUCT
 inline Tensor& Tensor::add_(const Tensor& b, const Scalar& alpha) {
-  return mc::change(&mc_at_op_add__Tensor, {*this, b, alpha}), *this;
+  return mc_at::change(&mc_at_op_add__Tensor, {*this, b, alpha}), *this;
 }
 inline Tensor& Tensor::add_(const Scalar& b, const Scalar& alpha) {
-  return mc::change(&mc_at_op_add__Scalar, {*this, b, alpha}), *this;
+  return mc_at::change(&mc_at_op_add__Scalar, {*this, b, alpha}), *this;
 }
 inline Tensor Tensor::operator-() const { return neg(); }
 #define MC_AT_OPERATOR(op, name)                                                    \
@@ -683,11 +702,11 @@ inline Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
 inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
 #define MC_AT_REDUCTION(name, by_dims)                                                           \
   inline Tensor Tensor::name(std::optional<ScalarType> t) const {                                \
-    return mc::call(&mc_at_op_##name, {*this, t});                                               \
+    return mc_at::call(&mc_at_op_##name, {*this, t});                                            \
   }                                                                                              \
   inline Tensor Tensor::name(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> t) \
       const {                                                                                    \
-    return mc::call(&mc_at_op_##by_dims, {*this, dim, keepdim, t});                              \
+    return mc_at::call(&mc_at_op_##by_dims, {*this, dim, keepdim, t});                           \
   }                                                                                              \
   inline Tensor name(const Tensor& a, std::optional<ScalarType> t = std::nullopt) {              \
     return a.name(t);                                                                            \
@@ -700,10 +719,10 @@ MC_AT_REDUCTION(sum, sum_dim_IntList)
 MC_AT_REDUCTION(mean, mean_dim)
 #undef MC_AT_REDUCTION
 inline Tensor Tensor::var(bool unbiased) const {
-  return mc::call(&mc_at_op_var, {*this, unbiased});
+  return mc_at::call(&mc_at_op_var, {*this, unbiased});
 }
 inline Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
-  return mc::call(&mc_at_op_var_dim, {*this, dim, unbiased, keepdim});
+  return mc_at::call(&mc_at_op_var_dim, {*this, dim, unbiased, keepdim});
 }
 inline Tensor var(const Tensor& a, bool unbiased = true) { return a.var(unbiased); }
 inline Tensor var(const Tensor& a, OptionalIntArrayRef dim, bool unbiased = true,

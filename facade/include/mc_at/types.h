@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -164,10 +165,11 @@ class ArrayRef {
   constexpr const T* end() const { return data_ + size_; }
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   const T& at(size_t i) const;
-  constexpr const T& front() const { return data_[0]; }
-  constexpr const T& back() const { return data_[size_ - 1]; }
-  ArrayRef slice(size_t begin, size_t count) const { return {data_ + begin, count}; }
-  ArrayRef slice(size_t begin) const { return {data_ + begin, size_ - begin}; }
+  // These throw for what is not there (check.h).
+  const T& front() const;
+  const T& back() const;
+  ArrayRef slice(size_t begin, size_t count) const;
+  ArrayRef slice(size_t begin) const;
   std::vector<T> vec() const { return std::vector<T>(data_, data_ + size_); }
   bool equals(ArrayRef other) const {
     if (size_ != other.size_) return false;
@@ -219,15 +221,18 @@ struct Scalar {
   Scalar(int16_t v) : Scalar(static_cast<int64_t>(v)) {}
   Scalar(int8_t v) : Scalar(static_cast<int64_t>(v)) {}
   Scalar(uint8_t v) : Scalar(static_cast<int64_t>(v)) {}
+  Scalar(uint16_t v) : Scalar(static_cast<int64_t>(v)) {}
+  Scalar(uint32_t v) : Scalar(static_cast<int64_t>(v)) {}
+  Scalar(uint64_t v) : Scalar(static_cast<int64_t>(v)) {}
+  Scalar(long long v) : Scalar(static_cast<int64_t>(v)) {}
   bool isFloatingPoint() const { return value.kind == kMcAtDouble; }
   bool isBoolean() const { return value.kind == kMcAtBool; }
   bool isIntegral(bool with_bool) const {
     return value.kind == kMcAtInt || (with_bool && value.kind == kMcAtBool);
   }
+  // Throws where a whole number does not fit (check.h).
   template <class T>
-  T to() const {
-    return value.kind == kMcAtDouble ? static_cast<T>(value.real) : static_cast<T>(value.integer);
-  }
+  T to() const;
   double toDouble() const { return to<double>(); }
   float toFloat() const { return to<float>(); }
   int toInt() const { return to<int>(); }
@@ -245,7 +250,11 @@ struct TypeMeta {
   c10::ScalarType type = c10::ScalarType::Undefined;
   c10::ScalarType toScalarType() const { return type; }
   size_t itemsize() const { return c10::elementSize(type); }
-  const char* name() const { return mc_at_type_name(static_cast<int32_t>(type)); }
+  std::string_view name() const {
+    size_t size = 0;
+    const char* text = mc_at_type_name(static_cast<int32_t>(type), &size);
+    return {text, size};
+  }
 };
 inline bool operator==(TypeMeta a, TypeMeta b) { return a.type == b.type; }
 inline bool operator!=(TypeMeta a, TypeMeta b) { return a.type != b.type; }
