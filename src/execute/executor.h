@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "core/result.h"
-#include "execute/spares.h"
-#include "execute/zygote.h"
+#include "execute/children.h"
+#include "execute/decode.h"
 #include "task/verdict.h"
 
 namespace mc::execute {
@@ -151,8 +151,9 @@ class Executor {
   // Correctness on every trial of the judge's plan, and the ATen calls of each.  The candidate's
   // process is told `schedule_seed`: the judge's seed must not follow from it.  `pause` is called
   // before each trial, with the contestant.
-  Result<Measured> measure(const Program& program, Judge& judge, const RunPolicy& policy,
-                           uint64_t schedule_seed, const Pause& pause = [](Session&) {});
+  Result<Measured> measure(
+      const Program& program, Judge& judge, const RunPolicy& policy, uint64_t schedule_seed,
+      const Pause& pause = [](Session&) {});
 
   // The plan's last trial alone, by a new contestant, with `forward_s` for it: Passed or why not.
   Result<task::Outcome> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,

@@ -18,10 +18,15 @@
 #include <variant>
 #include <vector>
 
-#include "execute/session_impl.h"
+#include "worker/session_impl.h"
 
 namespace mc::execute {
 namespace {
+
+using worker::Channel;
+using worker::kOutputTailBytes;
+using worker::OutputTail;
+using worker::ReportSocket;
 
 using Json = nlohmann::json;
 

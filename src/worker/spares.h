@@ -11,8 +11,8 @@
 //   std::optional<Session> session = spares.take();  // Nothing: spawn one yourself.
 //
 // Thread-safe.
-#ifndef MC_EXECUTE_SPARES_H_
-#define MC_EXECUTE_SPARES_H_
+#ifndef MC_WORKER_SPARES_H_
+#define MC_WORKER_SPARES_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -24,9 +24,9 @@
 #include <thread>
 
 #include "core/result.h"
-#include "execute/session.h"
+#include "worker/session.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 class Spares {
  public:
@@ -57,6 +57,6 @@ class Spares {
   std::jthread refiller_;  // The first to go.
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_SPARES_H_
+#endif  // MC_WORKER_SPARES_H_

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/spares.h"
+#include "worker/spares.h"
 
 #include <chrono>
 #include <utility>
 #include <vector>
 
-namespace mc::execute {
+#include "core/check.h"
+
+namespace mc::worker {
 
 Spares::Spares(size_t num_kept, Spawn spawn)
     : num_kept_(num_kept),
@@ -40,7 +42,8 @@ void Spares::refill(const std::stop_token& stop) {
     lock.lock();
     has_failed_ = !spare;
     if (spare) ready_.push_back(std::move(*spare));
+    MC_CHECK(ready_.size() <= num_kept_);
   }
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker
