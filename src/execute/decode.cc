@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/decode.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <nlohmann/json.hpp>
+
+#include "worker/protocol.h"
 
 namespace mc::execute {
 namespace {
@@ -169,36 +172,31 @@ Status decode_check(std::string_view answer, task::Trial& trial) {
 }
 
 Result<task::StateMatch> decode_state(std::string_view answer) {
-  return guarded<task::StateMatch>(answer, [](const Json& json) {
-    task::StateMatch state;
-    const auto read = [&](const char* member, std::vector<std::string>& names) {
-      constexpr size_t kNameBytesMax = 200;
-      for_each_item(json, member, [&](const Json& item) {
-        names.push_back(item.get<std::string>().substr(0, kNameBytesMax));
-      });
-    };
-    read("missing", state.missing);
-    read("unmatched", state.unmatched);
-    read("own", state.own);
-    return state;
-  });
+  MC_TRY(auto said, worker::ContestantBuildAnswer::from_json(answer), "build");
+  for (std::vector<std::string>* names : {&said.missing, &said.unmatched, &said.own}) {
+    constexpr size_t kNameBytesMax = 200;
+    names->resize(std::min(names->size(), kItemsMax));
+    for (std::string& name : *names) name.resize(std::min(name.size(), kNameBytesMax));
+  }
+  return task::StateMatch{std::move(said.missing), std::move(said.unmatched), std::move(said.own)};
 }
 
 Result<RunAnswer> decode_run(std::string_view answer) {
-  return guarded<RunAnswer>(answer, [](const Json& json) {
-    RunAnswer run;
-    const Json ops = json.value("aten", Json::object());
-    for (const auto& [name, count] : ops.items()) {
-      if (run.aten.size() >= kOpsMax) break;
-      run.aten[name.substr(0, 200)] = count.get<int64_t>();
-    }
-    if (json.contains("launches")) run.launches = json["launches"].get<int64_t>();
-    run.sticky = text_of(json, "sticky");
-    const Json fields{{"outputs", json.at("outputs")},
-                      {"buffers", json.value("buffers", Json::array())}};
-    run.check_fields = fields.dump(-1, ' ', false, Json::error_handler_t::replace);
-    return run;
-  });
+  MC_TRY(const auto said, worker::ContestantRunAnswer::from_json(answer), "run");
+  RunAnswer run;
+  for (const auto& [name, count] : said.aten) {
+    if (run.aten.size() >= kOpsMax) break;
+    run.aten[name.substr(0, 200)] = count;
+  }
+  run.launches = said.launches;
+  run.sticky = said.sticky.substr(0, kTextBytesMax);
+  Json buffers = Json::array();
+  for (const worker::NamedTree& buffer : said.buffers) {
+    buffers.push_back({{"name", buffer.name}, {"tree", Json::parse(buffer.tree.json)}});
+  }
+  const Json fields{{"outputs", Json::parse(said.outputs.json)}, {"buffers", std::move(buffers)}};
+  run.check_fields = fields.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return run;
 }
 
 namespace {

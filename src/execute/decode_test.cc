@@ -72,8 +72,11 @@ TEST(Decode, ReadsHowTheStateMatches) {
       R"({"ok": true, "missing": ["w: float32 [2]"], "unmatched": [], "own": ["v: float32 [2]"]})");
   ASSERT_TRUE(state);
   EXPECT_EQ(*state, (task::StateMatch{{"w: float32 [2]"}, {}, {"v: float32 [2]"}}));
-  EXPECT_EQ(decode_state("{}").value(), task::StateMatch{});
-  EXPECT_FALSE(decode_state(R"({"missing": [5]})"));
+  for (const char* text : {"{}", R"({"ok": true, "missing": [], "unmatched": []})",
+                           R"({"ok": true, "missing": [5], "unmatched": [], "own": []})",
+                           R"({"ok": true, "missing": [], "unmatched": [], "own": [], "x": 1})"}) {
+    EXPECT_FALSE(decode_state(text)) << text;
+  }
 }
 
 TEST(Decode, BoundsTheNumberOfFindings) {
