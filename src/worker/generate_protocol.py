@@ -80,6 +80,7 @@ HEADER = """// Made by src/worker/generate_protocol.py from harness/worker/proto
 #ifndef MC_WORKER_PROTOCOL_H_
 #define MC_WORKER_PROTOCOL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -223,12 +224,27 @@ def main() -> int:
             inner.append(writer(f"{base}Question", parts["question"], operation))
             inner.append(reader(f"{base}Answer", parts["answer"], "ok"))
             outer.append(
-                f"std::string {base}Question::to_json() const {{ return text_of(json_of(*this)); }}\n"
+                f"std::string {base}Question::to_json() const {{\n"
+                "  return text_of(json_of(*this));\n}\n"
             )
             outer.append(
                 f"Result<{base}Answer> {base}Answer::from_json(std::string_view answer) {{\n"
                 f'  return parse<{base}Answer>(answer, "answer to {role}.{operation}");\n}}\n'
             )
+    answers = [
+        f"{camel(role)}{camel(operation)}Answer"
+        for role, defined in definition["roles"].items()
+        for operation in defined["operations"]
+    ]
+    header.append(
+        "// As how many of the answers above this can be read; for the fuzz target.\n"
+        f"inline constexpr size_t kNumAnswers = {len(answers)};\n"
+        "size_t count_readings(std::string_view answer);\n"
+    )
+    sum_of = " +\n         ".join(
+        f"size_t{{{name}::from_json(answer).has_value()}}" for name in answers
+    )
+    outer.append(f"size_t count_readings(std::string_view answer) {{\n  return {sum_of};\n}}\n")
     header.append("}  // namespace mc::worker\n\n#endif  // MC_WORKER_PROTOCOL_H_\n")
     source = SOURCE % {"declarations": "\n".join(declarations)}
     source += (
