@@ -50,6 +50,19 @@ class Child:
         self.output.close()
 
 
+def load_question(source: str, artifacts: wire.Json | None = None) -> wire.Json:
+    """What a contestant is asked first, under a policy that allows no operator."""
+    policy: wire.Json = {"name": "", "device_allowed": [], "host_allowed": []}
+    told = {"source": source, "artifacts": artifacts or {}, "policy": policy, "schedule_seed": 0}
+    return {"op": "load", **told}
+
+
+def build_question(init: wire.Json, shape: int, **more: Any) -> wire.Json:
+    """Of the judge's answer to `init`."""
+    told = {name: value for name, value in init.items() if name != "ok"}
+    return {"op": "build", "shape": shape, **told, **more}
+
+
 class Zygote:
     """A zygote process: `roles` are those that it was started for."""
 

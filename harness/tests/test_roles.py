@@ -13,7 +13,13 @@ from typing import Any
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from support import Child, Zygotes, ZygoteTest  # noqa: E402
+from support import (  # noqa: E402
+    Child,
+    Zygotes,
+    ZygoteTest,
+    build_question,
+    load_question,
+)
 
 import torch  # noqa: E402
 
@@ -55,8 +61,7 @@ class RolesTest(ZygoteTest):
         """(plan, checks) of a candidate, or (plan, the contestant's error)."""
         with self.zygote.spawn("judge") as judge, self.zygote.spawn("contestant") as contestant:
             plan = self.begin(judge, task, 3, options)
-            load = {"op": "load", "source": candidate, "artifacts": {}, "schedule_seed": 0}
-            loaded, _ = contestant.ask(load)
+            loaded, _ = contestant.ask(load_question(candidate))
             if not loaded["ok"]:
                 return plan, loaded["error"]
             return plan, self.run_trials(plan, judge, contestant)
@@ -72,12 +77,11 @@ class RolesTest(ZygoteTest):
         checks = []
         for trial in plan["trials"]:
             init, regions = judge.ask({"op": "init", "shape": trial["shape"]})
-            question = {**init, "op": "build", "shape": trial["shape"]}
-            built, _ = contestant.ask(question, regions[0])
+            built, _ = contestant.ask(build_question(init, trial["shape"]), regions[0])
             if not built["ok"]:
                 return built["error"]
             given, regions = judge.ask({"op": "trial", "index": trial["index"]})
-            question = {**given, "op": "run", "shape": trial["shape"]}
+            question = {"op": "run", "shape": trial["shape"], "inputs": given["inputs"]}
             ran, outputs = contestant.ask(question, regions[0])
             if not ran["ok"]:
                 return ran["error"]
@@ -226,7 +230,7 @@ class RolesTest(ZygoteTest):
             command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
             subprocess.run(command, input=source.encode(), check=True)
             artifacts = {key: {"module": "e", "path": str(library)}}
-            answer, _ = contestant.ask({"op": "load", "source": candidate, "artifacts": artifacts})
+            answer, _ = contestant.ask(load_question(candidate, artifacts))
         self.assertEqual(answer["error"]["kind"], "link")
         self.assertEqual(answer["error"]["message"], "nobodys")
         self.assertEqual(answer["error"]["frames"][-1]["line"], 2)
@@ -246,18 +250,23 @@ class RolesTest(ZygoteTest):
 
     def test_a_candidate_that_ends_the_process_ends_only_its_own(self) -> None:
         with self.zygote.spawn("contestant") as contestant:
-            load = {"op": "load", "source": "import os; os._exit(3)", "artifacts": {}}
+            load = load_question("import os; os._exit(3)")
             self.assertRaises(EOFError, contestant.ask, load)
         self.assertTrue(self.zygote.contestants.ask({"op": "hello"})["ok"])
 
     def test_a_contestant_has_no_code_of_the_judge(self) -> None:
         names = "import sys\nraise ValueError([n for n in sys.modules if n.startswith('harness.')])"
         with self.zygote.spawn("contestant") as contestant:
-            load = {"op": "load", "source": names, "artifacts": {}}
-            modules = contestant.ask(load)[0]["error"]["message"]
+            modules = contestant.ask(load_question(names))[0]["error"]["message"]
         self.assertIn("harness.contestant.contestant", modules)
         self.assertNotIn("harness.judge", modules)
         self.assertNotIn("harness.timing", modules)
+
+    def test_a_contestant_that_is_told_more_than_its_definition_refuses(self) -> None:
+        with self.zygote.spawn("contestant") as contestant:
+            answer, _ = contestant.ask({**load_question("x = 1"), "seed": 7})
+            self.assertEqual((answer["ok"], answer["error"]["kind"]), (False, "protocol"))
+            self.assertTrue(contestant.ask(load_question("x = 1"))[0]["ok"])
 
     def test_each_zygote_has_its_own_roles_only(self) -> None:
         for zygote, role in (
@@ -275,7 +284,7 @@ class RolesTest(ZygoteTest):
             self.begin(judge, TASK, 3, {})
             init, regions = judge.ask({"op": "init", "shape": 0})
             self.assertTrue(baseline.ask({"op": "load", "source": TASK})[0]["ok"])
-            built, _ = baseline.ask({**init, "op": "build", "shape": 0}, regions[0])
+            built, _ = baseline.ask(build_question(init, 0, compile=""), regions[0])
             self.assertEqual((built["missing"], built["unmatched"]), ([], []))
 
     def test_a_candidate_with_other_names_is_told_which(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from support import HARNESS, Zygotes, empty_region  # noqa: E402
+from support import HARNESS, Zygotes, empty_region, load_question  # noqa: E402
 
 LIBRARY = os.environ.get("MC_SANDBOX_LIB", "")
 
@@ -82,7 +82,7 @@ class ViewTest(unittest.TestCase):
         files = zygote.ask({"op": "hello"})["files"]
         profile = {"only_visible": True, "visible": files, "artifacts": artifacts}
         source = f"PATHS = {paths!r}\nHARNESS = {str(HARNESS)!r}\n{LOOKS}"
-        load = {"op": "load", "source": source, "artifacts": {}}
+        load = load_question(source)
         tree, empty = empty_region()
         record = {"op": "record", "source": source, "init": tree, "init_seed": 1}
         with zygote.spawn(role, profile) as child:

@@ -50,7 +50,7 @@ from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates imp
 setattr(torch.cuda, "is_available", _is_available)
 
 from harness.contestant import contestant, record  # noqa: E402
-from harness.worker import view, wire  # noqa: E402
+from harness.worker import protocol, view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.device import Device  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
@@ -175,6 +175,7 @@ def _include_dirs() -> list[Path]:
 class _Birth:
     """What the child is born with."""
 
+    name: str  # Of the role.
     role: Callable[[Libraries], Answering]
     profile: bytes | None  # None: no sandbox.
     channel: int
@@ -200,7 +201,8 @@ def _spawn(question: wire.Question, libraries: Libraries, roles: Roles) -> int:
 
 
 def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birth:
-    role = roles.get(str(question.body.get("role")))
+    name = str(question.body.get("role"))
+    role = roles.get(name)
     if role is None or len(question.descriptors) not in (2, 3):
         raise wire.Refusal("protocol", "spawn needs a known role and two or three descriptors")
     profile = question.body.get("sandbox")
@@ -208,7 +210,7 @@ def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birt
     if encoded is not None and libraries.sandbox is None:
         raise wire.Refusal("protocol", "a sandbox is asked for, but its library was not given")
     channel, output, *report = question.descriptors
-    return _Birth(role, encoded, channel, output, report[0] if report else None)
+    return _Birth(name, role, encoded, channel, output, report[0] if report else None)
 
 
 def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
@@ -238,7 +240,7 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         if libraries.emulator is not None and birth.role is _contestant:
             libraries.emulator.start(None if birth.report is None else REPORT)
         role = birth.role(libraries)  # Before the first answer: the supervisor counts on it.
-        wire.serve(channel, lambda question: _answer_inside(question, role, missing))
+        wire.serve(channel, lambda asked: _answer_inside(asked, birth.name, role, missing))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -246,13 +248,18 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         os._exit(status)
 
 
-def _answer_inside(question: wire.Question, role: Answering, missing: Missing) -> wire.Answer:
+def _answer_inside(
+    question: wire.Question, name: str, role: Answering, missing: Missing
+) -> wire.Answer:
     """A child's answer: to what protects it itself, which the supervisor asks first, or its role's.
 
     Once candidate code ran here, no answer is worth anything; the supervisor does not ask again.
     """
     if question.body.get("op") != "protections":
-        return role(question)
+        protocol.check_question(name, question)
+        answer = role(question)
+        protocol.check_answer(name, question, answer)
+        return answer
     if missing is None:
         raise wire.Refusal("protocol", "this child is in no sandbox")
     return wire.Answer({"missing": missing})

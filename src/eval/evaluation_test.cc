@@ -11,7 +11,7 @@
 #include "eval/baseline_store.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
-#include "execute/zygote.h"
+#include "execute/children.h"
 #include "legality/policy.h"
 
 namespace mc::eval {

@@ -16,7 +16,7 @@
 #include "core/layout.h"
 #include "core/result.h"
 #include "eval/pipeline.h"
-#include "execute/zygote.h"
+#include "execute/children.h"
 
 namespace mc::eval {
 

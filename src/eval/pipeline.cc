@@ -22,8 +22,7 @@
 #include "eval/machine.h"
 #include "execute/executor.h"
 #include "execute/nvml.h"
-#include "execute/spares.h"
-#include "execute/zygote.h"
+#include "execute/children.h"
 #include "legality/policy.h"
 
 namespace mc::eval {

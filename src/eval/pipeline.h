@@ -68,7 +68,7 @@ struct Options {
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
   bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
   int threads = 2;            // Of the emulator, for each contestant.
-  int spares = 2;             // Contestants kept ready, on a device (execute/spares.h).
+  int spares = 2;             // Contestants kept ready, on a device (worker/spares.h).
 };
 
 using Progress = std::function<void(std::string_view step)>;

@@ -11,7 +11,7 @@
 #include "core/hash.h"
 #include "eval/machine.h"
 #include "execute/nvml.h"
-#include "execute/shelf.h"
+#include "execute/children.h"
 #include "legality/kernels.h"
 #include "legality/policy.h"
 

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
-#include "execute/cuda_driver.h"
 #include "execute/sanitizer_report.h"
 #include "sandbox/run.h"
+#include "worker/one_device.h"
 
 namespace mc::execute {
 namespace {
@@ -107,7 +107,7 @@ std::vector<std::string> environment() {
                                         "PYTHONDONTWRITEBYTECODE=1",
                                         "PYTHONUNBUFFERED=1",
                                         "PYTORCH_NO_CUDA_MEMORY_CACHING=1"};
-  std::ranges::move(environment_of_one_device(), std::back_inserter(variables));
+  std::ranges::move(worker::environment_of_one_device(), std::back_inserter(variables));
   return variables;
 }
 

@@ -21,7 +21,7 @@
 
 #include "core/result.h"
 #include "execute/executor.h"
-#include "execute/zygote.h"
+#include "execute/children.h"
 #include "task/verdict.h"
 
 namespace mc::execute {

@@ -40,10 +40,6 @@ inline constexpr std::chrono::seconds kCudaDriverTimeMax{20};  // Eight sleeping
 Result<CudaDriver> ask_cuda_driver(const std::string& library = "libcuda.so.1",
                                    std::chrono::milliseconds time_max = kCudaDriverTimeMax);
 
-// What leaves a child with the first of the devices that this process is shown, "3" of
-// CUDA_VISIBLE_DEVICES=3,5: variables for its environment.
-std::vector<std::string> environment_of_one_device();
-
 }  // namespace mc::execute
 
 #endif  // MC_EXECUTE_CUDA_DRIVER_H_

@@ -62,20 +62,6 @@ TEST(CudaDriver, MayCrash) {
   EXPECT_THAT(driver.error().message, HasSubstr("crashes"));
 }
 
-TEST(OneDevice, IsTheFirstThatIsVisible) {
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
-  ::unsetenv("CUDA_DEVICE_ORDER");
-  EXPECT_THAT(environment_of_one_device(), ElementsAre("CUDA_VISIBLE_DEVICES=0"));
-  ::setenv("CUDA_VISIBLE_DEVICES", "3", 1);
-  EXPECT_THAT(environment_of_one_device(), ElementsAre("CUDA_VISIBLE_DEVICES=3"));
-  ::setenv("CUDA_VISIBLE_DEVICES", "GPU-8c7aa319,0", 1);
-  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-  EXPECT_THAT(environment_of_one_device(),
-              ElementsAre("CUDA_VISIBLE_DEVICES=GPU-8c7aa319", "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
-  ::unsetenv("CUDA_DEVICE_ORDER");
-}
-
 TEST(CudaDriver, IsNotLoadedIntoThisProcess) {
   ASSERT_TRUE(ask_one_that("works"));
   const auto maps = read_file("/proc/self/maps", 1 << 20);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/decode.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
-#include "sandbox/protection.h"
+#include "worker/protocol.h"
 
 namespace mc::execute {
 namespace {
@@ -15,8 +16,6 @@ using Json = nlohmann::json;
 
 constexpr size_t kTextBytesMax = 4096;
 constexpr size_t kItemsMax = 64;
-constexpr size_t kOpsMax = 256;
-constexpr int kNestingMax = 256;
 
 std::string text_of(const Json& object, const char* member) {
   const auto it = object.find(member);
@@ -27,17 +26,6 @@ std::string text_of(const Json& object, const char* member) {
 int64_t number_of(const Json& object, const char* member) {
   const auto it = object.find(member);
   return it == object.end() || it->is_null() ? 0 : it->get<int64_t>();
-}
-
-// JSON has no NaN and no infinity; they come as text.
-double real_of(const Json& object, const char* member) {
-  const auto it = object.find(member);
-  if (it == object.end() || it->is_null()) return 0;
-  if (!it->is_string()) return it->get<double>();
-  const auto text = it->get<std::string>();
-  if (text == "inf") return std::numeric_limits<double>::infinity();
-  if (text == "-inf") return -std::numeric_limits<double>::infinity();
-  return std::nan("");
 }
 
 template <typename Decode>
@@ -52,6 +40,29 @@ task::Place place_of(const Json& object) {
   if (source.empty()) source = "candidate";
   return {source, static_cast<int>(number_of(object, "line")),
           static_cast<int>(number_of(object, "column")), text_of(object, "text").substr(0, 200)};
+}
+
+// Runs `decode` and turns nlohmann's exceptions into a protocol error.
+template <typename T, typename Decode>
+Result<T> guarded(std::string_view answer, const Decode& decode) {
+  try {
+    return decode(Json::parse(answer));
+  } catch (const Json::exception& failure) {
+    return Error{ErrorCode::kProtocol, std::string("malformed answer: ") + failure.what()};
+  }
+}
+
+constexpr size_t kOpsMax = 256;
+
+// JSON has no NaN and no infinity; they come as text.
+double real_of(const Json& object, const char* member) {
+  const auto it = object.find(member);
+  if (it == object.end() || it->is_null()) return 0;
+  if (!it->is_string()) return it->get<double>();
+  const auto text = it->get<std::string>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::nan("");
 }
 
 std::map<std::string, int64_t> numbers_of(const Json& object, const char* member) {
@@ -110,72 +121,7 @@ task::KernelFinding finding_of(const Json& object, const Locate& locate) {
   return finding;
 }
 
-// Runs `decode` and turns nlohmann's exceptions into a protocol error.
-template <typename T, typename Decode>
-Result<T> guarded(std::string_view answer, const Decode& decode) {
-  try {
-    return decode(Json::parse(answer));
-  } catch (const Json::exception& failure) {
-    return Error{ErrorCode::kProtocol, std::string("malformed answer: ") + failure.what()};
-  }
-}
-
 }  // namespace
-
-bool nests_too_deeply(std::string_view json) {
-  int depth = 0;
-  bool in_text = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_text && c == '\\') {
-      ++i;
-    } else if (c == '"') {
-      in_text = !in_text;
-    } else if (!in_text && (c == '[' || c == '{')) {
-      if (++depth > kNestingMax) return true;
-    } else if (!in_text && (c == ']' || c == '}')) {
-      --depth;
-    }
-  }
-  return false;
-}
-
-bool is_ok(std::string_view answer) {
-  const Json json = Json::parse(answer, nullptr, false);
-  return json.is_object() && json.contains("ok") && json["ok"].is_boolean() &&
-         json["ok"].get<bool>();
-}
-
-Result<std::vector<std::string>> decode_protections(std::string_view answer) {
-  using Names = std::vector<std::string>;
-  return guarded<Names>(answer, [](const Json& json) -> Result<Names> {
-    const Json& missing = json.at("missing");
-    if (!missing.is_array()) return Error{ErrorCode::kProtocol, "\"missing\" is no list"};
-    Names names;
-    for (const Json& item : missing) {
-      names.push_back(item.at("protection").get<std::string>());
-      if (!sandbox::protection_named(names.back())) {
-        return Error{ErrorCode::kProtocol, "unknown protection: " + names.back().substr(0, 100)};
-      }
-    }
-    return names;
-  });
-}
-
-Result<Refusal> decode_refusal(std::string_view answer) {
-  return guarded<Refusal>(answer, [](const Json& json) {
-    const Json& error = json.at("error");
-    Refusal refusal{text_of(error, "kind"), text_of(error, "stage"), {}};
-    refusal.exception.type = text_of(error, "type").substr(0, 200);
-    refusal.exception.message = text_of(error, "message");
-    for_each_item(error, "frames",
-                  [&](const Json& frame) { refusal.exception.frames.push_back(place_of(frame)); });
-    if (!refusal.exception.frames.empty()) {
-      refusal.exception.place = refusal.exception.frames.back();
-    }
-    return refusal;
-  });
-}
 
 Result<InspectorAnswer> decode_inspection(std::string_view answer) {
   return guarded<InspectorAnswer>(answer, [](const Json& json) {
@@ -226,36 +172,31 @@ Status decode_check(std::string_view answer, task::Trial& trial) {
 }
 
 Result<task::StateMatch> decode_state(std::string_view answer) {
-  return guarded<task::StateMatch>(answer, [](const Json& json) {
-    task::StateMatch state;
-    const auto read = [&](const char* member, std::vector<std::string>& names) {
-      constexpr size_t kNameBytesMax = 200;
-      for_each_item(json, member, [&](const Json& item) {
-        names.push_back(item.get<std::string>().substr(0, kNameBytesMax));
-      });
-    };
-    read("missing", state.missing);
-    read("unmatched", state.unmatched);
-    read("own", state.own);
-    return state;
-  });
+  MC_TRY(auto said, worker::ContestantBuildAnswer::from_json(answer), "build");
+  for (std::vector<std::string>* names : {&said.missing, &said.unmatched, &said.own}) {
+    constexpr size_t kNameBytesMax = 200;
+    names->resize(std::min(names->size(), kItemsMax));
+    for (std::string& name : *names) name.resize(std::min(name.size(), kNameBytesMax));
+  }
+  return task::StateMatch{std::move(said.missing), std::move(said.unmatched), std::move(said.own)};
 }
 
 Result<RunAnswer> decode_run(std::string_view answer) {
-  return guarded<RunAnswer>(answer, [](const Json& json) {
-    RunAnswer run;
-    const Json ops = json.value("aten", Json::object());
-    for (const auto& [name, count] : ops.items()) {
-      if (run.aten.size() >= kOpsMax) break;
-      run.aten[name.substr(0, 200)] = count.get<int64_t>();
-    }
-    if (json.contains("launches")) run.launches = json["launches"].get<int64_t>();
-    run.sticky = text_of(json, "sticky");
-    const Json fields{{"outputs", json.at("outputs")},
-                      {"buffers", json.value("buffers", Json::array())}};
-    run.check_fields = fields.dump(-1, ' ', false, Json::error_handler_t::replace);
-    return run;
-  });
+  MC_TRY(const auto said, worker::ContestantRunAnswer::from_json(answer), "run");
+  RunAnswer run;
+  for (const auto& [name, count] : said.aten) {
+    if (run.aten.size() >= kOpsMax) break;
+    run.aten[name.substr(0, 200)] = count;
+  }
+  run.launches = said.launches;
+  run.sticky = said.sticky.substr(0, kTextBytesMax);
+  Json buffers = Json::array();
+  for (const worker::NamedTree& buffer : said.buffers) {
+    buffers.push_back({{"name", buffer.name}, {"tree", Json::parse(buffer.tree.json)}});
+  }
+  const Json fields{{"outputs", Json::parse(said.outputs.json)}, {"buffers", std::move(buffers)}};
+  run.check_fields = fields.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return run;
 }
 
 namespace {

@@ -14,16 +14,10 @@
 #include <vector>
 
 #include "core/result.h"
+#include "execute/children.h"
 #include "task/verdict.h"
 
 namespace mc::execute {
-
-// A child's "ok": false.
-struct Refusal {
-  std::string kind;  // "exception", "oom", "link", "unsupported", "protocol"
-  std::string stage;
-  task::Exception exception;
-};
 
 struct ShapePlan {
   std::string label;
@@ -65,14 +59,6 @@ struct InspectorAnswer {
 // Where a program counter of a compiled candidate stands in its source.
 using Locate = std::function<task::Place(std::string_view module, uint64_t pc)>;
 
-// Whether arrays and objects stand deeper inside each other than in any honest message.  Such JSON
-// must not be parsed: nlohmann copies and writes values by recursion, and a stack has an end.
-bool nests_too_deeply(std::string_view json);
-
-bool is_ok(std::string_view answer);
-// Names of the protections that a child goes without; an unknown one is a protocol error.
-Result<std::vector<std::string>> decode_protections(std::string_view answer);
-Result<Refusal> decode_refusal(std::string_view answer);
 Result<InspectorAnswer> decode_inspection(std::string_view answer);
 Result<JudgePlan> decode_plan(std::string_view answer);
 // Fills passed, checks and inputs_mutated of `trial`.

@@ -21,15 +21,7 @@ std::string text_of(const Json& json) {
 constexpr int64_t kCompilerMemoryBytes = int64_t{16} << 30;
 constexpr int64_t kCompilerTmpBytes = int64_t{1} << 30;
 constexpr int kCompilerThreads = 512;
-constexpr const char* kInitMainShape = R"({"op": "init", "shape": 0})";
-
-// What a contestant is asked after the judge answered kInitMainShape.
-Json build_question(const Reply& init) {
-  Json question = Json::parse(init.json);
-  question.erase("ok");
-  question.update({{"op", "build"}, {"shape", 0}});
-  return question;
-}
+constexpr int kMainShape = 0;
 
 // For torch.compile, with processes and files of its own.
 ChildLimits compiling(ChildLimits child) {
@@ -47,6 +39,22 @@ Error no_room(const Refusal& refusal) {
 Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
 
 }  // namespace
+
+Result<Initial> initial_of(Reply reply) {
+  MC_TRY(auto said, worker::JudgeInitAnswer::from_json(reply.json), "judge");
+  if (!reply.region.is_open()) return Error{ErrorCode::kProtocol, "init came without its region"};
+  return Initial{std::move(said), std::move(reply.region)};
+}
+
+std::string build_question(int shape, const Initial& init) {
+  return worker::ContestantBuildQuestion{.shape = shape,
+                                         .init = init.said.init,
+                                         .init_seed = init.said.init_seed,
+                                         .constants = init.said.constants,
+                                         .training = init.said.training,
+                                         .state = init.said.state}
+      .to_json();
+}
 
 Session* Judge::baseline(const std::string& name) {
   const auto it = baselines_.find(name);
@@ -70,6 +78,12 @@ Result<bool> Judge::offer(const std::string& shape, double limit_s) {
   const size_t num_planned = plan_.trials.size();
   MC_TRY(plan_, decode_plan(reply.json), "judge");
   return plan_.trials.size() > num_planned;
+}
+
+Result<Initial> Judge::init(int shape, double limit_s) {
+  const std::string question = worker::JudgeInitQuestion{shape}.to_json();
+  MC_TRY(Reply reply, ask(question, nullptr, limit_s), "init");
+  return initial_of(std::move(reply));
 }
 
 Result<Reply> Judge::ask(std::string_view question, const Fd* region, double limit_s) {
@@ -137,15 +151,10 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::s
 
 Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
   using Recorded = std::variant<std::string, task::Outcome>;
-  MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s),
-         "initial arguments");
+  MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "initial arguments");
   MC_TRY(Session session, zygotes_.spawn(Role::kRecorder, limits_.child), "record");
-  const Json reference = Json::parse(init.json);
-  const Json question{{"op", "record"},
-                      {"source", source},
-                      {"init", reference.at("init")},
-                      {"init_seed", reference.at("init_seed")}};
-  Answer answer = session.ask(text_of(question), &init.region, Seconds(limits_.load_s));
+  const worker::RecorderRecordQuestion question{source, init.said.init, init.said.init_seed};
+  Answer answer = session.ask(question.to_json(), &init.region, Seconds(limits_.load_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return Recorded(std::move(reply->json));
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
@@ -185,13 +194,19 @@ Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judg
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
   const ChildLimits child = options.compile_mode.empty() ? limits_.child : compiling(limits_.child);
   MC_TRY(Session session, zygotes_.spawn(Role::kBaseline, child), "baseline");
-  const Json load{{"op", "load"}, {"source", options.task_source}};
-  MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "baseline");
-  Json build = build_question(init);
-  build["compile"] = options.compile_mode;
-  for (const Json& question : {load, build}) {
+  MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "baseline");
+  const std::string load = worker::BaselineLoadQuestion{options.task_source}.to_json();
+  const std::string build = worker::BaselineBuildQuestion{.shape = kMainShape,
+                                                          .init = init.said.init,
+                                                          .init_seed = init.said.init_seed,
+                                                          .constants = init.said.constants,
+                                                          .training = init.said.training,
+                                                          .state = init.said.state,
+                                                          .compile = options.compile_mode}
+                                .to_json();
+  for (const std::string& question : {load, build}) {
     const Fd* region = question == build ? &init.region : nullptr;
-    const Answer answer = session.ask(text_of(question), region, Seconds(limits_.judge_s));
+    const Answer answer = session.ask(question, region, Seconds(limits_.judge_s));
     if (const auto* refusal = std::get_if<Refusal>(&answer)) {
       return infra("the baseline failed: " + refusal->exception.message);
     }
@@ -204,9 +219,9 @@ Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& op
 
 Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
   using Rebuilt = std::variant<Nothing, task::Outcome>;
-  MC_TRY(const Reply init, judge.ask(kInitMainShape, nullptr, limits_.judge_s), "rebuild");
+  MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "rebuild");
   const Answer answer =
-      session.ask(text_of(build_question(init)), &init.region, Seconds(limits_.load_s));
+      session.ask(build_question(kMainShape, init), &init.region, Seconds(limits_.load_s));
   if (std::holds_alternative<Reply>(answer)) return Rebuilt(Nothing{});
   return Rebuilt(std::visit(Failure{limits_, "init", limits_.load_s, {}}, answer));
 }

@@ -20,9 +20,10 @@
 #include <vector>
 
 #include "core/result.h"
-#include "execute/spares.h"
-#include "execute/zygote.h"
+#include "execute/children.h"
+#include "execute/decode.h"
 #include "task/verdict.h"
+#include "worker/protocol.h"
 
 namespace mc::execute {
 
@@ -49,6 +50,15 @@ struct JudgeOptions {
   int64_t bytes_max = int64_t{8} << 20;  // Of its inputs and outputs.
 };
 
+// What a model is built from at one shape, as the judge gave it.
+struct Initial {
+  worker::JudgeInitAnswer said;
+  Fd region;  // Open.
+};
+Result<Initial> initial_of(Reply reply);
+// What a contestant is told of it.
+std::string build_question(int shape, const Initial& init);
+
 // A judge with an open task.  Never runs candidate code, so it serves one candidate after another.
 class Judge {
  public:
@@ -63,6 +73,7 @@ class Judge {
   Result<bool> offer(const std::string& shape, double limit_s);
   // REQUIRES: begin() returned ok.
   const JudgePlan& plan() const { return plan_; }
+  Result<Initial> init(int shape, double limit_s);
   // Asks, and turns everything but a reply into an Error: a judge that fails is the world's fault.
   Result<Reply> ask(std::string_view question, const Fd* region, double limit_s);
 

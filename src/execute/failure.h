@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "execute/executor.h"
-#include "execute/session.h"
+#include "execute/children.h"
 #include "task/verdict.h"
 
 namespace mc::execute {

@@ -150,34 +150,29 @@ Result<Measurement::Decided> Measurement::load() {
   std::vector<std::filesystem::path> paths;
   for (const Library& library : program_.libraries) paths.push_back(library.path);
   MC_TRY(paths, session_.show(paths), "contestant");
-  Json artifacts = Json::object();
+  worker::ContestantLoadQuestion question{.source = program_.source, .artifacts = {}, .policy = {}};
   for (size_t i = 0; i < paths.size(); ++i) {
     const Library& library = program_.libraries[i];
-    artifacts[library.key] = {{"path", paths[i].string()}, {"module", library.module}};
+    question.artifacts[library.key] = {paths[i].string(), library.module};
   }
-  const Json question{{"op", "load"},
-                      {"source", program_.source},
-                      {"artifacts", std::move(artifacts)},
-                      {"policy",
-                       {{"name", policy_.name},
-                        {"device_allowed", policy_.operators},
-                        {"host_allowed", policy_.operators}}},
-                      {"schedule_seed", schedule_seed_}};
-  const Answer answer = ask(text_of(question), nullptr, limits_.load_s);
-  if (std::holds_alternative<Reply>(answer)) return Decided();
+  const std::vector<std::string> operators(policy_.operators.begin(), policy_.operators.end());
+  question.policy = {policy_.name, operators, operators};
+  question.schedule_seed = schedule_seed_;
+  const Answer answer = ask(question.to_json(), nullptr, limits_.load_s);
+  if (const auto* reply = std::get_if<Reply>(&answer)) {
+    const auto loaded = worker::ContestantLoadAnswer::from_json(reply->json);
+    if (loaded) return Decided();
+    return Decided(Failure{limits_, "load", 0, {}}(Garbled{loaded.error().message}));
+  }
   return Decided(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
 }
 
 Result<Measurement::Decided> Measurement::build(int shape) {
-  const Json init_question{{"op", "init"}, {"shape", shape}};
-  auto asked = ask_judge(text_of(init_question));
+  auto asked = ask_judge(worker::JudgeInitQuestion{shape}.to_json());
   if (is_judge_crowded_out_) return Decided(out_of_memory("init"));
-  MC_TRY(const Reply init, std::move(asked), "init");
-  Json question = Json::parse(init.json);
-  question.erase("ok");
-  question["op"] = "build";
-  question["shape"] = shape;
-  const Answer answer = ask(text_of(question), &init.region, limits_.load_s);
+  MC_TRY(Reply reply_of_judge, std::move(asked), "init");
+  MC_TRY(const Initial init, initial_of(std::move(reply_of_judge)), "init");
+  const Answer answer = ask(build_question(shape, init), &init.region, limits_.load_s);
   shapes_built_.insert(shape);
   if (const auto* reply = std::get_if<Reply>(&answer)) {
     const auto state = decode_state(reply->json);
@@ -194,14 +189,14 @@ Result<Measurement::Decided> Measurement::build(int shape) {
 
 Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   task::Trial trial = trial_of(plan);
-  const Json trial_question{{"op", "trial"}, {"index", plan.index}};
-  auto asked = ask_judge(text_of(trial_question));
+  auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index}.to_json());
   if (is_judge_crowded_out_) return Decided(out_of_memory("forward"));
   MC_TRY(const Reply inputs, std::move(asked), "inputs");
-  const Json given = Json::parse(inputs.json);
-  trial.inputs_digest = given.value("digest", "");
-  const Json question{{"op", "run"}, {"shape", plan.shape}, {"inputs", given.at("inputs")}};
-  Answer answer = ask(text_of(question), &inputs.region, limits_.forward_s);
+  MC_TRY(const auto given, worker::JudgeTrialAnswer::from_json(inputs.json), "inputs");
+  if (!inputs.region.is_open()) return Error{ErrorCode::kProtocol, "inputs without their region"};
+  trial.inputs_digest = given.digest;
+  const worker::ContestantRunQuestion question{plan.shape, given.inputs};
+  Answer answer = ask(question.to_json(), &inputs.region, limits_.forward_s);
   trial.findings = new_findings();
   if (Decided lacking = unsupported(trial.findings)) return lacking;
 
@@ -221,8 +216,7 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   const Status read = checked ? decode_check(checked->json, trial) : Status(checked.error());
   if (!read) return Decided(uncheckable(read.error(), std::move(trial)));
   if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
-    const bool returns_inputs = given.value("returns_inputs", false);
-    if (Decided illegal = returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
+    if (Decided illegal = given.returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
     if (Decided illegal = host_made()) return illegal;
   }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();

@@ -18,10 +18,15 @@
 #include <variant>
 #include <vector>
 
-#include "execute/session_impl.h"
+#include "worker/session_impl.h"
 
 namespace mc::execute {
 namespace {
+
+using worker::Channel;
+using worker::kOutputTailBytes;
+using worker::OutputTail;
+using worker::ReportSocket;
 
 using Json = nlohmann::json;
 
@@ -93,11 +98,17 @@ Session start(const Script& script) {
       std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
 }
 
-const Script kJudge = {{"init", {kOk}},
-                       {"trial", {R"({"ok": true, "inputs": {}, "digest": ""})"}},
+constexpr const char* kInit =
+    R"({"ok": true, "init": {}, "init_seed": 1, "constants": [], "training": true, "state": []})";
+constexpr const char* kInputs =
+    R"({"ok": true, "inputs": {}, "digest": "", "outputs_bytes_max": 1, "returns_inputs": false})";
+constexpr const char* kBuilt = R"({"ok": true, "missing": [], "unmatched": [], "own": []})";
+constexpr const char* kRan =
+    R"({"ok": true, "outputs": {}, "buffers": [], "aten": {}, "sticky": ""})";
+const Script kJudge = {{"init", {kInit}},
+                       {"trial", {kInputs}},
                        {"check", {R"({"ok": true, "passed": true, "checks": []})"}}};
-const Script kContestant = {
-    {"load", {kOk}}, {"build", {kOk}}, {"run", {R"({"ok": true, "outputs": {}, "aten": {}})"}}};
+const Script kContestant = {{"load", {kOk}}, {"build", {kBuilt}}, {"run", {kRan}}};
 
 Result<Measured> measure(const Script& judge_script, const Pause& pause = [](Session&) {}) {
   JudgePlan plan;

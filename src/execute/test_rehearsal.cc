@@ -27,10 +27,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "execute/session_impl.h"
+#include "worker/session_impl.h"
 
 namespace mc::execute {
 namespace {
+
+using worker::Channel;
+using worker::kOutputTailBytes;
+using worker::OutputTail;
+using worker::ReportSocket;
 
 using Json = nlohmann::json;
 using Microseconds = std::chrono::duration<double, std::micro>;

@@ -23,7 +23,7 @@
 #include "core/fd.h"
 #include "core/result.h"
 #include "execute/executor.h"
-#include "execute/session.h"
+#include "execute/children.h"
 
 namespace mc::execute {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/channel.h"
+#include "worker/channel.h"
 
 #include <algorithm>
 #include <array>
@@ -12,9 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "execute/decode.h"
+#include "core/check.h"
+#include "worker/envelope.h"
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 constexpr size_t kFdsMax = 8;
@@ -27,6 +28,8 @@ Error closed() { return {ErrorCode::kUnavailable, "the child closed its channel"
 // Attaches `fds` as SCM_RIGHTS; `control` must outlive the message.
 void attach(msghdr& message, const std::vector<int>& fds, std::array<char, 256>& control) {
   if (fds.empty()) return;
+  MC_CHECK(CMSG_SPACE(sizeof(int) * fds.size()) <= control.size());
+  MC_CHECK(std::ranges::all_of(fds, [](int fd) { return fd >= 0; }));
   const size_t bytes = sizeof(int) * fds.size();
   message.msg_control = control.data();
   message.msg_controllen = CMSG_SPACE(bytes);
@@ -141,4 +144,4 @@ Result<Message> Channel::receive(const Wait& wait) const {
   return message;
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker

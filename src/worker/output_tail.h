@@ -2,8 +2,8 @@
 //
 // OutputTail: drains a pipe and keeps its last bytes, so that a child that floods its output
 // neither blocks nor fills anything.
-#ifndef MC_EXECUTE_OUTPUT_TAIL_H_
-#define MC_EXECUTE_OUTPUT_TAIL_H_
+#ifndef MC_WORKER_OUTPUT_TAIL_H_
+#define MC_WORKER_OUTPUT_TAIL_H_
 
 #include <cstddef>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "core/fd.h"
 #include "core/result.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 class OutputTail {
  public:
@@ -31,6 +31,6 @@ class OutputTail {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_OUTPUT_TAIL_H_
+#endif  // MC_WORKER_OUTPUT_TAIL_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/session.h"
+#include "worker/session.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <utility>
 
-#include "execute/session_impl.h"
+#include "worker/session_impl.h"
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 constexpr std::chrono::seconds kTestTimeMax{20};
@@ -106,6 +106,13 @@ TEST_F(SessionAtRest, GoesOnWhenItIsWoken) {
   EXPECT_TRUE(answers());
 }
 
+TEST_F(SessionAtRest, IsEndedWhereItOwesAnAnswer) {
+  session_->send("{}", nullptr, kTestTimeMax);
+  session_->rest();
+  const Answer answer = session_->ask("{}", nullptr, kTestTimeMax);
+  EXPECT_FALSE(std::holds_alternative<Reply>(answer)) << answer.index();
+}
+
 TEST_F(SessionAtRest, TellsThatItDied) {
   session_->rest();
   kill(init_, SIGKILL);
@@ -118,4 +125,4 @@ TEST_F(SessionAtRest, TellsThatItDied) {
 }
 
 }  // namespace
-}  // namespace mc::execute
+}  // namespace mc::worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/channel.h"
+#include "worker/channel.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 // Waits for at most five seconds.
@@ -84,4 +84,4 @@ TEST(Channel, GivesUpWhenTheWaitDoes) {
 }
 
 }  // namespace
-}  // namespace mc::execute
+}  // namespace mc::worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/output_tail.h"
+#include "worker/output_tail.h"
 
 #include <mutex>
 #include <thread>
@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace mc::execute {
+#include "core/check.h"
+
+namespace mc::worker {
 
 struct OutputTail::State {
   Fd reader;
@@ -28,6 +30,7 @@ struct OutputTail::State {
 };
 
 Result<std::pair<OutputTail, Fd>> OutputTail::create(size_t bytes_max) {
+  MC_CHECK(bytes_max > 0);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
   auto state = std::make_unique<State>();
@@ -47,4 +50,4 @@ std::string OutputTail::text() const {
   return state_->tail;
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/spares.h"
+#include "worker/spares.h"
 
 #include <chrono>
 #include <utility>
 #include <vector>
 
-namespace mc::execute {
+#include "core/check.h"
+
+namespace mc::worker {
 
 Spares::Spares(size_t num_kept, Spawn spawn)
     : num_kept_(num_kept),
@@ -67,4 +69,4 @@ void Spares::refill(const std::stop_token& stop) {
   }
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/report_socket.h"
+#include "worker/report_socket.h"
 
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 struct Ends {
@@ -57,4 +57,4 @@ TEST(ReportSocket, KeepsWhatWasSentBeforeTheOtherEndWasClosed) {
 TEST(ReportSocket, HasAnotherKeyEachTime) { EXPECT_STRNE(take_key().lead, take_key().lead); }
 
 }  // namespace
-}  // namespace mc::execute
+}  // namespace mc::worker

@@ -10,8 +10,8 @@
 //   MC_TRY(auto judges, Zygote::start(options), "judges");         // Both import at once.
 //   MC_TRY(auto contestants, Zygote::start(others), "contestants");
 //   MC_TRY_VOID(judges->await_start(), "judges");
-#ifndef MC_EXECUTE_ZYGOTE_H_
-#define MC_EXECUTE_ZYGOTE_H_
+#ifndef MC_WORKER_ZYGOTE_H_
+#define MC_WORKER_ZYGOTE_H_
 
 #include <sys/types.h>
 
@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "core/result.h"
-#include "execute/session.h"
 #include "task/task.h"
+#include "worker/session.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 enum class Role { kInspector, kJudge, kBaseline, kRecorder, kContestant };
 // Trusted: inspector, judge, baseline.  Those who run candidate code: recorder, contestant.
@@ -93,6 +93,6 @@ struct Zygotes {
   }
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_ZYGOTE_H_
+#endif  // MC_WORKER_ZYGOTE_H_

@@ -2,20 +2,20 @@
 //
 // What a Session holds; made by Zygote::spawn.  Members are destroyed bottom up: the child dies
 // before its output is waited for.
-#ifndef MC_EXECUTE_SESSION_IMPL_H_
-#define MC_EXECUTE_SESSION_IMPL_H_
+#ifndef MC_WORKER_SESSION_IMPL_H_
+#define MC_WORKER_SESSION_IMPL_H_
 
 #include <optional>
 
 #include "core/fd.h"
-#include "execute/channel.h"
-#include "execute/output_tail.h"
-#include "execute/report_socket.h"
-#include "execute/session.h"
-#include "execute/shelf.h"
 #include "sandbox/child.h"
+#include "worker/channel.h"
+#include "worker/output_tail.h"
+#include "worker/report_socket.h"
+#include "worker/session.h"
+#include "worker/shelf.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 struct Session::Impl {
   OutputTail output;
@@ -26,8 +26,10 @@ struct Session::Impl {
   bool sees_shelf = false;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
   bool rests = false;
+  bool owes_answer = false;  // It was asked, and the answer was not received yet.
+  bool was_shown = false;    // What is on its shelf.
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_SESSION_IMPL_H_
+#endif  // MC_WORKER_SESSION_IMPL_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/spares.h"
+#include "worker/spares.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "execute/session_impl.h"
+#include "worker/session_impl.h"
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 using std::chrono::milliseconds;
@@ -237,4 +237,4 @@ TEST(Spares, PassesOverADeadOneForWhoWaits) {
 }
 
 }  // namespace
-}  // namespace mc::execute
+}  // namespace mc::worker

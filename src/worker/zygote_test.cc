@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/zygote.h"
+#include "worker/zygote.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -14,7 +14,7 @@
 
 #include "core/file.h"
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 constexpr std::chrono::seconds kTestTimeMax{20};
@@ -141,4 +141,4 @@ TEST_F(ZygoteTest, SaysThatItCannotStart) {
 }
 
 }  // namespace
-}  // namespace mc::execute
+}  // namespace mc::worker

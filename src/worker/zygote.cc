@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/zygote.h"
+#include "worker/zygote.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,10 +16,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
-#include "execute/cuda_driver.h"
-#include "execute/session_impl.h"
+#include "worker/one_device.h"
+#include "worker/session_impl.h"
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 using Json = nlohmann::json;
@@ -207,6 +207,7 @@ struct Zygote::State {
   // A zygote that does not answer in time is ended: what it would say later would be taken for the
   // answer to the next question.
   Result<Json> ask(const Json& question, const std::vector<int>& fds, std::chrono::seconds limit) {
+    MC_CHECK(process != nullptr);
     const auto wait = wait_until(std::chrono::steady_clock::now() + limit);
     const Status sent = process->channel.send(question.dump(), fds, wait);
     auto message = sent ? process->channel.receive(wait) : Result<Message>(sent.error());
@@ -266,6 +267,7 @@ Result<Session> Zygote::spawn(Role role, const ChildLimits& limits) {
 }
 
 Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
+  MC_CHECK(limits.memory_bytes > 0 && limits.threads_max > 0);
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "spawn");
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
   MC_TRY(auto report, ReportSocket::create(), "spawn");
@@ -306,4 +308,4 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
   return session;
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker

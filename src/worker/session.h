@@ -6,8 +6,8 @@
 // question; while it waits, the supervisor watches the child's life through a pidfd, its memory and
 // threads, the clock, and drains what it prints.  Destroying a session kills the child's whole pid
 // namespace.  Not thread-safe; one thread drives a session.
-#ifndef MC_EXECUTE_SESSION_H_
-#define MC_EXECUTE_SESSION_H_
+#ifndef MC_WORKER_SESSION_H_
+#define MC_WORKER_SESSION_H_
 
 #include <chrono>
 #include <cstdint>
@@ -20,10 +20,10 @@
 
 #include "core/fd.h"
 #include "core/result.h"
-#include "execute/decode.h"
-#include "execute/report_socket.h"
+#include "worker/envelope.h"
+#include "worker/report_socket.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 inline constexpr size_t kOutputTailBytes = 4 << 10;
 
@@ -69,7 +69,8 @@ class Session {
   bool has_news(std::chrono::milliseconds wait);
 
   // Stops the child until it is woken or asked again, so that it uses neither processors nor a
-  // device meanwhile.  REQUIRES: it owes no answer.
+  // device meanwhile.  One that owes an answer, after a failure between `send` and `receive`, is
+  // ended: what it said later would be taken for the answer to the next question.
   void rest();
   void wake();
 
@@ -92,6 +93,6 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_SESSION_H_
+#endif  // MC_WORKER_SESSION_H_

@@ -15,8 +15,8 @@
 //   std::optional<Session> another = spares.take();  // Nothing: spawn one yourself.
 //
 // Thread-safe.
-#ifndef MC_EXECUTE_SPARES_H_
-#define MC_EXECUTE_SPARES_H_
+#ifndef MC_WORKER_SPARES_H_
+#define MC_WORKER_SPARES_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -30,9 +30,9 @@
 #include <vector>
 
 #include "core/result.h"
-#include "execute/session.h"
+#include "worker/session.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 class Spares {
  public:
@@ -71,6 +71,6 @@ class Spares {
   std::jthread refiller_;  // The first to go.
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_SPARES_H_
+#endif  // MC_WORKER_SPARES_H_

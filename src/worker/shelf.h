@@ -5,8 +5,8 @@
 //
 // A contestant may be in its sandbox before anybody knows its candidate, so it is shown an empty
 // directory, read-only; what is put there later has the paths that path_on_shelf() tells.
-#ifndef MC_EXECUTE_SHELF_H_
-#define MC_EXECUTE_SHELF_H_
+#ifndef MC_WORKER_SHELF_H_
+#define MC_WORKER_SHELF_H_
 
 #include <cstddef>
 #include <filesystem>
@@ -15,7 +15,7 @@
 #include "core/file.h"
 #include "core/result.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 // Of the library of this number, as a contestant sees it; the file keeps its name, by which the
 // emulator's findings and traces tell of it.
@@ -33,6 +33,6 @@ class Shelf {
   TemporaryDirectory directory_;
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_SHELF_H_
+#endif  // MC_WORKER_SHELF_H_

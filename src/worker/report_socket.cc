@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/report_socket.h"
+#include "worker/report_socket.h"
 
 #include <array>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 constexpr size_t kLineBytesMax = 4 << 10;
@@ -50,4 +50,4 @@ const std::string& ReportSocket::text() {
   return text_;
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/shelf.h"
+#include "worker/shelf.h"
 
 #include <string>
 #include <system_error>
 
 #include "sandbox/profile.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 namespace fs = std::filesystem;
 
@@ -44,4 +44,4 @@ Status Shelf::put(const std::vector<fs::path>& libraries) const {
   return ok();
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker

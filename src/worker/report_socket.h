@@ -6,8 +6,8 @@
 // back by whoever gets hold of the contestant's end.  Each line begins with a key that only the
 // emulator was told; a line without it was written by the candidate and counts as a finding of kind
 // `forged_report`.
-#ifndef MC_EXECUTE_REPORT_SOCKET_H_
-#define MC_EXECUTE_REPORT_SOCKET_H_
+#ifndef MC_WORKER_REPORT_SOCKET_H_
+#define MC_WORKER_REPORT_SOCKET_H_
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@
 #include "core/fd.h"
 #include "core/result.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 // The key of the digest of outputs, for the judge.
 struct DigestKey {
@@ -44,6 +44,6 @@ class ReportSocket {
   std::string text_;
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_REPORT_SOCKET_H_
+#endif  // MC_WORKER_REPORT_SOCKET_H_

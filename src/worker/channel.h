@@ -5,8 +5,8 @@
 // A message is a 4-byte little-endian length, then that many bytes of JSON; at most one descriptor
 // travels with its first byte (docs/architecture.md, "Messages").  The peer may be hostile: lengths
 // and nesting are bounded, both directions have a deadline, and surplus descriptors are closed.
-#ifndef MC_EXECUTE_CHANNEL_H_
-#define MC_EXECUTE_CHANNEL_H_
+#ifndef MC_WORKER_CHANNEL_H_
+#define MC_WORKER_CHANNEL_H_
 
 #include <chrono>
 #include <cstddef>
@@ -19,7 +19,7 @@
 #include "core/fd.h"
 #include "core/result.h"
 
-namespace mc::execute {
+namespace mc::worker {
 
 inline constexpr size_t kMessageBytesMax = 16 << 20;
 
@@ -48,6 +48,6 @@ class Channel {
   Fd fd_;  // Non-blocking.
 };
 
-}  // namespace mc::execute
+}  // namespace mc::worker
 
-#endif  // MC_EXECUTE_CHANNEL_H_
+#endif  // MC_WORKER_CHANNEL_H_

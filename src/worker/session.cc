@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/session.h"
+#include "worker/session.h"
 
 #include <iterator>
 #include <utility>
 
 #include <poll.h>
 
-#include "execute/session_impl.h"
+#include "core/check.h"
+#include "worker/session_impl.h"
 
-namespace mc::execute {
+namespace mc::worker {
 namespace {
 
 using sandbox::Child;
@@ -57,7 +58,9 @@ class Watch {
 
 }  // namespace
 
-Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+  MC_CHECK(impl_ != nullptr);
+}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
@@ -71,7 +74,11 @@ Answer Session::ask(std::string_view question, const Fd* region,
 
 void Session::send(std::string_view question, const Fd* region,
                    std::chrono::duration<double> limit) {
+  MC_CHECK(!impl_->owes_answer);
+  MC_CHECK(region == nullptr || region->is_open());
   wake();
+  MC_CHECK(!impl_->rests);
+  impl_->owes_answer = true;
   Watch watch(*impl_, limit);
   std::vector<int> fds;
   if (region != nullptr) fds.push_back(region->get());
@@ -80,6 +87,8 @@ void Session::send(std::string_view question, const Fd* region,
 }
 
 Answer Session::receive(std::chrono::duration<double> limit) {
+  MC_CHECK(impl_->owes_answer);
+  impl_->owes_answer = false;
   if (impl_->unsent) return std::move(*std::exchange(impl_->unsent, std::nullopt));
   Watch watch(*impl_, limit);
   auto message = impl_->channel.receive(watch.wait());
@@ -92,10 +101,12 @@ Answer Session::receive(std::chrono::duration<double> limit) {
 }
 
 void Session::limit_work(std::chrono::duration<double> more) {
+  MC_CHECK(more.count() > 0);
   impl_->child.limit_work(std::chrono::duration_cast<std::chrono::milliseconds>(more));
 }
 
 void Session::rest() {
+  if (std::exchange(impl_->owes_answer, false)) return end();
   impl_->rests = true;
   impl_->child.stop();
 }
@@ -114,7 +125,9 @@ void Session::end() { impl_->child.kill_tree(); }
 
 Result<std::vector<std::filesystem::path>> Session::show(
     const std::vector<std::filesystem::path>& libraries) {
+  MC_CHECK(!std::exchange(impl_->was_shown, true));
   if (!impl_->sees_shelf) return libraries;
+  MC_CHECK(impl_->shelf.has_value());
   MC_TRY_VOID(impl_->shelf->put(libraries), "artifacts");
   std::vector<std::filesystem::path> shown;
   for (size_t i = 0; i < libraries.size(); ++i) shown.push_back(path_on_shelf(i, libraries[i]));
@@ -131,4 +144,4 @@ int64_t Session::memory_peak_bytes() const {
   return static_cast<int64_t>(impl_->child.usage().memory_bytes_peak);
 }
 
-}  // namespace mc::execute
+}  // namespace mc::worker

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each role is told what protocol.json says, and nothing else."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from harness.worker import protocol
+from harness.worker.wire import Answer, Question, Refusal
+
+Json = dict[str, Any]
+
+
+def example(kind: Any) -> Any:
+    """A value of a type of the definition."""
+    if isinstance(kind, list):
+        return [example(kind[0])]
+    if isinstance(kind, dict):
+        return {"key": example(kind["*"])}
+    if kind in protocol.DEFINITION["records"]:
+        return members(protocol.DEFINITION["records"][kind])
+    return {"text": "a", "int": -3, "seed": 2**64 - 1, "bool": True, "tree": {"t": "list"}}[kind]
+
+
+def members(defined: Json) -> Json:
+    return {name.removesuffix("?"): example(kind) for name, kind in defined.items()}
+
+
+def operations() -> list[tuple[str, str, Json]]:
+    roles = protocol.DEFINITION["roles"]
+    return [(role, op, parts) for role in roles for op, parts in roles[role]["operations"].items()]
+
+
+def regions(parts: Json, way: str) -> list[int]:
+    return [0] if way in parts.get("region", ()) else []
+
+
+class EveryOperation(unittest.TestCase):
+    def each(self) -> Any:
+        """(check of a body, a right body, the members defined), for both ways of each operation."""
+        for role, op, parts in operations():
+            asked = Question({"op": op, **members(parts["question"])}, regions(parts, "question"))
+
+            def tell(body: Json, role: str = role, op: str = op, parts: Json = parts) -> None:
+                told = Question({"op": op, **body}, regions(parts, "question"))
+                protocol.check_question(role, told)
+
+            def say(body: Json, role: str = role, asked: Any = asked, parts: Json = parts) -> None:
+                protocol.check_answer(role, asked, Answer(body, regions(parts, "answer")))
+
+            yield tell, members(parts["question"]), parts["question"]
+            yield say, members(parts["answer"]), parts["answer"]
+
+    def test_is_let_through_as_it_is_defined(self) -> None:
+        for check, body, _ in self.each():
+            check(body)
+
+    def test_a_role_told_one_member_more_than_its_definition_refuses(self) -> None:
+        for check, body, _ in self.each():
+            with self.assertRaisesRegex(Refusal, "has no member trial_seed"):
+                check({**body, "trial_seed": 1})
+
+    def test_one_member_more_inside_a_record_is_refused(self) -> None:
+        for check, body, defined in self.each():
+            for name, kind in defined.items():
+                if kind in (["named_tree"], {"*": "artifact"}, "policy"):
+                    inner = example(kind)
+                    record = inner if kind == "policy" else list_of(inner)[0]
+                    record["seed"] = 1
+                    with self.assertRaisesRegex(Refusal, "has no member seed"):
+                        check({**body, name: inner})
+
+    def test_a_member_that_is_missing_is_refused(self) -> None:
+        for check, body, defined in self.each():
+            for name in defined:
+                less = {key: value for key, value in body.items() if key != name.removesuffix("?")}
+                if name.endswith("?"):
+                    check(less)
+                else:
+                    with self.assertRaisesRegex(Refusal, "lacks its member"):
+                        check(less)
+
+    def test_a_member_of_another_type_is_refused(self) -> None:
+        for check, body, defined in self.each():
+            for name, kind in defined.items():
+                for wrong in (None, 1.5, -1 if kind == "seed" else 2**64, [None], {"a": None}):
+                    if kind != "tree":
+                        with self.assertRaises(Refusal):
+                            check({**body, name.removesuffix("?"): wrong})
+
+    def test_true_is_no_number(self) -> None:
+        with self.assertRaises(Refusal):
+            protocol.check_question("judge", Question({"op": "init", "shape": True}))
+
+
+class Roles(unittest.TestCase):
+    def test_an_operation_that_is_not_defined_is_refused(self) -> None:
+        for role in protocol.DEFINITION["roles"]:
+            for op in ("begin_again", None, ["load"]):
+                with self.assertRaisesRegex(Refusal, f"a {role} answers"):
+                    protocol.check_question(role, Question({"op": op}))
+
+    def test_a_region_too_many_or_too_few_is_refused(self) -> None:
+        for role, op, parts in operations():
+            wrong = [] if regions(parts, "question") else [0]
+            with self.assertRaisesRegex(Refusal, "regions in place of"):
+                question = {"op": op, **members(parts["question"])}
+                protocol.check_question(role, Question(question, wrong))
+
+
+def list_of(values: Any) -> list[Any]:
+    return list(values.values()) if isinstance(values, dict) else list(values)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The names of the room below that this one's interfaces are made of: who is spawned, what may be
+// asked of it, and how it may answer.  Their contracts stand where they are defined, in `worker`.
+#ifndef MC_EXECUTE_CHILDREN_H_
+#define MC_EXECUTE_CHILDREN_H_
+
+#include "worker/envelope.h"
+#include "worker/session.h"
+#include "worker/shelf.h"
+#include "worker/spares.h"
+#include "worker/zygote.h"
+
+namespace mc::execute {
+
+using worker::ChildLimits;
+using worker::Role;
+using worker::Roles;
+using worker::Zygote;
+using worker::ZygoteOptions;
+using worker::Zygotes;
+
+using worker::DigestKey;
+using worker::Session;
+using worker::Spares;
+
+using worker::Answer;
+using worker::Death;
+using worker::Garbled;
+using worker::Limit;
+using worker::Overrun;
+using worker::Refusal;
+using worker::Reply;
+
+using worker::decode_refusal;
+using worker::nests_too_deeply;
+using worker::path_on_shelf;
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_CHILDREN_H_

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which of this machine's devices the children see: one.
+#ifndef MC_WORKER_ONE_DEVICE_H_
+#define MC_WORKER_ONE_DEVICE_H_
+
+#include <string>
+#include <vector>
+
+namespace mc::worker {
+
+// What leaves a child with the first of the devices that this process is shown, "3" of
+// CUDA_VISIBLE_DEVICES=3,5: variables for its environment.
+std::vector<std::string> environment_of_one_device();
+
+}  // namespace mc::worker
+
+#endif  // MC_WORKER_ONE_DEVICE_H_

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/one_device.h"
+
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+
+namespace mc::worker {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(OneDevice, IsTheFirstThatIsVisible) {
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  ::unsetenv("CUDA_DEVICE_ORDER");
+  EXPECT_THAT(environment_of_one_device(), ElementsAre("CUDA_VISIBLE_DEVICES=0"));
+  ::setenv("CUDA_VISIBLE_DEVICES", "3", 1);
+  EXPECT_THAT(environment_of_one_device(), ElementsAre("CUDA_VISIBLE_DEVICES=3"));
+  ::setenv("CUDA_VISIBLE_DEVICES", "GPU-8c7aa319,0", 1);
+  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+  EXPECT_THAT(environment_of_one_device(),
+              ElementsAre("CUDA_VISIBLE_DEVICES=GPU-8c7aa319", "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  ::unsetenv("CUDA_DEVICE_ORDER");
+}
+
+}  // namespace
+}  // namespace mc::worker
