@@ -10,10 +10,10 @@
 #include "core/file.h"
 #include "core/hash.h"
 #include "eval/machine.h"
-#include "execute/nvml.h"
 #include "execute/shelf.h"
 #include "legality/kernels.h"
 #include "legality/policy.h"
+#include "timing/nvml.h"
 
 namespace mc::eval {
 namespace {
@@ -27,7 +27,7 @@ constexpr double kFloorSlack = 0.8;              // Of the time that bytes over 
 constexpr int kLooksStrict = 16;
 
 // Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
-bool is_incredible(const execute::Timed& timed) {
+bool is_incredible(const timing::Timed& timed) {
   const task::Floor& floor = timed.performance.floor;
   const double memory_us = static_cast<double>(floor.bytes) / (floor.bandwidth_gbs * 1e3);
   return timed.claimed_us < kFloorSlack * memory_us;
@@ -46,11 +46,11 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   MC_TRY(auto stage, hold({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}),
          "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
-  auto timed = std::move(std::get<execute::Timed>(stage));
+  auto timed = std::move(std::get<timing::Timed>(stage));
   MC_TRY(Decided decided, check_claim(timed), "second look");
   if (decided) return Ran(std::move(*decided));
 
-  execute::Provenance found = owners_of(timed);
+  timing::Provenance found = owners_of(timed);
   if (timed.is_idle && parts_.run_policy.own_launches_min > 0) return Ran(lacks_launches());
   auto findings =
       legality::check_kernels(parts_.policy, found.kernels, found.own_share, found.is_late);
@@ -62,13 +62,13 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
 }
 
 // What runs in a process may be a candidate's code, so it rests while the device is another's.
-execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
-  using Held = std::variant<execute::Timed, task::Outcome>;
-  execute::TimingOptions options = contest.options;
+execute::Stage<timing::Timed> TimingStage::hold(const Contest& contest) {
+  using Held = std::variant<timing::Timed, task::Outcome>;
+  timing::TimingOptions options = contest.options;
   options.budget_s = parts_.options.timing.budget_s;
   if (parts_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
-  execute::Timing timing(subject_.judge, contest.limits, options, parts_.nvml);
+  timing::Timing timed_run(subject_.judge, contest.limits, options, parts_.nvml);
   Arms arms;
   {
     std::optional<DeviceShare::Turn> turn;
@@ -79,7 +79,7 @@ execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
     arms.candidate = std::move(std::get<SessionPointer>(started));
     MC_TRY(arms.baseline, baseline(), "baseline");
     lap(contest.name + ".start");
-    MC_TRY(Decided decided, timing.warm_up(*arms.candidate, *arms.baseline), "warm-up");
+    MC_TRY(Decided decided, timed_run.warm_up(*arms.candidate, *arms.baseline), "warm-up");
     lap(contest.name + ".warm_up");
     if (decided) arms.candidate.reset();
     if (decided) return Held(std::move(*decided));
@@ -88,7 +88,7 @@ execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
   }
   std::optional<DeviceShare::Turn> turn(parts_.device.take(DeviceShare::Use::kAlone));
   lap(contest.name + ".wait_alone");
-  auto stage = run_alone(timing, arms);
+  auto stage = run_alone(timed_run, arms);
   lap(contest.name + ".alone");
   turn.reset();
   // An ending context takes a tenth of a second, and would disturb who is alone.
@@ -98,19 +98,19 @@ execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
   return stage;
 }
 
-execute::Stage<execute::Timed> TimingStage::run_alone(execute::Timing& timing, Arms& arms) {
+execute::Stage<timing::Timed> TimingStage::run_alone(timing::Timing& timed_run, Arms& arms) {
   MC_TRY_VOID(find_device_speed(), "time");
   const double judge_s = parts_.executor.limits().judge_s;
-  MC_TRY(const bool quiet, execute::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
-  auto stage = timing.run();
+  MC_TRY(const bool quiet, timing::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  auto stage = timed_run.run();
   arms.baseline->rest();
-  auto* timed = stage ? std::get_if<execute::Timed>(&*stage) : nullptr;
+  auto* timed = stage ? std::get_if<timing::Timed>(&*stage) : nullptr;
   if (timed == nullptr) {
     arms.candidate.reset();
     return stage;
   }
   arms.candidate->rest();
-  MC_TRY(const bool still_quiet, execute::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  MC_TRY(const bool still_quiet, timing::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
   if (!still_quiet) arms.candidate.reset();  // With what it left there.
   if (!quiet || !still_quiet) timed->performance.timing.notes.emplace_back(kNotQuiet);
   return stage;
@@ -162,36 +162,36 @@ Status TimingStage::find_device_speed() {
   const std::string name =
       content_hash({kSpeedProtocol, device_and_driver()}).substr(0, 32) + ".json";
   MC_TRY(speed_,
-         execute::find_device_speed(cache_directory() / "devices" / name, subject_.judge,
-                                    parts_.executor.limits().judge_s),
+         timing::find_device_speed(cache_directory() / "devices" / name, subject_.judge,
+                                   parts_.executor.limits().judge_s),
          "device speed");
   return ok();
 }
 
 // ---- Claims -------------------------------------------------------------------------------------
 
-Result<TimingStage::Decided> TimingStage::check_claim(execute::Timed& timed) {
-  timed.performance.floor = execute::floor_of(*speed_, timed.work);
+Result<TimingStage::Decided> TimingStage::check_claim(timing::Timed& timed) {
+  timed.performance.floor = timing::floor_of(*speed_, timed.work);
   return is_incredible(timed) ? look_again(timed) : Decided();
 }
 
 // A claim under the physical floor is timed again in a fresh process, with other seeds and many
 // more looks at what it returned.  It stands when it is as fast again and the traced kernels agree:
 // some tasks need not touch all of their inputs.
-Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
-  execute::TimingOptions options;
+Result<TimingStage::Decided> TimingStage::look_again(timing::Timed& timed) {
+  timing::TimingOptions options;
   options.looks = kLooksStrict;
   const auto start = [&] { return ready(nullptr); };
   MC_TRY(auto stage,
          hold({"time.again", start, options, parts_.executor.limits(), !lacks_compiled()}), "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
-  auto again = std::move(std::get<execute::Timed>(stage));
+  auto again = std::move(std::get<timing::Timed>(stage));
   again.performance.floor = timed.performance.floor;
   again.performance.timing.notes.push_back(
       "faster than the device can read all inputs and write all outputs: timed twice");
   timed = std::move(again);
-  const execute::Series own{{}, timed.traced};
-  if (!is_incredible(timed) || execute::trace_confirms({}, timed.claimed_us, own)) {
+  const timing::Series own{{}, timed.traced};
+  if (!is_incredible(timed) || timing::trace_confirms({}, timed.claimed_us, own)) {
     return Decided();
   }
   return Decided(task::Illegal{
@@ -200,13 +200,13 @@ Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
         fmt::format("claims {:.3g} us a call, under the floor of {:.3g} us, while its kernels take "
                     "{:.3g} us",
                     timed.claimed_us, timed.performance.floor.time_us,
-                    execute::busy_call_us(timed.traced)),
+                    timing::busy_call_us(timed.traced)),
         {}}}});
 }
 
-execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
+timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
   std::vector<std::string> libraries;
-  std::vector<execute::OwnKernel> own;
+  std::vector<timing::OwnKernel> own;
   for (size_t i = 0; i < subject_.artifacts.size(); ++i) {
     const compile::Artifact& artifact = subject_.artifacts[i];
     libraries.push_back(execute::path_on_shelf(i, artifact.library).string());
@@ -215,7 +215,7 @@ execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
       own.push_back({kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes});
     }
   }
-  return execute::find_owners(timed.traced, libraries, own);
+  return timing::find_owners(timed.traced, libraries, own);
 }
 
 // ---- torch.compile ------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
            "baseline");
     return Started(std::make_unique<execute::Session>(std::move(session)));
   };
-  execute::TimingOptions options;
+  timing::TimingOptions options;
   options.is_trusted = true;
   execute::StageLimits limits = parts_.executor.limits();
   limits.forward_s = limits.judge_s;
@@ -266,7 +266,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   if (std::holds_alternative<task::Outcome>(stage)) {
     return Error{ErrorCode::kUnavailable, "it does not run"};
   }
-  const task::Performance& measured = std::get<execute::Timed>(stage).performance;
+  const task::Performance& measured = std::get<timing::Timed>(stage).performance;
   const CompiledBaseline compiled{measured.speedup_eager, measured.time_us};
   MC_TRY_VOID(parts_.baselines.keep(key, compiled), "torch.compile");
   return compiled;

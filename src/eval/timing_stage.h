@@ -22,12 +22,12 @@
 #include "eval/baseline_store.h"
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
-#include "execute/device_quiet.h"
-#include "execute/device_speed.h"
 #include "execute/executor.h"
-#include "execute/provenance.h"
-#include "execute/timing.h"
 #include "task/verdict.h"
+#include "timing/comparison_run.h"
+#include "timing/device_quiet.h"
+#include "timing/device_speed.h"
+#include "timing/provenance.h"
 
 namespace mc::eval {
 
@@ -58,7 +58,7 @@ class TimingStage {
   struct Contest {
     std::string name;  // Of its laps.
     std::function<execute::Stage<SessionPointer>()> start;
-    execute::TimingOptions options;
+    timing::TimingOptions options;
     execute::StageLimits limits;
     bool is_last = true;  // The baseline's process is not needed any more.
     bool is_slow =
@@ -68,13 +68,13 @@ class TimingStage {
     SessionPointer candidate;
     execute::Session* baseline = nullptr;  // The judge keeps it.
   };
-  execute::Stage<execute::Timed> hold(const Contest& contest);
-  execute::Stage<execute::Timed> run_alone(execute::Timing& timing, Arms& arms);
+  execute::Stage<timing::Timed> hold(const Contest& contest);
+  execute::Stage<timing::Timed> run_alone(timing::Timing& timed_run, Arms& arms);
   execute::Stage<SessionPointer> ready(SessionPointer contestant);
   Result<execute::Session*> baseline();
-  Result<Decided> look_again(execute::Timed& timed);
-  Result<Decided> check_claim(execute::Timed& timed);
-  execute::Provenance owners_of(const execute::Timed& timed) const;
+  Result<Decided> look_again(timing::Timed& timed);
+  Result<Decided> check_claim(timing::Timed& timed);
+  timing::Provenance owners_of(const timing::Timed& timed) const;
   std::string device_and_driver() const;
   Status find_device_speed();
 
@@ -87,7 +87,7 @@ class TimingStage {
 
   const Parts& parts_;
   const TimingSubject& subject_;
-  std::optional<execute::DeviceSpeed> speed_;
+  std::optional<timing::DeviceSpeed> speed_;
   std::vector<task::StageTime> laps_;
   std::chrono::steady_clock::time_point lap_start_ = std::chrono::steady_clock::now();
 };

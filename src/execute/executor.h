@@ -33,7 +33,7 @@ struct StageLimits {
   double inspect_s = 20;
   double load_s = 60;
   double forward_s = 30;
-  double queue_s = 2;  // A burst that is not queued by then waits for the device (timed_arm.h).
+  double queue_s = 2;  // A burst that is not queued by then waits for the device (timing/timed_process.h).
   double judge_s = 300;
   ChildLimits child;
 };
