@@ -14,34 +14,34 @@ enum Word { kGate, kReady, kDone, kTraced, kLaunches, kOwnLaunches };
 
 }  // namespace
 
-Result<ClockPage> ClockPage::create() {
-  MC_TRY(Fd fd, make_memfd("mc-clock", kBytes), "clock page");
+Result<ControlPage> ControlPage::create() {
+  MC_TRY(Fd fd, make_memfd("mc-control", kBytes), "control page");
   void* page = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (page == MAP_FAILED) return system_error(ErrorCode::kUnavailable, "map a clock page");
-  return ClockPage(std::move(fd), static_cast<uint32_t*>(page));
+  if (page == MAP_FAILED) return system_error(ErrorCode::kUnavailable, "map a control page");
+  return ControlPage(std::move(fd), static_cast<uint32_t*>(page));
 }
 
-ClockPage::ClockPage(ClockPage&& other) noexcept
+ControlPage::ControlPage(ControlPage&& other) noexcept
     : fd_(std::move(other.fd_)), words_(std::exchange(other.words_, nullptr)) {}
 
-ClockPage::~ClockPage() {
+ControlPage::~ControlPage() {
   if (words_ != nullptr) ::munmap(words_, kBytes);
 }
 
-void ClockPage::open_gate(uint32_t number) {
+void ControlPage::open_gate(uint32_t number) {
   std::atomic_ref(words_[kGate]).store(number, std::memory_order_release);
 }
 
-void ClockPage::trace(uint32_t number) {
+void ControlPage::trace(uint32_t number) {
   std::atomic_ref(words_[kTraced]).store(number, std::memory_order_release);
 }
 
-uint32_t ClockPage::ready() const { return load(kReady); }
-uint32_t ClockPage::done() const { return load(kDone); }
-uint32_t ClockPage::launches() const { return load(kLaunches); }
-uint32_t ClockPage::launches_own() const { return load(kOwnLaunches); }
+uint32_t ControlPage::ready() const { return load(kReady); }
+uint32_t ControlPage::done() const { return load(kDone); }
+uint32_t ControlPage::launches() const { return load(kLaunches); }
+uint32_t ControlPage::launches_own() const { return load(kOwnLaunches); }
 
-uint32_t ClockPage::load(size_t word) const {
+uint32_t ControlPage::load(size_t word) const {
   return std::atomic_ref(words_[word]).load(std::memory_order_acquire);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClockPage: the words by which supervisor, contestant and device tell each other where a burst of
-// timed calls stands (device/mc_device.h).  The contestant may write anything there; that can only
-// make a bracket of the supervisor's clock wrong by as much as the judge's look at the outputs,
-// right after it, would notice.
+// ControlPage: the words by which supervisor, contestant and device tell each other where a batch
+// of timed calls stands (device/mc_device.h).  The contestant may write anything there; that can
+// only make a bracket of the supervisor's clock wrong by as much as the judge's look at the
+// outputs, right after it, would notice.
 #ifndef MC_TIMING_CONTROL_PAGE_H_
 #define MC_TIMING_CONTROL_PAGE_H_
 
@@ -15,29 +15,29 @@
 
 namespace mc::timing {
 
-class ClockPage {
+class ControlPage {
  public:
-  static Result<ClockPage> create();
-  ClockPage(ClockPage&& other) noexcept;
-  ClockPage& operator=(ClockPage&&) = delete;
-  ~ClockPage();
+  static Result<ControlPage> create();
+  ControlPage(ControlPage&& other) noexcept;
+  ControlPage& operator=(ControlPage&&) = delete;
+  ~ControlPage();
 
   const Fd& fd() const { return fd_; }
 
-  // Lets burst `number` run.
+  // Lets batch `number` run.
   void open_gate(uint32_t number);
-  // Has burst `number` traced.
+  // Has batch `number` traced.
   void trace(uint32_t number);
-  // The last burst that waits for nothing but the gate, and the last one that is over.
+  // The last batch that waits for nothing but the gate, and the last one that is over.
   uint32_t ready() const;
   uint32_t done() const;
-  // How much the last burst that is over launched, and how much of it of its process's own.
+  // How much the last batch that is over launched, and how much of it of its process's own.
   uint32_t launches() const;
   uint32_t launches_own() const;
 
  private:
   uint32_t load(size_t word) const;
-  ClockPage(Fd fd, uint32_t* words) : fd_(std::move(fd)), words_(words) {}
+  ControlPage(Fd fd, uint32_t* words) : fd_(std::move(fd)), words_(words) {}
   Fd fd_;
   uint32_t* words_;
 };

@@ -31,8 +31,8 @@ class OtherSide {
   void* page_;
 };
 
-TEST(ClockPage, BeginsWithAClosedGateAndNothingDone) {
-  const auto page = ClockPage::create();
+TEST(ControlPage, BeginsWithAClosedGateAndNothingDone) {
+  const auto page = ControlPage::create();
   ASSERT_TRUE(page);
   const OtherSide other(page->fd());
   ASSERT_TRUE(other.is_mapped());
@@ -41,8 +41,8 @@ TEST(ClockPage, BeginsWithAClosedGateAndNothingDone) {
   EXPECT_EQ(page->done(), 0u);
 }
 
-TEST(ClockPage, ShowsTheOtherSideThatTheGateIsOpen) {
-  auto page = ClockPage::create();
+TEST(ControlPage, ShowsTheOtherSideThatTheGateIsOpen) {
+  auto page = ControlPage::create();
   ASSERT_TRUE(page);
   const OtherSide other(page->fd());
   page->open_gate(7);
@@ -51,8 +51,8 @@ TEST(ClockPage, ShowsTheOtherSideThatTheGateIsOpen) {
   EXPECT_EQ(other.word(kDone), 0u);
 }
 
-TEST(ClockPage, TellsTheOtherSideWhichBurstIsTraced) {
-  auto page = ClockPage::create();
+TEST(ControlPage, TellsTheOtherSideWhichBurstIsTraced) {
+  auto page = ControlPage::create();
   ASSERT_TRUE(page);
   const OtherSide other(page->fd());
   page->trace(4);
@@ -60,8 +60,8 @@ TEST(ClockPage, TellsTheOtherSideWhichBurstIsTraced) {
   EXPECT_EQ(other.word(kGate), 0u);
 }
 
-TEST(ClockPage, ReadsWhatTheOtherSideSays) {
-  const auto page = ClockPage::create();
+TEST(ControlPage, ReadsWhatTheOtherSideSays) {
+  const auto page = ControlPage::create();
   ASSERT_TRUE(page);
   const OtherSide other(page->fd());
   other.word(kReady) = 3;
@@ -72,20 +72,20 @@ TEST(ClockPage, ReadsWhatTheOtherSideSays) {
   EXPECT_EQ(page->done(), 0xffffffffu);
 }
 
-TEST(ClockPage, StaysTheSamePageWhenItIsMoved) {
-  auto page = ClockPage::create();
+TEST(ControlPage, StaysTheSamePageWhenItIsMoved) {
+  auto page = ControlPage::create();
   ASSERT_TRUE(page);
   const OtherSide other(page->fd());
-  ClockPage moved = std::move(page).value();
+  ControlPage moved = std::move(page).value();
   moved.open_gate(2);
   other.word(kDone) = 5;
   EXPECT_EQ(other.word(kGate), 2u);
   EXPECT_EQ(moved.done(), 5u);
 }
 
-TEST(ClockPage, SharesNothingWithAnotherPage) {
-  auto page = ClockPage::create();
-  const auto second = ClockPage::create();
+TEST(ControlPage, SharesNothingWithAnotherPage) {
+  auto page = ControlPage::create();
+  const auto second = ControlPage::create();
   ASSERT_TRUE(page && second);
   page->open_gate(9);
   const OtherSide other(second->fd());
@@ -93,8 +93,8 @@ TEST(ClockPage, SharesNothingWithAnotherPage) {
 }
 
 // A hole in the page would end whoever reads it with a SIGBUS.
-TEST(ClockPage, CannotBeMadeShorterByTheOtherSide) {
-  const auto page = ClockPage::create();
+TEST(ControlPage, CannotBeMadeShorterByTheOtherSide) {
+  const auto page = ControlPage::create();
   ASSERT_TRUE(page);
   EXPECT_NE(::ftruncate(page->fd().get(), 0), 0);
   EXPECT_EQ(page->done(), 0u);

@@ -23,12 +23,12 @@ std::string owner_of(const TracedKernel& kernel, const std::vector<std::string>&
   return is_own ? kCandidate : std::filesystem::path(kernel.owner).filename().string();
 }
 
-// All launches that are alike, of all bursts.
+// All launches that are alike, of all batches.
 struct Launches {
   task::KernelTime kernel;  // Without launches, share and time_us, which are a call's.
   int64_t count = 0;
   double sum_us = 0;
-  std::vector<double> launch_us;  // The mean in each burst.
+  std::vector<double> launch_us;  // The mean in each batch.
 };
 
 task::KernelTime described(const TracedKernel& kernel, std::string owner, const OwnKernel* own) {
@@ -62,15 +62,15 @@ double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
 
-Provenance find_owners(std::span<const TracedBurst> bursts,
+Provenance find_owners(std::span<const TracedBatch> batches,
                        const std::vector<std::string>& own_libraries,
                        const std::vector<OwnKernel>& own_kernels) {
   Provenance found;
   std::vector<Launches> all;
   int calls = 0;
-  for (const TracedBurst& burst : bursts) {
-    calls += burst.calls;
-    for (const TracedKernel& kernel : burst.kernels) {
+  for (const TracedBatch& batch : batches) {
+    calls += batch.calls;
+    for (const TracedKernel& kernel : batch.kernels) {
       const std::string owner = owner_of(kernel, own_libraries);
       add(all, described(kernel, owner, own_named(own_kernels, kernel.name)), kernel);
       found.is_late = found.is_late || kernel.late > 0;

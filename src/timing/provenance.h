@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Provenance: whose kernels ran in a traced burst, and how long.
+// Provenance: whose kernels ran in a traced batch, and how long.
 //
 // A kernel is the candidate's when the file that holds its code is one of its compiled extensions,
 // whatever it is called and whoever launched it.
@@ -28,11 +28,11 @@ struct Provenance {
   bool is_late = false;
 };
 
-// Shares are of all bursts together, so that what ran in one of them counts in full.  A launch
-// takes the least of what it took in each burst, since what disturbs one makes it longer.
-// `own_libraries` are paths as the contestant was given them.  REQUIRES: each burst has a call, and
+// Shares are of all batches together, so that what ran in one of them counts in full.  A launch
+// takes the least of what it took in each batch, since what disturbs one makes it longer.
+// `own_libraries` are paths as the contestant was given them.  REQUIRES: each batch has a call, and
 // each kernel a launch.
-Provenance find_owners(std::span<const TracedBurst> bursts,
+Provenance find_owners(std::span<const TracedBatch> batches,
                        const std::vector<std::string>& own_libraries,
                        const std::vector<OwnKernel>& own_kernels);
 

@@ -19,8 +19,8 @@ TracedKernel kernel(const char* name, const char* owner, double us) {
   return kernel;
 }
 
-// A burst of so many calls.
-std::vector<TracedBurst> traced(std::vector<TracedKernel> kernels, int calls) {
+// A batch of so many calls.
+std::vector<TracedBatch> traced(std::vector<TracedKernel> kernels, int calls) {
   return {{std::move(kernels), calls, 0}};
 }
 
@@ -76,17 +76,17 @@ TEST(FindOwners, TakesAlikeKernelsOfSeveralBurstsTogether) {
 }
 
 TEST(FindOwners, AnswersForNoBurstThatWasDisturbed) {
-  std::vector<TracedBurst> bursts(3, traced({kernel("_Z4minev", "/cache/ab/mine.so", 6)}, 2)[0]);
-  bursts[1].kernels[0].time_us = 9;
-  const auto found = find_owners(bursts, kLibraries, kOwn);
+  std::vector<TracedBatch> batches(3, traced({kernel("_Z4minev", "/cache/ab/mine.so", 6)}, 2)[0]);
+  batches[1].kernels[0].time_us = 9;
+  const auto found = find_owners(batches, kLibraries, kOwn);
   EXPECT_EQ(found.kernels[0].time_us, 3);
   EXPECT_EQ(found.kernels[0].launches, 1);
 }
 
 TEST(FindOwners, WhatRanInOneBurstCountsInFull) {
-  std::vector<TracedBurst> bursts(3, traced({kernel("_Z4minev", "/cache/ab/mine.so", 6)}, 2)[0]);
-  bursts[1].kernels.push_back(kernel("gemm", "/lib/libcublas.so", 54));
-  const auto found = find_owners(bursts, kLibraries, kOwn);
+  std::vector<TracedBatch> batches(3, traced({kernel("_Z4minev", "/cache/ab/mine.so", 6)}, 2)[0]);
+  batches[1].kernels.push_back(kernel("gemm", "/lib/libcublas.so", 54));
+  const auto found = find_owners(batches, kLibraries, kOwn);
   EXPECT_EQ(found.own_share, 0.25);
   ASSERT_EQ(found.kernels.size(), 2U);
   EXPECT_DOUBLE_EQ(found.kernels[0].time_us, 9);

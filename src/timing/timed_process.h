@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimedArm: one of the processes whose calls are timed by turns, a candidate's or a baseline's.
+// TimedProcess: one of the two processes that are timed by turns, a candidate's or a baseline's.
 //
-// A burst is queued behind a gate; then the judge writes inputs that nobody has seen; then the gate
-// opens and the supervisor's clock runs until everything on the device is done.  A forward that
-// waits for the device blocks while it is queued: the gate opens early, that burst does not count,
-// and from then on its bursts are open (harness/contestant/bursts.py).  docs/timing.md has the
-// whole protocol.
+// A batch is enqueued behind a gate; then the judge publishes inputs that nobody has seen; then the
+// gate opens, and the supervisor's clock runs until everything on the device is done.  A forward
+// that waits for the device blocks as it is enqueued: the gate opens early, that batch does not
+// count, and from then on its batches are host-synchronous: run after the gate was opened
+// (harness/contestant/batches.py).  docs/timing.md has the whole protocol.
 #ifndef MC_TIMING_TIMED_PROCESS_H_
 #define MC_TIMING_TIMED_PROCESS_H_
 
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <variant>
@@ -22,6 +23,7 @@
 #include "core/result.h"
 #include "execute/executor.h"
 #include "timing/control_page.h"
+#include "timing/late_inputs.h"
 #include "timing/traced_batch.h"
 
 namespace mc::timing {
@@ -33,16 +35,18 @@ using execute::Session;
 using execute::Stage;
 using execute::StageLimits;
 
-struct BurstTime {
+// Times are by the supervisor's clock.
+struct Batch {
   int calls = 1;
-  double events_us = 0;   // Between the burst's two events on the device, as the process says.
-  double queue_us = 0;    // By the supervisor's clock, until the burst was queued; 0 if it is open.
-  double bracket_us = 0;  // By the supervisor's clock.
-  double looked_us = 0;   // The same, until outputs were copied; 0 where none were.
-  bool is_valid = false;  // Not one that blocked as it was queued.
-  int64_t launches = 0;   // Of kernels and graphs, and
+  bool is_valid = false;     // Not one that blocked as it was enqueued.
+  double enqueue_us = 0;     // Until it was enqueued; 0 if it is host-synchronous.
+  double done_us = 0;        // From the gate's opening until the process said that all is done,
+  double copied_us = 0;      // until the judge had copied outputs; 0 where it copied none.
+  int64_t launches = 0;      // Of kernels and graphs, and
   int64_t launches_own = 0;  // those that are not known to be another's.
-  double busy_us = 0;        // If it was traced: in which anything ran.
+  // As the process says:
+  double events_us = 0;  // Between the batch's two events on the device.
+  double busy_us = 0;    // If it was traced: in which anything ran.
   // Where outputs lie, JSON for the judge (harness/worker/output_places.py): their forms, and each
   // call's place.
   std::string forms = "[]";
@@ -50,7 +54,13 @@ struct BurstTime {
   std::vector<TracedKernel> kernels;
 };
 
-class TimedArm {
+// The judge's, on the outputs that it copied.
+struct Opinion {
+  std::string problem;  // "" where they are right.
+  LateCount late;
+};
+
+class TimedProcess {
  public:
   struct Room {
     int calls = 1;
@@ -59,31 +69,31 @@ class TimedArm {
   struct Wanted {
     int calls = 1;
     bool traced = false;
-    int looks = 0;  // At outputs: those of the last call, and of others chosen when all is over.
+    bool late = false;  // Some calls get other inputs once the batch has begun.
+    int snapshots = 0;  // Of outputs: of the last call, and of others chosen when all is over.
   };
 
   // REQUIRES: judge, session and limits outlive it.
-  static Stage<TimedArm> create(std::string name, Judge& judge, Session& session,
-                                const StageLimits& limits);
+  static Stage<TimedProcess> create(std::string name, Judge& judge, Session& session,
+                                    const StageLimits& limits);
 
   // Fresh memory for inputs and outputs of so many calls.  Decides the outcome where the process
   // fails; an Error is the judge's failure.
   Stage<Nothing> prepare(const Room& room);
-  Stage<BurstTime> burst(const Wanted& wanted);
+  Stage<Batch> run(const Wanted& wanted);
 
-  // The judge's opinion on the outputs of the last burst that were looked at; "" when they are
-  // right.
-  Result<std::string> verify();
+  // Of the last batch.  REQUIRES: it had snapshots.
+  Result<Opinion> verify();
 
-  // Its process stands still until the next burst.
+  // Its process stands still until the next batch.
   void rest() { session_.rest(); }
 
-  bool is_gated() const { return gated_; }
-  void set_gated(bool gated) { gated_ = gated; }
+  bool is_enqueued() const { return is_enqueued_; }
+  void set_enqueued(bool enqueued) { is_enqueued_ = enqueued; }
 
  private:
-  TimedArm(std::string name, Judge& judge, Session& session, const StageLimits& limits,
-           ClockPage page)
+  TimedProcess(std::string name, Judge& judge, Session& session, const StageLimits& limits,
+               ControlPage page)
       : name_(std::move(name)),
         judge_(judge),
         session_(session),
@@ -91,24 +101,30 @@ class TimedArm {
         page_(std::move(page)) {}
   Stage<Reply> ask(const std::string& question, const Fd* region);
   Stage<Reply> outcome_of(Answer answer);
-  Stage<BurstTime> garbled(const Error& error) const;
-  Stage<Reply> receive_queued(uint32_t number, BurstTime& burst);
-  Status look(const BurstTime& answer, int looks, BurstTime& burst);
-  void time_bracket(uint32_t number, BurstTime& burst);
+  Result<Reply> ask_judge(const std::string& question);
+  Stage<Batch> garbled(const Error& error) const;
+  Stage<Reply> enqueue(const Wanted& wanted, Batch& batch);
+  Status time_batch(Batch& batch);
+  void await(const std::function<bool()>& reached);
+  Status replace_inputs();
+  Status snapshot_outputs(const Batch& answer, int snapshots, Batch& batch);
 
   std::string name_;
   Judge& judge_;
   Session& session_;
   const StageLimits& limits_;
-  ClockPage page_;
-  bool gated_ = true;
-  uint32_t number_ = 0;                           // Of the last burst,
-  std::chrono::steady_clock::time_point opened_;  // whose gate was opened then.
+  ControlPage page_;
+  bool is_enqueued_ = true;
   std::mt19937_64 random_{random_seed()};
+  // Of the last batch:
+  uint32_t number_ = 0;
+  std::chrono::steady_clock::time_point opened_;  // When its gate was opened.
+  std::vector<int64_t> late_;                     // The calls that get late inputs,
+  Replacement replacement_;                       // and when they got them.
 };
 
-// What a burst's answer says; a protocol error for what it cannot say.
-Result<BurstTime> decode_burst(std::string_view answer);
+// What a batch's answer says; a protocol error for what it cannot say.
+Result<Batch> decode_batch(std::string_view answer);
 
 }  // namespace mc::timing
 

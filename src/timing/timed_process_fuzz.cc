@@ -11,9 +11,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (mc::execute::nests_too_deeply(text)) return 0;  // No message is parsed then.
-  if (const auto burst = mc::timing::decode_burst(text)) {
-    MC_CHECK(burst->events_us >= 0);
-    for (const mc::timing::TracedKernel& kernel : burst->kernels) {
+  if (const auto batch = mc::timing::decode_batch(text)) {
+    MC_CHECK(batch->events_us >= 0);
+    for (const mc::timing::TracedKernel& kernel : batch->kernels) {
       MC_CHECK(kernel.launches >= 0 && kernel.time_us >= 0);
     }
   }

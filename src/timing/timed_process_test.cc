@@ -32,14 +32,14 @@ std::string list_of(size_t count, const std::string& item) {
   return list + "]";
 }
 
-TEST(DecodeBurst, ReadsTheAnswerToAGatedBurst) {
-  const auto queued = decode_burst(
+TEST(DecodeBatch, ReadsTheAnswerToAnEnqueuedBatch) {
+  const auto queued = decode_batch(
       R"({"ok": true, "outputs": {"forms": [{"t": "tensor"}], "places": [[0, 512], [0, 1024]]}})");
   ASSERT_TRUE(queued);
   EXPECT_EQ(queued->forms, R"([{"t":"tensor"}])");
   EXPECT_THAT(queued->places, ElementsAre("[0,512]", "[0,1024]"));
   EXPECT_EQ(queued->events_us, 0);
-  const auto finished = decode_burst(R"({"ok": true, "events_us": 1234.5})");
+  const auto finished = decode_batch(R"({"ok": true, "events_us": 1234.5})");
   ASSERT_TRUE(finished);
   EXPECT_EQ(finished->events_us, 1234.5);
   EXPECT_EQ(finished->forms, "[]");
@@ -47,13 +47,13 @@ TEST(DecodeBurst, ReadsTheAnswerToAGatedBurst) {
   EXPECT_THAT(finished->kernels, IsEmpty());
 }
 
-TEST(DecodeBurst, ReadsTheKernelsOfATracedBurst) {
-  const auto burst =
-      decode_burst(R"({"events_us": 3, "busy_us": 12.25, "kernels": [)" + kKernel + "]}");
-  ASSERT_TRUE(burst);
-  EXPECT_EQ(burst->busy_us, 12.25);
-  ASSERT_THAT(burst->kernels, SizeIs(1));
-  const TracedKernel& kernel = burst->kernels[0];
+TEST(DecodeBatch, ReadsTheKernelsOfATracedBatch) {
+  const auto batch =
+      decode_batch(R"({"events_us": 3, "busy_us": 12.25, "kernels": [)" + kKernel + "]}");
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->busy_us, 12.25);
+  ASSERT_THAT(batch->kernels, SizeIs(1));
+  const TracedKernel& kernel = batch->kernels[0];
   EXPECT_EQ(kernel.name, "_Z4axpyPf");
   EXPECT_EQ(kernel.owner, "/tmp/k.so");
   EXPECT_EQ(kernel.stream, 7u);
@@ -68,22 +68,22 @@ TEST(DecodeBurst, ReadsTheKernelsOfATracedBurst) {
 }
 
 // What the supervisor itself saw is not for the process to say.
-TEST(DecodeBurst, TakesNeitherTheBracketNorValidityFromTheProcess) {
-  const auto burst = decode_burst(R"({"events_us": 3, "bracket_us": 9, "is_valid": true})");
-  ASSERT_TRUE(burst);
-  EXPECT_EQ(burst->bracket_us, 0);
-  EXPECT_FALSE(burst->is_valid);
+TEST(DecodeBatch, TakesNeitherTheBracketNorValidityFromTheProcess) {
+  const auto batch = decode_batch(R"({"events_us": 3, "done_us": 9, "is_valid": true})");
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->done_us, 0);
+  EXPECT_FALSE(batch->is_valid);
 }
 
-class MalformedBurst : public ::testing::TestWithParam<std::string> {};
+class MalformedBatch : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(MalformedBurst, IsAProtocolError) {
-  const auto burst = decode_burst(GetParam());
-  ASSERT_FALSE(burst) << GetParam();
-  EXPECT_EQ(burst.error().code, ErrorCode::kProtocol);
+TEST_P(MalformedBatch, IsAProtocolError) {
+  const auto batch = decode_batch(GetParam());
+  ASSERT_FALSE(batch) << GetParam();
+  EXPECT_EQ(batch.error().code, ErrorCode::kProtocol);
 }
 
-INSTANTIATE_TEST_SUITE_P(Answers, MalformedBurst,
+INSTANTIATE_TEST_SUITE_P(Answers, MalformedBatch,
                          ::testing::Values("", "not json", "null", "7", "\"text\"", "[]", "[{}]",
                                            "{\"events_us\": 1", "{} {}", R"({"events_us": "1"})",
                                            R"({"events_us": null})", R"({"events_us": []})",
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Answers, MalformedBurst,
                                            R"({"kernels": [5]})", R"({"kernels": {"a": 1}})"));
 
 INSTANTIATE_TEST_SUITE_P(
-    Kernels, MalformedBurst, ::testing::ValuesIn([] {
+    Kernels, MalformedBatch, ::testing::ValuesIn([] {
       std::vector<std::string> answers;
       for (const std::string& kernel :
            {kernel_with("\"_Z4axpyPf\"", "7"), kernel_with("\"/tmp/k.so\"", "null"),
@@ -115,41 +115,41 @@ INSTANTIATE_TEST_SUITE_P(
       return answers;
     }()));
 
-TEST(DecodeBurst, BoundsWhatItKeeps) {
+TEST(DecodeBatch, BoundsWhatItKeeps) {
   const std::string outputs = R"({"forms": [], "places": )" + list_of(10000, "[0, 8]") + "}";
   const std::string kernels = list_of(1000, kernel_with("_Z4axpyPf", std::string(5000, 'k')));
-  const auto burst = decode_burst(R"({"outputs": )" + outputs + R"(, "kernels": )" + kernels + "}");
-  ASSERT_TRUE(burst);
-  EXPECT_THAT(burst->places, SizeIs(4096));
-  EXPECT_THAT(burst->kernels, SizeIs(64));
-  EXPECT_THAT(burst->kernels[0].name, SizeIs(4096));
+  const auto batch = decode_batch(R"({"outputs": )" + outputs + R"(, "kernels": )" + kernels + "}");
+  ASSERT_TRUE(batch);
+  EXPECT_THAT(batch->places, SizeIs(4096));
+  EXPECT_THAT(batch->kernels, SizeIs(64));
+  EXPECT_THAT(batch->kernels[0].name, SizeIs(4096));
 }
 
 // A judge's question has room for the forms and sixteen places.
-TEST(DecodeBurst, PassesNothingOnThatWouldChokeTheJudge) {
+TEST(DecodeBatch, PassesNothingOnThatWouldChokeTheJudge) {
   const auto answer = [](size_t forms, size_t place) {
     return R"({"outputs": {"forms": [")" + std::string(forms, 'f') + R"("], "places": [[0], [")" +
            std::string(place, 'p') + "\"]]}}";
   };
-  EXPECT_TRUE(decode_burst(answer(7 << 20, 255 << 10)));
-  EXPECT_FALSE(decode_burst(answer(8 << 20, 0)));
-  EXPECT_FALSE(decode_burst(answer(0, 256 << 10)));
+  EXPECT_TRUE(decode_batch(answer(7 << 20, 255 << 10)));
+  EXPECT_FALSE(decode_batch(answer(8 << 20, 0)));
+  EXPECT_FALSE(decode_batch(answer(0, 256 << 10)));
 }
 
-TEST(DecodeBurst, PassesOutputsOnAsTheyAre) {
+TEST(DecodeBatch, PassesOutputsOnAsTheyAre) {
   const std::string odd =
       R"([{"offset":-1},[[]],"text",null,-0.5,18446744073709551615,"\u0000\"é"])";
-  const auto burst = decode_burst(R"({"outputs": {"forms": {"a": null}, "places": )" + odd + "}}");
-  ASSERT_TRUE(burst);
-  EXPECT_EQ(burst->forms, R"({"a":null})");
-  EXPECT_THAT(burst->places, ElementsAre(R"({"offset":-1})", "[[]]", "\"text\"", "null", "-0.5",
+  const auto batch = decode_batch(R"({"outputs": {"forms": {"a": null}, "places": )" + odd + "}}");
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->forms, R"({"a":null})");
+  EXPECT_THAT(batch->places, ElementsAre(R"({"offset":-1})", "[[]]", "\"text\"", "null", "-0.5",
                                          "18446744073709551615", R"("\u0000\"é")"));
 }
 
-TEST(DecodeBurst, TakesMembersThatItDoesNotKnow) {
-  EXPECT_TRUE(decode_burst(R"({"ok": true, "more": {"a": [1]}, "events_us": 2})"));
-  EXPECT_TRUE(decode_burst("{}"));
-  EXPECT_THAT(decode_burst(R"({"kernels": null})").value().kernels, IsEmpty());
+TEST(DecodeBatch, TakesMembersThatItDoesNotKnow) {
+  EXPECT_TRUE(decode_batch(R"({"ok": true, "more": {"a": [1]}, "events_us": 2})"));
+  EXPECT_TRUE(decode_batch("{}"));
+  EXPECT_THAT(decode_batch(R"({"kernels": null})").value().kernels, IsEmpty());
 }
 
 }  // namespace

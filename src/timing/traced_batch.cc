@@ -2,31 +2,23 @@
 #include "timing/traced_batch.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
+#include <limits>
+
+#include "core/check.h"
 
 namespace mc::timing {
-namespace {
 
-double sum_us(const TracedBurst& burst) {
-  return std::accumulate(
-      burst.kernels.begin(), burst.kernels.end(), 0.0,
-      [](double sum, const TracedKernel& kernel) { return sum + kernel.time_us; });
+double busy_call_us(std::span<const TracedBatch> batches) {
+  double least_us = std::numeric_limits<double>::infinity();
+  for (const TracedBatch& batch : batches) {
+    MC_CHECK(batch.calls > 0);
+    least_us = std::min(least_us, batch.busy_us / batch.calls);
+  }
+  return batches.empty() ? 0 : least_us;
 }
 
-double least_call_us(std::span<const TracedBurst> bursts,
-                     const std::function<double(const TracedBurst&)>& burst_us) {
-  std::vector<double> calls_us;
-  for (const TracedBurst& burst : bursts) calls_us.push_back(burst_us(burst) / burst.calls);
-  return calls_us.empty() ? 0 : *std::ranges::min_element(calls_us);
-}
-
-}  // namespace
-
-double traced_call_us(std::span<const TracedBurst> bursts) { return least_call_us(bursts, sum_us); }
-
-double busy_call_us(std::span<const TracedBurst> bursts) {
-  return least_call_us(bursts, [](const TracedBurst& burst) { return burst.busy_us; });
+bool begins_early(std::span<const TracedKernel> kernels) {
+  return std::ranges::any_of(kernels, [](const auto& kernel) { return kernel.early > 0; });
 }
 
 }  // namespace mc::timing

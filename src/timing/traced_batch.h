@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TracedBurst: what CUPTI's records say of the kernels that ran in a burst, and of a call's time in
-// several of them.
+// TracedBatch: what CUPTI's records say of the kernels that ran in a batch.
 #ifndef MC_TIMING_TRACED_BATCH_H_
 #define MC_TIMING_TRACED_BATCH_H_
 
@@ -13,8 +12,8 @@
 
 namespace mc::timing {
 
-// One launched kernel of a traced burst, all alike launches together
-// (harness/contestant/bursts.py).
+// One launched kernel of a traced batch, all alike launches together
+// (harness/contestant/batches.py).
 struct TracedKernel {
   std::string name;
   std::string owner;  // The file that holds it; or "runtime", "memory", "several", "unknown".
@@ -29,17 +28,18 @@ struct TracedKernel {
   int64_t shared_bytes = 0;
 };
 
-struct TracedBurst {
+struct TracedBatch {
   std::vector<TracedKernel> kernels;
   int calls = 1;
   double busy_us = 0;  // In which anything ran, however much of it at once.
 };
 
-// Microseconds of a call's kernels, copies and fills: together, and in which any ran.  Of the burst
-// with the least time, since what disturbs one makes it longer; 0 without bursts.  REQUIRES: each
-// burst has a call.
-double traced_call_us(std::span<const TracedBurst> bursts);
-double busy_call_us(std::span<const TracedBurst> bursts);
+// Microseconds of a call in which anything ran, of the batch with the least, since what disturbs
+// one makes it longer; 0 without batches.  REQUIRES: each batch has a call.
+double busy_call_us(std::span<const TracedBatch> batches);
+
+// Whether some work of the batch began before the gate was opened.
+bool begins_early(std::span<const TracedKernel> kernels);
 
 }  // namespace mc::timing
 

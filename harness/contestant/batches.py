@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contestant's side of timing: bursts of calls, each on inputs of its own.
+"""The contestant's side of timing: batches of calls, each on inputs of its own.
 
-A burst is queued behind a gate that the supervisor opens, after the judge has written the inputs. A
-forward that waits for the device cannot be queued; its bursts are *open*: they run once the gate
-opens. `docs/timing.md` tells what is believed of all this.
+A batch is enqueued behind a gate that the supervisor opens, after the judge has published inputs. A
+forward that waits for the device cannot be enqueued; its batches are *host-synchronous*: they run
+once the gate opens. `docs/timing.md` tells what is believed of all this.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ KERNELS_MAX = 64
 
 
 @dataclass
-class _Burst:
-    """One burst on its way."""
+class _Batch:
+    """One batch on its way."""
 
     number: int
     calls: int
-    gated: bool
+    enqueued: bool
     outputs: list[Any] = field(default_factory=list)
     visible: list[Any] = field(default_factory=list)  # The outputs, where the judge sees them.
 
 
-class Bursts:
-    """Answers `attach`, then `queue` and `finish` by turns."""
+class Batches:
+    """Answers `attach`, then `enqueue` and `finish` by turns."""
 
     def __init__(self, device: Device, place: Place) -> None:
         self._device = device
@@ -45,12 +45,12 @@ class Bursts:
         self._written: torch.Tensor | None = None  # The inputs' memory, if outputs may lie there.
         self._arena: torch.Tensor | None = None
         self._memories = Memories()
-        self._burst: _Burst | None = None
+        self._batch: _Batch | None = None
 
     def attach(self, question: Question) -> Answer:
         """Takes what the judge shares: inputs, arena, or the gate's page."""
         body, descriptor = question.body, question.descriptors[0]
-        self._burst = None
+        self._batch = None
         if body["what"] == "gate":
             self._device.attach_gate(descriptor)
         elif body["what"] == "arena":
@@ -72,41 +72,41 @@ class Bursts:
         self._memories = Memories(self._arena, self._written)
         return Answer()
 
-    def queue(self, model: Model, question: Question) -> Answer:
-        """Queues a gated burst; only notes an open one."""
+    def enqueue(self, model: Model, question: Question) -> Answer:
+        """Enqueues a batch; only notes a host-synchronous one."""
         body = question.body
-        self._burst = None  # Its outputs' memory is used again.
+        self._batch = None  # Its outputs' memory is used again.
         number, calls = int(body["number"]), int(body["calls"])
-        burst = _Burst(number, calls, bool(body["gated"]))
-        if burst.calls > len(self._inputs) or self._arena is None:
-            raise Refusal("protocol", "queue before attach")
-        if burst.gated:
-            self._run(burst, model, self._device.close_gate)
-        self._burst = burst
-        return Answer(self._told(burst) if burst.gated else {})
+        batch = _Batch(number, calls, bool(body["enqueued"]))
+        if batch.calls > len(self._inputs) or self._arena is None:
+            raise Refusal("protocol", "enqueue before attach")
+        if batch.enqueued:
+            self._run(batch, model, self._device.close_gate)
+        self._batch = batch
+        return Answer(self._layout(batch) if batch.enqueued else {})
 
     def finish(self, model: Model) -> Answer:
-        """Runs an open burst, waits for the device, and tells what the events said."""
-        burst = self._burst
-        if burst is None:
-            raise Refusal("protocol", "finish before queue")
-        if not burst.gated:
-            self._run(burst, model, self._device.await_gate)
-        body: Json = {"events_us": self._device.finish(burst.number)}
+        """Runs a host-synchronous batch, waits for the device, and tells what the events said."""
+        batch = self._batch
+        if batch is None:
+            raise Refusal("protocol", "finish before enqueue")
+        if not batch.enqueued:
+            self._run(batch, model, self._device.await_gate)
+        body: Json = {"events_us": self._device.finish(batch.number)}
         trace = self._device.take_trace()
         if trace:
             body.update({"busy_us": trace["busy_us"], "kernels": _summary(trace["kernels"])})
-        return Answer(body if burst.gated else {**body, **self._told(burst)})
+        return Answer(body if batch.enqueued else {**body, **self._layout(batch)})
 
-    def _run(self, burst: _Burst, model: Model, begin: Callable[[int], None]) -> None:
+    def _run(self, batch: _Batch, model: Model, begin: Callable[[int], None]) -> None:
         with self._device.pool():
-            begin(burst.number)
-            burst.outputs = [model(*inputs) for inputs in self._inputs[: burst.calls]]
-            burst.visible = [region.map_tensors(one, self._visible) for one in burst.outputs]
+            begin(batch.number)
+            batch.outputs = [model(*inputs) for inputs in self._inputs[: batch.calls]]
+            batch.visible = [region.map_tensors(one, self._visible) for one in batch.outputs]
             self._device.end()
 
     def _visible(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What lies elsewhere is copied to where the judge can see it, inside the burst."""
+        """What lies elsewhere is copied to where the judge can see it, inside the batch."""
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or self._shows(tensor):
             return tensor
         assert self._arena is not None
@@ -118,9 +118,9 @@ class Bursts:
         is_seen = self._memories.offset_of(tensor) != NOWHERE
         return is_seen and not tensor.is_conj() and not tensor.is_neg()
 
-    def _told(self, burst: _Burst) -> Json:
+    def _layout(self, batch: _Batch) -> Json:
         """Where each call's outputs lie."""
-        return {"outputs": output_places.told(burst.outputs, burst.visible, self._memories)}
+        return {"outputs": output_places.described(batch.outputs, batch.visible, self._memories)}
 
 
 def _summary(kernels: list[Json]) -> list[Json]:
