@@ -148,7 +148,9 @@ def _rms_of(parts: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> float:
     top, count = max(tops, default=0.0), sum(counts)
     if top == 0.0:
         return 0.0
-    return top * math.sqrt(sum(total * (one / top) ** 2 for one, total in zip(tops, totals)) / count)
+    return top * math.sqrt(
+        sum(total * (one / top) ** 2 for one, total in zip(tops, totals)) / count
+    )
 
 
 def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, doubt_min: float) -> None:

@@ -17,7 +17,7 @@ from fake_device import ELAPSED_US, FakeDevice  # noqa: E402
 from support import ZygoteTest  # noqa: E402
 
 from harness.worker import output_places, region
-from harness.contestant.bursts import KERNELS_MAX, Bursts, _summary
+from harness.contestant.batches import KERNELS_MAX, Batches, _summary
 from harness.worker.output_places import Memories
 from harness.worker.place import HOST_PLACE
 from harness.worker.wire import Answer, Question, Refusal
@@ -26,14 +26,14 @@ STRIDE = 512
 CALLS = 4
 
 
-class BurstsTest(unittest.TestCase):
+class BatchesTest(unittest.TestCase):
     """A contestant to which inputs for CALLS calls and an arena are shared."""
 
     in_place = False
 
     def setUp(self) -> None:
         self.device = FakeDevice()
-        self.bursts: Any = Bursts(self.device, HOST_PLACE)  # type: ignore[arg-type]
+        self.batches: Any = Batches(self.device, HOST_PLACE)  # type: ignore[arg-type]
         self.inputs, self.descriptor = region.HOST.reserve(CALLS * STRIDE)
         self.addCleanup(os.close, self.descriptor)
         self.arena, self.arena_descriptor = region.HOST.reserve(1 << 16)
@@ -46,7 +46,7 @@ class BurstsTest(unittest.TestCase):
 
     def attach(self, what: str, descriptor: int, **body: Any) -> Answer:
         question = Question({"what": what, **body}, [descriptor])
-        return self.bursts.attach(question)  # type: ignore[no-any-return]
+        return self.batches.attach(question)  # type: ignore[no-any-return]
 
     def attach_all(self) -> None:
         node = {"t": "tensor", "dtype": "float32", "shape": [6], "offset": 0, "nbytes": 24}
@@ -61,11 +61,11 @@ class BurstsTest(unittest.TestCase):
         self.attach("inputs", self.descriptor, **body, in_place=self.in_place)
 
     def queue(self, model: Callable[..., Any], **body: Any) -> Any:
-        question = {"number": 1, "calls": CALLS, "gated": True}
-        return self.bursts.queue(model, Question({**question, **body})).body
+        question = {"number": 1, "calls": CALLS, "enqueued": True}
+        return self.batches.enqueue(model, Question({**question, **body})).body
 
-    def run_gated(self, model: Callable[..., Any], **body: Any) -> list[Any]:
-        """What the judge sees of a gated burst's outputs."""
+    def run_enqueued(self, model: Callable[..., Any], **body: Any) -> list[Any]:
+        """What the judge sees of a gated batch's outputs."""
         return self.read(self.queue(model, **body))
 
     def read(self, body: Any) -> list[Any]:
@@ -80,7 +80,7 @@ def double(x: torch.Tensor, factor: int) -> torch.Tensor:
     return x * factor
 
 
-class Protocol(BurstsTest):
+class Protocol(BatchesTest):
     def test_nothing_is_queued_before_inputs_and_arena_came(self) -> None:
         self.assertRaises(Refusal, self.queue, double)
         self.attach_inputs({"t": "list", "items": []}, stride=8, calls=9)
@@ -97,10 +97,10 @@ class Protocol(BurstsTest):
 
     def test_nothing_is_finished_before_it_was_queued(self) -> None:
         self.attach_all()
-        self.assertRaises(Refusal, self.bursts.finish, double)
+        self.assertRaises(Refusal, self.batches.finish, double)
         self.queue(double)
         self.attach_all()  # What was queued is forgotten: its inputs are gone.
-        self.assertRaises(Refusal, self.bursts.finish, double)
+        self.assertRaises(Refusal, self.batches.finish, double)
 
     def test_each_call_has_inputs_of_its_own_and_plain_values_for_all(self) -> None:
         self.attach_all()
@@ -113,10 +113,10 @@ class Protocol(BurstsTest):
     def test_a_failed_forward_leaves_nothing_to_finish(self) -> None:
         self.attach_all()
         self.assertRaises(ZeroDivisionError, self.queue, lambda x, factor: 1 // 0)
-        self.assertRaises(Refusal, self.bursts.finish, double)
+        self.assertRaises(Refusal, self.batches.finish, double)
 
 
-class Gate(BurstsTest):
+class Gate(BatchesTest):
     def setUp(self) -> None:
         super().setUp()
         self.attach_all()
@@ -126,30 +126,30 @@ class Gate(BurstsTest):
         self.device.journal.append("call")
         return x * factor
 
-    def test_a_gated_burst_is_queued_between_gate_and_end(self) -> None:
+    def test_a_gated_batch_is_queued_between_gate_and_end(self) -> None:
         self.queue(self.noted, number=3, calls=2)
         self.assertEqual(self.device.journal, ["close 3", "call", "call", "end"])
         self.assertEqual(self.device.ready, 0)
         self.device.gate = 3
-        body = self.bursts.finish(self.noted).body
+        body = self.batches.finish(self.noted).body
         self.assertEqual(body, {"events_us": ELAPSED_US})
         self.assertEqual(self.device.journal[4:], ["finish 3", "trace"])
         self.assertEqual(self.device.ready, 3)
 
-    def test_an_open_burst_runs_once_the_gate_is_open(self) -> None:
-        self.assertEqual(self.queue(self.noted, number=3, calls=2, gated=False), {})
+    def test_an_open_batch_runs_once_the_gate_is_open(self) -> None:
+        self.assertEqual(self.queue(self.noted, number=3, calls=2, enqueued=False), {})
         self.assertEqual(self.device.journal, [])
         self.device.gate = 3
-        body = self.bursts.finish(self.noted).body
+        body = self.batches.finish(self.noted).body
         steps = ["await 3", "call", "call", "end", "finish 3", "trace"]
         self.assertEqual(self.device.journal, steps)
         self.assertEqual((body["events_us"], len(body["outputs"]["places"])), (ELAPSED_US, 2))
 
-    def test_an_open_burst_sees_what_was_revealed_after_it_was_queued(self) -> None:
-        self.queue(double, gated=False)
+    def test_an_open_batch_sees_what_was_revealed_after_it_was_queued(self) -> None:
+        self.queue(double, enqueued=False)
         self.given(2).fill_(100)
         self.device.gate = 1
-        output = self.read(self.bursts.finish(double).body)[2]
+        output = self.read(self.batches.finish(double).body)[2]
         self.assertEqual(output.tolist(), [200.0] * 6)
 
     def test_a_trace_is_taken_when_all_is_over_and_told_if_there_is_one(self) -> None:
@@ -159,23 +159,23 @@ class Gate(BurstsTest):
             self.device.journal.clear()
             self.device.traced = traced
             self.queue(self.noted, calls=1)
-            body = self.bursts.finish(self.noted).body
+            body = self.batches.finish(self.noted).body
             told = {name: body[name] for name in ("busy_us", "kernels") if name in body}
             self.assertEqual(told, traced)
             self.assertEqual(self.device.journal[-2:], ["finish 1", "trace"])
 
 
-class Outputs(BurstsTest):
+class Outputs(BatchesTest):
     def setUp(self) -> None:
         super().setUp()
         self.attach_all()
 
-    def test_what_was_allocated_in_the_burst_is_seen_where_it_lies(self) -> None:
-        for call, seen in enumerate(self.run_gated(double)):
+    def test_what_was_allocated_in_the_batch_is_seen_where_it_lies(self) -> None:
+        for call, seen in enumerate(self.run_enqueued(double)):
             self.assertTrue(torch.equal(seen, 2 * self.given(call)))
-        [*outputs] = self.bursts._burst.outputs
+        [*outputs] = self.batches._batch.outputs
         outputs[1].fill_(7)
-        again = self.read(self.bursts._told(self.bursts._burst))[1]
+        again = self.read(self.batches._layout(self.batches._batch))[1]
         self.assertEqual(again.tolist(), [7.0] * 6)
 
     def test_structure_views_and_plain_values_are_told(self) -> None:
@@ -183,7 +183,7 @@ class Outputs(BurstsTest):
             y = (x * factor).reshape(2, 3)
             return {"t": y.t(), "row": [y[1].expand(4, 3)], "n": 3}, (y > 4,), None
 
-        for call, seen in enumerate(self.run_gated(forward)):
+        for call, seen in enumerate(self.run_enqueued(forward)):
             first, (mask,), _ = forward(self.given(call), 2)
             self.assertIsNone(seen[2])
             self.assertTrue(torch.equal(seen[0]["t"], first["t"]))
@@ -198,7 +198,7 @@ class Outputs(BurstsTest):
         def forward(x: torch.Tensor, factor: int) -> Any:
             return x * factor, x, x[1:4], elsewhere, weight, weight.data[:2]
 
-        for call, seen in enumerate(self.run_gated(forward)):
+        for call, seen in enumerate(self.run_enqueued(forward)):
             for mine, theirs in zip(forward(self.given(call), 2), seen, strict=True):
                 self.assertTrue(torch.equal(mine, theirs))
                 self.assertTrue(self.is_in(self.arena, theirs))
@@ -210,7 +210,7 @@ class Outputs(BurstsTest):
         def forward(x: torch.Tensor, factor: int) -> Any:
             return x.mul_(factor), x[1:4], x.view(2, 3).t()
 
-        for call, seen in enumerate(self.run_gated(forward)):
+        for call, seen in enumerate(self.run_enqueued(forward)):
             x = self.given(call)
             for mine, theirs in zip((x, x[1:4], x.view(2, 3).t()), seen, strict=True):
                 self.assertTrue(torch.equal(mine, theirs))
@@ -218,8 +218,8 @@ class Outputs(BurstsTest):
 
     def test_what_a_candidate_has_put_elsewhere_is_refused_by_the_judge(self) -> None:
         elsewhere = torch.zeros(6)
-        self.bursts._visible = lambda tensor: elsewhere  # As one that finds it in a frame may do.
-        self.assertRaisesRegex(Refusal, "bad offset", self.run_gated, double)
+        self.batches._visible = lambda tensor: elsewhere  # As one that finds it in a frame may do.
+        self.assertRaisesRegex(Refusal, "bad offset", self.run_enqueued, double)
 
     def is_in(self, memory: torch.Tensor, tensor: torch.Tensor) -> bool:
         return 0 <= tensor.data_ptr() - memory.data_ptr() < memory.numel()
@@ -228,7 +228,7 @@ class Outputs(BurstsTest):
         def forward(x: torch.Tensor, factor: int) -> Any:
             return torch.empty(0, 3), x[:0], x * factor
 
-        for seen in self.run_gated(forward):
+        for seen in self.run_enqueued(forward):
             self.assertEqual([tuple(one.shape) for one in seen], [(0, 3), (0,), (6,)])
 
     def test_signs_and_imaginary_parts_that_are_changed_lazily_are_changed(self) -> None:
@@ -236,7 +236,7 @@ class Outputs(BurstsTest):
             z = torch.complex(x, x + 1)
             return z.conj(), z.conj().imag, z.resolve_conj()
 
-        for call, seen in enumerate(self.run_gated(forward)):
+        for call, seen in enumerate(self.run_enqueued(forward)):
             for mine, theirs in zip(forward(self.given(call), 2), seen, strict=True):
                 self.assertTrue(torch.equal(mine, theirs))
 
@@ -298,7 +298,7 @@ class Summary(unittest.TestCase):
 class WithoutADevice(ZygoteTest):
     def test_a_contestant_is_not_timed(self) -> None:
         with self.zygote.spawn("contestant") as contestant:
-            answer, _ = contestant.ask({"op": "time", "do": "queue"})
+            answer, _ = contestant.ask({"op": "time", "do": "enqueue"})
             self.assertEqual((answer["ok"], answer["error"]["kind"]), (False, "protocol"))
 
 

@@ -243,9 +243,7 @@ class FreshInputs:
             else:
                 problem = found and f"call {one.call}: {found}"[:PROBLEM_MAX]
         self.taken, self.malformed = [], ""
-        return Answer(
-            {"passed": not problem, "problem": problem, "late": late, "ignored": ignored}
-        )
+        return Answer({"passed": not problem, "problem": problem, "late": late, "ignored": ignored})
 
     def _private_copy(self, forms: Any, place: Any, shared: _Shared) -> Any:
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes

@@ -7,8 +7,6 @@ namespace mc::timing {
 namespace {
 
 constexpr double kCallUsMin = 0.1;
-constexpr double kHostUs = 150;       // A call: host time that queueing hides,
-constexpr double kHostUsLaunch = 15;  // and for each launch.
 constexpr double kMiB = 1 << 20;
 constexpr double kArenaSlack = 256 * kMiB;
 // An arena that is too small costs time, not memory: what does not fit is allocated beside it.
@@ -40,8 +38,9 @@ int choose_calls_beside(const BatchLimits& limits, const CallCost& candidate,
                       calls_fit);
 }
 
-bool is_host_bound(double enqueue_call_us, const CallCost& cost) {
-  return enqueue_call_us > std::max(kHostUs + kHostUsLaunch * cost.launches, cost.us);
+bool is_host_bound(const BatchLimits& limits, double enqueue_call_us, const CallCost& cost) {
+  return enqueue_call_us >
+         std::max(limits.host_us + limits.host_us_launch * cost.launches, cost.us);
 }
 
 double BatchMemory::scratch_bytes() const {

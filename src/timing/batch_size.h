@@ -16,8 +16,10 @@ namespace mc::timing {
 struct BatchLimits {
   double batch_us = 20000;  // What a batch should last.
   int calls_max = 400;
-  int launches_max = 800;   // A device's queue holds about a thousand.
-  double slowdown_max = 2;  // A candidate's batch may last so much longer.
+  int launches_max = 800;      // A device's queue holds about a thousand.
+  double slowdown_max = 2;     // A candidate's batch may last so much longer.
+  double host_us = 150;        // A call: host time that queueing hides,
+  double host_us_launch = 15;  // and for each launch.
 };
 
 struct CallCost {
@@ -31,7 +33,7 @@ int choose_calls_beside(const BatchLimits& limits, const CallCost& candidate,
                         const CallCost& baseline, int calls_fit);
 
 // Whether a call keeps the host busy for longer than queueing hides, and than the device takes.
-bool is_host_bound(double enqueue_call_us, const CallCost& cost);
+bool is_host_bound(const BatchLimits& limits, double enqueue_call_us, const CallCost& cost);
 
 struct CallBytes {
   double inputs = 0;

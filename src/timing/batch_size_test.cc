@@ -29,10 +29,10 @@ TEST(ChooseCalls, BesideABaselineAreAsManyAsItsOrMoreUnlessTheyTakeTooLong) {
 }
 
 TEST(IsHostBound, WhereQueueingHidesItNot) {
-  EXPECT_FALSE(is_host_bound(160, {.us = 5, .launches = 1}));
-  EXPECT_TRUE(is_host_bound(170, {.us = 5, .launches = 1}));
-  EXPECT_FALSE(is_host_bound(1000, {.us = 5, .launches = 60}));
-  EXPECT_FALSE(is_host_bound(2000, {.us = 3000, .launches = 1})) << "the device takes longer";
+  EXPECT_FALSE(is_host_bound({}, 160, {.us = 5, .launches = 1}));
+  EXPECT_TRUE(is_host_bound({}, 170, {.us = 5, .launches = 1}));
+  EXPECT_FALSE(is_host_bound({}, 1000, {.us = 5, .launches = 60}));
+  EXPECT_FALSE(is_host_bound({}, 2000, {.us = 3000, .launches = 1})) << "the device takes longer";
 }
 
 TEST(BatchMemory, FitsHundredsOfSmallCalls) {

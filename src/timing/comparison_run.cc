@@ -259,7 +259,8 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::measure_out(Process& process)
     ++rounds;
     process.cost.us = std::min(process.cost.us, batch.done_us / batch.calls);
     process.enqueue_call_us = std::min(process.enqueue_call_us, batch.enqueue_us / batch.calls);
-    if (process.timed.is_enqueued() && is_host_bound(process.enqueue_call_us, process.cost)) {
+    if (process.timed.is_enqueued() &&
+        is_host_bound(options_.batch, process.enqueue_call_us, process.cost)) {
       process.timed.set_enqueued(false);
       process.cost.us = std::max(process.cost.us, process.enqueue_call_us);
     }

@@ -161,9 +161,13 @@ class JudgeActor {
     if (what == "fill") return {fill(asked.at("bytes").get<double>())};
     if (what == "inputs") return {{{"inputs", Json::object()}, {"stride", 512}}, memory()};
     if (what == "arena") return {{{"nbytes", asked.at("nbytes")}}, memory()};
-    if (what == "look" && asked.at("arm") == "candidate") {
-      if (script_.late.has(++looks_)) std::this_thread::sleep_for(Microseconds(script_.look_us));
+    if (what == "snapshot_outputs") {
+      std::this_thread::sleep_for(Microseconds(script_.copy_us));
+      late_ = 0;
+      for (const Json& pick : asked.at("picks")) late_ += pick.at("late").get<bool>() ? 1 : 0;
+      if (asked.at("process") == "candidate") ++copies_;
     }
+    if (what == "replace_inputs") std::this_thread::sleep_for(Microseconds(script_.replace_us));
     if (what == "verify") return {verdict()};
     return {};
   }
@@ -193,29 +197,33 @@ class JudgeActor {
   static Fd memory() { return Fd(::memfd_create("test-memory", MFD_CLOEXEC)); }
 
   Json verdict() const {
-    const bool passed = !script_.wrong.has(looks_);
-    return {{"passed", passed}, {"problem", passed ? "" : "as the script says"}};
+    const bool passed = !script_.wrong.has(copies_);
+    return {{"passed", passed},
+            {"problem", passed ? "" : "as the script says"},
+            {"late", late_},
+            {"ignored", script_.ignored ? late_ : 0}};
   }
 
   JudgeScript script_;
   size_t rooms_ = 0;
   size_t fills_ = 0;
-  uint32_t looks_ = 0;
+  uint32_t copies_ = 0;
+  int64_t late_ = 0;  // Of the last copies.
 };
 
-class ArmActor {
+class ProcessActor {
  public:
-  ArmActor(ArmScript script, Log log) : script_(std::move(script)), log_(std::move(log)) {}
+  ProcessActor(ProcessScript script, Log log) : script_(std::move(script)), log_(std::move(log)) {}
 
   Reaction react(const Question& question) {
     const Json& asked = question.body;
     const auto what = asked.at("do").get<std::string>();
-    if (what == "queue") begin(asked);
-    if (number_ == script_.fate.number && what == script_.fate.at) {
-      if (auto end = meet_fate()) return *std::move(end);
+    if (what == "enqueue") begin(asked);
+    if (number_ == script_.ending.number && what == script_.ending.at) {
+      if (auto end = meet_ending()) return *std::move(end);
     }
     if (what == "attach" && asked.at("what") == "gate") attach_gate(question.region);
-    if (what == "queue") return {queue()};
+    if (what == "enqueue") return {enqueue()};
     if (what == "finish") return {finish()};
     return {};
   }
@@ -228,15 +236,15 @@ class ArmActor {
   }
   std::atomic_ref<uint32_t> word(Word word) const { return std::atomic_ref(words_[word]); }
 
-  std::optional<Reaction> meet_fate() const {
-    switch (script_.fate.kind) {
-      case Fate::Kind::kNone:
+  std::optional<Reaction> meet_ending() const {
+    switch (script_.ending.kind) {
+      case Ending::Kind::kNone:
         break;
-      case Fate::Kind::kDies:
-        ::_exit(Fate::kExitCode);
-      case Fate::Kind::kHangs:
+      case Ending::Kind::kDies:
+        ::_exit(Ending::kExitCode);
+      case Ending::Kind::kHangs:
         for (;;) ::pause();
-      case Fate::Kind::kRefuses:
+      case Ending::Kind::kRefuses:
         const Json error{{"kind", "exception"},
                          {"stage", "forward"},
                          {"type", "ScriptError"},
@@ -249,34 +257,33 @@ class ArmActor {
   void begin(const Json& asked) {
     number_ = asked.at("number").get<uint32_t>();
     calls_ = asked.at("calls").get<int64_t>();
-    is_gated_ = asked.at("gated").get<bool>();
+    is_enqueued_ = asked.at("enqueued").get<bool>();
     is_early_ = has_run_ = false;
   }
 
   bool blocks() const { return script_.blocks.has(number_) || calls_ > script_.calls_queued_max; }
 
-  // What is gated runs once the gate is open, whether or not it is queued by then.
-  Json queue() {
-    if (!is_gated_) return Json::object();
+  // What is enqueued runs once the gate is open, whether or not it came to its end by then.
+  Json enqueue() {
+    if (!is_enqueued_) return Json::object();
     is_traced_ = word(kTraced) == number_;
-    const double queue_us = script_.queues_slowly.has(number_) ? script_.queue_us : 0;
-    std::this_thread::sleep_for(calls_ * Microseconds(queue_us));
+    std::this_thread::sleep_for(calls_ * Microseconds(script_.enqueue_us));
     if (blocks()) run();
     return {{"outputs", outputs()}};
   }
 
   Json finish() {
-    if (!is_gated_) is_traced_ = word(kTraced) == number_;
+    if (!is_enqueued_) is_traced_ = word(kTraced) == number_;
     is_early_ = word(kGate) >= number_;
     word(kReady) = number_;
     if (!has_run_) run();
     const double launches = script_.idle.has(number_) ? calls_ - 1 : calls_ * script_.launches;
     word(kLaunches) = word(kOwnLaunches) = static_cast<uint32_t>(launches);
     word(kDone) = number_;
-    Json answer{{"events_us", script_.share_claimed * burst_us()}};
+    Json answer{{"events_us", script_.share_claimed * batch_us()}};
     if (is_traced_) answer["kernels"] = kernels();
     if (is_traced_) answer["busy_us"] = answer["kernels"][0]["us"];
-    if (!is_gated_) answer["outputs"] = outputs();
+    if (!is_enqueued_) answer["outputs"] = outputs();
     return answer;
   }
 
@@ -287,15 +294,17 @@ class ArmActor {
     log_.note({{"do", "run"},
                {"number", number_},
                {"calls", calls_},
-               {"gated", is_gated_},
+               {"enqueued", is_enqueued_},
                {"traced", is_traced_},
                {"early", is_early_}});
-    const double late_us = script_.held_up.has(number_) ? script_.held_up_us : 0;
-    std::this_thread::sleep_until(start + Microseconds(burst_us() + late_us));
+    std::this_thread::sleep_until(start + Microseconds(batch_us()));
     has_run_ = true;
   }
 
-  double burst_us() const { return static_cast<double>(calls_) * script_.call_us; }
+  double batch_us() const {
+    const double slow_us = script_.slow.has(number_) ? script_.slow_call_us : 0;
+    return static_cast<double>(calls_) * (script_.call_us + slow_us);
+  }
 
   // Where they lie means nothing to the judge of these tests.
   Json outputs() const {
@@ -303,8 +312,7 @@ class ArmActor {
   }
 
   Json kernels() const {
-    const double each_us =
-        script_.call_us / script_.launches * script_.share_traced - script_.gap_us;
+    const double each_us = script_.call_us / script_.launches * script_.share_traced;
     const int64_t launches = calls_ * script_.launches;
     return Json::array({{{"name", "kernel"},
                          {"owner", "owner.so"},
@@ -320,14 +328,14 @@ class ArmActor {
   }
 
   // Constant after construction.
-  ArmScript script_;
+  ProcessScript script_;
   Log log_;
 
   uint32_t* words_ = nullptr;  // Mapped until the process ends.
-  // The burst on its way.
+  // The batch on its way.
   uint32_t number_ = 0;
   int64_t calls_ = 0;
-  bool is_gated_ = false;
+  bool is_enqueued_ = false;
   bool is_traced_ = false;
   bool is_early_ = false;
   bool has_run_ = false;
@@ -365,23 +373,26 @@ Result<Session> start_judge(const Fd& fd, const JudgeScript& script) {
   }
 }
 
-Result<Session> start_arm(const Fd& fd, const std::string& name, const ArmScript& script) {
+Result<Session> start_process(const Fd& fd, const std::string& name, const ProcessScript& script) {
   return start(fd, [&](const Wire& wire) {
     const Log log(fd.get(), name);
-    ArmActor actor(script, log);
+    ProcessActor actor(script, log);
     if (script.stirs) std::thread(stir_for_ever, std::cref(log)).detach();
     serve(wire, log, [&](Question& question) { return actor.react(question); });
   });
 }
 
 Scene scene_of(const Json& json) {
-  Scene scene{json.at("who"), json.at("do"), json.value("arm", "")};
+  Scene scene{json.at("who"), json.at("do"), json.value("process", "")};
   scene.number = json.value("number", int64_t{0});
-  scene.calls = json.value("calls", int64_t{0});
+  if (const Json calls = json.value("calls", Json()); calls.is_number()) scene.calls = calls;
   scene.nbytes = json.value("nbytes", json.value("bytes", int64_t{0}));
-  for (const Json& pick : json.value("picks", Json::array()))
-    scene.looks.push_back(pick.at("call"));
-  scene.gated = json.value("gated", false);
+  for (const Json& pick : json.value("picks", Json::array())) {
+    scene.picks.push_back(pick.at("call"));
+    scene.late += pick.at("late").get<bool>() ? 1 : 0;
+  }
+  if (scene.what == "replace_inputs") scene.picks = json.at("calls").get<std::vector<int64_t>>();
+  scene.enqueued = json.value("enqueued", false);
   scene.traced = json.value("traced", false);
   scene.early = json.value("early", false);
   return scene;
@@ -406,8 +417,8 @@ Result<Rehearsal> Rehearsal::create(const Scripts& scripts) {
     return system_error(ErrorCode::kUnavailable, "append to a log");
   }
   MC_TRY(Session judge, start_judge(log, scripts.judge), "judge");
-  MC_TRY(Session candidate, start_arm(log, "candidate", scripts.candidate), "candidate");
-  MC_TRY(Session baseline, start_arm(log, "baseline", scripts.baseline), "baseline");
+  MC_TRY(Session candidate, start_process(log, "candidate", scripts.candidate), "candidate");
+  MC_TRY(Session baseline, start_process(log, "baseline", scripts.baseline), "baseline");
   JudgePlan plan;
   plan.shapes.push_back({"native", {}, {}});
   return Rehearsal(std::move(log), Judge(std::move(judge), std::move(plan)), std::move(candidate),

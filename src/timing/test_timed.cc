@@ -9,18 +9,14 @@
 
 namespace mc::timing {
 
-TimingOptions steady() {
-  TimingOptions options;
-  options.burst = {.burst_us = kNoLimit, .calls_max = kCalls};
-  options.charge.host_us_free = kNoLimit;
-  options.charge.clock_slack_us = kNoLimit;
-  options.charge.look_slack_us = kNoLimit;
-  options.charge.look_slack_open_us = kNoLimit;
+RunOptions steady() {
+  RunOptions options;
+  options.batch = {.batch_us = kNoLimit, .calls_max = kCalls, .host_us = kNoLimit};
   options.pairs = kPairs;
   options.timed_us = 0;
   options.pairs_min = kPairs - 1;
   options.budget_s = kNoLimit;
-  options.bursts_traced = 0;
+  options.batches_traced = options.batches_late = 0;
   return options;
 }
 
@@ -33,15 +29,15 @@ StageLimits limits() {
 
 Rehearsal rehearse(const Scripts& scripts) { return std::move(Rehearsal::create(scripts)).value(); }
 
-Stage<Timed> play(Rehearsal& rehearsal, const TimingOptions& options,
+Stage<Timed> play(Rehearsal& rehearsal, const RunOptions& options,
                   const StageLimits& stage_limits) {
-  Timing timing(rehearsal.judge(), stage_limits, options, nullptr);
-  MC_TRY(auto decided, timing.warm_up(rehearsal.candidate(), rehearsal.baseline()), "test");
-  if (decided) return std::variant<Timed, task::Outcome>(std::move(*decided));
-  return timing.run();
+  ComparisonRun run(rehearsal.judge(), stage_limits, options, nullptr);
+  MC_TRY(auto early, run.warm_up(rehearsal.candidate(), rehearsal.baseline()), "test");
+  if (early) return std::variant<Timed, task::Outcome>(std::move(*early));
+  return run.run();
 }
 
-Timed timed(Rehearsal& rehearsal, const TimingOptions& options) {
+Timed timed(Rehearsal& rehearsal, const RunOptions& options) {
   auto played = play(rehearsal, options);
   if (!played) ADD_FAILURE() << played.error().message;
   if (!played) return {};
@@ -73,8 +69,8 @@ int64_t num_traced(const std::vector<Scene>& scenes) {
   return std::ranges::count(scenes, true, &Scene::traced);
 }
 
-int64_t num_gated(const std::vector<Scene>& scenes) {
-  return std::ranges::count(scenes, true, &Scene::gated);
+int64_t num_enqueued(const std::vector<Scene>& scenes) {
+  return std::ranges::count(scenes, true, &Scene::enqueued);
 }
 
 }  // namespace mc::timing
