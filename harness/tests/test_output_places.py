@@ -102,7 +102,7 @@ class Told(unittest.TestCase):
 
     def test_one_place_is_told_for_each_call(self) -> None:
         self.assertEqual(described([], [], self.memories), {"forms": [], "places": []})
-        self.assertRaises(ValueError, told, [self.first], [], self.memories)
+        self.assertRaises(ValueError, described, [self.first], [], self.memories)
 
 
 if __name__ == "__main__":
