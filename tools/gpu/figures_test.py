@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import io
 import math
+import random
 import unittest
 
 import repeatability
