@@ -27,7 +27,10 @@ CONDITIONS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"field": "time_us.median", "min": 2.6}, "is 2.5, expected at least 2.6"),
     ({"field": "time_us.median", "max": 2.4}, "is 2.5, expected at most 2.4"),
     ({"field": "timing.mode", "equals": "enqueued"}, ""),
-    ({"field": "timing.mode", "equals": "host_synchronous"}, "is 'enqueued', expected 'host_synchronous'"),
+    (
+        {"field": "timing.mode", "equals": "host_synchronous"},
+        "is 'enqueued', expected 'host_synchronous'",
+    ),
     ({"field": "kernels.0.owner", "equals": "candidate"}, ""),
     ({"field": "kernels.1.owner", "equals": "candidate"}, "was not measured"),
     ({"field": "kernels.owner", "equals": "candidate"}, "was not measured"),

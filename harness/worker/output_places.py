@@ -2,9 +2,9 @@
 """Where the outputs of a batch's calls lie, in few words.
 
 While the process of a host-synchronous batch tells it, the supervisor's clock runs
-(docs/timing.md). Calls return the same as a rule, but for where it lies. So each different *form* is told
-once, a tree without offsets, and for each call its *place*: the number of its form, and then where
-each tensor begins. Contestants describe them (`described`), the judge reads (`read`).
+(docs/timing.md). Calls return the same as a rule, but for where it lies. So each different *form*
+is told once, a tree without offsets, and for each call its *place*: the number of its form, and
+then where each tensor begins. Contestants describe them (`described`), the judge reads (`read`).
 """
 
 from __future__ import annotations

@@ -178,8 +178,8 @@ Result<TimingStage::Decided> TimingStage::check_claim(timing::Timed& timed) {
 }
 
 // A claim under the physical floor is timed again in a fresh process, with other seeds and many
-// more copies of what it returned.  It stands when it is as fast again and the traced kernels agree:
-// some tasks need not touch all of their inputs.
+// more copies of what it returned.  It stands when it is as fast again and the traced kernels
+// agree: some tasks need not touch all of their inputs.
 Result<TimingStage::Decided> TimingStage::time_again(timing::Timed& timed) {
   timing::RunOptions options;
   options.snapshots = kSnapshotsStrict;

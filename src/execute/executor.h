@@ -33,7 +33,7 @@ struct StageLimits {
   double inspect_s = 20;
   double load_s = 60;
   double forward_s = 30;
-  double queue_s = 2;  // A burst that is not queued by then waits for the device (timing/timed_process.h).
+  double queue_s = 2;  // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
   ChildLimits child;
 };
@@ -151,8 +151,9 @@ class Executor {
   // Correctness on every trial of the judge's plan, and the ATen calls of each.  The candidate's
   // process is told `schedule_seed`: the judge's seed must not follow from it.  `pause` is called
   // before each trial, with the contestant.
-  Result<Measured> measure(const Program& program, Judge& judge, const RunPolicy& policy,
-                           uint64_t schedule_seed, const Pause& pause = [](Session&) {});
+  Result<Measured> measure(
+      const Program& program, Judge& judge, const RunPolicy& policy, uint64_t schedule_seed,
+      const Pause& pause = [](Session&) {});
 
   // The plan's last trial alone, by a new contestant, with `forward_s` for it: Passed or why not.
   Result<task::Outcome> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
