@@ -277,10 +277,10 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::take_all() {
   std::vector<Extra> left = extras();
   start_ = Clock::now();
   while (!left.empty() || !is_enough()) {
-    std::bernoulli_distribution is_extra(static_cast<double>(left.size()) /
-                                         static_cast<double>(left.size() + options_.pairs));
+    const auto taken = static_cast<int>(candidate().samples.batches.size());
+    const auto pairs_left = static_cast<size_t>(std::max(options_.pairs - taken, 0));
     EarlyOutcome early;
-    if (!left.empty() && (is_enough() || is_extra(random_))) {
+    if (is_enough() || random_() % (left.size() + pairs_left + 1) < left.size()) {
       MC_TRY(early, take(left.back()), "batch");
       left.pop_back();
     } else {

@@ -39,11 +39,12 @@ bool idle(const Scripts& scripts) {
 // ---- Honest processes ---------------------------------------------------------------------------
 
 TEST(ComparisonRun, ComparesTwoHonestProcesses) {
-  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 2000}, .baseline = {.call_us = 4000}});
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 4000}, .baseline = {.call_us = 16'000}});
   const task::Performance found = timed(rehearsal, steady()).performance;
-  EXPECT_NEAR(found.time_us.median, 2000, 400);
-  EXPECT_NEAR(found.time_eager_us.median, 4000, 400);
-  EXPECT_NEAR(found.speedup_eager.median, 2, 0.4);
+  // A busy machine makes each batch longer by some milliseconds; accounting_test.cc has figures.
+  EXPECT_GT(found.time_us.median, 3500);
+  EXPECT_GT(found.time_eager_us.median, 15'000);
+  EXPECT_GT(found.speedup_eager.median, 1.3);
   EXPECT_LT(found.speedup_eager.low, found.speedup_eager.median);
   EXPECT_EQ(found.timing.mode, "enqueued");
   EXPECT_EQ(found.timing.calls, kCalls);
