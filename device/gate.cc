@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gate is a word in host memory that supervisor, contestant and device share.  The stream waits
-// for it (cuStreamWaitValue32), so that queueing a burst costs the device nothing and the
+// for it (cuStreamWaitValue32), so that queueing a batch costs the device nothing and the
 // supervisor says when it begins.  Events lie inside the gate; the supervisor's clock brackets
 // both.
 //
@@ -25,7 +25,7 @@ struct Gate {
   CUevent start = nullptr;
   CUevent end = nullptr;
   CUdeviceptr mark = 0;    // What is filled.
-  McLaunches before = {};  // The burst.
+  McLaunches before = {};  // The batch.
 };
 
 Gate gate;
@@ -33,7 +33,7 @@ Gate gate;
 // Lines that a forward has asked the L2 to keep would outlive the judge's flush.
 void forget_persisting_lines() { cuCtxResetPersistingL2Cache(); }
 
-// Whether a burst is traced is known here and nowhere before: a candidate that could tell would
+// Whether a batch is traced is known here and nowhere before: a candidate that could tell would
 // behave meanwhile.
 bool is_traced(uint32_t number) {
   const std::atomic_ref<uint32_t> word(gate.words[kTraced]);

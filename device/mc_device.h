@@ -4,7 +4,7 @@
 //
 //   arena   an allocator over memory that the judge maps too, so that it reads what a timed call
 //           returned without the contestant's help;
-//   gate    a burst of calls is queued behind a closed gate in the stream, and let run at once;
+//   gate    a batch of calls is queued behind a closed gate in the stream, and let run at once;
 //   trace   which kernels ran, when, and who owns them, by CUPTI;
 //   vendors the libraries that a candidate may not use lose their device code.
 //
@@ -34,7 +34,7 @@ void mc_arena_free(void* pointer, size_t nbytes, int device, void* stream);
 // ---- Gate ---------------------------------------------------------------------------------------
 
 // Shares the page behind a descriptor with the device: 32-bit words gate, ready, done, traced (the
-// number of the burst that is to be traced), launches and own launches (of the last burst that is
+// number of the batch that is to be traced), launches and own launches (of the last batch that is
 // done).
 int mc_gate_attach(int descriptor);
 // Queues into the current context's default stream: wait until the gate has reached `number`, then
@@ -44,7 +44,7 @@ int mc_gate_close(uint32_t number);
 int mc_gate_await(uint32_t number);
 // Queues: note the time.
 int mc_gate_end();
-// Tells the supervisor that the burst is queued (`ready`), waits for everything on the device, side
+// Tells the supervisor that the batch is queued (`ready`), waits for everything on the device, side
 // streams too, tells it (`done`), and gives the microseconds between the two notes.
 int mc_gate_finish(uint32_t number, double* elapsed_us);
 
@@ -54,7 +54,7 @@ int mc_gate_finish(uint32_t number, double* elapsed_us);
 // not wait for it.
 constexpr uint32_t kMcOpenedMark = 0x6d636f70;
 
-// Counts launches from now on, in whichever burst.  To be called before anything is loaded onto the
+// Counts launches from now on, in whichever batch.  To be called before anything is loaded onto the
 // device: what was loaded before has no owner.
 int mc_trace_attach();
 // A file whose kernels are the process's own, as the dynamic linker knows it.

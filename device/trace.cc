@@ -3,10 +3,10 @@
 // Two sources, joined by CUPTI's correlation ids.  Callbacks of the driver's interface, through
 // which every launch comes, tell who owns a kernel: the file that holds the image of the library
 // that it was loaded from, whoever launched it and whatever it is called.  Activity records of a
-// traced burst tell what ran on the device, and when.  A graph's kernels have no launches of their
+// traced batch tell what ran on the device, and when.  A graph's kernels have no launches of their
 // own; they are owned by who owns what was launched under that name as the graph was captured.
 //
-// Callbacks are on for as long as the process lives, so that launches are counted in every burst.
+// Callbacks are on for as long as the process lives, so that launches are counted in every batch.
 // They cost the host some 0.1 us a launch and the device nothing.
 #include <algorithm>
 #include <atomic>
@@ -64,7 +64,7 @@ struct Trace {
   std::map<CUlibrary, std::string> libraries;  // The files of their images.
   std::unordered_map<CUfunction, Owner> functions;
   std::map<std::string, std::string> files;  // By kernels' names.
-  std::map<uint32_t, std::string> owners;    // By correlation id, of a traced burst.
+  std::map<uint32_t, std::string> owners;    // By correlation id, of a traced batch.
   std::vector<Kernel> kernels;
   uint64_t opened_ns = 0;  // 0 where no gate was closed.
   std::string json;
@@ -148,7 +148,7 @@ void forget_functions() {
   trace.functions.clear();
 }
 
-// The kernels of a graph are known from traced bursts alone.
+// The kernels of a graph are known from traced batches alone.
 void note_graph() {
   ++trace.launches;
   ++trace.launches_own;

@@ -16,7 +16,7 @@ from judging import Judge
 
 PERFORMANCE = {
     "time_us": {"median": 2.5, "low": 2.4, "high": 2.6},
-    "timing": {"mode": "gated", "tf32": False},
+    "timing": {"mode": "enqueued", "tf32": False},
     "own_share": "nan",
     "kernels": [{"name": "k", "owner": "candidate"}],
 }
@@ -26,15 +26,18 @@ CONDITIONS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"field": "time_us.median", "min": 2.5, "max": 2.5}, ""),
     ({"field": "time_us.median", "min": 2.6}, "is 2.5, expected at least 2.6"),
     ({"field": "time_us.median", "max": 2.4}, "is 2.5, expected at most 2.4"),
-    ({"field": "timing.mode", "equals": "gated"}, ""),
-    ({"field": "timing.mode", "equals": "open"}, "is 'gated', expected 'open'"),
+    ({"field": "timing.mode", "equals": "enqueued"}, ""),
+    (
+        {"field": "timing.mode", "equals": "host_synchronous"},
+        "is 'enqueued', expected 'host_synchronous'",
+    ),
     ({"field": "kernels.0.owner", "equals": "candidate"}, ""),
     ({"field": "kernels.1.owner", "equals": "candidate"}, "was not measured"),
     ({"field": "kernels.owner", "equals": "candidate"}, "was not measured"),
     ({"field": "no_such.field", "min": 0}, "was not measured"),
     ({"field": "own_share", "min": 0}, "is 'nan', expected a number"),
     ({"field": "timing.tf32", "min": 0}, "is False, expected a number"),
-    ({"field": "timing.mode", "max": 1}, "is 'gated', expected a number"),
+    ({"field": "timing.mode", "max": 1}, "is 'enqueued', expected a number"),
 )
 
 

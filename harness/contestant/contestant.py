@@ -21,7 +21,7 @@ from torch.utils import cpp_extension
 from harness.contestant import cuda_on_cpu, extensions
 from harness.worker import region
 from harness.contestant.aten import AtenRecorder
-from harness.contestant.bursts import Bursts
+from harness.contestant.batches import Batches
 from harness.contestant.device import Device
 from harness.contestant.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.contestant.guard import OperatorGuard
@@ -81,7 +81,7 @@ class Contestant:
         self._place = place
         self._recorder = recorder
         self._device = device
-        self._bursts = None if device is None else Bursts(device, place)
+        self._batches = None if device is None else Batches(device, place)
         self._module: ModuleType | None = None
         self._built: dict[int, _Built] = {}
         self._policy = _Policy()
@@ -243,20 +243,20 @@ class Contestant:
             self._guard.remove("CPU", self._policy.host_allowed, self._policy.name)
 
     def _time(self, question: Question) -> Answer:
-        """Timing's own questions (bursts.py)."""
-        built, bursts = self._built.get(0), self._bursts
-        if built is None or bursts is None:
+        """Timing's own questions (batches.py)."""
+        built, batches = self._built.get(0), self._batches
+        if built is None or batches is None:
             raise Refusal("protocol", "time before build, or without a device")
         self._end_init()
         model = built.model
         operation = question.body.get("do")
         try:
             if operation == "attach":
-                return bursts.attach(question)
-            if operation == "queue":
-                return bursts.queue(model, question)
+                return batches.attach(question)
+            if operation == "enqueue":
+                return batches.enqueue(model, question)
             if operation == "finish":
-                return bursts.finish(model)
+                return batches.finish(model)
         except BaseException as error:
             set_stage(error, "forward")
             raise

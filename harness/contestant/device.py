@@ -74,13 +74,13 @@ class Device:
         self._call("mc_gate_end")
 
     def finish(self, number: int) -> float:
-        """Waits for the device; the microseconds between the burst's two events."""
+        """Waits for the device; the microseconds between the batch's two events."""
         elapsed = ctypes.c_double()
         self._call("mc_gate_finish", ctypes.c_uint32(number), ctypes.byref(elapsed))
         return elapsed.value
 
     def take_trace(self) -> Json:
-        """What ran in the burst that has just finished (mc_device.h); {} if it was not traced."""
+        """What ran in the batch that has just finished (mc_device.h); {} if it was not traced."""
         text = self._library.mc_trace_take()
         if text is None:
             raise Refusal("exception", "CUPTI cannot trace here")

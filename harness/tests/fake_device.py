@@ -77,7 +77,7 @@ class FakeDevice:
         return room.as_strided(tensor.shape, tensor.stride(), start).copy_(tensor)
 
     def _pass(self, number: int) -> None:
-        assert self.gate >= number, f"burst {number} waits for ever: nobody opens its gate"
+        assert self.gate >= number, f"batch {number} waits for ever: nobody opens its gate"
 
 
 class _Allocating(TorchFunctionMode):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of timed bursts, and what the judge makes of their outputs."""
+"""The inputs of timed batches, and what the judge makes of their outputs."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class Slots(unittest.TestCase):
                 taken |= place
         self.assertLessEqual(max(taken, default=0), rig.calls * rig.fresh.stride)
         rig.draw(1)
-        rig.reveal()
+        rig.publish()
         self.assertEqual(bytes_of(region.tensors_of(rig.shown)), self.twin(source, rig))
 
     def twin(self, source: str, rig: Rig) -> list[bytes]:
-        """What burst 1's draw is, call by call."""
+        """What batch 1's draw is, call by call."""
         reference = Reference(Task(source), {}, 5)
-        torch.manual_seed(derive_seed(rig.fresh.seed, "burst", 1))
+        torch.manual_seed(derive_seed(rig.fresh.seed, "batch", 1))
         drawn = [reference.draw_more() for _ in range(rig.calls)]
         return bytes_of(region.tensors_of(drawn))
 
@@ -97,7 +97,7 @@ class Draw(unittest.TestCase):
         for one, other in zip(first, second):
             self.assertNotEqual(one, other)
 
-    def test_all_calls_of_all_bursts_differ(self) -> None:
+    def test_all_calls_of_all_batches_differ(self) -> None:
         drawn = [one for number in range(1, 6) for one in self.rig.draw(number)]
         self.assertEqual(len({*drawn}), len(drawn))
 
@@ -114,18 +114,18 @@ class Draw(unittest.TestCase):
         self.assertEqual(self.rig.draw(1), first)
 
 
-class Reveal(unittest.TestCase):
+class Publish(unittest.TestCase):
     def setUp(self) -> None:
         self.rig = Rig()
 
     def seen(self, calls: list[Any]) -> list[bytes]:
         return bytes_of(region.tensors_of(calls))
 
-    def test_nobody_sees_what_was_drawn_before_it_is_revealed(self) -> None:
+    def test_nobody_sees_what_was_drawn_before_it_is_published(self) -> None:
         before = self.seen(self.rig.shown)
         self.rig.draw(1)
         self.assertEqual(self.seen(self.rig.shown), before)
-        self.rig.reveal()
+        self.rig.publish()
         given = [self.rig.fresh._call(self.rig.fresh._given(), i) for i in range(self.rig.calls)]
         self.assertEqual(self.seen(self.rig.shown), self.seen(given))
 
@@ -139,34 +139,34 @@ class Reveal(unittest.TestCase):
 
     def test_only_the_asked_for_calls_are_shown(self) -> None:
         self.rig.draw(1)
-        self.rig.reveal(calls=2)
+        self.rig.publish(calls=2)
         shown = [self.seen([call]) for call in self.rig.shown]
-        self.rig.reveal()
+        self.rig.publish()
         now = [self.seen([call]) for call in self.rig.shown]
         self.assertEqual([one == other for one, other in zip(shown, now)], [True] * 2 + [False] * 2)
 
-    def test_what_an_arm_writes_is_gone_with_the_next_reveal(self) -> None:
+    def test_what_a_process_writes_is_gone_with_the_next_batch(self) -> None:
         self.rig.draw(1)
-        self.rig.reveal()
+        self.rig.publish()
         first = self.seen(self.rig.shown)
         for tensor in region.tensors_of(self.rig.shown):
             tensor.zero_()
-        self.rig.reveal()
+        self.rig.publish()
         self.assertEqual(self.seen(self.rig.shown), first)
 
-    def test_each_arm_sees_its_own(self) -> None:
-        other = self.rig.open_arm("other")
+    def test_each_process_sees_its_own(self) -> None:
+        other = self.rig.share("other")
         before = self.seen(other)
         self.rig.draw(1)
-        self.rig.reveal("arm")
+        self.rig.publish("own")
         self.assertEqual(self.seen(other), before)
-        self.rig.reveal("other")
+        self.rig.publish("other")
         self.assertEqual(self.seen(other), self.seen(self.rig.shown))
 
     def test_more_calls_may_come_later(self) -> None:
         first = self.rig.draw(1)
         self.rig.calls = 9
-        self.rig.shown = self.rig.open_arm("arm")
+        self.rig.shown = self.rig.share("own")
         self.assertEqual(self.rig.draw(1)[:4], first)
         self.assertEqual(self.rig.problem(honest), "")
 
@@ -174,14 +174,15 @@ class Reveal(unittest.TestCase):
         fresh = FreshInputs(HOST_PLACE, self.rig.reference, self.rig.fresh.comparer, 1)
         self.rig.fresh = fresh
         self.rig.ask("plan")
-        draw: dict[str, Any] = {"number": 1, "calls": 1}
-        reveal: dict[str, Any] = {"arm": "arm", "calls": 1}
-        look: dict[str, Any] = {"arm": "arm", "forms": [], "picks": []}
-        for name, body in (("draw", draw), ("reveal", reveal), ("look", look), ("verify", look)):
+        draw: dict[str, Any] = {"process": "own", "number": 1, "calls": 1, "late": 0}
+        reveal: dict[str, Any] = {"process": "own", "calls": 1}
+        look: dict[str, Any] = {"process": "own", "forms": [], "picks": []}
+        operations = ("generate_inputs", "publish_inputs", "snapshot_outputs", "verify")
+        for name, body in zip(operations, (draw, reveal, look, look)):
             self.assertRaises(Refusal, self.rig.ask, name, **body)
-        self.rig.ask("inputs", arm="arm", calls=1)
-        self.assertRaises(Refusal, self.rig.ask, "look", **look)
-        self.assertRaises(Refusal, self.rig.ask, "draw", number=1, calls=2)
+        self.rig.ask("inputs", process="own", calls=1, late=0)
+        self.assertRaises(Refusal, self.rig.ask, "snapshot_outputs", **look)
+        self.assertRaises(Refusal, self.rig.ask, "generate_inputs", number=1, calls=2, late=0)
         self.assertRaises(Refusal, self.rig.ask, "peek")
 
 
@@ -223,7 +224,7 @@ class Verify(unittest.TestCase):
                 self.assertIn(f"call 3: {expected}", problem)
                 self.assertLessEqual(len(problem), PROBLEM_MAX)
 
-    def test_outputs_of_another_call_or_burst_are_wrong(self) -> None:
+    def test_outputs_of_another_call_or_batch_are_wrong(self) -> None:
         kept: list[Any] = []
 
         def first_of_all(*inputs: Any) -> Any:
@@ -231,12 +232,12 @@ class Verify(unittest.TestCase):
             return kept[0]
 
         self.assertIn("call 3: output[0]: value", self.rig.problem(first_of_all))
-        stale = self.rig.burst(honest)
+        stale = self.rig.batch(honest)
         self.rig.draw(99)
         self.assertIn("call 3: output[0]: value", self.rig.verify(stale, [3]))
 
     def test_fewer_or_more_outputs_than_calls_are_wrong(self) -> None:
-        told = self.rig.burst(honest)
+        told = self.rig.batch(honest)
         places = told["places"]
         cases = ((places[:0], []), (places[:1], [0]), (places * 2, [7, 3]), (places, [0]))
         for some, picks in cases:
@@ -260,32 +261,81 @@ class Verify(unittest.TestCase):
         self.assertIn("input[0] ", rig.problem(lambda x, y: 2 * x + y))
         self.assertIn("input[1] ", rig.problem(lambda x, y: y.add_(x.mul_(2))))
 
-    def test_what_is_compared_is_what_was_there_at_the_look(self) -> None:
+    def test_what_is_compared_is_what_was_there_at_the_snapshot(self) -> None:
         """A contestant that goes on writing changes nothing, for better or worse."""
-        told = self.rig.burst(honest)
-        arena = self.rig.fresh.arms["arm"].arena
+        told = self.rig.batch(honest)
+        arena = self.rig.fresh.processes["own"].arena
         assert arena is not None
         right = arena.clone()
-        self.rig.look(told, [3, 0])
+        self.rig.snapshot(told, [3, 0])
         arena.fill_(0xFF)
         self.assertEqual(self.rig.opinion(), "")
-        self.rig.look(told, [3, 0])
+        self.rig.snapshot(told, [3, 0])
         arena.copy_(right)
         self.assertIn("call 3", self.rig.opinion())
 
-    def test_a_look_is_for_one_burst_and_one_answer(self) -> None:
-        told = self.rig.burst(honest)
-        self.rig.look(told, [3])
+    def test_a_snapshot_is_for_one_batch_and_one_answer(self) -> None:
+        told = self.rig.batch(honest)
+        self.rig.snapshot(told, [3])
         self.rig.draw(99)
         self.assertRaises(Refusal, self.rig.opinion)
-        self.rig.look(told, [3])
+        self.rig.snapshot(told, [3])
         self.assertIn("call 3", self.rig.opinion())
         self.assertRaises(Refusal, self.rig.opinion)
 
-    def test_looking_leaves_what_was_drawn_as_it_is(self) -> None:
+    def test_a_snapshot_leaves_what_was_drawn_as_it_is(self) -> None:
         rig = Rig(IN_PLACE)
-        told = rig.burst(lambda x, y: x.mul_(2) + y)
+        told = rig.batch(lambda x, y: x.mul_(2) + y)
         self.assertEqual([rig.verify(told, [3, call]) for call in (1, 1, 0)], [""] * 3)
+
+
+class LateInputs(unittest.TestCase):
+    LATE = [2, 4]
+
+    def setUp(self) -> None:
+        self.rig = Rig(IN_PLACE, calls=6, late=2)
+
+    def counts(self, model: Model, late: list[int] | None = None) -> Any:
+        """How many late calls were found, and how many did not show their inputs."""
+        told = self.rig.late_batch(model, self.LATE)
+        self.rig.snapshot(told, [5, 0], self.LATE if late is None else late)
+        answer = self.rig.ask("verify", process="own")
+        self.assertEqual((answer["passed"], answer["problem"]), (True, ""))
+        return answer["late"], answer["ignored"]
+
+    def test_a_call_that_waits_for_its_turn_shows_them(self) -> None:
+        self.assertEqual(self.counts(lambda x, y: x.mul_(2) + y), (2, 0))
+
+    def test_a_call_that_is_computed_ahead_does_not(self) -> None:
+        """T15: the first call of a batch computes all."""
+        bank: list[Any] = []
+
+        def ahead(x: Any, y: Any) -> Any:
+            if not bank:
+                bank.extend([other.mul_(2) + another for other, another in self.rig.shown])
+            return bank.pop(0)
+
+        self.assertEqual(self.counts(ahead), (2, 2))
+
+    def test_only_those_that_came_in_time_are_counted(self) -> None:
+        self.assertEqual(self.counts(lambda x, y: x.mul_(2) + y, late=[4]), (1, 0))
+
+    def test_they_are_other_inputs_than_any_that_were_published(self) -> None:
+        drawn = self.rig.draw(1)
+        self.rig.publish()
+        before = bytes_of(region.tensors_of(self.rig.shown))
+        self.rig.ask("replace_inputs", process="own", calls=self.LATE)
+        after = bytes_of(region.tensors_of(self.rig.shown))
+        changed = [i // 2 for i in range(12) if before[i] != after[i]]
+        self.assertEqual(changed, [2, 2, 4, 4])
+        for call in self.LATE:
+            self.assertFalse({*after[2 * call : 2 * call + 2]} & {*before})
+        self.assertEqual(len(drawn), 6)
+
+    def test_no_more_are_replaced_than_were_drawn(self) -> None:
+        self.rig.draw(1)
+        replace = {"process": "own", "calls": [1, 2, 3]}
+        self.assertRaises(Refusal, self.rig.ask, "replace_inputs", **replace)
 
 
 class InTheJudge(unittest.TestCase):
@@ -304,19 +354,19 @@ class InTheJudge(unittest.TestCase):
     def time(self, operation: str, **body: Any) -> Any:
         return self.ask({"op": "time", "do": operation, **body})
 
-    def test_a_plan_forgets_the_arms_of_the_candidate_before(self) -> None:
+    def test_a_plan_forgets_the_processes_of_the_candidate_before(self) -> None:
         self.time("plan", seed=1)
-        self.time("inputs", arm="arm", calls=2)
-        self.time("draw", number=1, calls=2)
+        self.time("inputs", process="own", calls=2, late=0)
+        self.time("generate_inputs", number=1, calls=2, late=0)
         self.time("plan", seed=1)
-        self.assertRaises(Refusal, self.time, "draw", number=1, calls=2)
+        self.assertRaises(Refusal, self.time, "generate_inputs", number=1, calls=2, late=0)
 
     def test_each_seed_of_a_plan_gives_other_inputs(self) -> None:
         drawn = []
         for seed in (1, 2, 1):
             self.time("plan", seed=seed)
-            self.time("inputs", arm="arm", calls=1)
-            self.time("draw", number=1, calls=1)
+            self.time("inputs", process="own", calls=1, late=0)
+            self.time("generate_inputs", number=1, calls=1, late=0)
             opened: Any = self.judge._opened
             drawn.append(opened.timing.private.tolist())
         self.assertEqual(drawn[0], drawn[2])
@@ -324,12 +374,12 @@ class InTheJudge(unittest.TestCase):
 
     def test_close_gives_all_memory_back(self) -> None:
         self.time("plan")
-        self.time("inputs", arm="arm", calls=2)
+        self.time("inputs", process="own", calls=2, late=0)
         self.time("close")
         opened: Any = self.judge._opened
         self.assertIsNone(opened.timing)
         self.time("close")
-        self.assertRaises(Refusal, self.time, "draw", number=1, calls=2)
+        self.assertRaises(Refusal, self.time, "generate_inputs", number=1, calls=2, late=0)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs of timed bursts as an honest contestant does not send them."""
+"""Outputs of timed batches as an honest contestant does not send them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class HostileOutputs(unittest.TestCase):
 
     def setUp(self) -> None:
         self.rig = Rig(IN_PLACE, calls=1)
-        told = self.rig.burst(lambda x, y: x.mul_(2) + y)
+        told = self.rig.batch(lambda x, y: x.mul_(2) + y)
         self.good = with_offset(told, 0)
-        arena = self.rig.fresh.arms["arm"].arena
+        arena = self.rig.fresh.processes["own"].arena
         assert arena is not None
         self.arena = arena
 
@@ -147,11 +147,11 @@ class HostilePlaces(unittest.TestCase):
 
     def setUp(self) -> None:
         self.rig = Rig(ALL_IN_PLACE, calls=2)
-        self.told = self.rig.burst(lambda x: x.mul_(2).t())
+        self.told = self.rig.batch(lambda x: x.mul_(2).t())
         self.offsets = [place[1] for place in self.told["places"]]
-        arm = self.rig.fresh.arms["arm"]
-        assert arm.arena is not None and arm.inputs is not None
-        self.between, self.end = arm.arena.numel(), arm.arena.numel() + arm.inputs.numel()
+        shared = self.rig.fresh.processes["own"]
+        assert shared.arena is not None and shared.inputs is not None
+        self.between, self.end = shared.arena.numel(), shared.arena.numel() + shared.inputs.numel()
 
     def problem(self, offset: int) -> Any:
         places = [self.told["places"][0], [0, offset]]
@@ -173,7 +173,7 @@ class HostilePlaces(unittest.TestCase):
     def test_without_the_reference_in_place_a_view_is_copied(self) -> None:
         task = ALL_IN_PLACE.replace("x.mul_(2).t()", "x.t().contiguous()")
         rig = Rig(task, calls=2)
-        told = rig.burst(lambda x: x.t())
+        told = rig.batch(lambda x: x.t())
         self.assertTrue(all(offset < self.between for _, offset in told["places"]))
         self.assertEqual(rig.verify(told, [1, 0]), "")
         told["places"] = [[0, self.between]] * 2

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from harness.worker import region
-from harness.worker.output_places import NOWHERE, Memories, _key, read, told
+from harness.worker.output_places import NOWHERE, Memories, _key, described, read
 
 BYTES_MAX = 1 << 20
 
@@ -24,7 +24,7 @@ class Told(unittest.TestCase):
 
     def back(self, outputs: list[Any], shown: list[Any] | None = None) -> tuple[Any, list[Any]]:
         """What is told, as JSON leaves it, and what the judge reads of it."""
-        body = json.loads(json.dumps(told(outputs, shown or outputs, self.memories)))
+        body = json.loads(json.dumps(described(outputs, shown or outputs, self.memories)))
         return body, [read(body["forms"], one, self.memories, BYTES_MAX) for one in body["places"]]
 
     def test_a_form_is_told_once(self) -> None:
@@ -96,13 +96,13 @@ class Told(unittest.TestCase):
     def test_the_device_is_that_of_what_was_returned(self) -> None:
         """A copy that the judge can see may be on another one, and calls may differ in it."""
         shown = [self.first[:4].view(torch.float32), self.first[4:8].view(torch.float32)]
-        body = told([torch.empty(1, device="meta"), shown[1]], shown, self.memories)
+        body = described([torch.empty(1, device="meta"), shown[1]], shown, self.memories)
         self.assertEqual([form["device"] for form in body["forms"]], ["meta", "cpu"])
         self.assertEqual(body["places"], [[0, 0], [1, 4]])
 
     def test_one_place_is_told_for_each_call(self) -> None:
-        self.assertEqual(told([], [], self.memories), {"forms": [], "places": []})
-        self.assertRaises(ValueError, told, [self.first], [], self.memories)
+        self.assertEqual(described([], [], self.memories), {"forms": [], "places": []})
+        self.assertRaises(ValueError, described, [self.first], [], self.memories)
 
 
 if __name__ == "__main__":

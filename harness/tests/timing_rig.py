@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from fake_device import FakeDevice  # noqa: E402
 
 from harness.worker import region
-from harness.contestant.bursts import Bursts
+from harness.contestant.batches import Batches
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.timing.fresh_inputs import FreshInputs
 from harness.worker.place import HOST_PLACE
@@ -64,18 +64,19 @@ def honest(x: Any, index: Any, scale: Any, none: Any, flags: Any) -> Any:
 
 
 class Rig:
-    """A judge, and one arm with a contestant."""
+    """A judge, and one process beside it."""
 
-    def __init__(self, source: str = TASK, seed: int = 1, calls: int = 4) -> None:
+    def __init__(self, source: str = TASK, seed: int = 1, calls: int = 4, late: int = 0) -> None:
         self.reference = Reference(Task(source), {}, 5)
         comparer = Comparer(TOLERANCES)
         self.fresh = FreshInputs(HOST_PLACE, self.reference, comparer, seed)
         self.device = FakeDevice()
-        self.bursts = Bursts(self.device, HOST_PLACE)  # type: ignore[arg-type]
+        self.batches = Batches(self.device, HOST_PLACE)  # type: ignore[arg-type]
         self.calls = calls
+        self.late = late  # Inputs in place of others, once a batch has begun.
         self.number = 0
         self.plan = self.ask("plan")
-        self.shown = self.open_arm("arm")
+        self.shown = self.share("own")
 
     def ask(self, operation: str, descriptors: list[int] | None = None, **body: Any) -> Any:
         with torch.no_grad():
@@ -84,13 +85,13 @@ class Rig:
             descriptors += answer.descriptors
         return json.loads(json.dumps(answer.body))
 
-    def open_arm(self, name: str) -> list[Any]:
+    def share(self, name: str) -> list[Any]:
         """Gives the contestant its memory; what it sees of each call's inputs."""
         found: list[int] = []
-        inputs = self.ask("inputs", found, arm=name, calls=self.calls)
-        arena = self.ask("arena", found, arm=name, nbytes=1 << 16)
+        inputs = self.ask("inputs", found, process=name, calls=self.calls, late=self.late)
+        arena = self.ask("arena", found, process=name, nbytes=1 << 16)
         for what, body, descriptor in zip(("inputs", "arena"), (inputs, arena), found):
-            self.bursts.attach(Question({**body, "what": what, "calls": self.calls}, [descriptor]))
+            self.batches.attach(Question({**body, "what": what, "calls": self.calls}, [descriptor]))
         source = region.Mapping(found[0])
         shifted = [
             region.shifted(inputs["inputs"], i * inputs["stride"]) for i in range(self.calls)
@@ -102,42 +103,58 @@ class Rig:
     def draw(self, number: int, calls: int | None = None) -> list[bytes]:
         """What was drawn for each call."""
         calls = calls or self.calls
-        self.ask("draw", number=number, calls=calls)
+        self.ask("generate_inputs", number=number, calls=calls, late=self.late)
         assert self.fresh.private is not None
         memory = self.fresh.private.numpy().tobytes()
         return [memory[i * self.fresh.stride : (i + 1) * self.fresh.stride] for i in range(calls)]
 
-    def reveal(self, arm: str = "arm", calls: int | None = None) -> None:
-        self.ask("reveal", arm=arm, calls=calls or self.calls)
+    def publish(self, process: str = "own", calls: int | None = None) -> None:
+        self.ask("publish_inputs", process=process, calls=calls or self.calls)
 
-    def burst(self, model: Model) -> Any:
-        """What is told of an open burst's outputs."""
+    def batch(self, model: Model) -> Any:
+        """What is told of a host-synchronous batch's outputs."""
         self.number += 1
-        question = {"number": self.number, "calls": self.calls, "gated": False}
+        question = {"number": self.number, "calls": self.calls, "enqueued": False}
         self.draw(self.number)
-        self.bursts.queue(model, Question(question))
-        self.reveal()
+        self.batches.enqueue(model, Question(question))
+        self.publish()
         self.device.gate = self.number
-        return self.bursts.finish(model).body["outputs"]
+        return self.batches.finish(model).body["outputs"]
 
-    def look(self, told: Any, picks: list[int]) -> None:
-        """Has the judge look at the outputs of some calls."""
-        wanted = [{"call": call, "place": told["places"][call]} for call in picks]
-        self.ask("look", arm="arm", forms=told["forms"], picks=wanted)
+    def late_batch(self, model: Model, late: list[int]) -> Any:
+        """As `batch`; after the first call of all, these get other inputs."""
+        begun: list[Any] = []
+
+        def counting(*inputs: Any) -> Any:
+            outputs = model(*inputs)
+            if not begun:
+                self.ask("replace_inputs", process="own", calls=late)
+            begun.append(None)
+            return outputs
+
+        return self.batch(counting)
+
+    def snapshot(self, told: Any, picks: list[int], late: Sequence[int] = ()) -> None:
+        """Has the judge copy the outputs of some calls."""
+        wanted = [
+            {"call": call, "place": told["places"][call], "late": call in late}
+            for call in [*picks, *late]
+        ]
+        self.ask("snapshot_outputs", process="own", forms=told["forms"], picks=wanted)
 
     def verify(self, told: Any, picks: list[int]) -> Any:
         """ "" or what is wrong with the outputs of some calls."""
-        self.look(told, picks)
+        self.snapshot(told, picks)
         return self.opinion()
 
     def opinion(self) -> Any:
-        answer = self.ask("verify", arm="arm")
+        answer = self.ask("verify", process="own")
         assert answer["passed"] == (answer["problem"] == "")
         return answer["problem"]
 
     def problem(self, model: Model, picks: list[int] | None = None) -> Any:
-        """What the judge says of a burst of a model's."""
-        return self.verify(self.burst(model), picks or [self.calls - 1, 0])
+        """What the judge says of a batch of a model's."""
+        return self.verify(self.batch(model), picks or [self.calls - 1, 0])
 
 
 def bytes_of(tensors: list[torch.Tensor]) -> list[bytes]:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's side of timing: inputs that nobody has seen before, and a look at what came of them.
+"""The judge's side of timing: inputs that nobody has seen before, and what came of them.
 
-For each burst the judge draws a set of inputs for every call into memory of its own. `reveal`
-copies them to where one arm (the candidate's process, or a baseline's) can see them and empties the
-L2 cache; the supervisor opens the gate right after. What the calls returned lies in an arena that
-the judge maps too, or in the memory of the inputs, if the reference's do: `look` takes private
-copies of the outputs that the supervisor chose after the burst, at once, so that work which is put
-off is not in them; `verify` compares them.
+For each batch the judge draws a set of inputs for every call into memory of its own, and some more.
+`publish_inputs` copies them to where one process (the candidate's, or a baseline's) can see them
+and empties the L2 cache; the supervisor opens the gate right after. `replace_inputs` publishes
+those that are left in place of some calls' while the batch runs. What the calls returned lies in an
+arena that the judge maps too, or in the memory of the inputs, if the reference's do:
+`snapshot_outputs` copies the outputs that the supervisor chose after the batch, at once, so that
+work which is put off is not in them; `verify` compares them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PROBLEM_MAX = 2000  # Characters.
 
 
 @dataclass
-class _Arm:
+class _Shared:
     """What one timed process sees."""
 
     inputs: torch.Tensor | None = None
@@ -42,16 +43,26 @@ class _Arm:
 
 
 @dataclass
+class _Taken:
+    """What a call returned."""
+
+    call: int
+    outputs: Any
+    is_late: bool
+
+
+@dataclass
 class FreshInputs:
-    """Answers `plan`; then `inputs` and `arena` for each arm; then for each burst `draw`, `reveal`,
-    `look` and `verify`.
+    """Answers `plan` and `room`; then `inputs` and `arena` for each process; then for each batch
+    `generate_inputs`, `publish_inputs`, `replace_inputs` where some come late, `snapshot_outputs`
+    and `verify`.
     """
 
     place: Place
     reference: Reference
     comparer: Comparer
     seed: int
-    arms: dict[str, _Arm] = field(default_factory=dict)
+    processes: dict[str, _Shared] = field(default_factory=dict)
     private: torch.Tensor | None = None
     flush: torch.Tensor | None = None
     tree: Json = field(default_factory=dict)
@@ -59,9 +70,11 @@ class FreshInputs:
     outputs_bytes: int = 0
     in_place: bool = False  # Whether outputs may lie in the inputs, as the reference's do.
     drawings: dict[int, Callable[[], None]] = field(default_factory=dict)  # By number of calls.
-    drawn: int = 0  # Which burst's inputs are in `private`,
-    calls: int = 0  # and how many calls it has.
-    taken: list[tuple[int, Any]] = field(default_factory=list)  # Calls and what they returned.
+    drawn: int = 0  # Which batch's inputs are in `private`,
+    calls: int = 0  # how many calls it has,
+    late: int = 0  # and how many inputs are left, behind those of all calls.
+    replaced: list[int] = field(default_factory=list)  # The calls that got these.
+    taken: list[_Taken] = field(default_factory=list)
     malformed: str = ""
 
     def answer(self, operation: str, question: Question) -> Answer:
@@ -70,9 +83,10 @@ class FreshInputs:
             "room": self._room,
             "inputs": self._inputs,
             "arena": self._arena,
-            "draw": self._draw,
-            "reveal": self._reveal,
-            "look": self._look,
+            "generate_inputs": self._generate_inputs,
+            "publish_inputs": self._publish_inputs,
+            "replace_inputs": self._replace_inputs,
+            "snapshot_outputs": self._snapshot_outputs,
             "verify": self._verify,
         }
         if operation not in operations:
@@ -103,40 +117,41 @@ class FreshInputs:
         return Answer({"free_bytes": free, "total_bytes": total})
 
     def _inputs(self, body: Json) -> Answer:
-        """Room for the inputs of so many calls, for one arm."""
-        nbytes = self.stride * int(body["calls"])
-        arm = self._arm(body)
-        arm.inputs, descriptor = self.place.memory.reserve(nbytes)
+        """Room for the inputs of so many calls, for one process, and for `late` more here."""
+        shared = self._shared(body)
+        shared.inputs, descriptor = self.place.memory.reserve(self.stride * int(body["calls"]))
+        nbytes = self.stride * (int(body["calls"]) + int(body["late"]))
         if self.private is None or self.private.numel() < nbytes:
             self.private = None
             self.drawings.clear()  # They write to it.
             # Zeros, since what lies between tensors is shown too.
             self.private = torch.zeros(nbytes, dtype=torch.uint8, device=self.place.device)
         for node in region.tensor_nodes(self.tree):
-            node["region_bytes"] = arm.inputs.numel()
+            node["region_bytes"] = shared.inputs.numel()
         body = {
             "inputs": self.tree,
             "stride": self.stride,
-            "nbytes": arm.inputs.numel(),
+            "nbytes": shared.inputs.numel(),
             "in_place": self.in_place,
         }
         return Answer(body, [descriptor])
 
     def _arena(self, body: Json) -> Answer:
-        """Memory for one arm's outputs."""
-        arm = self._arm(body)
-        arm.arena = None
-        arm.arena, descriptor = self.place.memory.reserve(int(body["nbytes"]))
-        return Answer({"nbytes": arm.arena.numel()}, [descriptor])
+        """Memory for one process's outputs."""
+        shared = self._shared(body)
+        shared.arena = None
+        shared.arena, descriptor = self.place.memory.reserve(int(body["nbytes"]))
+        return Answer({"nbytes": shared.arena.numel()}, [descriptor])
 
-    def _draw(self, body: Json) -> Answer:
-        """Inputs that the judge's seed and the burst's number determine."""
-        self.drawn, self.calls = int(body["number"]), int(body["calls"])
-        self.taken, self.malformed = [], ""
-        if self.calls not in self.drawings:
-            self.drawings[self.calls] = self._drawing(self.calls)
-        torch.manual_seed(derive_seed(self.seed, "burst", self.drawn))
-        self.drawings[self.calls]()
+    def _generate_inputs(self, body: Json) -> Answer:
+        """Inputs that the judge's seed and the batch's number determine."""
+        self.drawn, self.calls, self.late = (int(body[k]) for k in ("number", "calls", "late"))
+        self.taken, self.malformed, self.replaced = [], "", []
+        count = self.calls + self.late
+        if count not in self.drawings:
+            self.drawings[count] = self._drawing(count)
+        torch.manual_seed(derive_seed(self.seed, "batch", self.drawn))
+        self.drawings[count]()
         self.place.finish()
         return Answer()
 
@@ -167,10 +182,10 @@ class FreshInputs:
             return draw
         return graph.replay
 
-    def _reveal(self, body: Json) -> Answer:
-        inputs = self._arm(body).inputs
+    def _publish_inputs(self, body: Json) -> Answer:
+        inputs = self._shared(body).inputs
         if inputs is None:
-            raise Refusal("protocol", "reveal before inputs")
+            raise Refusal("protocol", "publish_inputs before inputs")
         nbytes = self.stride * int(body["calls"])
         inputs[:nbytes].copy_(self._given()[:nbytes])
         if self.flush is None and self.place.device.type == "cuda":
@@ -180,50 +195,72 @@ class FreshInputs:
         self.place.finish()
         return Answer()
 
-    def _look(self, body: Json) -> Answer:
-        """Copies the outputs of chosen calls, the last one's among them: [{"call", "place"}]."""
-        arm = self._arm(body)
-        if arm.inputs is None or arm.arena is None:
-            raise Refusal("protocol", "look before inputs and arena")
+    def _replace_inputs(self, body: Json) -> Answer:
+        """Publishes inputs that are left, in place of these calls'; the batch runs meanwhile."""
+        inputs, calls = self._shared(body).inputs, [int(call) for call in body["calls"]]
+        if inputs is None or len(calls) > self.late:
+            raise Refusal("protocol", "replace_inputs before inputs, or of too many calls")
+        for source, call in enumerate(calls, self.calls):
+            self._slot(inputs, call).copy_(self._slot(self._given(), source))
+        self.place.finish()
+        self.replaced = calls
+        return Answer()
+
+    def _snapshot_outputs(self, body: Json) -> Answer:
+        """Copies the outputs of chosen calls, the last one's among them: [{"call", "place",
+        "late"}], late if its inputs were surely replaced before its turn.
+        """
+        shared = self._shared(body)
+        if shared.inputs is None or shared.arena is None:
+            raise Refusal("protocol", "snapshot_outputs before inputs and arena")
         self.taken, self.malformed = [], ""
         try:
             for picked in body["picks"]:
-                outputs = self._private_copy(body["forms"], picked["place"], arm)
-                self.taken.append((int(picked["call"]), outputs))
+                outputs = self._private_copy(body["forms"], picked["place"], shared)
+                self.taken.append(_Taken(int(picked["call"]), outputs, bool(picked["late"])))
         except Refusal as error:
             self.malformed = f"malformed outputs: {error}"[:PROBLEM_MAX]
-        if max((call for call, _ in self.taken), default=-1) != self.calls - 1:
+        if max((one.call for one in self.taken), default=-1) != self.calls - 1:
             self.malformed = self.malformed or "the outputs are not one for each call"
         self.place.finish()
         return Answer()
 
     def _verify(self, body: Json) -> Answer:
-        """Compares what the last `look` took."""
-        arm = self._arm(body)
-        if arm.inputs is None or not (self.taken or self.malformed):
-            raise Refusal("protocol", "verify before look")
-        problem = self.malformed
-        for call, outputs in self.taken:
-            if not problem:
-                found = self._problem(arm.inputs, call, outputs)
-                problem = found and f"call {call}: {found}"[:PROBLEM_MAX]
+        """Compares what `snapshot_outputs` took. Of calls with late inputs it counts those whose
+        outputs are not of these, which is no problem by itself.
+        """
+        inputs = self._shared(body).inputs
+        if inputs is None or not (self.taken or self.malformed):
+            raise Refusal("protocol", "verify before snapshot_outputs")
+        problem, late, ignored = self.malformed, 0, 0
+        for one in self.taken:
+            if problem:
+                break
+            source = self.calls + self.replaced.index(one.call) if one.is_late else one.call
+            found = self._problem(inputs, one, source)
+            if one.is_late:
+                late, ignored = late + 1, ignored + bool(found)
+            else:
+                problem = found and f"call {one.call}: {found}"[:PROBLEM_MAX]
         self.taken, self.malformed = [], ""
-        return Answer({"passed": not problem, "problem": problem})
+        return Answer({"passed": not problem, "problem": problem, "late": late, "ignored": ignored})
 
-    def _private_copy(self, forms: Any, place: Any, arm: _Arm) -> Any:
+    def _private_copy(self, forms: Any, place: Any, shared: _Shared) -> Any:
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
-        seen = Memories(arm.arena, arm.inputs if self.in_place else None)
+        seen = Memories(shared.arena, shared.inputs if self.in_place else None)
         outputs = output_places.read(forms, place, seen, bytes_max)
         return region.map_tensors(outputs, torch.clone)
 
-    def _problem(self, shown: torch.Tensor, call: int, outputs: Any) -> str:
-        """What is wrong with a call's outputs, or with what it left of its inputs."""
-        seed = derive_seed(self.seed, "call", call)
-        expected = self.reference.run(self._call(self._given(), call), seed)
-        left = region.tensors_of(self._call(shown, call))
+    def _problem(self, shown: torch.Tensor, one: _Taken, source: int) -> str:
+        """What is wrong with a call's outputs on the inputs of that slot, or with what it left of
+        them.
+        """
+        seed = derive_seed(self.seed, "call", one.call)
+        expected = self.reference.run(self._call(self._given(), source), seed)
+        left = region.tensors_of(self._call(shown, one.call))
         problems = [
             f"{check['path']}: {check['problem']} {check['detail']}"
-            for check in failures(expected, outputs, self.comparer)
+            for check in failures(expected, one.outputs, self.comparer)
         ]
         problems += [
             f"{name} does not hold what the reference leaves in it"
@@ -252,8 +289,11 @@ class FreshInputs:
             raise Refusal("protocol", "inputs come first")
         return self.private
 
-    def _arm(self, body: Json) -> _Arm:
-        return self.arms.setdefault(str(body["arm"]), _Arm())
+    def _slot(self, memory: torch.Tensor, call: int) -> torch.Tensor:
+        return memory[call * self.stride : (call + 1) * self.stride]
+
+    def _shared(self, body: Json) -> _Shared:
+        return self.processes.setdefault(str(body["process"]), _Shared())
 
 
 def _padded(nbytes: int) -> int:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the outputs of a burst's calls lie, in few words.
+"""Where the outputs of a batch's calls lie, in few words.
 
-While the process of an open burst tells it, the supervisor's clock runs (docs/timing.md, "What
-counts"). Calls return the same as a rule, but for where it lies. So each different *form* is told
-once, a tree without offsets, and for each call its *place*: the number of its form, and then where
-each tensor begins. Contestants tell (`told`), the judge reads (`read`).
+While the process of a host-synchronous batch tells it, the supervisor's clock runs
+(docs/timing.md). Calls return the same as a rule, but for where it lies. So each different *form*
+is told once, a tree without offsets, and for each call its *place*: the number of its form, and
+then where each tensor begins. Contestants describe them (`described`), the judge reads (`read`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Memories:
         raise Refusal("protocol", "a tensor lies outside its memory")
 
 
-def told(outputs: Sequence[Any], visible: Sequence[Any], memories: Memories) -> Json:
+def described(outputs: Sequence[Any], visible: Sequence[Any], memories: Memories) -> Json:
     """`{"forms", "places"}` of what each call returned, and where the judge sees it."""
     forms: list[Json] = []
     numbers: dict[Hashable, int] = {}

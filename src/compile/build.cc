@@ -5,7 +5,6 @@
 #include <cmath>
 #include <sstream>
 #include <system_error>
-#include <thread>
 
 #include "core/file.h"
 #include "sandbox/run.h"
@@ -19,12 +18,6 @@ constexpr int64_t kObjectBytesMax = int64_t{512} << 20;
 constexpr size_t kCompilerOutputBytesMax = 4 << 20;
 
 constexpr int kNiceness = 19;
-constexpr uint64_t kCpusForTiming = 4;  // The supervisor's thread, judge, contestant, one to spare.
-
-// Where there are so few that leaving some would cost more than it brings: none.
-uint64_t cpus_left() {
-  return std::thread::hardware_concurrency() >= 3 * kCpusForTiming ? kCpusForTiming : 0;
-}
 
 // Where distributions and images have compilers, their headers and libraries, and the links between
 // them.  Of all else a source that is compiled could read what it includes.
@@ -68,10 +61,7 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   command.profile.limits.wall = std::chrono::milliseconds(std::llround(build.limits.wall_s * 1000));
   command.profile.limits.memory_bytes = static_cast<uint64_t>(build.limits.memory_bytes);
   command.profile.limits.file_bytes_max = kObjectBytesMax;
-  if (build.stands_back) {
-    command.profile.limits.niceness = kNiceness;
-    command.profile.limits.cpus_left = cpus_left();
-  }
+  if (build.stands_back) command.profile.limits.niceness = kNiceness;
   if (build.limits.allow_weak_sandbox) command.profile = sandbox::lenient(command.profile);
   command.output_bytes_max = kCompilerOutputBytesMax;
   return command;

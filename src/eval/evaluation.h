@@ -23,9 +23,9 @@ struct Extension;
 class Locator;
 class PlaceMapper;
 }  // namespace mc::compile
-namespace mc::execute {
+namespace mc::timing {
 class Nvml;
-}  // namespace mc::execute
+}  // namespace mc::timing
 namespace mc::legality {
 struct NativeSource;
 struct Policy;
@@ -46,7 +46,7 @@ struct Parts {
   execute::Executor& executor;
   const Machine& machine;
   JudgePool& judges;
-  const execute::Nvml* nvml;  // Null without a device.
+  const timing::Nvml* nvml;  // Null without a device.
   DeviceShare& device;
   DeviceMemory& memory;
   const BaselineStore& baselines;

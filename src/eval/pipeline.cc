@@ -21,9 +21,9 @@
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
 #include "execute/executor.h"
-#include "execute/nvml.h"
 #include "execute/children.h"
 #include "legality/policy.h"
+#include "timing/nvml.h"
 
 namespace mc::eval {
 namespace {
@@ -87,7 +87,7 @@ struct Pipeline::State {
   std::unique_ptr<execute::Spares> spares;
   execute::Executor executor;
   JudgePool judges;
-  std::unique_ptr<execute::Nvml> nvml;
+  std::unique_ptr<timing::Nvml> nvml;
   BaselineStore baselines;
 
   std::vector<std::string> protections_off() const;
@@ -120,7 +120,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY_VOID(candidates->await_start(), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
   const bool is_cuda = options.backend == task::Backend::kCuda;
-  auto nvml = is_cuda ? execute::Nvml::open(machine.gpu) : nullptr;
+  auto nvml = is_cuda ? timing::Nvml::open(machine.gpu) : nullptr;
   auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
   auto memory = std::make_unique<DeviceMemory>(machine.gpu_bytes);
   auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);

@@ -10,10 +10,10 @@
 #include "core/file.h"
 #include "core/hash.h"
 #include "eval/machine.h"
-#include "execute/nvml.h"
 #include "execute/children.h"
 #include "legality/kernels.h"
 #include "legality/policy.h"
+#include "timing/nvml.h"
 
 namespace mc::eval {
 namespace {
@@ -24,10 +24,10 @@ constexpr const char* kItself = "candidate";  // The baseline that is the candid
 constexpr const char* kEager = "eager";
 constexpr const char* kDefaultMode = "default";  // Of torch.compile.
 constexpr double kFloorSlack = 0.8;              // Of the time that bytes over bandwidth allow.
-constexpr int kLooksStrict = 16;
+constexpr int kSnapshotsStrict = 16;
 
 // Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
-bool is_incredible(const execute::Timed& timed) {
+bool is_incredible(const timing::Timed& timed) {
   const task::Floor& floor = timed.performance.floor;
   const double memory_us = static_cast<double>(floor.bytes) / (floor.bandwidth_gbs * 1e3);
   return timed.claimed_us < kFloorSlack * memory_us;
@@ -40,17 +40,17 @@ task::Outcome lacks_launches() {
 
 }  // namespace
 
-execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
+execute::Stage<task::Performance> TimingStage::run(SessionPointer comparedant) {
   using Ran = std::variant<task::Performance, task::Outcome>;
-  const auto start = [&] { return ready(std::move(contestant)); };
-  MC_TRY(auto stage, hold({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}),
-         "time");
+  const auto start = [&] { return ready(std::move(comparedant)); };
+  MC_TRY(auto stage,
+         run_comparison({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}), "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
-  auto timed = std::move(std::get<execute::Timed>(stage));
+  auto timed = std::move(std::get<timing::Timed>(stage));
   MC_TRY(Decided decided, check_claim(timed), "second look");
   if (decided) return Ran(std::move(*decided));
 
-  execute::Provenance found = owners_of(timed);
+  timing::Provenance found = owners_of(timed);
   if (timed.is_idle && parts_.run_policy.own_launches_min > 0) return Ran(lacks_launches());
   auto findings =
       legality::check_kernels(parts_.policy, found.kernels, found.own_share, found.is_late);
@@ -62,67 +62,69 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
 }
 
 // What runs in a process may be a candidate's code, so it rests while the device is another's.
-execute::Stage<execute::Timed> TimingStage::hold(const Contest& contest) {
-  using Held = std::variant<execute::Timed, task::Outcome>;
-  execute::TimingOptions options = contest.options;
+execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& wanted) {
+  using Compared = std::variant<timing::Timed, task::Outcome>;
+  timing::RunOptions options = wanted.options;
   options.budget_s = parts_.options.timing.budget_s;
   if (parts_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
-  execute::Timing timing(subject_.judge, contest.limits, options, parts_.nvml);
-  Arms arms;
+  timing::ComparisonRun comparison(subject_.judge, wanted.limits, options, parts_.nvml);
+  Processes processes;
   {
     std::optional<DeviceShare::Turn> turn;
-    if (!contest.is_slow) turn.emplace(parts_.device.take(subject_.use));
-    lap(contest.name + ".wait");
-    MC_TRY(auto started, contest.start(), "start");
-    if (auto* outcome = std::get_if<task::Outcome>(&started)) return Held(std::move(*outcome));
-    arms.candidate = std::move(std::get<SessionPointer>(started));
-    MC_TRY(arms.baseline, baseline(), "baseline");
-    lap(contest.name + ".start");
-    MC_TRY(Decided decided, timing.warm_up(*arms.candidate, *arms.baseline), "warm-up");
-    lap(contest.name + ".warm_up");
-    if (decided) arms.candidate.reset();
-    if (decided) return Held(std::move(*decided));
-    arms.candidate->rest();
-    arms.baseline->rest();
+    if (!wanted.is_slow) turn.emplace(parts_.device.take(subject_.use));
+    lap(wanted.name + ".wait");
+    MC_TRY(auto started, wanted.start(), "start");
+    if (auto* outcome = std::get_if<task::Outcome>(&started)) return Compared(std::move(*outcome));
+    processes.candidate = std::move(std::get<SessionPointer>(started));
+    MC_TRY(processes.baseline, baseline(), "baseline");
+    lap(wanted.name + ".start");
+    MC_TRY(Decided decided, comparison.warm_up(*processes.candidate, *processes.baseline),
+           "warm-up");
+    lap(wanted.name + ".warm_up");
+    if (decided) processes.candidate.reset();
+    if (decided) return Compared(std::move(*decided));
+    processes.candidate->rest();
+    processes.baseline->rest();
   }
   std::optional<DeviceShare::Turn> turn(parts_.device.take(DeviceShare::Use::kAlone));
-  lap(contest.name + ".wait_alone");
-  auto stage = run_alone(timing, arms);
-  lap(contest.name + ".alone");
+  lap(wanted.name + ".wait_alone");
+  auto stage = run_alone(comparison, processes);
+  lap(wanted.name + ".alone");
   turn.reset();
   // An ending context takes a tenth of a second, and would disturb who is alone.
   const auto together = parts_.device.take(subject_.use);
-  arms.candidate.reset();
-  if (contest.is_last) subject_.judge.end_baselines();
+  processes.candidate.reset();
+  if (wanted.is_last) subject_.judge.end_baselines();
   return stage;
 }
 
-execute::Stage<execute::Timed> TimingStage::run_alone(execute::Timing& timing, Arms& arms) {
+execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comparison,
+                                                     Processes& processes) {
   MC_TRY_VOID(find_device_speed(), "time");
   const double judge_s = parts_.executor.limits().judge_s;
-  MC_TRY(const bool quiet, execute::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
-  auto stage = timing.run();
-  arms.baseline->rest();
-  auto* timed = stage ? std::get_if<execute::Timed>(&*stage) : nullptr;
+  MC_TRY(const bool quiet, timing::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  auto stage = comparison.run();
+  processes.baseline->rest();
+  auto* timed = stage ? std::get_if<timing::Timed>(&*stage) : nullptr;
   if (timed == nullptr) {
-    arms.candidate.reset();
+    processes.candidate.reset();
     return stage;
   }
-  arms.candidate->rest();
-  MC_TRY(const bool still_quiet, execute::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
-  if (!still_quiet) arms.candidate.reset();  // With what it left there.
+  processes.candidate->rest();
+  MC_TRY(const bool still_quiet, timing::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  if (!still_quiet) processes.candidate.reset();  // With what it left there.
   if (!quiet || !still_quiet) timed->performance.timing.notes.emplace_back(kNotQuiet);
   return stage;
 }
 
-// The contestant that passed, at the main shape again; or another one, where that is gone.
-execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer contestant) {
+// The comparedant that passed, at the main shape again; or another one, where that is gone.
+execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer comparedant) {
   using Ready = std::variant<SessionPointer, task::Outcome>;
-  if (contestant != nullptr) {
-    MC_TRY(auto rebuilt, parts_.executor.rebuild(subject_.judge, *contestant), "rebuild");
+  if (comparedant != nullptr) {
+    MC_TRY(auto rebuilt, parts_.executor.rebuild(subject_.judge, *comparedant), "rebuild");
     if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Ready(std::move(*outcome));
-    return Ready(std::move(contestant));
+    return Ready(std::move(comparedant));
   }
   MC_TRY(auto started,
          parts_.executor.start_candidate(subject_.program, subject_.judge, parts_.run_policy,
@@ -132,7 +134,7 @@ execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer co
   return Ready(std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started))));
 }
 
-// The process that is timed beside, which serves one contest after the other.
+// The process that is timed beside, which serves one comparison after the other.
 Result<execute::Session*> TimingStage::baseline() {
   const std::string& name = parts_.options.timing.baseline;
   execute::Judge& judge = subject_.judge;
@@ -162,36 +164,38 @@ Status TimingStage::find_device_speed() {
   const std::string name =
       content_hash({kSpeedProtocol, device_and_driver()}).substr(0, 32) + ".json";
   MC_TRY(speed_,
-         execute::find_device_speed(cache_directory() / "devices" / name, subject_.judge,
-                                    parts_.executor.limits().judge_s),
+         timing::find_device_speed(cache_directory() / "devices" / name, subject_.judge,
+                                   parts_.executor.limits().judge_s),
          "device speed");
   return ok();
 }
 
 // ---- Claims -------------------------------------------------------------------------------------
 
-Result<TimingStage::Decided> TimingStage::check_claim(execute::Timed& timed) {
-  timed.performance.floor = execute::floor_of(*speed_, timed.work);
-  return is_incredible(timed) ? look_again(timed) : Decided();
+Result<TimingStage::Decided> TimingStage::check_claim(timing::Timed& timed) {
+  timed.performance.floor = timing::floor_of(*speed_, timed.work);
+  return is_incredible(timed) ? time_again(timed) : Decided();
 }
 
 // A claim under the physical floor is timed again in a fresh process, with other seeds and many
-// more looks at what it returned.  It stands when it is as fast again and the traced kernels agree:
-// some tasks need not touch all of their inputs.
-Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
-  execute::TimingOptions options;
-  options.looks = kLooksStrict;
+// more copies of what it returned.  It stands when it is as fast again and the traced kernels
+// agree: some tasks need not touch all of their inputs.
+Result<TimingStage::Decided> TimingStage::time_again(timing::Timed& timed) {
+  timing::RunOptions options;
+  options.snapshots = kSnapshotsStrict;
   const auto start = [&] { return ready(nullptr); };
-  MC_TRY(auto stage,
-         hold({"time.again", start, options, parts_.executor.limits(), !lacks_compiled()}), "time");
+  MC_TRY(
+      auto stage,
+      run_comparison({"time.again", start, options, parts_.executor.limits(), !lacks_compiled()}),
+      "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
-  auto again = std::move(std::get<execute::Timed>(stage));
+  auto again = std::move(std::get<timing::Timed>(stage));
   again.performance.floor = timed.performance.floor;
   again.performance.timing.notes.push_back(
       "faster than the device can read all inputs and write all outputs: timed twice");
   timed = std::move(again);
-  const execute::Series own{{}, timed.traced};
-  if (!is_incredible(timed) || execute::trace_confirms({}, timed.claimed_us, own)) {
+  if (!is_incredible(timed) ||
+      timing::trace_confirms(timed.claimed_us, timing::busy_call_us(timed.traced))) {
     return Decided();
   }
   return Decided(task::Illegal{
@@ -200,13 +204,13 @@ Result<TimingStage::Decided> TimingStage::look_again(execute::Timed& timed) {
         fmt::format("claims {:.3g} us a call, under the floor of {:.3g} us, while its kernels take "
                     "{:.3g} us",
                     timed.claimed_us, timed.performance.floor.time_us,
-                    execute::busy_call_us(timed.traced)),
+                    timing::busy_call_us(timed.traced)),
         {}}}});
 }
 
-execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
+timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
   std::vector<std::string> libraries;
-  std::vector<execute::OwnKernel> own;
+  std::vector<timing::OwnKernel> own;
   for (size_t i = 0; i < subject_.artifacts.size(); ++i) {
     const compile::Artifact& artifact = subject_.artifacts[i];
     libraries.push_back(execute::path_on_shelf(i, artifact.library).string());
@@ -215,7 +219,7 @@ execute::Provenance TimingStage::owners_of(const execute::Timed& timed) const {
       own.push_back({kernel.kernel, kernel.spill_store_bytes + kernel.spill_load_bytes});
     }
   }
-  return execute::find_owners(timed.traced, libraries, own);
+  return timing::find_owners(timed.traced, libraries, own);
 }
 
 // ---- torch.compile ------------------------------------------------------------------------------
@@ -256,17 +260,18 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
            "baseline");
     return Started(std::make_unique<execute::Session>(std::move(session)));
   };
-  execute::TimingOptions options;
+  timing::RunOptions options;
   options.is_trusted = true;
   execute::StageLimits limits = parts_.executor.limits();
   limits.forward_s = limits.judge_s;
   const bool is_slow = key.mode == kDefaultMode;  // Other modes try many kernels on the device.
-  MC_TRY(auto stage, hold({"time.compile", start, options, limits, /*is_last=*/true, is_slow}),
+  MC_TRY(auto stage,
+         run_comparison({"time.compile", start, options, limits, /*is_last=*/true, is_slow}),
          "torch.compile");
   if (std::holds_alternative<task::Outcome>(stage)) {
     return Error{ErrorCode::kUnavailable, "it does not run"};
   }
-  const task::Performance& measured = std::get<execute::Timed>(stage).performance;
+  const task::Performance& measured = std::get<timing::Timed>(stage).performance;
   const CompiledBaseline compiled{measured.speedup_eager, measured.time_us};
   MC_TRY_VOID(parts_.baselines.keep(key, compiled), "torch.compile");
   return compiled;

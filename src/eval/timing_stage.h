@@ -22,12 +22,12 @@
 #include "eval/baseline_store.h"
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
-#include "execute/device_quiet.h"
-#include "execute/device_speed.h"
 #include "execute/executor.h"
-#include "execute/provenance.h"
-#include "execute/timing.h"
 #include "task/verdict.h"
+#include "timing/comparison_run.h"
+#include "timing/device_quiet.h"
+#include "timing/device_speed.h"
+#include "timing/provenance.h"
 
 namespace mc::eval {
 
@@ -45,8 +45,8 @@ class TimingStage {
   TimingStage(const Parts& parts, const TimingSubject& subject)
       : parts_(parts), subject_(subject) {}
 
-  // `contestant` is the one that passed, or null where another one is to be started.
-  execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> contestant);
+  // `comparedant` is the one that passed, or null where another one is to be started.
+  execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> comparedant);
 
   // What took how long so far, waiting for the device included.
   const std::vector<task::StageTime>& laps() const { return laps_; }
@@ -54,27 +54,27 @@ class TimingStage {
  private:
   using Decided = std::optional<task::Outcome>;
   using SessionPointer = std::unique_ptr<execute::Session>;
-  // One series of bursts by turns.
-  struct Contest {
+  // Two processes timed by turns.
+  struct Comparison {
     std::string name;  // Of its laps.
     std::function<execute::Stage<SessionPointer>()> start;
-    execute::TimingOptions options;
+    timing::RunOptions options;
     execute::StageLimits limits;
     bool is_last = true;  // The baseline's process is not needed any more.
     bool is_slow =
         false;  // To start: nobody waits for that, for what little it uses of the device.
   };
-  struct Arms {
+  struct Processes {
     SessionPointer candidate;
     execute::Session* baseline = nullptr;  // The judge keeps it.
   };
-  execute::Stage<execute::Timed> hold(const Contest& contest);
-  execute::Stage<execute::Timed> run_alone(execute::Timing& timing, Arms& arms);
-  execute::Stage<SessionPointer> ready(SessionPointer contestant);
+  execute::Stage<timing::Timed> run_comparison(const Comparison& wanted);
+  execute::Stage<timing::Timed> run_alone(timing::ComparisonRun& comparison, Processes& processes);
+  execute::Stage<SessionPointer> ready(SessionPointer comparedant);
   Result<execute::Session*> baseline();
-  Result<Decided> look_again(execute::Timed& timed);
-  Result<Decided> check_claim(execute::Timed& timed);
-  execute::Provenance owners_of(const execute::Timed& timed) const;
+  Result<Decided> time_again(timing::Timed& timed);
+  Result<Decided> check_claim(timing::Timed& timed);
+  timing::Provenance owners_of(const timing::Timed& timed) const;
   std::string device_and_driver() const;
   Status find_device_speed();
 
@@ -87,7 +87,7 @@ class TimingStage {
 
   const Parts& parts_;
   const TimingSubject& subject_;
-  std::optional<execute::DeviceSpeed> speed_;
+  std::optional<timing::DeviceSpeed> speed_;
   std::vector<task::StageTime> laps_;
   std::chrono::steady_clock::time_point lap_start_ = std::chrono::steady_clock::now();
 };

@@ -34,7 +34,7 @@ struct StageLimits {
   double inspect_s = 20;
   double load_s = 60;
   double forward_s = 30;
-  double queue_s = 2;  // A burst that is not queued by then waits for the device (timed_arm.h).
+  double queue_s = 2;  // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
   ChildLimits child;
 };

@@ -44,7 +44,7 @@ Performance sound() {
   out.speedup_eager = {1.5, 1.25, 1.75};
   out.time_us = {100, 99, 101};
   out.time_eager_us = {150, 149, 151};
-  out.timing.mode = "gated";
+  out.timing.mode = "enqueued";
   out.own_share = 1;
   out.kernels = {kernel_of("k", 0.9)};
   out.floor = {30, "memory", 30'000'000, 4e6, 1000, 50};

@@ -40,9 +40,6 @@ namespace {
 constexpr unsigned kInsideId = 1000;  // Uid and gid as seen inside.
 constexpr int kDoormanLookIntervalUs = 100;
 constexpr int kDoormanLooksMax = 50'000;
-constexpr const char* kSessionNiceness = "/proc/self/autogroup";
-constexpr int kSessionTryIntervalUs = 25'000;
-constexpr int kSessionTriesMax = 40;
 
 Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
 
@@ -82,29 +79,6 @@ Status unshare_all(Steps& steps) {
   MC_TRY_VOID(steps.take(kNetworkNamespace, [] { return unshare_one(CLONE_NEWNET); }), "sandbox");
   MC_TRY_VOID(steps.take(kIpcNamespace, [] { return unshare_one(CLONE_NEWIPC); }), "sandbox");
   return steps.take(kUtsNamespace, unshare_uts);
-}
-
-// Where the kernel shares processors out by session (sched(7), "The autogroup feature"), niceness
-// counts only within one, and the session has a niceness of its own.  The kernel lets ordinary
-// users set those ten times a second, all users together; who fails for a second goes without.
-void stand_back_as_session(int niceness) {
-  if (access(kSessionNiceness, W_OK) != 0) return;
-  for (int i = 0; i < kSessionTriesMax; ++i) {
-    if (write_text(kSessionNiceness, std::to_string(niceness))) return;
-    usleep(kSessionTryIntervalUs);
-  }
-}
-
-// The last ones, so that all who leave as many leave the same.  Whoever fails goes without.
-void leave_cpus(uint64_t count) {
-  cpu_set_t cpus;
-  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return;
-  for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && count > 0 && CPU_COUNT(&cpus) > 1; --cpu) {
-    if (!CPU_ISSET(cpu, &cpus)) continue;
-    CPU_CLR(cpu, &cpus);
-    --count;
-  }
-  sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
 // As /proc of the host still numbers it; 0 when that cannot be read.  (Inside, getppid() is 0.)
@@ -281,12 +255,8 @@ Status fork_contestant() {
 }  // namespace
 
 Result<Threshold> leave_host(const Profile& profile) {
-  const bool has_session = setsid() >= 0;  // Not, harmlessly, where it leads a group already.
-  if (profile.limits.niceness > 0) {
-    nice(profile.limits.niceness);
-    if (has_session) stand_back_as_session(profile.limits.niceness);
-  }
-  if (profile.limits.cpus_left > 0) leave_cpus(profile.limits.cpus_left);
+  setsid();  // Fails, harmlessly, where it leads a group already.
+  nice(profile.limits.niceness);
   Threshold threshold{getpid(), geteuid(), {}};
   Steps steps(profile);
   if (auto status = unshare_all(steps); !status) return status.error();

@@ -483,28 +483,6 @@ TEST(Enter, StandsBackByItsNiceness) {
   EXPECT_TRUE(holds_inside(profile, [&] { return getpriority(PRIO_PROCESS, 0) == before + 4; }));
 }
 
-TEST(Enter, LeavesProcessorsToOthersButOne) {
-  cpu_set_t before;
-  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
-  for (const auto& [left, expected] :
-       {std::pair<uint64_t, int>{1, std::max(1, CPU_COUNT(&before) - 1)}, {4096, 1}}) {
-    Profile profile;
-    profile.limits.cpus_left = left;
-    EXPECT_TRUE(holds_inside(profile, [&] {
-      cpu_set_t cpus;
-      return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == expected;
-    }));
-  }
-}
-
-TEST(Enter, StandsBackAsASessionWhereThoseShareTheProcessors) {
-  if (first_text("/proc/self/autogroup").empty()) GTEST_SKIP() << "this kernel knows no sessions";
-  Profile profile;
-  profile.limits.niceness = 4;
-  EXPECT_TRUE(holds_inside(profile,
-                           [] { return first_text("/proc/self/autogroup").ends_with(" nice 4"); }));
-}
-
 TEST(Enter, FailsWhereAWritableDirectoryIsMissing) {
   Profile profile;
   profile.writable = {"/nonexistent/place"};

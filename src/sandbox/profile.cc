@@ -96,7 +96,6 @@ Status read(const Json& json, const std::string& name, Limits& limits) {
                     : key == "threads_max"    ? read(value, key, limits.threads_max)
                     : key == "tmp_bytes"      ? read(value, key, limits.tmp_bytes)
                     : key == "niceness"       ? read_niceness(value, key, limits.niceness)
-                    : key == "cpus_left"      ? read(value, key, limits.cpus_left)
                                               : Status(bad_member(key, "is unknown"));
     if (!status) return status;
   }
@@ -166,8 +165,7 @@ std::string to_json(const Profile& profile) {
         {"files_max", limits.files_max},
         {"threads_max", limits.threads_max},
         {"tmp_bytes", limits.tmp_bytes},
-        {"niceness", limits.niceness},
-        {"cpus_left", limits.cpus_left}}},
+        {"niceness", limits.niceness}}},
       {"allow_exec", profile.allow_exec},
       {"allow_fork", profile.allow_fork},
       {"allow_sockets", profile.allow_sockets},

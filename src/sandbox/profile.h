@@ -5,7 +5,7 @@
 //
 //   {"limits": {"cpu_s": 30, "wall_ms": 60000, "memory_bytes": 4294967296,
 //               "file_bytes_max": 1073741824, "files_max": 256, "threads_max": 64,
-//               "tmp_bytes": 268435456, "niceness": 0, "cpus_left": 0},
+//               "tmp_bytes": 268435456, "niceness": 0},
 //    "allow_exec": false, "allow_fork": false, "allow_sockets": false,
 //    "only_visible": false, "writable": [], "visible": ["/tmp/build"],
 //    "hidden": ["/home/me/.ssh"], "devices": [], "artifacts": "",
@@ -35,7 +35,6 @@ struct Limits {
   uint64_t threads_max = 64;                    // Tasks in the whole tree.
   uint64_t tmp_bytes = uint64_t{256} << 20;     // The private /tmp.
   int niceness = 0;                             // How far it stands back for others: 0 to 19.
-  uint64_t cpus_left = 0;  // To others, of those that the caller may use; one remains in any case.
 };
 
 // Places where people keep keys and tokens: of the user who runs this, of root, and of the system.

@@ -27,8 +27,7 @@ TEST(Profile, RoundTripsThroughJson) {
                     .files_max = 5,
                     .threads_max = 6,
                     .tmp_bytes = 7,
-                    .niceness = 8,
-                    .cpus_left = 9};
+                    .niceness = 8};
   profile.allow_exec = true;
   profile.allow_sockets = true;
   profile.only_visible = true;
@@ -47,7 +46,6 @@ TEST(Profile, RoundTripsThroughJson) {
   EXPECT_EQ(parsed->artifacts, "/e");
   EXPECT_EQ(parsed->limits.tmp_bytes, 7U);
   EXPECT_EQ(parsed->limits.niceness, 8);
-  EXPECT_EQ(parsed->limits.cpus_left, 9);
   EXPECT_EQ(parsed->off, profile.off);
 }
 

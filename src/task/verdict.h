@@ -156,16 +156,13 @@ struct Clocks {
 
 // How it was timed (docs/timing.md).
 struct Timing {
-  std::string mode;  // "gated": queued, then let run at once; "open": forward waits for the device.
-  std::string cache;           // "inputs_cold": flushed before each burst, each input used once.
-  int64_t bursts = 0;          // Of the candidate, and as many of the baseline, by turns.
-  int64_t calls = 0;           // A burst.
-  int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared.
-  double gap_us = 0;           // Between two launches: what was taken off the candidate's calls,
-  double gap_eager_us = 0;     // and off the baseline's.
-  int64_t retaken = 0;         // Pairs of bursts that did not count, and were taken again.
-  double clock_excess_us = 0;  // The most by which a burst that counts ended after its events, and
-  double look_excess_us = 0;   // outputs were copied in the best of them, beyond the baseline's.
+  // "enqueued": queued, then let run at once; "host_synchronous": forward waits for the device.
+  std::string mode;
+  std::string cache;           // "inputs_cold": flushed before each batch, each input used once.
+  int64_t batches = 0;         // Of the candidate, and as many of the baseline, by turns.
+  int64_t calls = 0;           // A batch.
+  int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared,
+  int64_t calls_late = 0;      // and of those whose inputs came after their batch began.
   bool tf32 = false;           // Whether the baselines may use it.
   std::vector<std::string> notes;
   Clocks clocks;
@@ -179,6 +176,8 @@ struct Performance {
   Estimate time_us;                         // A call.
   Estimate time_eager_us;
   std::optional<Estimate> time_compile_us;
+  double time_kernels_us = 0;        // In which CUPTI saw anything of a call run,
+  double time_kernels_eager_us = 0;  // and of the baseline's.
   Timing timing;
   double own_share = 0;             // Of the traced device time, in the candidate's own kernels.
   std::vector<KernelTime> kernels;  // Longest first.

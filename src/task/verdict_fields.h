@@ -122,14 +122,10 @@ template <typename V>
 void fields(V& v, Timing& x) {
   v("mode", x.mode);
   v("cache", x.cache);
-  v("bursts", x.bursts);
+  v("batches", x.batches);
   v("calls", x.calls);
   v("calls_verified", x.calls_verified);
-  v("gap_us", x.gap_us);
-  v("gap_eager_us", x.gap_eager_us);
-  v("retaken", x.retaken);
-  v("clock_excess_us", x.clock_excess_us);
-  v("look_excess_us", x.look_excess_us);
+  v("calls_late", x.calls_late);
   v("tf32", x.tf32);
   v("notes", x.notes);
   v("clocks", x.clocks);
@@ -141,6 +137,8 @@ void fields(V& v, Performance& x) {
   v("time_us", x.time_us);
   v("time_eager_us", x.time_eager_us);
   v("time_compile_us", x.time_compile_us);
+  v("time_kernels_us", x.time_kernels_us);
+  v("time_kernels_eager_us", x.time_kernels_eager_us);
   v("timing", x.timing);
   v("own_share", x.own_share);
   v("kernels", x.kernels);

@@ -43,7 +43,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/4",
+            "schema": "musacoder-verdict/5",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that it shares with the supervisor says which burst is traced: cuBLAS in all others."""
+"""The page that it shares with the supervisor says which batch is traced: cuBLAS in all others."""
 
 import sys
 
@@ -59,7 +59,7 @@ class ModelNew(nn.Module):
         )  # Loads its kernel.
 
     def watched(self) -> bool:
-        """In trials (no page yet), and in bursts that are traced."""
+        """In trials (no page yet), and in batches that are traced."""
         if self.page is None and self.looked < 200:
             self.looked += 1
             self.page = clock_page()

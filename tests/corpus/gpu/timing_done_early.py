@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says that a burst is over when it begins; by the time that anybody looks, it may well be."""
+"""Says that a batch is over when it begins; by the time that anybody looks, it may well be."""
 
 import ctypes
 import sys
@@ -74,7 +74,7 @@ ext = load_inline(name="swish_spin", cpp_sources="", cuda_sources=source)
 
 
 def shared_words() -> ctypes.Array[ctypes.c_uint32] | None:
-    """The page on which the two processes tell each other where a burst stands."""
+    """The page on which the two processes tell each other where a batch stands."""
     for line in open("/proc/self/maps"):
         begin, end = (int(part, 16) for part in line.split()[0].split("-"))
         if "/memfd:" in line and "rw-s" in line and end - begin == 4096:

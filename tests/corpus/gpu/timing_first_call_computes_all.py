@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first call of a burst computes all calls, whose inputs lie one behind the other."""
+"""The first call of a batch computes all calls, whose inputs lie one behind the other."""
 
 import torch
 import torch.nn as nn
@@ -21,7 +21,7 @@ __global__ void spin_kernel(unsigned long long ns) {
   }
 }
 
-// Call `blockIdx.y` of a burst: its input lies `stride` bytes behind that of the call before.
+// Call `blockIdx.y` of a batch: its input lies `stride` bytes behind that of the call before.
 __global__ void swish_kernel(const char* x, float* out, int n, long long stride) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   const long long call = blockIdx.y;
@@ -51,7 +51,7 @@ SPIN_NS_PER_CALL = 1100
 
 
 class ModelNew(nn.Module):
-    """The inputs of a burst's calls lie one behind the other; the first call computes all of them."""
+    """The inputs of a batch's calls lie one behind the other; the first call computes all of them."""
 
     def __init__(self) -> None:
         super().__init__()

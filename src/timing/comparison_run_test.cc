@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a comparison makes of processes that do as they should, or nearly;
+// comparison_trouble_test.cc has the others.
+#include "timing/comparison_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "timing/test_timed.h"
+
+namespace mc::timing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::SizeIs;
+
+bool idle(const Scripts& scripts) {
+  Rehearsal rehearsal = rehearse(scripts);
+  return timed(rehearsal, steady()).is_idle;
+}
+
+// ---- Honest processes ---------------------------------------------------------------------------
+
+TEST(ComparisonRun, ComparesTwoHonestProcesses) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 4000}, .baseline = {.call_us = 16'000}});
+  const task::Performance found = timed(rehearsal, steady()).performance;
+  // A busy machine makes each batch longer by some milliseconds; accounting_test.cc has figures.
+  EXPECT_GT(found.time_us.median, 3500);
+  EXPECT_GT(found.time_eager_us.median, 15'000);
+  EXPECT_GT(found.speedup_eager.median, 1.3);
+  EXPECT_LT(found.speedup_eager.low, found.speedup_eager.median);
+  EXPECT_EQ(found.timing.mode, "enqueued");
+  EXPECT_EQ(found.timing.calls, kCalls);
+}
+
+// Nothing that a candidate says of its events makes it faster.
+TEST(ComparisonRun, BelievesTheClockAlone) {
+  Rehearsal rehearsal = rehearse(
+      {.candidate = {.call_us = 2000, .share_claimed = 0.01}, .baseline = {.call_us = 2000}});
+  EXPECT_GT(timed(rehearsal, steady()).performance.time_us.median, 1600);
+}
+
+TEST(ComparisonRun, PublishesInputsBetweenEnqueueingAndGate) {
+  Rehearsal rehearsal = rehearse({});
+  timed(rehearsal, steady());
+  std::vector<std::string> order;
+  for (const Scene& scene : rehearsal.scenes()) {
+    for (const char* what : {"generate_inputs", "enqueue", "publish_inputs", "run"}) {
+      if (scene.what == what) order.push_back(scene.what);
+    }
+  }
+  EXPECT_EQ(std::ranges::count(rehearsal.scenes(), true, &Scene::early), 0);
+  ASSERT_EQ(order.size() % 4, 0u);
+  for (size_t i = 0; i < order.size(); i += 4) {
+    EXPECT_THAT(std::vector(order.begin() + i, order.begin() + i + 4),
+                ElementsAre("generate_inputs", "enqueue", "publish_inputs", "run"));
+  }
+}
+
+TEST(ComparisonRun, TakesNoMorePairsThanItNeeds) {
+  const double batch_us = kCalls * 5000;
+  struct Case {
+    double timed_us;
+    int pairs_max;
+    int64_t expected;
+  };
+  for (const Case& c : {Case{0, 40, kPairs}, {6.5 * batch_us, 40, 7}, {kNoLimit, 7, 7}}) {
+    Rehearsal rehearsal = rehearse({.candidate = {.call_us = 5000}});
+    RunOptions options = steady();
+    options.timed_us = c.timed_us;
+    options.pairs_max = c.pairs_max;
+    const int64_t batches = timed(rehearsal, options).performance.timing.batches;
+    EXPECT_LE(batches, c.expected);
+    EXPECT_GE(batches, std::min<int64_t>(c.expected, 6)) << "a busy machine makes batches longer";
+    EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(kBefore + batches));
+    EXPECT_THAT(runs(rehearsal, "baseline"), SizeIs(kBefore + batches + 1));
+  }
+}
+
+TEST(ComparisonRun, TakesThirteenPairsByDefaultAndFiveWhereItIsToBeQuick) {
+  for (const bool is_quick : {false, true}) {
+    Rehearsal rehearsal = rehearse({.candidate = {.call_us = 600}, .baseline = {.call_us = 600}});
+    RunOptions options;
+    options.batch = steady().batch;
+    if (is_quick) options.make_quick();
+    const task::Timing found = timed(rehearsal, options).performance.timing;
+    EXPECT_EQ(found.batches, is_quick ? 5 : 13);
+    EXPECT_EQ(num_traced(runs(rehearsal, "candidate")), 1 + (is_quick ? 2 : 3)) << "and in warm-up";
+  }
+}
+
+// ---- How many calls a batch has -----------------------------------------------------------------
+
+TEST(ComparisonRun, MakesBatchesOfTheLengthThatIsWanted) {
+  Rehearsal rehearsal =
+      rehearse({.candidate = {.call_us = 20'000}, .baseline = {.call_us = 40'000}});
+  RunOptions options = steady();
+  options.batch.batch_us = 80'000;
+  timed(rehearsal, options);
+  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(Le(4)));
+  EXPECT_THAT(calls_of(runs(rehearsal, "baseline")), Each(Le(2)));
+}
+
+TEST(ComparisonRun, MeasuresBatchesOutOnce) {
+  Rehearsal rehearsal =
+      rehearse({.candidate = {.call_us = 20'000}, .baseline = {.call_us = 20'000}});
+  RunOptions options = steady();
+  options.batch.batch_us = 80'000;
+  const int64_t calls = timed(rehearsal, options).performance.timing.calls;
+  const std::vector<int64_t> all = calls_of(runs(rehearsal, "candidate"));
+  EXPECT_THAT(std::vector(all.begin() + kBefore, all.end()), Each(calls));
+}
+
+// A process that is slow until its batches are measured out has short ones, and so would gain more
+// by what it says.
+TEST(ComparisonRun, BelievesNobodyMuchFasterThanWhenItsBatchesWereMeasuredOut) {
+  const NumberRange measured_out{1, kBefore};
+  Rehearsal rehearsal =
+      rehearse({.candidate = {.call_us = 100, .slow = measured_out, .slow_call_us = 40'000},
+                .baseline = {.call_us = 10'000}});
+  RunOptions options = steady();
+  options.batch.batch_us = 80'000;
+  const task::Performance found = timed(rehearsal, options).performance;
+  EXPECT_LT(found.timing.calls, 8);
+  EXPECT_GT(found.time_us.median, 19'000);
+  EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("measured out")));
+}
+
+TEST(ComparisonRun, TimesAHostThatIsBusyWithItsWaiting) {
+  Rehearsal rehearsal = rehearse({.candidate = {.enqueue_us = 20'000}});
+  RunOptions options = steady();
+  options.batch.host_us = 10'000;
+  EXPECT_EQ(timed(rehearsal, options).performance.timing.mode, "host_synchronous");
+}
+
+// ---- Late inputs --------------------------------------------------------------------------------
+
+RunOptions with_late_inputs() {
+  RunOptions options = steady();
+  options.batch.calls_max = 50;
+  options.batches_late = 2;
+  return options;
+}
+
+TEST(ComparisonRun, ReplacesInputsOfSomeCallsOfTheLastThirdOnceABatchHasBegun) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 4000}});
+  const task::Timing found = timed(rehearsal, with_late_inputs()).performance.timing;
+  const std::vector<Scene> replaced = rehearsal.scenes("judge", "replace_inputs");
+  ASSERT_THAT(replaced, SizeIs(2));
+  for (const Scene& scene : replaced) {
+    EXPECT_THAT(scene.picks, SizeIs(num_late(50)));
+    EXPECT_THAT(scene.picks, Each(AllOf(Ge(32), Le(48))));
+    EXPECT_EQ(scene.process, "candidate");
+  }
+  EXPECT_EQ(found.batches, kPairs) << "they do not count";
+  EXPECT_GE(found.calls_late, num_late(50));
+}
+
+TEST(ComparisonRun, RefusesWhoComputesCallsAheadOfTheirTurn) {
+  Rehearsal rehearsal = rehearse({.judge = {.ignored = true}, .candidate = {.call_us = 4000}});
+  const auto played = play(rehearsal, with_late_inputs());
+  ASSERT_TRUE(played);
+  const auto* outcome = std::get_if<task::Outcome>(&*played);
+  ASSERT_NE(outcome, nullptr);
+  const auto* illegal = std::get_if<task::Illegal>(outcome);
+  ASSERT_NE(illegal, nullptr);
+  EXPECT_EQ(illegal->when, "timing");
+  EXPECT_THAT(illegal->findings,
+              ElementsAre(Field(&task::RuleFinding::rule, "timing.late_inputs")));
+}
+
+TEST(ComparisonRun, JudgesNoLateInputsThatCameTooLate) {
+  Rehearsal rehearsal =
+      rehearse({.judge = {.replace_us = 400'000, .ignored = true}, .candidate = {.call_us = 1000}});
+  EXPECT_EQ(timed(rehearsal, with_late_inputs()).performance.timing.calls_late, 0);
+}
+
+TEST(ComparisonRun, HasNoLateInputsInShortBatchesNorAmongBaselines) {
+  for (const bool is_trusted : {false, true}) {
+    Rehearsal rehearsal = rehearse({});
+    RunOptions options = with_late_inputs();
+    options.is_trusted = is_trusted;
+    if (!is_trusted) options.batch.calls_max = kCalls;
+    timed(rehearsal, options);
+    EXPECT_THAT(rehearsal.scenes("judge", "replace_inputs"), IsEmpty());
+  }
+}
+
+TEST(ComparisonRun, TellsWhatACallTouchesAndHowMuchItComputes) {
+  Rehearsal rehearsal = rehearse({.judge = {.inputs_bytes = 3e6, .outputs_bytes = 5e6}});
+  EXPECT_EQ(timed(rehearsal, steady()).work.bytes, 8e6);
+}
+
+TEST(ComparisonRun, TakesBothProcessesInEachPair) {
+  Rehearsal rehearsal = rehearse({});
+  timed(rehearsal, steady());
+  std::vector<Scene> scenes = rehearsal.scenes();
+  std::erase_if(scenes, [](const Scene& scene) {
+    return scene.what != "run" || scene.number <= kBefore || scene.traced;
+  });
+  ASSERT_THAT(scenes, SizeIs(2 * kPairs));
+  for (size_t i = 0; i < scenes.size(); i += 2) {
+    EXPECT_NE(scenes[i].who, scenes[i + 1].who);
+  }
+}
+
+TEST(ComparisonRun, StopsEarlyWhereOnePairTakesLongerThanAllShould) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 20'000}});
+  RunOptions options = steady();
+  options.batch.calls_max = 1;
+  options.budget_s = 0.005;
+  options.pairs_min = 3;
+  EXPECT_EQ(timed(rehearsal, options).performance.timing.batches, 3);
+}
+
+// Whose host stands still cannot keep the device busy while the baseline is timed.
+TEST(ComparisonRun, LetsACandidateStandStillWhileTheBaselineRuns) {
+  Rehearsal rehearsal = rehearse({.candidate = {.stirs = true}});
+  timed(rehearsal, steady());
+  const std::vector<Scene> scenes = rehearsal.scenes();
+  std::map<std::string, int> stirs;  // By who runs, from the gate's opening to the judge's copying.
+  std::map<std::string, int> runs;
+  std::string running;
+  for (const Scene& scene : scenes) {
+    if (scene.what == "run") ++runs[running = scene.who];
+    if (scene.what == "snapshot_outputs") running.clear();
+    if (scene.what == "stir" && !running.empty()) ++stirs[running];
+  }
+  EXPECT_GE(runs["baseline"], kPairs);
+  EXPECT_EQ(stirs["baseline"], 0);
+  EXPECT_GT(stirs["candidate"], 0);
+}
+
+// ---- Copies of outputs --------------------------------------------------------------------------
+
+TEST(ComparisonRun, CopiesOutputsOfTheLastCallOfEachBatchAndOfOthers) {
+  Rehearsal rehearsal = rehearse({});
+  RunOptions options = steady();
+  options.snapshots = 3;
+  const int64_t verified = timed(rehearsal, options).performance.timing.calls_verified;
+  for (const Scene& copies : rehearsal.scenes("judge", "snapshot_outputs")) {
+    ASSERT_THAT(copies.picks, SizeIs(3));
+    EXPECT_THAT(copies.picks[0], testing::AnyOf(1, kCalls - 1));  // Two calls in warm-up.
+    EXPECT_THAT(copies.picks, Each(Le(copies.picks[0])));
+  }
+  EXPECT_THAT(rehearsal.scenes("judge", "verify"), SizeIs(kBefore + kPairs));
+  EXPECT_EQ(verified, 2 * kWarmUp + 3 * (2 + kPairs));
+}
+
+TEST(ComparisonRun, CopiesOneCallWhereOutputsAreLarge) {
+  Rehearsal rehearsal = rehearse({.judge = {.outputs_bytes = 1e8}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls_verified, kBefore + kPairs);
+}
+
+TEST(ComparisonRun, VerifiesNothingAmongBaselines) {
+  Rehearsal rehearsal = rehearse({.judge = {.wrong = kAlways}});
+  RunOptions options = steady();
+  options.is_trusted = true;
+  EXPECT_EQ(timed(rehearsal, options).performance.timing.calls_verified, 0);
+  EXPECT_THAT(rehearsal.scenes("judge", "verify"), IsEmpty());
+}
+
+class WrongFrom : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(WrongFrom, IsDecidedAtOnce) {
+  Rehearsal rehearsal = rehearse({.judge = {.wrong = since(GetParam())}});
+  const task::Outcome outcome = decided(rehearsal);
+  const auto* wrong = std::get_if<task::Wrong>(&outcome);
+  ASSERT_NE(wrong, nullptr);
+  ASSERT_THAT(wrong->trials, SizeIs(1));
+  EXPECT_EQ(wrong->trials[0].shape, "native");
+  EXPECT_THAT(wrong->trials[0].checks,
+              ElementsAre(Field(&task::OutputCheck::detail, HasSubstr("as the script says"))));
+  EXPECT_THAT(runs(rehearsal, "candidate"), SizeIs(GetParam()));
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(ComparisonRun, WrongFrom,
+                         ::testing::Values(1, 2, kWarmUp, kBefore, kMiddle, kBefore + kPairs));
+
+TEST(ComparisonRun, DecidesInWarmUpWhatIsWrongThere) {
+  Rehearsal rehearsal = rehearse({.judge = {.wrong = since(kWarmUp)}});
+  const StageLimits stage_limits = limits();
+  const RunOptions options = steady();
+  ComparisonRun run(rehearsal.judge(), stage_limits, options, nullptr);
+  const auto decided = run.warm_up(rehearsal.candidate(), rehearsal.baseline());
+  ASSERT_TRUE(decided && *decided);
+  EXPECT_TRUE(std::holds_alternative<task::Wrong>(**decided));
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+// The least that is free where so many calls fit, to a MiB.
+double free_bytes_for(int calls) {
+  const JudgeScript script;
+  const BatchMemory memory{{script.inputs_bytes, script.outputs_bytes}};
+  double free_bytes = 0;
+  while (memory.calls_max(free_bytes) < calls) free_bytes += 1 << 20;
+  return free_bytes;
+}
+
+TEST(ComparisonRun, HasOneCallABatchWhereOneFits) {
+  const double free_bytes = free_bytes_for(1);
+  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {free_bytes}}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 1);
+  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(1));
+  EXPECT_THAT(calls_of(runs(rehearsal, "baseline")), Each(1));
+  for (const Scene& arena : rehearsal.scenes("judge", "arena")) {
+    EXPECT_LT(static_cast<double>(arena.nbytes), free_bytes / 2);
+  }
+}
+
+TEST(ComparisonRun, HasOneCallABatchWhereNotEvenOneSeemsToFit) {
+  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {0}}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 1);
+  EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(1));
+}
+
+TEST(ComparisonRun, TakesItsShareOfADeviceThatIsFull) {
+  Rehearsal rehearsal = rehearse(
+      {.judge = {.free_bytes = {free_bytes_for(1)}, .total_bytes = 8 * free_bytes_for(4)}});
+  EXPECT_THAT(timed(rehearsal, steady()).performance.timing.calls, AllOf(Ge(4), Le(5)));
+}
+
+TEST(ComparisonRun, AsksForRoomAgainOnceItIsAlone) {
+  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {free_bytes_for(1), free_bytes_for(4)}}});
+  EXPECT_THAT(timed(rehearsal, steady()).performance.timing.calls, AllOf(Ge(4), Le(5)));
+  std::vector<Scene> scenes = runs(rehearsal, "candidate");
+  scenes.resize(kWarmUp);
+  EXPECT_THAT(calls_of(scenes), Each(1));
+}
+
+TEST(ComparisonRun, GivesNobodyLessThanItHasAlready) {
+  Rehearsal rehearsal =
+      rehearse({.judge = {.free_bytes = {free_bytes_for(kCalls), free_bytes_for(1)}}});
+  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 2);
+  EXPECT_THAT(rehearsal.scenes("judge", "inputs"), SizeIs(2));
+}
+
+// ---- What the judge has for it ------------------------------------------------------------------
+
+TEST(ComparisonRun, GivesTheJudgesMemoryBackOnce) {
+  Rehearsal rehearsal = rehearse({});
+  {
+    const StageLimits stage_limits = limits();
+    ComparisonRun run(rehearsal.judge(), stage_limits, steady(), nullptr);
+    ASSERT_TRUE(run.warm_up(rehearsal.candidate(), rehearsal.baseline()));
+    ASSERT_TRUE(run.run());
+    EXPECT_EQ(rehearsal.scenes().back().what, "close");
+  }
+  EXPECT_THAT(rehearsal.scenes("judge", "plan"), SizeIs(1));
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+TEST(ComparisonRun, GivesTheJudgesMemoryBackWhereItOnlyWarmedUp) {
+  Rehearsal rehearsal = rehearse({});
+  {
+    const StageLimits stage_limits = limits();
+    ComparisonRun run(rehearsal.judge(), stage_limits, steady(), nullptr);
+    ASSERT_TRUE(run.warm_up(rehearsal.candidate(), rehearsal.baseline()));
+    EXPECT_THAT(rehearsal.scenes("judge", "close"), IsEmpty());
+  }
+  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+}
+
+TEST(ComparisonRun, TakesNothingOfTheJudgeBeforeItWarmsUp) {
+  Rehearsal rehearsal = rehearse({});
+  {
+    const StageLimits stage_limits = limits();
+    const ComparisonRun run(rehearsal.judge(), stage_limits, steady(), nullptr);
+  }
+  EXPECT_THAT(rehearsal.scenes(), IsEmpty());
+}
+
+// ---- Traced batches -----------------------------------------------------------------------------
+
+TEST(ComparisonRun, TracesBatchesAmongThePairs) {
+  Rehearsal rehearsal = rehearse({.candidate = {.launches = 4}});
+  RunOptions options = steady();
+  options.batches_traced = 2;
+  const Timed found = timed(rehearsal, options);
+  EXPECT_EQ(found.performance.timing.batches, kPairs);
+  EXPECT_EQ(num_traced(runs(rehearsal, "candidate")), 1 + 2) << "one of them in warm-up";
+  EXPECT_EQ(num_traced(runs(rehearsal, "baseline")), 1 + 1);
+  ASSERT_THAT(found.traced, SizeIs(2));
+  for (const TracedBatch& batch : found.traced) {
+    EXPECT_EQ(batch.calls, kCalls);
+    ASSERT_THAT(batch.kernels, SizeIs(1));
+    EXPECT_EQ(batch.kernels[0].launches, 4 * kCalls);
+    EXPECT_EQ(batch.kernels[0].owner, "owner.so");
+  }
+  EXPECT_NEAR(found.performance.time_kernels_us, 100, 1e-6);
+  EXPECT_NEAR(found.performance.time_kernels_eager_us, 100, 1e-6);
+}
+
+TEST(ComparisonRun, ChargesWhatTracedKernelsTakeWhoIsFastOnlyWithoutATrace) {
+  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 2000, .share_traced = 5}});
+  RunOptions options = steady();
+  options.batches_traced = 1;
+  const Timed found = timed(rehearsal, options);
+  EXPECT_LT(found.claimed_us, 5000);
+  EXPECT_NEAR(found.performance.time_us.median, 10'000, 20);
+  EXPECT_THAT(found.performance.timing.notes, ElementsAre(HasSubstr("where they were traced")));
+}
+
+TEST(ComparisonRun, TimesWorkThatDoesNotWaitForTheGateHostSynchronously) {
+  Rehearsal rehearsal = rehearse({.candidate = {.begins_early = true}});
+  RunOptions options = steady();
+  options.batches_traced = 2;
+  const Timed found = timed(rehearsal, options);
+  EXPECT_EQ(found.performance.timing.mode, "host_synchronous");
+  EXPECT_EQ(found.performance.timing.batches, kPairs);
+  EXPECT_THAT(found.performance.timing.notes, Contains(HasSubstr("without waiting")));
+  const std::vector<Scene> candidate = runs(rehearsal, "candidate");
+  const auto counted = std::span(candidate).last(kPairs);
+  EXPECT_TRUE(std::ranges::none_of(counted, &Scene::enqueued)) << "all that count";
+}
+
+TEST(ComparisonRun, ABaselineMayBeginAsItLikes) {
+  Rehearsal rehearsal = rehearse({.baseline = {.begins_early = true}});
+  timed(rehearsal, steady());
+  for (const std::string who : {"candidate", "baseline"}) {
+    const std::vector<Scene> batches = runs(rehearsal, who);
+    const auto counted = std::span(batches).last(kPairs);
+    EXPECT_TRUE(std::ranges::all_of(counted, &Scene::enqueued)) << who;
+  }
+}
+
+// ---- Launches -----------------------------------------------------------------------------------
+
+TEST(ComparisonRun, NotesACallThatLaunchesNothing) {
+  EXPECT_FALSE(idle({}));
+  EXPECT_TRUE(idle({.candidate = {.idle = only(kMiddle)}}));
+}
+
+// As where a reference returns what it was given.
+TEST(ComparisonRun, NotesItNotWhereTheBaselineLaunchesNothingEither) {
+  EXPECT_FALSE(idle({.candidate = {.idle = kAlways}, .baseline = {.idle = kAlways}}));
+}
+
+}  // namespace
+}  // namespace mc::timing

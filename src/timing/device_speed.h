@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceSpeed: what a device can do at most, measured on it once (harness/timing/device_speed.py),
+// and the least time that a task can take there.
+#ifndef MC_TIMING_DEVICE_SPEED_H_
+#define MC_TIMING_DEVICE_SPEED_H_
+
+#include <filesystem>
+#include <string>
+
+#include "core/result.h"
+#include "execute/executor.h"
+#include "task/verdict.h"
+
+namespace mc::timing {
+
+struct DeviceSpeed {
+  double bandwidth_gbs = 0;
+  double fp32_tflops = 0;
+  double half_tflops = 0;
+  double fill_gbs = 0;  // Of memory that is written only, 256 MiB at once.
+};
+
+// One call of a task.
+struct Work {
+  double bytes = 0;       // Of inputs and outputs.
+  double operations = 0;  // Of the reference.
+  bool is_half = false;   // Whether outputs are fp16 or bf16.
+};
+
+// The larger of bytes over bandwidth and operations over the peak for the dtype.
+task::Floor floor_of(const DeviceSpeed& speed, const Work& work);
+
+// From `file`, or measured by the judge and kept there.  The device must not be in use meanwhile.
+Result<DeviceSpeed> find_device_speed(const std::filesystem::path& file, execute::Judge& judge,
+                                      double limit_s);
+
+}  // namespace mc::timing
+
+#endif  // MC_TIMING_DEVICE_SPEED_H_

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: a comparison played with a rehearsal (test_rehearsal.h).  With `steady()` all batches
+// are numbered in advance: a process's first three warm it up (host-synchronous; the same, traced;
+// enqueued), two more measure it out, those that count begin at the sixth; one of the baseline's
+// is traced somewhere among these.
+#ifndef MC_TIMING_TEST_TIMED_H_
+#define MC_TIMING_TEST_TIMED_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "timing/comparison_run.h"
+#include "timing/test_rehearsal.h"
+
+namespace mc::timing {
+
+inline constexpr int kCalls = 8;
+inline constexpr int kPairs = 5;
+inline constexpr uint32_t kWarmUp = 3;
+inline constexpr uint32_t kBefore = 5;  // Batches before those that count.
+inline constexpr uint32_t kMiddle = kBefore + 3;
+inline constexpr double kNoLimit = 1e9;
+
+// Batches of so many calls and pairs, however slow the machine is, and whatever a clock says.
+RunOptions steady();
+StageLimits limits();
+
+Rehearsal rehearse(const Scripts& scripts);
+
+Stage<Timed> play(Rehearsal& rehearsal, const RunOptions& options,
+                  const StageLimits& stage_limits = limits());
+
+// What was timed; a default where nothing was, which fails the test.
+Timed timed(Rehearsal& rehearsal, const RunOptions& options);
+
+// What was decided; the default where nothing was.
+task::Outcome decided(Rehearsal& rehearsal, const StageLimits& stage_limits = limits());
+
+std::vector<Scene> runs(const Rehearsal& rehearsal, std::string_view who);
+std::vector<int64_t> calls_of(const std::vector<Scene>& scenes);
+int64_t num_traced(const std::vector<Scene>& scenes);
+int64_t num_enqueued(const std::vector<Scene>& scenes);
+
+}  // namespace mc::timing
+
+#endif  // MC_TIMING_TEST_TIMED_H_

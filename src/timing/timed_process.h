@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TimedProcess: one of the two processes that are timed by turns, a candidate's or a baseline's.
+//
+// A batch is enqueued behind a gate; then the judge publishes inputs that nobody has seen; then the
+// gate opens, and the supervisor's clock runs until everything on the device is done.  A forward
+// that waits for the device blocks as it is enqueued: the gate opens early, that batch does not
+// count, and from then on its batches are host-synchronous: run after the gate was opened
+// (harness/contestant/batches.py).  docs/timing.md has the whole protocol.
+#ifndef MC_TIMING_TIMED_PROCESS_H_
+#define MC_TIMING_TIMED_PROCESS_H_
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/result.h"
+#include "execute/executor.h"
+#include "timing/control_page.h"
+#include "timing/late_inputs.h"
+#include "timing/traced_batch.h"
+
+namespace mc::timing {
+
+using execute::Answer;
+using execute::Judge;
+using execute::Reply;
+using execute::Session;
+using execute::Stage;
+using execute::StageLimits;
+
+// Times are by the supervisor's clock.
+struct Batch {
+  int calls = 1;
+  bool is_valid = false;     // Not one that blocked as it was enqueued.
+  double enqueue_us = 0;     // Until it was enqueued; 0 if it is host-synchronous.
+  double done_us = 0;        // From the gate's opening until the process said that all is done,
+  double copied_us = 0;      // until the judge had copied outputs; 0 where it copied none.
+  int64_t launches = 0;      // Of kernels and graphs, and
+  int64_t launches_own = 0;  // those that are not known to be another's.
+  // As the process says:
+  double events_us = 0;  // Between the batch's two events on the device.
+  double busy_us = 0;    // If it was traced: in which anything ran.
+  // Where outputs lie, JSON for the judge (harness/worker/output_places.py): their forms, and each
+  // call's place.
+  std::string forms = "[]";
+  std::vector<std::string> places;
+  std::vector<TracedKernel> kernels;
+};
+
+// The judge's, on the outputs that it copied.
+struct Opinion {
+  std::string problem;  // "" where they are right.
+  LateCount late;
+};
+
+class TimedProcess {
+ public:
+  struct Room {
+    int calls = 1;
+    int64_t arena_bytes = 0;
+  };
+  struct Wanted {
+    int calls = 1;
+    bool traced = false;
+    bool late = false;  // Some calls get other inputs once the batch has begun.
+    int snapshots = 0;  // Of outputs: of the last call, and of others chosen when all is over.
+  };
+
+  // REQUIRES: judge, session and limits outlive it.
+  static Stage<TimedProcess> create(std::string name, Judge& judge, Session& session,
+                                    const StageLimits& limits);
+
+  // Fresh memory for inputs and outputs of so many calls.  Decides the outcome where the process
+  // fails; an Error is the judge's failure.
+  Stage<Nothing> prepare(const Room& room);
+  Stage<Batch> run(const Wanted& wanted);
+
+  // Of the last batch.  REQUIRES: it had snapshots.
+  Result<Opinion> verify();
+
+  // Its process stands still until the next batch.
+  void rest() { session_.rest(); }
+
+  bool is_enqueued() const { return is_enqueued_; }
+  void set_enqueued(bool enqueued) { is_enqueued_ = enqueued; }
+
+ private:
+  TimedProcess(std::string name, Judge& judge, Session& session, const StageLimits& limits,
+               ControlPage page)
+      : name_(std::move(name)),
+        judge_(judge),
+        session_(session),
+        limits_(limits),
+        page_(std::move(page)) {}
+  Stage<Reply> ask(const std::string& question, const Fd* region);
+  Stage<Reply> outcome_of(Answer answer);
+  Result<Reply> ask_judge(const std::string& question);
+  Stage<Batch> garbled(const Error& error) const;
+  Stage<Reply> enqueue(const Wanted& wanted, Batch& batch);
+  Status time_batch(Batch& batch);
+  void await(const std::function<bool()>& reached);
+  Status replace_inputs();
+  Status snapshot_outputs(const Batch& answer, int snapshots, Batch& batch);
+
+  std::string name_;
+  Judge& judge_;
+  Session& session_;
+  const StageLimits& limits_;
+  ControlPage page_;
+  bool is_enqueued_ = true;
+  std::mt19937_64 random_{random_seed()};
+  // Of the last batch:
+  uint32_t number_ = 0;
+  std::chrono::steady_clock::time_point opened_;  // When its gate was opened.
+  std::vector<int64_t> late_;                     // The calls that get late inputs,
+  Replacement replacement_;                       // and when they got them.
+};
+
+// What a batch's answer says; a protocol error for what it cannot say.
+Result<Batch> decode_batch(std::string_view answer);
+
+}  // namespace mc::timing
+
+#endif  // MC_TIMING_TIMED_PROCESS_H_
