@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import unittest
+from unittest import mock
 
 import torch
 
-from harness.worker import place, region
+from harness.worker import pieces, place, region
 
 
 def digest(value: object) -> str:
@@ -36,11 +37,8 @@ class DigestBySums(unittest.TestCase):
 
     def test_is_the_sum_over_all_pieces(self) -> None:
         long = torch.randint(0, 1 << 30, (5000,), dtype=torch.int32)
-        whole, place._PIECE = place._PIECE, 512
-        try:
+        with mock.patch.dict(pieces.SIZES, cpu=512):
             in_pieces = digest([long])
-        finally:
-            place._PIECE = whole
         self.assertEqual(in_pieces, digest([long]))
 
 
