@@ -125,8 +125,7 @@ Evaluation::Stage Evaluation::extract() {
 }
 
 Evaluation::Stage Evaluation::inspect() {
-  MC_TRY(auto stage, parts_.executor.inspect(source_, parts_.policy.python_json, "candidate"),
-         "inspect");
+  MC_TRY(auto stage, parts_.executor.inspect(source_, parts_.policy.python_json), "inspect");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {

@@ -5,14 +5,11 @@
 #include <array>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "core/check.h"
 
 namespace mc::timing {
 namespace {
 
-using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
@@ -23,8 +20,6 @@ constexpr int kShorter = 4;  // So much, where the device's queue is too short.
 constexpr double kManySnapshotsBytesMax = 64 << 20;  // Of a call's outputs.
 constexpr double kShareMin = 0.125;                  // Of the device's memory.
 constexpr double kLeastShare = 0.5;  // Of what a process took when its batches were measured out.
-
-double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
 
 std::string exception_of(const task::Outcome& outcome) {
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
@@ -61,7 +56,7 @@ ComparisonRun::~ComparisonRun() { (void)close(); }
 
 Status ComparisonRun::close() {
   if (!std::exchange(is_open_, false)) return ok();
-  MC_TRY_VOID(judge_.ask(R"({"op": "time", "do": "close"})", nullptr, limits_.judge_s), "timing");
+  MC_TRY_VOID(judge_.ask(worker::JudgeTimeCloseQuestion(), limits_.judge_s), "timing");
   return ok();
 }
 
@@ -91,13 +86,13 @@ Stage<Timed> ComparisonRun::run() {
 }
 
 Status ComparisonRun::plan() {
-  const Json question{{"op", "time"}, {"do", "plan"}, {"seed", options_.seed}};
+  MC_CHECK(!is_open_);
   is_open_ = true;
-  MC_TRY(const Reply reply, judge_.ask(question.dump(), nullptr, limits_.judge_s), "plan");
-  const Json plan = Json::parse(reply.json);
-  memory_.call = {bytes_of(plan, "inputs_bytes"), bytes_of(plan, "outputs_bytes")};
-  work_ = {memory_.call.inputs + memory_.call.outputs, bytes_of(plan, "operations"),
-           plan.at("is_half").get<bool>()};
+  MC_TRY(const auto plan, judge_.ask(worker::JudgeTimePlanQuestion{options_.seed}, limits_.judge_s),
+         "plan");
+  memory_.call = {static_cast<double>(plan.said.inputs_bytes),
+                  static_cast<double>(plan.said.outputs_bytes)};
+  work_ = {memory_.call.inputs + memory_.call.outputs, plan.said.operations, plan.said.is_half};
   return ok();
 }
 
@@ -186,11 +181,9 @@ ComparisonRun::EarlyOutcome ComparisonRun::wrong_in_a_batch(const std::string& p
 // A process that keeps most of the device for itself ends as one that is short of memory: it must
 // not have short batches by it.
 Status ComparisonRun::find_room() {
-  const std::string question = R"({"op": "time", "do": "room"})";
-  MC_TRY(const Reply reply, judge_.ask(question, nullptr, limits_.judge_s), "room");
-  const Json room = Json::parse(reply.json);
-  const double bytes =
-      std::max(bytes_of(room, "free_bytes"), kShareMin * bytes_of(room, "total_bytes"));
+  MC_TRY(const auto room, judge_.ask(worker::JudgeTimeRoomQuestion(), limits_.judge_s), "room");
+  const double bytes = std::max(static_cast<double>(room.said.free_bytes),
+                                kShareMin * static_cast<double>(room.said.total_bytes));
   calls_fit_ = std::max(1, memory_.calls_max(bytes));
   return ok();
 }
