@@ -10,9 +10,6 @@
 namespace mc::timing {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
-
 constexpr int kWarmUpCalls = 2;
 constexpr int kEnqueueTries = 2;  // The first one may load what the second one has.
 constexpr int kMeasuringRounds = 2;
@@ -110,7 +107,8 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::open_processes(Session& candi
   for (Session* session : {&candidate, &baseline}) {
     const bool is_candidate = session == &candidate;
     MC_TRY(auto created,
-           TimedProcess::create(is_candidate ? "candidate" : "baseline", judge_, *session, limits_),
+           TimedProcess::create(is_candidate ? "candidate" : "baseline", judge_, *session, limits_,
+                                options_.clock),
            "timing");
     if (auto* outcome = std::get_if<task::Outcome>(&created)) {
       if (is_candidate && !options_.is_trusted) return EarlyOutcome(std::move(*outcome));
@@ -268,7 +266,7 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::measure_out(Process& process)
 // others.
 Result<ComparisonRun::EarlyOutcome> ComparisonRun::take_all() {
   std::vector<Extra> left = extras();
-  start_ = Clock::now();
+  start_ = options_.clock.now();
   while (!left.empty() || !is_enough()) {
     const auto taken = static_cast<int>(candidate().samples.batches.size());
     const auto pairs_left = static_cast<size_t>(std::max(options_.pairs - taken, 0));
@@ -298,7 +296,8 @@ bool ComparisonRun::is_enough() const {
   const auto& own = processes_[0].samples.batches;
   const auto pairs = static_cast<int>(own.size());
   if (pairs < options_.pairs_min) return false;
-  if (pairs >= options_.pairs_max || Clock::now() - start_ > Seconds(options_.budget_s))
+  if (pairs >= options_.pairs_max ||
+      options_.clock.now() - start_ > Clock::Seconds(options_.budget_s))
     return true;
   double timed_us = 0;
   for (const BatchSample& batch : own) timed_us += batch.done_us;
@@ -344,7 +343,7 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::take(Extra extra) {
 void ComparisonRun::begin_anew_host_synchronous(Process& process) {
   process.timed.set_enqueued(false);
   for (Process& each : processes_) each.samples.batches.clear();
-  start_ = Clock::now();
+  start_ = options_.clock.now();
 }
 
 Timed ComparisonRun::conclude() const {

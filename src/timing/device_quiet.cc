@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "timing/device_quiet.h"
 
-#include <chrono>
 #include <cstdint>
-#include <thread>
 
 #include "core/check.h"
 
 namespace mc::timing {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
-
-}  // namespace
-
 Result<bool> is_quiet(const QuietRules& rules, const DeviceSpeed& speed, execute::Judge& judge,
                       double judge_s) {
   MC_CHECK(rules.fill_s > 0 && speed.fill_gbs > 0);
@@ -26,11 +17,11 @@ Result<bool> is_quiet(const QuietRules& rules, const DeviceSpeed& speed, execute
 
 Result<bool> await_quiet(const QuietRules& rules, const DeviceSpeed& speed, execute::Judge& judge,
                          double judge_s) {
-  const auto deadline = Clock::now() + Seconds(rules.wait_s);
+  const auto deadline = rules.clock.in(rules.wait_s);
   for (;;) {
     MC_TRY(const bool quiet, is_quiet(rules, speed, judge, judge_s), "quiet");
-    if (quiet || Clock::now() >= deadline) return quiet;
-    std::this_thread::sleep_for(Seconds(rules.interval_s));
+    if (quiet || rules.clock.now() >= deadline) return quiet;
+    rules.clock.sleep(Clock::Seconds(rules.interval_s));
   }
 }
 

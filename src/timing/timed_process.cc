@@ -14,7 +14,6 @@ namespace {
 using execute::Failure;
 using execute::Garbled;
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int kSpinsPerCheck = 512;  // At a child's life, while its words are watched.
@@ -33,10 +32,6 @@ Error senseless(const char* what) {
 // What a process may count, and what times it may tell.
 bool is_count(int64_t value) { return 0 <= value && value <= kCountMax; }
 bool is_time(double us) { return us >= 0 && us < kMicrosecondsMax; }
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
 
 Result<std::array<int64_t, 3>> triple_of(const std::vector<int64_t>& values) {
   std::array<int64_t, 3> triple{};
@@ -93,10 +88,10 @@ Status take_times(const worker::ContestantTimeFinishAnswer& said, Batch& batch) 
 }
 
 Stage<TimedProcess> TimedProcess::create(std::string name, Judge& judge, Session& session,
-                                         const StageLimits& limits) {
+                                         const StageLimits& limits, const Clock& clock) {
   using Created = std::variant<TimedProcess, task::Outcome>;
   MC_TRY(ControlPage page, ControlPage::create(), "timing");
-  TimedProcess process(std::move(name), judge, session, limits, std::move(page));
+  TimedProcess process(std::move(name), judge, session, limits, clock, std::move(page));
   MC_TRY(auto attached, process.attach(worker::ContestantTimeGateQuestion(), process.page_.fd()),
          "gate");
   if (auto* outcome = std::get_if<task::Outcome>(&attached)) return Created(std::move(*outcome));
@@ -198,14 +193,14 @@ Stage<Nothing> TimedProcess::enqueue(const Wanted& wanted, Batch& batch) {
   using Question = worker::ContestantTimeEnqueueQuestion;
   if (wanted.traced) page_.trace(number_);
   const Question question{number_, wanted.calls, is_enqueued_};
-  const auto start = Clock::now();
+  const auto start = clock_.now();
   session_.send(question.to_json(), nullptr, Seconds(limits_.forward_s));
   const auto limit =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(limits_.queue_s));
   batch.is_valid = !is_enqueued_ || session_.has_news(limit);
   if (!batch.is_valid) page_.open_gate(number_);
   MC_TRY(auto answered, said<Question>(session_.receive(Seconds(limits_.forward_s))), "enqueue");
-  if (is_enqueued_) batch.enqueue_us = microseconds_since(start);
+  if (is_enqueued_) batch.enqueue_us = clock_.microseconds_since(start);
   if (auto* outcome = std::get_if<task::Outcome>(&answered)) return Enqueued(std::move(*outcome));
   const auto& outputs = std::get<Question::Answer>(answered).outputs;
   const Status taken = take_outputs(outputs.value_or(worker::BatchOutputs()), batch);
@@ -216,11 +211,11 @@ Stage<Nothing> TimedProcess::enqueue(const Wanted& wanted, Batch& batch) {
 // Opens the gate once the process waits for nothing else; from there to the end.
 Status TimedProcess::time_batch(Batch& batch) {
   await([&] { return page_.ready() >= number_; });
-  opened_ = Clock::now();
+  opened_ = clock_.now();
   page_.open_gate(number_);
   if (!late_.empty()) MC_TRY_VOID(replace_inputs(), "late inputs");
   await([&] { return page_.done() >= number_; });
-  batch.done_us = replacement_.done_us = microseconds_since(opened_);
+  batch.done_us = replacement_.done_us = clock_.microseconds_since(opened_);
   batch.launches = page_.launches();
   batch.launches_own = page_.launches_own();
   return ok();
@@ -228,18 +223,17 @@ Status TimedProcess::time_batch(Batch& batch) {
 
 // Until it is, or the process says something, or its time is over.
 void TimedProcess::await(const std::function<bool()>& reached) {
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(limits_.forward_s));
+  const auto deadline = clock_.in(limits_.forward_s);
   for (int spins = 1; !reached(); ++spins) {
     if (spins % kSpinsPerCheck != 0) continue;
-    if (session_.has_news(std::chrono::milliseconds(0)) || Clock::now() > deadline) return;
+    if (session_.has_news(std::chrono::milliseconds(0)) || clock_.now() > deadline) return;
   }
 }
 
 Status TimedProcess::replace_inputs() {
-  replacement_ = {.asked_us = microseconds_since(opened_)};
+  replacement_ = {.asked_us = clock_.microseconds_since(opened_)};
   MC_TRY_VOID(ask_judge(worker::JudgeTimeReplaceInputsQuestion{name_, late_}), "replace");
-  replacement_.replaced_us = microseconds_since(opened_);
+  replacement_.replaced_us = clock_.microseconds_since(opened_);
   return ok();
 }
 
@@ -261,7 +255,7 @@ Status TimedProcess::snapshot_outputs(int snapshots, Batch& batch) {
     if (arrival_of(call, batch.calls, replacement_) == Arrival::kLate) pick(call, true);
   }
   MC_TRY_VOID(ask_judge(question), "snapshot");
-  if (snapshots > 0) batch.copied_us = microseconds_since(opened_);
+  if (snapshots > 0) batch.copied_us = clock_.microseconds_since(opened_);
   return ok();
 }
 

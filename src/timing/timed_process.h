@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/hash.h"
 #include "core/result.h"
 #include "execute/executor.h"
@@ -74,9 +75,9 @@ class TimedProcess {
     int snapshots = 0;  // Of outputs: of the last call, and of others chosen when all is over.
   };
 
-  // REQUIRES: judge, session and limits outlive it.
+  // REQUIRES: judge, session, limits and clock outlive it.
   static Stage<TimedProcess> create(std::string name, Judge& judge, Session& session,
-                                    const StageLimits& limits);
+                                    const StageLimits& limits, const Clock& clock);
 
   // Fresh memory for inputs and outputs of so many calls.  Decides the outcome where the process
   // fails; an Error is the judge's failure.
@@ -94,11 +95,12 @@ class TimedProcess {
 
  private:
   TimedProcess(std::string name, Judge& judge, Session& session, const StageLimits& limits,
-               ControlPage page)
+               const Clock& clock, ControlPage page)
       : name_(std::move(name)),
         judge_(judge),
         session_(session),
         limits_(limits),
+        clock_(clock),
         page_(std::move(page)) {}
   // What the judge shares, or the page, shown to the process.
   template <typename Question>
@@ -119,14 +121,15 @@ class TimedProcess {
   Judge& judge_;
   Session& session_;
   const StageLimits& limits_;
+  const Clock& clock_;
   ControlPage page_;
   bool is_enqueued_ = true;
   std::mt19937_64 random_{random_seed()};
   // Of the last batch:
   uint32_t number_ = 0;
-  std::chrono::steady_clock::time_point opened_;  // When its gate was opened.
-  std::vector<int64_t> late_;                     // The calls that get late inputs,
-  Replacement replacement_;                       // and when they got them.
+  Clock::TimePoint opened_;    // When its gate was opened.
+  std::vector<int64_t> late_;  // The calls that get late inputs,
+  Replacement replacement_;    // and when they got them.
 };
 
 // Fills in what a process says of its batch: where outputs lie, and what it measured itself.  A
