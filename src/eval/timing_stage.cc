@@ -68,6 +68,7 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
   options.budget_s = parts_.options.timing.budget_s;
   if (parts_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
+  options.clock = subject_.clock;
   timing::ComparisonRun comparison(subject_.judge, wanted.limits, options, parts_.nvml);
   Processes processes;
   {
@@ -103,7 +104,10 @@ execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comp
                                                      Processes& processes) {
   MC_TRY_VOID(find_device_speed(), "time");
   const double judge_s = parts_.executor.limits().judge_s;
-  MC_TRY(const bool quiet, timing::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  timing::QuietRules quiet_rules;
+  quiet_rules.clock = subject_.clock;
+  MC_TRY(const bool quiet, timing::await_quiet(quiet_rules, *speed_, subject_.judge, judge_s),
+         "time");
   auto stage = comparison.run();
   processes.baseline->rest();
   auto* timed = stage ? std::get_if<timing::Timed>(&*stage) : nullptr;
@@ -112,7 +116,8 @@ execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comp
     return stage;
   }
   processes.candidate->rest();
-  MC_TRY(const bool still_quiet, timing::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  MC_TRY(const bool still_quiet, timing::is_quiet(quiet_rules, *speed_, subject_.judge, judge_s),
+         "time");
   if (!still_quiet) processes.candidate.reset();  // With what it left there.
   if (!quiet || !still_quiet) timed->performance.timing.notes.emplace_back(kNotQuiet);
   return stage;
@@ -278,7 +283,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
 }
 
 void TimingStage::lap(const std::string& name) {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = subject_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
   laps_.push_back({name, taken.count()});
 }

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "execute/children.h"
+
 namespace mc::forge {
 namespace {
 
