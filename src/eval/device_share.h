@@ -15,6 +15,7 @@
 #define MC_EVAL_DEVICE_SHARE_H_
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -57,6 +58,12 @@ class DeviceShare {
 
   // Whether somebody in this process waits to be alone.
   bool is_wanted() const;
+
+  // How many of this process wait for their turn.
+  size_t num_waiting() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_.size();
+  }
 
  private:
   struct Waiter {

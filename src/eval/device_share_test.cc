@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -70,19 +72,16 @@ TEST(DeviceShare, ServesInTheOrderOfComing) {
   std::jthread late;
   {
     const auto early = share.take(Use::kTogether);
-    std::atomic<bool> waits{false};
     alone = std::jthread([&] {
-      waits = true;
       const auto turn = share.take(Use::kAlone);
       order.push_back(1);
     });
-    while (!waits) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (share.num_waiting() < 1) std::this_thread::yield();
     late = std::jthread([&] {
       const auto turn = share.take(Use::kTogether);
       order.push_back(2);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (share.num_waiting() < 2) std::this_thread::yield();
     EXPECT_TRUE(order.empty());
   }
   alone.join();
@@ -103,7 +102,7 @@ std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
         const std::lock_guard lock(mutex);
         order.push_back(use);
       });
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      while (share.num_waiting() < threads.size()) std::this_thread::yield();
     }
   }
   threads.clear();
@@ -135,6 +134,21 @@ TEST(DeviceShare, LetsThemGoOnWhereNobodyElseWaits) {
   DeviceShare share;
   const std::vector<Use> coming(2 * DeviceShare::kAloneInARow, kAlone);
   EXPECT_EQ(order_of(share, coming), coming);
+}
+
+// How many of this process's threads wait for a lock on a file, as the kernel lists them.
+int num_blocked() {
+  std::ifstream locks("/proc/locks");
+  const std::string own = " " + std::to_string(::getpid()) + " ";
+  int num = 0;
+  for (std::string line; std::getline(locks, line);) {
+    num += line.find("-> FLOCK") != line.npos && line.find(own) != line.npos ? 1 : 0;
+  }
+  return num;
+}
+
+void await_blocked(int num) {
+  while (num_blocked() < num) std::this_thread::yield();
 }
 
 // Two processes: each has a share of its own, and they have the lock in common.
@@ -184,13 +198,13 @@ TEST_F(TwoProcesses, LetOneInThatWaitedBeforeThoseThatComeLater) {
     const auto turn = there_.take(Use::kAlone);
     was_alone = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(1);
   std::atomic<bool> passed{false};
   std::jthread late([&] {
     const auto turn = here_.take(Use::kTogether);
     passed = !was_alone;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(2);
   EXPECT_FALSE(was_alone);
   early.reset();
   late.join();
@@ -214,7 +228,7 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
     const auto turn = here_.take(Use::kTogether);
     is_in = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(1);
   EXPECT_FALSE(is_in);
   ::kill(other, SIGKILL);
   waits.join();
@@ -239,7 +253,7 @@ TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
     const auto turn = there_.take(Use::kTogether);
     is_in = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(1);
   EXPECT_FALSE(is_in);
   alone.reset();
   waits.join();

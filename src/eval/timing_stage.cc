@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "compile/toolchain.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "eval/machine.h"
@@ -29,6 +30,7 @@ constexpr int kSnapshotsStrict = 16;
 // Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
 bool is_incredible(const timing::Timed& timed) {
   const task::Floor& floor = timed.performance.floor;
+  MC_CHECK(floor.bandwidth_gbs > 0 && timed.claimed_us > 0);
   const double memory_us = static_cast<double>(floor.bytes) / (floor.bandwidth_gbs * 1e3);
   return timed.claimed_us < kFloorSlack * memory_us;
 }
@@ -41,6 +43,7 @@ task::Outcome lacks_launches() {
 }  // namespace
 
 execute::Stage<task::Performance> TimingStage::run(SessionPointer comparedant) {
+  MC_CHECK(laps_.empty());  // Once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
   const auto start = [&] { return ready(std::move(comparedant)); };
   MC_TRY(auto stage,
@@ -102,6 +105,7 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
 
 execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comparison,
                                                      Processes& processes) {
+  MC_CHECK(processes.candidate != nullptr && processes.baseline != nullptr);
   MC_TRY_VOID(find_device_speed(), "time");
   const double judge_s = parts_.executor.limits().judge_s;
   timing::QuietRules quiet_rules;
@@ -178,6 +182,7 @@ Status TimingStage::find_device_speed() {
 // ---- Claims -------------------------------------------------------------------------------------
 
 Result<TimingStage::Decided> TimingStage::check_claim(timing::Timed& timed) {
+  MC_CHECK(speed_.has_value());
   timed.performance.floor = timing::floor_of(*speed_, timed.work);
   return is_incredible(timed) ? time_again(timed) : Decided();
 }

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,7 +24,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::SizeIs;
 using Use = DeviceShare::Use;
 
@@ -265,12 +265,19 @@ TEST_F(TimingStageTest, IsIllegalWhereTheTraceDoesNotConfirmWhatMemoryDoesNotAll
 }
 
 TEST_F(TimingStageTest, LooksAtManyMoreOutputsTheSecondTime) {
+  const auto copied_at_most = [&] {
+    performance();
+    size_t most = 0;
+    for (const timing::Scene& copies : stand().rehearsal.scenes("judge", "snapshot_outputs")) {
+      most = std::max(most, copies.picks.size() - static_cast<size_t>(copies.late));
+    }
+    return most;
+  };
+  EXPECT_EQ(copied_at_most(), 4u);
   scripts_.judge.inputs_bytes = kFasterThanMemory;
   scripts_.candidate.call_us = 100;
-  performance();
-  const auto copies = stand().rehearsal.scenes("judge", "snapshot_outputs");
-  EXPECT_THAT(copies.front().picks, Not(SizeIs(16)));
-  EXPECT_THAT(copies.back().picks, SizeIs(16));
+  stand_.reset();
+  EXPECT_EQ(copied_at_most(), 16u);
 }
 
 // ---- A device that others use -------------------------------------------------------------------
