@@ -13,6 +13,8 @@
 #include <charconv>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "core/demangle.h"
 
 namespace mc::compile {
@@ -56,6 +58,24 @@ void read_usage(std::string_view line, KernelResources& kernel) {
 }
 
 }  // namespace
+
+void to_json(nlohmann::json& json, const KernelResources& kernel) {
+  json = {{"kernel", kernel.kernel},
+          {"name", kernel.name},
+          {"registers", kernel.registers},
+          {"spill_store_bytes", kernel.spill_store_bytes},
+          {"spill_load_bytes", kernel.spill_load_bytes},
+          {"stack_bytes", kernel.stack_bytes},
+          {"shared_bytes", kernel.shared_bytes},
+          {"constant_bytes", kernel.constant_bytes}};
+}
+
+void from_json(const nlohmann::json& json, KernelResources& kernel) {
+  kernel = {json.at("kernel"),           json.at("name"),
+            json.at("registers"),        json.at("spill_store_bytes"),
+            json.at("spill_load_bytes"), json.at("stack_bytes"),
+            json.at("shared_bytes"),     json.at("constant_bytes")};
+}
 
 std::vector<KernelResources> parse_kernel_resources(std::string_view output) {
   std::vector<KernelResources> kernels;

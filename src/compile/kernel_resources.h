@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace mc::compile {
 
 inline constexpr size_t kKernelsMax = 1024;
@@ -28,6 +30,10 @@ struct KernelResources {
   int64_t constant_bytes = 0;
   bool operator==(const KernelResources&) const = default;
 };
+
+// For nlohmann::json; what lacks a member throws its exception.
+void to_json(nlohmann::json& json, const KernelResources& kernel);
+void from_json(const nlohmann::json& json, KernelResources& kernel);
 
 // The entry functions in what `ptxas -v` printed, in its order; other lines are passed over.
 std::vector<KernelResources> parse_kernel_resources(std::string_view output);
