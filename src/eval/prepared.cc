@@ -88,7 +88,9 @@ Result<Prepared> prepared_from(const Json& json, std::string_view libraries,
       .recorded = json.at("recorded"),
       .artifacts = {},
       .verdict = {}};
-  MC_TRY_VOID(compile::parse_extensions(prepared.recorded), "extensions");
+  if (const auto read = compile::parse_extensions(prepared.recorded); !read) {
+    return no_prepared(read.error().message);
+  }
   MC_TRY(prepared.verdict, task::verdict_from_json(json.at("verdict").dump()), "verdict");
   MC_TRY(auto made, TemporaryDirectory::create_in(folder, "prepared"), "prepared");
   const auto directory = std::make_shared<TemporaryDirectory>(std::move(made));
