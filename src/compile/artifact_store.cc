@@ -44,7 +44,7 @@ Json manifest_of(const Artifact& artifact, const std::string& fingerprint, uint6
           {"toolchain", fingerprint},
           {"undefined_symbols",
            artifact.undefined_symbols ? Json(*artifact.undefined_symbols) : Json()},
-          {"kernels", artifact.kernels},
+          {"kernels", Json::parse(to_json(artifact.kernels))},
           {"full_headers", artifact.full_headers}};
 }
 
@@ -233,7 +233,9 @@ std::optional<Artifact> ArtifactStore::find(const Slot& slot, const Extension& e
     }
     const Json& symbols = manifest.at("undefined_symbols");
     if (!symbols.is_null()) artifact.undefined_symbols = symbols.get<std::vector<std::string>>();
-    artifact.kernels = manifest.at("kernels").get<std::vector<KernelResources>>();
+    auto kernels = kernels_from_json(manifest.at("kernels").dump());
+    if (!kernels) return std::nullopt;
+    artifact.kernels = std::move(*kernels);
     artifact.full_headers = manifest.at("full_headers");
     ::futimens(lease->get(), nullptr);  // It is used now.
     artifact.lease = std::move(lease);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include "core/result.h"
 
 namespace mc::compile {
 
@@ -31,9 +31,9 @@ struct KernelResources {
   bool operator==(const KernelResources&) const = default;
 };
 
-// For nlohmann::json; what lacks a member throws its exception.
-void to_json(nlohmann::json& json, const KernelResources& kernel);
-void from_json(const nlohmann::json& json, KernelResources& kernel);
+// A JSON array of objects with these members.  kInvalidInput for what is none.
+std::string to_json(const std::vector<KernelResources>& kernels);
+Result<std::vector<KernelResources>> kernels_from_json(std::string_view text);
 
 // The entry functions in what `ptxas -v` printed, in its order; other lines are passed over.
 std::vector<KernelResources> parse_kernel_resources(std::string_view output);

@@ -36,10 +36,14 @@ Target target_of(const Json& json) {
 }
 
 Json json_of(const compile::Artifact& artifact, std::string_view library) {
-  return {{"key", artifact.key},         {"name", artifact.name},
-          {"module", artifact.module},   {"file", artifact.library.filename().string()},
-          {"kernels", artifact.kernels}, {"full_headers", artifact.full_headers},
-          {"bytes", library.size()},     {"hash", content_hash({library})}};
+  return {{"key", artifact.key},
+          {"name", artifact.name},
+          {"module", artifact.module},
+          {"file", artifact.library.filename().string()},
+          {"kernels", Json::parse(compile::to_json(artifact.kernels))},
+          {"full_headers", artifact.full_headers},
+          {"bytes", library.size()},
+          {"hash", content_hash({library})}};
 }
 
 Error no_prepared(const std::string& why) {
@@ -60,8 +64,8 @@ Result<compile::Artifact> take_artifact(const Json& json, std::string_view& byte
   compile::Artifact artifact{.key = json.at("key"),
                              .name = json.at("name"),
                              .module = json.at("module"),
-                             .kernels = json.at("kernels"),
                              .full_headers = json.at("full_headers")};
+  MC_TRY(artifact.kernels, compile::kernels_from_json(json.at("kernels").dump()), "kernels");
   const fs::path file = json.at("file").get<std::string>();
   const auto size = json.at("bytes").get<size_t>();
   if (file.empty() || file != file.filename() || file == ".." || file == ".") {
