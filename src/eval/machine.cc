@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "compile/artifact_store.h"
-#include "compile/aten_library.h"
 #include "compile/cpu_toolchain.h"
+#include "compile/cuda_libraries.h"
 #include "compile/cuda_runtime.h"
 #include "compile/cuda_toolchain.h"
-#include "compile/device_library.h"
 #include "core/file.h"
 #include "execute/cuda_driver.h"
 
@@ -73,12 +72,11 @@ Status find_cuda(Machine& machine, const Options& options, const Progress& progr
   if (!options.full_headers) {
     MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
   }
-  MC_TRY(machine.aten_lib,
-         compile::prepare_aten_library(machine.pytorch, runtime.root, machine.layout, progress),
+  MC_TRY(const compile::CudaLibraries libraries,
+         compile::prepare_cuda_libraries(machine.pytorch, runtime.root, machine.layout, progress),
          "set-up");
-  MC_TRY(machine.device_lib,
-         compile::prepare_device_library(machine.pytorch, runtime.root, machine.layout, progress),
-         "set-up");
+  machine.aten_lib = libraries.aten;
+  machine.device_lib = libraries.device;
   machine.sanitizer = compile::find_sanitizer(runtime.root);
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
   machine.toolchain = std::make_unique<compile::CudaToolchain>(
