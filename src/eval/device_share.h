@@ -57,6 +57,7 @@ class DeviceShare {
 
   // Whether somebody in this process waits to be alone.
   bool is_wanted() const;
+  size_t num_waiting() const;  // In this process.
 
  private:
   struct Waiter {

@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -22,6 +24,27 @@ namespace mc::eval {
 namespace {
 
 using Use = DeviceShare::Use;
+
+void await_waiting(const DeviceShare& share, size_t num) {
+  while (share.num_waiting() < num) std::this_thread::yield();
+}
+
+// How many threads of this process wait for a lock of a file.
+int num_blocked() {
+  int blocked = 0;
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    const std::string pid = " " + std::to_string(::getpid()) + " ";
+    if (line.find("-> FLOCK") != std::string::npos && line.find(pid) != std::string::npos) {
+      ++blocked;
+    }
+  }
+  return blocked;
+}
+
+void await_blocked(int num) {
+  while (num_blocked() < num) std::this_thread::yield();
+}
 
 TEST(DeviceShare, IsAloneOrTogetherNeverBoth) {
   DeviceShare share;
@@ -70,19 +93,16 @@ TEST(DeviceShare, ServesInTheOrderOfComing) {
   std::jthread late;
   {
     const auto early = share.take(Use::kTogether);
-    std::atomic<bool> waits{false};
     alone = std::jthread([&] {
-      waits = true;
       const auto turn = share.take(Use::kAlone);
       order.push_back(1);
     });
-    while (!waits) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    await_waiting(share, 1);
     late = std::jthread([&] {
       const auto turn = share.take(Use::kTogether);
       order.push_back(2);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    await_waiting(share, 2);
     EXPECT_TRUE(order.empty());
   }
   alone.join();
@@ -103,7 +123,7 @@ std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
         const std::lock_guard lock(mutex);
         order.push_back(use);
       });
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      await_waiting(share, threads.size());
     }
   }
   threads.clear();
@@ -184,13 +204,13 @@ TEST_F(TwoProcesses, LetOneInThatWaitedBeforeThoseThatComeLater) {
     const auto turn = there_.take(Use::kAlone);
     was_alone = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(1);
   std::atomic<bool> passed{false};
   std::jthread late([&] {
     const auto turn = here_.take(Use::kTogether);
     passed = !was_alone;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(2);
   EXPECT_FALSE(was_alone);
   early.reset();
   late.join();
@@ -214,7 +234,7 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
     const auto turn = here_.take(Use::kTogether);
     is_in = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(1);
   EXPECT_FALSE(is_in);
   ::kill(other, SIGKILL);
   waits.join();
@@ -239,7 +259,7 @@ TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
     const auto turn = there_.take(Use::kTogether);
     is_in = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  await_blocked(1);
   EXPECT_FALSE(is_in);
   alone.reset();
   waits.join();

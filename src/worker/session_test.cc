@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -73,12 +74,22 @@ class SessionAtRest : public testing::Test {
     return std::holds_alternative<Reply>(session_->ask("{}", nullptr, kTestTimeMax));
   }
 
-  // After the microseconds that a signal takes to arrive.
   bool counts() const {
-    usleep(50'000);
     const uint64_t before = counter_;
-    usleep(50'000);
-    return counter_ > before;
+    return await([&] { return counter_ > before; });
+  }
+  // In the end: a signal takes some microseconds to arrive.
+  bool stands_still() const {
+    return await([&] {
+      const uint64_t before = counter_;
+      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+      return counter_ == before;
+    });
+  }
+  static bool await(const std::function<bool()>& reached) {
+    const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
+    while (!reached() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return reached();
   }
 
   Counter& counter_ = *static_cast<Counter*>(
@@ -91,7 +102,7 @@ TEST_F(SessionAtRest, StandsStillUntilItIsAsked) {
   for (int i = 0; i < 3; ++i) {
     session_->rest();
     session_->rest();
-    EXPECT_FALSE(counts());
+    EXPECT_TRUE(stands_still());
     EXPECT_TRUE(answers());
     EXPECT_TRUE(answers());
     EXPECT_TRUE(counts());
