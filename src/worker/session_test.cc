@@ -88,8 +88,10 @@ class SessionAtRest : public testing::Test {
   }
   static bool await(const std::function<bool()>& reached) {
     const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
-    while (!reached() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    return reached();
+    for (; !reached(); std::this_thread::yield()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+    }
+    return true;
   }
 
   Counter& counter_ = *static_cast<Counter*>(
