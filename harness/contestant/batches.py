@@ -36,7 +36,9 @@ class _Batch:
 
 
 class Batches:
-    """Answers `attach`, then `enqueue` and `finish` by turns."""
+    """Answers `gate`, `inputs` and `arena`, which the judge shares; then `enqueue` and `finish` by
+    turns.
+    """
 
     def __init__(self, device: Device, place: Place) -> None:
         self._device = device
@@ -47,28 +49,24 @@ class Batches:
         self._memories = Memories()
         self._batch: _Batch | None = None
 
-    def attach(self, question: Question) -> Answer:
+    def attach(self, what: str, question: Question) -> Answer:
         """Takes what the judge shares: inputs, arena, or the gate's page."""
         body, descriptor = question.body, question.descriptors[0]
         self._batch = None
-        if body["what"] == "gate":
+        if what == "gate":
             self._device.attach_gate(descriptor)
-        elif body["what"] == "arena":
-            source = self._place.memory.mapping(descriptor)
-            self._arena = source.bytes_of(0, int(body["nbytes"]), int(body["nbytes"]))
+            return Answer()
+        source = self._place.memory.mapping(descriptor)
+        memory = source.bytes_of(0, body["nbytes"], body["nbytes"])
+        if what == "arena":
+            self._arena = memory
             self._device.open_arena(self._arena)
-        elif body["what"] == "inputs":
-            source = self._place.memory.mapping(descriptor)
-            nbytes = int(body["nbytes"])
-            self._written = source.bytes_of(0, nbytes, nbytes) if body["in_place"] else None
-            sets = range(int(body["calls"]))
-            stride = int(body["stride"])
-            self._inputs = [
-                region.unpack(region.shifted(body["inputs"], number * stride), source)
-                for number in sets
-            ]
         else:
-            raise Refusal("protocol", "attach takes inputs, arena or gate")
+            self._written = memory if body["in_place"] else None
+            self._inputs = [
+                region.unpack(region.shifted(body["inputs"], number * body["stride"]), source)
+                for number in range(body["calls"])
+            ]
         self._memories = Memories(self._arena, self._written)
         return Answer()
 
@@ -76,8 +74,7 @@ class Batches:
         """Enqueues a batch; only notes a host-synchronous one."""
         body = question.body
         self._batch = None  # Its outputs' memory is used again.
-        number, calls = int(body["number"]), int(body["calls"])
-        batch = _Batch(number, calls, bool(body["enqueued"]))
+        batch = _Batch(body["number"], body["calls"], body["enqueued"])
         if batch.calls > len(self._inputs) or self._arena is None:
             raise Refusal("protocol", "enqueue before attach")
         if batch.enqueued:

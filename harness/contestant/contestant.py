@@ -92,15 +92,8 @@ class Contestant:
         self._modules: dict[str, ModuleType] = {}
 
     def answer(self, question: Question) -> Answer:
-        operations = {
-            "load": self._load,
-            "build": self._build,
-            "run": self._run,
-            "time": self._time,
-        }
-        operation = operations.get(question.body.get("op", ""))
-        if operation is None:
-            raise Refusal("protocol", "a contestant answers load, build, run and time")
+        operations = {"load": self._load, "build": self._build, "run": self._run}
+        operation = operations.get(question.body["op"], self._time)
         try:
             return operation(question)
         except Refusal:
@@ -119,9 +112,9 @@ class Contestant:
 
     def _load(self, question: Question) -> Answer:
         body = question.body
-        self._policy = _Policy(**body.get("policy", {}))
+        self._policy = _Policy(**body["policy"])
         if self._emulator is not None:
-            self._emulator.set_schedule(int(body.get("schedule_seed", 0)))
+            self._emulator.set_schedule(body["schedule_seed"])
             self._emulator.allow(self._policy.device_allowed)
         self._artifacts = dict(body["artifacts"])
         extensions.install(cpp_extension, self._find)
@@ -132,7 +125,7 @@ class Contestant:
         self._end_library_calls()
         torch.set_grad_enabled(False)
         try:
-            self._module = run_module(str(body["source"]), CANDIDATE_FILE)
+            self._module = run_module(body["source"], CANDIDATE_FILE)
         except BaseException as error:
             set_stage(error, "load")
             raise
@@ -168,32 +161,32 @@ class Contestant:
 
     def _build(self, question: Question) -> Answer:
         body = question.body
-        shape = int(body["shape"])
+        shape = body["shape"]
         if self._module is None:
             raise Refusal("protocol", "build before load")
         if shape in self._built:
             return Answer(self._built[shape].found)
-        seed = int(body["init_seed"])
+        seed = body["init_seed"]
         source = self._place.memory.snapshot(question.descriptors[0], STATE_BYTES_MAX)
         init = region.unpack(body["init"], source)
         try:
             model_class = getattr(self._module, self._class_name)
-            constants = Constants(map(str, body["constants"]))
+            constants = Constants(body["constants"])
             model = construct(model_class, init, seed, constants).to(self._place.device)
         except BaseException as error:
             set_stage(error, "init")
             raise
         given = {entry["name"]: region.unpack(entry["tree"], source) for entry in body["state"]}
-        model.train(bool(body.get("training", True)))
+        model.train(body["training"])
         found = match_state(given, model)
         _copy_state(given, model)
         if body.get("compile"):
-            model = torch.compile(model, mode=str(body["compile"]))  # type: ignore[assignment]
+            model = torch.compile(model, mode=body["compile"])  # type: ignore[assignment]
         self._built[shape] = _Built(model, given, found)
         return Answer(found)
 
     def _run(self, question: Question) -> Answer:
-        built = self._built.get(int(question.body["shape"]))
+        built = self._built.get(question.body["shape"])
         if built is None:
             raise Refusal("protocol", "run before build")
         self._end_init()
@@ -249,18 +242,16 @@ class Contestant:
             raise Refusal("protocol", "time before build, or without a device")
         self._end_init()
         model = built.model
-        operation = question.body.get("do")
+        operation = question.body["op"].removeprefix("time_")
         try:
-            if operation == "attach":
-                return batches.attach(question)
             if operation == "enqueue":
                 return batches.enqueue(model, question)
             if operation == "finish":
                 return batches.finish(model)
+            return batches.attach(operation, question)
         except BaseException as error:
             set_stage(error, "forward")
             raise
-        raise Refusal("protocol", f"timing has no {operation!r}")
 
     def _map(self, descriptor: int) -> region.Source:
         if self._emulator is None:

@@ -118,7 +118,7 @@ class _Prepared:
     def __init__(self, source: str, seed: int) -> None:
         self.judge = Judge()
         self.judge.answer(Question({"op": "open", "source": source, "options": {}}))
-        self.plan = self.judge.answer(Question({"op": "begin", "seed": seed})).body
+        self.plan = self.judge.answer(Question({"op": "begin", "seed": seed})).body["plan"]
         shapes = sorted({trial["shape"] for trial in self.plan["trials"]})
         # In the order in which a judge is asked: weights first, as they are built.
         self.inits = {s: self.judge.answer(Question({"op": "init", "shape": s})) for s in shapes}

@@ -122,6 +122,8 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
     """At how many shapes the candidate ran to its end."""
     contestant = Contestant(None, place)
     load = {"op": "load", "source": question["source"], "artifacts": question["artifacts"]}
+    load["policy"] = {"name": "", "device_allowed": [], "host_allowed": []}
+    load["schedule_seed"] = 0
     if not _tries("load", contestant, load):
         return 0
     questions = []  # All models first: the first run takes away what only __init__ may use.

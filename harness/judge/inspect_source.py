@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.worker.wire import Answer, Json, Question, Refusal
+from harness.worker.wire import Answer, Json, Question
 
 SOURCE_BYTES_MAX = 1 << 20
 FINDINGS_MAX = 32
@@ -31,17 +31,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def answer(question: Question) -> Answer:
-    if question.body.get("op") != "inspect":
-        raise Refusal("protocol", "an inspector only inspects")
-    python = question.body.get("policy", {}).get("python", {})
-    rules = python if question.body.get("which") == "candidate" else {}
-    return Answer(inspect_source(str(question.body["source"]), rules))
+    return Answer(inspect_source(question.body["source"], question.body["rules"]))
 
 
 def inspect_source(source: str, rules: Json) -> Json:
     """The inspector's answer for one program."""
     nothing: Json = {
-        "syntax_error": None,
         "classes": [],
         "functions": [],
         "findings": [],
@@ -309,8 +304,8 @@ class _Rules:
         return owner in ("torch", "torch.Tensor") and name in self._list("operators")
 
     def _list(self, name: str) -> list[str]:
-        value: Any = self.rules.get(name, [])
-        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+        found: list[str] = self.rules.get(name, [])
+        return found
 
     def _finding(self, rule: str, message: str, node: ast.AST) -> Json:
         line = getattr(node, "lineno", 0)

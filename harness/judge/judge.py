@@ -99,7 +99,7 @@ class _Case:
 
 class Judge:
     """Answers `open`, for one task after the other; then for each candidate `begin`, and `init`,
-    `trial`, `check`, `offer` and `time` in any number.
+    `trial`, `check`, `offer` and timing's in any number.
     """
 
     def __init__(self, place: Place = HOST_PLACE) -> None:
@@ -108,7 +108,7 @@ class Judge:
 
     def answer(self, question: Question) -> Answer:
         with torch.no_grad():
-            if question.body.get("op") == "open":
+            if question.body["op"] == "open":
                 self._opened = None  # Of another task, maybe.
                 torch.set_default_dtype(torch.float32)
                 self._place.trim()
@@ -121,23 +121,18 @@ class Judge:
                 "trial": _trial,
                 "check": _check,
                 "offer": _offer,
-                "time": _time,
             }
-            operation = operations.get(question.body.get("op", ""))
-            if operation is None or self._opened is None:
-                raise Refusal(
-                    "protocol",
-                    "a judge answers open, then begin, then init, trial, check, offer and time",
-                )
-            return operation(self._opened, question)
+            if self._opened is None:
+                raise Refusal("protocol", "a judge answers open, then begin, then all else")
+            return operations.get(question.body["op"], _time)(self._opened, question)
 
 
 # ---- Planning -----------------------------------------------------------------------------------
 
 
 def _open(place: Place, body: Json) -> _Case:
-    options = Options.of(body.get("options", {}))
-    source = str(body["source"])
+    options = Options(**body["options"])
+    source = body["source"]
     task = Task(source)
     planner = ShapePlanner(task, options)
     tolerances = {
@@ -165,17 +160,17 @@ def _begin(case: _Case, question: Question) -> Answer:
     del case.shapes[case.num_planned :]
     case.timing = None
     case.seed = _PLANNING_SEED
-    chosen = _choose_distributions(case, int(question.body["seed"]))
+    chosen = _choose_distributions(case, question.body["seed"])
     case.references.clear()
     case.place.trim()
-    case.seed = int(question.body["seed"])
+    case.seed = question.body["seed"]
     planned = [(0, name) for name in chosen]
     planned += [(shape, distributions.NATIVE) for shape in range(1, len(case.shapes))]
     case.trials = [
         _Trial(index, shape, name, derive_seed(case.seed, "trial", index))
         for index, (shape, name) in enumerate(planned)
     ]
-    return Answer(_plan_report(case))
+    return Answer({"plan": _plan_report(case)})
 
 
 def _choose_distributions(case: _Case, seed: int) -> list[str]:
@@ -302,7 +297,7 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
 
 def _offer(case: _Case, question: Question) -> Answer:
     """The plan, with a trial at one more shape at its end where the task can be judged there."""
-    shape = ShapePlanner(case.task, case.options).other(str(question.body["label"]))
+    shape = ShapePlanner(case.task, case.options).other(question.body["label"])
     if shape is not None:
         case.references.clear()
         case.place.trim()
@@ -310,7 +305,7 @@ def _offer(case: _Case, question: Question) -> Answer:
         seed = derive_seed(case.seed, "trial", index)
         case.shapes.append(shape)
         case.trials.append(_Trial(index, number, distributions.NATIVE, seed))
-    return Answer(_plan_report(case))
+    return Answer({"plan": _plan_report(case)})
 
 
 def _plan_report(case: _Case) -> Json:
@@ -431,14 +426,12 @@ def _check(case: _Case, question: Question) -> Answer:
 
 def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterator[Json]:
     try:
-        if not question.descriptors:
-            raise Refusal("protocol", "no region came with the outputs")
         bytes_max = _bytes_allowed(outcome)
         source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
         got = region.unpack(question.body["outputs"], source, bytes_max)
         _require_digest(region.tensors_of(got), question.body.get("digest"))
         yield from failures(outcome, got, case.comparer)
-        buffers = _buffers(question.body.get("buffers"), outcome, source, bytes_max)
+        buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
@@ -462,16 +455,13 @@ def _require_digest(outputs: list[torch.Tensor], digest: Json | None) -> None:
 
 
 def _buffers(
-    entries: Any, outcome: Outcome, source: region.Source, bytes_max: int
+    entries: list[Json], outcome: Outcome, source: region.Source, bytes_max: int
 ) -> dict[str, Any]:
     """Of the contestant's buffers, those that the reference changes."""
-    if not isinstance(entries, list):
-        return {}
-    wanted = [entry for entry in entries if isinstance(entry, dict)]
     return {
-        entry["name"]: region.unpack(entry.get("tree"), source, bytes_max)
-        for entry in wanted
-        if isinstance(entry.get("name"), str) and entry["name"] in outcome.buffers
+        entry["name"]: region.unpack(entry["tree"], source, bytes_max)
+        for entry in entries
+        if entry["name"] in outcome.buffers
     }
 
 
@@ -485,7 +475,7 @@ def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
 # ---- Timing -------------------------------------------------------------------------------------
 
 
-def _fill(case: _Case, nbytes: float) -> Json:
+def _fill(case: _Case, nbytes: int) -> Json:
     """In the memory by which timing empties the L2 cache, while there is some."""
     memory = None if case.timing is None else case.timing.flush
     if memory is not None:
@@ -499,7 +489,7 @@ def _fill(case: _Case, nbytes: float) -> Json:
 
 def _time(case: _Case, question: Question) -> Answer:
     """Timing's own questions; `plan` begins with a candidate, `close` gives all memory back."""
-    operation = str(question.body.get("do"))
+    operation = question.body["op"].removeprefix("time_")
     if operation in ("plan", "close"):
         case.timing = None
     if operation == "close":
@@ -508,8 +498,10 @@ def _time(case: _Case, question: Question) -> Answer:
     if operation == "speed":
         return Answer(device_speed.measure(case.place.device))
     if operation == "fill":
-        return Answer(_fill(case, float(question.body["bytes"])))
-    if case.timing is None:
-        seed = derive_seed(case.seed, "timing", int(question.body.get("seed", 0)))
+        return Answer(_fill(case, question.body["bytes"]))
+    if operation == "plan":
+        seed = derive_seed(case.seed, "timing", question.body["seed"])
         case.timing = FreshInputs(case.place, _reference(case, 0), case.comparer, seed)
+    if case.timing is None:
+        raise Refusal("protocol", "timing begins with its plan")
     return case.timing.answer(operation, question)

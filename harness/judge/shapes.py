@@ -40,14 +40,6 @@ class Options:
     cost_max: float = 6e7
     bytes_max: int = 8 << 20
 
-    @staticmethod
-    def of(given: Json) -> Options:
-        known = Options.__dataclass_fields__
-        for name in given:
-            if name not in known:
-                raise Refusal("protocol", f"unknown option {name!r}")
-        return Options(**given)
-
     def excess(self, cost: Cost) -> float:
         """By how much a cost is too large; at most 1 where it fits."""
         return max(
@@ -75,11 +67,8 @@ class Shape:
 
     def report(self, native: Mapping[str, int]) -> Json:
         reduction = {"native": dict(native), "used": dict(self.constants), "reason": self.reason}
-        return {
-            "label": self.label,
-            "constants": dict(self.constants),
-            "reduction": reduction if self.label == "reduced" else None,
-        }
+        told = {"label": self.label, "constants": dict(self.constants)}
+        return {**told, "reduction": reduction} if self.label == "reduced" else told
 
 
 class ShapePlanner:

@@ -52,7 +52,7 @@ def take_through(source: str) -> str:
     one = judge.Judge()
     start = time.process_time()
     one.answer(ask("open", source=source, options={}))
-    plan = one.answer(ask("begin", seed=7)).body
+    plan = one.answer(ask("begin", seed=7)).body["plan"]
     opened = time.process_time() - start
     built = -1
     for trial in plan["trials"]:

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from harness.judge.shapes import Options
 from harness.worker import region, wire
 
 HARNESS = Path(__file__).resolve().parent.parent
@@ -48,6 +50,12 @@ class Child:
         self._channel = None  # Closes it, and so ends the child.
         os.waitpid(self.pid, 0)
         self.output.close()
+
+
+def open_question(source: str, **options: Any) -> wire.Json:
+    """With the judge's own options where none are given."""
+    told = {**asdict(Options()), **options}
+    return {"op": "open", "source": source, "options": told}
 
 
 def load_question(source: str, artifacts: wire.Json | None = None) -> wire.Json:

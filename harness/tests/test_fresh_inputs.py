@@ -300,7 +300,7 @@ class LateInputs(unittest.TestCase):
         told = self.rig.late_batch(model, self.LATE)
         self.rig.snapshot(told, [5, 0], self.LATE if late is None else late)
         answer = self.rig.ask("verify", process="own")
-        self.assertEqual((answer["passed"], answer["problem"]), (True, ""))
+        self.assertEqual(answer["problem"], "")
         return answer["late"], answer["ignored"]
 
     def test_a_call_that_waits_for_its_turn_shows_them(self) -> None:
@@ -352,7 +352,7 @@ class InTheJudge(unittest.TestCase):
         self.ask({"op": "begin", "seed": 3})
 
     def time(self, operation: str, **body: Any) -> Any:
-        return self.ask({"op": "time", "do": operation, **body})
+        return self.ask({"op": f"time_{operation}", **body})
 
     def test_a_plan_forgets_the_processes_of_the_candidate_before(self) -> None:
         self.time("plan", seed=1)
@@ -373,7 +373,7 @@ class InTheJudge(unittest.TestCase):
         self.assertNotEqual(drawn[0], drawn[1])
 
     def test_close_gives_all_memory_back(self) -> None:
-        self.time("plan")
+        self.time("plan", seed=0)
         self.time("inputs", process="own", calls=2, late=0)
         self.time("close")
         opened: Any = self.judge._opened

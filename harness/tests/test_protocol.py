@@ -20,7 +20,8 @@ def example(kind: Any) -> Any:
         return {"key": example(kind["*"])}
     if kind in protocol.DEFINITION["records"]:
         return members(protocol.DEFINITION["records"][kind])
-    return {"text": "a", "int": -3, "seed": 2**64 - 1, "bool": True, "tree": {"t": "list"}}[kind]
+    scalars = {"text": "a", "int": -3, "real": 0.5, "seed": 2**64 - 1, "bool": True}
+    return {**scalars, "tree": {"t": "list"}}[kind]
 
 
 def members(defined: Json) -> Json:
@@ -28,8 +29,13 @@ def members(defined: Json) -> Json:
 
 
 def operations() -> list[tuple[str, str, Json]]:
+    """Each role's operations, also those that are defined with another role."""
     roles = protocol.DEFINITION["roles"]
-    return [(role, op, parts) for role in roles for op, parts in roles[role]["operations"].items()]
+    return [
+        (role, op, roles[parts][op] if isinstance(parts, str) else parts)
+        for role in roles
+        for op, parts in roles[role].items()
+    ]
 
 
 def regions(parts: Json, way: str) -> list[int]:
@@ -64,12 +70,9 @@ class EveryOperation(unittest.TestCase):
     def test_one_member_more_inside_a_record_is_refused(self) -> None:
         for check, body, defined in self.each():
             for name, kind in defined.items():
-                if kind in (["named_tree"], {"*": "artifact"}, "policy"):
-                    inner = example(kind)
-                    record = inner if kind == "policy" else list_of(inner)[0]
-                    record["seed"] = 1
-                    with self.assertRaisesRegex(Refusal, "has no member seed"):
-                        check({**body, name: inner})
+                for inner in with_one_more(kind):
+                    with self.assertRaisesRegex(Refusal, "has no member trial_seed"):
+                        check({**body, name.removesuffix("?"): inner})
 
     def test_a_member_that_is_missing_is_refused(self) -> None:
         for check, body, defined in self.each():
@@ -84,14 +87,32 @@ class EveryOperation(unittest.TestCase):
     def test_a_member_of_another_type_is_refused(self) -> None:
         for check, body, defined in self.each():
             for name, kind in defined.items():
-                for wrong in (None, 1.5, -1 if kind == "seed" else 2**64, [None], {"a": None}):
-                    if kind != "tree":
+                numbers = () if kind == "real" else (1.5, -1 if kind == "seed" else 2**64)
+                for wrong in (None, "in", float("nan"), [None], {"a": None}, *numbers):
+                    if kind != "tree" and (kind, wrong) != ("text", "in"):
                         with self.assertRaises(Refusal):
                             check({**body, name.removesuffix("?"): wrong})
 
     def test_true_is_no_number(self) -> None:
         with self.assertRaises(Refusal):
             protocol.check_question("judge", Question({"op": "init", "shape": True}))
+
+
+def with_one_more(kind: Any) -> list[Any]:
+    """Values of the type with one member more in a record, at each depth."""
+    if isinstance(kind, list):
+        return [[one] for one in with_one_more(kind[0])]
+    if isinstance(kind, dict):
+        return [{"key": one} for one in with_one_more(kind["*"])]
+    defined = protocol.DEFINITION["records"].get(kind)
+    if defined is None:
+        return []
+    deeper = [
+        {**example(kind), name.removesuffix("?"): inner}
+        for name, member in defined.items()
+        for inner in with_one_more(member)
+    ]
+    return [{**example(kind), "trial_seed": 1}, *deeper]
 
 
 class Roles(unittest.TestCase):
@@ -108,9 +129,17 @@ class Roles(unittest.TestCase):
                 question = {"op": op, **members(parts["question"])}
                 protocol.check_question(role, Question(question, wrong))
 
+    def test_what_json_has_no_numbers_for_is_told_as_text(self) -> None:
+        asked = Question({"op": "check"})
+        for largest in ("inf", "-inf", "nan", 2, 0.5):
+            check = {"path": "", "problem": "", "detail": "", "error_max": largest}
+            said = {"passed": False, "checks": [check], "inputs_mutated": ""}
+            protocol.check_answer("judge", asked, Answer(said))
 
-def list_of(values: Any) -> list[Any]:
-    return list(values.values()) if isinstance(values, dict) else list(values)
+    def test_the_definition_of_another_role_is_its_own_in_all(self) -> None:
+        for op in ("run", "time_plan"):
+            with self.assertRaisesRegex(Refusal, "a baseline answers"):
+                protocol.check_question("baseline", Question({"op": op}))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from support import (  # noqa: E402
     ZygoteTest,
     build_question,
     load_question,
+    open_question,
 )
 
 import torch  # noqa: E402
@@ -67,11 +68,11 @@ class RolesTest(ZygoteTest):
             return plan, self.run_trials(plan, judge, contestant)
 
     def begin(self, judge: Child, task: str, seed: int, options: Any) -> Any:
-        opened, _ = judge.ask({"op": "open", "source": task, "options": options})
+        opened, _ = judge.ask(open_question(task, **options))
         self.assertTrue(opened["ok"], str(opened))
-        plan, _ = judge.ask({"op": "begin", "seed": seed})
-        self.assertTrue(plan["ok"], str(plan))
-        return plan
+        begun, _ = judge.ask({"op": "begin", "seed": seed})
+        self.assertTrue(begun["ok"], str(begun))
+        return begun["plan"]
 
     def run_trials(self, plan: Any, judge: Child, contestant: Child) -> Any:
         checks = []
@@ -85,7 +86,8 @@ class RolesTest(ZygoteTest):
             ran, outputs = contestant.ask(question, regions[0])
             if not ran["ok"]:
                 return ran["error"]
-            check, _ = judge.ask({**ran, "op": "check", "index": trial["index"]}, outputs[0])
+            told = {name: ran[name] for name in ("outputs", "buffers")}
+            check, _ = judge.ask({"op": "check", "index": trial["index"], **told}, outputs[0])
             self.assertTrue(check["ok"], str(check))
             checks.append(check)
         return checks
@@ -113,7 +115,7 @@ class RolesTest(ZygoteTest):
                 plan = self.begin(judge, TASK, seeds[0], {})
                 for seed in seeds[1:]:  # A judge that served another candidate before.
                     judge.ask({"op": "trial", "index": 0})
-                    plan, _ = judge.ask({"op": "begin", "seed": seed})
+                    plan = judge.ask({"op": "begin", "seed": seed})[0]["plan"]
                 digests.append((plan["trials"], self.digests(judge)))
         self.assertEqual(digests[0], digests[1])
         self.assertEqual(len(set(digests[0][1])), 7)
@@ -141,7 +143,10 @@ class RolesTest(ZygoteTest):
             self.assertTrue(set(first).isdisjoint(self.digests(judge)))
             self.assertNotEqual(judge.ask({"op": "init", "shape": 0})[0]["init_seed"], seed)
             stale, _ = judge.ask({"op": "begin", "seed": 10})
-            stale, _ = judge.ask({"op": "check", "index": 0, "outputs": None})
+            empty = os.memfd_create("empty")
+            question = {"op": "check", "index": 0, "outputs": None, "buffers": []}
+            stale, _ = judge.ask(question, empty)
+            os.close(empty)
             self.assertEqual(stale["error"]["message"], "check before trial, or a second check")
 
     def digests(self, judge: Child) -> list[str]:
@@ -194,7 +199,7 @@ class RolesTest(ZygoteTest):
         self.assertEqual(set(self.verdicts(task, honest)), {True})
         with self.zygote.spawn("judge") as judge:
             task = IN_PLACE.replace("x.mul_(2)", "torch.dropout(x, 0.5, True)")
-            answer, _ = judge.ask({"op": "open", "source": task})
+            answer, _ = judge.ask(open_question(task))
             self.assertEqual(answer["error"]["kind"], "unsupported")
 
     def test_what_a_candidate_raises_is_reported_with_its_stage(self) -> None:
@@ -309,7 +314,7 @@ class RolesTest(ZygoteTest):
             for outputs in malformed:
                 judge.ask({"op": "trial", "index": 0})
                 empty = os.memfd_create("empty")
-                question = {"op": "check", "index": 0, "outputs": outputs, "buffers": 7}
+                question = {"op": "check", "index": 0, "outputs": outputs, "buffers": []}
                 answer, _ = judge.ask(question, empty)
                 os.close(empty)
                 self.assertEqual((answer["ok"], answer["passed"]), (True, False))
@@ -343,7 +348,7 @@ class RolesTest(ZygoteTest):
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(10):
             with self.zygote.spawn("inspector") as child:
-                answer, _ = child.ask({"op": "inspect", "source": "x = 1", "which": "candidate"})
+                answer, _ = child.ask({"op": "inspect", "source": "x = 1", "rules": {}})
                 self.assertTrue(answer["ok"])
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
 

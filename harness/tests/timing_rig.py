@@ -91,7 +91,7 @@ class Rig:
         inputs = self.ask("inputs", found, process=name, calls=self.calls, late=self.late)
         arena = self.ask("arena", found, process=name, nbytes=1 << 16)
         for what, body, descriptor in zip(("inputs", "arena"), (inputs, arena), found):
-            self.batches.attach(Question({**body, "what": what, "calls": self.calls}, [descriptor]))
+            self.batches.attach(what, Question({**body, "calls": self.calls}, [descriptor]))
         source = region.Mapping(found[0])
         shifted = [
             region.shifted(inputs["inputs"], i * inputs["stride"]) for i in range(self.calls)
@@ -148,9 +148,7 @@ class Rig:
         return self.opinion()
 
     def opinion(self) -> Any:
-        answer = self.ask("verify", process="own")
-        assert answer["passed"] == (answer["problem"] == "")
-        return answer["problem"]
+        return self.ask("verify", process="own")["problem"]
 
     def problem(self, model: Model, picks: list[int] | None = None) -> Any:
         """What the judge says of a batch of a model's."""

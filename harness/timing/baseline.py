@@ -24,5 +24,5 @@ class Baseline(Contestant):
 
     def _load(self, question: Question) -> Answer:
         torch.set_grad_enabled(False)
-        self._module = run_module(str(question.body["source"]), TASK_FILE)
+        self._module = run_module(question.body["source"], TASK_FILE)
         return Answer()

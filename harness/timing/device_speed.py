@@ -38,7 +38,7 @@ def measure(device: torch.device) -> Json:
     }
 
 
-def fill(memory: torch.Tensor, nbytes: float) -> Json:
+def fill(memory: torch.Tensor, nbytes: int) -> Json:
     """Fills FILL_BYTES again and again, so many bytes in all or a little more; how long it took."""
     count = max(1, math.ceil(nbytes / memory.nbytes))
     seconds = _seconds(lambda: [memory.fill_(1) for _ in range(count)])

@@ -119,8 +119,8 @@ class FreshInputs:
     def _inputs(self, body: Json) -> Answer:
         """Room for the inputs of so many calls, for one process, and for `late` more here."""
         shared = self._shared(body)
-        shared.inputs, descriptor = self.place.memory.reserve(self.stride * int(body["calls"]))
-        nbytes = self.stride * (int(body["calls"]) + int(body["late"]))
+        shared.inputs, descriptor = self.place.memory.reserve(self.stride * body["calls"])
+        nbytes = self.stride * (body["calls"] + body["late"])
         if self.private is None or self.private.numel() < nbytes:
             self.private = None
             self.drawings.clear()  # They write to it.
@@ -140,12 +140,12 @@ class FreshInputs:
         """Memory for one process's outputs."""
         shared = self._shared(body)
         shared.arena = None
-        shared.arena, descriptor = self.place.memory.reserve(int(body["nbytes"]))
+        shared.arena, descriptor = self.place.memory.reserve(body["nbytes"])
         return Answer({"nbytes": shared.arena.numel()}, [descriptor])
 
     def _generate_inputs(self, body: Json) -> Answer:
         """Inputs that the judge's seed and the batch's number determine."""
-        self.drawn, self.calls, self.late = (int(body[k]) for k in ("number", "calls", "late"))
+        self.drawn, self.calls, self.late = (body[k] for k in ("number", "calls", "late"))
         self.taken, self.malformed, self.replaced = [], "", []
         count = self.calls + self.late
         if count not in self.drawings:
@@ -186,7 +186,7 @@ class FreshInputs:
         inputs = self._shared(body).inputs
         if inputs is None:
             raise Refusal("protocol", "publish_inputs before inputs")
-        nbytes = self.stride * int(body["calls"])
+        nbytes = self.stride * body["calls"]
         inputs[:nbytes].copy_(self._given()[:nbytes])
         if self.flush is None and self.place.device.type == "cuda":
             self.flush = torch.empty(FILL_BYTES, dtype=torch.uint8, device=self.place.device)
@@ -197,7 +197,7 @@ class FreshInputs:
 
     def _replace_inputs(self, body: Json) -> Answer:
         """Publishes inputs that are left, in place of these calls'; the batch runs meanwhile."""
-        inputs, calls = self._shared(body).inputs, [int(call) for call in body["calls"]]
+        inputs, calls = self._shared(body).inputs, body["calls"]
         if inputs is None or len(calls) > self.late:
             raise Refusal("protocol", "replace_inputs before inputs, or of too many calls")
         for source, call in enumerate(calls, self.calls):
@@ -217,7 +217,7 @@ class FreshInputs:
         try:
             for picked in body["picks"]:
                 outputs = self._private_copy(body["forms"], picked["place"], shared)
-                self.taken.append(_Taken(int(picked["call"]), outputs, bool(picked["late"])))
+                self.taken.append(_Taken(picked["call"], outputs, picked["late"]))
         except Refusal as error:
             self.malformed = f"malformed outputs: {error}"[:PROBLEM_MAX]
         if max((one.call for one in self.taken), default=-1) != self.calls - 1:
@@ -243,7 +243,7 @@ class FreshInputs:
             else:
                 problem = found and f"call {one.call}: {found}"[:PROBLEM_MAX]
         self.taken, self.malformed = [], ""
-        return Answer({"passed": not problem, "problem": problem, "late": late, "ignored": ignored})
+        return Answer({"problem": problem, "late": late, "ignored": ignored})
 
     def _private_copy(self, forms: Any, place: Any, shared: _Shared) -> Any:
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
@@ -293,7 +293,7 @@ class FreshInputs:
         return memory[call * self.stride : (call + 1) * self.stride]
 
     def _shared(self, body: Json) -> _Shared:
-        return self.processes.setdefault(str(body["process"]), _Shared())
+        return self.processes.setdefault(body["process"], _Shared())
 
 
 def _padded(nbytes: int) -> int:

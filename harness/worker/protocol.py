@@ -8,6 +8,7 @@ write one, and cannot be older than the table. C++ makes its structs of the same
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +17,32 @@ from harness.worker.wire import Answer, Question, Refusal
 DEFINITION: dict[str, Any] = json.loads((Path(__file__).parent / "protocol.json").read_text())
 
 _RECORDS = DEFINITION["records"]
-_SCALARS: dict[str, type] = {"text": str, "bool": bool, "int": int, "seed": int}
+_SCALARS = {"text": {str}, "bool": {bool}, "int": {int}, "seed": {int}, "real": {int, float, str}}
 _INT_MAX = {"int": 2**63, "seed": 2**64}
+_NO_NUMBERS = ("inf", "-inf", "nan")  # Reals that JSON cannot write.
 
 
 def check_question(role: str, question: Question) -> None:
-    """Raises Refusal where the role may not be told this. Roles not defined yet are told all."""
+    """Raises Refusal where the role may not be told this."""
     operation = _operation(role, question.body)
-    if operation is not None:
-        told = {name: value for name, value in question.body.items() if name != "op"}
-        _check_members(told, operation["question"], f"{role}.{question.body['op']}")
-        _check_region(operation, "question", len(question.descriptors))
+    told = {name: value for name, value in question.body.items() if name != "op"}
+    _check_members(told, operation["question"], f"{role}.{question.body['op']}")
+    _check_region(operation, "question", len(question.descriptors))
 
 
 def check_answer(role: str, question: Question, answer: Answer) -> None:
     """Raises Refusal where this is no answer to the question."""
     operation = _operation(role, question.body)
-    if operation is not None:
-        where = f"answer to {role}.{question.body['op']}"
-        _check_members(answer.body, operation["answer"], where)
-        _check_region(operation, "answer", len(answer.descriptors))
+    _check_members(answer.body, operation["answer"], f"answer to {role}.{question.body['op']}")
+    _check_region(operation, "answer", len(answer.descriptors))
 
 
-def _operation(role: str, body: dict[str, Any]) -> dict[str, Any] | None:
-    defined, name = DEFINITION["roles"].get(role), body.get("op")
-    if defined is None or name in defined["by_hand"]:
-        return None
-    if not isinstance(name, str) or name not in defined["operations"]:
-        known = ", ".join([*defined["operations"], *defined["by_hand"]])
-        raise Refusal("protocol", f"a {role} answers {known}")
-    operation: dict[str, Any] = defined["operations"][name]
-    return operation
+def _operation(role: str, body: dict[str, Any]) -> dict[str, Any]:
+    defined, name = DEFINITION["roles"][role], body.get("op")
+    if not isinstance(name, str) or name not in defined:
+        raise Refusal("protocol", f"a {role} answers {', '.join(defined)}")
+    operation: dict[str, Any] | str = defined[name]
+    return _operation(operation, body) if isinstance(operation, str) else operation
 
 
 def _check_region(operation: dict[str, Any], way: str, num: int) -> None:
@@ -88,9 +84,17 @@ def _check(value: object, kind: Any, where: str) -> None:
 
 def _check_scalar(value: object, kind: str, where: str) -> None:
     # In Python a bool is an int; in JSON it is not.
-    if type(value) is not _SCALARS[kind]:
-        raise Refusal("protocol", f"{where} is no {kind}")
+    is_right = type(value) in _SCALARS[kind]
     if isinstance(value, int) and kind in _INT_MAX:
         low = 0 if kind == "seed" else -_INT_MAX[kind]
-        if not low <= value < _INT_MAX[kind]:
-            raise Refusal("protocol", f"{where} is no {kind}")
+        is_right = is_right and low <= value < _INT_MAX[kind]
+    elif kind == "real":
+        is_right = is_right and (
+            value in _NO_NUMBERS if isinstance(value, str) else _is_finite(value)
+        )
+    if not is_right:
+        raise Refusal("protocol", f"{where} is no {kind}")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int) or math.isfinite(value)

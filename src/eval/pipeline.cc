@@ -145,7 +145,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
 }
 
 Status Pipeline::check_task(const task::Task& task) {
-  MC_TRY(const auto stage, state_->executor.inspect(task.code, "{}", "task"), "check");
+  MC_TRY(const auto stage, state_->executor.inspect(task.code, "{}"), "check");
   if (std::holds_alternative<task::Outcome>(stage)) {
     return Error{ErrorCode::kInvalidInput, "CPython's parser gives up on it"};
   }

@@ -82,10 +82,8 @@ Stage Candidate::extract() {
 }
 
 Stage Candidate::inspect() {
-  MC_TRY(
-      auto stage,
-      preparer_.executor().inspect(prepared_.source, preparer_.policy().python_json, "candidate"),
-      "inspect");
+  MC_TRY(auto stage, preparer_.executor().inspect(prepared_.source, preparer_.policy().python_json),
+         "inspect");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {

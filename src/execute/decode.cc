@@ -2,12 +2,11 @@
 #include "execute/decode.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "worker/protocol.h"
+#include "execute/children.h"
 
 namespace mc::execute {
 namespace {
@@ -17,81 +16,73 @@ using Json = nlohmann::json;
 constexpr size_t kTextBytesMax = 4096;
 constexpr size_t kItemsMax = 64;
 
+constexpr size_t kOpsMax = 256;
+constexpr size_t kNameBytesMax = 200;
+constexpr size_t kExcerptBytesMax = 200;
+
+std::string cut(std::string text, size_t bytes_max = kTextBytesMax) {
+  text.resize(std::min(text.size(), bytes_max));
+  return text;
+}
+
+// The first `kItemsMax` of them, each converted.
+template <typename From, typename Convert>
+auto converted(std::vector<From> items, const Convert& convert) {
+  std::vector<decltype(convert(std::move(items[0])))> found;
+  items.resize(std::min(items.size(), kItemsMax));
+  for (From& item : items) found.push_back(convert(std::move(item)));
+  return found;
+}
+
+std::string name_of(std::string name) { return cut(std::move(name), kNameBytesMax); }
+
+// Where a syntax error or a finding is.
+template <typename At>
+task::Place place_of(At at) {
+  return {"candidate", static_cast<int>(at.line), static_cast<int>(at.column),
+          cut(std::move(at.text), kExcerptBytesMax)};
+}
+
+task::RuleFinding rule_finding_of(worker::Finding said) {
+  task::RuleFinding finding{cut(std::move(said.rule)), cut(std::move(said.message)), {}};
+  finding.place = place_of(std::move(said));
+  return finding;
+}
+
+task::Mismatch mismatch_of(worker::Mismatch said) {
+  return {std::move(said.index), cut(std::move(said.expected)), cut(std::move(said.got))};
+}
+
+task::OutputCheck check_of(worker::OutputCheck said) {
+  return {cut(std::move(said.path)),
+          cut(std::move(said.problem)),
+          cut(std::move(said.detail)),
+          said.num_elements.value_or(0),
+          said.num_wrong.value_or(0),
+          said.error_max.value_or(0),
+          said.error_tolerance.value_or(0),
+          converted(std::move(said.first_mismatches).value_or(std::vector<worker::Mismatch>()),
+                    mismatch_of),
+          std::move(said.histogram).value_or(std::map<std::string, int64_t>())};
+}
+
+ShapePlan shape_of(worker::Shape said) {
+  auto reduction = std::move(said.reduction).value_or(worker::Reduction());
+  return {cut(std::move(said.label)),
+          std::move(said.constants),
+          {std::move(reduction.native), std::move(reduction.used), cut(reduction.reason)}};
+}
+
+TrialPlan trial_of(worker::Trial said) {
+  return {static_cast<int>(said.index), static_cast<int>(said.shape),
+          cut(std::move(said.distribution))};
+}
+
+// ---- The emulator's report
+
 std::string text_of(const Json& object, const char* member) {
   const auto it = object.find(member);
-  if (it == object.end() || it->is_null()) return "";
-  return it->get<std::string>().substr(0, kTextBytesMax);
-}
-
-int64_t number_of(const Json& object, const char* member) {
-  const auto it = object.find(member);
-  return it == object.end() || it->is_null() ? 0 : it->get<int64_t>();
-}
-
-template <typename Decode>
-void for_each_item(const Json& object, const char* member, const Decode& decode) {
-  const auto it = object.find(member);
-  if (it == object.end() || !it->is_array()) return;
-  for (size_t i = 0; i < it->size() && i < kItemsMax; ++i) decode((*it)[i]);
-}
-
-task::Place place_of(const Json& object) {
-  std::string source = text_of(object, "source");
-  if (source.empty()) source = "candidate";
-  return {source, static_cast<int>(number_of(object, "line")),
-          static_cast<int>(number_of(object, "column")), text_of(object, "text").substr(0, 200)};
-}
-
-// Runs `decode` and turns nlohmann's exceptions into a protocol error.
-template <typename T, typename Decode>
-Result<T> guarded(std::string_view answer, const Decode& decode) {
-  try {
-    return decode(Json::parse(answer));
-  } catch (const Json::exception& failure) {
-    return Error{ErrorCode::kProtocol, std::string("malformed answer: ") + failure.what()};
-  }
-}
-
-constexpr size_t kOpsMax = 256;
-
-// JSON has no NaN and no infinity; they come as text.
-double real_of(const Json& object, const char* member) {
-  const auto it = object.find(member);
-  if (it == object.end() || it->is_null()) return 0;
-  if (!it->is_string()) return it->get<double>();
-  const auto text = it->get<std::string>();
-  if (text == "inf") return std::numeric_limits<double>::infinity();
-  if (text == "-inf") return -std::numeric_limits<double>::infinity();
-  return std::nan("");
-}
-
-std::map<std::string, int64_t> numbers_of(const Json& object, const char* member) {
-  const auto it = object.find(member);
-  if (it == object.end() || it->is_null()) return {};
-  return it->get<std::map<std::string, int64_t>>();
-}
-
-task::OutputCheck check_of(const Json& object) {
-  task::OutputCheck check;
-  check.path = text_of(object, "path");
-  check.problem = text_of(object, "problem");
-  check.detail = text_of(object, "detail");
-  check.num_elements = number_of(object, "num_elements");
-  check.num_wrong = number_of(object, "num_wrong");
-  check.error_max = real_of(object, "error_max");
-  check.error_tolerance = real_of(object, "error_tolerance");
-  for_each_item(object, "first_mismatches", [&](const Json& item) {
-    check.first_mismatches.push_back({item.value("index", std::vector<int64_t>{}),
-                                      text_of(item, "expected"), text_of(item, "got")});
-  });
-  check.histogram = numbers_of(object, "histogram");
-  return check;
-}
-
-task::Reduction reduction_of(const Json& shape) {
-  const auto it = shape.find("reduction");
-  if (it == shape.end() || it->is_null()) return {};
-  return {numbers_of(*it, "native"), numbers_of(*it, "used"), text_of(*it, "reason")};
+  return it == object.end() || it->is_null() ? "" : cut(it->get<std::string>());
 }
 
 std::array<int64_t, 3> triple_of(const Json& object, const char* member) {
@@ -123,80 +114,43 @@ task::KernelFinding finding_of(const Json& object, const Locate& locate) {
 
 }  // namespace
 
-Result<InspectorAnswer> decode_inspection(std::string_view answer) {
-  return guarded<InspectorAnswer>(answer, [](const Json& json) {
-    InspectorAnswer inspection;
-    if (const auto it = json.find("syntax_error"); it != json.end() && it->is_object()) {
-      inspection.syntax_error = text_of(*it, "message");
-      inspection.syntax_place = place_of(*it);
-    }
-    inspection.classes = json.value("classes", std::vector<std::string>{});
-    inspection.functions = json.value("functions", std::vector<std::string>{});
-    const auto read = [&](const char* list, std::vector<task::RuleFinding>& found) {
-      for_each_item(json, list, [&](const Json& item) {
-        found.push_back({text_of(item, "rule"), text_of(item, "message"), place_of(item)});
-      });
-    };
-    read("findings", inspection.findings);
-    read("unsupported", inspection.unsupported);
-    return inspection;
-  });
-}
-
-Result<JudgePlan> decode_plan(std::string_view answer) {
-  return guarded<JudgePlan>(answer, [](const Json& json) {
-    JudgePlan plan;
-    for_each_item(json, "shapes", [&](const Json& shape) {
-      plan.shapes.push_back(
-          {text_of(shape, "label"), numbers_of(shape, "constants"), reduction_of(shape)});
-    });
-    for_each_item(json, "trials", [&](const Json& trial) {
-      plan.trials.push_back({static_cast<int>(number_of(trial, "index")),
-                             static_cast<int>(number_of(trial, "shape")),
-                             text_of(trial, "distribution")});
-    });
-    plan.call_bytes = json.at("call_bytes").get<double>();
-    plan.needs_general = json.at("needs_general").get<bool>();
-    return plan;
-  });
-}
-
-Status decode_check(std::string_view answer, task::Trial& trial) {
-  return guarded<Nothing>(answer, [&](const Json& json) {
-    trial.passed = json.at("passed").get<bool>();
-    for_each_item(json, "checks",
-                  [&](const Json& check) { trial.checks.push_back(check_of(check)); });
-    trial.inputs_mutated = text_of(json, "inputs_mutated");
-    return Nothing{};
-  });
-}
-
-Result<task::StateMatch> decode_state(std::string_view answer) {
-  MC_TRY(auto said, worker::ContestantBuildAnswer::from_json(answer), "build");
-  for (std::vector<std::string>* names : {&said.missing, &said.unmatched, &said.own}) {
-    constexpr size_t kNameBytesMax = 200;
-    names->resize(std::min(names->size(), kItemsMax));
-    for (std::string& name : *names) name.resize(std::min(name.size(), kNameBytesMax));
+InspectorAnswer inspection_of(worker::InspectorInspectAnswer said) {
+  InspectorAnswer inspection;
+  if (said.syntax_error) {
+    inspection.syntax_error = cut(said.syntax_error->message);
+    inspection.syntax_place = place_of(*std::move(said.syntax_error));
   }
-  return task::StateMatch{std::move(said.missing), std::move(said.unmatched), std::move(said.own)};
+  inspection.classes = std::move(said.classes);
+  inspection.functions = std::move(said.functions);
+  inspection.findings = converted(std::move(said.findings), rule_finding_of);
+  inspection.unsupported = converted(std::move(said.unsupported), rule_finding_of);
+  return inspection;
 }
 
-Result<RunAnswer> decode_run(std::string_view answer) {
-  MC_TRY(const auto said, worker::ContestantRunAnswer::from_json(answer), "run");
-  RunAnswer run;
+JudgePlan plan_of(worker::Plan plan) {
+  return {converted(std::move(plan.shapes), shape_of), converted(std::move(plan.trials), trial_of),
+          static_cast<double>(plan.call_bytes), plan.needs_general};
+}
+
+void take_check(worker::JudgeCheckAnswer said, task::Trial& trial) {
+  trial.passed = said.passed;
+  trial.checks = converted(std::move(said.checks), check_of);
+  trial.inputs_mutated = cut(std::move(said.inputs_mutated));
+}
+
+task::StateMatch state_of(worker::ContestantBuildAnswer said) {
+  return {converted(std::move(said.missing), name_of),
+          converted(std::move(said.unmatched), name_of), converted(std::move(said.own), name_of)};
+}
+
+worker::ContestantRunAnswer bounded(worker::ContestantRunAnswer said) {
+  std::map<std::string, int64_t> aten;
   for (const auto& [name, count] : said.aten) {
-    if (run.aten.size() >= kOpsMax) break;
-    run.aten[name.substr(0, 200)] = count;
+    if (aten.size() < kOpsMax) aten[name_of(name)] = count;
   }
-  run.launches = said.launches;
-  run.sticky = said.sticky.substr(0, kTextBytesMax);
-  Json buffers = Json::array();
-  for (const worker::NamedTree& buffer : said.buffers) {
-    buffers.push_back({{"name", buffer.name}, {"tree", Json::parse(buffer.tree.json)}});
-  }
-  const Json fields{{"outputs", Json::parse(said.outputs.json)}, {"buffers", std::move(buffers)}};
-  run.check_fields = fields.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return run;
+  said.aten = std::move(aten);
+  said.sticky = cut(std::move(said.sticky));
+  return said;
 }
 
 namespace {

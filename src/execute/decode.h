@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The children's answers as typed data.  Everything is bounded here, since a contestant's answer is
-// hostile input: long texts are cut, long lists are shortened, missing members take defaults, and a
-// member of the wrong type makes the whole answer a protocol error.
+// What the children answered (protocol.json), as the rooms above keep it: long texts are cut and
+// long lists shortened, since a contestant's answer is hostile input, and a judge's quotes it.  And
+// what the emulator reports, which is no message: lines that a candidate may have scribbled over.
 #ifndef MC_EXECUTE_DECODE_H_
 #define MC_EXECUTE_DECODE_H_
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/result.h"
-#include "execute/children.h"
 #include "task/verdict.h"
+#include "worker/protocol.h"
 
 namespace mc::execute {
 
@@ -38,15 +37,6 @@ struct JudgePlan {
   bool needs_general = false;  // The trials at other shapes count.
 };
 
-// A contestant's answer to "run".
-struct RunAnswer {
-  std::map<std::string, int64_t> aten;  // Calls of PyTorch's operators, by "aten::empty".
-  // Of the candidate's own kernels, where the contestant counts them.
-  std::optional<int64_t> launches;
-  std::string sticky;        // The emulator's sticky error, or "".
-  std::string check_fields;  // The JSON members that the judge is asked to check.
-};
-
 struct InspectorAnswer {
   std::string syntax_error;  // "" when it parses.
   task::Place syntax_place;
@@ -59,13 +49,13 @@ struct InspectorAnswer {
 // Where a program counter of a compiled candidate stands in its source.
 using Locate = std::function<task::Place(std::string_view module, uint64_t pc)>;
 
-Result<InspectorAnswer> decode_inspection(std::string_view answer);
-Result<JudgePlan> decode_plan(std::string_view answer);
+InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
+JudgePlan plan_of(worker::Plan plan);
 // Fills passed, checks and inputs_mutated of `trial`.
-Status decode_check(std::string_view answer, task::Trial& trial);
-// A contestant's answer to "build".
-Result<task::StateMatch> decode_state(std::string_view answer);
-Result<RunAnswer> decode_run(std::string_view answer);
+void take_check(worker::JudgeCheckAnswer said, task::Trial& trial);
+task::StateMatch state_of(worker::ContestantBuildAnswer said);
+// With as many operators, and texts as long, as a verdict has room for.
+worker::ContestantRunAnswer bounded(worker::ContestantRunAnswer said);
 // What the emulator reports at the end of a call (emu/runtime/call.h).
 struct CallRecord {
   int64_t number = 0;

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "execute/children.h"
+
 namespace mc::execute {
 namespace {
 
@@ -19,27 +21,75 @@ TEST(Decode, CutsLongTexts) {
   EXPECT_LE(refusal->exception.message.size(), 4096u);
 }
 
-TEST(Decode, RefusesMembersOfTheWrongType) {
+TEST(Decode, RefusesARefusalWithoutAnError) {
   EXPECT_FALSE(decode_refusal(R"({"ok": false})"));
   EXPECT_FALSE(decode_refusal(R"({"ok": false, "error": {"type": 5}})"));
-  EXPECT_FALSE(decode_run(R"({"ok": true})"));
-  EXPECT_FALSE(decode_run(R"({"outputs": {}, "sticky": 3})"));
-  EXPECT_FALSE(decode_run(R"({"outputs": {}, "aten": {"aten::mm": {}}})"));
-  EXPECT_FALSE(decode_run(R"({"outputs": {}, "launches": "1"})"));
-  EXPECT_FALSE(decode_plan("not json"));
 }
 
-TEST(Decode, ReadsNumbersThatJsonCannotWrite) {
+TEST(Decode, CutsWhatARunTells) {
+  worker::ContestantRunAnswer said{.sticky = std::string(100000, 'x')};
+  for (int i = 0; i < 1000; ++i) said.aten[std::to_string(i) + std::string(1000, 'n')] = i;
+  const auto run = bounded(std::move(said));
+  EXPECT_EQ(run.sticky.size(), 4096u);
+  EXPECT_EQ(run.aten.size(), 256u);
+  for (const auto& [name, count] : run.aten) EXPECT_EQ(name.size(), 200u);
+}
+
+TEST(Decode, TakesACheck) {
   task::Trial trial;
-  ASSERT_TRUE(decode_check(
-      R"({"passed": false, "checks": [{"path": "output", "problem": "value", "error_max": "inf",
-          "error_tolerance": "nan", "num_wrong": 2,
-          "first_mismatches": [{"index": [1, 2], "expected": "1", "got": "nan"}]}]})",
-      trial));
-  ASSERT_EQ(trial.checks.size(), 1u);
+  const worker::OutputCheck check{.path = "output",
+                                  .problem = "value",
+                                  .num_wrong = 2,
+                                  .error_max = INFINITY,
+                                  .first_mismatches = {{{{1, 2}, "1", "nan"}}},
+                                  .histogram = {{{"1-10", 2}}}};
+  take_check({false, {check, {.path = std::string(5000, 'p')}}, "x"}, trial);
+  EXPECT_FALSE(trial.passed);
+  EXPECT_EQ(trial.inputs_mutated, "x");
+  ASSERT_EQ(trial.checks.size(), 2u);
   EXPECT_TRUE(std::isinf(trial.checks[0].error_max));
-  EXPECT_TRUE(std::isnan(trial.checks[0].error_tolerance));
-  EXPECT_THAT(trial.checks[0].first_mismatches[0].index, ::testing::ElementsAre(1, 2));
+  EXPECT_EQ(trial.checks[0].num_wrong, 2);
+  EXPECT_EQ(trial.checks[0].num_elements, 0);
+  EXPECT_THAT(trial.checks[0].first_mismatches.at(0).index, ::testing::ElementsAre(1, 2));
+  EXPECT_EQ(trial.checks[0].histogram.at("1-10"), 2);
+  EXPECT_EQ(trial.checks[1].path.size(), 4096u);
+}
+
+TEST(Decode, TakesNoMoreChecksThanAVerdictHasRoomFor) {
+  task::Trial trial;
+  take_check({false, std::vector<worker::OutputCheck>(1000), ""}, trial);
+  EXPECT_EQ(trial.checks.size(), 64u);
+}
+
+TEST(Decode, ReadsAPlan) {
+  const JudgePlan plan =
+      plan_of({7,
+               true,
+               {{"native", {{"N", 4}}, {}}, {"reduced", {}, {{{{"N", 8}}, {{"N", 2}}, "large"}}}},
+               {{0, 0, "native"}, {1, 1, "signed"}}});
+  EXPECT_EQ(plan.call_bytes, 7);
+  EXPECT_TRUE(plan.needs_general);
+  ASSERT_EQ(plan.shapes.size(), 2u);
+  EXPECT_EQ(plan.shapes[0].constants.at("N"), 4);
+  EXPECT_EQ(plan.shapes[0].reduction, task::Reduction());
+  EXPECT_EQ(plan.shapes[1].reduction, (task::Reduction{{{"N", 8}}, {{"N", 2}}, "large"}));
+  ASSERT_EQ(plan.trials.size(), 2u);
+  EXPECT_EQ(plan.trials[1].shape, 1);
+  EXPECT_EQ(plan.trials[1].distribution, "signed");
+}
+
+TEST(Decode, ReadsAnInspection) {
+  const worker::Finding finding{"python.x", "use of x", 3, 4, std::string(1000, 't')};
+  const InspectorAnswer clean =
+      inspection_of({std::nullopt, {"Model"}, {"get_inputs"}, {finding}, {}});
+  EXPECT_EQ(clean.syntax_error, "");
+  EXPECT_THAT(clean.classes, ::testing::ElementsAre("Model"));
+  ASSERT_EQ(clean.findings.size(), 1u);
+  EXPECT_EQ(clean.findings[0].place, (task::Place{"candidate", 3, 4, std::string(200, 't')}));
+  const InspectorAnswer broken =
+      inspection_of({worker::SyntaxError{"invalid", 2, 1, "if"}, {}, {}, {}, {}});
+  EXPECT_EQ(broken.syntax_error, "invalid");
+  EXPECT_EQ(broken.syntax_place, (task::Place{"candidate", 2, 1, "if"}));
 }
 
 TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
@@ -68,15 +118,12 @@ TEST(Decode, PlacesBothSidesOfARace) {
 }
 
 TEST(Decode, ReadsHowTheStateMatches) {
-  const auto state = decode_state(
-      R"({"ok": true, "missing": ["w: float32 [2]"], "unmatched": [], "own": ["v: float32 [2]"]})");
-  ASSERT_TRUE(state);
-  EXPECT_EQ(*state, (task::StateMatch{{"w: float32 [2]"}, {}, {"v: float32 [2]"}}));
-  for (const char* text : {"{}", R"({"ok": true, "missing": [], "unmatched": []})",
-                           R"({"ok": true, "missing": [5], "unmatched": [], "own": []})",
-                           R"({"ok": true, "missing": [], "unmatched": [], "own": [], "x": 1})"}) {
-    EXPECT_FALSE(decode_state(text)) << text;
-  }
+  const std::string name = "w: float32 [2]";
+  EXPECT_EQ(state_of({{name}, {}, {"v"}}), (task::StateMatch{{name}, {}, {"v"}}));
+  const task::StateMatch long_ones =
+      state_of({std::vector<std::string>(1000, std::string(1000, 'n')), {}, {}});
+  EXPECT_EQ(long_ones.missing.size(), 64u);
+  EXPECT_EQ(long_ones.missing[0].size(), 200u);
 }
 
 TEST(Decode, BoundsTheNumberOfFindings) {

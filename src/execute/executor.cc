@@ -14,10 +14,6 @@ namespace {
 using Json = nlohmann::json;
 using Seconds = std::chrono::duration<double>;
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 constexpr int64_t kCompilerMemoryBytes = int64_t{16} << 30;
 constexpr int64_t kCompilerTmpBytes = int64_t{1} << 30;
 constexpr int kCompilerThreads = 512;
@@ -38,15 +34,15 @@ Error no_room(const Refusal& refusal) {
 
 Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
 
-Json json_of(const JudgeOptions& options) {
-  return {{"trials", options.trials},
-          {"distributions", options.distributions},
-          {"shapes", options.shapes},
-          {"require_general", options.require_general},
-          {"tolerance_fp32", options.tolerance_fp32},
-          {"tolerance_half", options.tolerance_half},
-          {"cost_max", options.cost_max},
-          {"bytes_max", options.bytes_max}};
+worker::JudgeOptions sent(const JudgeOptions& options) {
+  return {.trials = options.trials,
+          .distributions = options.distributions,
+          .shapes = options.shapes,
+          .require_general = options.require_general,
+          .tolerance_fp32 = options.tolerance_fp32,
+          .tolerance_half = options.tolerance_half,
+          .cost_max = options.cost_max,
+          .bytes_max = options.bytes_max};
 }
 
 // Of a question that made a role run a task's text; nothing where it went well.
@@ -68,20 +64,13 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
 
 }  // namespace
 
-Result<Initial> initial_of(Reply reply) {
-  MC_TRY(auto said, worker::JudgeInitAnswer::from_json(reply.json), "judge");
-  if (!reply.region.is_open()) return Error{ErrorCode::kProtocol, "init came without its region"};
-  return Initial{std::move(said), std::move(reply.region)};
-}
-
-std::string build_question(int shape, const Initial& init) {
-  return worker::ContestantBuildQuestion{.shape = shape,
-                                         .init = init.said.init,
-                                         .init_seed = init.said.init_seed,
-                                         .constants = init.said.constants,
-                                         .training = init.said.training,
-                                         .state = init.said.state}
-      .to_json();
+worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init) {
+  return {.shape = shape,
+          .init = init.said.init,
+          .init_seed = init.said.init_seed,
+          .constants = init.said.constants,
+          .training = init.said.training,
+          .state = init.said.state};
 }
 
 Session* Judge::baseline(const std::string& name) {
@@ -94,27 +83,23 @@ void Judge::keep_baseline(const std::string& name, Session session) {
 }
 
 Status Judge::begin(uint64_t seed, double limit_s) {
-  const Json question{{"op", "begin"}, {"seed", seed}};
-  MC_TRY(const Reply reply, ask(text_of(question), nullptr, limit_s), "begin");
-  MC_TRY(plan_, decode_plan(reply.json), "judge");
+  MC_TRY(const auto begun, ask(worker::JudgeBeginQuestion{seed}, limit_s), "begin");
+  plan_ = plan_of(begun.said.plan);
   return ok();
 }
 
 Result<bool> Judge::offer(const std::string& shape, double limit_s) {
-  const Json question{{"op", "offer"}, {"label", shape}};
-  MC_TRY(const Reply reply, ask(text_of(question), nullptr, limit_s), "offer");
+  MC_TRY(const auto offered, ask(worker::JudgeOfferQuestion{shape}, limit_s), "offer");
   const size_t num_planned = plan_.trials.size();
-  MC_TRY(plan_, decode_plan(reply.json), "judge");
+  plan_ = plan_of(offered.said.plan);
   return plan_.trials.size() > num_planned;
 }
 
 Result<Initial> Judge::init(int shape, double limit_s) {
-  const std::string question = worker::JudgeInitQuestion{shape}.to_json();
-  MC_TRY(Reply reply, ask(question, nullptr, limit_s), "init");
-  return initial_of(std::move(reply));
+  return ask(worker::JudgeInitQuestion{shape}, limit_s);
 }
 
-Result<Reply> Judge::ask(std::string_view question, const Fd* region, double limit_s) {
+Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, double limit_s) {
   Answer answer = session_.ask(question, region, Seconds(limit_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
   if (auto* refusal = std::get_if<Refusal>(&answer)) {
@@ -129,17 +114,17 @@ Result<Reply> Judge::ask(std::string_view question, const Fd* region, double lim
   return infra("the judge exceeded its limits: the reference is too slow or too large here");
 }
 
-Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::string& policy_json,
-                                         const char* which) {
-  const Json question{{"op", "inspect"},
-                      {"source", source},
-                      {"policy", Json::parse(policy_json)},
-                      {"which", which}};
+Stage<InspectorAnswer> Executor::inspect(const std::string& source,
+                                         const std::string& policy_json) {
+  using Rules = std::map<std::string, std::vector<std::string>>;
+  const worker::InspectorInspectQuestion question{
+      source, Json::parse(policy_json).value("python", Rules())};
   MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
-  Answer answer = session.ask(text_of(question), nullptr, Seconds(limits_.inspect_s));
+  Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.inspect_s));
   if (auto* reply = std::get_if<Reply>(&answer)) {
-    MC_TRY(InspectorAnswer inspection, decode_inspection(reply->json), "inspector");
-    return std::variant<InspectorAnswer, task::Outcome>(std::move(inspection));
+    MC_TRY(auto said, worker::told<worker::InspectorInspectQuestion>(std::move(*reply)),
+           "inspector");
+    return std::variant<InspectorAnswer, task::Outcome>(inspection_of(std::move(said.said)));
   }
   // Text that breaks the parser itself cannot be judged as Python.
   return std::variant<InspectorAnswer, task::Outcome>(task::Outcome(
@@ -149,8 +134,8 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source, const std::s
 Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::string& task_source,
                                                    const JudgeOptions& options) {
   using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
-  const Json question{{"op", "open"}, {"source", task_source}, {"options", json_of(options)}};
-  const Answer answer = session.ask(text_of(question), nullptr, Seconds(limits_.judge_s));
+  const worker::JudgeOpenQuestion question{task_source, sent(options)};
+  const Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
   if (auto unopened = why_unopened(answer)) {
     if (!*unopened) return unopened->error();
     return Opened(std::move(**unopened));
@@ -161,18 +146,19 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::s
 Stage<Initials> Executor::initials(const std::string& task_source, const JudgeOptions& options) {
   using Found = std::variant<Initials, task::Outcome>;
   MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "initial arguments");
-  const worker::InspectorInitialsQuestion question{task_source, {text_of(json_of(options))}};
+  const worker::InspectorInitialsQuestion question{task_source, sent(options)};
   Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
   if (auto unopened = why_unopened(answer)) {
     if (!*unopened) return unopened->error();
     return Found(std::move(**unopened));
   }
-  Reply& reply = std::get<Reply>(answer);
-  MC_TRY(auto said, worker::InspectorInitialsAnswer::from_json(reply.json), "initial arguments");
-  if (said.initials.empty() || !reply.region.is_open()) {
+  MC_TRY(auto found,
+         worker::told<worker::InspectorInitialsQuestion>(std::get<Reply>(std::move(answer))),
+         "initial arguments");
+  if (found.said.initials.empty()) {
     return Error{ErrorCode::kProtocol, "the inspector gave no initial arguments"};
   }
-  return Found(Initials{std::move(said.initials), std::move(reply.region)});
+  return Found(Initials{std::move(found.said.initials), std::move(found.region)});
 }
 
 Stage<std::string> Executor::record(const std::string& source, const Initials& initials) {
@@ -245,8 +231,8 @@ Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& op
 Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
   using Rebuilt = std::variant<Nothing, task::Outcome>;
   MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "rebuild");
-  const Answer answer =
-      session.ask(build_question(kMainShape, init), &init.region, Seconds(limits_.load_s));
+  const Answer answer = session.ask(build_question(kMainShape, init).to_json(), &init.region,
+                                    Seconds(limits_.load_s));
   if (std::holds_alternative<Reply>(answer)) return Rebuilt(Nothing{});
   return Rebuilt(std::visit(Failure{limits_, "init", limits_.load_s, {}}, answer));
 }

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/check.h"
 #include "core/result.h"
 #include "execute/children.h"
 #include "execute/decode.h"
@@ -58,13 +59,9 @@ struct Initials {
 };
 
 // What a model is built from at one shape, as the judge gave it.
-struct Initial {
-  worker::JudgeInitAnswer said;
-  Fd region;  // Open.
-};
-Result<Initial> initial_of(Reply reply);
+using Initial = worker::Told<worker::JudgeInitQuestion>;
 // What a contestant is told of it.
-std::string build_question(int shape, const Initial& init);
+worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init);
 
 // A judge with an open task.  Never runs candidate code, so it serves one candidate after another.
 class Judge {
@@ -81,8 +78,15 @@ class Judge {
   // REQUIRES: begin() returned ok.
   const JudgePlan& plan() const { return plan_; }
   Result<Initial> init(int shape, double limit_s);
-  // Asks, and turns everything but a reply into an Error: a judge that fails is the world's fault.
-  Result<Reply> ask(std::string_view question, const Fd* region, double limit_s);
+  // Asks one of the judge's questions of protocol.json, and turns everything but its answer into an
+  // Error: a judge that fails is the world's fault.
+  template <typename Question>
+  Result<worker::Told<Question>> ask(const Question& question, double limit_s,
+                                     const Fd* region = nullptr) {
+    MC_CHECK((region != nullptr) == Question::kHasRegion);
+    MC_TRY(Reply reply, reply_to(question.to_json(), region, limit_s), "judge");
+    return worker::told<Question>(std::move(reply));
+  }
 
   // Processes that run the task's own Model, to be timed beside a candidate; they never run
   // candidate code either.  What a process was timed with stays mapped in it, so they end with the
@@ -95,6 +99,8 @@ class Judge {
   Session take_session() && { return std::move(session_); }
 
  private:
+  Result<Reply> reply_to(const std::string& question, const Fd* region, double limit_s);
+
   Session session_;
   JudgePlan plan_;
   std::map<std::string, Session> baselines_;
@@ -152,10 +158,9 @@ class Executor {
   Executor(Zygotes zygotes, SpareSet spares, StageLimits limits)
       : zygotes_(zygotes), spares_(spares), limits_(std::move(limits)) {}
 
-  // What CPython's ast finds in a candidate (or a task, when `which` is "task"); `policy_json` is
-  // the policy's "python" section.
-  Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json,
-                                 const char* which);
+  // What CPython's ast finds in a candidate or a task; `policy_json` is {"python": rules}, or {}
+  // for none.
+  Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json);
 
   // A process of that role.  Where spares are kept, kWait waits for one: the caller must have no
   // turn of the device, since a spare is made under one.  kIfReady makes one where none is ready.

@@ -11,20 +11,14 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
+#include "core/check.h"
 #include "execute/failure.h"
 #include "task/text.h"
 
 namespace mc::execute {
 namespace {
 
-using Json = nlohmann::json;
 using Seconds = std::chrono::duration<double>;
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 constexpr size_t kDetailBytesMax = 300;
 
@@ -158,9 +152,9 @@ Result<Measurement::Decided> Measurement::load() {
   const std::vector<std::string> operators(policy_.operators.begin(), policy_.operators.end());
   question.policy = {policy_.name, operators, operators};
   question.schedule_seed = schedule_seed_;
-  const Answer answer = ask(question.to_json(), nullptr, limits_.load_s);
-  if (const auto* reply = std::get_if<Reply>(&answer)) {
-    const auto loaded = worker::ContestantLoadAnswer::from_json(reply->json);
+  Answer answer = ask(question, nullptr, limits_.load_s);
+  if (auto* reply = std::get_if<Reply>(&answer)) {
+    const auto loaded = worker::told<worker::ContestantLoadQuestion>(std::move(*reply));
     if (loaded) return Decided();
     return Decided(Failure{limits_, "load", 0, {}}(Garbled{loaded.error().message}));
   }
@@ -168,16 +162,15 @@ Result<Measurement::Decided> Measurement::load() {
 }
 
 Result<Measurement::Decided> Measurement::build(int shape) {
-  auto asked = ask_judge(worker::JudgeInitQuestion{shape}.to_json());
+  auto asked = ask_judge(worker::JudgeInitQuestion{shape});
   if (is_judge_crowded_out_) return Decided(out_of_memory("init"));
-  MC_TRY(Reply reply_of_judge, std::move(asked), "init");
-  MC_TRY(const Initial init, initial_of(std::move(reply_of_judge)), "init");
-  const Answer answer = ask(build_question(shape, init), &init.region, limits_.load_s);
+  MC_TRY(const Initial init, std::move(asked), "init");
+  Answer answer = ask(build_question(shape, init), &init.region, limits_.load_s);
   shapes_built_.insert(shape);
-  if (const auto* reply = std::get_if<Reply>(&answer)) {
-    const auto state = decode_state(reply->json);
-    if (!state) return Decided(Failure{limits_, "init", 0, {}}(Garbled{state.error().message}));
-    if (shape == kMainShape) state_ = *state;
+  if (auto* reply = std::get_if<Reply>(&answer)) {
+    auto built = worker::told<worker::ContestantBuildQuestion>(std::move(*reply));
+    if (!built) return Decided(Failure{limits_, "init", 0, {}}(Garbled{built.error().message}));
+    if (shape == kMainShape) state_ = state_of(std::move(built->said));
     return Decided();
   }
   task::Outcome failure =
@@ -189,14 +182,12 @@ Result<Measurement::Decided> Measurement::build(int shape) {
 
 Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
   task::Trial trial = trial_of(plan);
-  auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index}.to_json());
+  auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index});
   if (is_judge_crowded_out_) return Decided(out_of_memory("forward"));
-  MC_TRY(const Reply inputs, std::move(asked), "inputs");
-  MC_TRY(const auto given, worker::JudgeTrialAnswer::from_json(inputs.json), "inputs");
-  if (!inputs.region.is_open()) return Error{ErrorCode::kProtocol, "inputs without their region"};
-  trial.inputs_digest = given.digest;
-  const worker::ContestantRunQuestion question{plan.shape, given.inputs};
-  Answer answer = ask(question.to_json(), &inputs.region, limits_.forward_s);
+  MC_TRY(const auto given, std::move(asked), "inputs");
+  trial.inputs_digest = given.said.digest;
+  const worker::ContestantRunQuestion question{plan.shape, given.said.inputs};
+  Answer answer = ask(question, &given.region, limits_.forward_s);
   trial.findings = new_findings();
   if (Decided lacking = unsupported(trial.findings)) return lacking;
 
@@ -207,16 +198,19 @@ Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
         std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
     return alive ? refused(failure, plan) : Decided(std::move(failure));
   }
-  const auto run = decode_run(outputs->json);
-  if (!run) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{run.error().message}));
-  if (Decided illegal = note_aten(run->aten)) return illegal;
-  if (Decided fault = fatal_fault(run->sticky, trial.findings)) return fault;
+  auto ran = worker::told<worker::ContestantRunQuestion>(std::move(*outputs));
+  if (!ran) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{ran.error().message}));
+  const RunAnswer run = bounded(std::move(ran->said));
+  if (Decided illegal = note_aten(run.aten)) return illegal;
+  if (Decided fault = fatal_fault(run.sticky, trial.findings)) return fault;
   if (Decided illegal = note_record(trial.findings)) return illegal;
-  const auto checked = check(run->check_fields, outputs->region, plan.index);
-  const Status read = checked ? decode_check(checked->json, trial) : Status(checked.error());
-  if (!read) return Decided(uncheckable(read.error(), std::move(trial)));
+  auto checked = check(run, ran->region, plan.index);
+  if (!checked) return Decided(uncheckable(checked.error(), std::move(trial)));
+  take_check(std::move(checked->said), trial);
   if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
-    if (Decided illegal = given.returns_inputs ? std::nullopt : lacks_launch(*run)) return illegal;
+    if (Decided illegal = given.said.returns_inputs ? std::nullopt : lacks_launch(run)) {
+      return illegal;
+    }
     if (Decided illegal = host_made()) return illegal;
   }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
@@ -331,15 +325,14 @@ Measurement::Decided Measurement::host_made() const {
                  " bytes that no kernel, copy or fill had written");
 }
 
-Result<Reply> Measurement::check(const std::string& fields, const Fd& region, int trial_index) {
-  Json question = Json::parse(fields);
-  question["op"] = "check";
-  question["index"] = trial_index;
+Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& region,
+                                                int trial_index) {
+  worker::JudgeCheckQuestion question{trial_index, run.outputs, run.buffers, std::nullopt};
   if (call_) {
     const DigestKey key = session_.digest_key();
-    question["digest"] = {{"weight", key.weight}, {"offset", key.offset}, {"value", call_->digest}};
+    question.digest = worker::Digest{key.weight, key.offset, call_->digest};
   }
-  return judge_.ask(text_of(question), region.is_open() ? &region : nullptr, limits_.judge_s);
+  return judge_.ask(question, limits_.judge_s, &region);
 }
 
 task::Outcome Measurement::uncheckable(Error error, task::Trial trial) {
@@ -358,20 +351,24 @@ task::Outcome Measurement::uncheckable(Error error, task::Trial trial) {
 
 // Of an emulated candidate the processors' time is limited, which says how much it computes however
 // many others there are; the clock ends what has no share of them.
-Answer Measurement::ask(const std::string& question, const Fd* region, double limit_s) {
-  if (!program_.is_emulated) return session_.ask(question, region, Seconds(limit_s));
+template <typename Question>
+Answer Measurement::ask(const Question& question, const Fd* region, double limit_s) {
+  MC_CHECK((region != nullptr) == Question::kHasRegion);
+  const std::string text = question.to_json();
+  if (!program_.is_emulated) return session_.ask(text, region, Seconds(limit_s));
   session_.limit_work(Seconds(limit_s));
-  return session_.ask(question, region, Seconds(limit_s * kWallFactor));
+  return session_.ask(text, region, Seconds(limit_s * kWallFactor));
 }
 
 // Where the judge finds no room on the device, and finds it once the contestant has ended, it is
 // the contestant that had taken it.
-Result<Reply> Measurement::ask_judge(const std::string& question) {
-  auto reply = judge_.ask(question, nullptr, limits_.judge_s);
-  if (reply || reply.error().code != ErrorCode::kExhausted) return reply;
+template <typename Question>
+Result<worker::Told<Question>> Measurement::ask_judge(const Question& question) {
+  auto told = judge_.ask(question, limits_.judge_s);
+  if (told || told.error().code != ErrorCode::kExhausted) return told;
   session_.end();
-  is_judge_crowded_out_ = judge_.ask(question, nullptr, limits_.judge_s).has_value();
-  return reply;
+  is_judge_crowded_out_ = judge_.ask(question, limits_.judge_s).has_value();
+  return told;
 }
 
 task::Outcome Measurement::out_of_memory(const char* stage) const {

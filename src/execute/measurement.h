@@ -34,6 +34,8 @@ class Measurement {
  private:
   // Each returns the outcome where the candidate's fate is decided.
   using Decided = std::optional<task::Outcome>;
+  using RunAnswer = worker::ContestantRunAnswer;
+  using Checked = worker::Told<worker::JudgeCheckQuestion>;
   Result<Decided> load();
   Result<Decided> build(int shape);
   Result<Decided> run_trial(const TrialPlan& plan);
@@ -50,10 +52,12 @@ class Measurement {
   Decided note_record(std::vector<task::KernelFinding>& findings);
   bool may_use_all() const;  // The policy leaves all of PyTorch.
   Decided host_made() const;
-  Result<Reply> check(const std::string& fields, const Fd& region, int trial_index);
+  Result<Checked> check(const RunAnswer& run, const Fd& region, int trial_index);
   task::Outcome uncheckable(Error error, task::Trial trial);
-  Answer ask(const std::string& question, const Fd* region, double limit_s);
-  Result<Reply> ask_judge(const std::string& question);
+  template <typename Question>
+  Answer ask(const Question& question, const Fd* region, double limit_s);
+  template <typename Question>
+  Result<worker::Told<Question>> ask_judge(const Question& question);
   task::Outcome out_of_memory(const char* stage) const;
 
   std::vector<task::KernelFinding> new_findings();

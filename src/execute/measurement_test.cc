@@ -2,151 +2,216 @@
 #include "execute/measurement.h"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "worker/session_impl.h"
+#include "worker/fakes/fake_worker.h"
 
 namespace mc::execute {
 namespace {
 
-using worker::Channel;
-using worker::kOutputTailBytes;
-using worker::OutputTail;
-using worker::ReportSocket;
+using worker::FakeWorker;
+using worker::Reaction;
 
-using Json = nlohmann::json;
+const Refusal kRefused{"exception", "", {"Error", "cannot", {}, {}}};
+const Refusal kNoRoom{"oom", "", {"Error", "no room", {}, {}}};
 
-constexpr const char* kOk = R"({"ok": true})";
-constexpr const char* kRefused =
-    R"({"ok": false, "error": {"kind": "exception", "type": "Error", "message": "cannot"}})";
-constexpr const char* kNoRoom =
-    R"({"ok": false, "error": {"kind": "oom", "type": "Error", "message": "no room"}})";
+// One reaction after the other; the last one stays.
+template <typename Question>
+void in_turn(FakeWorker& worker, std::vector<Reaction> reactions) {
+  auto num = std::make_shared<size_t>(0);
+  worker.on<Question>([reactions, num](const Question&, const Fd&) {
+    return reactions[std::min((*num)++, reactions.size() - 1)];
+  });
+}
 
-// What a process answers to each operation, one question after the other; the last answer stays.
-using Script = std::map<std::string, std::vector<std::string>>;
+using Init = worker::JudgeInitQuestion;
+using Trial = worker::JudgeTrialQuestion;
+using Check = worker::JudgeCheckQuestion;
+using Load = worker::ContestantLoadQuestion;
+using Build = worker::ContestantBuildQuestion;
+using Forward = worker::ContestantRunQuestion;
 
-bool read_all(int socket, void* data, size_t size) {
-  auto* bytes = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = ::read(socket, bytes, size);
-    if (got <= 0) return false;
-    bytes += got;
-    size -= static_cast<size_t>(got);
+// A judge that passes what a contestant does, who does all that it is asked; two trials.
+class MeasurementTest : public testing::Test {
+ protected:
+  MeasurementTest() {
+    judges_.say<Init>({.init_seed = 1, .training = true});
+    judges_.say<Trial>({.digest = "d", .outputs_bytes_max = 1});
+    judges_.say<Check>({.passed = true});
+    contestants_.say<Load>({});
+    contestants_.say<Build>({.missing = {"w"}});
+    contestants_.say<Forward>({.aten = {{"aten::relu", 2}}});
   }
-  return true;
-}
 
-// A message, with a descriptor as its region.
-bool send_message(int socket, const std::string& text) {
-  const auto length = static_cast<uint32_t>(text.size());
-  std::string frame(sizeof length, '\0');
-  std::memcpy(frame.data(), &length, sizeof length);
-  frame += text;
-  iovec part{frame.data(), frame.size()};
-  std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof socket);
-  std::memcpy(CMSG_DATA(header), &socket, sizeof socket);
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(frame.size());
-}
-
-int serve(int socket, const Script& script) {
-  std::map<std::string, size_t> asked;
-  uint32_t length = 0;
-  while (read_all(socket, &length, sizeof length)) {
-    std::string question(length, '\0');
-    if (!read_all(socket, question.data(), length)) return 1;
-    const std::string operation = Json::parse(question).at("op");
-    const auto& answers = script.at(operation);
-    const std::string& answer = answers[std::min(asked[operation]++, answers.size() - 1)];
-    if (!send_message(socket, answer)) return 1;
+  Result<Measured> measure(const Pause& pause = [](Session&) {}) {
+    JudgePlan plan;
+    plan.shapes.push_back({"native", {}, {}});
+    plan.shapes.push_back({"ragged", {{"N", 7}}, {}});
+    plan.trials = {{0, 0, "native"}, {1, last_shape_, "signed"}};
+    plan.needs_general = needs_general_;
+    Judge judge(judges_.session(), plan);
+    return Measurement(limits_, program_, judge, policy_, 5, contestants_.session()).run(pause);
   }
-  return 0;
-}
+  // What was decided; fails the test where nothing was.
+  template <typename Outcome>
+  Outcome decided() {
+    auto measured = measure();
+    if (!measured) ADD_FAILURE() << measured.error().message;
+    const auto* found = measured ? std::get_if<Outcome>(&measured->outcome) : nullptr;
+    if (measured && found == nullptr) ADD_FAILURE() << task::outcome_name(measured->outcome);
+    return found == nullptr ? Outcome() : *found;
+  }
 
-Session start(const Script& script) {
-  auto output = OutputTail::create(kOutputTailBytes).value();
-  auto ends = Channel::create_pair().value();
-  auto report = ReportSocket::create().value();
-  const int socket = ends.second.get();
-  sandbox::Child child =
-      sandbox::Child::start(sandbox::lenient({}), std::array{socket}, [&](const auto&) {
-        return serve(socket, script);
-      }).value();
-  return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
-}
+  FakeWorker judges_;
+  FakeWorker contestants_;
+  StageLimits limits_;
+  Program program_{"", {}, [](std::string_view, uint64_t) { return task::Place{}; }};
+  RunPolicy policy_{"test", {"*"}, 0};
+  int last_shape_ = 0;
+  bool needs_general_ = false;
+};
 
-constexpr const char* kInit =
-    R"({"ok": true, "init": {}, "init_seed": 1, "constants": [], "training": true, "state": []})";
-constexpr const char* kInputs =
-    R"({"ok": true, "inputs": {}, "digest": "", "outputs_bytes_max": 1, "returns_inputs": false})";
-constexpr const char* kBuilt = R"({"ok": true, "missing": [], "unmatched": [], "own": []})";
-constexpr const char* kRan =
-    R"({"ok": true, "outputs": {}, "buffers": [], "aten": {}, "sticky": ""})";
-const Script kJudge = {{"init", {kInit}},
-                       {"trial", {kInputs}},
-                       {"check", {R"({"ok": true, "passed": true, "checks": []})"}}};
-const Script kContestant = {{"load", {kOk}}, {"build", {kBuilt}}, {"run", {kRan}}};
-
-Result<Measured> measure(const Script& judge_script, const Pause& pause = [](Session&) {}) {
-  JudgePlan plan;
-  plan.shapes.push_back({"native", {}, {}});
-  plan.trials = {{0, 0, "native"}, {1, 0, "signed"}};
-  Judge judge(start(judge_script), plan);
-  const StageLimits limits;
-  const Program program{"", {}, [](std::string_view, uint64_t) { return task::Place{}; }};
-  const RunPolicy policy{"test", {"*"}, 0};
-  return Measurement(limits, program, judge, policy, 0, start(kContestant)).run(pause);
-}
-
-Script with(Script script, const std::string& operation, std::vector<std::string> answers) {
-  script[operation] = std::move(answers);
-  return script;
-}
-
-TEST(Measurement, PassesWhatTheJudgePasses) {
-  const auto measured = measure(kJudge);
+TEST_F(MeasurementTest, PassesWhatTheJudgePasses) {
+  const auto measured = measure();
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_TRUE(std::holds_alternative<task::Passed>(measured->outcome));
   EXPECT_TRUE(measured->contestant.has_value());
   EXPECT_FALSE(measured->check_error.has_value());
+  EXPECT_EQ(measured->state.missing, std::vector<std::string>{"w"});
+  EXPECT_EQ(measured->aten_ops.at("aten::relu"), 4);
 }
 
-TEST(Measurement, PausesBeforeEachTrial) {
+TEST_F(MeasurementTest, TellsAContestantTheInputsAndTheJudgeItsOutputs) {
+  judges_.on<Trial>([](const Trial& asked, const Fd&) {
+    return worker::JudgeTrialAnswer{.inputs = {"[" + std::to_string(asked.index) + "]"}};
+  });
+  contestants_.on<Forward>([](const Forward& asked, const Fd&) {
+    return worker::ContestantRunAnswer{.outputs = asked.inputs, .buffers = {{"b", {"7"}}}};
+  });
+  std::vector<std::string> checked;
+  judges_.on<Check>([&](const Check& asked, const Fd&) {
+    checked.push_back(asked.outputs.json + asked.buffers.at(0).name + asked.buffers[0].tree.json);
+    EXPECT_EQ(asked.index, static_cast<int64_t>(checked.size()) - 1);
+    EXPECT_FALSE(asked.digest.has_value());
+    return worker::JudgeCheckAnswer{.passed = true};
+  });
+  EXPECT_EQ(decided<task::Passed>().trials.size(), 2u);
+  EXPECT_EQ(checked, (std::vector<std::string>{"[0]b7", "[1]b7"}));
+}
+
+TEST_F(MeasurementTest, BuildsAllModelsBeforeTheFirstTrial) {
+  last_shape_ = 1;
+  decided<task::Passed>();
+  EXPECT_EQ(contestants_.asked(),
+            (std::vector<std::string>{"load", "build", "build", "run", "run"}));
+}
+
+TEST_F(MeasurementTest, IsWrongWhereATrialIs) {
+  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
+                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  EXPECT_EQ(decided<task::Wrong>().q, 0.5);
+}
+
+TEST_F(MeasurementTest, IsWrongWhereInputsWereOverwritten) {
+  judges_.say<Check>({.passed = true, .inputs_mutated = "x"});
+  EXPECT_EQ(decided<task::Wrong>().q, 0);
+}
+
+TEST_F(MeasurementTest, CountsOtherShapesOnlyWhereTheTaskWantsGeneralKernels) {
+  last_shape_ = 1;
+  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
+                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  EXPECT_EQ(decided<task::Passed>().generality, 0);
+}
+
+TEST_F(MeasurementTest, IsWrongAndSpecialisedWhereOtherShapesCount) {
+  last_shape_ = 1;
+  needs_general_ = true;
+  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
+                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  const auto wrong = decided<task::Wrong>();
+  EXPECT_EQ(wrong.q, 0.5);
+  EXPECT_TRUE(wrong.specialised);
+}
+
+TEST_F(MeasurementTest, LetsAnotherShapeBeRefused) {
+  last_shape_ = 1;
+  in_turn<Build>(contestants_, {worker::ContestantBuildAnswer().to_json(), kRefused});
+  const auto passed = decided<task::Passed>();
+  EXPECT_EQ(passed.generality, 0);
+  EXPECT_EQ(passed.trials.at(1).checks.at(0).problem, "exception");
+}
+
+TEST_F(MeasurementTest, IsACrashWhereTheContestantRefuses) {
+  contestants_.fail<Build>(kRefused);
+  EXPECT_EQ(decided<task::Crashed>().stage, "init");
+  contestants_.fail<Load>(kRefused);
+  EXPECT_EQ(decided<task::Crashed>().stage, "load");
+}
+
+TEST_F(MeasurementTest, IsACrashWhereTheContestantDiesOfASignal) {
+  contestants_.fail<Forward>(Death{11, 0});
+  const auto crashed = decided<task::Crashed>();
+  EXPECT_EQ(crashed.stage, "forward");
+  EXPECT_EQ(crashed.signal, 11);
+}
+
+TEST_F(MeasurementTest, IsLateWhereTheContestantHangs) {
+  contestants_.fail<Forward>(worker::Hangs());
+  EXPECT_EQ(decided<task::TimedOut>().stage, "forward");
+}
+
+TEST_F(MeasurementTest, IsACrashWhereTheContestantSaysWhatIsNoAnswer) {
+  const std::string ran = worker::ContestantRunAnswer().to_json();
+  const std::string more = ran.substr(0, ran.size() - 1) + R"(,"passed":true})";
+  for (const std::string& said : {std::string("{}"), std::string(R"({"ok": true})"), more}) {
+    contestants_.say_raw<Forward>(said);
+    EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError") << said;
+  }
+  contestants_.say_raw<Forward>(ran, /*has_region=*/false);
+  EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError");
+  contestants_.say_raw<Load>(R"({"ok": true})", /*has_region=*/true);
+  EXPECT_EQ(decided<task::Crashed>().stage, "load");
+}
+
+TEST_F(MeasurementTest, IsIllegalWhereAnOperatorRanThatThePolicyDoesNotAllow) {
+  policy_.operators = {"relu"};
+  decided<task::Passed>();
+  policy_.operators = {"empty"};
+  EXPECT_EQ(decided<task::Illegal>().findings.at(0).rule, "run.aten");
+}
+
+TEST_F(MeasurementTest, IsIllegalWhereNoKernelOfItsOwnWasLaunched) {
+  policy_.own_launches_min = 1;
+  EXPECT_EQ(decided<task::Illegal>().findings.at(0).rule, "run.own_launch");
+  judges_.say<Trial>({.returns_inputs = true});
+  decided<task::Passed>();
+  judges_.say<Trial>({});
+  contestants_.say<Forward>({.launches = 1});
+  decided<task::Passed>();
+}
+
+TEST_F(MeasurementTest, PausesBeforeEachTrial) {
   int pauses = 0;
-  ASSERT_TRUE(measure(kJudge, [&](Session& contestant) {
+  ASSERT_TRUE(measure([&](Session& contestant) {
     ++pauses;
     contestant.rest();  // Goes on when it is asked.
   }));
   EXPECT_EQ(pauses, 2);
 }
 
-TEST(Measurement, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {
-  const std::string checked = kJudge.at("check").at(0);
-  for (const char* answer : {kRefused, kNoRoom, "[]"}) {
-    const auto measured = measure(with(kJudge, "check", {checked, answer}));
+TEST_F(MeasurementTest, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {
+  const std::string checked = worker::JudgeCheckAnswer{.passed = true}.to_json();
+  for (const Reaction& second : {Reaction(kRefused), Reaction(kNoRoom), Reaction("[]")}) {
+    in_turn<Check>(judges_, {checked, second});
+    const auto measured = measure();
     ASSERT_TRUE(measured) << measured.error().message;
     EXPECT_TRUE(measured->check_error.has_value());
     const auto* wrong = std::get_if<task::Wrong>(&measured->outcome);
@@ -158,23 +223,25 @@ TEST(Measurement, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {
   }
 }
 
-TEST(Measurement, IsOutOfMemoryWhereTheJudgeHasRoomOnceTheContestantEnded) {
-  const std::string given = kJudge.at("trial").at(0);
-  const auto measured = measure(with(kJudge, "trial", {given, kNoRoom, given}));
-  ASSERT_TRUE(measured) << measured.error().message;
-  EXPECT_TRUE(std::holds_alternative<task::OutOfMemory>(measured->outcome));
+TEST_F(MeasurementTest, IsOutOfMemoryWhereTheJudgeHasRoomOnceTheContestantEnded) {
+  const std::string given = worker::JudgeTrialAnswer().to_json();
+  in_turn<Trial>(judges_, {given, kNoRoom, given});
+  decided<task::OutOfMemory>();
+  EXPECT_EQ(contestants_.num_alive(), 0);
 }
 
-TEST(Measurement, FailsWhereTheJudgeHasNoRoomEitherWay) {
-  const auto measured = measure(with(kJudge, "trial", {kNoRoom}));
+TEST_F(MeasurementTest, FailsWhereTheJudgeHasNoRoomEitherWay) {
+  judges_.fail<Trial>(kNoRoom);
+  const auto measured = measure();
   ASSERT_FALSE(measured);
   EXPECT_EQ(measured.error().code, ErrorCode::kExhausted);
 }
 
-TEST(Measurement, FailsWhereTheJudgeFailsBeforeItChecks) {
-  for (const char* operation : {"init", "trial"}) {
-    EXPECT_FALSE(measure(with(kJudge, operation, {kRefused}))) << operation;
-  }
+TEST_F(MeasurementTest, FailsWhereTheJudgeFailsBeforeItChecks) {
+  judges_.fail<Trial>(kRefused);
+  EXPECT_FALSE(measure());
+  judges_.fail<Init>(Death{9, 0});
+  EXPECT_FALSE(measure());
 }
 
 }  // namespace

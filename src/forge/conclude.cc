@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "execute/children.h"
+
 namespace mc::forge {
 namespace {
 
@@ -88,7 +90,8 @@ class Concluding {
       return Decided(task::Crashed{"forward", task::Exception{"CudaError", sticky, {}, {}}, 0, 0,
                                    trial.findings, trials_});
     }
-    MC_TRY_VOID(execute::decode_check(event.at("check").dump(), trial), "check");
+    MC_TRY(auto checked, worker::JudgeCheckAnswer::from_json(event.at("check").dump()), "check");
+    execute::take_check(std::move(checked), trial);
     if (Decided illegal = made_by_host(event, trial)) return illegal;
     trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
     trials_.push_back(std::move(trial));

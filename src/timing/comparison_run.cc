@@ -5,16 +5,10 @@
 #include <array>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "core/check.h"
 
 namespace mc::timing {
 namespace {
-
-using Json = nlohmann::json;
-using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
 
 constexpr int kWarmUpCalls = 2;
 constexpr int kEnqueueTries = 2;  // The first one may load what the second one has.
@@ -23,8 +17,6 @@ constexpr int kShorter = 4;  // So much, where the device's queue is too short.
 constexpr double kManySnapshotsBytesMax = 64 << 20;  // Of a call's outputs.
 constexpr double kShareMin = 0.125;                  // Of the device's memory.
 constexpr double kLeastShare = 0.5;  // Of what a process took when its batches were measured out.
-
-double bytes_of(const Json& json, const char* member) { return json.at(member).get<double>(); }
 
 std::string exception_of(const task::Outcome& outcome) {
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
@@ -61,7 +53,7 @@ ComparisonRun::~ComparisonRun() { (void)close(); }
 
 Status ComparisonRun::close() {
   if (!std::exchange(is_open_, false)) return ok();
-  MC_TRY_VOID(judge_.ask(R"({"op": "time", "do": "close"})", nullptr, limits_.judge_s), "timing");
+  MC_TRY_VOID(judge_.ask(worker::JudgeTimeCloseQuestion(), limits_.judge_s), "timing");
   return ok();
 }
 
@@ -91,13 +83,13 @@ Stage<Timed> ComparisonRun::run() {
 }
 
 Status ComparisonRun::plan() {
-  const Json question{{"op", "time"}, {"do", "plan"}, {"seed", options_.seed}};
+  MC_CHECK(!is_open_);
   is_open_ = true;
-  MC_TRY(const Reply reply, judge_.ask(question.dump(), nullptr, limits_.judge_s), "plan");
-  const Json plan = Json::parse(reply.json);
-  memory_.call = {bytes_of(plan, "inputs_bytes"), bytes_of(plan, "outputs_bytes")};
-  work_ = {memory_.call.inputs + memory_.call.outputs, bytes_of(plan, "operations"),
-           plan.at("is_half").get<bool>()};
+  MC_TRY(const auto plan, judge_.ask(worker::JudgeTimePlanQuestion{options_.seed}, limits_.judge_s),
+         "plan");
+  memory_.call = {static_cast<double>(plan.said.inputs_bytes),
+                  static_cast<double>(plan.said.outputs_bytes)};
+  work_ = {memory_.call.inputs + memory_.call.outputs, plan.said.operations, plan.said.is_half};
   return ok();
 }
 
@@ -115,7 +107,8 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::open_processes(Session& candi
   for (Session* session : {&candidate, &baseline}) {
     const bool is_candidate = session == &candidate;
     MC_TRY(auto created,
-           TimedProcess::create(is_candidate ? "candidate" : "baseline", judge_, *session, limits_),
+           TimedProcess::create(is_candidate ? "candidate" : "baseline", judge_, *session, limits_,
+                                options_.clock),
            "timing");
     if (auto* outcome = std::get_if<task::Outcome>(&created)) {
       if (is_candidate && !options_.is_trusted) return EarlyOutcome(std::move(*outcome));
@@ -186,11 +179,9 @@ ComparisonRun::EarlyOutcome ComparisonRun::wrong_in_a_batch(const std::string& p
 // A process that keeps most of the device for itself ends as one that is short of memory: it must
 // not have short batches by it.
 Status ComparisonRun::find_room() {
-  const std::string question = R"({"op": "time", "do": "room"})";
-  MC_TRY(const Reply reply, judge_.ask(question, nullptr, limits_.judge_s), "room");
-  const Json room = Json::parse(reply.json);
-  const double bytes =
-      std::max(bytes_of(room, "free_bytes"), kShareMin * bytes_of(room, "total_bytes"));
+  MC_TRY(const auto room, judge_.ask(worker::JudgeTimeRoomQuestion(), limits_.judge_s), "room");
+  const double bytes = std::max(static_cast<double>(room.said.free_bytes),
+                                kShareMin * static_cast<double>(room.said.total_bytes));
   calls_fit_ = std::max(1, memory_.calls_max(bytes));
   return ok();
 }
@@ -275,7 +266,7 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::measure_out(Process& process)
 // others.
 Result<ComparisonRun::EarlyOutcome> ComparisonRun::take_all() {
   std::vector<Extra> left = extras();
-  start_ = Clock::now();
+  start_ = options_.clock.now();
   while (!left.empty() || !is_enough()) {
     const auto taken = static_cast<int>(candidate().samples.batches.size());
     const auto pairs_left = static_cast<size_t>(std::max(options_.pairs - taken, 0));
@@ -305,7 +296,8 @@ bool ComparisonRun::is_enough() const {
   const auto& own = processes_[0].samples.batches;
   const auto pairs = static_cast<int>(own.size());
   if (pairs < options_.pairs_min) return false;
-  if (pairs >= options_.pairs_max || Clock::now() - start_ > Seconds(options_.budget_s))
+  if (pairs >= options_.pairs_max ||
+      options_.clock.now() - start_ > Clock::Seconds(options_.budget_s))
     return true;
   double timed_us = 0;
   for (const BatchSample& batch : own) timed_us += batch.done_us;
@@ -351,7 +343,7 @@ Result<ComparisonRun::EarlyOutcome> ComparisonRun::take(Extra extra) {
 void ComparisonRun::begin_anew_host_synchronous(Process& process) {
   process.timed.set_enqueued(false);
   for (Process& each : processes_) each.samples.batches.clear();
-  start_ = Clock::now();
+  start_ = options_.clock.now();
 }
 
 Timed ComparisonRun::conclude() const {

@@ -23,6 +23,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/result.h"
 #include "task/verdict.h"
 #include "timing/accounting.h"
@@ -46,6 +47,7 @@ struct RunOptions {
   int snapshots = 4;        // Of outputs of each batch of the candidate's.
   bool is_trusted = false;  // Both are baselines: nothing is verified.
   uint64_t seed = 0;        // Of the order, and of the inputs.
+  Clock clock{};
 
   // A reward's precision: batches as long, but few of them.
   void make_quick() {
@@ -126,8 +128,8 @@ class ComparisonRun {
 
   bool is_open_ = false;  // The judge has memory for it.
   std::mt19937_64 random_;
-  std::vector<Process> processes_;               // The candidate, the baseline.
-  std::chrono::steady_clock::time_point start_;  // Of the pairs.
+  std::vector<Process> processes_;  // The candidate, the baseline.
+  Clock::TimePoint start_;          // Of the pairs.
   int64_t verified_ = 0;
   int64_t late_ = 0;
   Work work_;

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,14 +31,14 @@ using ::testing::Le;
 using ::testing::SizeIs;
 
 bool idle(const Scripts& scripts) {
-  Rehearsal rehearsal = rehearse(scripts);
+  Rehearsal rehearsal(scripts);
   return timed(rehearsal, steady()).is_idle;
 }
 
 // ---- Honest processes ---------------------------------------------------------------------------
 
 TEST(ComparisonRun, ComparesTwoHonestProcesses) {
-  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 4000}, .baseline = {.call_us = 16'000}});
+  Rehearsal rehearsal({.candidate = {.call_us = 4000}, .baseline = {.call_us = 16'000}});
   const task::Performance found = timed(rehearsal, steady()).performance;
   // A busy machine makes each batch longer by some milliseconds; accounting_test.cc has figures.
   EXPECT_GT(found.time_us.median, 3500);
@@ -52,13 +51,13 @@ TEST(ComparisonRun, ComparesTwoHonestProcesses) {
 
 // Nothing that a candidate says of its events makes it faster.
 TEST(ComparisonRun, BelievesTheClockAlone) {
-  Rehearsal rehearsal = rehearse(
+  Rehearsal rehearsal(
       {.candidate = {.call_us = 2000, .share_claimed = 0.01}, .baseline = {.call_us = 2000}});
   EXPECT_GT(timed(rehearsal, steady()).performance.time_us.median, 1600);
 }
 
 TEST(ComparisonRun, PublishesInputsBetweenEnqueueingAndGate) {
-  Rehearsal rehearsal = rehearse({});
+  Rehearsal rehearsal{Scripts{}};
   timed(rehearsal, steady());
   std::vector<std::string> order;
   for (const Scene& scene : rehearsal.scenes()) {
@@ -82,7 +81,7 @@ TEST(ComparisonRun, TakesNoMorePairsThanItNeeds) {
     int64_t expected;
   };
   for (const Case& c : {Case{0, 40, kPairs}, {6.5 * batch_us, 40, 7}, {kNoLimit, 7, 7}}) {
-    Rehearsal rehearsal = rehearse({.candidate = {.call_us = 5000}});
+    Rehearsal rehearsal({.candidate = {.call_us = 5000}});
     RunOptions options = steady();
     options.timed_us = c.timed_us;
     options.pairs_max = c.pairs_max;
@@ -96,7 +95,7 @@ TEST(ComparisonRun, TakesNoMorePairsThanItNeeds) {
 
 TEST(ComparisonRun, TakesThirteenPairsByDefaultAndFiveWhereItIsToBeQuick) {
   for (const bool is_quick : {false, true}) {
-    Rehearsal rehearsal = rehearse({.candidate = {.call_us = 600}, .baseline = {.call_us = 600}});
+    Rehearsal rehearsal({.candidate = {.call_us = 600}, .baseline = {.call_us = 600}});
     RunOptions options;
     options.batch = steady().batch;
     if (is_quick) options.make_quick();
@@ -109,8 +108,7 @@ TEST(ComparisonRun, TakesThirteenPairsByDefaultAndFiveWhereItIsToBeQuick) {
 // ---- How many calls a batch has -----------------------------------------------------------------
 
 TEST(ComparisonRun, MakesBatchesOfTheLengthThatIsWanted) {
-  Rehearsal rehearsal =
-      rehearse({.candidate = {.call_us = 20'000}, .baseline = {.call_us = 40'000}});
+  Rehearsal rehearsal({.candidate = {.call_us = 20'000}, .baseline = {.call_us = 40'000}});
   RunOptions options = steady();
   options.batch.batch_us = 80'000;
   timed(rehearsal, options);
@@ -119,8 +117,7 @@ TEST(ComparisonRun, MakesBatchesOfTheLengthThatIsWanted) {
 }
 
 TEST(ComparisonRun, MeasuresBatchesOutOnce) {
-  Rehearsal rehearsal =
-      rehearse({.candidate = {.call_us = 20'000}, .baseline = {.call_us = 20'000}});
+  Rehearsal rehearsal({.candidate = {.call_us = 20'000}, .baseline = {.call_us = 20'000}});
   RunOptions options = steady();
   options.batch.batch_us = 80'000;
   const int64_t calls = timed(rehearsal, options).performance.timing.calls;
@@ -132,9 +129,8 @@ TEST(ComparisonRun, MeasuresBatchesOutOnce) {
 // by what it says.
 TEST(ComparisonRun, BelievesNobodyMuchFasterThanWhenItsBatchesWereMeasuredOut) {
   const NumberRange measured_out{1, kBefore};
-  Rehearsal rehearsal =
-      rehearse({.candidate = {.call_us = 100, .slow = measured_out, .slow_call_us = 40'000},
-                .baseline = {.call_us = 10'000}});
+  Rehearsal rehearsal({.candidate = {.call_us = 100, .slow = measured_out, .slow_call_us = 40'000},
+                       .baseline = {.call_us = 10'000}});
   RunOptions options = steady();
   options.batch.batch_us = 80'000;
   const task::Performance found = timed(rehearsal, options).performance;
@@ -144,7 +140,7 @@ TEST(ComparisonRun, BelievesNobodyMuchFasterThanWhenItsBatchesWereMeasuredOut) {
 }
 
 TEST(ComparisonRun, TimesAHostThatIsBusyWithItsWaiting) {
-  Rehearsal rehearsal = rehearse({.candidate = {.enqueue_us = 20'000}});
+  Rehearsal rehearsal({.candidate = {.enqueue_us = 20'000}});
   RunOptions options = steady();
   options.batch.host_us = 10'000;
   EXPECT_EQ(timed(rehearsal, options).performance.timing.mode, "host_synchronous");
@@ -160,7 +156,7 @@ RunOptions with_late_inputs() {
 }
 
 TEST(ComparisonRun, ReplacesInputsOfSomeCallsOfTheLastThirdOnceABatchHasBegun) {
-  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 4000}});
+  Rehearsal rehearsal({.candidate = {.call_us = 4000}});
   const task::Timing found = timed(rehearsal, with_late_inputs()).performance.timing;
   const std::vector<Scene> replaced = rehearsal.scenes("judge", "replace_inputs");
   ASSERT_THAT(replaced, SizeIs(2));
@@ -174,7 +170,7 @@ TEST(ComparisonRun, ReplacesInputsOfSomeCallsOfTheLastThirdOnceABatchHasBegun) {
 }
 
 TEST(ComparisonRun, RefusesWhoComputesCallsAheadOfTheirTurn) {
-  Rehearsal rehearsal = rehearse({.judge = {.ignored = true}, .candidate = {.call_us = 4000}});
+  Rehearsal rehearsal({.judge = {.ignored = true}, .candidate = {.call_us = 4000}});
   const auto played = play(rehearsal, with_late_inputs());
   ASSERT_TRUE(played);
   const auto* outcome = std::get_if<task::Outcome>(&*played);
@@ -187,14 +183,14 @@ TEST(ComparisonRun, RefusesWhoComputesCallsAheadOfTheirTurn) {
 }
 
 TEST(ComparisonRun, JudgesNoLateInputsThatCameTooLate) {
-  Rehearsal rehearsal =
-      rehearse({.judge = {.replace_us = 400'000, .ignored = true}, .candidate = {.call_us = 1000}});
+  Rehearsal rehearsal(
+      {.judge = {.replace_us = 400'000, .ignored = true}, .candidate = {.call_us = 1000}});
   EXPECT_EQ(timed(rehearsal, with_late_inputs()).performance.timing.calls_late, 0);
 }
 
 TEST(ComparisonRun, HasNoLateInputsInShortBatchesNorAmongBaselines) {
   for (const bool is_trusted : {false, true}) {
-    Rehearsal rehearsal = rehearse({});
+    Rehearsal rehearsal{Scripts{}};
     RunOptions options = with_late_inputs();
     options.is_trusted = is_trusted;
     if (!is_trusted) options.batch.calls_max = kCalls;
@@ -204,12 +200,12 @@ TEST(ComparisonRun, HasNoLateInputsInShortBatchesNorAmongBaselines) {
 }
 
 TEST(ComparisonRun, TellsWhatACallTouchesAndHowMuchItComputes) {
-  Rehearsal rehearsal = rehearse({.judge = {.inputs_bytes = 3e6, .outputs_bytes = 5e6}});
+  Rehearsal rehearsal({.judge = {.inputs_bytes = 3e6, .outputs_bytes = 5e6}});
   EXPECT_EQ(timed(rehearsal, steady()).work.bytes, 8e6);
 }
 
 TEST(ComparisonRun, TakesBothProcessesInEachPair) {
-  Rehearsal rehearsal = rehearse({});
+  Rehearsal rehearsal{Scripts{}};
   timed(rehearsal, steady());
   std::vector<Scene> scenes = rehearsal.scenes();
   std::erase_if(scenes, [](const Scene& scene) {
@@ -222,7 +218,7 @@ TEST(ComparisonRun, TakesBothProcessesInEachPair) {
 }
 
 TEST(ComparisonRun, StopsEarlyWhereOnePairTakesLongerThanAllShould) {
-  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 20'000}});
+  Rehearsal rehearsal({.candidate = {.call_us = 20'000}});
   RunOptions options = steady();
   options.batch.calls_max = 1;
   options.budget_s = 0.005;
@@ -232,26 +228,16 @@ TEST(ComparisonRun, StopsEarlyWhereOnePairTakesLongerThanAllShould) {
 
 // Whose host stands still cannot keep the device busy while the baseline is timed.
 TEST(ComparisonRun, LetsACandidateStandStillWhileTheBaselineRuns) {
-  Rehearsal rehearsal = rehearse({.candidate = {.stirs = true}});
+  Rehearsal rehearsal{Scripts{}};
   timed(rehearsal, steady());
-  const std::vector<Scene> scenes = rehearsal.scenes();
-  std::map<std::string, int> stirs;  // By who runs, from the gate's opening to the judge's copying.
-  std::map<std::string, int> runs;
-  std::string running;
-  for (const Scene& scene : scenes) {
-    if (scene.what == "run") ++runs[running = scene.who];
-    if (scene.what == "snapshot_outputs") running.clear();
-    if (scene.what == "stir" && !running.empty()) ++stirs[running];
-  }
-  EXPECT_GE(runs["baseline"], kPairs);
-  EXPECT_EQ(stirs["baseline"], 0);
-  EXPECT_GT(stirs["candidate"], 0);
+  EXPECT_THAT(runs(rehearsal, "baseline"), Each(Field(&Scene::beside, true)));
+  EXPECT_THAT(runs(rehearsal, "candidate"), Each(Field(&Scene::beside, false)));
 }
 
 // ---- Copies of outputs --------------------------------------------------------------------------
 
 TEST(ComparisonRun, CopiesOutputsOfTheLastCallOfEachBatchAndOfOthers) {
-  Rehearsal rehearsal = rehearse({});
+  Rehearsal rehearsal{Scripts{}};
   RunOptions options = steady();
   options.snapshots = 3;
   const int64_t verified = timed(rehearsal, options).performance.timing.calls_verified;
@@ -265,12 +251,12 @@ TEST(ComparisonRun, CopiesOutputsOfTheLastCallOfEachBatchAndOfOthers) {
 }
 
 TEST(ComparisonRun, CopiesOneCallWhereOutputsAreLarge) {
-  Rehearsal rehearsal = rehearse({.judge = {.outputs_bytes = 1e8}});
+  Rehearsal rehearsal({.judge = {.outputs_bytes = 1e8}});
   EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls_verified, kBefore + kPairs);
 }
 
 TEST(ComparisonRun, VerifiesNothingAmongBaselines) {
-  Rehearsal rehearsal = rehearse({.judge = {.wrong = kAlways}});
+  Rehearsal rehearsal({.judge = {.wrong = kAlways}});
   RunOptions options = steady();
   options.is_trusted = true;
   EXPECT_EQ(timed(rehearsal, options).performance.timing.calls_verified, 0);
@@ -280,7 +266,7 @@ TEST(ComparisonRun, VerifiesNothingAmongBaselines) {
 class WrongFrom : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(WrongFrom, IsDecidedAtOnce) {
-  Rehearsal rehearsal = rehearse({.judge = {.wrong = since(GetParam())}});
+  Rehearsal rehearsal({.judge = {.wrong = since(GetParam())}});
   const task::Outcome outcome = decided(rehearsal);
   const auto* wrong = std::get_if<task::Wrong>(&outcome);
   ASSERT_NE(wrong, nullptr);
@@ -296,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(ComparisonRun, WrongFrom,
                          ::testing::Values(1, 2, kWarmUp, kBefore, kMiddle, kBefore + kPairs));
 
 TEST(ComparisonRun, DecidesInWarmUpWhatIsWrongThere) {
-  Rehearsal rehearsal = rehearse({.judge = {.wrong = since(kWarmUp)}});
+  Rehearsal rehearsal({.judge = {.wrong = since(kWarmUp)}});
   const StageLimits stage_limits = limits();
   const RunOptions options = steady();
   ComparisonRun run(rehearsal.judge(), stage_limits, options, nullptr);
@@ -318,7 +304,7 @@ double free_bytes_for(int calls) {
 
 TEST(ComparisonRun, HasOneCallABatchWhereOneFits) {
   const double free_bytes = free_bytes_for(1);
-  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {free_bytes}}});
+  Rehearsal rehearsal({.judge = {.free_bytes = {free_bytes}}});
   EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 1);
   EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(1));
   EXPECT_THAT(calls_of(runs(rehearsal, "baseline")), Each(1));
@@ -328,19 +314,19 @@ TEST(ComparisonRun, HasOneCallABatchWhereOneFits) {
 }
 
 TEST(ComparisonRun, HasOneCallABatchWhereNotEvenOneSeemsToFit) {
-  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {0}}});
+  Rehearsal rehearsal({.judge = {.free_bytes = {0}}});
   EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 1);
   EXPECT_THAT(calls_of(runs(rehearsal, "candidate")), Each(1));
 }
 
 TEST(ComparisonRun, TakesItsShareOfADeviceThatIsFull) {
-  Rehearsal rehearsal = rehearse(
+  Rehearsal rehearsal(
       {.judge = {.free_bytes = {free_bytes_for(1)}, .total_bytes = 8 * free_bytes_for(4)}});
   EXPECT_THAT(timed(rehearsal, steady()).performance.timing.calls, AllOf(Ge(4), Le(5)));
 }
 
 TEST(ComparisonRun, AsksForRoomAgainOnceItIsAlone) {
-  Rehearsal rehearsal = rehearse({.judge = {.free_bytes = {free_bytes_for(1), free_bytes_for(4)}}});
+  Rehearsal rehearsal({.judge = {.free_bytes = {free_bytes_for(1), free_bytes_for(4)}}});
   EXPECT_THAT(timed(rehearsal, steady()).performance.timing.calls, AllOf(Ge(4), Le(5)));
   std::vector<Scene> scenes = runs(rehearsal, "candidate");
   scenes.resize(kWarmUp);
@@ -348,8 +334,7 @@ TEST(ComparisonRun, AsksForRoomAgainOnceItIsAlone) {
 }
 
 TEST(ComparisonRun, GivesNobodyLessThanItHasAlready) {
-  Rehearsal rehearsal =
-      rehearse({.judge = {.free_bytes = {free_bytes_for(kCalls), free_bytes_for(1)}}});
+  Rehearsal rehearsal({.judge = {.free_bytes = {free_bytes_for(kCalls), free_bytes_for(1)}}});
   EXPECT_EQ(timed(rehearsal, steady()).performance.timing.calls, 2);
   EXPECT_THAT(rehearsal.scenes("judge", "inputs"), SizeIs(2));
 }
@@ -357,7 +342,7 @@ TEST(ComparisonRun, GivesNobodyLessThanItHasAlready) {
 // ---- What the judge has for it ------------------------------------------------------------------
 
 TEST(ComparisonRun, GivesTheJudgesMemoryBackOnce) {
-  Rehearsal rehearsal = rehearse({});
+  Rehearsal rehearsal{Scripts{}};
   {
     const StageLimits stage_limits = limits();
     ComparisonRun run(rehearsal.judge(), stage_limits, steady(), nullptr);
@@ -370,7 +355,7 @@ TEST(ComparisonRun, GivesTheJudgesMemoryBackOnce) {
 }
 
 TEST(ComparisonRun, GivesTheJudgesMemoryBackWhereItOnlyWarmedUp) {
-  Rehearsal rehearsal = rehearse({});
+  Rehearsal rehearsal{Scripts{}};
   {
     const StageLimits stage_limits = limits();
     ComparisonRun run(rehearsal.judge(), stage_limits, steady(), nullptr);
@@ -381,7 +366,7 @@ TEST(ComparisonRun, GivesTheJudgesMemoryBackWhereItOnlyWarmedUp) {
 }
 
 TEST(ComparisonRun, TakesNothingOfTheJudgeBeforeItWarmsUp) {
-  Rehearsal rehearsal = rehearse({});
+  Rehearsal rehearsal{Scripts{}};
   {
     const StageLimits stage_limits = limits();
     const ComparisonRun run(rehearsal.judge(), stage_limits, steady(), nullptr);
@@ -392,7 +377,7 @@ TEST(ComparisonRun, TakesNothingOfTheJudgeBeforeItWarmsUp) {
 // ---- Traced batches -----------------------------------------------------------------------------
 
 TEST(ComparisonRun, TracesBatchesAmongThePairs) {
-  Rehearsal rehearsal = rehearse({.candidate = {.launches = 4}});
+  Rehearsal rehearsal({.candidate = {.launches = 4}});
   RunOptions options = steady();
   options.batches_traced = 2;
   const Timed found = timed(rehearsal, options);
@@ -411,7 +396,7 @@ TEST(ComparisonRun, TracesBatchesAmongThePairs) {
 }
 
 TEST(ComparisonRun, ChargesWhatTracedKernelsTakeWhoIsFastOnlyWithoutATrace) {
-  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 2000, .share_traced = 5}});
+  Rehearsal rehearsal({.candidate = {.call_us = 2000, .share_traced = 5}});
   RunOptions options = steady();
   options.batches_traced = 1;
   const Timed found = timed(rehearsal, options);
@@ -421,7 +406,7 @@ TEST(ComparisonRun, ChargesWhatTracedKernelsTakeWhoIsFastOnlyWithoutATrace) {
 }
 
 TEST(ComparisonRun, TimesWorkThatDoesNotWaitForTheGateHostSynchronously) {
-  Rehearsal rehearsal = rehearse({.candidate = {.begins_early = true}});
+  Rehearsal rehearsal({.candidate = {.begins_early = true}});
   RunOptions options = steady();
   options.batches_traced = 2;
   const Timed found = timed(rehearsal, options);
@@ -434,7 +419,7 @@ TEST(ComparisonRun, TimesWorkThatDoesNotWaitForTheGateHostSynchronously) {
 }
 
 TEST(ComparisonRun, ABaselineMayBeginAsItLikes) {
-  Rehearsal rehearsal = rehearse({.baseline = {.begins_early = true}});
+  Rehearsal rehearsal({.baseline = {.begins_early = true}});
   timed(rehearsal, steady());
   for (const std::string who : {"candidate", "baseline"}) {
     const std::vector<Scene> batches = runs(rehearsal, who);

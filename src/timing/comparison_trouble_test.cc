@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 // --------------------------------------------------------------
 
 TEST(ComparisonTrouble, TimesAProcessThatAlwaysBlocksHostSynchronously) {
-  Rehearsal rehearsal = rehearse({.candidate = {.call_us = 2000, .blocks = kAlways}});
+  Rehearsal rehearsal({.candidate = {.call_us = 2000, .blocks = kAlways}});
   const task::Performance found = timed(rehearsal, steady()).performance;
   EXPECT_EQ(found.timing.mode, "host_synchronous");
   EXPECT_EQ(found.timing.batches, kPairs);
@@ -32,12 +32,12 @@ TEST(ComparisonTrouble, TimesAProcessThatAlwaysBlocksHostSynchronously) {
 }
 
 TEST(ComparisonTrouble, TriesTwiceWhetherAProcessCanBeEnqueued) {
-  Rehearsal rehearsal = rehearse({.candidate = {.blocks = only(kWarmUp)}});
+  Rehearsal rehearsal({.candidate = {.blocks = only(kWarmUp)}});
   EXPECT_EQ(timed(rehearsal, steady()).performance.timing.mode, "enqueued");
 }
 
 TEST(ComparisonTrouble, MakesBatchesShorterThatDoNotFitIntoTheQueue) {
-  Rehearsal rehearsal = rehearse({.candidate = {.calls_queued_max = 3}});
+  Rehearsal rehearsal({.candidate = {.calls_queued_max = 3}});
   const task::Timing found = timed(rehearsal, steady()).performance.timing;
   EXPECT_EQ(found.mode, "enqueued");
   EXPECT_EQ(found.calls, kCalls / 4);
@@ -48,7 +48,7 @@ TEST(ComparisonTrouble, MakesBatchesShorterThatDoNotFitIntoTheQueue) {
 TEST(ComparisonTrouble, HasNoFewerCallsHostSynchronouslyAfterShorterBatchesBlockedToo) {
   for (const ProcessScript& script :
        {ProcessScript{.blocks = since(kWarmUp + 1)}, ProcessScript{.calls_queued_max = 2}}) {
-    Rehearsal rehearsal = rehearse({.candidate = script});
+    Rehearsal rehearsal({.candidate = script});
     RunOptions options = steady();
     options.batch.calls_max = 2 * kCalls;
     const task::Timing found = timed(rehearsal, options).performance.timing;
@@ -60,8 +60,7 @@ TEST(ComparisonTrouble, HasNoFewerCallsHostSynchronouslyAfterShorterBatchesBlock
 
 // What blocked counts for nothing: its gate was opened before there were inputs.
 TEST(ComparisonTrouble, BeginsAnewWithAProcessThatBlocksLater) {
-  Rehearsal rehearsal =
-      rehearse({.judge = {.wrong = only(kMiddle)}, .candidate = {.blocks = only(kMiddle)}});
+  Rehearsal rehearsal({.judge = {.wrong = only(kMiddle)}, .candidate = {.blocks = only(kMiddle)}});
   const task::Timing found = timed(rehearsal, steady()).performance.timing;
   EXPECT_EQ(found.mode, "host_synchronous");
   EXPECT_EQ(found.batches, kPairs);
@@ -85,7 +84,7 @@ class ProcessThatDies : public ::testing::TestWithParam<End> {
 };
 
 TEST_P(ProcessThatDies, IsTheCandidatesCrash) {
-  Rehearsal rehearsal = rehearse({.candidate = {.ending = ending()}});
+  Rehearsal rehearsal({.candidate = {.ending = ending()}});
   const task::Outcome outcome = decided(rehearsal);
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   ASSERT_NE(crashed, nullptr);
@@ -95,7 +94,7 @@ TEST_P(ProcessThatDies, IsTheCandidatesCrash) {
 }
 
 TEST_P(ProcessThatDies, IsAnErrorOfTheBaseline) {
-  Rehearsal rehearsal = rehearse({.baseline = {.ending = ending()}});
+  Rehearsal rehearsal({.baseline = {.ending = ending()}});
   const auto played = play(rehearsal, steady());
   ASSERT_FALSE(played);
   EXPECT_EQ(played.error().code, ErrorCode::kUnavailable);
@@ -114,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(ComparisonTrouble, ProcessThatDies,
 
 TEST(ComparisonTrouble, TellsTheExceptionOfACandidate) {
   const Ending ending{Ending::Kind::kRefuses, "enqueue", kMiddle};
-  Rehearsal rehearsal = rehearse({.candidate = {.ending = ending}});
+  Rehearsal rehearsal({.candidate = {.ending = ending}});
   const task::Outcome outcome = decided(rehearsal);
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   ASSERT_TRUE(crashed != nullptr && crashed->exception);
@@ -123,7 +122,7 @@ TEST(ComparisonTrouble, TellsTheExceptionOfACandidate) {
 
 TEST(ComparisonTrouble, EndsACandidateThatHangs) {
   const Ending ending{Ending::Kind::kHangs, "finish", kMiddle};
-  Rehearsal rehearsal = rehearse({.candidate = {.ending = ending}});
+  Rehearsal rehearsal({.candidate = {.ending = ending}});
   StageLimits stage_limits = limits();
   stage_limits.forward_s = 1;
   EXPECT_TRUE(std::holds_alternative<task::TimedOut>(decided(rehearsal, stage_limits)));
@@ -131,7 +130,7 @@ TEST(ComparisonTrouble, EndsACandidateThatHangs) {
 
 TEST(ComparisonTrouble, HasNoCandidateAmongBaselines) {
   const Ending ending{Ending::Kind::kDies, "finish", kMiddle};
-  Rehearsal rehearsal = rehearse({.candidate = {.ending = ending}});
+  Rehearsal rehearsal({.candidate = {.ending = ending}});
   RunOptions options = steady();
   options.is_trusted = true;
   EXPECT_FALSE(play(rehearsal, options));

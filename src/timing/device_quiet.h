@@ -6,6 +6,7 @@
 #ifndef MC_TIMING_DEVICE_QUIET_H_
 #define MC_TIMING_DEVICE_QUIET_H_
 
+#include "core/clock.h"
 #include "core/result.h"
 #include "execute/executor.h"
 #include "timing/device_speed.h"
@@ -17,6 +18,7 @@ struct QuietRules {
   double share_min = 0.75;   // Of the speed that the device is known to have.
   double wait_s = 10;        // For what somebody left there,
   double interval_s = 0.05;  // with another look after each of these.
+  Clock clock{};
 };
 
 // `judge_s` is the limit for each answer.

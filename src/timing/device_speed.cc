@@ -3,28 +3,20 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "core/file.h"
 
 namespace mc::timing {
 namespace {
 
-using Json = nlohmann::json;
+using Speeds = worker::JudgeTimeSpeedAnswer;
 
 constexpr size_t kFileMax = 64 << 10;
 
-Result<DeviceSpeed> parse(const std::string& text) {
-  try {
-    const Json json = Json::parse(text);
-    const DeviceSpeed speed{
-        json.at("bandwidth_gbs").get<double>(), json.at("fp32_tflops").get<double>(),
-        json.at("half_tflops").get<double>(), json.at("fill_gbs").get<double>()};
-    const bool is_sound = speed.bandwidth_gbs > 0 && speed.fp32_tflops > 0 &&
-                          speed.half_tflops > 0 && speed.fill_gbs > 0;
-    if (is_sound) return speed;
-  } catch (const Json::exception&) {
-  }
+Result<DeviceSpeed> speed_of(const Speeds& said) {
+  const DeviceSpeed speed{said.bandwidth_gbs, said.fp32_tflops, said.half_tflops, said.fill_gbs};
+  const bool is_sound = speed.bandwidth_gbs > 0 && speed.fp32_tflops > 0 && speed.half_tflops > 0 &&
+                        speed.fill_gbs > 0;
+  if (is_sound) return speed;
   return Error{ErrorCode::kProtocol, "no speeds of a device"};
 }
 
@@ -46,14 +38,15 @@ task::Floor floor_of(const DeviceSpeed& speed, const Work& work) {
 Result<DeviceSpeed> find_device_speed(const std::filesystem::path& file, execute::Judge& judge,
                                       double limit_s) {
   if (const auto text = read_file(file, kFileMax)) {
-    if (auto speed = parse(*text)) return std::move(speed).value();
+    const auto said = Speeds::from_json(*text);  // What the judge said once.
+    const auto speed = said ? speed_of(*said) : Result<DeviceSpeed>(said.error());
+    if (speed) return *speed;
   }
-  MC_TRY(const execute::Reply reply,
-         judge.ask(R"({"op": "time", "do": "speed"})", nullptr, limit_s), "device speed");
-  MC_TRY(const DeviceSpeed speed, parse(reply.json), "device speed");
+  MC_TRY(const auto told, judge.ask(worker::JudgeTimeSpeedQuestion(), limit_s), "device speed");
+  MC_TRY(const DeviceSpeed speed, speed_of(told.said), "device speed");
   std::error_code failure;
   std::filesystem::create_directories(file.parent_path(), failure);
-  MC_TRY_VOID(write_file_atomically(file, reply.json), "device speed");
+  MC_TRY_VOID(write_file_atomically(file, told.said.to_json()), "device speed");
   return speed;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/file.h"
-#include "timing/test_rehearsal.h"
+#include "timing/fakes/rehearsal.h"
 
 namespace mc::timing {
 namespace {
@@ -39,7 +39,7 @@ class FindDeviceSpeed : public testing::Test {
 
   const std::filesystem::path file_ =
       std::filesystem::temp_directory_path() / ("mc-speed-" + std::to_string(getpid()) + ".json");
-  Rehearsal rehearsal_ = Rehearsal::create({}).value();
+  Rehearsal rehearsal_{Scripts{}};
 };
 
 TEST_F(FindDeviceSpeed, MeasuresOnceAndKeepsIt) {

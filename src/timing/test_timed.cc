@@ -27,11 +27,11 @@ StageLimits limits() {
   return limits;
 }
 
-Rehearsal rehearse(const Scripts& scripts) { return std::move(Rehearsal::create(scripts)).value(); }
-
 Stage<Timed> play(Rehearsal& rehearsal, const RunOptions& options,
                   const StageLimits& stage_limits) {
-  ComparisonRun run(rehearsal.judge(), stage_limits, options, nullptr);
+  RunOptions timed = options;
+  timed.clock = rehearsal.clock();
+  ComparisonRun run(rehearsal.judge(), stage_limits, timed, nullptr);
   MC_TRY(auto early, run.warm_up(rehearsal.candidate(), rehearsal.baseline()), "test");
   if (early) return std::variant<Timed, task::Outcome>(std::move(*early));
   return run.run();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a comparison played with a rehearsal (test_rehearsal.h).  With `steady()` all batches
+// For tests: a comparison played with a rehearsal (fakes/rehearsal.h).  With `steady()` all batches
 // are numbered in advance: a process's first three warm it up (host-synchronous; the same, traced;
 // enqueued), two more measure it out, those that count begin at the sixth; one of the baseline's
 // is traced somewhere among these.
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "timing/comparison_run.h"
-#include "timing/test_rehearsal.h"
+#include "timing/fakes/rehearsal.h"
 
 namespace mc::timing {
 
@@ -26,8 +26,6 @@ inline constexpr double kNoLimit = 1e9;
 // Batches of so many calls and pairs, however slow the machine is, and whatever a clock says.
 RunOptions steady();
 StageLimits limits();
-
-Rehearsal rehearse(const Scripts& scripts);
 
 Stage<Timed> play(Rehearsal& rehearsal, const RunOptions& options,
                   const StageLimits& stage_limits = limits());

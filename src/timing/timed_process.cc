@@ -5,8 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "core/check.h"
 #include "execute/failure.h"
 
@@ -16,8 +14,6 @@ namespace {
 using execute::Failure;
 using execute::Garbled;
 
-using Json = nlohmann::json;
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int kSpinsPerCheck = 512;  // At a child's life, while its words are watched.
@@ -26,208 +22,200 @@ constexpr size_t kFormsBytesMax = 8 << 20;  // With sixteen places, less than a 
 constexpr size_t kPlaceBytesMax = 256 << 10;
 constexpr size_t kKernelsMax = 64;
 constexpr size_t kNameBytesMax = 4096;
-constexpr uint64_t kCountMax = uint64_t{1} << 40;
+constexpr int64_t kCountMax = int64_t{1} << 40;
 constexpr double kMicrosecondsMax = 1e10;
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+Error senseless(const char* what) {
+  return {ErrorCode::kProtocol, std::string("malformed answer: ") + what};
 }
 
-// A count that a process claims: from `least` to kCountMax, or a Json::exception.
-int64_t count_of(const Json& value, uint64_t least = 0) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() < least ||
-      value.get<uint64_t>() > kCountMax) {
-    throw Json::type_error::create(302, "a count is no sensible number", &value);
-  }
-  return value.get<int64_t>();
-}
+// What a process may count, and what times it may tell.
+bool is_count(int64_t value) { return 0 <= value && value <= kCountMax; }
+bool is_time(double us) { return us >= 0 && us < kMicrosecondsMax; }
 
-double microseconds_of(const Json& value) {
-  const auto us = value.get<double>();
-  if (!(us >= 0 && us < kMicrosecondsMax)) {
-    throw Json::type_error::create(302, "a time is no sensible number", &value);
-  }
-  return us;
-}
-
-// To the judge, about a process.
-std::string question_of(const char* operation, const std::string& process, Json body) {
-  body.update({{"op", "time"}, {"do", operation}, {"process", process}});
-  return text_of(body);
-}
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-// What is passed on to the judge, whom it must not choke.
-std::string passed_on(const Json& json, size_t bytes_max) {
-  std::string text = text_of(json);
-  if (text.size() > bytes_max) throw Json::other_error::create(502, "too long to pass on", &json);
-  return text;
-}
-
-std::array<int64_t, 3> triple_of(const Json& values) {
+Result<std::array<int64_t, 3>> triple_of(const std::vector<int64_t>& values) {
   std::array<int64_t, 3> triple{};
-  for (size_t i = 0; i < triple.size(); ++i) triple[i] = count_of(values.at(i));
+  if (values.size() != triple.size() || !std::ranges::all_of(values, is_count)) {
+    return senseless("three counts are none");
+  }
+  std::ranges::copy(values, triple.begin());
   return triple;
 }
 
-TracedKernel kernel_of(const Json& json) {
-  TracedKernel kernel;
-  kernel.name = json.at("name").get<std::string>().substr(0, kNameBytesMax);
-  kernel.owner = json.at("owner").get<std::string>().substr(0, kNameBytesMax);
-  kernel.stream = static_cast<uint64_t>(count_of(json.at("stream")));
-  kernel.launches = count_of(json.at("launches"), 1);
-  kernel.time_us = microseconds_of(json.at("us"));
-  kernel.early = count_of(json.at("early"));
-  kernel.late = count_of(json.at("late"));
-  kernel.grid = triple_of(json.at("grid"));
-  kernel.block = triple_of(json.at("block"));
-  kernel.registers = count_of(json.at("registers"));
-  kernel.shared_bytes = count_of(json.at("shared_bytes"));
-  return kernel;
+Result<TracedKernel> kernel_of(const worker::Kernel& said) {
+  const bool has_counts = is_count(said.stream) && is_count(said.launches) && said.launches > 0 &&
+                          is_count(said.early) && is_count(said.late) && is_count(said.registers) &&
+                          is_count(said.shared_bytes);
+  if (!has_counts || !is_time(said.us)) return senseless("a kernel's numbers make no sense");
+  MC_TRY(const auto grid, triple_of(said.grid), "grid");
+  MC_TRY(const auto block, triple_of(said.block), "block");
+  return TracedKernel{said.name.substr(0, kNameBytesMax),
+                      said.owner.substr(0, kNameBytesMax),
+                      static_cast<uint64_t>(said.stream),
+                      said.launches,
+                      said.us,
+                      said.early,
+                      said.late,
+                      grid,
+                      block,
+                      said.registers,
+                      said.shared_bytes};
 }
 
 }  // namespace
 
-Result<Batch> decode_batch(std::string_view answer) {
-  try {
-    const Json json = Json::parse(answer);
-    Batch batch;
-    batch.events_us = microseconds_of(json.value("events_us", Json(0.0)));
-    batch.busy_us = microseconds_of(json.value("busy_us", Json(0.0)));
-    if (const auto outputs = json.find("outputs"); outputs != json.end()) {
-      batch.forms = passed_on(outputs->at("forms"), kFormsBytesMax);
-      for (const Json& place : outputs->at("places")) {
-        if (batch.places.size() == kCallsMax) break;
-        batch.places.push_back(passed_on(place, kPlaceBytesMax));
-      }
-    }
-    for (const Json& kernel : json.value("kernels", Json::array())) {
-      if (batch.kernels.size() < kKernelsMax) batch.kernels.push_back(kernel_of(kernel));
-    }
-    return batch;
-  } catch (const Json::exception& failure) {
-    return Error{ErrorCode::kProtocol, std::string("malformed answer: ") + failure.what()};
+// They are passed on to the judge, which must not choke on them.
+Status take_outputs(const worker::BatchOutputs& said, Batch& batch) {
+  const auto is_long = [](const worker::Tree& place) { return place.json.size() > kPlaceBytesMax; };
+  if (said.forms.json.size() > kFormsBytesMax || said.places.size() > kCallsMax ||
+      std::ranges::any_of(said.places, is_long)) {
+    return senseless("too long to pass on");
   }
+  batch.outputs = said;
+  return ok();
+}
+
+Status take_times(const worker::ContestantTimeFinishAnswer& said, Batch& batch) {
+  const double busy_us = said.busy_us.value_or(0);
+  if (!is_time(said.events_us) || !is_time(busy_us)) return senseless("a time is none");
+  batch.events_us = said.events_us;
+  batch.busy_us = busy_us;
+  for (const worker::Kernel& each : said.kernels.value_or(std::vector<worker::Kernel>())) {
+    MC_TRY(TracedKernel kernel, kernel_of(each), "trace");
+    if (batch.kernels.size() < kKernelsMax) batch.kernels.push_back(std::move(kernel));
+  }
+  return ok();
 }
 
 Stage<TimedProcess> TimedProcess::create(std::string name, Judge& judge, Session& session,
-                                         const StageLimits& limits) {
+                                         const StageLimits& limits, const Clock& clock) {
   using Created = std::variant<TimedProcess, task::Outcome>;
   MC_TRY(ControlPage page, ControlPage::create(), "timing");
-  TimedProcess process(std::move(name), judge, session, limits, std::move(page));
-  MC_TRY(auto attached,
-         process.ask(R"({"op": "time", "do": "attach", "what": "gate"})", &process.page_.fd()),
+  TimedProcess process(std::move(name), judge, session, limits, clock, std::move(page));
+  MC_TRY(auto attached, process.attach(worker::ContestantTimeGateQuestion(), process.page_.fd()),
          "gate");
   if (auto* outcome = std::get_if<task::Outcome>(&attached)) return Created(std::move(*outcome));
   return Created(std::move(process));
 }
 
-Stage<Reply> TimedProcess::ask(const std::string& question, const Fd* region) {
-  return outcome_of(session_.ask(question, region, Seconds(limits_.forward_s)));
+template <typename Question>
+Stage<Nothing> TimedProcess::attach(const Question& question, const Fd& region) {
+  using Attached = std::variant<Nothing, task::Outcome>;
+  static_assert(Question::kHasRegion);
+  MC_TRY(auto answered,
+         said<Question>(session_.ask(question.to_json(), &region, Seconds(limits_.forward_s))),
+         "attach");
+  if (auto* outcome = std::get_if<task::Outcome>(&answered)) return Attached(std::move(*outcome));
+  return Attached(Nothing{});
 }
 
-Stage<Reply> TimedProcess::outcome_of(Answer answer) {
-  using Asked = std::variant<Reply, task::Outcome>;
-  if (auto* reply = std::get_if<Reply>(&answer)) return Asked(std::move(*reply));
-  return Asked(std::visit(Failure{limits_, "forward", limits_.forward_s, {}}, answer));
+template <typename Question>
+Stage<typename Question::Answer> TimedProcess::said(Answer answer) const {
+  using Said = std::variant<typename Question::Answer, task::Outcome>;
+  auto* reply = std::get_if<Reply>(&answer);
+  if (reply == nullptr) {
+    return Said(std::visit(Failure{limits_, "forward", limits_.forward_s, {}}, answer));
+  }
+  auto told = worker::told<Question>(std::move(*reply));
+  if (!told) return Said(garbled(told.error()));
+  return Said(std::move(told->said));
 }
 
-Result<Reply> TimedProcess::ask_judge(const std::string& question) {
-  return judge_.ask(question, nullptr, limits_.judge_s);
+template <typename Question>
+Result<worker::Told<Question>> TimedProcess::ask_judge(const Question& question) {
+  return judge_.ask(question, limits_.judge_s);
 }
 
 Stage<Nothing> TimedProcess::prepare(const Room& room) {
-  using Prepared = std::variant<Nothing, task::Outcome>;
   MC_CHECK(room.calls > 0 && room.arena_bytes >= 0);
-  const Json inputs{{"calls", room.calls}, {"late", num_late(room.calls)}};
-  const Json arena{{"nbytes", room.arena_bytes}};
-  for (const auto& [what, body] : {std::pair("inputs", inputs), std::pair("arena", arena)}) {
-    MC_TRY(const Reply shared, ask_judge(question_of(what, name_, body)), "share");
-    Json attach = Json::parse(shared.json);
-    attach.update({{"op", "time"}, {"do", "attach"}, {"what", what}, {"calls", room.calls}});
-    MC_TRY(auto attached, ask(text_of(attach), &shared.region), "attach");
-    if (auto* outcome = std::get_if<task::Outcome>(&attached)) {
-      return Prepared(std::move(*outcome));
-    }
-  }
-  return Prepared(Nothing{});
+  MC_TRY(const auto inputs,
+         ask_judge(worker::JudgeTimeInputsQuestion{name_, room.calls, num_late(room.calls)}),
+         "share");
+  const worker::ContestantTimeInputsQuestion shown{.calls = room.calls,
+                                                   .inputs = inputs.said.inputs,
+                                                   .stride = inputs.said.stride,
+                                                   .nbytes = inputs.said.nbytes,
+                                                   .in_place = inputs.said.in_place};
+  MC_TRY(auto attached, attach(shown, inputs.region), "inputs");
+  if (std::holds_alternative<task::Outcome>(attached)) return attached;
+  MC_TRY(const auto arena, ask_judge(worker::JudgeTimeArenaQuestion{name_, room.arena_bytes}),
+         "share");
+  return attach(worker::ContestantTimeArenaQuestion{arena.said.nbytes}, arena.region);
 }
 
 Stage<Batch> TimedProcess::run(const Wanted& wanted) {
   using Timed = std::variant<Batch, task::Outcome>;
-  MC_CHECK(wanted.calls > 0);
+  MC_CHECK(wanted.calls > 0 && wanted.snapshots >= 0);
   Batch batch;
   batch.calls = wanted.calls;
   session_.wake();  // Long before its time is taken.
   ++number_;
   late_ = wanted.late ? pick_late(wanted.calls, random_) : std::vector<int64_t>();
-  const Json calls{{"calls", wanted.calls}, {"late", num_late(wanted.calls)}, {"number", number_}};
-  MC_TRY_VOID(ask_judge(question_of("generate_inputs", name_, calls)), "inputs");
+  MC_TRY_VOID(ask_judge(worker::JudgeTimeGenerateInputsQuestion{number_, wanted.calls,
+                                                                num_late(wanted.calls)}),
+              "inputs");
   MC_TRY(auto enqueued, enqueue(wanted, batch), "enqueue");
   if (auto* outcome = std::get_if<task::Outcome>(&enqueued)) return Timed(std::move(*outcome));
-  const auto first = decode_batch(std::get<Reply>(enqueued).json);
-  if (!first) return garbled(first.error());
 
-  MC_TRY_VOID(ask_judge(question_of("publish_inputs", name_, calls)), "inputs");
-  session_.send(R"({"op": "time", "do": "finish"})", nullptr, Seconds(limits_.forward_s));
+  MC_TRY_VOID(ask_judge(worker::JudgeTimePublishInputsQuestion{name_, wanted.calls}), "inputs");
+  using Finish = worker::ContestantTimeFinishQuestion;
+  session_.send(Finish().to_json(), nullptr, Seconds(limits_.forward_s));
   MC_TRY_VOID(time_batch(batch), "batch");
   // Before the process is heard again: it must not gain time by what it answers.
-  const auto num_calls = static_cast<size_t>(wanted.calls);
-  const bool tells_all = !is_enqueued_ || first->places.size() == num_calls;
-  if (is_enqueued_ && tells_all) {
-    MC_TRY_VOID(snapshot_outputs(*first, wanted.snapshots, batch), "outputs");
-  }
-  MC_TRY(auto finished, outcome_of(session_.receive(Seconds(limits_.forward_s))), "finish");
+  const auto tells_all = [&] {
+    return batch.outputs.places.size() == static_cast<size_t>(wanted.calls);
+  };
+  const bool told_all = !is_enqueued_ || tells_all();
+  if (is_enqueued_ && told_all) MC_TRY_VOID(snapshot_outputs(wanted.snapshots, batch), "outputs");
+  MC_TRY(auto finished, said<Finish>(session_.receive(Seconds(limits_.forward_s))), "finish");
   if (auto* outcome = std::get_if<task::Outcome>(&finished)) return Timed(std::move(*outcome));
-  auto last = decode_batch(std::get<Reply>(finished).json);
-  if (!last) return garbled(last.error());
-  if (!tells_all || (!is_enqueued_ && last->places.size() != num_calls)) {
-    return garbled({ErrorCode::kProtocol, "a batch does not tell the outputs of each call"});
+  const auto& last = std::get<Finish::Answer>(finished);
+  if (const Status taken = take_times(last, batch); !taken) return Timed(garbled(taken.error()));
+  if (!is_enqueued_) {
+    const Status taken = take_outputs(last.outputs.value_or(worker::BatchOutputs()), batch);
+    if (!taken) return Timed(garbled(taken.error()));
   }
-  if (!is_enqueued_) MC_TRY_VOID(snapshot_outputs(*last, wanted.snapshots, batch), "outputs");
-
-  batch.events_us = last->events_us;
-  batch.busy_us = last->busy_us;
-  batch.kernels = std::move(last->kernels);
+  if (!told_all || !tells_all()) {
+    return Timed(garbled(senseless("a batch does not tell the outputs of each call")));
+  }
+  if (!is_enqueued_) MC_TRY_VOID(snapshot_outputs(wanted.snapshots, batch), "outputs");
   if (!batch.is_valid) is_enqueued_ = false;
   return Timed(std::move(batch));
 }
 
-Stage<Batch> TimedProcess::garbled(const Error& error) const {
-  return std::variant<Batch, task::Outcome>(
-      Failure{limits_, "forward", 0, {}}(Garbled{error.message}));
+task::Outcome TimedProcess::garbled(const Error& error) const {
+  return Failure{limits_, "forward", 0, {}}(Garbled{error.message});
 }
 
 // A batch that does not come to its end behind the gate is let go.
-Stage<Reply> TimedProcess::enqueue(const Wanted& wanted, Batch& batch) {
+Stage<Nothing> TimedProcess::enqueue(const Wanted& wanted, Batch& batch) {
+  using Enqueued = std::variant<Nothing, task::Outcome>;
+  using Question = worker::ContestantTimeEnqueueQuestion;
   if (wanted.traced) page_.trace(number_);
-  const Json question{{"op", "time"},
-                      {"do", "enqueue"},
-                      {"number", number_},
-                      {"calls", wanted.calls},
-                      {"enqueued", is_enqueued_}};
-  const auto start = Clock::now();
-  session_.send(text_of(question), nullptr, Seconds(limits_.forward_s));
+  const Question question{number_, wanted.calls, is_enqueued_};
+  const auto start = clock_.now();
+  session_.send(question.to_json(), nullptr, Seconds(limits_.forward_s));
   const auto limit =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(limits_.queue_s));
   batch.is_valid = !is_enqueued_ || session_.has_news(limit);
   if (!batch.is_valid) page_.open_gate(number_);
-  auto answer = outcome_of(session_.receive(Seconds(limits_.forward_s)));
-  if (is_enqueued_) batch.enqueue_us = microseconds_since(start);
-  return answer;
+  MC_TRY(auto answered, said<Question>(session_.receive(Seconds(limits_.forward_s))), "enqueue");
+  if (is_enqueued_) batch.enqueue_us = clock_.microseconds_since(start);
+  if (auto* outcome = std::get_if<task::Outcome>(&answered)) return Enqueued(std::move(*outcome));
+  const auto& outputs = std::get<Question::Answer>(answered).outputs;
+  const Status taken = take_outputs(outputs.value_or(worker::BatchOutputs()), batch);
+  if (!taken) return Enqueued(garbled(taken.error()));
+  return Enqueued(Nothing{});
 }
 
 // Opens the gate once the process waits for nothing else; from there to the end.
 Status TimedProcess::time_batch(Batch& batch) {
   await([&] { return page_.ready() >= number_; });
-  opened_ = Clock::now();
+  opened_ = clock_.now();
   page_.open_gate(number_);
   if (!late_.empty()) MC_TRY_VOID(replace_inputs(), "late inputs");
   await([&] { return page_.done() >= number_; });
-  batch.done_us = replacement_.done_us = microseconds_since(opened_);
+  batch.done_us = replacement_.done_us = clock_.microseconds_since(opened_);
   batch.launches = page_.launches();
   batch.launches_own = page_.launches_own();
   return ok();
@@ -235,31 +223,30 @@ Status TimedProcess::time_batch(Batch& batch) {
 
 // Until it is, or the process says something, or its time is over.
 void TimedProcess::await(const std::function<bool()>& reached) {
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(limits_.forward_s));
+  const auto deadline = clock_.in(limits_.forward_s);
   for (int spins = 1; !reached(); ++spins) {
     if (spins % kSpinsPerCheck != 0) continue;
-    if (session_.has_news(std::chrono::milliseconds(0)) || Clock::now() > deadline) return;
+    if (session_.has_news(std::chrono::milliseconds(0)) || clock_.now() > deadline) return;
   }
 }
 
 Status TimedProcess::replace_inputs() {
-  replacement_ = {.asked_us = microseconds_since(opened_)};
-  MC_TRY_VOID(ask_judge(question_of("replace_inputs", name_, {{"calls", late_}})), "replace");
-  replacement_.replaced_us = microseconds_since(opened_);
+  replacement_ = {.asked_us = clock_.microseconds_since(opened_)};
+  MC_TRY_VOID(ask_judge(worker::JudgeTimeReplaceInputsQuestion{name_, late_}), "replace");
+  replacement_.replaced_us = clock_.microseconds_since(opened_);
   return ok();
 }
 
 // Has the judge copy outputs: the last call's, which work that is put off would reach last, and
 // some that nobody could foresee.  Of calls whose inputs were replaced, those that are late.
-Status TimedProcess::snapshot_outputs(const Batch& answer, int snapshots, Batch& batch) {
-  const auto calls = static_cast<int64_t>(answer.places.size());
-  Json picks = Json::array();
+Status TimedProcess::snapshot_outputs(int snapshots, Batch& batch) {
+  const auto calls = static_cast<int64_t>(batch.outputs.places.size());
+  MC_CHECK(calls == batch.calls);
+  worker::JudgeTimeSnapshotOutputsQuestion question{name_, batch.outputs.forms, {}};
   const auto pick = [&](int64_t call, bool is_late) {
-    const std::string& place = answer.places[static_cast<size_t>(call)];
-    picks.push_back({{"call", call}, {"place", Json::parse(place)}, {"late", is_late}});
+    question.picks.push_back({call, batch.outputs.places[static_cast<size_t>(call)], is_late});
   };
-  for (int i = 0; i < snapshots && calls > 0; ++i) {
+  for (int i = 0; i < snapshots; ++i) {
     std::uniform_int_distribution<int64_t> any(0, calls - 1);
     const int64_t call = i == 0 ? calls - 1 : any(random_);
     if (std::ranges::find(late_, call) == late_.end()) pick(call, false);
@@ -267,18 +254,14 @@ Status TimedProcess::snapshot_outputs(const Batch& answer, int snapshots, Batch&
   for (const int64_t call : late_) {
     if (arrival_of(call, batch.calls, replacement_) == Arrival::kLate) pick(call, true);
   }
-  const Json question{{"forms", Json::parse(answer.forms)}, {"picks", picks}};
-  MC_TRY_VOID(ask_judge(question_of("snapshot_outputs", name_, question)), "snapshot");
-  if (snapshots > 0) batch.copied_us = microseconds_since(opened_);
+  MC_TRY_VOID(ask_judge(question), "snapshot");
+  if (snapshots > 0) batch.copied_us = clock_.microseconds_since(opened_);
   return ok();
 }
 
 Result<Opinion> TimedProcess::verify() {
-  MC_TRY(const Reply reply, ask_judge(question_of("verify", name_, Json::object())), "verify");
-  const Json answer = Json::parse(reply.json);
-  Opinion opinion;
-  opinion.late = {answer.at("late").get<int64_t>(), answer.at("ignored").get<int64_t>()};
-  if (!answer.at("passed").get<bool>()) opinion.problem = answer.at("problem").get<std::string>();
+  MC_TRY(auto told, ask_judge(worker::JudgeTimeVerifyQuestion{name_}), "verify");
+  const Opinion opinion{std::move(told.said.problem), {told.said.late, told.said.ignored}};
   return opinion;
 }
 

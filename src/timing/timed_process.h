@@ -16,15 +16,18 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/hash.h"
 #include "core/result.h"
 #include "execute/executor.h"
 #include "timing/control_page.h"
 #include "timing/late_inputs.h"
 #include "timing/traced_batch.h"
+#include "worker/protocol.h"
 
 namespace mc::timing {
 
@@ -47,10 +50,9 @@ struct Batch {
   // As the process says:
   double events_us = 0;  // Between the batch's two events on the device.
   double busy_us = 0;    // If it was traced: in which anything ran.
-  // Where outputs lie, JSON for the judge (harness/worker/output_places.py): their forms, and each
+  // Where outputs lie, for the judge (harness/worker/output_places.py): their forms, and each
   // call's place.
-  std::string forms = "[]";
-  std::vector<std::string> places;
+  worker::BatchOutputs outputs;
   std::vector<TracedKernel> kernels;
 };
 
@@ -73,9 +75,9 @@ class TimedProcess {
     int snapshots = 0;  // Of outputs: of the last call, and of others chosen when all is over.
   };
 
-  // REQUIRES: judge, session and limits outlive it.
+  // REQUIRES: judge, session, limits and clock outlive it.
   static Stage<TimedProcess> create(std::string name, Judge& judge, Session& session,
-                                    const StageLimits& limits);
+                                    const StageLimits& limits, const Clock& clock);
 
   // Fresh memory for inputs and outputs of so many calls.  Decides the outcome where the process
   // fails; an Error is the judge's failure.
@@ -93,38 +95,47 @@ class TimedProcess {
 
  private:
   TimedProcess(std::string name, Judge& judge, Session& session, const StageLimits& limits,
-               ControlPage page)
+               const Clock& clock, ControlPage page)
       : name_(std::move(name)),
         judge_(judge),
         session_(session),
         limits_(limits),
+        clock_(clock),
         page_(std::move(page)) {}
-  Stage<Reply> ask(const std::string& question, const Fd* region);
-  Stage<Reply> outcome_of(Answer answer);
-  Result<Reply> ask_judge(const std::string& question);
-  Stage<Batch> garbled(const Error& error) const;
-  Stage<Reply> enqueue(const Wanted& wanted, Batch& batch);
+  // What the judge shares, or the page, shown to the process.
+  template <typename Question>
+  Stage<Nothing> attach(const Question& question, const Fd& region);
+  // What the process answers to `Question`; the outcome where it ends, or says something else.
+  template <typename Question>
+  Stage<typename Question::Answer> said(Answer answer) const;
+  template <typename Question>
+  Result<worker::Told<Question>> ask_judge(const Question& question);
+  task::Outcome garbled(const Error& error) const;
+  Stage<Nothing> enqueue(const Wanted& wanted, Batch& batch);
   Status time_batch(Batch& batch);
   void await(const std::function<bool()>& reached);
   Status replace_inputs();
-  Status snapshot_outputs(const Batch& answer, int snapshots, Batch& batch);
+  Status snapshot_outputs(int snapshots, Batch& batch);
 
   std::string name_;
   Judge& judge_;
   Session& session_;
   const StageLimits& limits_;
+  const Clock& clock_;
   ControlPage page_;
   bool is_enqueued_ = true;
   std::mt19937_64 random_{random_seed()};
   // Of the last batch:
   uint32_t number_ = 0;
-  std::chrono::steady_clock::time_point opened_;  // When its gate was opened.
-  std::vector<int64_t> late_;                     // The calls that get late inputs,
-  Replacement replacement_;                       // and when they got them.
+  Clock::TimePoint opened_;    // When its gate was opened.
+  std::vector<int64_t> late_;  // The calls that get late inputs,
+  Replacement replacement_;    // and when they got them.
 };
 
-// What a batch's answer says; a protocol error for what it cannot say.
-Result<Batch> decode_batch(std::string_view answer);
+// Fills in what a process says of its batch: where outputs lie, and what it measured itself.  A
+// protocol error for what it cannot say.
+Status take_outputs(const worker::BatchOutputs& said, Batch& batch);
+Status take_times(const worker::ContestantTimeFinishAnswer& said, Batch& batch);
 
 }  // namespace mc::timing
 

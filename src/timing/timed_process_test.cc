@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mc::timing {
 namespace {
@@ -13,43 +17,61 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const std::string kKernel =
-    R"({"name": "_Z4axpyPf", "owner": "/tmp/k.so", "stream": 7, "launches": 40, "us": 12.5,
-        "early": 2, "late": 1, "grid": [4, 2, 1], "block": [32, 8, 1], "registers": 18,
-        "shared_bytes": 512})";
+using Finish = worker::ContestantTimeFinishAnswer;
 
-// kKernel with one member changed.
-std::string kernel_with(const std::string& old, const std::string& fresh) {
-  std::string kernel = kKernel;
-  const size_t at = kernel.find(old);
-  EXPECT_NE(at, std::string::npos) << old;
-  return kernel.replace(at, old.size(), fresh);
+// Says so of a batch that is over, as a process may.
+Result<Batch> finished(const std::string& answer) {
+  MC_TRY(const auto said, Finish::from_json(answer), "test");
+  Batch batch;
+  MC_TRY_VOID(take_times(said, batch), "test");
+  if (said.outputs) MC_TRY_VOID(take_outputs(*said.outputs, batch), "test");
+  return batch;
 }
 
-std::string list_of(size_t count, const std::string& item) {
-  std::string list = "[" + item;
-  for (size_t i = 1; i < count; ++i) list += "," + item;
-  return list + "]";
+Result<Batch> with_outputs(const std::string& forms, const std::vector<std::string>& places) {
+  worker::BatchOutputs said{{forms}, {}};
+  for (const std::string& place : places) said.places.push_back({place});
+  Batch batch;
+  MC_TRY_VOID(take_outputs(said, batch), "test");
+  return batch;
 }
 
-TEST(DecodeBatch, ReadsTheAnswerToAnEnqueuedBatch) {
-  const auto queued = decode_batch(
-      R"({"ok": true, "outputs": {"forms": [{"t": "tensor"}], "places": [[0, 512], [0, 1024]]}})");
-  ASSERT_TRUE(queued);
-  EXPECT_EQ(queued->forms, R"([{"t":"tensor"}])");
-  EXPECT_THAT(queued->places, ElementsAre("[0,512]", "[0,1024]"));
-  EXPECT_EQ(queued->events_us, 0);
-  const auto finished = decode_batch(R"({"ok": true, "events_us": 1234.5})");
-  ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->events_us, 1234.5);
-  EXPECT_EQ(finished->forms, "[]");
-  EXPECT_THAT(finished->places, IsEmpty());
-  EXPECT_THAT(finished->kernels, IsEmpty());
+const worker::Kernel kKernel{.name = "_Z4axpyPf",
+                             .owner = "/tmp/k.so",
+                             .stream = 7,
+                             .launches = 40,
+                             .us = 12.5,
+                             .early = 2,
+                             .late = 1,
+                             .grid = {4, 2, 1},
+                             .block = {32, 8, 1},
+                             .registers = 18,
+                             .shared_bytes = 512};
+
+// kKernel with something changed.
+template <typename Change>
+worker::Kernel kernel_with(const Change& change) {
+  worker::Kernel kernel = kKernel;
+  change(kernel);
+  return kernel;
 }
 
-TEST(DecodeBatch, ReadsTheKernelsOfATracedBatch) {
-  const auto batch =
-      decode_batch(R"({"events_us": 3, "busy_us": 12.25, "kernels": [)" + kKernel + "]}");
+Result<Batch> traced(std::vector<worker::Kernel> kernels) {
+  return finished(
+      Finish{.events_us = 3, .busy_us = 12.25, .kernels = std::move(kernels)}.to_json());
+}
+
+TEST(BatchAnswer, TellsTheTimes) {
+  const auto batch = finished(R"({"ok": true, "events_us": 1234.5})");
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->events_us, 1234.5);
+  EXPECT_EQ(batch->busy_us, 0);
+  EXPECT_THAT(batch->outputs.places, IsEmpty());
+  EXPECT_THAT(batch->kernels, IsEmpty());
+}
+
+TEST(BatchAnswer, TellsTheKernelsOfATracedBatch) {
+  const auto batch = traced({kKernel});
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->busy_us, 12.25);
   ASSERT_THAT(batch->kernels, SizeIs(1));
@@ -68,88 +90,93 @@ TEST(DecodeBatch, ReadsTheKernelsOfATracedBatch) {
 }
 
 // What the supervisor itself saw is not for the process to say.
-TEST(DecodeBatch, TakesNeitherTheBracketNorValidityFromTheProcess) {
-  const auto batch = decode_batch(R"({"events_us": 3, "done_us": 9, "is_valid": true})");
-  ASSERT_TRUE(batch);
-  EXPECT_EQ(batch->done_us, 0);
-  EXPECT_FALSE(batch->is_valid);
+TEST(BatchAnswer, HasNeitherTheBracketNorValidity) {
+  EXPECT_FALSE(finished(R"({"ok": true, "events_us": 3, "done_us": 9})"));
+  EXPECT_FALSE(finished(R"({"ok": true, "events_us": 3, "is_valid": true})"));
 }
 
 class MalformedBatch : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(MalformedBatch, IsAProtocolError) {
-  const auto batch = decode_batch(GetParam());
+  const auto batch = finished(R"({"ok": true, )" + GetParam() + "}");
   ASSERT_FALSE(batch) << GetParam();
   EXPECT_EQ(batch.error().code, ErrorCode::kProtocol);
 }
 
-INSTANTIATE_TEST_SUITE_P(Answers, MalformedBatch,
-                         ::testing::Values("", "not json", "null", "7", "\"text\"", "[]", "[{}]",
-                                           "{\"events_us\": 1", "{} {}", R"({"events_us": "1"})",
-                                           R"({"events_us": null})", R"({"events_us": []})",
-                                           R"({"events_us": NaN})", R"({"events_us": 1e999})",
-                                           R"({"events_us": Infinity})", R"({"events_us": -1})",
-                                           R"({"events_us": 1e300})", R"({"busy_us": -1})",
-                                           "{\"events_us\": 1, \"x\": \"\xff\"}",
-                                           R"({"outputs": {"forms": [], "places": ["\ud800"]}})",
-                                           R"({"outputs": null})", R"({"outputs": []})",
-                                           R"({"outputs": {}})", R"({"outputs": {"forms": []}})",
-                                           R"({"outputs": {"places": []}})", R"({"kernels": 5})",
-                                           R"({"kernels": "all"})", R"({"kernels": [{}]})",
-                                           R"({"kernels": [5]})", R"({"kernels": {"a": 1}})"));
+INSTANTIATE_TEST_SUITE_P(
+    Answers, MalformedBatch,
+    ::testing::Values(R"("busy_us": 1)", R"("events_us": "1")", R"("events_us": null)",
+                      R"("events_us": [])", R"("events_us": NaN)", R"("events_us": "nan")",
+                      R"("events_us": 1e999)", R"("events_us": "inf")", R"("events_us": -1)",
+                      R"("events_us": "-inf")", R"("events_us": 1e300)",
+                      R"("events_us": 1, "busy_us": -1)", R"("events_us": 1, "busy_us": "nan")",
+                      R"("events_us": 1, "outputs": null)", R"("events_us": 1, "outputs": [])",
+                      R"("events_us": 1, "outputs": {})",
+                      R"("events_us": 1, "outputs": {"forms": []})",
+                      R"("events_us": 1, "outputs": {"places": []})",
+                      R"("events_us": 1, "outputs": {"forms": [], "places": ["\ud800"]})",
+                      R"("events_us": 1, "kernels": 5)", R"("events_us": 1, "kernels": null)",
+                      R"("events_us": 1, "kernels": [{}])"));
+
+class MalformedKernel : public ::testing::TestWithParam<worker::Kernel> {};
+
+TEST_P(MalformedKernel, IsAProtocolErrorAmongOthers) {
+  for (size_t at : {0, 1, 100}) {
+    std::vector<worker::Kernel> kernels(101, kKernel);
+    kernels[at] = GetParam();
+    const auto batch = traced(kernels);
+    ASSERT_FALSE(batch) << at;
+    EXPECT_EQ(batch.error().code, ErrorCode::kProtocol);
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(
-    Kernels, MalformedBatch, ::testing::ValuesIn([] {
-      std::vector<std::string> answers;
-      for (const std::string& kernel :
-           {kernel_with("\"_Z4axpyPf\"", "7"), kernel_with("\"/tmp/k.so\"", "null"),
-            kernel_with("\"stream\": 7", "\"stream\": \"7\""), kernel_with("40", "[]"),
-            kernel_with("40", "0"), kernel_with("12.5", "\"12.5\""), kernel_with("12.5", "-12.5"),
-            kernel_with("18", "1e300"), kernel_with("18", "-18"),
-            kernel_with("18", "18446744073709551615"), kernel_with("12.5", "null"),
-            kernel_with("[4, 2, 1]", "[4, 2]"), kernel_with("[4, 2, 1]", "4"),
-            kernel_with("[4, 2, 1]", "[4, 2, \"1\"]"), kernel_with("[32, 8, 1]", "{}"),
-            kernel_with("\"registers\": 18,", ""), kernel_with("512", "{}")}) {
-        answers.push_back(R"({"events_us": 1, "kernels": [)" + kKernel + "," + kernel + "]}");
-      }
-      return answers;
-    }()));
+    Kernels, MalformedKernel,
+    ::testing::Values(
+        kernel_with([](auto& k) { k.stream = -1; }), kernel_with([](auto& k) { k.launches = 0; }),
+        kernel_with([](auto& k) { k.launches = INT64_MAX; }),
+        kernel_with([](auto& k) { k.us = -12.5; }), kernel_with([](auto& k) { k.us = 1e300; }),
+        kernel_with([](auto& k) { k.us = NAN; }), kernel_with([](auto& k) { k.us = INFINITY; }),
+        kernel_with([](auto& k) { k.early = -1; }), kernel_with([](auto& k) { k.late = -1; }),
+        kernel_with([](auto& k) { k.registers = -18; }),
+        kernel_with([](auto& k) { k.shared_bytes = INT64_MIN; }),
+        kernel_with([](auto& k) { k.grid = {4, 2}; }),
+        kernel_with([](auto& k) { k.grid = {4, 2, 1, 1}; }),
+        kernel_with([](auto& k) { k.grid = {}; }),
+        kernel_with([](auto& k) { k.block = {32, -1, 1}; }),
+        kernel_with([](auto& k) { k.block = {INT64_MAX, 1, 1}; })));
 
-TEST(DecodeBatch, BoundsWhatItKeeps) {
-  const std::string outputs = R"({"forms": [], "places": )" + list_of(10000, "[0, 8]") + "}";
-  const std::string kernels = list_of(1000, kernel_with("_Z4axpyPf", std::string(5000, 'k')));
-  const auto batch = decode_batch(R"({"outputs": )" + outputs + R"(, "kernels": )" + kernels + "}");
+TEST(BatchAnswer, IsBoundedInWhatIsKept) {
+  const auto batch = traced(std::vector<worker::Kernel>(
+      1000, kernel_with([](auto& k) { k.name = k.owner = std::string(5000, 'k'); })));
   ASSERT_TRUE(batch);
-  EXPECT_THAT(batch->places, SizeIs(4096));
   EXPECT_THAT(batch->kernels, SizeIs(64));
   EXPECT_THAT(batch->kernels[0].name, SizeIs(4096));
+  EXPECT_THAT(batch->kernels[0].owner, SizeIs(4096));
 }
 
 // A judge's question has room for the forms and sixteen places.
-TEST(DecodeBatch, PassesNothingOnThatWouldChokeTheJudge) {
-  const auto answer = [](size_t forms, size_t place) {
-    return R"({"outputs": {"forms": [")" + std::string(forms, 'f') + R"("], "places": [[0], [")" +
-           std::string(place, 'p') + "\"]]}}";
-  };
-  EXPECT_TRUE(decode_batch(answer(7 << 20, 255 << 10)));
-  EXPECT_FALSE(decode_batch(answer(8 << 20, 0)));
-  EXPECT_FALSE(decode_batch(answer(0, 256 << 10)));
+TEST(BatchAnswer, HasNothingThatWouldChokeTheJudge) {
+  const auto text = [](size_t size) { return "\"" + std::string(size, 'x') + "\""; };
+  EXPECT_TRUE(with_outputs(text(7 << 20), {"[0]", text(255 << 10)}));
+  EXPECT_FALSE(with_outputs(text(8 << 20), {}));
+  EXPECT_FALSE(with_outputs("[]", {"[0]", text(256 << 10)}));
+  EXPECT_TRUE(with_outputs("[]", std::vector<std::string>(4096, "[0, 8]")));
+  EXPECT_FALSE(with_outputs("[]", std::vector<std::string>(4097, "[0, 8]")));
 }
 
-TEST(DecodeBatch, PassesOutputsOnAsTheyAre) {
+TEST(BatchAnswer, IsPassedOnAsItIs) {
   const std::string odd =
       R"([{"offset":-1},[[]],"text",null,-0.5,18446744073709551615,"\u0000\"é"])";
-  const auto batch = decode_batch(R"({"outputs": {"forms": {"a": null}, "places": )" + odd + "}}");
+  const auto batch = finished(R"({"ok": true, "events_us": 1, "outputs": {"forms": {"a": null}, )"
+                              R"("places": )" +
+                              odd + "}}");
   ASSERT_TRUE(batch);
-  EXPECT_EQ(batch->forms, R"({"a":null})");
-  EXPECT_THAT(batch->places, ElementsAre(R"({"offset":-1})", "[[]]", "\"text\"", "null", "-0.5",
-                                         "18446744073709551615", R"("\u0000\"é")"));
-}
-
-TEST(DecodeBatch, TakesMembersThatItDoesNotKnow) {
-  EXPECT_TRUE(decode_batch(R"({"ok": true, "more": {"a": [1]}, "events_us": 2})"));
-  EXPECT_TRUE(decode_batch("{}"));
-  EXPECT_THAT(decode_batch(R"({"kernels": null})").value().kernels, IsEmpty());
+  EXPECT_EQ(batch->outputs.forms.json, R"({"a":null})");
+  std::vector<std::string> places;
+  for (const worker::Tree& place : batch->outputs.places) places.push_back(place.json);
+  EXPECT_THAT(places, ElementsAre(R"({"offset":-1})", "[[]]", "\"text\"", "null", "-0.5",
+                                  "18446744073709551615", R"("\u0000\"é")"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ from typing import Any
 SCALARS = {
     "text": "std::string",
     "int": "int64_t",
+    "real": "double",
     "seed": "uint64_t",
     "bool": "bool",
     "tree": "Tree",
@@ -33,45 +34,40 @@ def type_of(kind: Any) -> str:
     return SCALARS.get(kind) or camel(kind)
 
 
-def struct(name: str, members: Members, functions: list[str]) -> str:
-    lines = [f"struct {name} {{"]
+def struct(name: str, members: Members, constants: list[str]) -> str:
+    """A record, or a message, which has constants."""
+    lines = [f"struct {name} {{", *(f"  {line}" for line in constants)]
+    visits = []
     for member, kind in members.items():
-        plain = type_of(kind)
-        kept = f"std::optional<{plain}>" if member.endswith("?") else plain
-        lines.append(f"  {kept} {member.removesuffix('?')}{{}};")
-    return "\n".join(lines + [f"  {function}" for function in functions] + ["};\n"])
-
-
-def writer(name: str, members: Members, operation: str = "") -> str:
-    lines = [
-        f"Json json_of(const {name}& value) {{",
-        "  (void)value;",
-        "  Json json = Json::object();",
-    ]
-    if operation:
-        lines.append(f'  json["op"] = "{operation}";')
-    for member in members:
         known = member.removesuffix("?")
-        if member.endswith("?"):
-            lines.append(f'  if (value.{known}) json["{known}"] = json_of(*value.{known});')
-        else:
-            lines.append(f'  json["{known}"] = json_of(value.{known});')
-    return "\n".join(lines + ["  return json;", "}\n"])
+        plain = type_of(kind)
+        kept = f"std::optional<{plain}>" if member != known else plain
+        lines.append(f"  {kept} {known}{{}};")
+        visits.append(f'    each("{known}", self.{known});')
+    if constants:
+        lines.append("  std::string to_json() const;")
+        lines.append(f"  static Result<{name}> from_json(std::string_view text);")
+    lines.append("  template <typename Self, typename Each>")
+    arguments = "Self& self, const Each& each" if visits else "Self&, const Each&"
+    lines.append(f"  static void for_each_member({arguments}) {{")
+    return "\n".join([*lines, *visits, "  }", "};\n"])
 
 
-def reader(name: str, members: Members, envelope: str = "") -> str:
-    known = [member.removesuffix("?") for member in members]
-    names = ", ".join(f'"{member}"' for member in ([envelope] if envelope else []) + known)
-    lines = [f"void read(const Json& json, {name}& value) {{", "  (void)value;"]
-    lines.append(f"  refuse_unknown(json, {{{names}}});")
-    for member in members:
-        plain = member.removesuffix("?")
-        if member.endswith("?"):
-            lines.append(f'  if (json.contains("{plain}"))')
-            lines.append(f'    read(json["{plain}"], value.{plain}.emplace());')
-        else:
-            lines.append(f'  read(needed(json, "{plain}"), value.{plain});')
-    return "\n".join(lines + ["}\n"])
+def exchange(role: str, operation: str, parts: dict[str, Any]) -> str:
+    """The structs of an operation's answer and question."""
+    base = camel(role) + camel(operation)
+    structs = []
+    for way, frame, named in (
+        ("answer", ("ok", "true"), []),
+        ("question", ("op", f'"{operation}"'), [f"using Answer = {base}Answer;"]),
+    ):
+        has_region = "true" if way in parts.get("region", ()) else "false"
+        constants = [
+            f"static constexpr Frame kFrame{{{json.dumps(frame[0])}, {json.dumps(frame[1])}}};",
+            f"static constexpr bool kHasRegion = {has_region};",
+        ]
+        structs.append(struct(base + way.capitalize(), parts[way], constants + named))
+    return "\n".join(structs)
 
 
 HEADER = """// Made by src/worker/generate_protocol.py from harness/worker/protocol.json.
@@ -96,15 +92,33 @@ struct Tree {  // A value as docs/architecture.md describes it under "Regions".
   std::string json = "null";
 };
 
+// The member that every message of its kind has besides, and its value as JSON.
+struct Frame {
+  const char* name;
+  const char* json;
+};
+
+"""
+
+FOOTER = """
+// Calls `visit` for each message T, as visit.operator()<T>().
+template <typename Visit>
+void for_each_message(const Visit& visit) {
+%s}
+
+}  // namespace mc::worker
+
+#endif  // MC_WORKER_PROTOCOL_H_
 """
 
 SOURCE = """// Made by src/worker/generate_protocol.py from harness/worker/protocol.json.
 #include "worker/protocol.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
@@ -119,51 +133,34 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void refuse_unknown(const Json& json, std::initializer_list<std::string_view> names) {
-  if (!json.is_object()) throw std::runtime_error("no object");
-  for (const auto& [name, value] : json.items()) {
-    if (std::ranges::find(names, name) != names.end()) continue;
-    throw std::runtime_error("unknown member " + name.substr(0, 100));
-  }
-}
-
-const Json& needed(const Json& json, const char* name) {
-  const auto it = json.find(name);
-  if (it == json.end()) throw std::runtime_error(std::string("no member ") + name);
-  return *it;
-}
-
-[[maybe_unused]] void check(bool is_right, const char* kind) {
+void check(bool is_right, const char* kind) {
   if (!is_right) throw std::runtime_error(std::string("a member is no ") + kind);
 }
 
-[[maybe_unused]] Json json_of(const Tree& tree) { return Json::parse(tree.json); }
-[[maybe_unused]] Json json_of(const std::string& value) { return value; }
-[[maybe_unused]] Json json_of(int64_t value) { return value; }
-[[maybe_unused]] Json json_of(uint64_t value) { return value; }
-[[maybe_unused]] Json json_of(bool value) { return value; }
-[[maybe_unused]] void read(const Json& json, Tree& tree) { tree.json = text_of(json); }
-[[maybe_unused]] void read(const Json& json, std::string& value) {
-  check(json.is_string(), "text");
-  value = json.get<std::string>();
-}
-[[maybe_unused]] void read(const Json& json, int64_t& value) {
-  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  check(json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= kMax),
-        "int");
-  value = json.get<int64_t>();
-}
-[[maybe_unused]] void read(const Json& json, uint64_t& value) {
-  check(json.is_number_unsigned(), "seed");
-  value = json.get<uint64_t>();
-}
-[[maybe_unused]] void read(const Json& json, bool& value) {
-  check(json.is_boolean(), "bool");
-  value = json.get<bool>();
-}
+template <typename T>
+constexpr bool kIsOptional = false;
+template <typename T>
+constexpr bool kIsOptional<std::optional<T>> = true;
 
-// For the lists and maps below, which are of records too.
-%(declarations)s
+template <typename T>
+concept Record = requires(T& value) { T::for_each_member(value, [](auto&&...) {}); };
+template <typename T>
+concept Scalar = std::is_same_v<T, std::string> || std::is_same_v<T, bool> ||
+                 std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>;
+
+// ---- Writing
+
+template <Scalar T>
+Json json_of(const T& value) {
+  return value;
+}
+Json json_of(const Tree& tree) { return Json::parse(tree.json); }
+Json json_of(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+template <Record T>
+Json json_of(const T& value);
 template <typename T>
 Json json_of(const std::vector<T>& values) {
   Json json = Json::array();
@@ -176,6 +173,52 @@ Json json_of(const std::map<std::string, T>& values) {
   for (const auto& [name, value] : values) json[name] = json_of(value);
   return json;
 }
+template <Record T>
+Json json_of(const T& value) {
+  Json json = Json::object();
+  T::for_each_member(value, [&]<typename Member>(const char* name, const Member& member) {
+    if constexpr (kIsOptional<Member>) {
+      if (member) json[name] = json_of(*member);
+    } else {
+      json[name] = json_of(member);
+    }
+  });
+  return json;
+}
+
+// ---- Reading
+
+void read(const Json& json, Tree& tree) { tree.json = text_of(json); }
+void read(const Json& json, std::string& value) {
+  check(json.is_string(), "text");
+  value = json.get<std::string>();
+}
+void read(const Json& json, int64_t& value) {
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  check(json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= kMax),
+        "int");
+  value = json.get<int64_t>();
+}
+void read(const Json& json, uint64_t& value) {
+  check(json.is_number_unsigned(), "seed");
+  value = json.get<uint64_t>();
+}
+void read(const Json& json, bool& value) {
+  check(json.is_boolean(), "bool");
+  value = json.get<bool>();
+}
+void read(const Json& json, double& value) {
+  if (json == "inf" || json == "-inf") {
+    value = (json == "inf" ? 1 : -1) * std::numeric_limits<double>::infinity();
+  } else if (json == "nan") {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    check(json.is_number(), "real");
+    value = json.get<double>();
+  }
+}
+template <Record T>
+void read(const Json& json, T& value);
 template <typename T>
 void read(const Json& json, std::vector<T>& values) {
   check(json.is_array(), "list");
@@ -186,76 +229,85 @@ void read(const Json& json, std::map<std::string, T>& values) {
   check(json.is_object(), "map");
   for (const auto& [name, item] : json.items()) read(item, values[name]);
 }
-
-template <typename T>
-Result<T> parse(std::string_view text, const char* what) {
-  if (nests_too_deeply(text)) return Error{ErrorCode::kProtocol, std::string(what) + ": too deep"};
-  try {
-    T value;
-    read(Json::parse(text), value);
-    return value;
-  } catch (const std::exception& failure) {
-    return Error{ErrorCode::kProtocol, std::string(what) + ": " + failure.what()};
+template <Record T>
+void read(const Json& json, T& value) {
+  check(json.is_object(), "object");
+  size_t num_known = 0;
+  T::for_each_member(value, [&]<typename Member>(const char* name, Member& member) {
+    const auto it = json.find(name);
+    num_known += it == json.end() ? 0 : 1;
+    if constexpr (kIsOptional<Member>) {
+      if (it != json.end()) read(*it, member.emplace());
+    } else {
+      if (it == json.end()) throw std::runtime_error(std::string("no member ") + name);
+      read(*it, member);
+    }
+  });
+  if (num_known == json.size()) return;
+  for (const auto& [name, item] : json.items()) {
+    bool is_known = false;
+    T::for_each_member(value, [&](const char* known, auto&) { is_known |= name == known; });
+    if (!is_known) throw std::runtime_error("unknown member " + name.substr(0, 100));
   }
 }
 
+// ---- Messages
+
+template <typename T>
+std::string write(const T& message) {
+  Json json = json_of(message);
+  json[T::kFrame.name] = Json::parse(T::kFrame.json);
+  return text_of(json);
+}
+
+template <typename T>
+Result<T> parse(std::string_view text, const char* name) {
+  if (nests_too_deeply(text)) return Error{ErrorCode::kProtocol, std::string(name) + ": too deep"};
+  try {
+    Json json = Json::parse(text);
+    const auto frame = json.find(T::kFrame.name);
+    check(frame != json.end() && *frame == Json::parse(T::kFrame.json), "message of its kind");
+    json.erase(frame);
+    T message;
+    read(json, message);
+    return message;
+  } catch (const std::exception& failure) {
+    return Error{ErrorCode::kProtocol, std::string(name) + ": " + failure.what()};
+  }
+}
+
+}  // namespace
+
+"""
+
+FUNCTIONS = """std::string %(name)s::to_json() const { return write(*this); }
+Result<%(name)s> %(name)s::from_json(std::string_view text) {
+  return parse<%(name)s>(text, "%(name)s");
+}
 """
 
 
 def main() -> int:
     definition = json.loads(Path(sys.argv[1]).read_text())
     folder = Path(sys.argv[2])
-    header, inner, outer, declarations = [HEADER], [], [], []
-    for name, members in definition["records"].items():
-        header.append(struct(camel(name), members, []))
-        inner += [writer(camel(name), members), reader(camel(name), members)]
-        declarations.append(f"[[maybe_unused]] Json json_of(const {camel(name)}& value);")
-        declarations.append(f"[[maybe_unused]] void read(const Json& json, {camel(name)}& value);")
-    for role, defined in definition["roles"].items():
-        for operation, parts in defined["operations"].items():
-            base = camel(role) + camel(operation)
-            header.append(
-                struct(f"{base}Question", parts["question"], ["std::string to_json() const;"])
-            )
-            reads = f"static Result<{base}Answer> from_json(std::string_view answer);"
-            header.append(struct(f"{base}Answer", parts["answer"], [reads]))
-            declarations.append(f"Json json_of(const {base}Question& value);")
-            declarations.append(f"void read(const Json& json, {base}Answer& value);")
-            inner.append(writer(f"{base}Question", parts["question"], operation))
-            inner.append(reader(f"{base}Answer", parts["answer"], "ok"))
-            outer.append(
-                f"std::string {base}Question::to_json() const {{\n"
-                "  return text_of(json_of(*this));\n}\n"
-            )
-            outer.append(
-                f"Result<{base}Answer> {base}Answer::from_json(std::string_view answer) {{\n"
-                f'  return parse<{base}Answer>(answer, "answer to {role}.{operation}");\n}}\n'
-            )
-    answers = [
-        f"{camel(role)}{camel(operation)}Answer"
-        for role, defined in definition["roles"].items()
-        for operation in defined["operations"]
+    exchanges = [
+        (role, operation, parts)
+        for role, operations in definition["roles"].items()
+        for operation, parts in operations.items()
+        if not isinstance(parts, str)  # Those are another role's.
     ]
-    header.append(
-        "// As how many of the answers above this can be read; for the fuzz target.\n"
-        f"inline constexpr size_t kNumAnswers = {len(answers)};\n"
-        "size_t count_readings(std::string_view answer);\n"
-    )
-    sum_of = " +\n         ".join(
-        f"size_t{{{name}::from_json(answer).has_value()}}" for name in answers
-    )
-    outer.append(f"size_t count_readings(std::string_view answer) {{\n  return {sum_of};\n}}\n")
-    header.append("}  // namespace mc::worker\n\n#endif  // MC_WORKER_PROTOCOL_H_\n")
-    source = SOURCE % {"declarations": "\n".join(declarations)}
-    source += (
-        "\n".join(inner)
-        + "\n}  // namespace\n\n"
-        + "\n".join(outer)
-        + "\n}  // namespace mc::worker\n"
-    )
+    names = [
+        camel(role) + camel(operation) + way
+        for role, operation, _ in exchanges
+        for way in ("Answer", "Question")
+    ]
+    header = [struct(camel(name), members, []) for name, members in definition["records"].items()]
+    header += [exchange(*one) for one in exchanges]
+    visits = "".join(f"  visit.template operator()<{name}>();\n" for name in names)
+    functions = "".join(FUNCTIONS % {"name": name} for name in names)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "protocol.h").write_text("\n".join(header))
-    (folder / "protocol.cc").write_text(source)
+    (folder / "protocol.h").write_text(HEADER + "\n".join(header) + FOOTER % visits)
+    (folder / "protocol.cc").write_text(SOURCE + functions + "\n}  // namespace mc::worker\n")
     return 0
 
 

@@ -4,6 +4,13 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "worker/fakes/protocol_oracle.h"
+
 namespace mc::worker {
 namespace {
 
@@ -75,10 +82,90 @@ TEST(Protocol, RefusesNumbersThatDoNotFit) {
 }
 
 TEST(Protocol, RefusesWhatIsNoMessage) {
-  for (const std::string text : {"", "[]", "7", "{", "\xff"}) {
+  for (const std::string text : {"", "[]", "7", "{", "\xff", "null", "{}"}) {
     EXPECT_FALSE(ContestantRunAnswer::from_json(text)) << text;
   }
   EXPECT_FALSE(ContestantRunAnswer::from_json(std::string(1000, '[')));
+}
+
+TEST(Protocol, WritesAsTextWhatJsonHasNoNumberFor) {
+  for (const double value : {double{INFINITY}, -double{INFINITY}, 1e300, -0.25}) {
+    const auto told = JudgeTimeFillAnswer::from_json(JudgeTimeFillAnswer{1, value}.to_json());
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->seconds, value);
+  }
+  const auto told = JudgeTimeFillAnswer::from_json(JudgeTimeFillAnswer{1, NAN}.to_json());
+  ASSERT_TRUE(told);
+  EXPECT_TRUE(std::isnan(told->seconds));
+  for (const char* wrong : {"\"Infinity\"", "\"\"", "true", "null", "[1]"}) {
+    const std::string text = std::string(R"({"ok":true,"bytes":1,"seconds":)") + wrong + "}";
+    EXPECT_FALSE(JudgeTimeFillAnswer::from_json(text)) << wrong;
+  }
+}
+
+TEST(Protocol, IsAQuestionOfOneOperationAndAnAnswerThatIsOne) {
+  const std::string begin = JudgeBeginQuestion{7}.to_json();
+  ASSERT_TRUE(JudgeBeginQuestion::from_json(begin));
+  EXPECT_FALSE(JudgeTimePlanQuestion::from_json(begin));
+  EXPECT_FALSE(JudgeTimeCloseAnswer::from_json(R"({"ok": false})"));
+  EXPECT_FALSE(JudgeTimeCloseAnswer::from_json("{}"));
+}
+
+// Every object in it.
+void for_each_object(Json& json, const std::function<void(Json&)>& visit) {
+  if (json.is_object()) visit(json);
+  for (Json& inner : json) {
+    // What lies in a tree is not of the definition.
+    if (inner.is_structured() && inner.dump() != example<Tree>().json) {
+      for_each_object(inner, visit);
+    }
+  }
+}
+
+TEST(EveryMessage, IsReadAsItWasWritten) {
+  for_each_message([]<typename Message>() {
+    EXPECT_TRUE(reads<Message>(example<Message>().to_json())) << example<Message>().to_json();
+    EXPECT_TRUE(reads<Message>(Message().to_json())) << Message().to_json();
+  });
+}
+
+TEST(EveryMessage, WithOneMemberMoreIsRefusedAtAnyDepth) {
+  for_each_message([]<typename Message>() {
+    Json message = Json::parse(example<Message>().to_json());
+    for_each_object(message, [&](Json& object) {
+      if (object.contains("key")) return;  // A map, with any names.
+      object["trial_seed"] = 1;
+      EXPECT_FALSE(reads<Message>(message.dump())) << message;
+      object.erase("trial_seed");
+    });
+    EXPECT_TRUE(reads<Message>(message.dump()));
+  });
+}
+
+TEST(EveryMessage, WithOneMemberLessIsReadOnlyWhereItMayBeMissing) {
+  for_each_message([]<typename Message>() {
+    Message example_of_it = example<Message>();
+    Message::for_each_member(example_of_it, [&]<typename Member>(const char* name, Member&) {
+      Json message = Json::parse(example_of_it.to_json());
+      message.erase(name);
+      const bool may_miss = requires(Member& member) { member.has_value(); };
+      EXPECT_EQ(reads<Message>(message.dump()), may_miss) << name;
+    });
+  });
+}
+
+TEST(EveryMessage, IsReadOrRefusedHoweverItIsGarbled) {
+  std::mt19937 random(20);
+  for_each_message([&]<typename Message>() {
+    const std::string text = example<Message>().to_json();
+    int num_refused = 0;
+    for (int i = 0; i < 300; ++i) {
+      std::string edits(3 * (1 + random() % 3), ' ');
+      for (char& byte : edits) byte = static_cast<char>(random());
+      num_refused += reads<Message>(edited(text, edits)) ? 0 : 1;
+    }
+    EXPECT_GT(num_refused, 100) << text;
+  });
 }
 
 }  // namespace

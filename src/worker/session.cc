@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/session.h"
 
-#include <iterator>
 #include <utility>
 
 #include <poll.h>
@@ -35,7 +34,7 @@ class Watch {
   Channel::Wait wait() {
     return [this](int fd, short events) -> Status {
       const auto ready = events == POLLIN ? Child::Ready::kToRead : Child::Ready::kToWrite;
-      ending_ = impl_.child.await({.fd = fd, .ready = ready, .deadline = deadline_});
+      ending_ = impl_.child->await({.fd = fd, .ready = ready, .deadline = deadline_});
       if (ending_) return Error{ErrorCode::kUnavailable, "the child ended"};
       return ok();
     };
@@ -44,8 +43,9 @@ class Watch {
   // What to answer after a message failed.  The child is dead then.
   Answer why_not(const Error& error) {
     // A closed channel is how a death is often seen first.
-    if (!ending_ && error.code == ErrorCode::kUnavailable) ending_ = impl_.child.wait(deadline_);
-    impl_.child.kill_tree();
+    if (!ending_ && error.code == ErrorCode::kUnavailable)
+      ending_ = impl_.child->await({.deadline = deadline_});
+    impl_.child->kill_tree();
     if (ending_) return std::visit(ToAnswer{}, *ending_);
     return Garbled{error.message};
   }
@@ -96,32 +96,31 @@ Answer Session::receive(std::chrono::duration<double> limit) {
   if (is_ok(message->json)) return Reply{std::move(message->json), std::move(message->region)};
   auto refusal = decode_refusal(message->json);
   if (refusal) return std::move(refusal).value();
-  impl_->child.kill_tree();
+  impl_->child->kill_tree();
   return Garbled{refusal.error().message};
 }
 
 void Session::limit_work(std::chrono::duration<double> more) {
   MC_CHECK(more.count() > 0);
-  impl_->child.limit_work(std::chrono::duration_cast<std::chrono::milliseconds>(more));
+  impl_->child->limit_work(std::chrono::duration_cast<std::chrono::milliseconds>(more));
 }
 
 void Session::rest() {
   if (std::exchange(impl_->owes_answer, false)) return end();
   impl_->rests = true;
-  impl_->child.stop();
+  impl_->child->stop();
 }
 
 void Session::wake() {
-  if (std::exchange(impl_->rests, false)) impl_->child.go_on();
+  if (std::exchange(impl_->rests, false)) impl_->child->go_on();
 }
 
 bool Session::has_news(std::chrono::milliseconds wait) {
   if (impl_->unsent) return true;
-  pollfd pollers[] = {{impl_->channel.fd(), POLLIN, 0}, {impl_->child.end_fd(), POLLIN, 0}};
-  return ::poll(pollers, std::size(pollers), static_cast<int>(wait.count())) > 0;
+  return impl_->child->has_news(impl_->channel.fd(), wait);
 }
 
-void Session::end() { impl_->child.kill_tree(); }
+void Session::end() { impl_->child->kill_tree(); }
 
 Result<std::vector<std::filesystem::path>> Session::show(
     const std::vector<std::filesystem::path>& libraries) {
@@ -140,8 +139,6 @@ DigestKey Session::digest_key() const { return impl_->report.digest_key(); }
 
 std::string Session::output_tail() const { return impl_->output.text(); }
 
-int64_t Session::memory_peak_bytes() const {
-  return static_cast<int64_t>(impl_->child.usage().memory_bytes_peak);
-}
+int64_t Session::memory_peak_bytes() const { return impl_->child->memory_peak_bytes(); }
 
 }  // namespace mc::worker

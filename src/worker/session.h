@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,6 +45,26 @@ struct Garbled {  // It answered with what is no message.
   std::string why;
 };
 using Answer = std::variant<Reply, Refusal, Death, Overrun, Garbled>;
+
+// What was answered to a question of protocol.json, and what came along.
+template <typename Question>
+struct Told {
+  typename Question::Answer said;
+  Fd region = {};  // Open where the definition says that one comes.
+};
+
+// A protocol error for what is no answer to `Question`.
+template <typename Question>
+Result<Told<Question>> told(Reply reply) {
+  using Said = typename Question::Answer;
+  auto said = Said::from_json(reply.json);
+  if (!said) return said.error();
+  if (reply.region.is_open() == Said::kHasRegion) {
+    return Told<Question>{std::move(said).value(), std::move(reply.region)};
+  }
+  return Error{ErrorCode::kProtocol, Said::kHasRegion ? "an answer came without its region"
+                                                      : "an answer came with a region"};
+}
 
 class Session {
  public:

@@ -5,11 +5,12 @@
 #ifndef MC_WORKER_SESSION_IMPL_H_
 #define MC_WORKER_SESSION_IMPL_H_
 
+#include <memory>
 #include <optional>
 
 #include "core/fd.h"
-#include "sandbox/child.h"
 #include "worker/channel.h"
+#include "worker/child_handle.h"
 #include "worker/output_tail.h"
 #include "worker/report_socket.h"
 #include "worker/session.h"
@@ -21,7 +22,7 @@ struct Session::Impl {
   OutputTail output;
   ReportSocket report;
   Channel channel;
-  sandbox::Child child;
+  std::unique_ptr<ChildHandle> child;
   std::optional<Shelf> shelf = std::nullopt;  // Of a contestant.
   bool sees_shelf = false;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.

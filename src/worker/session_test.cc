@@ -54,8 +54,9 @@ Result<Started> start(Counter& counter) {
                                [&](const auto&) -> int { serve(socket, counter); }),
          "test");
   const pid_t init = child.init();
-  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
+  Session session(std::unique_ptr<Session::Impl>(
+      new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
+                        handle_of(std::move(child))}));
   return Started{std::move(session), init};
 }
 

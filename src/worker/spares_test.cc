@@ -45,8 +45,9 @@ Result<Made> make(Life life) {
                                [life](const auto&) { return life == Life::kLong ? pause() : 0; }),
          "test");
   const pid_t init = child.init();
-  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(child)}));
+  Session session(std::unique_ptr<Session::Impl>(
+      new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
+                        handle_of(std::move(child))}));
   return Made{std::move(session), init};
 }
 

@@ -296,7 +296,7 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
          "adopt");
   auto impl = std::unique_ptr<Session::Impl>(
       new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
-                        std::move(child), std::move(shelf)});
+                        handle_of(std::move(child)), std::move(shelf)});
   bool& sees_shelf = impl->sees_shelf;
   Session session(std::move(impl));
   MC_TRY(const auto missing, ask_protections(session), std::string("spawn a ") + name_of(role));

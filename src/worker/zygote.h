@@ -17,8 +17,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -84,13 +86,16 @@ class Zygote {
   std::unique_ptr<State> state_;
 };
 
+// Who makes children: the two zygotes, which outlive it, or a test's fake.
 struct Zygotes {
-  Zygote& trusted;
-  Zygote& candidates;
+  using Spawn = std::function<Result<Session>(Role role, const ChildLimits& limits)>;
+  Zygotes(Zygote& trusted, Zygote& candidates)
+      : spawn([&trusted, &candidates](Role role, const ChildLimits& limits) {
+          return (kind_of(role) == Roles::kTrusted ? trusted : candidates).spawn(role, limits);
+        }) {}
+  explicit Zygotes(Spawn maker) : spawn(std::move(maker)) {}
 
-  Result<Session> spawn(Role role, const ChildLimits& limits) {
-    return (kind_of(role) == Roles::kTrusted ? trusted : candidates).spawn(role, limits);
-  }
+  Spawn spawn;
 };
 
 }  // namespace mc::worker

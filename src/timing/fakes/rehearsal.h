@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: timing rehearsed without a device.  A judge and two timed processes are children that
-// play scripts: they answer timing's questions as harness/timing/fresh_inputs.py and
+// For tests: timing rehearsed without a device.  A judge and two timed processes are fake workers:
+// they answer timing's questions as harness/timing/fresh_inputs.py and
 // harness/contestant/batches.py do, and use the control page as device/gate.cc does, but compute
-// nothing.  What a process's device would do is a sleep, so that busy processors do not lengthen it
-// much.
+// nothing.  What a device would do takes time of a clock that all of them share, to the microsecond
+// what the script says.
 //
-//   auto rehearsal = Rehearsal::create({.candidate = {.call_us = 50}});
-//   ComparisonRun run(rehearsal->judge(), limits, options, nullptr);
-//   run.warm_up(rehearsal->candidate(), rehearsal->baseline());
-//   EXPECT_THAT(rehearsal->scenes("judge", "close"), SizeIs(0));
-#ifndef MC_TIMING_TEST_REHEARSAL_H_
-#define MC_TIMING_TEST_REHEARSAL_H_
+//   Rehearsal rehearsal({.candidate = {.call_us = 50}});
+//   ComparisonRun run(rehearsal.judge(), limits, {.clock = rehearsal.clock()}, nullptr);
+//   run.warm_up(rehearsal.candidate(), rehearsal.baseline());
+//   EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(0));
+#ifndef MC_TIMING_FAKES_REHEARSAL_H_
+#define MC_TIMING_FAKES_REHEARSAL_H_
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "core/fd.h"
-#include "core/result.h"
-#include "execute/executor.h"
+#include "core/clock.h"
 #include "execute/children.h"
+#include "execute/executor.h"
+#include "worker/fakes/fake_worker.h"
 
 namespace mc::timing {
 
 using execute::Judge;
 using execute::Session;
+using worker::FakeWorker;
 
 // Of a process's batches, or of copies; the first one is 1.
 struct NumberRange {
@@ -61,8 +62,9 @@ struct ProcessScript {
   int64_t calls_queued_max = std::numeric_limits<int64_t>::max();  // those that are longer, too.
   NumberRange slow = kNever;                                       // Which batches take longer,
   double slow_call_us = 0;                                         // by so much a call.
+  std::string kernel = "kernel";  // Its name, and the library that it is of.
+  std::string owner = "owner.so";
   bool begins_early = false;  // Before a gate is opened, as all its traces tell.
-  bool stirs = false;         // A thread of its notes "stir" all the time.
   Ending ending{};
 };
 
@@ -87,39 +89,44 @@ struct Scripts {
 // Something that a process was asked, or that a process did: "run" is a batch, noted as the gate
 // opens.
 struct Scene {
-  std::string who;  // "judge", "candidate", "baseline".
-  std::string what;
-  std::string process;  // Of the judge's: for whom.
-  int64_t number = 0;   // Of the batch.
+  std::string who{};  // "judge", "candidate", "baseline".
+  std::string what{};
+  std::string process{};  // Of the judge's: for whom.
+  int64_t number = 0;     // Of the batch.
   int64_t calls = 0;
   int64_t nbytes = 0;
   std::vector<int64_t> picks{};  // Whose outputs; or whose inputs are replaced.
   int64_t late = 0;              // How many of them had late inputs.
   bool enqueued = false;
   bool traced = false;
-  bool early = false;  // The gate was open before the process was ready.
+  bool early = false;   // The gate was open before the process was ready.
+  bool beside = false;  // While the other process stood still.
 };
 
 class Rehearsal {
  public:
-  static Result<Rehearsal> create(const Scripts& scripts);
+  explicit Rehearsal(const Scripts& scripts);
 
+  Clock clock() const { return time_.clock(); }
   Judge& judge() { return judge_; }
   Session& candidate() { return candidate_; }
   Session& baseline() { return baseline_; }
+  // The same as processes to be started, any number of each.
+  FakeWorker& judges() { return judges_; }
+  FakeWorker& candidates() { return candidates_; }
+  FakeWorker& baselines() { return baselines_; }
 
   // What has happened so far, in order; and of it what one process did.
-  std::vector<Scene> scenes() const;
+  const std::vector<Scene>& scenes() const { return *scenes_; }
   std::vector<Scene> scenes(std::string_view who, std::string_view what) const;
 
  private:
-  Rehearsal(Fd log, Judge judge, Session candidate, Session baseline)
-      : log_(std::move(log)),
-        judge_(std::move(judge)),
-        candidate_(std::move(candidate)),
-        baseline_(std::move(baseline)) {}
-
-  Fd log_;  // The processes append to it, a line of JSON for each scene.
+  worker::FakeTime time_;
+  // Owners: this and the scripts of the three.
+  std::shared_ptr<std::vector<Scene>> scenes_ = std::make_shared<std::vector<Scene>>();
+  FakeWorker judges_{time_};
+  FakeWorker candidates_{time_};
+  FakeWorker baselines_{time_};
   Judge judge_;
   Session candidate_;
   Session baseline_;
@@ -127,4 +134,4 @@ class Rehearsal {
 
 }  // namespace mc::timing
 
-#endif  // MC_TIMING_TEST_REHEARSAL_H_
+#endif  // MC_TIMING_FAKES_REHEARSAL_H_

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fake that other rooms' tests stand on does what a session sees of a real child, and the
+// session itself what it promises of any.
+#include "worker/fakes/fake_worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <optional>
+
+namespace mc::worker {
+namespace {
+
+using Begin = JudgeBeginQuestion;
+using Init = JudgeInitQuestion;
+using ::testing::ElementsAre;
+constexpr std::chrono::seconds kLimit{20};
+
+class FakeWorkerTest : public testing::Test {
+ protected:
+  Answer ask(Session& session) { return session.ask(Begin{7}.to_json(), nullptr, kLimit); }
+
+  FakeTime time_;
+  FakeWorker worker_{time_};
+};
+
+TEST_F(FakeWorkerTest, AnswersWhatItIsAskedByTheDefinition) {
+  worker_.on<Begin>([](const Begin& asked, const Fd&) {
+    return JudgeBeginAnswer{{.call_bytes = static_cast<int64_t>(asked.seed)}};
+  });
+  Session session = worker_.session();
+  Answer answer = ask(session);
+  ASSERT_TRUE(std::holds_alternative<Reply>(answer));
+  const auto begun = told<Begin>(std::get<Reply>(std::move(answer)));
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(begun->said.plan.call_bytes, 7);
+  EXPECT_THAT(worker_.asked(), ElementsAre("begin"));
+}
+
+TEST_F(FakeWorkerTest, SendsMessagesThatNoSocketHasRoomFor) {
+  const std::string large(8 << 20, 'x');
+  worker_.on<ContestantTimeInputsQuestion>([&](const auto& asked, const Fd& region) {
+    EXPECT_EQ(asked.inputs.json.size(), large.size() + 2);
+    EXPECT_TRUE(region.is_open());
+    return ContestantTimeInputsAnswer();
+  });
+  worker_.say<Init>({.init = {"\"" + large + "\""}});
+  Session session = worker_.session();
+  const Fd region = make_memfd("test", 8).value();
+  const ContestantTimeInputsQuestion question{.inputs = {"\"" + large + "\""}};
+  EXPECT_TRUE(std::holds_alternative<Reply>(session.ask(question.to_json(), &region, kLimit)));
+  Answer answer = session.ask(Init().to_json(), nullptr, kLimit);
+  const auto init = told<Init>(std::get<Reply>(std::move(answer)));
+  ASSERT_TRUE(init) << init.error().message;
+  EXPECT_EQ(init->said.init.json.size(), large.size() + 2);
+  EXPECT_TRUE(init->region.is_open());
+}
+
+TEST_F(FakeWorkerTest, RefusesAndLivesOn) {
+  worker_.fail<Begin>(Refusal{"oom", "", {"Error", "no room", {}, {}}});
+  Session session = worker_.session();
+  for (int i = 0; i < 2; ++i) {
+    const Answer answer = ask(session);
+    const auto* refusal = std::get_if<Refusal>(&answer);
+    ASSERT_NE(refusal, nullptr);
+    EXPECT_EQ(refusal->kind, "oom");
+    EXPECT_EQ(refusal->exception.message, "no room");
+  }
+}
+
+TEST_F(FakeWorkerTest, DiesAndStaysDead) {
+  worker_.fail<Begin>(Death{0, 3});
+  Session session = worker_.session();
+  for (int i = 0; i < 2; ++i) {
+    const Answer answer = ask(session);
+    const auto* death = std::get_if<Death>(&answer);
+    ASSERT_NE(death, nullptr) << answer.index();
+    EXPECT_EQ(death->exit_code, 3);
+  }
+  EXPECT_EQ(worker_.num_alive(), 0);
+}
+
+TEST_F(FakeWorkerTest, IsEndedByTheSessionsLimitWhereItHangs) {
+  worker_.fail<Begin>(Hangs());
+  Session session = worker_.session();
+  const Answer answer = ask(session);
+  const auto* overrun = std::get_if<Overrun>(&answer);
+  ASSERT_NE(overrun, nullptr) << answer.index();
+  EXPECT_EQ(overrun->limit, Limit::kWall);
+  EXPECT_EQ(worker_.num_alive(), 0);
+}
+
+TEST_F(FakeWorkerTest, SaysWhatIsNoMessageAndIsEnded) {
+  worker_.say_raw<Begin>("no JSON");
+  Session session = worker_.session();
+  EXPECT_TRUE(std::holds_alternative<Garbled>(ask(session)));
+  EXPECT_EQ(worker_.num_alive(), 0);
+}
+
+TEST_F(FakeWorkerTest, IsNotBelievedWhatItsDefinitionDoesNotAllow) {
+  const std::string said = JudgeTimeCloseAnswer().to_json();
+  for (const auto& [json, has_region] :
+       {std::pair(said, true), {R"({"ok": true, "seed": 1})", false}}) {
+    worker_.say_raw<Begin>(json, has_region);
+    Session session = worker_.session();
+    auto answer = ask(session);
+    ASSERT_TRUE(std::holds_alternative<Reply>(answer));
+    const auto closed = told<JudgeTimeCloseQuestion>(std::get<Reply>(std::move(answer)));
+    ASSERT_FALSE(closed);
+    EXPECT_EQ(closed.error().code, ErrorCode::kProtocol);
+  }
+  worker_.say_raw<Init>(JudgeInitAnswer().to_json(), false);
+  Session session = worker_.session();
+  auto answer = session.ask(Init().to_json(), nullptr, kLimit);
+  EXPECT_FALSE(told<Init>(std::get<Reply>(std::move(answer))));
+}
+
+TEST_F(FakeWorkerTest, AnswersLaterAndTimePassesMeanwhile) {
+  bool is_ready = false;
+  worker_.on<Begin>([&](const Begin&, const Fd&) -> Reaction {
+    if (!is_ready) return Later();
+    return JudgeBeginAnswer().to_json();
+  });
+  Session session = worker_.session();
+  const Clock clock = time_.clock();
+  const auto start = clock.now();
+  session.send(Begin().to_json(), nullptr, kLimit);
+  EXPECT_FALSE(session.has_news(std::chrono::seconds(2)));
+  EXPECT_EQ(clock.microseconds_since(start), 2e6);
+  is_ready = true;
+  EXPECT_TRUE(session.has_news(std::chrono::seconds(2)));
+  EXPECT_EQ(clock.microseconds_since(start), 2e6);
+  EXPECT_TRUE(std::holds_alternative<Reply>(session.receive(kLimit)));
+}
+
+TEST_F(FakeWorkerTest, RestsUntilItIsAsked) {
+  worker_.say<Begin>({});
+  Session session = worker_.session();
+  session.rest();
+  EXPECT_TRUE(worker_.rests());
+  EXPECT_TRUE(std::holds_alternative<Reply>(ask(session)));
+  EXPECT_FALSE(worker_.rests());
+}
+
+TEST_F(FakeWorkerTest, IsEndedWhereItRestsAndOwesAnAnswer) {
+  worker_.say<Begin>({});
+  Session session = worker_.session();
+  session.send(Begin().to_json(), nullptr, kLimit);
+  session.rest();
+  EXPECT_EQ(worker_.num_alive(), 0);
+}
+
+TEST_F(FakeWorkerTest, LivesAsLongAsItsSession) {
+  worker_.say<Begin>({});
+  std::optional<Session> first = worker_.session();
+  const Session second = worker_.session();
+  EXPECT_EQ(worker_.num_alive(), 2);
+  first.reset();
+  EXPECT_EQ(worker_.num_alive(), 1);
+  EXPECT_EQ(worker_.num_sessions(), 2);
+}
+
+TEST(Clock, SleepsOnATimeOfItsOwn) {
+  const FakeTime time;
+  const Clock clock = time.clock();
+  const auto deadline = clock.in(3600);
+  clock.sleep(Clock::Seconds(3599));
+  EXPECT_LT(clock.now(), deadline);
+  time.pass(Clock::Seconds(1));
+  EXPECT_EQ(clock.now(), deadline);
+}
+
+}  // namespace
+}  // namespace mc::worker

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/fakes/fake_worker.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "worker/session_impl.h"
+
+namespace mc::worker {
+namespace {
+
+using Json = nlohmann::json;
+
+// As the supervisor's side has it.
+constexpr size_t kHeaderBytes = 4;
+// So often a question is asked again that is not answered, before it is taken for one that hangs.
+constexpr int kLooksMax = 1000;
+constexpr std::chrono::milliseconds kLook{50};
+
+std::string json_of(const Refusal& refusal) {
+  const Json error{{"kind", refusal.kind},
+                   {"stage", refusal.stage},
+                   {"type", refusal.exception.type},
+                   {"message", refusal.exception.message}};
+  return Json{{"ok", false}, {"error", error}}.dump();
+}
+
+bool is_ready(int fd, short events) {
+  pollfd poller{fd, events, 0};
+  return ::poll(&poller, 1, 0) > 0 && (poller.revents & events) != 0;
+}
+
+bool has_bytes(int fd) {
+  int num = 0;
+  return ::ioctl(fd, FIONREAD, &num) == 0 && num > 0;
+}
+
+}  // namespace
+
+Clock FakeTime::clock() const {
+  return {[now = now_] { return *now; },
+          [time = *this](Clock::Seconds seconds) { time.pass(seconds); }};
+}
+
+void FakeTime::pass(Clock::Seconds time) const {
+  *now_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(time);
+}
+
+struct FakeWorker::State {
+  FakeTime time;
+  std::map<std::string, Answering> script{};
+  std::vector<std::string> asked{};
+  int num_sessions = 0;
+  int num_alive = 0;
+  bool rests = false;
+};
+
+class FakeWorker::Handle final : public ChildHandle {
+ public:
+  Handle(std::shared_ptr<State> state, Fd socket)
+      : state_(std::move(state)), socket_(std::move(socket)) {
+    ++state_->num_sessions;
+    ++state_->num_alive;
+    ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
+  }
+  ~Handle() override { kill_tree(); }
+
+  std::optional<Ending> await(const Awaited& awaited) override {
+    MC_CHECK(!rests_);
+    const short events = awaited.ready == sandbox::Child::Ready::kToRead ? POLLIN : POLLOUT;
+    for (int looks = 0; looks < kLooksMax && !hangs_; ++looks) {
+      if (events == POLLIN && awaited.fd >= 0 && has_bytes(awaited.fd)) return std::nullopt;
+      if (ending_) return ending_;
+      if (events == POLLOUT && is_ready(awaited.fd, POLLOUT)) return std::nullopt;
+      go_further();
+    }
+    end(sandbox::TimedOut{});
+    return ending_;
+  }
+
+  bool has_news(int channel, std::chrono::milliseconds wait) override {
+    go_further();
+    if (has_bytes(channel) || ending_) return true;
+    state_->time.pass(std::max(wait, kLook));
+    go_further();
+    return has_bytes(channel) || ending_;
+  }
+
+  void limit_work(std::chrono::milliseconds) override {}
+  void stop() override { state_->rests = rests_ = true; }
+  void go_on() override { state_->rests = rests_ = false; }
+  void kill_tree() override { end(sandbox::Signaled{SIGKILL}); }
+  int64_t memory_peak_bytes() const override { return 0; }
+
+ private:
+  void end(Ending ending) {
+    if (ending_) return;
+    ending_ = ending;
+    socket_.reset();
+    --state_->num_alive;
+  }
+
+  // Reads what has come, does what it is asked, and writes what there is room for.
+  void go_further() {
+    if (ending_ || rests_) return;
+    if (!question_) receive();
+    if (question_) react();
+    while (!ending_ && !unsent_.empty() && send()) continue;
+  }
+
+  void receive() {
+    while (is_ready(socket_.get(), POLLIN)) {
+      std::array<char, 4096> block{};
+      std::array<char, CMSG_SPACE(sizeof(int))> control{};
+      iovec part{block.data(), block.size()};
+      msghdr message{};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+      if (got <= 0) return;
+      received_.append(block.data(), static_cast<size_t>(got));
+      if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+        region_ = Fd(fd);
+      }
+    }
+    if (received_.size() < kHeaderBytes) return;
+    uint32_t length = 0;
+    std::memcpy(&length, received_.data(), sizeof length);
+    if (received_.size() < kHeaderBytes + length) return;
+    MC_CHECK(received_.size() == kHeaderBytes + length);  // One question at a time.
+    question_ = received_.substr(kHeaderBytes);
+    received_.clear();
+    operation_ = Json::parse(*question_).at("op");
+    state_->asked.push_back(operation_);
+  }
+
+  void react() {
+    const auto answering = state_->script.find(operation_);
+    MC_CHECK(answering != state_->script.end());
+    const Reaction reaction = answering->second.react(*question_, region_);
+    if (std::holds_alternative<Later>(reaction)) return;
+    question_.reset();
+    region_.reset();
+    hangs_ = std::holds_alternative<Hangs>(reaction);
+    if (const auto* death = std::get_if<Death>(&reaction)) {
+      end(death->signal != 0 ? Ending(sandbox::Signaled{death->signal})
+                             : Ending(sandbox::Exited{death->exit_code}));
+    }
+    if (const auto* refusal = std::get_if<Refusal>(&reaction)) say(json_of(*refusal), false);
+    if (const auto* json = std::get_if<std::string>(&reaction)) {
+      say(*json, answering->second.has_region);
+    }
+  }
+
+  void say(const std::string& json, bool has_region) {
+    const auto length = static_cast<uint32_t>(json.size());
+    unsent_.assign(kHeaderBytes, '\0');
+    std::memcpy(unsent_.data(), &length, sizeof length);
+    unsent_ += json;
+    if (has_region) shown_ = Fd(::memfd_create("fake-region", MFD_CLOEXEC));
+  }
+
+  bool send() {
+    std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    iovec part{unsent_.data(), unsent_.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (shown_.is_open()) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      const int fd = shown_.get();
+      std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    shown_.reset();
+    unsent_.erase(0, static_cast<size_t>(sent));
+    return true;
+  }
+
+  std::shared_ptr<State> state_;
+  Fd socket_;
+  std::string received_;                 // Of a question that is not complete.
+  Fd region_;                            // That came with it.
+  std::optional<std::string> question_;  // That is not answered yet,
+  std::string operation_;                // and what it asks for.
+  std::string unsent_;                   // Of an answer,
+  Fd shown_;                             // with this, if anything.
+  bool rests_ = false;
+  bool hangs_ = false;
+  std::optional<Ending> ending_;
+};
+
+FakeWorker::FakeWorker(FakeTime time) : state_(std::make_shared<State>(State{std::move(time)})) {}
+
+void FakeWorker::set(const std::string& operation, Answering answering) {
+  state_->script[operation] = std::move(answering);
+}
+
+Session FakeWorker::session() const {
+  auto output = OutputTail::create(kOutputTailBytes).value();
+  auto ends = Channel::create_pair().value();
+  auto report = ReportSocket::create().value();
+  auto handle = std::make_unique<Handle>(state_, std::move(ends.second));
+  return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
+      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(handle)}));
+}
+
+const std::vector<std::string>& FakeWorker::asked() const { return state_->asked; }
+int FakeWorker::num_sessions() const { return state_->num_sessions; }
+int FakeWorker::num_alive() const { return state_->num_alive; }
+bool FakeWorker::rests() const { return state_->rests; }
+
+}  // namespace mc::worker

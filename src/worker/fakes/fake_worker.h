@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeWorker: for tests, the other end of a Session as an object of the same process.  It reads
+// questions from a real channel, checks each against the one definition (protocol.json), and
+// answers from a script.  There is no thread, no sleep and no machine's clock: it goes on when its
+// session looks whether it did, and what hangs is over at once.
+//
+//   FakeWorker judge;
+//   judge.on<JudgeTrialQuestion>([](const auto& asked, const Fd&) {
+//     return JudgeTrialAnswer{.digest = std::to_string(asked.index)};
+//   });
+//   Session session = judge.session();
+#ifndef MC_WORKER_FAKES_FAKE_WORKER_H_
+#define MC_WORKER_FAKES_FAKE_WORKER_H_
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/check.h"
+#include "core/clock.h"
+#include "core/fd.h"
+#include "worker/protocol.h"
+#include "worker/session.h"
+
+namespace mc::worker {
+
+// Time that passes where somebody waits for it, or says so.  All copies of `clock()` share it.
+class FakeTime {
+ public:
+  Clock clock() const;
+  void pass(Clock::Seconds time) const;
+
+ private:
+  // Owners: this and each clock that was made of it.
+  std::shared_ptr<Clock::TimePoint> now_ = std::make_shared<Clock::TimePoint>();
+};
+
+struct Later {};  // It is not done yet: to be asked again at the next look.
+struct Hangs {};
+// What it does with a question: the answer's JSON, or why there is none.
+using Reaction = std::variant<std::string, Refusal, Later, Hangs, Death>;
+
+class FakeWorker {
+ public:
+  explicit FakeWorker(FakeTime time = {});
+
+  // Asked `Question` from now on, it does `react(question, region)`: an answer to it, or a
+  // Reaction.
+  template <typename Question, typename React>
+  void on(React react) {
+    set(name_of<Question>(), {Question::Answer::kHasRegion,
+                              [react](const std::string& json, const Fd& region) -> Reaction {
+                                const auto asked = Question::from_json(json);
+                                MC_CHECK(asked.has_value());
+                                MC_CHECK(region.is_open() == Question::kHasRegion);
+                                return reaction_of(react(*asked, region));
+                              }});
+  }
+  // The same, for what answers always the same.
+  template <typename Question>
+  void say(typename Question::Answer answer) {
+    on<Question>([answer](const Question&, const Fd&) { return answer; });
+  }
+  template <typename Question>
+  void fail(Reaction reaction) {
+    on<Question>([reaction](const Question&, const Fd&) { return reaction; });
+  }
+  // What no definition allows.
+  template <typename Question>
+  void say_raw(const std::string& json, bool has_region = Question::Answer::kHasRegion) {
+    set(name_of<Question>(), {has_region, [json](auto&, auto&) -> Reaction { return json; }});
+  }
+
+  // A new child that plays this script; each has a life of its own.
+  Session session() const;
+
+  // The operations that its children were asked, in order.
+  const std::vector<std::string>& asked() const;
+  // How many of them there were, and those that are left.
+  int num_sessions() const;
+  int num_alive() const;
+  // Whether the one that was made last stands still.
+  bool rests() const;
+
+ private:
+  struct Answering {
+    bool has_region = false;
+    std::function<Reaction(const std::string& json, const Fd& region)> react;
+  };
+  struct State;
+  class Handle;
+
+  template <typename Question>
+  static std::string name_of() {
+    return unquoted(Question::kFrame.json);
+  }
+  static std::string unquoted(std::string_view quoted) {
+    return std::string(quoted.substr(1, quoted.size() - 2));
+  }
+  template <typename Said>
+  static Reaction reaction_of(const Said& said) {
+    if constexpr (std::is_convertible_v<Said, Reaction>) {
+      return said;
+    } else {
+      return said.to_json();
+    }
+  }
+  void set(const std::string& operation, Answering answering);
+
+  // Owners: this and each session's handle.
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace mc::worker
+
+#endif  // MC_WORKER_FAKES_FAKE_WORKER_H_
