@@ -73,7 +73,7 @@ build() {
   [[ -f build/dev/build.ninja ]] || cmake --preset dev >/dev/null
   say "building"
   cmake --build --preset dev "$@"
-  build/dev/bin/musacoder prepare
+  build/dev/bin/musacoder setup
 }
 
 run_tests() {

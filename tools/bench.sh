@@ -5,7 +5,7 @@ set -euo pipefail
 cmake --preset release >/dev/null
 cmake --build --preset release --target emu_bench musacoder mc_emu mc_sandbox
 build/release/bin/emu_bench
-build/release/bin/musacoder prepare
+build/release/bin/musacoder setup
 "${MC_PYTHON:-python3}" tests/run_corpus.py --musacoder build/release/bin/musacoder --jobs 2 honest
 # Again: everything compiled is in the cache now, so this is the cost of judging alone.
 "${MC_PYTHON:-python3}" tests/run_corpus.py --musacoder build/release/bin/musacoder --jobs 2 honest

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NoReturn
 
 import torch
@@ -14,6 +15,7 @@ from harness.worker.program import construct, run_module
 from harness.worker.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
 
 EXTENSIONS_MAX = 8
+_SEED = 0  # Of the models that are built only to see what they compile.
 
 
 class _Stop(BaseException):
@@ -43,29 +45,30 @@ class Recorder:
         if question.body.get("op") != "record":
             raise Refusal("protocol", "a recorder only records")
         body = question.body
-        init = region.unpack(body["init"], region.Snapshot(question.descriptors[0], 1 << 30))
+        snapshot = region.Snapshot(question.descriptors[0], 1 << 30)
+        initials = [region.unpack(tree, snapshot) for tree in body["initials"]]
         extensions.install(cpp_extension, self._provide)
         cuda_on_cpu.install(torch.device("cpu"))
-        try:
-            self._run(str(body["source"]), init, int(body["init_seed"]))
-        except _Stop:
-            pass
+        with contextlib.suppress(_Stop):
+            self._run(str(body["source"]), initials)
         return Answer({"extensions": self._found})
 
-    def _run(self, source: str, init: list[object], seed: int) -> None:
+    def _run(self, source: str, initials: list[list[object]]) -> None:
         try:
             module = run_module(source, CANDIDATE_FILE)
         except Exception as error:
             set_stage(error, "load")
             raise
-        num_at_import = len(self._found)
-        try:
-            construct(module.ModelNew, init, seed)
-        except Exception as error:
-            if not num_at_import and not self._found:
-                set_stage(error, "init")
-                raise
-            # The extensions are stubs here; the true construction will show what is wrong.
+        for number, init in enumerate(initials):  # Sources may be made of sizes.
+            try:
+                construct(module.ModelNew, init, _SEED)
+            except _Stop:
+                pass
+            except Exception as error:
+                if number == 0 and not self._found:
+                    set_stage(error, "init")
+                    raise
+                # The extensions are stubs here; the true construction will show what is wrong.
 
     def _provide(self, extension: Json) -> _Stub:
         known = [found["key"] for found in self._found]

@@ -78,7 +78,7 @@ class RecorderTest(ZygoteTest):
     def record(self, source: str) -> Any:
         tree, descriptor = empty_region()
         with self.zygote.spawn("recorder") as child:
-            question = {"op": "record", "source": source, "init": tree, "init_seed": 1}
+            question = {"op": "record", "source": source, "initials": [tree]}
             answer, _ = child.ask(question, descriptor)
             return answer
 

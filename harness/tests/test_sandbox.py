@@ -84,7 +84,7 @@ class ViewTest(unittest.TestCase):
         source = f"PATHS = {paths!r}\nHARNESS = {str(HARNESS)!r}\n{LOOKS}"
         load = load_question(source)
         tree, empty = empty_region()
-        record = {"op": "record", "source": source, "init": tree, "init_seed": 1}
+        record = {"op": "record", "source": source, "initials": [tree]}
         with zygote.spawn(role, profile) as child:
             child.ask({"op": "protections"})
             answer, _ = child.ask(load) if role == "contestant" else child.ask(record, empty)

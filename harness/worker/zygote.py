@@ -120,16 +120,20 @@ def main() -> int:
 
 def _judge_roles() -> Roles:
     """What never runs candidate code, and what all of them need but once."""
-    from harness.judge import cost, inspect_source, judge
+    from harness.judge import cost, initials, inspect_source, judge
     from harness.timing.baseline import Baseline
 
     def baseline(libraries: Libraries) -> Answering:
         device = libraries.timed()  # Before the device is used.
         return Baseline(libraries.place(), device).answer
 
+    def inspector(question: wire.Question) -> wire.Answer:
+        is_of_task = question.body.get("op") == "initials"
+        return (initials if is_of_task else inspect_source).answer(question)
+
     cost.warm_up()
     return {
-        "inspector": lambda _: inspect_source.answer,
+        "inspector": lambda _: inspector,
         "judge": lambda libraries: judge.Judge(libraries.place()).answer,
         "baseline": baseline,
     }

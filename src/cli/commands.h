@@ -22,6 +22,8 @@ void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
+void add_measure(CLI::App& app, int& exit_code);
+void add_setup(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);

@@ -27,9 +27,11 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "musacoder 0.1.0");
   int exit_code = 0;
   mc::cli::add_eval(app, exit_code);
+  mc::cli::add_prepare(app, exit_code);
+  mc::cli::add_measure(app, exit_code);
   mc::cli::add_bench(app, exit_code);
   mc::cli::add_doctor(app, exit_code);
-  mc::cli::add_prepare(app, exit_code);
+  mc::cli::add_setup(app, exit_code);
   mc::cli::add_compile(app, exit_code);
   mc::cli::add_forge(app, exit_code);
   mc::cli::add_serve(app, exit_code);

@@ -37,35 +37,14 @@ std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-Json json_of(const KernelResources& kernel) {
-  return {{"kernel", kernel.kernel},
-          {"name", kernel.name},
-          {"registers", kernel.registers},
-          {"spill_store_bytes", kernel.spill_store_bytes},
-          {"spill_load_bytes", kernel.spill_load_bytes},
-          {"stack_bytes", kernel.stack_bytes},
-          {"shared_bytes", kernel.shared_bytes},
-          {"constant_bytes", kernel.constant_bytes}};
-}
-
-// Throws nlohmann's exceptions.
-KernelResources kernel_of(const Json& json) {
-  return {json.at("kernel"),           json.at("name"),
-          json.at("registers"),        json.at("spill_store_bytes"),
-          json.at("spill_load_bytes"), json.at("stack_bytes"),
-          json.at("shared_bytes"),     json.at("constant_bytes")};
-}
-
 Json manifest_of(const Artifact& artifact, const std::string& fingerprint, uint64_t library_bytes) {
-  Json kernels = Json::array();
-  for (const KernelResources& kernel : artifact.kernels) kernels.push_back(json_of(kernel));
   return {{"schema", kSchema},
           {"module", artifact.module},
           {"library_bytes", library_bytes},
           {"toolchain", fingerprint},
           {"undefined_symbols",
            artifact.undefined_symbols ? Json(*artifact.undefined_symbols) : Json()},
-          {"kernels", kernels},
+          {"kernels", Json::parse(to_json(artifact.kernels))},
           {"full_headers", artifact.full_headers}};
 }
 
@@ -254,9 +233,9 @@ std::optional<Artifact> ArtifactStore::find(const Slot& slot, const Extension& e
     }
     const Json& symbols = manifest.at("undefined_symbols");
     if (!symbols.is_null()) artifact.undefined_symbols = symbols.get<std::vector<std::string>>();
-    for (const Json& kernel : manifest.at("kernels")) {
-      artifact.kernels.push_back(kernel_of(kernel));
-    }
+    auto kernels = kernels_from_json(manifest.at("kernels").dump());
+    if (!kernels) return std::nullopt;
+    artifact.kernels = std::move(*kernels);
     artifact.full_headers = manifest.at("full_headers");
     ::futimens(lease->get(), nullptr);  // It is used now.
     artifact.lease = std::move(lease);

@@ -2,6 +2,7 @@
 #include "compile/artifact_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,17 +228,19 @@ TEST_F(Store, SweepsWhatTheKilledLeft) {
 TEST_F(Store, LetsTheOthersWait) {
   std::atomic<bool> is_made = false;
   std::atomic<int> early = 0;
+  std::atomic<size_t> asked = 0;
   auto turn = store_.take_turn(slot(extension_), seconds(10));
   EXPECT_NE(turn, nullptr);
   EXPECT_NE(store_.take_turn(slot(extension_of("int a;")), seconds(0)), nullptr);
   std::vector<std::jthread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
+      ++asked;
       EXPECT_EQ(store_.take_turn(slot(extension_), seconds(10)), nullptr);
       if (!is_made) ++early;
     });
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (asked < threads.size()) std::this_thread::yield();
   is_made = true;
   turn.reset();
   threads.clear();
@@ -263,7 +266,8 @@ TEST(ArtifactBytesMax, IsANumberOrAnError) {
 }
 
 // What one of many processes does until it is killed; ends it where an artifact is not whole.
-[[noreturn]] void use_until_killed(const fs::path& root, unsigned seed) {
+[[noreturn]] void use_until_killed(const fs::path& root, unsigned seed,
+                                   std::atomic<unsigned>& uses) {
   ArtifactStore store(root, "toolchain", 8 * kLibraryBytes);
   std::mt19937 random(seed);
   for (;;) {
@@ -275,6 +279,7 @@ TEST(ArtifactBytesMax, IsANumberOrAnError) {
     const std::string kernel(1, static_cast<char>('a' + number));
     if (!artifact) artifact = build(store, extension, kernel);
     if (random() % 4 == 0) store.sweep();
+    ++uses;
     const auto text = read_file(artifact->library, 1 << 20);
     if (!text || *text != library_of(kernel[0]) || artifact->kernels.at(0).kernel != kernel)
       ::_exit(1);
@@ -284,9 +289,12 @@ TEST(ArtifactBytesMax, IsANumberOrAnError) {
 TEST(StoreOfMany, IsWholeWhoeverIsKilled) {
   const auto root = TemporaryDirectory::create("mc-store").value();
   std::vector<pid_t> writers(6);
+  auto& uses = *static_cast<std::atomic<unsigned>*>(
+      ::mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_ANONYMOUS, -1, 0));  // Of all writers together.
   const auto start = [&](size_t i, unsigned seed) {
     writers[i] = ::fork();
-    if (writers[i] == 0) use_until_killed(root.path(), seed);
+    if (writers[i] == 0) use_until_killed(root.path(), seed, uses);
   };
   for (size_t i = 0; i < writers.size(); ++i) start(i, static_cast<unsigned>(i));
   std::mt19937 random(7);
@@ -297,7 +305,8 @@ TEST(StoreOfMany, IsWholeWhoeverIsKilled) {
     return status;
   };
   for (unsigned round = 0; round < 60; ++round) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 20));
+    const unsigned enough = uses + random() % 20;
+    while (uses < enough) std::this_thread::yield();
     const size_t i = random() % writers.size();
     EXPECT_TRUE(WIFSIGNALED(end_of(writers[i]))) << "an artifact was not whole";
     start(i, 100 + round);

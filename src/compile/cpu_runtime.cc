@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  Everything lies in one directory of the cache, named by a hash of what went
-// in: the PyTorch, the compiler, and every file of emu/ and facade/, flags.txt too.  Where they lie
-// is not part of it, so an installed folder that is moved, or replaced by an equal one, finds what
-// was built. It is built in a private directory and renamed into place, under a lock that makes a
-// second process wait instead of building the same.  The precompiled header works because g++ looks
-// for mc_emu/prelude.h.gch in each directory of the include path before it looks for
-// mc_emu/prelude.h.
+// Everything lies in one folder (once.h), named by a hash of what went in: the PyTorch, the
+// compiler, and every file of emu/ and facade/, flags.txt too.  Where they lie is not part of it,
+// so an installed folder that is moved, or replaced by an equal one, finds what was built.  The
+// precompiled header works because g++ looks for mc_emu/prelude.h.gch in each directory of the
+// include path before it looks for mc_emu/prelude.h.
 #include "compile/cpu_runtime.h"
 
-#include <algorithm>
-#include <functional>
 #include <future>
 #include <sstream>
 
-#include <fcntl.h>
-#include <sys/file.h>
-
+#include "compile/once.h"
 #include "compile/tool.h"
-#include "core/fd.h"
 #include "core/file.h"
 #include "core/hash.h"
 
@@ -27,35 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kHeaderBytesMax = 4 << 20;
-constexpr size_t kRuntimesKept = 4;
+constexpr size_t kFlagsBytesMax = 1 << 16;
 
 struct Sources {
   fs::path emu;
   fs::path facade;
 };
 
-// All files that candidates or the shim are compiled from, in a fixed order.
-Result<std::string> hash_of(const Sources& sources) {
-  std::vector<fs::path> files = {sources.emu / "flags.txt"};
-  for (const fs::path& folder :
-       {sources.emu / "include", sources.emu / "torch", sources.emu / "runtime", sources.facade}) {
-    std::error_code failure;
-    for (const auto& entry : fs::recursive_directory_iterator(folder, failure)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(files);
-  std::string all;
-  for (const fs::path& file : files) {
-    MC_TRY(const std::string text, read_file(file, kHeaderBytesMax), "emulator");
-    all += fs::relative(file, sources.emu).string() + '\0' + content_hash({text});
-  }
-  return content_hash({all});
-}
-
 Result<std::vector<std::string>> read_flags(const Sources& sources) {
-  MC_TRY(const std::string text, read_file(sources.emu / "flags.txt", kHeaderBytesMax), "flags");
+  MC_TRY(const std::string text, read_file(sources.emu / "flags.txt", kFlagsBytesMax), "flags");
   std::vector<std::string> flags;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
@@ -153,26 +126,6 @@ Status build_all(const CpuRuntime& runtime, const PyTorch& pytorch, const Source
   return built ? shim : built;
 }
 
-Result<Fd> lock(const fs::path& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd.is_open() || ::flock(fd.get(), LOCK_EX) != 0) {
-    return system_error(ErrorCode::kIo, "lock " + path.string());
-  }
-  return fd;
-}
-
-// Each runtime takes half a gigabyte; those of former PyTorches and emulators go, oldest first.
-void forget_old_runtimes(const fs::path& home) {
-  std::error_code failure;
-  std::vector<fs::directory_entry> runtimes;
-  for (const auto& entry : fs::directory_iterator(home, failure)) {
-    if (entry.is_directory(failure)) runtimes.push_back(entry);
-  }
-  std::ranges::sort(runtimes, std::greater(),
-                    [](const fs::directory_entry& entry) { return entry.last_write_time(); });
-  for (size_t i = kRuntimesKept; i < runtimes.size(); ++i) fs::remove_all(runtimes[i], failure);
-}
-
 }  // namespace
 
 Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& layout,
@@ -185,39 +138,33 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
   MC_TRY(runtime.nm, find_program("nm"), "CPU backend");
   MC_TRY(runtime.addr2line, find_program("addr2line"), "CPU backend");
   MC_TRY(runtime.flags, read_flags(sources), "CPU backend");
-  MC_TRY(const std::string hash, hash_of(sources), "CPU backend");
+  MC_TRY(const std::string emu,
+         hash_of_files(sources.emu, {"flags.txt", "include", "torch", "runtime"}), "CPU backend");
+  MC_TRY(const std::string facade, hash_of_files(sources.facade, {""}), "CPU backend");
   MC_TRY(const std::string compiler,
          run_tool({runtime.compiler.string(), "-dumpfullversion", "-dumpmachine"}), "CPU backend");
-  runtime.fingerprint = content_hash(
-      {pytorch.version, pytorch.root.string(), pytorch.python_include.string(), compiler, hash});
+  runtime.fingerprint = content_hash({pytorch.version, pytorch.root.string(),
+                                      pytorch.python_include.string(), compiler, emu, facade});
 
-  const fs::path home = cache_directory() / "runtimes";
-  std::error_code failure;
-  fs::create_directories(home, failure);
-  runtime.directory = home / runtime.fingerprint.substr(0, 32);
+  const Once once{
+      "runtimes", runtime.fingerprint,
+      "preparing the CPU backend for PyTorch " + pytorch.version + " (about a minute, once)"};
+  runtime.directory = once.folder();
   runtime.shim = runtime.directory / "mc_shim.so";
   runtime.visible = {sources.emu.string(), sources.facade.string(), runtime.directory.string(),
                      pytorch.root.string(), pytorch.python_include.string()};
   runtime.full_flags = way_flags(runtime.directory / kFull, pytorch.include_dirs());
   runtime.thin_flags = way_flags(runtime.directory / kThin, {sources.facade / "include"});
-  const auto with_facade = [&]() -> Result<CpuRuntime> {
-    MC_TRY(
-        runtime.facade,
-        Facade::read({sources.facade / "include", sources.facade / "bind", sources.emu / "include"},
-                     runtime.directory / kMissing),
-        "CPU backend");
-    return runtime;
+  const auto build = [&](const fs::path& folder) {
+    return build_all(runtime, pytorch, sources, folder);
   };
-  MC_TRY(const Fd held, lock(home / "lock"), "CPU backend");
-  if (fs::exists(runtime.directory)) return with_facade();
-  progress("preparing the CPU backend for PyTorch " + pytorch.version + " (about a minute, once)");
-  MC_TRY(TemporaryDirectory work, TemporaryDirectory::create_in(home, "work"), "CPU backend");
-  MC_TRY_VOID(build_all(runtime, pytorch, sources, work.path()), "CPU backend");
-  fs::permissions(work.path(), fs::perms(0755), failure);
-  fs::rename(work.path(), runtime.directory, failure);
-  if (failure) return Error{ErrorCode::kIo, "cannot publish " + runtime.directory.string()};
-  forget_old_runtimes(home);
-  return with_facade();
+  MC_TRY_VOID(make_once(once, progress, build), "CPU backend");
+  MC_TRY(
+      runtime.facade,
+      Facade::read({sources.facade / "include", sources.facade / "bind", sources.emu / "include"},
+                   runtime.directory / kMissing),
+      "CPU backend");
+  return runtime;
 }
 
 void CpuRuntime::leave_facade() {

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "compile/once.h"
 #include "compile/tool.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kHeaderBytesMax = 4 << 20;
+constexpr const char* kMissing = "missing_names.txt";
 constexpr const char* kInstallToolkit =
     "install the CUDA toolkit 13.0 and set CUDA_HOME, or pip install "
     "\"cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.2\"";
@@ -177,24 +178,6 @@ std::string joined(const std::vector<std::string>& flags) {
   return text;
 }
 
-// All headers of the facade, in a fixed order.
-Result<std::string> hash_of_headers(const fs::path& facade) {
-  std::vector<fs::path> files;
-  for (const char* folder : {"include", "bind"}) {
-    std::error_code failure;
-    for (const auto& entry : fs::recursive_directory_iterator(facade / folder, failure)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(files);
-  std::string all;
-  for (const fs::path& file : files) {
-    MC_TRY(const std::string text, read_file(file, kHeaderBytesMax), "facade");
-    all += fs::relative(file, facade).string() + '\0' + content_hash({text});
-  }
-  return content_hash({all});
-}
-
 // The preludes after preprocessing for the host, with their macros.
 Result<std::string> preprocessed(const CudaRuntime& runtime,
                                  const std::vector<std::string>& cxx_flags,
@@ -214,7 +197,7 @@ Result<std::string> preprocessed(const CudaRuntime& runtime,
 Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
                   const Progress& progress) {
   const fs::path folder = fs::weakly_canonical(layout.share("facade"));
-  MC_TRY(const std::string headers, hash_of_headers(folder), "facade");
+  MC_TRY(const std::string headers, hash_of_files(folder, {"include", "bind"}), "facade");
   const std::vector<std::string> includes =
       as_include_flags({folder / "include", folder / "bind", runtime.root / "include"});
   CudaFacade facade;
@@ -222,13 +205,7 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
   facade.cxx_flags = cxx_flags(includes);
   facade.link_flags = cudart_flags(runtime.root);
 
-  const std::string key = content_hash({runtime.fingerprint, pytorch.root.string(), headers});
-  const fs::path home = cache_directory() / "facade";
-  const fs::path names = home / (key.substr(0, 32) + ".names");
-  std::error_code failure;
-  fs::create_directories(home, failure);
-  if (!fs::exists(names, failure)) {
-    progress("reading the names in PyTorch's headers (once)");
+  const auto list_names = [&](const fs::path& made) -> Status {
     MC_TRY(const std::string full,
            preprocessed(runtime, runtime.cxx_flags,
                         runtime.cxx_prelude + runtime.cuda_prelude +
@@ -240,9 +217,13 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
                runtime, facade.cxx_flags,
                "#define MC_AT_BINDS 1\n" + runtime.cxx_prelude + "#include <cuda_runtime.h>\n"),
            "facade");
-    MC_TRY_VOID(write_missing_names(full, thin, names), "facade");
-  }
-  MC_TRY(facade.names, Facade::read({folder / "include", folder / "bind"}, names), "facade");
+    return write_missing_names(full, thin, made / kMissing);
+  };
+  const Once once{"facade", content_hash({runtime.fingerprint, pytorch.root.string(), headers}),
+                  "reading the names in PyTorch's headers (once)"};
+  MC_TRY(const fs::path made, make_once(once, progress, list_names), "facade");
+  MC_TRY(facade.names, Facade::read({folder / "include", folder / "bind"}, made / kMissing),
+         "facade");
   runtime.visible.push_back(folder.string());
   runtime.fingerprint = content_hash({runtime.fingerprint, headers});
   runtime.facade = std::move(facade);

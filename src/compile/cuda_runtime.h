@@ -23,7 +23,7 @@
 namespace mc::compile {
 
 // The same for sources that the facade serves; what their libraries want of PyTorch is in the
-// process when they are loaded (aten_library.h).
+// process when they are loaded (cuda_libraries.h).
 struct CudaFacade {
   Facade names;
   std::vector<std::string> nvcc_flags;

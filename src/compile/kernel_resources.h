@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/result.h"
+
 namespace mc::compile {
 
 inline constexpr size_t kKernelsMax = 1024;
@@ -28,6 +30,10 @@ struct KernelResources {
   int64_t constant_bytes = 0;
   bool operator==(const KernelResources&) const = default;
 };
+
+// A JSON array of objects with these members.  kInvalidInput for what is none.
+std::string to_json(const std::vector<KernelResources>& kernels);
+Result<std::vector<KernelResources>> kernels_from_json(std::string_view text);
 
 // The entry functions in what `ptxas -v` printed, in its order; other lines are passed over.
 std::vector<KernelResources> parse_kernel_resources(std::string_view output);

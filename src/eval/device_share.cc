@@ -17,6 +17,11 @@ bool DeviceShare::is_wanted() const {
   return std::ranges::find(waiting_, Use::kAlone, &Waiter::use) != waiting_.end();
 }
 
+size_t DeviceShare::num_waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
 void DeviceShare::wait_for_turn(Use use) {
   std::unique_lock lock(mutex_);
   Waiter waiter{use};

@@ -15,7 +15,6 @@
 #define MC_EVAL_DEVICE_SHARE_H_
 
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -58,12 +57,7 @@ class DeviceShare {
 
   // Whether somebody in this process waits to be alone.
   bool is_wanted() const;
-
-  // How many of this process wait for their turn.
-  size_t num_waiting() const {
-    const std::lock_guard lock(mutex_);
-    return waiting_.size();
-  }
+  size_t num_waiting() const;  // In this process.
 
  private:
   struct Waiter {

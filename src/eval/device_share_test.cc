@@ -25,6 +25,27 @@ namespace {
 
 using Use = DeviceShare::Use;
 
+void await_waiting(const DeviceShare& share, size_t num) {
+  while (share.num_waiting() < num) std::this_thread::yield();
+}
+
+// How many threads of this process wait for a lock of a file.
+int num_blocked() {
+  int blocked = 0;
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    const std::string pid = " " + std::to_string(::getpid()) + " ";
+    if (line.find("-> FLOCK") != std::string::npos && line.find(pid) != std::string::npos) {
+      ++blocked;
+    }
+  }
+  return blocked;
+}
+
+void await_blocked(int num) {
+  while (num_blocked() < num) std::this_thread::yield();
+}
+
 TEST(DeviceShare, IsAloneOrTogetherNeverBoth) {
   DeviceShare share;
   std::atomic<int> together{0};
@@ -76,12 +97,12 @@ TEST(DeviceShare, ServesInTheOrderOfComing) {
       const auto turn = share.take(Use::kAlone);
       order.push_back(1);
     });
-    while (share.num_waiting() < 1) std::this_thread::yield();
+    await_waiting(share, 1);
     late = std::jthread([&] {
       const auto turn = share.take(Use::kTogether);
       order.push_back(2);
     });
-    while (share.num_waiting() < 2) std::this_thread::yield();
+    await_waiting(share, 2);
     EXPECT_TRUE(order.empty());
   }
   alone.join();
@@ -102,7 +123,7 @@ std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
         const std::lock_guard lock(mutex);
         order.push_back(use);
       });
-      while (share.num_waiting() < threads.size()) std::this_thread::yield();
+      await_waiting(share, threads.size());
     }
   }
   threads.clear();
@@ -134,21 +155,6 @@ TEST(DeviceShare, LetsThemGoOnWhereNobodyElseWaits) {
   DeviceShare share;
   const std::vector<Use> coming(2 * DeviceShare::kAloneInARow, kAlone);
   EXPECT_EQ(order_of(share, coming), coming);
-}
-
-// How many of this process's threads wait for a lock on a file, as the kernel lists them.
-int num_blocked() {
-  std::ifstream locks("/proc/locks");
-  const std::string own = " " + std::to_string(::getpid()) + " ";
-  int num = 0;
-  for (std::string line; std::getline(locks, line);) {
-    num += line.find("-> FLOCK") != line.npos && line.find(own) != line.npos ? 1 : 0;
-  }
-  return num;
-}
-
-void await_blocked(int num) {
-  while (num_blocked() < num) std::this_thread::yield();
 }
 
 // Two processes: each has a share of its own, and they have the lock in common.

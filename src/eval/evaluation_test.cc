@@ -11,6 +11,7 @@
 #include "eval/baseline_store.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
+#include "eval/preparer.h"
 #include "execute/children.h"
 #include "legality/policy.h"
 
@@ -22,7 +23,13 @@ class EvaluationTest : public testing::Test {
   task::Verdict evaluate(const task::Candidate& candidate) {
     const Parts parts{options_, key_,    policy_, run_policy_, executor_, machine_,
                       judges_,  nullptr, share_,  memory_,     baselines_};
-    return Evaluation(parts, {"task", "task", "class Model: pass"}, candidate).run();
+    const task::Task task{"task", "task", "class Model: pass"};
+    return Evaluation(parts, {task, candidate, {}, "", "", {}, {}}).run();
+  }
+
+  Preparation prepare(const task::Candidate& candidate) {
+    Preparer preparer(options_, policy_, machine_, executor_);
+    return preparer.prepare({"task", "task", "class Model: pass"}, candidate);
   }
 
   // Processes that end at once: nothing that needs one comes about.
@@ -49,14 +56,14 @@ class EvaluationTest : public testing::Test {
 
 TEST_F(EvaluationTest, EndsAloneWhereSomethingThrows) {
   policy_.python_json = "{";  // Which no policy file can hold; the parser throws.
-  const task::Verdict verdict = evaluate({"a", "class ModelNew: pass\n"});
+  const Preparation preparation = prepare({"a", "class ModelNew: pass\n"});
+  const auto& verdict = std::get<task::Verdict>(preparation);
   ASSERT_TRUE(std::holds_alternative<task::Infra>(verdict.outcome));
   EXPECT_NE(std::get<task::Infra>(verdict.outcome).message.find("exception: "), std::string::npos);
   EXPECT_EQ(verdict.candidate, "a");
 }
 
 TEST_F(EvaluationTest, GivesEveryCandidateASeedOfItsOwn) {
-  policy_.python_json = "{}";
   const uint64_t seed = evaluate({"a", "1"}).seed;
   EXPECT_EQ(evaluate({"a", "1"}).seed, seed);
   EXPECT_NE(evaluate({"a", "2"}).seed, seed);

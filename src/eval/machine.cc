@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "compile/artifact_store.h"
-#include "compile/aten_library.h"
 #include "compile/cpu_toolchain.h"
+#include "compile/cuda_libraries.h"
 #include "compile/cuda_runtime.h"
 #include "compile/cuda_toolchain.h"
-#include "compile/device_library.h"
 #include "core/file.h"
 #include "execute/cuda_driver.h"
 
@@ -16,6 +15,10 @@ namespace mc::eval {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A GPU computes native shapes; what does not fit into its memory is for the driver to refuse.
+constexpr double kCudaCostMax = 1e16;
+constexpr int64_t kCudaBytesMax = int64_t{24} << 30;
 
 // The first GPU that CUDA_VISIBLE_DEVICES leaves, without touching it from this process.
 Result<execute::CudaDevice> first_gpu() {
@@ -52,22 +55,28 @@ Status find_cpu(Machine& machine, bool full_headers, const Progress& progress) {
   return ok();
 }
 
-Status find_cuda(Machine& machine, bool full_headers, const Progress& progress) {
+Status find_gpu(Machine& machine) {
   MC_TRY(const execute::CudaDevice gpu, first_gpu(), "set-up");
-  MC_TRY(compile::CudaRuntime runtime,
-         compile::find_cuda_runtime(machine.pytorch, architecture_of(gpu)), "set-up");
+  machine.architecture = architecture_of(gpu);
   machine.gpu = gpu.uuid;
   machine.gpu_bytes = gpu.bytes;
   machine.devices = nvidia_devices();
-  if (!full_headers) {
+  return ok();
+}
+
+Status find_cuda(Machine& machine, const Options& options, const Progress& progress) {
+  machine.architecture = options.architecture;
+  if (options.architecture.empty()) MC_TRY_VOID(find_gpu(machine), "set-up");
+  MC_TRY(compile::CudaRuntime runtime,
+         compile::find_cuda_runtime(machine.pytorch, machine.architecture), "set-up");
+  if (!options.full_headers) {
     MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
   }
-  MC_TRY(machine.aten_lib,
-         compile::prepare_aten_library(machine.pytorch, runtime.root, machine.layout, progress),
+  MC_TRY(const compile::CudaLibraries libraries,
+         compile::prepare_cuda_libraries(machine.pytorch, runtime.root, machine.layout, progress),
          "set-up");
-  MC_TRY(machine.device_lib,
-         compile::prepare_device_library(machine.pytorch, runtime.root, machine.layout, progress),
-         "set-up");
+  machine.aten_lib = libraries.aten;
+  machine.device_lib = libraries.device;
   machine.sanitizer = compile::find_sanitizer(runtime.root);
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
   machine.toolchain = std::make_unique<compile::CudaToolchain>(
@@ -87,10 +96,21 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   MC_TRY(machine.layout, find_layout(), "set-up");
   MC_TRY(machine.pytorch, pytorch_of(options.python), "set-up");
   const bool is_cuda = options.backend == task::Backend::kCuda;
-  MC_TRY_VOID(is_cuda ? find_cuda(machine, options.full_headers, progress)
+  MC_TRY_VOID(is_cuda ? find_cuda(machine, options, progress)
                       : find_cpu(machine, options.full_headers, progress),
               "set-up");
   return machine;
+}
+
+execute::JudgeOptions judge_options(const Options& options) {
+  const Correctness& wanted = options.correctness;
+  execute::JudgeOptions judge{wanted.trials,          wanted.distributions,  wanted.shapes,
+                              wanted.require_general, wanted.tolerance_fp32, wanted.tolerance_half};
+  if (options.backend == task::Backend::kCuda) {
+    judge.cost_max = kCudaCostMax;
+    judge.bytes_max = kCudaBytesMax;
+  }
+  return judge;
 }
 
 execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles) {

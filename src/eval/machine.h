@@ -17,6 +17,7 @@
 #include "core/result.h"
 #include "eval/pipeline.h"
 #include "execute/children.h"
+#include "execute/executor.h"
 
 namespace mc::eval {
 
@@ -30,12 +31,16 @@ struct Machine {
   std::filesystem::path device_lib;        // The same.
   std::filesystem::path sanitizer;         // The same; empty where there is none.
   std::vector<std::string> devices;        // Device nodes.
-  std::string gpu;                         // "GPU-…" of the CUDA backend,
+  std::string architecture;                // Of the CUDA backend: "90".
+  std::string gpu;                         // Its GPU, "GPU-…"; "" where there is none,
   int64_t gpu_bytes = 0;                   // and its memory.
 };
 
 // Builds what is missing in the cache.  kUnavailable says what this machine lacks.
 Result<Machine> find_machine(const Options& options, const Progress& progress);
+
+// What judges are asked to do.
+execute::JudgeOptions judge_options(const Options& options);
 
 execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles);
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/layout.h"
@@ -20,6 +21,7 @@
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
+#include "eval/preparer.h"
 #include "execute/children.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
@@ -62,7 +64,7 @@ std::optional<DeviceLock> lock_of(const std::string& gpu, const Progress& progre
 std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,
                                              execute::Role role, const execute::ChildLimits& limits,
                                              DeviceShare& device) {
-  if (options.backend != task::Backend::kCuda) return nullptr;
+  if (limits.devices.empty()) return nullptr;
   return std::make_unique<execute::Spares>(
       static_cast<size_t>(options.spares), [&zygote, &device, role, limits] {
         const auto turn = device.take(DeviceShare::Use::kTogether);
@@ -89,8 +91,10 @@ struct Pipeline::State {
   JudgePool judges;
   std::unique_ptr<timing::Nvml> nvml;
   BaselineStore baselines;
+  Preparer preparer{options, policy, machine, executor};
 
   std::vector<std::string> protections_off() const;
+  void complete(task::Verdict& verdict) const;
 };
 
 std::vector<std::string> Pipeline::State::protections_off() const {
@@ -99,6 +103,12 @@ std::vector<std::string> Pipeline::State::protections_off() const {
   std::ranges::sort(missing);
   missing.erase(std::ranges::unique(missing).begin(), missing.end());
   return missing;
+}
+
+// With what does not depend on the candidate.
+void Pipeline::State::complete(task::Verdict& verdict) const {
+  verdict.telemetry.pytorch = trusted->pytorch_version();
+  verdict.telemetry.protections_off = protections_off();
 }
 
 Pipeline::Pipeline(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -119,8 +129,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY_VOID(trusted->await_start(), "pipeline");
   MC_TRY_VOID(candidates->await_start(), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
-  const bool is_cuda = options.backend == task::Backend::kCuda;
-  auto nvml = is_cuda ? timing::Nvml::open(machine.gpu) : nullptr;
+  auto nvml = !machine.gpu.empty() ? timing::Nvml::open(machine.gpu) : nullptr;
   auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
   auto memory = std::make_unique<DeviceMemory>(machine.gpu_bytes);
   auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
@@ -159,19 +168,33 @@ Status Pipeline::check_task(const task::Task& task) {
   return ok();
 }
 
-task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
+Preparation Pipeline::prepare(const task::Task& task, const task::Candidate& candidate) {
+  Preparation preparation = state_->preparer.prepare(task, candidate);
+  const auto* verdict = std::get_if<task::Verdict>(&preparation);
+  if (verdict != nullptr && std::holds_alternative<task::Infra>(verdict->outcome)) {
+    preparation = state_->preparer.prepare(task, candidate);
+  }
+  if (auto* decided = std::get_if<task::Verdict>(&preparation)) state_->complete(*decided);
+  return preparation;
+}
+
+Status Pipeline::can_measure(const Prepared& prepared) const {
+  const Target here = target_of(state_->machine, state_->policy.version, prepared.artifacts);
+  if (prepared.target == here) return ok();
+  return Error{ErrorCode::kInvalidInput,
+               "prepared for " + to_string(prepared.target) + "; here is " + to_string(here)};
+}
+
+task::Verdict Pipeline::measure(const Prepared& prepared) {
   State& state = *state_;
+  MC_CHECK(state.options.architecture.empty() && can_measure(prepared));
   Parts parts{state.options,  state.key,     state.policy,   state.run_policy,
               state.executor, state.machine, state.judges,   state.nvml.get(),
               *state.device,  *state.memory, state.baselines};
-  task::Verdict verdict;
-  bool is_short_of_memory = false;
-  {
-    Evaluation first(parts, task, candidate);
-    verdict = first.run();
-    is_short_of_memory =
-        state.machine.backend == task::Backend::kCuda && first.is_short_of_memory();
-  }
+  std::optional<Evaluation> evaluation(std::in_place, parts, prepared);
+  task::Verdict verdict = evaluation->run();
+  const bool is_short_of_memory = !state.machine.gpu.empty() && evaluation->is_short_of_memory();
+  evaluation.reset();  // With its processes.
   if (is_short_of_memory || std::holds_alternative<task::Infra>(verdict.outcome)) {
     std::optional<DeviceMemory::Hold> all;
     if (is_short_of_memory) {
@@ -181,15 +204,20 @@ task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& 
       parts.is_alone = true;
     }
     parts.is_second = true;
-    verdict = Evaluation(parts, task, candidate).run();
+    verdict = evaluation.emplace(parts, prepared).run();
   }
-  verdict.telemetry.pytorch = state.trusted->pytorch_version();
-  verdict.telemetry.protections_off = state.protections_off();
+  state.complete(verdict);
   return verdict;
 }
 
-Status prepare_machine(const Options& options, const Progress& progress) {
-  MC_TRY_VOID(find_machine(options, progress), "prepare");
+task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
+  Preparation preparation = prepare(task, candidate);
+  if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
+  return measure(std::get<Prepared>(preparation));
+}
+
+Status set_up_machine(const Options& options, const Progress& progress) {
+  MC_TRY_VOID(find_machine(options, progress), "set-up");
   return ok();
 }
 

@@ -2,13 +2,12 @@
 //
 // Pipeline: MooreEval on this machine.
 //
-// prepare (needs CPU): extraction → inspection by CPython's ast → recording of what the module
-// passes to load_inline → static rules on the native sources → compilation → rules on the symbols.
-// measure (needs the device; here the CPU stands in): correctness on secret inputs → runtime
-// legality.  Each stage runs only when the one before passed.
+// prepare (needs CPUs only; preparer.h): a candidate is found legal and compiled, or its fate is
+// decided.  measure (needs the device; on the CPU backend the emulator stands in): correctness on
+// secret inputs → runtime legality → performance.  Each stage runs only when the one before passed.
 //
 //   MC_TRY(auto pipeline, eval::Pipeline::create({}, progress), "set up");
-//   task::Verdict verdict = pipeline->evaluate(task, candidate);
+//   task::Verdict verdict = pipeline->evaluate(task, candidate);  // The two in a row.
 #ifndef MC_EVAL_PIPELINE_H_
 #define MC_EVAL_PIPELINE_H_
 
@@ -19,11 +18,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "core/result.h"
+#include "eval/prepared.h"
 #include "task/evaluator.h"
 
 namespace mc::eval {
+
+// A candidate that is legal and compiled, or its fate.
+using Preparation = std::variant<Prepared, task::Verdict>;
 
 struct Limits {
   double compile_s = 120;
@@ -68,7 +72,9 @@ struct Options {
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
   bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
   int threads = 2;            // Of the emulator, for each contestant.
-  int spares = 2;             // Contestants kept ready, on a device (worker/spares.h).
+  // "90": prepares for such a device, which need not be here, and does not measure.
+  std::string architecture;
+  int spares = 2;  // Contestants kept ready, on a device (worker/spares.h).
 };
 
 using Progress = std::function<void(std::string_view step)>;
@@ -82,6 +88,11 @@ class Pipeline final : public task::Evaluator {
   // ok, or why `task` is no task: it does not parse, or lacks Model, get_inputs, get_init_inputs.
   Status check_task(const task::Task& task);
 
+  Preparation prepare(const task::Task& task, const task::Candidate& candidate);
+  // kInvalidInput where it was prepared for another kind of machine, or under another policy.
+  Status can_measure(const Prepared& prepared) const;
+  // REQUIRES: can_measure(prepared).
+  task::Verdict measure(const Prepared& prepared);
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
 
  private:
@@ -91,7 +102,7 @@ class Pipeline final : public task::Evaluator {
 };
 
 // Builds what `create` would build, and no more.
-Status prepare_machine(const Options& options, const Progress& progress);
+Status set_up_machine(const Options& options, const Progress& progress);
 
 // The backend that this machine is best judged with: CUDA where nvcc, a GPU and a PyTorch that
 // knows CUDA are, else the CPU.

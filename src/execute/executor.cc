@@ -34,6 +34,34 @@ Error no_room(const Refusal& refusal) {
 
 Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
 
+worker::JudgeOptions sent(const JudgeOptions& options) {
+  return {.trials = options.trials,
+          .distributions = options.distributions,
+          .shapes = options.shapes,
+          .require_general = options.require_general,
+          .tolerance_fp32 = options.tolerance_fp32,
+          .tolerance_half = options.tolerance_half,
+          .cost_max = options.cost_max,
+          .bytes_max = options.bytes_max};
+}
+
+// Of a question that made a role run a task's text; nothing where it went well.
+std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
+  const auto* refusal = std::get_if<Refusal>(&answer);
+  if (refusal != nullptr && refusal->kind == "unsupported") {
+    return task::Outcome(
+        task::Unsupported{{{"task.does_not_fit", refusal->exception.message, {}}}});
+  }
+  if (refusal != nullptr && refusal->kind == "oom") return no_room(*refusal);
+  if (refusal != nullptr) {
+    const int line = refusal->exception.place.line;
+    return infra("the task failed: " + refusal->exception.type + ": " + refusal->exception.message +
+                 (line > 0 ? " (line " + std::to_string(line) + ")" : ""));
+  }
+  if (std::holds_alternative<Reply>(answer)) return std::nullopt;
+  return infra("the judge died or exceeded its limits opening the task");
+}
+
 }  // namespace
 
 worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init) {
@@ -106,38 +134,38 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
 Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::string& task_source,
                                                    const JudgeOptions& options) {
   using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
-  const worker::JudgeOpenQuestion question{task_source,
-                                           {.trials = options.trials,
-                                            .distributions = options.distributions,
-                                            .shapes = options.shapes,
-                                            .require_general = options.require_general,
-                                            .tolerance_fp32 = options.tolerance_fp32,
-                                            .tolerance_half = options.tolerance_half,
-                                            .cost_max = options.cost_max,
-                                            .bytes_max = options.bytes_max}};
-  Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
-  if (auto* refusal = std::get_if<Refusal>(&answer); refusal && refusal->kind == "unsupported") {
-    return Opened(
-        task::Outcome(task::Unsupported{{{"task.does_not_fit", refusal->exception.message, {}}}}));
-  }
-  if (auto* refusal = std::get_if<Refusal>(&answer)) {
-    if (refusal->kind == "oom") return no_room(*refusal);
-    const int line = refusal->exception.place.line;
-    return infra("the task failed: " + refusal->exception.type + ": " + refusal->exception.message +
-                 (line > 0 ? " (line " + std::to_string(line) + ")" : ""));
-  }
-  if (!std::holds_alternative<Reply>(answer)) {
-    return infra("the judge died or exceeded its limits opening the task");
+  const worker::JudgeOpenQuestion question{task_source, sent(options)};
+  const Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
+  if (auto unopened = why_unopened(answer)) {
+    if (!*unopened) return unopened->error();
+    return Opened(std::move(**unopened));
   }
   return Opened(std::make_unique<Judge>(std::move(session)));
 }
 
-Stage<std::string> Executor::record(const std::string& source, Judge& judge) {
+Stage<Initials> Executor::initials(const std::string& task_source, const JudgeOptions& options) {
+  using Found = std::variant<Initials, task::Outcome>;
+  MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "initial arguments");
+  const worker::InspectorInitialsQuestion question{task_source, sent(options)};
+  Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
+  if (auto unopened = why_unopened(answer)) {
+    if (!*unopened) return unopened->error();
+    return Found(std::move(**unopened));
+  }
+  MC_TRY(auto found,
+         worker::told<worker::InspectorInitialsQuestion>(std::get<Reply>(std::move(answer))),
+         "initial arguments");
+  if (found.said.initials.empty()) {
+    return Error{ErrorCode::kProtocol, "the inspector gave no initial arguments"};
+  }
+  return Found(Initials{std::move(found.said.initials), std::move(found.region)});
+}
+
+Stage<std::string> Executor::record(const std::string& source, const Initials& initials) {
   using Recorded = std::variant<std::string, task::Outcome>;
-  MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "initial arguments");
   MC_TRY(Session session, zygotes_.spawn(Role::kRecorder, limits_.child), "record");
-  const worker::RecorderRecordQuestion question{source, init.said.init, init.said.init_seed};
-  Answer answer = session.ask(question.to_json(), &init.region, Seconds(limits_.load_s));
+  const worker::RecorderRecordQuestion question{source, initials.trees};
+  Answer answer = session.ask(question.to_json(), &initials.region, Seconds(limits_.load_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return Recorded(std::move(reply->json));
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }

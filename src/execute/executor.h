@@ -51,6 +51,13 @@ struct JudgeOptions {
   int64_t bytes_max = int64_t{8} << 20;  // Of its inputs and outputs.
 };
 
+// What a task's models are built from at each size at which it may be judged, the main one first;
+// found without a judge or a device (harness/judge/initials.py).
+struct Initials {
+  std::vector<worker::Tree> trees;
+  Fd region;  // Sealed: one serves all candidates.
+};
+
 // What a model is built from at one shape, as the judge gave it.
 using Initial = worker::Told<worker::JudgeInitQuestion>;
 // What a contestant is told of it.
@@ -166,8 +173,10 @@ class Executor {
   Stage<std::unique_ptr<Judge>> open_judge(Session session, const std::string& task_source,
                                            const JudgeOptions& options);
 
+  // Decides only `Unsupported` (a task that cannot be made to fit).
+  Stage<Initials> initials(const std::string& task_source, const JudgeOptions& options);
   // The recorder's answer, for compile::parse_extensions.
-  Stage<std::string> record(const std::string& source, Judge& judge);
+  Stage<std::string> record(const std::string& source, const Initials& initials);
 
   // Correctness on every trial of the judge's plan, and the ATen calls of each.  `contestant`, the
   // candidate's process, is told `schedule_seed`: the judge's seed must not follow from it. `pause`

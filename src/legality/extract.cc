@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/utf8.h"
 #include "legality/fences.h"
 #include "legality/python_text.h"
-#include "lex/utf8.h"
 
 namespace mc::legality {
 namespace {
@@ -197,7 +197,7 @@ Extraction checked(std::string module) {
   if (const std::size_t nul = module.find('\0'); nul != std::string::npos) {
     return refuse("nul_byte", "the module has a NUL byte at offset " + std::to_string(nul));
   }
-  if (const std::size_t bad = lex::first_invalid_utf8(module); bad != module.size()) {
+  if (const std::size_t bad = first_invalid_utf8(module); bad != module.size()) {
     return refuse("invalid_utf8", "the module is not UTF-8 at offset " + std::to_string(bad));
   }
   if (is_too_deep(module)) {
@@ -212,9 +212,9 @@ task::Unextractable explain(std::string_view text, const Answer& answer, const L
   if (answer.is_unfinished) {
     return refuse("unfinished_reasoning", "the reasoning is never closed, so there is no answer");
   }
-  if (lex::first_invalid_utf8(text) != text.size()) {
-    return refuse("invalid_utf8", "the answer is not UTF-8 at offset " +
-                                      std::to_string(lex::first_invalid_utf8(text)));
+  if (first_invalid_utf8(text) != text.size()) {
+    return refuse("invalid_utf8",
+                  "the answer is not UTF-8 at offset " + std::to_string(first_invalid_utf8(text)));
   }
   const bool has_code = !blocks_in(lines).empty() || begins_as_module(lines);
   if (!has_code) return refuse("no_code", "the answer has no code block");

@@ -8,7 +8,7 @@
 
 #include "core/check.h"
 #include "legality/extract.h"
-#include "lex/utf8.h"
+#include "core/utf8.h"
 
 namespace mc::legality {
 namespace {
@@ -65,7 +65,7 @@ void check_lines(std::string_view answer, std::string_view module) {
 
 void check_module(std::string_view answer, const std::string& module) {
   MC_CHECK(module.size() <= task::kCandidateBytesMax);
-  MC_CHECK(lex::first_invalid_utf8(module) == module.size());
+  MC_CHECK(first_invalid_utf8(module) == module.size());
   MC_CHECK(module.find('\0') == std::string::npos);
   MC_CHECK(module.find("ModelNew") != std::string::npos);
   check_lines(answer, module);

@@ -12,7 +12,7 @@
 
 #include "legality/tensor_names.h"
 #include "lex/code.h"
-#include "lex/utf8.h"
+#include "core/utf8.h"
 
 namespace mc::legality {
 namespace {
@@ -166,7 +166,7 @@ std::string excerpt_of(const View& view, const lex::Token& token) {
   std::string_view line = text.substr(start, std::min(end - start, kExcerptBytesMax));
   const std::size_t first = std::min(line.find_first_not_of(" \t"), line.size());
   line.remove_prefix(first);
-  return std::string(line.substr(0, lex::first_invalid_utf8(line)));
+  return std::string(line.substr(0, first_invalid_utf8(line)));
 }
 
 class Checker {

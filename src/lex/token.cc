@@ -12,8 +12,8 @@
 #include <array>
 
 #include "core/check.h"
+#include "core/utf8.h"
 #include "lex/launch_closers.h"
-#include "lex/utf8.h"
 
 namespace mc::lex {
 namespace {
@@ -55,7 +55,7 @@ std::size_t skip_word_character(std::string_view s, std::size_t i) {
   if (start >= s.size()) return i;
   if (is_word_byte(s[start])) return start + 1;
   if (static_cast<unsigned char>(s[start]) < 0x80) return i;
-  const std::size_t length = utf8_length_at(s, start);
+  const std::size_t length = first_character(s.substr(start)).num_bytes;
   return length == 0 ? i : start + length;
 }
 

@@ -9,7 +9,6 @@
 
 #include "lex/properties.h"
 #include "lex/random_text.h"
-#include "lex/utf8.h"
 
 namespace mc::lex {
 namespace {
@@ -167,19 +166,6 @@ TEST(StringValue, ResolvesPrefixesEscapesAndRawDelimiters) {
   EXPECT_EQ(value("\"open"), "open");
   EXPECT_EQ(value("R\"(open"), "open");
   EXPECT_EQ(value("word"), "word");
-}
-
-TEST(Utf8, AcceptsExactlyTheWellFormedSequences) {
-  EXPECT_EQ(first_invalid_utf8("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"), 10U);
-  const std::vector<std::string> broken = {"\x80",
-                                           "\xC0\x80",
-                                           "\xC3",
-                                           "\xE0\x80\x80",
-                                           "\xED\xA0\x80",
-                                           "\xF0\x80\x80\x80",
-                                           "\xF4\x90\x80\x80",
-                                           "\xF5\x80\x80\x80"};
-  for (const std::string& text : broken) EXPECT_EQ(first_invalid_utf8(text), 0U) << text;
 }
 
 }  // namespace

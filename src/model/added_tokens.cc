@@ -5,15 +5,10 @@
 
 #include <utf8proc.h>
 
+#include "core/utf8.h"
+
 namespace mc::model {
 namespace {
-
-int32_t code_point_at(std::string_view text, size_t offset) {
-  utf8proc_int32_t point = 0;
-  utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + offset,
-                   static_cast<utf8proc_ssize_t>(text.size() - offset), &point);
-  return point;
-}
 
 // Where the character begins that ends before `offset`.  REQUIRES: offset > 0.
 size_t previous_character(std::string_view text, size_t offset) {
@@ -63,21 +58,22 @@ const AddedToken* longest_at(const std::vector<AddedToken>& tokens, std::string_
 }
 
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
-  if (begin > 0 && is_word(code_point_at(text, previous_character(text, begin)))) return false;
-  return end >= text.size() || !is_word(code_point_at(text, end));
+  if (begin > 0 && is_word(first_character(text.substr(previous_character(text, begin))).code))
+    return false;
+  return end >= text.size() || !is_word(first_character(text.substr(end)).code);
 }
 
 size_t skip_spaces_left(std::string_view text, size_t begin, size_t limit) {
   while (begin > limit) {
     const size_t previous = previous_character(text, begin);
-    if (!is_space(code_point_at(text, previous))) break;
+    if (!is_space(first_character(text.substr(previous)).code)) break;
     begin = previous;
   }
   return begin;
 }
 
 size_t skip_spaces_right(std::string_view text, size_t end) {
-  while (end < text.size() && is_space(code_point_at(text, end))) {
+  while (end < text.size() && is_space(first_character(text.substr(end)).code)) {
     do {
       ++end;
     } while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);

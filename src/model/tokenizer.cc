@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "core/utf8.h"
 #include "model/added_tokens.h"
 #include "model/bpe.h"
 #include "model/pretokenize.h"
@@ -398,12 +399,10 @@ std::string valid_utf8(std::string_view text) {
   std::string valid;
   valid.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
-    utf8proc_int32_t point = 0;
-    const auto size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + i,
-                                       static_cast<utf8proc_ssize_t>(text.size() - i), &point);
-    if (size > 0) {
-      valid += text.substr(i, static_cast<size_t>(size));
-      i += static_cast<size_t>(size);
+    const size_t num_bytes = first_character(text.substr(i)).num_bytes;
+    if (num_bytes > 0) {
+      valid += text.substr(i, num_bytes);
+      i += num_bytes;
       continue;
     }
     valid += kReplacement;

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "core/utf8.h"
 #include "task/text.h"
 #include "task/verdict_generator.h"
 #include "task/verdict_json.h"
@@ -104,7 +105,7 @@ TEST(Phrase, IsOnePlainBoundedLineWhateverTheVerdict) {
       SCOPED_TRACE(testing::Message() << "outcome " << outcome << ", seed " << seed);
       EXPECT_LE(text.size(), 60U);
       EXPECT_EQ(text, task::plain_line(text, 60));
-      EXPECT_EQ(task::find_invalid_utf8(text), std::nullopt);
+      EXPECT_EQ(first_invalid_utf8(text), text.size());
     }
   }
 }

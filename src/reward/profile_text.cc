@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/demangle.h"
 #include "task/text.h"
 
 namespace mc::reward {
@@ -60,38 +60,10 @@ std::string size_of(const std::array<int64_t, 3>& sizes) {
 
 // ---- Names --------------------------------------------------------------------------------------
 
-// Takes "7row_sum" off the front and returns "row_sum"; "" where there is no such thing.
-std::string_view take_name(std::string_view& rest) {
-  if (rest.starts_with('L')) rest.remove_prefix(1);  // Internal linkage.
-  size_t size = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
-  const auto num_digits = static_cast<size_t>(end - rest.data());
-  if (error != std::errc() || size > rest.size() - num_digits) return "";
-  const std::string_view name = rest.substr(num_digits, size);
-  rest.remove_prefix(num_digits + size);
-  return name;
-}
-
-// "ns::row_sum<...>" of "_ZN2ns7row_sumIfEEvPKT_": without arguments and anonymous namespaces.
-// Not by the demangler of the C++ library: a name of 85 bytes can refer back to its own parts so
-// often that it stands for megabytes, and one of 200 for more than any memory.
+// "ns::row_sum<float>" of "_ZN2ns7row_sumIfEEvPKf".
 std::string kernel_name(const std::string& mangled) {
   constexpr size_t kNameBytesMax = 80;
-  std::string_view rest = mangled;
-  std::vector<std::string_view> names;
-  if (rest.starts_with("_Z")) {
-    rest.remove_prefix(2);
-    const bool is_nested = rest.starts_with('N');
-    if (is_nested) rest.remove_prefix(1);
-    for (std::string_view name = take_name(rest); !name.empty(); name = take_name(rest)) {
-      if (!name.starts_with("_GLOBAL__N")) names.push_back(name);
-      if (!is_nested) break;
-    }
-  }
-  if (names.empty()) return named(task::plain_line(mangled, kNameBytesMax));
-  const char* arguments = rest.starts_with('I') ? "<...>" : "";
-  return named(
-      task::plain_line(fmt::format("{}{}", fmt::join(names, "::"), arguments), kNameBytesMax));
+  return named(task::plain_line(demangle(mangled), kNameBytesMax));
 }
 
 bool is_own(const KernelTime& kernel) { return kernel.owner == "candidate"; }
@@ -136,7 +108,7 @@ void tell_time(Page& page, const Performance& x) {
   if (x.speedup_compile && x.time_compile_us) {
     tell_speedup(page, "torch.compile", *x.speedup_compile, *x.time_compile_us);
   }
-  if (x.timing.mode == "open") {
+  if (x.timing.mode == "host_synchronous") {
     say_hint(page,
              "forward waits for the device (a copy to the host, item(), a synchronisation): "
              "without that, calls follow each other at once.");

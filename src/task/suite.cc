@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "core/utf8.h"
 #include "task/text.h"
 
 namespace mc::task {
@@ -91,8 +92,8 @@ constexpr size_t kNameBytesMax = 1000;
 Result<std::string> read_text(const fs::path& path, size_t bytes_max) {
   auto text = read_file(path, bytes_max);
   if (!text) return text;
-  if (const auto offset = find_invalid_utf8(*text)) {
-    return invalid(path.string() + " is not UTF-8 at byte " + std::to_string(*offset));
+  if (const size_t offset = first_invalid_utf8(*text); offset != text->size()) {
+    return invalid(path.string() + " is not UTF-8 at byte " + std::to_string(offset));
   }
   if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
     return invalid(path.string() + " is empty");

@@ -5,17 +5,12 @@
 #define MC_TASK_TEXT_H_
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "task/verdict.h"
 
 namespace mc::task {
-
-// Where the first byte stands that does not belong to well-formed UTF-8: overlong forms,
-// surrogates and code points past U+10FFFF are not well-formed.
-std::optional<size_t> find_invalid_utf8(std::string_view text);
 
 // One line of plain text from anything: a byte that is not UTF-8 becomes U+FFFD; a run of white
 // space becomes one space; control characters (also those of U+0080 to U+009F, bidirectional

@@ -10,28 +10,6 @@ namespace {
 
 using std::string_literals::operator""s;
 
-TEST(Text, FindsTheFirstByteThatIsNotUtf8) {
-  const struct {
-    std::string text;
-    std::optional<size_t> offset;
-  } kTable[] = {
-      {"", {}},
-      {"a\0b"s, {}},
-      {"é€😀", {}},
-      {"a\x80", 1},
-      {"a\xc3", 1},
-      {"\xc3\x28", 0},
-      {"\xc0\xaf", 0},           // Overlong '/'.
-      {"\xe0\x80\xaf", 0},       // Overlong '/'.
-      {"\xed\xa0\x80", 0},       // A surrogate.
-      {"\xf4\x90\x80\x80", 0},   // Past U+10FFFF.
-      {"\xf4\x8f\xbf\xbf", {}},  // U+10FFFF.
-      {"ok\xf0\x9f\x98", 2},     // Cut short.
-      {"\xff", 0},
-  };
-  for (const auto& row : kTable) EXPECT_EQ(find_invalid_utf8(row.text), row.offset) << row.text;
-}
-
 TEST(Text, MakesOnePlainLine) {
   const struct {
     std::string text;

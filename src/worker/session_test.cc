@@ -9,7 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -75,38 +75,24 @@ class SessionAtRest : public testing::Test {
     return std::holds_alternative<Reply>(session_->ask("{}", nullptr, kTestTimeMax));
   }
 
-  // Whether it goes on; waits for that.
   bool counts() const {
+    const uint64_t before = counter_;
+    return await([&] { return counter_ > before; });
+  }
+  // In the end: a signal takes some microseconds to arrive.
+  bool stands_still() const {
+    return await([&] {
+      const uint64_t before = counter_;
+      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+      return counter_ == before;
+    });
+  }
+  static bool await(const std::function<bool()>& reached) {
     const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
-    for (const uint64_t before = counter_; counter_ == before; std::this_thread::yield()) {
+    for (; !reached(); std::this_thread::yield()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
     }
     return true;
-  }
-
-  // Whether the kernel has stopped it, which takes a signal some microseconds.
-  bool stands_still() const {
-    const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
-    while (state() != 'T') {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    const uint64_t before = counter_;
-    for (int i = 0; i < 100; ++i) std::this_thread::yield();
-    return counter_ == before;
-  }
-
-  // Of init's child, as ps shows it.
-  char state() const {
-    const std::string pid = std::to_string(init_);
-    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
-    std::string child;
-    children >> child;
-    std::ifstream stat("/proc/" + child + "/stat");
-    std::string text;
-    std::getline(stat, text);
-    const size_t name_end = text.rfind(')');
-    return name_end == text.npos ? '?' : text.at(name_end + 2);
   }
 
   Counter& counter_ = *static_cast<Counter*>(

@@ -7,13 +7,13 @@
 
 namespace mc::cli {
 
-void add_prepare(CLI::App& app, int& exit_code) {
+void add_setup(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("prepare", "Build what is needed against the installed PyTorch (once)");
+      app.add_subcommand("setup", "Build what is needed against the installed PyTorch (once)");
   command->callback([&exit_code] {
     ProgressBar bar(0);
     const Status status =
-        eval::prepare_machine(eval::Options{}, [&](std::string_view step) { bar.note(step); });
+        eval::set_up_machine(eval::Options{}, [&](std::string_view step) { bar.note(step); });
     bar.finish();
     exit_code = status ? kExitDone : report_error(status.error());
   });

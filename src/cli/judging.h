@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `eval`, and its two halves `prepare` and `measure`, have in common: their options, what they
+// read and what they write.
+#ifndef MC_CLI_JUDGING_H_
+#define MC_CLI_JUDGING_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "core/layout.h"
+#include "core/result.h"
+#include "eval/pipeline.h"
+#include "report/report.h"
+#include "reward/score.h"
+#include "task/suite.h"
+
+namespace mc::cli {
+
+struct EvalArguments {
+  std::string task;
+  std::vector<std::string> candidates;
+  std::vector<std::string> prepared;
+  std::string backend = "auto";
+  std::string out;
+  bool json = false;
+  bool feedback = false;
+  bool stream = false;
+  bool no_static_rules = false;
+  bool weak_sandbox = false;
+  bool no_shapes = false;
+  bool no_timing = false;
+  std::string compile_mode = "none";
+  std::string tier = "full";
+  uint64_t seed = 0;
+  int jobs = 1;
+  reward::ScoreOptions score;
+  int feedback_tokens = 2000;
+  eval::Options options;
+};
+
+struct Work {
+  task::Task task;
+  task::Candidate candidate;
+};
+
+// ---- Options, in groups of --help ---------------------------------------------------------------
+
+void add_candidates(CLI::App& command, EvalArguments& arguments);
+void add_machine(CLI::App& command, EvalArguments& arguments);
+void add_verdicts(CLI::App& command, EvalArguments& arguments);
+void add_correctness(CLI::App& command, EvalArguments& arguments);
+void add_timing(CLI::App& command, EvalArguments& arguments);
+void add_compile_limits(CLI::App& command, EvalArguments& arguments);
+void add_run_limits(CLI::App& command, EvalArguments& arguments);
+void add_reward(CLI::App& command, EvalArguments& arguments);
+void add_experiments(CLI::App& command, EvalArguments& arguments);
+
+// Makes `arguments.options` of what was given.
+Status settle(EvalArguments& arguments, const CLI::App& command);
+
+// ---- Work ---------------------------------------------------------------------------------------
+
+task::Roots roots_of(const Layout& layout);
+// kInvalidInput or kNotFound names the file.
+Result<std::vector<Work>> load_work(const EvalArguments& arguments, const Layout& layout);
+// kInvalidInput where a task is none.
+Status check_tasks(eval::Pipeline& pipeline, const std::vector<Work>& work, int jobs);
+// Calls `f(i)` for each i below `count`, by `jobs` threads.
+void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f);
+
+// ---- Verdicts -----------------------------------------------------------------------------------
+
+// --out while candidates are still being judged: <path>.part has a line for each verdict so far, so
+// that a run that is cut short loses none.
+class Results {
+ public:
+  // Does nothing where `path` is "".
+  static Result<std::unique_ptr<Results>> create(const std::string& path);
+  void add(const report::Judged& judged);  // Thread-safe.
+  // All of them in order, in place of the part.
+  Status finish(const std::vector<report::Judged>& judged);
+
+ private:
+  std::string path_;
+  std::mutex mutex_;
+  std::ofstream part_;  // Guarded by mutex_.
+};
+
+// A verdict with its reward and the time since `start`.
+report::Judged judged_since(std::chrono::steady_clock::time_point start, task::Verdict verdict,
+                            const EvalArguments& arguments);
+
+// To standard output, as --json and --feedback ask for it.
+void print(const std::vector<report::Judged>& judged, const EvalArguments& arguments);
+
+}  // namespace mc::cli
+
+#endif  // MC_CLI_JUDGING_H_

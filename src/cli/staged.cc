@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `eval` in two halves: `prepare` needs CPUs only and writes a file for each candidate that is to
+// be measured; `measure` takes such files, here or on another machine.
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/judging.h"
+#include "cli/progress.h"
+#include "core/file.h"
+#include "core/layout.h"
+#include "eval/pipeline.h"
+#include "eval/prepared.h"
+
+namespace mc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+Status make_directory(const std::string& path) {
+  std::error_code failure;
+  fs::create_directories(path, failure);
+  if (!failure) return ok();
+  return Error{ErrorCode::kInvalidInput, "cannot make " + path + ": " + failure.message()};
+}
+
+// "DIR/00003.prepared": the place in what was given, so that two of one name do not meet.
+fs::path file_of(const std::string& directory, size_t index) {
+  return fs::path(directory) / fmt::format("{:05}.prepared", index);
+}
+
+Status run_prepare(EvalArguments& arguments, const CLI::App& command) {
+  if (!arguments.options.architecture.empty()) arguments.backend = "cuda";
+  MC_TRY_VOID(settle(arguments, command), "prepare");
+  MC_TRY(const Layout layout, find_layout(), "prepare");
+  const Result<std::vector<Work>> loaded = load_work(arguments, layout);
+  if (!loaded) return loaded.error();
+  const std::vector<Work>& work = *loaded;
+  MC_TRY_VOID(make_directory(arguments.out), "--out");
+  ProgressBar bar(work.size());
+  MC_TRY(auto pipeline,
+         eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
+         "prepare");
+  MC_TRY_VOID(check_tasks(*pipeline, work, arguments.jobs), "prepare");
+  std::vector<std::optional<report::Judged>> decided(work.size());
+  std::vector<Status> written(work.size(), ok());
+  for_each_index(work.size(), arguments.jobs, [&](size_t i) {
+    const auto start = Clock::now();
+    eval::Preparation preparation = pipeline->prepare(work[i].task, work[i].candidate);
+    if (auto* verdict = std::get_if<task::Verdict>(&preparation)) {
+      decided[i] = judged_since(start, std::move(*verdict), arguments);
+    } else {
+      auto bytes = eval::to_bytes(std::get<eval::Prepared>(preparation));
+      written[i] =
+          bytes ? write_file_atomically(file_of(arguments.out, i), *bytes) : Status(bytes.error());
+    }
+    bar.advance(work[i].candidate.id);
+  });
+  bar.finish();
+  for (const Status& status : written) MC_TRY_VOID(status, "--out");
+  std::vector<report::Judged> verdicts;
+  for (auto& one : decided) {
+    if (one) verdicts.push_back(std::move(*one));
+  }
+  if (!verdicts.empty() || arguments.json) print(verdicts, arguments);
+  std::cerr << fmt::format("musacoder: {} to be measured, in {}; {} decided\n",
+                           work.size() - verdicts.size(), arguments.out, verdicts.size());
+  return ok();
+}
+
+Result<eval::Prepared> load_prepared(const std::string& path) {
+  MC_TRY(const std::string bytes, read_file(path, eval::kPreparedBytesMax), path);
+  MC_TRY(eval::Prepared prepared, eval::prepared_from_bytes(bytes, cache_directory() / "prepared"),
+         path);
+  return prepared;
+}
+
+Status run_measure(EvalArguments& arguments, const CLI::App& command) {
+  MC_TRY_VOID(settle(arguments, command), "measure");
+  std::vector<eval::Prepared> prepared;
+  for (const std::string& path : arguments.prepared) {
+    auto loaded = load_prepared(path);
+    if (!loaded) return loaded.error();
+    prepared.push_back(std::move(*loaded));
+  }
+  MC_TRY(const auto results, Results::create(arguments.out), "measure");
+  ProgressBar bar(prepared.size());
+  MC_TRY(auto pipeline,
+         eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
+         "measure");
+  for (size_t i = 0; i < prepared.size(); ++i) {
+    MC_TRY_VOID(pipeline->can_measure(prepared[i]), arguments.prepared[i]);
+  }
+  std::vector<report::Judged> judged(prepared.size());
+  for_each_index(prepared.size(), arguments.jobs, [&](size_t i) {
+    const auto start = Clock::now();
+    judged[i] = judged_since(start, pipeline->measure(prepared[i]), arguments);
+    results->add(judged[i]);
+    bar.advance(prepared[i].candidate.id);
+  });
+  bar.finish();
+  MC_TRY_VOID(results->finish(judged), "measure");
+  print(judged, arguments);
+  return ok();
+}
+
+}  // namespace
+
+void add_prepare(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<EvalArguments>();
+  CLI::App* command = app.add_subcommand(
+      "prepare", "The first half of eval: check and compile candidates, without a device");
+  add_candidates(*command, *arguments);
+  command->get_option("--candidate")->required();
+  command->add_option("--out,-o", arguments->out, "Directory for what is to be measured")
+      ->required();
+  add_machine(*command, *arguments);
+  command->add_option("--architecture", arguments->options.architecture,
+                      "For a CUDA device that need not be here: its compute capability, 90");
+  command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");
+  command->add_flag("--feedback", arguments->feedback, "Print the feedback for these");
+  command->add_flag("--no-shapes", arguments->no_shapes, "Judge at the task's own shape only");
+  add_compile_limits(*command, *arguments);
+  add_reward(*command, *arguments);
+  add_experiments(*command, *arguments);
+  command->callback([arguments, command, &exit_code] {
+    const Status status = run_prepare(*arguments, *command);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
+}
+
+void add_measure(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<EvalArguments>();
+  CLI::App* command =
+      app.add_subcommand("measure", "The second half of eval: judge what prepare wrote");
+  command->add_option("file", arguments->prepared, "What prepare wrote")->required();
+  add_machine(*command, *arguments);
+  add_verdicts(*command, *arguments);
+  add_correctness(*command, *arguments);
+  add_timing(*command, *arguments);
+  add_run_limits(*command, *arguments);
+  add_reward(*command, *arguments);
+  add_experiments(*command, *arguments);
+  command->callback([arguments, command, &exit_code] {
+    const Status status = run_measure(*arguments, *command);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
+}
+
+}  // namespace mc::cli

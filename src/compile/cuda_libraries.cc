@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/cuda_libraries.h"
+
+#include <string>
+#include <vector>
+
+#include "compile/once.h"
+#include "compile/tool.h"
+#include "core/hash.h"
+
+namespace mc::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_record.cc",
+                                        "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
+                                        "facade/runtime/cuda.cc"};
+constexpr const char* kDeviceSources[] = {"arena.cc", "gate.cc", "trace.cc", "vendor.cc"};
+constexpr const char* kCupti = "libcupti.so.13";
+
+std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& toolkit,
+                                      const fs::path& share) {
+  std::vector<std::string> argv = {"g++",
+                                   "-std=c++17",
+                                   "-O2",
+                                   "-fPIC",
+                                   "-shared",
+                                   "-w",
+                                   "-I" + (share / "emu").string(),
+                                   "-I" + (share / "facade/bind").string(),
+                                   "-iquote",
+                                   (share / "facade/include").string()};
+  for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
+  argv.push_back("-isystem" + (toolkit / "include").string());
+  for (const char* source : kAtenSources) argv.push_back((share / source).string());
+  argv.insert(argv.end(), {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cuda",
+                           "-ltorch_cpu", "-ltorch", "-lc10_cuda", "-lc10"});
+  return argv;
+}
+
+// The CUPTI that PyTorch loads comes first: a second one in a process would trace nothing.
+Result<fs::path> find_cupti(const PyTorch& pytorch, const fs::path& toolkit) {
+  const fs::path packages = pytorch.root.parent_path() / "nvidia";
+  for (const fs::path& folder :
+       {packages / "cu13/lib", packages / "cuda_cupti/lib", toolkit / "lib64",
+        toolkit / "extras/CUPTI/lib64", toolkit / "targets/x86_64-linux/lib"}) {
+    std::error_code failure;
+    if (fs::exists(folder / kCupti, failure)) return folder / kCupti;
+  }
+  return Error{ErrorCode::kUnavailable, std::string(kCupti) +
+                                            " is missing: it comes with PyTorch for CUDA 13 "
+                                            "(nvidia-cuda-cupti) and with the toolkit"};
+}
+
+Result<std::vector<std::string>> device_command(const PyTorch& pytorch, const fs::path& toolkit,
+                                                const fs::path& sources) {
+  MC_TRY(const fs::path cupti, find_cupti(pytorch, toolkit), "device library");
+  std::vector<std::string> argv = {"g++",   "-std=c++20", "-O2",
+                                   "-fPIC", "-shared",    "-I" + sources.string()};
+  for (const fs::path& folder : {toolkit / "include", toolkit / "extras/CUPTI/include",
+                                 pytorch.root.parent_path() / "nvidia/cu13/include"}) {
+    argv.push_back("-isystem" + folder.string());
+  }
+  for (const char* source : kDeviceSources) argv.push_back((sources / source).string());
+  argv.insert(argv.end(), {"-L" + (toolkit / "lib64/stubs").string(), "-lcuda", cupti.string()});
+  return argv;
+}
+
+// The library that `argv` makes of the files below `root`.
+Result<fs::path> library(const std::string& kind, std::vector<std::string> argv,
+                         const std::string& files, const PyTorch& pytorch,
+                         const Progress& progress) {
+  const std::string name = kind + ".so";
+  std::string command;
+  for (const std::string& word : argv) command += word + '\0';
+  const Once once{kind, content_hash({pytorch.version, command, files}),
+                  "building the " + kind + " library for PyTorch " + pytorch.version + " (once)"};
+  const auto build = [&](const fs::path& folder) -> Status {
+    argv.insert(argv.end(), {"-o", (folder / name).string()});
+    MC_TRY_VOID(run_tool(argv), "build it");
+    return ok();
+  };
+  MC_TRY(const fs::path folder, make_once(once, progress, build), kind + " library");
+  return folder / name;
+}
+
+}  // namespace
+
+Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const fs::path& toolkit,
+                                             const Layout& layout, const Progress& progress) {
+  const fs::path share = fs::weakly_canonical(layout.share("emu")).parent_path();
+  const fs::path device = fs::weakly_canonical(layout.share("device"));
+  CudaLibraries libraries;
+  MC_TRY(const std::string aten_files,
+         hash_of_files(share, {"emu/torch", "facade/runtime", "facade/bind", "facade/include"}),
+         "ATen library");
+  MC_TRY(libraries.aten,
+         library("aten", aten_command(pytorch, toolkit, share), aten_files, pytorch, progress),
+         "set-up");
+  MC_TRY(const std::string device_files, hash_of_files(device, {""}), "device library");
+  MC_TRY(std::vector<std::string> command, device_command(pytorch, toolkit, device), "set-up");
+  MC_TRY(libraries.device, library("device", std::move(command), device_files, pytorch, progress),
+         "set-up");
+  return libraries;
+}
+
+}  // namespace mc::compile

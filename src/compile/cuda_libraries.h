@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a contestant on a CUDA device loads beside PyTorch, compiled against it once (once.h).
+#ifndef MC_COMPILE_CUDA_LIBRARIES_H_
+#define MC_COMPILE_CUDA_LIBRARIES_H_
+
+#include <filesystem>
+
+#include "compile/pytorch.h"
+#include "core/layout.h"
+#include "core/result.h"
+
+namespace mc::compile {
+
+struct CudaLibraries {
+  // Counts ATen operators and takes away those that it may not use (emu/torch/shim_record.cc,
+  // shim_guard.cc); and the runtime of candidates that the facade served: their binding
+  // (emu/torch/shim.cc) and facade/runtime.
+  std::filesystem::path aten;
+  // The native code of the device (device/mc_device.h).
+  std::filesystem::path device;
+};
+
+// `toolkit` holds include/cuda.h.  kUnavailable where CUPTI, which PyTorch for CUDA brings, is not
+// found, or the compiler fails.
+Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch,
+                                             const std::filesystem::path& toolkit,
+                                             const Layout& layout, const Progress& progress);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_CUDA_LIBRARIES_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UTF-8, read by utf8proc.  Overlong forms, surrogates and code points above U+10FFFF are no
+// characters.
+#ifndef MC_CORE_UTF8_H_
+#define MC_CORE_UTF8_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mc {
+
+struct Character {
+  int32_t code = 0;
+  size_t num_bytes = 0;  // 1 to 4, or 0: none begins here.
+};
+
+// REQUIRES: the text is not empty.
+Character first_character(std::string_view text);
+
+// The offset of the first byte that is not part of a character; text.size() if all are.
+size_t first_invalid_utf8(std::string_view text);
+
+}  // namespace mc
+
+#endif  // MC_CORE_UTF8_H_

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Prepared: a candidate that was found legal and compiled, as a value.
+//
+// It is made without a device, a judge or a secret, and is all that measuring needs, in another
+// process or on another machine with the same program:
+//
+//   MC_TRY(const std::string bytes, to_bytes(prepared), path);
+//   ...
+//   MC_TRY(Prepared again, prepared_from_bytes(bytes, cache_directory() / "prepared"), path);
+#ifndef MC_EVAL_PREPARED_H_
+#define MC_EVAL_PREPARED_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compile/toolchain.h"
+#include "core/result.h"
+#include "task/task.h"
+#include "task/verdict.h"
+
+namespace mc::eval {
+
+inline constexpr const char* kPreparedSchema = "musacoder-prepared/1";
+inline constexpr size_t kPreparedBytesMax = size_t{1} << 30;
+
+// What a machine must be like for a prepared candidate to be measured there.
+struct Target {
+  std::string backend;
+  std::string architecture;  // Of a device: "90".
+  std::string pytorch;       // "2.11.0+cu130"
+  std::string python;        // "3.11" where PyTorch's full headers were compiled in, else "".
+  std::string policy;        // Name and version.
+  bool operator==(const Target&) const = default;
+};
+std::string to_string(const Target& target);  // For people, on one line.
+
+struct Machine;
+
+// Of what was compiled here under a policy.
+Target target_of(const Machine& machine, const std::string& policy,
+                 const std::vector<compile::Artifact>& artifacts);
+
+struct Prepared {
+  task::Task task;
+  task::Candidate candidate;
+  Target target;
+  std::string source;    // The module.
+  std::string recorded;  // The recorder's answer, for compile::parse_extensions.
+  std::vector<compile::Artifact> artifacts;
+  task::Verdict verdict;  // So far: what it is about, hashes and telemetry; no outcome, no seed.
+};
+
+// A line that names the schema, a line of JSON, then the libraries' bytes.  kIo where a library
+// cannot be read.
+Result<std::string> to_bytes(const Prepared& prepared);
+
+// Writes the libraries into a directory of its own below `folder`, which stays while a copy of an
+// artifact lives.  kInvalidInput for what is not such a file, whole and unchanged.
+Result<Prepared> prepared_from_bytes(std::string_view bytes, const std::filesystem::path& folder);
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_PREPARED_H_

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/preparer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "compile/extension.h"
+#include "compile/toolchain.h"
+#include "core/hash.h"
+#include "eval/machine.h"
+#include "eval/steps.h"
+#include "legality/extract.h"
+#include "legality/flags.h"
+#include "legality/static_rules.h"
+#include "legality/symbols.h"
+
+namespace mc::eval {
+namespace {
+
+constexpr size_t kInitialsMax = 64;  // Tasks whose arguments are kept.
+
+// One candidate's way through the stages.
+class Candidate {
+ public:
+  Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate);
+  Preparation run();
+
+ private:
+  Stage extract();
+  Stage inspect();
+  Stage record();
+  Stage check_flags();
+  std::vector<legality::NativeSource> native_sources() const;
+  void place_in_candidate(std::vector<task::RuleFinding>& findings) const;
+  Stage check_sources();
+  Stage compile();
+  Stage check_symbols();
+
+  Preparer& preparer_;
+  Prepared prepared_;
+  std::vector<compile::Extension> extensions_;
+  std::unique_ptr<compile::PlaceMapper> mapper_;
+};
+
+Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate)
+    : preparer_(preparer) {
+  prepared_.task = task;
+  prepared_.candidate = candidate;
+  prepared_.verdict.task = task.id;
+  prepared_.verdict.candidate = candidate.id;
+  prepared_.verdict.backend = preparer.machine().backend;
+  prepared_.verdict.policy = preparer.policy().version;
+}
+
+Preparation Candidate::run() {
+  static constexpr Step<Candidate> kSteps[] = {
+      {"extract", &Candidate::extract},      {"inspect", &Candidate::inspect},
+      {"record", &Candidate::record},        {"flags", &Candidate::check_flags},
+      {"rules", &Candidate::check_sources},  {"compile", &Candidate::compile},
+      {"symbols", &Candidate::check_symbols}};
+  Stage stage = run_steps<Candidate>(*this, kSteps, prepared_.verdict.telemetry.stages);
+  if (stage && !*stage) {
+    prepared_.target =
+        target_of(preparer_.machine(), preparer_.policy().version, prepared_.artifacts);
+    return std::move(prepared_);
+  }
+  prepared_.verdict.outcome =
+      stage ? std::move(**stage) : task::Outcome(task::Infra{stage.error().message});
+  return std::move(prepared_.verdict);
+}
+
+Stage Candidate::extract() {
+  legality::Extraction extraction = legality::extract(prepared_.candidate.answer);
+  if (auto* failed = std::get_if<task::Unextractable>(&extraction)) {
+    return Decided(std::move(*failed));
+  }
+  prepared_.source = std::move(std::get<legality::Extracted>(extraction).module);
+  prepared_.verdict.candidate_hash = content_hash({prepared_.source});
+  return Decided();
+}
+
+Stage Candidate::inspect() {
+  MC_TRY(auto stage, preparer_.executor().inspect(prepared_.source, preparer_.policy().python_json),
+         "inspect");
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  auto& inspection = std::get<execute::InspectorAnswer>(stage);
+  if (!inspection.syntax_error.empty()) {
+    return Decided(
+        task::Unextractable{"syntax_error", inspection.syntax_error, inspection.syntax_place});
+  }
+  if (std::ranges::find(inspection.classes, "ModelNew") == inspection.classes.end()) {
+    return Decided(task::Unextractable{"no_model_new", "the module defines no class ModelNew", {}});
+  }
+  if (!inspection.unsupported.empty()) {
+    return Decided(task::Unsupported{std::move(inspection.unsupported)});
+  }
+  if (preparer_.options().static_rules && !inspection.findings.empty()) {
+    return Decided(task::Illegal{"static", std::move(inspection.findings)});
+  }
+  return Decided();
+}
+
+Stage Candidate::record() {
+  MC_TRY(auto found, preparer_.initials_of(prepared_.task), "initial arguments");
+  if (auto* outcome = std::get_if<task::Outcome>(&found)) return Decided(std::move(*outcome));
+  const auto& initials = *std::get<Preparer::Initials>(found);
+  MC_TRY(auto stage, preparer_.executor().record(prepared_.source, initials), "record");
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  prepared_.recorded = std::move(std::get<std::string>(stage));
+  auto extensions = compile::parse_extensions(prepared_.recorded);
+  if (!extensions) {
+    const task::Exception garbled{"ProtocolError", extensions.error().message, {}, {}};
+    return Decided(task::Crashed{"record", garbled, 0, 0, {}, {}});
+  }
+  extensions_ = std::move(extensions).value();
+  if (extensions_.empty()) {
+    return Decided(task::Illegal{
+        "static",
+        {{"native.none", "the module compiles no native source with load_inline or load", {}}}});
+  }
+  mapper_ = std::make_unique<compile::PlaceMapper>(prepared_.source, extensions_);
+  return Decided();
+}
+
+// What is allowed is all that stays: the toolchains pass it on as it is.
+Stage Candidate::check_flags() {
+  std::vector<task::RuleFinding> findings;
+  for (compile::Extension& extension : extensions_) {
+    legality::CheckedFlags checked = legality::check_flags(
+        preparer_.policy(),
+        {extension.extra_cflags, extension.extra_cuda_cflags, extension.extra_ldflags});
+    std::ranges::move(checked.findings, std::back_inserter(findings));
+    extension.extra_cflags = std::move(checked.passed.cxx);
+    extension.extra_cuda_cflags = std::move(checked.passed.cuda);
+    extension.extra_ldflags = std::move(checked.passed.link);
+  }
+  if (findings.empty()) return Decided();
+  return Decided(task::Illegal{"static", std::move(findings)});
+}
+
+std::vector<legality::NativeSource> Candidate::native_sources() const {
+  std::vector<legality::NativeSource> sources;
+  for (const compile::Extension& extension : extensions_) {
+    for (const compile::Unit& unit : compile::make_units(extension)) {
+      for (const compile::SourceFile& piece : unit.pieces)
+        sources.push_back({piece.name, piece.text});
+    }
+    for (const compile::SourceFile& file : extension.files)
+      sources.push_back({file.name, file.text});
+  }
+  return sources;
+}
+
+void Candidate::place_in_candidate(std::vector<task::RuleFinding>& findings) const {
+  for (task::RuleFinding& found : findings) {
+    if (found.place.line == 0) continue;
+    found.place = mapper_->map(found.place.source, found.place.line, found.place.column);
+  }
+}
+
+Stage Candidate::check_sources() {
+  if (!preparer_.options().static_rules) return Decided();
+  std::vector<task::RuleFinding> findings =
+      legality::check_sources(preparer_.policy(), native_sources());
+  if (findings.empty()) return Decided();
+  place_in_candidate(findings);
+  return Decided(task::Illegal{"static", std::move(findings)});
+}
+
+Stage Candidate::compile() {
+  const compile::CompileLimits limits{preparer_.options().limits.compile_s,
+                                      preparer_.options().limits.memory_bytes,
+                                      preparer_.options().allow_weak_sandbox};
+  prepared_.verdict.telemetry.compile_cached = true;
+  for (const compile::Extension& extension : extensions_) {
+    MC_TRY(compile::Compilation compilation,
+           preparer_.machine().toolchain->compile(extension, *mapper_, limits), "compile");
+    prepared_.verdict.telemetry.compile_cpu_s += compilation.cpu_s;
+    if (!compilation.full_headers.empty()) {
+      prepared_.verdict.telemetry.full_headers.push_back(compilation.full_headers);
+    }
+    compile::Compiled& compiled = compilation.outcome;
+    if (auto* failed = std::get_if<task::CompileFailed>(&compiled))
+      return Decided(std::move(*failed));
+    if (auto* lacking = std::get_if<task::Unsupported>(&compiled))
+      return Decided(std::move(*lacking));
+    if (auto* late = std::get_if<task::TimedOut>(&compiled)) return Decided(std::move(*late));
+    if (auto* large = std::get_if<task::OutOfMemory>(&compiled)) return Decided(std::move(*large));
+    prepared_.artifacts.push_back(std::move(std::get<compile::Artifact>(compiled)));
+    prepared_.verdict.telemetry.compile_cached &= prepared_.artifacts.back().cached;
+  }
+  return Decided();
+}
+
+Stage Candidate::check_symbols() {
+  std::vector<task::RuleFinding> findings;
+  const std::vector<legality::NativeSource> sources = native_sources();
+  for (const compile::Artifact& artifact : prepared_.artifacts) {
+    if (!artifact.undefined_symbols) {
+      findings.push_back({"link.unreadable",
+                          "what " + artifact.name + " wants from other libraries cannot be read",
+                          {}});
+      continue;
+    }
+    std::ranges::move(
+        legality::check_symbols(preparer_.policy(), *artifact.undefined_symbols, sources),
+        std::back_inserter(findings));
+  }
+  if (findings.empty()) return Decided();
+  place_in_candidate(findings);
+  return Decided(task::Illegal{"link", std::move(findings)});
+}
+
+}  // namespace
+
+Preparation Preparer::prepare(const task::Task& task, const task::Candidate& candidate) {
+  return Candidate(*this, task, candidate).run();
+}
+
+execute::Stage<Preparer::Initials> Preparer::initials_of(const task::Task& task) {
+  using Found = std::variant<Initials, task::Outcome>;
+  const std::string key = content_hash({task.code});
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::ranges::find(initials_, key, &std::pair<std::string, Initials>::first);
+    if (known != initials_.end()) {
+      initials_.splice(initials_.begin(), initials_, known);
+      return Found(known->second);
+    }
+  }
+  MC_TRY(auto stage, executor_.initials(task.code, judge_options(options_)), "task");
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Found(std::move(*outcome));
+  auto found =
+      std::make_shared<const execute::Initials>(std::move(std::get<execute::Initials>(stage)));
+  const std::lock_guard lock(mutex_);
+  initials_.emplace_front(key, found);
+  if (initials_.size() > kInitialsMax) initials_.pop_back();
+  return Found(std::move(found));
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Preparer: the stages that need neither a device nor a judge nor a secret.
+//
+//   extraction → inspection by CPython's ast → recording of what the module passes to load_inline,
+//   at every size at which the task may be judged → rules on flags and native sources →
+//   compilation → rules on the symbols
+#ifndef MC_EVAL_PREPARER_H_
+#define MC_EVAL_PREPARER_H_
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "eval/pipeline.h"
+#include "execute/executor.h"
+#include "legality/policy.h"
+
+namespace mc::eval {
+
+struct Machine;
+
+class Preparer {
+ public:
+  // REQUIRES: all outlive it.
+  Preparer(const Options& options, const legality::Policy& policy, const Machine& machine,
+           execute::Executor& executor)
+      : options_(options), policy_(policy), machine_(machine), executor_(executor) {}
+
+  // Thread-safe.  `Infra` where something fails that is not the candidate's.
+  Preparation prepare(const task::Task& task, const task::Candidate& candidate);
+
+  // What one candidate's stages call.
+  using Initials = std::shared_ptr<const execute::Initials>;
+  execute::Stage<Initials> initials_of(const task::Task& task);
+  const Options& options() const { return options_; }
+  const legality::Policy& policy() const { return policy_; }
+  const Machine& machine() const { return machine_; }
+  execute::Executor& executor() const { return executor_; }
+
+ private:
+  const Options& options_;
+  const legality::Policy& policy_;
+  const Machine& machine_;
+  execute::Executor& executor_;
+
+  std::mutex mutex_;
+  std::list<std::pair<std::string, Initials>> initials_;  // By the task's hash; guarded by mutex_.
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_PREPARER_H_
