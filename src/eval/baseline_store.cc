@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
 
@@ -25,6 +26,15 @@ task::Estimate estimate_of(const Json& json) {
           json.at("high").get<double>()};
 }
 
+bool is_sound(const task::Estimate& estimate) {
+  return 0 < estimate.low && estimate.low <= estimate.median && estimate.median <= estimate.high &&
+         std::isfinite(estimate.high);
+}
+
+bool is_sound(const CompiledBaseline& baseline) {
+  return is_sound(baseline.speedup_eager) && is_sound(baseline.time_us);
+}
+
 }  // namespace
 
 std::filesystem::path BaselineStore::path_of(const BaselineKey& key) const {
@@ -38,13 +48,17 @@ std::optional<CompiledBaseline> BaselineStore::find(const BaselineKey& key) cons
   if (!text) return std::nullopt;
   try {
     const Json json = Json::parse(*text);
-    return CompiledBaseline{estimate_of(json.at("speedup_eager")), estimate_of(json.at("time_us"))};
+    const CompiledBaseline kept{estimate_of(json.at("speedup_eager")),
+                                estimate_of(json.at("time_us"))};
+    if (is_sound(kept)) return kept;
+    return std::nullopt;
   } catch (const Json::exception&) {
     return std::nullopt;  // Measured again, and replaced.
   }
 }
 
 Status BaselineStore::keep(const BaselineKey& key, const CompiledBaseline& baseline) const {
+  MC_CHECK(is_sound(baseline));
   const Json json{{"speedup_eager", json_of(baseline.speedup_eager)},
                   {"time_us", json_of(baseline.time_us)},
                   {"mode", key.mode},
@@ -58,6 +72,7 @@ Status BaselineStore::keep(const BaselineKey& key, const CompiledBaseline& basel
 
 // Both are ratios to the same eager program; their errors are independent.
 task::Estimate speedup_over(const CompiledBaseline& baseline, const task::Estimate& eager) {
+  MC_CHECK(is_sound(baseline) && is_sound(eager));
   const task::Estimate& by = baseline.speedup_eager;
   const double median = eager.median / by.median;
   const double below =

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -47,10 +48,18 @@ TEST_F(BaselineStoreTest, TellsKeysApart) {
 TEST_F(BaselineStoreTest, PassesOverABrokenFile) {
   const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", false};
   ASSERT_TRUE(store_.keep(key, kBaseline));
-  for (const auto& entry : std::filesystem::directory_iterator(directory_.path() / "baselines")) {
-    std::ofstream(entry.path(), std::ios::trunc) << "{\"speedup_eager\": 1}";
+  const auto file = *std::filesystem::directory_iterator(directory_.path() / "baselines");
+  const std::string sound = R"({"median": 2, "low": 1, "high": 3})";
+  for (const char* broken :
+       {"1", R"({"median": 0, "low": 0, "high": 0})", R"({"median": 2, "low": 3, "high": 4})",
+        R"({"median": 2, "low": -1, "high": 3})"}) {
+    std::ofstream(file.path(), std::ios::trunc)
+        << R"({"time_us": )" << sound << R"(, "speedup_eager": )" << broken << "}";
+    EXPECT_FALSE(store_.find(key).has_value()) << broken;
   }
-  EXPECT_FALSE(store_.find(key).has_value());
+  std::ofstream(file.path(), std::ios::trunc)
+      << R"({"time_us": )" << sound << R"(, "speedup_eager": )" << sound << "}";
+  EXPECT_TRUE(store_.find(key).has_value());
 }
 
 TEST(SpeedupOver, DividesAndAddsErrorsInQuadrature) {

@@ -32,6 +32,7 @@ DeviceMemory::Hold DeviceMemory::take(int64_t bytes) {
   changed_.wait(lock, [&] { return waiting_.front() == &wanted && wanted <= free_; });
   waiting_.pop_front();
   free_ -= wanted;
+  MC_CHECK(0 <= free_ && free_ < capacity_);
   changed_.notify_all();  // The next one in line may fit, too.
   return {*this, wanted};
 }

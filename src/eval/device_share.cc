@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/check.h"
+
 namespace mc::eval {
 
 DeviceShare::Turn DeviceShare::take(Use use) {
@@ -30,7 +32,9 @@ void DeviceShare::wait_for_turn(Use use) {
 
 void DeviceShare::end(Use use) {
   const std::lock_guard lock(mutex_);
+  MC_CHECK(is_taken_ == (use == Use::kAlone));
   if (use == Use::kTogether) {
+    MC_CHECK(together_ > 0);
     --together_;
   } else {
     is_taken_ = false;
@@ -52,6 +56,7 @@ void DeviceShare::let_in() {
     is_taken_ = is_alone;
     together_ += is_alone ? 0 : 1;
     alone_in_a_row_ = is_alone ? alone_in_a_row_ + 1 : 0;
+    MC_CHECK(!is_taken_ || together_ == 0);
     changed_.notify_all();
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/check.h"
 #include "execute/executor.h"
 
 namespace mc::eval {
@@ -36,6 +37,7 @@ void JudgePool::clear() {
 }
 
 void JudgePool::give_back(const std::string& key, std::unique_ptr<execute::Judge> judge) {
+  MC_CHECK(judge != nullptr);
   std::unique_ptr<execute::Judge> evicted;  // Destroyed after the lock is released.
   const std::lock_guard lock(mutex_);
   idle_.push_back({key, std::move(judge)});
@@ -43,6 +45,7 @@ void JudgePool::give_back(const std::string& key, std::unique_ptr<execute::Judge
     evicted = std::move(idle_.front().judge);
     idle_.pop_front();
   }
+  MC_CHECK(idle_.size() <= kIdleMax);
 }
 
 }  // namespace mc::eval

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/check.h"
 #include "core/hash.h"
 #include "eval/machine.h"
 #include "legality/policy.h"
@@ -26,6 +27,7 @@ task::Wrong wrong_by(const task::Passed& passed, std::vector<task::KernelFinding
 }  // namespace
 
 Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
+  MC_CHECK(audits_.empty());  // Once for each candidate.
   for (int number = 1; number <= kRepeats; ++number) {
     MC_TRY(Decided decided, repeat(number), "other seeds");
     if (!decided) continue;

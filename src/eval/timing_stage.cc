@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "compile/toolchain.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "eval/machine.h"
@@ -29,6 +30,7 @@ constexpr int kSnapshotsStrict = 16;
 // Faster than memory allows.  Operations do not count here: an algorithm may need fewer.
 bool is_incredible(const timing::Timed& timed) {
   const task::Floor& floor = timed.performance.floor;
+  MC_CHECK(floor.bandwidth_gbs > 0 && timed.claimed_us > 0);
   const double memory_us = static_cast<double>(floor.bytes) / (floor.bandwidth_gbs * 1e3);
   return timed.claimed_us < kFloorSlack * memory_us;
 }
@@ -41,6 +43,7 @@ task::Outcome lacks_launches() {
 }  // namespace
 
 execute::Stage<task::Performance> TimingStage::run(SessionPointer comparedant) {
+  MC_CHECK(laps_.empty());  // Once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
   const auto start = [&] { return ready(std::move(comparedant)); };
   MC_TRY(auto stage,
@@ -68,6 +71,7 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
   options.budget_s = parts_.options.timing.budget_s;
   if (parts_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
+  options.clock = subject_.clock;
   timing::ComparisonRun comparison(subject_.judge, wanted.limits, options, parts_.nvml);
   Processes processes;
   {
@@ -101,9 +105,13 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
 
 execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comparison,
                                                      Processes& processes) {
+  MC_CHECK(processes.candidate != nullptr && processes.baseline != nullptr);
   MC_TRY_VOID(find_device_speed(), "time");
   const double judge_s = parts_.executor.limits().judge_s;
-  MC_TRY(const bool quiet, timing::await_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  timing::QuietRules quiet_rules;
+  quiet_rules.clock = subject_.clock;
+  MC_TRY(const bool quiet, timing::await_quiet(quiet_rules, *speed_, subject_.judge, judge_s),
+         "time");
   auto stage = comparison.run();
   processes.baseline->rest();
   auto* timed = stage ? std::get_if<timing::Timed>(&*stage) : nullptr;
@@ -112,7 +120,8 @@ execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comp
     return stage;
   }
   processes.candidate->rest();
-  MC_TRY(const bool still_quiet, timing::is_quiet({}, *speed_, subject_.judge, judge_s), "time");
+  MC_TRY(const bool still_quiet, timing::is_quiet(quiet_rules, *speed_, subject_.judge, judge_s),
+         "time");
   if (!still_quiet) processes.candidate.reset();  // With what it left there.
   if (!quiet || !still_quiet) timed->performance.timing.notes.emplace_back(kNotQuiet);
   return stage;
@@ -173,6 +182,7 @@ Status TimingStage::find_device_speed() {
 // ---- Claims -------------------------------------------------------------------------------------
 
 Result<TimingStage::Decided> TimingStage::check_claim(timing::Timed& timed) {
+  MC_CHECK(speed_.has_value());
   timed.performance.floor = timing::floor_of(*speed_, timed.work);
   return is_incredible(timed) ? time_again(timed) : Decided();
 }
@@ -278,7 +288,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
 }
 
 void TimingStage::lap(const std::string& name) {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = subject_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
   laps_.push_back({name, taken.count()});
 }

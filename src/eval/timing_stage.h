@@ -11,13 +11,13 @@
 #ifndef MC_EVAL_TIMING_STAGE_H_
 #define MC_EVAL_TIMING_STAGE_H_
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/result.h"
 #include "eval/baseline_store.h"
 #include "eval/device_share.h"
@@ -37,13 +37,14 @@ struct TimingSubject {
   const std::vector<compile::Artifact>& artifacts;
   execute::Judge& judge;
   DeviceShare::Use use;  // While processes start and warm up.
+  Clock clock{};
 };
 
 class TimingStage {
  public:
   // REQUIRES: both outlive it.
   TimingStage(const Parts& parts, const TimingSubject& subject)
-      : parts_(parts), subject_(subject) {}
+      : parts_(parts), subject_(subject), lap_start_(subject.clock.now()) {}
 
   // `comparedant` is the one that passed, or null where another one is to be started.
   execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> comparedant);
@@ -89,7 +90,7 @@ class TimingStage {
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
   std::vector<task::StageTime> laps_;
-  std::chrono::steady_clock::time_point lap_start_ = std::chrono::steady_clock::now();
+  Clock::TimePoint lap_start_;
 };
 
 }  // namespace mc::eval

@@ -298,6 +298,7 @@ Rehearsal::Rehearsal(const Scripts& scripts)
   play(judges_, std::make_shared<JudgeActor>(JudgeActor{scripts.judge, time_, scenes_}));
   process("candidate", scripts.candidate, candidates_, baselines_);
   process("baseline", scripts.baseline, baselines_, candidates_);
+  process("compiled", scripts.compiled, compiled_, baselines_);
 }
 
 std::vector<Scene> Rehearsal::scenes(std::string_view who, std::string_view what) const {

@@ -84,6 +84,7 @@ struct Scripts {
   JudgeScript judge{};
   ProcessScript candidate{};
   ProcessScript baseline{};
+  ProcessScript compiled{};  // The baseline by torch.compile.
 };
 
 // Something that a process was asked, or that a process did: "run" is a batch, noted as the gate
@@ -115,6 +116,7 @@ class Rehearsal {
   FakeWorker& judges() { return judges_; }
   FakeWorker& candidates() { return candidates_; }
   FakeWorker& baselines() { return baselines_; }
+  FakeWorker& compiled() { return compiled_; }
 
   // What has happened so far, in order; and of it what one process did.
   const std::vector<Scene>& scenes() const { return *scenes_; }
@@ -122,11 +124,12 @@ class Rehearsal {
 
  private:
   worker::FakeTime time_;
-  // Owners: this and the scripts of the three.
+  // Owners: this and the scripts of all.
   std::shared_ptr<std::vector<Scene>> scenes_ = std::make_shared<std::vector<Scene>>();
   FakeWorker judges_{time_};
   FakeWorker candidates_{time_};
   FakeWorker baselines_{time_};
+  FakeWorker compiled_{time_};
   Judge judge_;
   Session candidate_;
   Session baseline_;

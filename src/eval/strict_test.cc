@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/strict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "eval/test_stand.h"
+
+namespace mc::eval {
+namespace {
+
+using execute::Role;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr uint64_t kSeed = 77;
+
+class StrictTest : public testing::Test {
+ protected:
+  Result<std::optional<task::Outcome>> run() {
+    const execute::Program program{"class ModelNew: pass",
+                                   {},
+                                   [](std::string_view, uint64_t) { return task::Place{}; },
+                                   false};
+    const std::vector<std::string> kernels{"_Z1kPf"};
+    const std::string task = "class Model: pass";
+    const Parts parts = stand_.parts();
+    const StrictSubject subject{task,  program,       kernels,
+                                kSeed, {.trials = 3}, DeviceShare::Use::kTogether};
+    Strict strict(parts, subject);
+    auto decided = strict.run(passed_);
+    audits_ = strict.audits();
+    stand_.device.take(DeviceShare::Use::kAlone);  // However it ends, the device is free.
+    return decided;
+  }
+  template <typename Outcome>
+  Outcome decided() {
+    const auto ran = run();
+    if (!ran) ADD_FAILURE() << ran.error().message;
+    const auto* found = ran && *ran ? std::get_if<Outcome>(&**ran) : nullptr;
+    if (found == nullptr) ADD_FAILURE() << "something else was decided";
+    return found == nullptr ? Outcome() : *found;
+  }
+  // Which of the judges finds the candidate wrong, from 1.
+  void let_judge_find_wrong(int number) {
+    stand_.judges().on<worker::JudgeCheckQuestion>([this, number](const auto&, const Fd&) {
+      return worker::JudgeCheckAnswer{.passed = ++num_checks_ != number};
+    });
+  }
+
+  Stand stand_;
+  task::Passed passed_{{{}}, std::nullopt, 1};
+  std::vector<task::Audit> audits_;
+  int num_checks_ = 0;
+};
+
+TEST_F(StrictTest, IsCleanWhereTwoMoreJudgesFindAllRight) {
+  const auto ran = run();
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_FALSE(ran->has_value());
+  EXPECT_THAT(audits_, ElementsAre(task::Audit{"other_seeds", "clean", ""}));
+  EXPECT_THAT(stand_.spawned,
+              ElementsAre(Role::kJudge, Role::kContestant, Role::kJudge, Role::kContestant));
+}
+
+TEST_F(StrictTest, GivesNobodyTheSameSeed) {
+  std::set<uint64_t> judges;
+  std::set<uint64_t> schedules;
+  stand_.judges().on<worker::JudgeBeginQuestion>([&](const auto& asked, const Fd&) {
+    judges.insert(asked.seed);
+    return worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}};
+  });
+  stand_.contestants().on<worker::ContestantLoadQuestion>([&](const auto& asked, const Fd&) {
+    schedules.insert(asked.schedule_seed);
+    return worker::ContestantLoadAnswer();
+  });
+  ASSERT_TRUE(run());
+  EXPECT_THAT(judges, SizeIs(2));
+  EXPECT_THAT(schedules, SizeIs(2));
+  judges.merge(schedules);
+  EXPECT_THAT(judges, SizeIs(4));
+  EXPECT_FALSE(judges.contains(kSeed));
+}
+
+TEST_F(StrictTest, OpensEachJudgeWithTheEvaluationsOptions) {
+  int num_opened = 0;
+  stand_.judges().on<worker::JudgeOpenQuestion>([&](const auto& asked, const Fd&) {
+    ++num_opened;
+    EXPECT_EQ(asked.options.trials, 3);
+    EXPECT_EQ(asked.source, "class Model: pass");
+    return worker::JudgeOpenAnswer();
+  });
+  ASSERT_TRUE(run());
+  EXPECT_EQ(num_opened, 2);
+}
+
+TEST_F(StrictTest, IsWrongWhereOneOfThemFindsSomething) {
+  for (const int number : {1, 2}) {
+    num_checks_ = 0;
+    let_judge_find_wrong(number);
+    EXPECT_EQ(decided<task::Wrong>().q, 0);
+    EXPECT_EQ(num_checks_, number);
+    EXPECT_THAT(audits_, ElementsAre(task::Audit{"other_seeds", "findings", ""}));
+  }
+}
+
+TEST_F(StrictTest, TellsWhatTheCandidateDidWrongThen) {
+  stand_.contestants().fail<worker::ContestantRunQuestion>(execute::Death{11, 0});
+  EXPECT_EQ(decided<task::Crashed>().signal, 11);
+}
+
+TEST_F(StrictTest, IsUnsupportedWhereTheTaskDoesNotFitAnyMore) {
+  stand_.judges().fail<worker::JudgeOpenQuestion>(
+      execute::Refusal{"unsupported", "", {"Refusal", "too large", {}, {}}});
+  EXPECT_EQ(decided<task::Unsupported>().constructs.at(0).message, "too large");
+}
+
+TEST_F(StrictTest, FailsWhereAJudgeDoes) {
+  stand_.judges().fail<worker::JudgeBeginQuestion>(execute::Death{9, 0});
+  const auto ran = run();
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(audits_, SizeIs(0));
+}
+
+// A judge that cannot check may be broken; a second one that cannot either was given rubbish.
+TEST_F(StrictTest, FailsWhereItCannotCheckUnlessItIsTheSecondTime) {
+  stand_.judges().fail<worker::JudgeCheckQuestion>(
+      execute::Refusal{"exception", "", {"Error", "cannot", {}, {}}});
+  EXPECT_FALSE(run());
+  stand_.is_second = true;
+  decided<task::Wrong>();
+}
+
+// ---- compute-sanitizer --------------------------------------------------------------------------
+
+class StrictOnADevice : public StrictTest {
+ protected:
+  StrictOnADevice() {
+    stand_.machine.backend = task::Backend::kCuda;
+    stand_.machine.layout.prefix = stand_.folder.path();
+  }
+  // The details of what the tools say.
+  std::vector<std::string> details() const {
+    std::vector<std::string> found;
+    for (const task::Audit& audit : audits_) {
+      if (audit.result == "not_run") found.push_back(audit.detail);
+    }
+    return found;
+  }
+};
+
+TEST_F(StrictOnADevice, NeitherConvictsNorAcquitsWithoutASanitizer) {
+  const auto ran = run();
+  ASSERT_TRUE(ran && !*ran);
+  EXPECT_THAT(audits_, SizeIs(1 + execute::kSanitizerTools.size()));
+  EXPECT_THAT(details(), testing::Each("compute-sanitizer is not installed"));
+}
+
+TEST_F(StrictOnADevice, AuditsNobodyWhoIsRightAtTheTasksSizesAlone) {
+  passed_.generality = 0.5;
+  stand_.machine.sanitizer = "/nowhere/compute-sanitizer";
+  const auto ran = run();
+  ASSERT_TRUE(ran && !*ran);
+  EXPECT_THAT(details(), SizeIs(execute::kSanitizerTools.size()));
+  EXPECT_THAT(details(), testing::Each("right at the task's own sizes alone"));
+}
+
+TEST_F(StrictOnADevice, DoesNotAuditWhomAJudgeConvicted) {
+  let_judge_find_wrong(2);
+  decided<task::Wrong>();
+  EXPECT_THAT(audits_, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace mc::eval

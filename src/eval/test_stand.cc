@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/test_stand.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace mc::eval {
+
+timing::Scripts Stand::scripts_of_a_quiet_device() {
+  timing::Scripts scripts;
+  scripts.judge.fill_gbs = {2000};
+  scripts.candidate = {.call_us = 2000, .owner = kLibrary};
+  scripts.baseline = {.call_us = 4000};
+  scripts.compiled = {.call_us = 3000};
+  return scripts;
+}
+
+Stand::Stand(timing::Scripts scripts)
+    : rehearsal(scripts),
+      executor(
+          execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
+          {}, {}) {
+  ::setenv("MC_CACHE_DIR", folder.path().c_str(), /*overwrite=*/1);
+  machine.gpu = "GPU-test";
+  judges().say<worker::JudgeOpenQuestion>({});
+  judges().say<worker::JudgeBeginQuestion>(
+      {{.shapes = {{"native", {}, {}}}, .trials = {{0, 0, "native"}}}});
+  judges().say<worker::JudgeInitQuestion>({.init_seed = 7, .training = true});
+  judges().say<worker::JudgeTrialQuestion>({});
+  judges().say<worker::JudgeCheckQuestion>({.passed = true});
+  contestants().say<worker::ContestantLoadQuestion>({});
+  contestants().say<worker::ContestantBuildQuestion>({});
+  contestants().say<worker::ContestantRunQuestion>({.launches = 1});
+  for (worker::FakeWorker* models : {&rehearsal.baselines(), &rehearsal.compiled()}) {
+    models->say<worker::BaselineLoadQuestion>({});
+    models->say<worker::BaselineBuildQuestion>({});
+  }
+}
+
+Parts Stand::parts() {
+  Parts parts{options, key,     policy, run_policy, executor, machine,
+              pool,    nullptr, device, memory,     store};
+  parts.is_second = is_second;
+  return parts;
+}
+
+execute::Judge Stand::judge() {
+  execute::Judge judge(judges().session());
+  MC_CHECK(judge.begin(1, 20).has_value());
+  return judge;
+}
+
+Result<execute::Session> Stand::spawn(execute::Role role, const execute::ChildLimits& limits) {
+  spawned.push_back(role);
+  if (role == execute::Role::kJudge) return judges().session();
+  if (role == execute::Role::kContestant) return contestants().session();
+  if (role != execute::Role::kBaseline) return Error{ErrorCode::kUnavailable, "nobody plays that"};
+  return (limits.runs_programs ? rehearsal.compiled() : baselines()).session();
+}
+
+}  // namespace mc::eval

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: all that evaluations share, around fake workers (worker/fakes/fake_worker.h): no
+// child, no device, and a clock of its own.  Each role does what it is asked, and the judge finds
+// all right, until a test says otherwise.
+#ifndef MC_EVAL_TEST_STAND_H_
+#define MC_EVAL_TEST_STAND_H_
+
+#include <vector>
+
+#include "core/file.h"
+#include "eval/baseline_store.h"
+#include "eval/device_memory.h"
+#include "eval/device_share.h"
+#include "eval/evaluation.h"
+#include "eval/judge_pool.h"
+#include "eval/machine.h"
+#include "eval/pipeline.h"
+#include "execute/executor.h"
+#include "legality/policy.h"
+#include "timing/fakes/rehearsal.h"
+#include "worker/fakes/fake_worker.h"
+
+namespace mc::eval {
+
+inline constexpr const char* kLibrary = "/tmp/own.so";  // The candidate's.
+
+class Stand {
+ public:
+  explicit Stand(timing::Scripts scripts = scripts_of_a_quiet_device());
+
+  static timing::Scripts scripts_of_a_quiet_device();
+  Parts parts();
+  // A judge that has the task open, and begun.
+  execute::Judge judge();
+
+  worker::FakeWorker& judges() { return rehearsal.judges(); }
+  worker::FakeWorker& contestants() { return rehearsal.candidates(); }
+  worker::FakeWorker& baselines() { return rehearsal.baselines(); }
+
+  TemporaryDirectory folder = TemporaryDirectory::create("mc-stand").value();
+  timing::Rehearsal rehearsal;
+  Options options;
+  SeedKey key = SeedKey::from(1);
+  legality::Policy policy;
+  execute::RunPolicy run_policy{"test", {"*"}, 0};
+  execute::Executor executor;
+  Machine machine;
+  JudgePool pool;
+  DeviceShare device;
+  DeviceMemory memory{0};
+  BaselineStore store{folder.path() / "baselines"};
+  bool is_second = false;
+  std::vector<execute::Role> spawned;  // In order.
+
+ private:
+  Result<execute::Session> spawn(execute::Role role, const execute::ChildLimits& limits);
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_TEST_STAND_H_
