@@ -5,6 +5,7 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "compile/toolchain.h"
 #include "core/check.h"
@@ -291,6 +292,7 @@ void TimingStage::lap(const std::string& name) {
   const auto now = subject_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
   laps_.push_back({name, taken.count()});
+  spdlog::debug("{}: {} took {:.0f} ms", subject_.task.name, name, taken.count());
 }
 
 }  // namespace mc::eval
