@@ -109,7 +109,7 @@ def main() -> int:
     judge = Judge(arguments.musacoder, arguments.jobs, OPTIONS, arguments.limit)
     found: dict[str, list[Json]] = {case.name: [] for case in cases}
     for one, result in zip(tries, judge.results(tries), strict=True):
-        outcome = result["verdict"]["outcome"] if result else {"kind": "not judged in time"}
+        outcome: Json = result["verdict"]["outcome"] if result else {"kind": "not judged in time"}
         if "performance" in outcome:
             found[one.name.rsplit(" ", 1)[0]].append(outcome["performance"])
         else:
