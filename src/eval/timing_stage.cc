@@ -220,6 +220,7 @@ Result<TimingStage::Decided> TimingStage::time_again(timing::Timed& timed) {
 }
 
 timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
+  MC_CHECK(!timed.traced.empty());  // Else nobody would own anything.
   std::vector<std::string> libraries;
   std::vector<timing::OwnKernel> own;
   for (size_t i = 0; i < subject_.artifacts.size(); ++i) {
@@ -237,7 +238,7 @@ timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
 
 BaselineKey TimingStage::compiled_key() const {
   return {subject_.task.code, parts_.options.timing.compile_mode, device_and_driver(),
-          parts_.machine.pytorch.version, false};
+          parts_.machine.pytorch.version};
 }
 
 bool TimingStage::wants_compiled() const {

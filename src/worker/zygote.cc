@@ -303,7 +303,7 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
       new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
                         handle_of(std::move(child)), std::move(shelf)});
   bool& sees_shelf = impl->sees_shelf;
-  impl->name = fmt::format("{} {}", name_of(role), impl->child.init());
+  impl->name = fmt::format("{} {}", name_of(role), answer.at("pid").get<pid_t>());
   spdlog::debug("{}: started", impl->name);
   Session session(std::move(impl));
   MC_TRY(const auto missing, ask_protections(session), std::string("spawn a ") + name_of(role));
