@@ -251,4 +251,22 @@ Stage Evaluation::time() {
   return Decided(std::move(*passed_));
 }
 
+task::Verdict evaluate(Parts parts, const Prepared& prepared) {
+  MC_CHECK(!parts.is_second && !parts.is_alone);
+  std::optional<Evaluation> evaluation(std::in_place, parts, prepared);
+  task::Verdict verdict = evaluation->run();
+  const bool is_short_of_memory = !parts.machine.gpu.empty() && evaluation->is_short_of_memory();
+  evaluation.reset();  // With its processes.
+  if (!is_short_of_memory && !std::holds_alternative<task::Infra>(verdict.outcome)) return verdict;
+  std::optional<DeviceMemory::Hold> all;
+  if (is_short_of_memory) {
+    // Others may have held the memory: it is told only of a device that nothing else used.
+    all.emplace(parts.memory.take(DeviceMemory::kAll));
+    parts.judges.clear();
+    parts.is_alone = true;
+  }
+  parts.is_second = true;
+  return evaluation.emplace(parts, prepared).run();
+}
+
 }  // namespace mc::eval

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/hash.h"
 #include "core/result.h"
 #include "eval/device_memory.h"
@@ -52,6 +53,7 @@ struct Parts {
   bool is_alone = false;  // Nothing else uses the device or its memory meanwhile.
   // What fails again that only the candidate could have made fail is the candidate's.
   bool is_second = false;
+  Clock clock{};
 };
 
 class Evaluation {
@@ -93,6 +95,11 @@ class Evaluation {
   std::optional<task::Outcome> passed_;  // What correctness says, until all else is over.
   std::unique_ptr<execute::Session> contestant_;
 };
+
+// Evaluates; where that fails without being the candidate's fault, or for want of memory that
+// others may have held, once more, with a fresh judge and a fresh contestant.  REQUIRES: `parts`
+// are not those of a second time.
+task::Verdict evaluate(Parts parts, const Prepared& prepared);
 
 }  // namespace mc::eval
 

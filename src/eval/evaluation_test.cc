@@ -1,76 +1,323 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/evaluation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <variant>
+#include <vector>
 
-#include "core/file.h"
-#include "eval/baseline_store.h"
-#include "eval/judge_pool.h"
-#include "eval/machine.h"
+#include "core/hash.h"
 #include "eval/preparer.h"
-#include "execute/children.h"
-#include "legality/policy.h"
+#include "eval/test_stand.h"
 
 namespace mc::eval {
 namespace {
 
+using execute::Death;
+using execute::Refusal;
+using execute::Role;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr const char* kTask = "class Model: pass";
+const Refusal kOutOfMemory{"oom", "", {"OutOfMemoryError", "no room", {}, {}}};
+const Refusal kCannot{"exception", "", {"Error", "cannot", {}, {}}};
+
 class EvaluationTest : public testing::Test {
  protected:
-  task::Verdict evaluate(const task::Candidate& candidate) {
-    const Parts parts{options_, key_,    policy_, run_policy_, executor_, machine_,
-                      judges_,  nullptr, share_,  memory_,     baselines_};
-    const task::Task task{"task", "task", "class Model: pass"};
-    return Evaluation(parts, {task, candidate, {}, "", "", {}, {}}).run();
+  EvaluationTest() { stand_.machine.gpu.clear(); }  // The CPU backend, but not emulated.
+
+  task::Verdict run(const task::Candidate& candidate = {"a", "1"}) {
+    Prepared prepared{{"task", "task", kTask}, candidate, {}, source_, "", {}, {}};
+    prepared.artifacts.resize(1);
+    prepared.artifacts[0].library = kLibrary;
+    return evaluate(stand_.parts(), prepared);
+  }
+  template <typename Outcome>
+  Outcome outcome() {
+    verdict_ = run();
+    const auto* found = std::get_if<Outcome>(&verdict_.outcome);
+    if (found == nullptr) {
+      const auto* infra = std::get_if<task::Infra>(&verdict_.outcome);
+      ADD_FAILURE() << task::outcome_name(verdict_.outcome)
+                    << (infra == nullptr ? "" : ": " + infra->message);
+    }
+    return found == nullptr ? Outcome() : *found;
+  }
+  int64_t num_spawned(Role role) const { return std::ranges::count(stand_.spawned, role); }
+  bool is_judge_kept() { return stand_.pool.take(content_hash({kTask})) != nullptr; }
+
+  // One reaction after the other; the last one stays.
+  template <typename Question>
+  static void in_turn(worker::FakeWorker& worker, std::vector<worker::Reaction> reactions) {
+    auto num = std::make_shared<size_t>(0);
+    worker.on<Question>([reactions, num](const Question&, const Fd&) {
+      return reactions[std::min((*num)++, reactions.size() - 1)];
+    });
+  }
+  void plan(std::vector<worker::Shape> shapes, std::vector<worker::Trial> trials) {
+    stand_.judges().say<worker::JudgeBeginQuestion>(
+        {{.shapes = std::move(shapes), .trials = std::move(trials)}});
   }
 
-  Preparation prepare(const task::Candidate& candidate) {
-    Preparer preparer(options_, policy_, machine_, executor_);
-    return preparer.prepare({"task", "task", "class Model: pass"}, candidate);
-  }
-
-  // Processes that end at once: nothing that needs one comes about.
-  static std::unique_ptr<execute::Zygote> none() {
-    execute::ZygoteOptions options;
-    options.python = "/bin/false";
-    return execute::Zygote::start(options).value();
-  }
-
-  TemporaryDirectory folder_ = TemporaryDirectory::create("mc-evaluation").value();
-  Options options_;
-  SeedKey key_ = SeedKey::from(1);
-  legality::Policy policy_;
-  execute::RunPolicy run_policy_;
-  std::unique_ptr<execute::Zygote> trusted_ = none();
-  std::unique_ptr<execute::Zygote> candidates_ = none();
-  execute::Executor executor_{{*trusted_, *candidates_}, {}, {}};
-  Machine machine_;
-  JudgePool judges_;
-  DeviceShare share_;
-  DeviceMemory memory_{0};
-  BaselineStore baselines_{folder_.path()};
+  Stand stand_;
+  std::string source_ = "class ModelNew: pass";
+  task::Verdict verdict_;
 };
 
 TEST_F(EvaluationTest, EndsAloneWhereSomethingThrows) {
-  policy_.python_json = "{";  // Which no policy file can hold; the parser throws.
-  const Preparation preparation = prepare({"a", "class ModelNew: pass\n"});
+  stand_.policy.python_json = "{";  // Which no policy file can hold; the parser throws.
+  Preparer preparer(stand_.options, stand_.policy, stand_.machine, stand_.executor);
+  const Preparation preparation =
+      preparer.prepare({"task", "task", kTask}, {"a", "class ModelNew: pass\n"});
   const auto& verdict = std::get<task::Verdict>(preparation);
   ASSERT_TRUE(std::holds_alternative<task::Infra>(verdict.outcome));
-  EXPECT_NE(std::get<task::Infra>(verdict.outcome).message.find("exception: "), std::string::npos);
+  EXPECT_THAT(std::get<task::Infra>(verdict.outcome).message, HasSubstr("exception: "));
   EXPECT_EQ(verdict.candidate, "a");
+  plan({}, {});  // Which no judge says; to look for its first shape throws.
+  EXPECT_THAT(outcome<task::Infra>().message, HasSubstr("exception: "));
 }
 
 TEST_F(EvaluationTest, GivesEveryCandidateASeedOfItsOwn) {
-  const uint64_t seed = evaluate({"a", "1"}).seed;
-  EXPECT_EQ(evaluate({"a", "1"}).seed, seed);
-  EXPECT_NE(evaluate({"a", "2"}).seed, seed);
-  EXPECT_NE(evaluate({"b", "1"}).seed, seed);
+  const uint64_t seed = run({"a", "1"}).seed;
+  EXPECT_EQ(run({"a", "1"}).seed, seed);
+  EXPECT_NE(run({"a", "2"}).seed, seed);
+  EXPECT_NE(run({"b", "1"}).seed, seed);
   EXPECT_NE(seed, 1u);  // The key's own number is told to nobody.
-  key_ = SeedKey::from(2);
-  EXPECT_NE(evaluate({"a", "1"}).seed, seed);
+  stand_.key = SeedKey::from(2);
+  EXPECT_NE(run({"a", "1"}).seed, seed);
+}
+
+TEST_F(EvaluationTest, TellsNoRoleWhatAnotherOneIsTold) {
+  std::vector<uint64_t> told;
+  stand_.judges().on<worker::JudgeBeginQuestion>([&](const auto& asked, const Fd&) {
+    told.push_back(asked.seed);
+    return worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}};
+  });
+  stand_.contestants().on<worker::ContestantLoadQuestion>([&](const auto& asked, const Fd&) {
+    told.push_back(asked.schedule_seed);
+    return worker::ContestantLoadAnswer();
+  });
+  const uint64_t seed = run().seed;
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_EQ(std::set<uint64_t>({told[0], told[1], seed}).size(), 3u);
+}
+
+// ---- Judges and contestants ---------------------------------------------------------------------
+
+TEST_F(EvaluationTest, PassesWhatTheJudgePassesAndKeepsTheJudge) {
+  const int before = stand_.contestants().num_alive();
+  EXPECT_FALSE(outcome<task::Passed>().performance.has_value());
+  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kContestant));
+  EXPECT_EQ(stand_.contestants().num_alive(), before);
+  EXPECT_TRUE(is_judge_kept());
+}
+
+TEST_F(EvaluationTest, LendsTheJudgeOn) {
+  outcome<task::Passed>();
+  outcome<task::Passed>();
+  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kContestant, Role::kContestant));
+  const auto& asked = stand_.judges().asked();
+  EXPECT_EQ(std::ranges::count(asked, "open"), 1);
+  EXPECT_EQ(std::ranges::count(asked, "begin"), 2);
+}
+
+TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait) {
+  for (size_t i = 0; i < JudgePool::kIdleMax; ++i) {
+    stand_.pool.give_back(std::to_string(i), std::make_unique<execute::Judge>(stand_.judge()));
+  }
+  outcome<task::Passed>();
+  EXPECT_EQ(num_spawned(Role::kJudge), 0);
+}
+
+TEST_F(EvaluationTest, ConvictsOnce) {
+  stand_.contestants().fail<worker::ContestantRunQuestion>(Death{11, 0});
+  EXPECT_EQ(outcome<task::Crashed>().signal, 11);
+  EXPECT_EQ(num_spawned(Role::kContestant), 1);
+  EXPECT_TRUE(is_judge_kept());
+}
+
+TEST_F(EvaluationTest, IsUnsupportedWhereTheTaskIsTooLarge) {
+  stand_.judges().fail<worker::JudgeOpenQuestion>(
+      Refusal{"unsupported", "", {"Refusal", "too large", {}, {}}});
+  EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.does_not_fit");
+  EXPECT_FALSE(is_judge_kept());
+  EXPECT_EQ(num_spawned(Role::kContestant), 0);
+}
+
+TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
+  plan({{"native", {}, {}}}, {{0, 0, "native"}, {1, 0, "native"}});
+  std::atomic<bool> was_alone = false;
+  std::jthread other;
+  std::vector<bool> seen;
+  stand_.contestants().on<worker::ContestantRunQuestion>([&](const auto&, const Fd&) {
+    seen.push_back(was_alone);
+    if (seen.size() == 1) {
+      other = std::jthread([&] {
+        const auto turn = stand_.device.take(DeviceShare::Use::kAlone);
+        was_alone = true;
+      });
+      while (!stand_.device.is_wanted()) std::this_thread::yield();
+    }
+    return worker::ContestantRunAnswer();
+  });
+  outcome<task::Passed>();
+  EXPECT_THAT(seen, ElementsAre(false, true));
+}
+
+TEST_F(EvaluationTest, FindsTheSizesThatACandidateIsMadeFor) {
+  source_ = "class ModelNew:\n    N = 128\n";
+  plan({{"native", {{"N", 128}}, {}}, {"ragged", {{"N", 127}}, {}}},
+       {{0, 0, "native"}, {1, 1, "native"}});
+  in_turn<worker::JudgeCheckQuestion>(stand_.judges(),
+                                      {worker::JudgeCheckAnswer{.passed = true}.to_json(),
+                                       worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  EXPECT_EQ(outcome<task::Passed>().generality, 0);
+  ASSERT_THAT(verdict_.telemetry.fixed_sizes, SizeIs(1));
+}
+
+// ---- Once more ----------------------------------------------------------------------------------
+
+TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeWhereOneFails) {
+  const std::string begun = worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}}.to_json();
+  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {Death{9, 0}, begun});
+  outcome<task::Passed>();
+  EXPECT_EQ(num_spawned(Role::kJudge), 2);
+}
+
+TEST_F(EvaluationTest, TriesAgainOnlyOnce) {
+  stand_.judges().fail<worker::JudgeTrialQuestion>(Death{9, 0});
+  EXPECT_THAT(outcome<task::Infra>().message, HasSubstr("the judge died of signal 9"));
+  EXPECT_EQ(num_spawned(Role::kJudge), 2);
+  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+  EXPECT_FALSE(is_judge_kept()) << "it may be broken";
+}
+
+TEST_F(EvaluationTest, BlamesTheCandidateWhereASecondJudgeCannotCheckItEither) {
+  stand_.judges().fail<worker::JudgeCheckQuestion>(kCannot);
+  EXPECT_EQ(outcome<task::Wrong>().trials.at(0).checks.at(0).problem, "malformed");
+  EXPECT_EQ(num_spawned(Role::kJudge), 2);
+  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+}
+
+TEST_F(EvaluationTest, BlamesNobodyWhereTheSecondJudgeCan) {
+  in_turn<worker::JudgeCheckQuestion>(
+      stand_.judges(), {kCannot, worker::JudgeCheckAnswer{.passed = true}.to_json()});
+  outcome<task::Passed>();
+}
+
+TEST_F(EvaluationTest, IsOutOfMemoryAtOnceWithoutADevice) {
+  stand_.contestants().fail<worker::ContestantRunQuestion>(kOutOfMemory);
+  outcome<task::OutOfMemory>();
+  EXPECT_EQ(num_spawned(Role::kContestant), 1);
+}
+
+TEST_F(EvaluationTest, DoesNotFitWhereTheReferenceHasNoRoomEvenInAllOfTheMemory) {
+  stand_.judges().fail<worker::JudgeOpenQuestion>(kOutOfMemory);
+  EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.does_not_fit");
+  EXPECT_EQ(num_spawned(Role::kJudge), 2) << "a share of the memory, then all";
+}
+
+// ---- On a device --------------------------------------------------------------------------------
+
+class EvaluationOnADevice : public EvaluationTest {
+ protected:
+  EvaluationOnADevice() {
+    stand_.machine.backend = task::Backend::kCuda;
+    stand_.machine.gpu = "GPU-test";
+  }
+  std::vector<std::string> stages() const {
+    std::vector<std::string> names;
+    for (const task::StageTime& stage : verdict_.telemetry.stages) names.push_back(stage.stage);
+    return names;
+  }
+};
+
+TEST_F(EvaluationOnADevice, TimesTheContestantThatPassed) {
+  const auto passed = outcome<task::Passed>();
+  ASSERT_TRUE(passed.performance);
+  EXPECT_NEAR(passed.performance->speedup_eager.median, 2, 1e-3);
+  EXPECT_EQ(num_spawned(Role::kContestant), 1);
+  EXPECT_THAT(stages(), Contains("time.alone"));
+  EXPECT_TRUE(is_judge_kept());
+}
+
+TEST_F(EvaluationOnADevice, TimesNobodyWhereThatIsNotWanted) {
+  stand_.options.timing.enabled = false;
+  EXPECT_FALSE(outcome<task::Passed>().performance.has_value());
+  EXPECT_THAT(stages(), Not(Contains("time")));
+}
+
+TEST_F(EvaluationOnADevice, TimesNobodyWhoIsWrong) {
+  stand_.judges().say<worker::JudgeCheckQuestion>({.passed = false});
+  outcome<task::Wrong>();
+  EXPECT_EQ(num_spawned(Role::kBaseline), 0);
+}
+
+TEST_F(EvaluationOnADevice, TimesAFreshContestantAfterAllElse) {
+  stand_.options.strict = true;
+  ASSERT_TRUE(outcome<task::Passed>().performance);
+  EXPECT_EQ(num_spawned(Role::kContestant), 4) << "correctness, two other seeds, timing";
+  EXPECT_EQ(num_spawned(Role::kJudge), 3);
+  EXPECT_THAT(verdict_.telemetry.audits, SizeIs(4));
+}
+
+TEST_F(EvaluationOnADevice, TriesAgainAloneWhatHadTooLittleMemory) {
+  in_turn<worker::ContestantRunQuestion>(stand_.contestants(),
+                                         {kOutOfMemory, worker::ContestantRunAnswer().to_json()});
+  // Another task's judge has memory.
+  stand_.pool.give_back("other", std::make_unique<execute::Judge>(stand_.judge()));
+  outcome<task::Passed>();
+  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+  EXPECT_EQ(stand_.pool.take("other"), nullptr) << "its memory was given back";
+}
+
+TEST_F(EvaluationOnADevice, IsOutOfMemoryWhereItIsSoAlone) {
+  stand_.contestants().fail<worker::ContestantRunQuestion>(kOutOfMemory);
+  outcome<task::OutOfMemory>();
+  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+}
+
+TEST_F(EvaluationOnADevice, TriesAgainAloneWhereTheReferenceHadNoRoom) {
+  in_turn<worker::JudgeOpenQuestion>(
+      stand_.judges(), {kOutOfMemory, kOutOfMemory, worker::JudgeOpenAnswer().to_json()});
+  outcome<task::Passed>();
+  EXPECT_EQ(num_spawned(Role::kJudge), 3);
+}
+
+TEST_F(EvaluationOnADevice, HoldsTheMemoryWhileItMeasures) {
+  DeviceMemory& memory = stand_.memory;
+  std::atomic<bool> is_in = false;
+  std::jthread other;
+  stand_.contestants().on<worker::ContestantLoadQuestion>([&](const auto&, const Fd&) {
+    other = std::jthread([&] {
+      const auto all = memory.take(DeviceMemory::kAll);
+      is_in = true;
+    });
+    while (memory.num_waiting() < 1) std::this_thread::yield();
+    return worker::ContestantLoadAnswer();
+  });
+  bool was_in = true;
+  stand_.contestants().on<worker::ContestantRunQuestion>([&](const auto&, const Fd&) {
+    was_in = is_in;
+    return worker::ContestantRunAnswer();
+  });
+  stand_.options.timing.enabled = false;
+  outcome<task::Passed>();
+  EXPECT_FALSE(was_in);
+  other.join();
+  EXPECT_TRUE(is_in);
 }
 
 }  // namespace

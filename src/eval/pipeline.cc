@@ -188,24 +188,10 @@ Status Pipeline::can_measure(const Prepared& prepared) const {
 task::Verdict Pipeline::measure(const Prepared& prepared) {
   State& state = *state_;
   MC_CHECK(state.options.architecture.empty() && can_measure(prepared));
-  Parts parts{state.options,  state.key,     state.policy,   state.run_policy,
-              state.executor, state.machine, state.judges,   state.nvml.get(),
-              *state.device,  *state.memory, state.baselines};
-  std::optional<Evaluation> evaluation(std::in_place, parts, prepared);
-  task::Verdict verdict = evaluation->run();
-  const bool is_short_of_memory = !state.machine.gpu.empty() && evaluation->is_short_of_memory();
-  evaluation.reset();  // With its processes.
-  if (is_short_of_memory || std::holds_alternative<task::Infra>(verdict.outcome)) {
-    std::optional<DeviceMemory::Hold> all;
-    if (is_short_of_memory) {
-      // Others may have held the memory: it is told only of a device that nothing else used.
-      all.emplace(state.memory->take(DeviceMemory::kAll));
-      state.judges.clear();
-      parts.is_alone = true;
-    }
-    parts.is_second = true;
-    verdict = evaluation.emplace(parts, prepared).run();
-  }
+  const Parts parts{state.options,  state.key,     state.policy,   state.run_policy,
+                    state.executor, state.machine, state.judges,   state.nvml.get(),
+                    *state.device,  *state.memory, state.baselines};
+  task::Verdict verdict = eval::evaluate(parts, prepared);
   state.complete(verdict);
   return verdict;
 }

@@ -41,6 +41,7 @@ Parts Stand::parts() {
   Parts parts{options, key,     policy, run_policy, executor, machine,
               pool,    nullptr, device, memory,     store};
   parts.is_second = is_second;
+  parts.clock = rehearsal.clock();
   return parts;
 }
 

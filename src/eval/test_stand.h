@@ -48,7 +48,7 @@ class Stand {
   Machine machine;
   JudgePool pool;
   DeviceShare device;
-  DeviceMemory memory{0};
+  DeviceMemory memory{int64_t{80} << 30};
   BaselineStore store{folder.path() / "baselines"};
   bool is_second = false;
   std::vector<execute::Role> spawned;  // In order.

@@ -72,7 +72,7 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
   options.budget_s = parts_.options.timing.budget_s;
   if (parts_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
-  options.clock = subject_.clock;
+  options.clock = parts_.clock;
   timing::ComparisonRun comparison(subject_.judge, wanted.limits, options, parts_.nvml);
   Processes processes;
   {
@@ -110,7 +110,7 @@ execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comp
   MC_TRY_VOID(find_device_speed(), "time");
   const double judge_s = parts_.executor.limits().judge_s;
   timing::QuietRules quiet_rules;
-  quiet_rules.clock = subject_.clock;
+  quiet_rules.clock = parts_.clock;
   MC_TRY(const bool quiet, timing::await_quiet(quiet_rules, *speed_, subject_.judge, judge_s),
          "time");
   auto stage = comparison.run();
@@ -290,7 +290,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
 }
 
 void TimingStage::lap(const std::string& name) {
-  const auto now = subject_.clock.now();
+  const auto now = parts_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
   laps_.push_back({name, taken.count()});
   spdlog::debug("{}: {} took {:.0f} ms", subject_.task.name, name, taken.count());

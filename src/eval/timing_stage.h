@@ -37,14 +37,13 @@ struct TimingSubject {
   const std::vector<compile::Artifact>& artifacts;
   execute::Judge& judge;
   DeviceShare::Use use;  // While processes start and warm up.
-  Clock clock{};
 };
 
 class TimingStage {
  public:
   // REQUIRES: both outlive it.
   TimingStage(const Parts& parts, const TimingSubject& subject)
-      : parts_(parts), subject_(subject), lap_start_(subject.clock.now()) {}
+      : parts_(parts), subject_(subject), lap_start_(parts.clock.now()) {}
 
   // `comparedant` is the one that passed, or null where another one is to be started.
   execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> comparedant);

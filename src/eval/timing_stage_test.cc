@@ -45,8 +45,7 @@ class TimingStageTest : public testing::Test {
     artifacts[0].library = kLibrary;
     execute::Judge judge = stand().judge();
     const Parts parts = stand().parts();
-    const TimingSubject subject{task,  program,        artifacts,
-                                judge, Use::kTogether, stand().rehearsal.clock()};
+    const TimingSubject subject{task, program, artifacts, judge, Use::kTogether};
     TimingStage stage(parts, subject);
     auto ran = stage.run(std::move(passed));
     laps_ = stage.laps();
