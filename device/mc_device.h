@@ -8,7 +8,7 @@
 //   trace   which kernels ran, when, and who owns them, by CUPTI;
 //   vendors the libraries that a candidate may not use lose their device code.
 //
-// Built on first use against the CUDA toolkit of the machine (src/compile/device_library.h).  It
+// Built on first use against the CUDA toolkit of the machine (src/compile/cuda_libraries.h).  It
 // runs in the process that runs the candidate, so nothing that it says is believed where the
 // supervisor's clock or the judge's comparison can tell (docs/timing.md).
 //

@@ -22,7 +22,7 @@ from harness.worker.wire import Answer, Question, set_stage
 
 def answer(question: Question) -> Answer:
     """To `initials`: the arguments at the main size first, then all that differ from them."""
-    options = Options.of(question.body["options"])
+    options = Options(**question.body["options"])
     try:
         task = Task(str(question.body["source"]))
         planner = ShapePlanner(task, options)

@@ -89,7 +89,11 @@ class EveryOperation(unittest.TestCase):
             for name, kind in defined.items():
                 numbers = () if kind == "real" else (1.5, -1 if kind == "seed" else 2**64)
                 for wrong in (None, "in", float("nan"), [None], {"a": None}, *numbers):
-                    if kind != "tree" and (kind, wrong) != ("text", "in"):
+                    is_right = kind == "tree" or (kind, wrong) in (
+                        ("text", "in"),
+                        (["tree"], [None]),
+                    )
+                    if not is_right:
                         with self.assertRaises(Refusal):
                             check({**body, name.removesuffix("?"): wrong})
 

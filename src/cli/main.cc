@@ -5,6 +5,8 @@
 
 #include <sys/resource.h>
 
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
@@ -20,11 +22,23 @@ void allow_many_descriptors() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// What who debugs an evaluation wants to know goes to standard error, with the thread that did it.
+void log_to_stderr() {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("musacoder"));
+  spdlog::set_pattern("%H:%M:%S.%e [%t] %v");
+}
+
 int main(int argc, char** argv) {
   allow_many_descriptors();
+  log_to_stderr();
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "musacoder 0.1.0");
+  app.add_flag_callback(
+      "-v,--verbose", [] { spdlog::set_level(spdlog::level::debug); },
+      "Tell on standard error what is run: processes, compilers, stages, with "
+      "times");
+  app.fallthrough();
   int exit_code = 0;
   mc::cli::add_eval(app, exit_code);
   mc::cli::add_prepare(app, exit_code);

@@ -6,6 +6,9 @@
 #include <sstream>
 #include <system_error>
 
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
 #include "core/file.h"
 #include "sandbox/run.h"
 
@@ -76,9 +79,12 @@ bool is_bad_name(const std::error_code& failure) {
 }  // namespace
 
 Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv) {
+  spdlog::debug("compile in {}: {}", build.directory.string(), fmt::join(argv, " "));
   MC_TRY(const sandbox::Completed done, sandbox::run(sandboxed(build, std::move(argv))),
          "run a compiler");
   build.cpu_us += done.usage.cpu.count();
+  spdlog::debug("compile in {}: {} after {:.1f} CPU seconds", build.directory.string(),
+                sandbox::describe(done.ending), static_cast<double>(done.usage.cpu.count()) / 1e6);
   if (std::holds_alternative<sandbox::TimedOut>(done.ending) ||
       std::holds_alternative<sandbox::CpuExceeded>(done.ending)) {
     return BuildRun(task::TimedOut{"compile", build.limits.wall_s, {}});

@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
 #include "core/fd.h"
 #include "core/file.h"
 
@@ -52,7 +55,9 @@ Result<int> run_to_end(const std::vector<std::string>& argv, const Fd& out, cons
 Result<std::string> run_tool(const std::vector<std::string>& argv) {
   MC_TRY(const Fd out, make_growing_memfd("tool-out"), "run " + argv[0]);
   MC_TRY(const Fd err, make_growing_memfd("tool-err"), "run " + argv[0]);
+  spdlog::debug("run: {}", fmt::join(argv, " "));
   MC_TRY(const int status, run_to_end(argv, out, err), "run");
+  spdlog::debug("run: {} ended with status {}", argv[0], status);
   MC_TRY(std::string complaint, read_all(err), "run");
   if (status != 0) {
     if (complaint.size() > kErrorTailBytes) {

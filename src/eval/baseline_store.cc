@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kProtocol = "baseline/1";  // Changes with the way of timing.
+constexpr const char* kProtocol = "baseline/2";  // Changes with the way of timing.
 constexpr size_t kFileMax = 64 << 10;
 
 Json json_of(const task::Estimate& estimate) {
@@ -38,8 +38,9 @@ bool is_sound(const CompiledBaseline& baseline) {
 }  // namespace
 
 std::filesystem::path BaselineStore::path_of(const BaselineKey& key) const {
-  const std::string hash = content_hash(
-      {kProtocol, key.task_code, key.mode, key.device, key.pytorch, key.tf32 ? "tf32" : "ieee"});
+  MC_CHECK(!key.task_code.empty() && !key.mode.empty());
+  const std::string hash =
+      content_hash({kProtocol, key.task_code, key.mode, key.device, key.pytorch});
   return directory_ / (hash.substr(0, 32) + ".json");
 }
 

@@ -30,7 +30,6 @@ struct BaselineKey {
   std::string mode;     // Of torch.compile.
   std::string device;   // With its driver.
   std::string pytorch;  // Version.
-  bool tf32 = false;
 };
 
 class BaselineStore {

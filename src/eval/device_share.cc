@@ -63,6 +63,7 @@ void DeviceShare::let_in() {
 
 // Who goes in next.  REQUIRES: some wait.
 std::deque<DeviceShare::Waiter*>::iterator DeviceShare::next() {
+  MC_CHECK(!waiting_.empty() && !is_taken_);
   if (alone_in_a_row_ == 0) return waiting_.begin();
   const Use wanted = alone_in_a_row_ < kAloneInARow ? Use::kAlone : Use::kTogether;
   const auto chosen = std::ranges::find(waiting_, wanted, &Waiter::use);

@@ -38,7 +38,7 @@ task::Verdict Evaluation::run() {
                                       {"measure", &Evaluation::measure}};
   if (parts_.options.strict) steps.push_back({"strict", &Evaluation::strict});
   if (is_timed()) steps.push_back({"time", &Evaluation::time});
-  Stage stage = run_steps<Evaluation>(*this, steps, verdict_.telemetry.stages);
+  Stage stage = run_steps<Evaluation>(*this, steps, verdict_);
   if (!stage && stage.error().code == ErrorCode::kExhausted) {
     is_short_of_memory_ = true;
     verdict_.outcome = task::Unsupported{{{"task.does_not_fit", stage.error().message, {}}}};

@@ -60,7 +60,7 @@ Preparation Candidate::run() {
       {"record", &Candidate::record},        {"flags", &Candidate::check_flags},
       {"rules", &Candidate::check_sources},  {"compile", &Candidate::compile},
       {"symbols", &Candidate::check_symbols}};
-  Stage stage = run_steps<Candidate>(*this, kSteps, prepared_.verdict.telemetry.stages);
+  Stage stage = run_steps<Candidate>(*this, kSteps, prepared_.verdict);
   if (stage && !*stage) {
     prepared_.target =
         target_of(preparer_.machine(), preparer_.policy().version, prepared_.artifacts);

@@ -26,16 +26,18 @@ struct Step {
   Stage (T::*run)();
 };
 
+// Into the verdict, and into the log.
+void add_time(task::Verdict& verdict, const char* step,
+              std::chrono::steady_clock::time_point start);
+
 // The first step's decision, or nothing where all pass.  An exception ends this candidate alone.
 template <typename T>
-Stage run_steps(T& subject, std::span<const Step<T>> steps, std::vector<task::StageTime>& times) {
+Stage run_steps(T& subject, std::span<const Step<T>> steps, task::Verdict& verdict) {
   try {
     for (const Step<T>& step : steps) {
       const auto start = std::chrono::steady_clock::now();
       MC_TRY(Decided decided, (subject.*step.run)(), step.name);
-      const std::chrono::duration<double, std::milli> taken =
-          std::chrono::steady_clock::now() - start;
-      times.push_back({step.name, taken.count()});
+      add_time(verdict, step.name, start);
       if (decided) return decided;
     }
   } catch (const std::exception& exception) {

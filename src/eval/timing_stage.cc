@@ -5,6 +5,7 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "compile/toolchain.h"
 #include "core/check.h"
@@ -219,6 +220,7 @@ Result<TimingStage::Decided> TimingStage::time_again(timing::Timed& timed) {
 }
 
 timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
+  MC_CHECK(!timed.traced.empty());  // Else nobody would own anything.
   std::vector<std::string> libraries;
   std::vector<timing::OwnKernel> own;
   for (size_t i = 0; i < subject_.artifacts.size(); ++i) {
@@ -236,7 +238,7 @@ timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
 
 BaselineKey TimingStage::compiled_key() const {
   return {subject_.task.code, parts_.options.timing.compile_mode, device_and_driver(),
-          parts_.machine.pytorch.version, false};
+          parts_.machine.pytorch.version};
 }
 
 bool TimingStage::wants_compiled() const {
@@ -291,6 +293,7 @@ void TimingStage::lap(const std::string& name) {
   const auto now = parts_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
   laps_.push_back({name, taken.count()});
+  spdlog::debug("{}: {} took {:.0f} ms", subject_.task.name, name, taken.count());
 }
 
 }  // namespace mc::eval

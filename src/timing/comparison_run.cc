@@ -349,6 +349,7 @@ void ComparisonRun::begin_anew_host_synchronous(Process& process) {
 Timed ComparisonRun::conclude() const {
   const Process& own = processes_[0];
   const Process& baseline = processes_[1];
+  MC_CHECK(!is_open_ && static_cast<int>(own.samples.batches.size()) >= options_.pairs_min);
   Samples samples = own.samples;
   samples.is_enqueued = own.timed.is_enqueued();
   Comparison found = compare(samples, baseline.samples);

@@ -150,6 +150,7 @@ Stage<Batch> TimedProcess::run(const Wanted& wanted) {
   batch.calls = wanted.calls;
   session_.wake();  // Long before its time is taken.
   ++number_;
+  replacement_ = {};
   late_ = wanted.late ? pick_late(wanted.calls, random_) : std::vector<int64_t>();
   MC_TRY_VOID(ask_judge(worker::JudgeTimeGenerateInputsQuestion{number_, wanted.calls,
                                                                 num_late(wanted.calls)}),

@@ -5,6 +5,9 @@
 
 #include <poll.h>
 
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
 #include "core/check.h"
 #include "worker/session_impl.h"
 
@@ -13,6 +16,14 @@ namespace {
 
 using sandbox::Child;
 using sandbox::Ending;
+
+// "trial 3" of a question; "" of those that are asked while calls are timed.
+std::string summary_of(std::string_view question) {
+  const auto json = nlohmann::json::parse(question, nullptr, false);
+  const std::string operation = json.is_object() ? json.value("op", "") : "";
+  if (operation.starts_with("time")) return "";
+  return json.contains("index") ? operation + " " + json["index"].dump() : operation;
+}
 
 struct ToAnswer {
   Answer operator()(const sandbox::Exited& exited) const { return Death{0, exited.code}; }
@@ -46,6 +57,7 @@ class Watch {
     if (!ending_ && error.code == ErrorCode::kUnavailable)
       ending_ = impl_.child->await({.deadline = deadline_});
     impl_.child->kill_tree();
+    spdlog::debug("{}: {}", impl_.name, ending_ ? sandbox::describe(*ending_) : error.message);
     if (ending_) return std::visit(ToAnswer{}, *ending_);
     return Garbled{error.message};
   }
@@ -63,7 +75,9 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
 }
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
-Session::~Session() = default;
+Session::~Session() {
+  if (impl_ != nullptr) spdlog::debug("{}: ends", impl_->name);
+}
 
 Answer Session::ask(std::string_view question, const Fd* region,
                     std::chrono::duration<double> limit) {
@@ -79,6 +93,10 @@ void Session::send(std::string_view question, const Fd* region,
   wake();
   MC_CHECK(!impl_->rests);
   impl_->owes_answer = true;
+  if (spdlog::should_log(spdlog::level::debug)) {
+    impl_->question = summary_of(question);
+    impl_->asked = Child::Clock::now();
+  }
   Watch watch(*impl_, limit);
   std::vector<int> fds;
   if (region != nullptr) fds.push_back(region->get());
@@ -93,6 +111,10 @@ Answer Session::receive(std::chrono::duration<double> limit) {
   Watch watch(*impl_, limit);
   auto message = impl_->channel.receive(watch.wait());
   if (!message) return watch.why_not(message.error());
+  if (!impl_->question.empty()) {
+    const std::chrono::duration<double, std::milli> taken = Child::Clock::now() - impl_->asked;
+    spdlog::debug("{}: {} took {:.0f} ms", impl_->name, impl_->question, taken.count());
+  }
   if (is_ok(message->json)) return Reply{std::move(message->json), std::move(message->region)};
   auto refusal = decode_refusal(message->json);
   if (refusal) return std::move(refusal).value();

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/fd.h"
 #include "worker/channel.h"
@@ -29,6 +30,10 @@ struct Session::Impl {
   bool rests = false;
   bool owes_answer = false;  // It was asked, and the answer was not received yet.
   bool was_shown = false;    // What is on its shelf.
+  // For the log:
+  std::string name = {};                         // "judge 1234"
+  std::string question = {};                     // The last one, where somebody reads of it,
+  sandbox::Child::Clock::time_point asked = {};  // and when it was asked.
 };
 
 }  // namespace mc::worker

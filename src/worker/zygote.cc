@@ -13,7 +13,9 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
 
 #include "core/check.h"
 #include "worker/one_device.h"
@@ -189,6 +191,8 @@ struct Zygote::State {
            start_process(arguments_for(options, ends.second.get()), environment(options.backend),
                          ends.second.get(), pipe.second.get()),
            "zygote");
+    spdlog::debug("zygote {} of {}: started", pid,
+                  options.roles == Roles::kTrusted ? "the trusted" : "candidates");
     process = std::make_unique<Process>(std::move(pipe.first), std::move(ends.first), pid);
     pytorch_version.clear();
     return ok();
@@ -213,6 +217,7 @@ struct Zygote::State {
     auto message = sent ? process->channel.receive(wait) : Result<Message>(sent.error());
     if (!message) {
       const Error error = with_context(message.error(), "zygote: " + process->output.text());
+      spdlog::debug("{}", error.message);
       process.reset();
       return error;
     }
@@ -298,6 +303,8 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
       new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
                         handle_of(std::move(child)), std::move(shelf)});
   bool& sees_shelf = impl->sees_shelf;
+  impl->name = fmt::format("{} {}", name_of(role), answer.at("pid").get<pid_t>());
+  spdlog::debug("{}: started", impl->name);
   Session session(std::move(impl));
   MC_TRY(const auto missing, ask_protections(session), std::string("spawn a ") + name_of(role));
   sees_shelf = std::ranges::none_of(missing, [](const std::string& protection) {

@@ -135,6 +135,26 @@ class Words(unittest.TestCase):
             self.assertIn(first, after_help)
 
 
+class Log(unittest.TestCase):
+    def test_verbose_tells_what_is_run_beside_the_verdict(self) -> None:
+        judged = [
+            "eval",
+            "--json",
+            "--no-shapes",
+            "--trials",
+            "1",
+            "--task",
+            TASK,
+            "-c",
+            str(HONEST),
+        ]
+        told, silent = run(*judged, "--verbose"), run(*judged)
+        self.assertEqual(json.loads(told.stdout)["verdict"]["outcome"]["kind"], "pass")
+        for words in ("/g++ -dumpfullversion", "contestant", "trial 0 took", "compile took"):
+            self.assertIn(words, told.stderr)
+            self.assertNotIn(words, silent.stderr)
+
+
 class Verdicts(unittest.TestCase):
     def test_the_same_seed_gives_the_same_verdict_and_inputs(self) -> None:
         arguments = ["--task", TASK, "--seed", "7", "-c", str(HONEST)]

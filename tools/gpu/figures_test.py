@@ -6,16 +6,20 @@ usage: python3 -m unittest discover -s tools/gpu -p '*_test.py'
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import io
+import json
 import math
 import random
+import subprocess
+import sys
+import tempfile
 import unittest
+from pathlib import Path
+from typing import Any
 
-import repeatability
+import repeatability  # It finds the modules of tests/.
 from figures import half_width, share_interval, table, variation
-from measured import Json, case_named, cases_named
+from corpus_sets import case_named
+from expectation import Json
 
 
 def estimate(median: float, off: float = 0.1) -> dict[str, float]:
@@ -82,21 +86,21 @@ class HalfWidth(unittest.TestCase):
 
 
 class Repeatability(unittest.TestCase):
-    def summary_of(self, *performances: Json) -> Json:
-        return repeatability.summary("k", [repeatability.estimates_of(p) for p in performances])
+    def figures_of(self, *performances: Json) -> dict[str, Any]:
+        return dict(zip(repeatability.HEADS, repeatability.row("k", performances), strict=True))
 
     def test_times_beside_cuptis(self) -> None:
-        figures = self.summary_of(
+        figures = self.figures_of(
             performance(9.0, estimate(1.0), 7.0),
             performance(10.0, estimate(1.0), 8.0),
             performance(11.0, estimate(1.0), 11.0),
         )
         self.assertEqual(figures["tries"], 3)
-        self.assertEqual(figures["time_us"], 10.0)
-        self.assertAlmostEqual(figures["time_variation"], 0.1)
-        self.assertAlmostEqual(figures["interval_half_width"], (0.1 / 9 + 0.01 + 0.1 / 11) / 3)
-        self.assertEqual(figures["kernels_us"], 8.0)
-        self.assertAlmostEqual(figures["over_kernels"], 0.25)
+        self.assertEqual(figures["time us"], 10.0)
+        self.assertAlmostEqual(figures["variation %"], 10)
+        self.assertAlmostEqual(figures["interval ± %"], 100 * (0.1 / 9 + 0.01 + 0.1 / 11) / 3)
+        self.assertEqual(figures["CUPTI us"], 8.0)
+        self.assertAlmostEqual(figures["time over it %"], 25)
 
     def test_intervals_contain_their_ends(self) -> None:
         speedups = (
@@ -106,51 +110,58 @@ class Repeatability(unittest.TestCase):
             {"median": 1.2, "low": 1.1, "high": 1.3},
             {"median": 0.7, "low": 0.6, "high": 0.8},
         )
-        figures = self.summary_of(*(performance(9.0, speedup, 9.0) for speedup in speedups))
-        self.assertEqual(figures["contain_one"], 3)
-        self.assertAlmostEqual(figures["off_max"], 0.3)
-        kept = [one["speedup_eager"] for one in figures["estimates"]]
-        self.assertEqual(kept, list(speedups))
-
-    def test_a_row_has_a_cell_under_each_head(self) -> None:
-        row = repeatability.row(self.summary_of(performance(9.0, estimate(1.0), 9.0)))
-        self.assertEqual(len(row), len(repeatability.HEADS))
+        figures = self.figures_of(*(performance(9.0, speedup, 9.0) for speedup in speedups))
+        self.assertEqual(figures["contain 1"], 3)
+        self.assertAlmostEqual(figures["off by %"], 30)
 
     def test_without_kernels_there_is_no_difference_from_them(self) -> None:
-        figures = self.summary_of(performance(9.0, estimate(1.0)))
-        self.assertTrue(math.isnan(figures["over_kernels"]))
+        figures = self.figures_of(performance(9.0, estimate(1.0)))
+        self.assertTrue(math.isnan(figures["time over it %"]))
 
     def test_the_last_line_adds_up_all_candidates(self) -> None:
-        line = repeatability.conclusion(
-            [{"tries": 200, "contain_one": 61}, {"tries": 63, "contain_one": 20}]
-        )
+        line = repeatability.conclusion(81, 263)
         self.assertEqual(line, "contain 1: 81 of 263, 30.8 % (95 %: 25.5 to 36.6 %)")
-        self.assertEqual(repeatability.conclusion([]), "nothing was measured")
+        self.assertEqual(repeatability.conclusion(0, 0), "nothing was measured")
 
-    def test_candidates_take_turns_as_long_as_they_have_tries(self) -> None:
-        order = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (2, 2)]
-        self.assertEqual(repeatability.interleaved([2, 1, 3]), order)
-        self.assertEqual(repeatability.interleaved([]), [])
-
-    def test_a_candidate_may_have_its_own_number_of_tries(self) -> None:
-        self.assertEqual(repeatability.with_tries("softmax/rows", 20), ("softmax/rows", 20))
-        self.assertEqual(repeatability.with_tries("softmax/rows=50", 20), ("softmax/rows", 50))
-        for text in ("k=", "k=0", "k=-1", "k=many", "k=1=2"):
-            with self.subTest(text=text), self.assertRaises(argparse.ArgumentTypeError):
-                repeatability.with_tries(text, 20)
+    def test_the_corpus_has_what_is_measured_by_default(self) -> None:
+        for name in repeatability.CANDIDATES:
+            self.assertEqual(case_named(name).name, name)
 
 
-class Defaults(unittest.TestCase):
-    def test_the_corpus_has_them(self) -> None:
-        for script in (repeatability,):
-            for name in script.CANDIDATES:
-                self.assertEqual(case_named(name).name, name)
+class Script(unittest.TestCase):
+    """With a verifier that finds all alike."""
 
-    def test_a_name_that_the_corpus_does_not_have_is_told(self) -> None:
-        parser = argparse.ArgumentParser(exit_on_error=False)
-        with contextlib.redirect_stderr(io.StringIO()) as told:
-            self.assertRaises(SystemExit, cases_named, parser, ["honest_spin", "nosuch"])
-        self.assertIn("error: the corpus has no candidate nosuch", told.getvalue())
+    VERIFIER = """#!/usr/bin/env python3
+import json, sys
+words = sys.argv
+answers, out = words[words.index("--candidate") + 1], words[words.index("--out") + 1]
+assert words[words.index("--baseline") + 1] == "candidate"
+with open(answers) as lines, open(out, "w") as results:
+    for line in map(json.loads, lines):
+        estimate = {"median": 1.0, "low": 0.9, "high": 1.1}
+        outcome = {"kind": "pass", "performance": {"time_us": estimate, "speedup_eager": estimate,
+                   "time_kernels_us": 1.0}}
+        if line["sample"].endswith("swish 1"):
+            outcome = {"kind": "infra", "reason": "as the test wants it"}
+        name = line["task"] + "#" + line["sample"]
+        results.write(json.dumps({"verdict": {"candidate": name, "outcome": outcome}}) + "\\n")
+"""
+
+    def test_a_try_that_was_not_measured_is_told_and_missing(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            verifier, out = Path(folder) / "musacoder", Path(folder) / "out.json"
+            verifier.write_text(self.VERIFIER)
+            verifier.chmod(0o755)
+            script = Path(repeatability.__file__)
+            options = ["--musacoder", str(verifier), "--tries", "3", "--out", str(out)]
+            names = ["elementwise/swish", "softmax/softmax_rows"]
+            done = subprocess.run(
+                [sys.executable, str(script), *options, *names], capture_output=True, text=True
+            )
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("elementwise/swish 1: not measured: infra", done.stdout)
+            self.assertIn("contain 1: 5 of 5", done.stdout)
+            self.assertEqual([len(tried) for tried in json.loads(out.read_text()).values()], [2, 3])
 
 
 if __name__ == "__main__":

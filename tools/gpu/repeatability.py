@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a candidate's time moves from try to try, and how often it is found as fast as itself.
 
-    python3 tools/gpu/repeatability.py [--tries 20] [--out FILE] [CANDIDATE[=TRIES] ...]
+    python3 tools/gpu/repeatability.py [--tries 20] [--out FILE] [CANDIDATE ...]
 
 With `--baseline candidate` the verifier times a candidate against a second process of the same one,
 so that the true speed-up is 1, and intervals of 95 % should contain it in 95 of 100 tries. Both
@@ -13,16 +13,26 @@ kernels that are measured by default take about 2 to 300 us.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-import measured
 from figures import half_width, share_interval, table, variation
-from measured import Case, Json, cases_named
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from corpus_sets import case_named  # noqa: E402
+from expectation import Json, told_by  # noqa: E402
+from judging import Judge, end_with_children  # noqa: E402
+
+# Correctness has tests of its own: one trial is enough to let a candidate be timed.
+OPTIONS = ("--backend", "cuda", "--trials", "1", "--no-shapes", "--baseline", "candidate")
 CANDIDATES = (
     "elementwise/swish",
     "softmax/softmax_rows",
@@ -44,109 +54,74 @@ HEADS = (
 )
 
 
-def interleaved(tries: Sequence[int]) -> list[tuple[int, int]]:
-    """(candidate, try), both counted from 0: the first try of each, then the second of each, ..."""
-    rounds = range(max(tries, default=0))
-    return [(i, number) for number in rounds for i, count in enumerate(tries) if number < count]
-
-
-def estimates_of(performance: Json) -> Json:
-    """What is kept of one try."""
-    names = ("time_us", "time_eager_us", "speedup_eager")
-    kept = {name: performance[name] for name in names}
-    return {**kept, "kernels_us": performance["time_kernels_us"]}
-
-
-def summary(name: str, found: Sequence[Json]) -> Json:
-    """Of all tries of one candidate (`estimates_of`).
+def row(name: str, tried: Sequence[Json]) -> list[Any]:
+    """Under HEADS, of a verdict's `performance` in each try.
 
     REQUIRES: at least one.
     """
-    times = [one["time_us"]["median"] for one in found]
-    speedups = [one["speedup_eager"] for one in found]
+    times = [one["time_us"]["median"] for one in tried]
     time_us = statistics.median(times)
-    kernels_us = statistics.median(one["kernels_us"] for one in found)
-    return {
-        "candidate": name,
-        "tries": len(found),
-        "time_us": time_us,
-        "time_variation": variation(times),
-        "interval_half_width": statistics.fmean(half_width(one["time_us"]) for one in found),
-        "kernels_us": kernels_us,
-        "over_kernels": time_us / kernels_us - 1 if kernels_us else math.nan,
-        "contain_one": sum(one["low"] <= 1 <= one["high"] for one in speedups),
-        "off_max": max(abs(one["median"] - 1) for one in speedups),
-        "estimates": list(found),
-    }
-
-
-def row(figures: Json) -> list[object]:
+    kernels_us = statistics.median(one["time_kernels_us"] for one in tried)
     return [
-        figures["candidate"],
-        figures["tries"],
-        figures["time_us"],
-        100 * figures["time_variation"],
-        100 * figures["interval_half_width"],
-        figures["kernels_us"],
-        100 * figures["over_kernels"],
-        figures["contain_one"],
-        100 * figures["off_max"],
+        name,
+        len(tried),
+        time_us,
+        100 * variation(times),
+        100 * statistics.fmean(half_width(one["time_us"]) for one in tried),
+        kernels_us,
+        100 * (time_us / kernels_us - 1) if kernels_us else math.nan,
+        sum(contains_one(one) for one in tried),
+        100 * max(abs(one["speedup_eager"]["median"] - 1) for one in tried),
     ]
 
 
-def conclusion(summaries: Sequence[Json]) -> str:
+def contains_one(performance: Json) -> bool:
+    return bool(performance["speedup_eager"]["low"] <= 1 <= performance["speedup_eager"]["high"])
+
+
+def conclusion(hits: int, num_tries: int) -> str:
     """The line over all candidates."""
-    num_tries = sum(figures["tries"] for figures in summaries)
     if num_tries == 0:
         return "nothing was measured"
-    hits = sum(figures["contain_one"] for figures in summaries)
     low, high = (100 * end for end in share_interval(hits, num_tries))
     share = 100 * hits / num_tries
     return f"contain 1: {hits} of {num_tries}, {share:.1f} % (95 %: {low:.1f} to {high:.1f} %)"
 
 
-def with_tries(text: str, tries: int) -> tuple[str, int]:
-    """The parts of NAME=TRIES, or of NAME alone."""
-    name, equals, count = text.partition("=")
-    return name, measured.positive(count) if equals else tries
-
-
-def measure(
-    arguments: argparse.Namespace, wanted: Sequence[tuple[Case, int]]
-) -> list[list[Json | None]]:
-    """What is kept of each try of each candidate; None where it was not measured."""
-    order = interleaved([tries for _, tries in wanted])
-    cases = [replace(wanted[i][0], name=f"{wanted[i][0].name} {number}") for i, number in order]
-    performances = measured.performances(arguments, cases, ("--baseline", "candidate"))
-    found: list[list[Json | None]] = [[] for _ in wanted]
-    for (i, _), performance in zip(order, performances, strict=True):
-        found[i].append(None if performance is None else estimates_of(performance))
-    return found
-
-
 def main() -> int:
-    parser = measured.parser("How a candidate is timed against itself.", CANDIDATES)
-    parser.add_argument(
-        "--tries", type=measured.positive, default=20, help="of each that is not NAME=TRIES"
-    )
+    parser = argparse.ArgumentParser(description="How a candidate is timed against itself.")
+    parser.add_argument("--musacoder", default=str(ROOT / "build/dev/bin/musacoder"))
+    parser.add_argument("--jobs", type=int, default=4, help="candidates made ready at once")
+    parser.add_argument("--tries", type=int, default=20, help="of each candidate")
+    parser.add_argument("--limit", type=float, help="seconds; what is not done by then is missing")
+    parser.add_argument("--out", type=Path, help="write each try's performance as JSON")
+    names = "names in the corpus: family/name, kernelbench:1/19, or a case of tests/corpus/gpu"
+    parser.add_argument("candidates", nargs="*", default=list(CANDIDATES), help=names)
     arguments = parser.parse_args()
     try:
-        named = [with_tries(text, arguments.tries) for text in arguments.candidates]
-    except argparse.ArgumentTypeError as error:
+        cases = [case_named(name) for name in arguments.candidates]
+    except LookupError as error:
         parser.error(str(error))
-    cases = cases_named(parser, [name for name, _ in named])
-    wanted = [(case, tries) for case, (_, tries) in zip(cases, named, strict=True)]
-    summaries = []
-    is_complete = True
-    for (case, tries), tried in zip(wanted, measure(arguments, wanted), strict=True):
-        estimates = [one for one in tried if one is not None]
-        is_complete &= len(estimates) == tries
-        if estimates:
-            summaries.append(summary(case.name, estimates))
-    print(table(HEADS, [row(figures) for figures in summaries]))
-    print(conclusion(summaries))
-    measured.write(arguments.out, summaries)
-    return 0 if is_complete else 1
+    end_with_children()
+    tries = [
+        replace(case, name=f"{case.name} {i}") for i in range(arguments.tries) for case in cases
+    ]
+    judge = Judge(arguments.musacoder, arguments.jobs, OPTIONS, arguments.limit)
+    found: dict[str, list[Json]] = {case.name: [] for case in cases}
+    for one, result in zip(tries, judge.results(tries), strict=True):
+        outcome: Json = result["verdict"]["outcome"] if result else {"kind": "not judged in time"}
+        if "performance" in outcome:
+            found[one.name.rsplit(" ", 1)[0]].append(outcome["performance"])
+        else:
+            print(
+                f"{one.name}: not measured: {outcome['kind']} {told_by(outcome) if result else ''}"
+            )
+    measured = [one for tried in found.values() for one in tried]
+    print(table(HEADS, [row(name, tried) for name, tried in found.items() if tried]))
+    print(conclusion(sum(map(contains_one, measured)), len(measured)))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found, indent=2) + "\n")
+    return 0 if len(measured) == len(tries) else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/steps.h"
+
+#include <spdlog/spdlog.h>
+
+namespace mc::eval {
+
+void add_time(task::Verdict& verdict, const char* step,
+              std::chrono::steady_clock::time_point start) {
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+  verdict.telemetry.stages.push_back({step, taken.count()});
+  spdlog::debug("{}: {} took {:.0f} ms", verdict.candidate, step, taken.count());
+}
+
+}  // namespace mc::eval
