@@ -244,12 +244,12 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
 TEST(DeviceLock, SaysWhereItCannotBe) {
   const auto lock = DeviceLock::open("/nonexistent", "GPU-1");
   ASSERT_FALSE(lock);
-  EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.door"));
+  EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.entry"));
 }
 
 // As those who tidy up a directory for temporary files do.
 TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
-  for (const char* end : {".door", ".room"}) {
+  for (const char* end : {".entry", ".use"}) {
     ASSERT_TRUE(
         std::filesystem::remove(directory_.path() / ("musacoder-GPU-1" + std::string(end))));
   }
@@ -272,7 +272,7 @@ TEST(DeviceLock, MakesFilesForAll) {
   const auto lock = DeviceLock::open(directory.path(), "GPU-1");
   ::umask(before);
   ASSERT_TRUE(lock);
-  const auto status = std::filesystem::status(directory.path() / "musacoder-GPU-1.room");
+  const auto status = std::filesystem::status(directory.path() / "musacoder-GPU-1.use");
   EXPECT_EQ(status.permissions(), std::filesystem::perms(0666));
 }
 
