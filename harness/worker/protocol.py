@@ -17,7 +17,13 @@ from harness.worker.wire import Answer, Question, Refusal
 DEFINITION: dict[str, Any] = json.loads((Path(__file__).parent / "protocol.json").read_text())
 
 _RECORDS = DEFINITION["records"]
-_SCALARS = {"text": {str}, "bool": {bool}, "int": {int}, "seed": {int}, "real": {int, float, str}}
+_SCALARS: dict[str, set[type]] = {
+    "text": {str},
+    "bool": {bool},
+    "int": {int},
+    "seed": {int},
+    "real": {int, float, str},
+}
 _INT_MAX = {"int": 2**63, "seed": 2**64}
 _NO_NUMBERS = ("inf", "-inf", "nan")  # Reals that JSON cannot write.
 
@@ -85,16 +91,12 @@ def _check(value: object, kind: Any, where: str) -> None:
 def _check_scalar(value: object, kind: str, where: str) -> None:
     # In Python a bool is an int; in JSON it is not.
     is_right = type(value) in _SCALARS[kind]
-    if isinstance(value, int) and kind in _INT_MAX:
+    if isinstance(value, str):
+        is_right = is_right and (kind == "text" or value in _NO_NUMBERS)
+    elif isinstance(value, float):
+        is_right = is_right and math.isfinite(value)
+    elif isinstance(value, int) and kind in _INT_MAX:
         low = 0 if kind == "seed" else -_INT_MAX[kind]
         is_right = is_right and low <= value < _INT_MAX[kind]
-    elif kind == "real":
-        is_right = is_right and (
-            value in _NO_NUMBERS if isinstance(value, str) else _is_finite(value)
-        )
     if not is_right:
         raise Refusal("protocol", f"{where} is no {kind}")
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int) or math.isfinite(value)

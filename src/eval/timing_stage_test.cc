@@ -24,6 +24,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using Use = DeviceShare::Use;
 
@@ -312,6 +313,16 @@ TEST_F(TimingStageTest, ComparesWithTorchCompileWhichIsTimedOnce) {
   // The candidate's twice, the eager one beside it, and once the compiled one.
   EXPECT_EQ(num_spawned(Role::kBaseline), 3);
   EXPECT_FALSE(has_baseline_left_);
+}
+
+TEST_F(TimingStageTest, VerifiesNothingThatABaselineReturns) {
+  stand().options.timing.compile_mode = "default";
+  performance();
+  std::vector<std::string> asked = stand().judges().asked();
+  std::ranges::reverse(asked);
+  const auto last_plan = std::ranges::find(asked, "time_plan");
+  EXPECT_THAT(std::vector(asked.begin(), last_plan), Not(Contains("time_verify")));
+  EXPECT_THAT(std::vector(last_plan, asked.end()), Contains("time_verify"));
 }
 
 TEST_F(TimingStageTest, TellsTheModeToItsProcessAlone) {
