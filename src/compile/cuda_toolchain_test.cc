@@ -7,9 +7,13 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
+#include "compile/cuda_libraries.h"
 #include "core/file.h"
+#include "core/layout.h"
 
 namespace mc::compile {
 namespace {
@@ -260,6 +264,23 @@ TEST(FindCudaRuntime, SaysWhatToInstall) {
   EXPECT_EQ(runtime.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(runtime.error().message,
               ::testing::AnyOf(HasSubstr("pip install"), HasSubstr("apt-get install")));
+}
+
+TEST_F(Cuda, LibrariesOfContestantsAreMadeOnce) {
+  const auto pytorch = find_pytorch(default_python());
+  const auto layout = find_layout();
+  ASSERT_TRUE(pytorch && layout);
+  int made = 0;
+  ::setenv("MC_CACHE_DIR", artifacts_->path().c_str(), 1);
+  for (int i = 0; i < 2; ++i) {
+    const auto libraries =
+        prepare_cuda_libraries(*pytorch, runtime_.root, *layout, [&](std::string_view) { ++made; });
+    ASSERT_TRUE(libraries) << libraries.error().message;
+    EXPECT_TRUE(std::filesystem::exists(libraries->aten));
+    EXPECT_TRUE(std::filesystem::exists(libraries->device));
+  }
+  ::unsetenv("MC_CACHE_DIR");
+  EXPECT_EQ(made, 2) << "one and the other, once each";
 }
 
 }  // namespace

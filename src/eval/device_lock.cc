@@ -47,24 +47,24 @@ DeviceLock::Hold::~Hold() {
 }
 
 DeviceLock::DeviceLock(const fs::path& stem)
-    : door_(stem.string() + ".door"), room_(stem.string() + ".room") {}
+    : entry_(stem.string() + ".entry"), use_(stem.string() + ".use") {}
 
 Result<DeviceLock> DeviceLock::open(const fs::path& directory, const std::string& device) {
   const DeviceLock made(directory / ("musacoder-" + device));
-  MC_TRY_VOID(make(made.door_), "share the device");
-  MC_TRY_VOID(make(made.room_), "share the device");
+  MC_TRY_VOID(make(made.entry_), "share the device");
+  MC_TRY_VOID(make(made.use_), "share the device");
   return made;
 }
 
 DeviceLock::Hold DeviceLock::take(Use use) const {
-  (void)make(door_);  // Who cleans the directory may have taken them away.
-  (void)make(room_);
-  Fd door = open_existing(door_);
-  Fd room = open_existing(room_);
-  if (!door.is_open() || !room.is_open() || !lock(door, LOCK_EX)) return Hold();
-  const Hold on_the_way(std::move(door));
-  if (!lock(room, use == Use::kAlone ? LOCK_EX : LOCK_SH)) return Hold();
-  return Hold(std::move(room));
+  (void)make(entry_);  // Who cleans the directory may have taken them away.
+  (void)make(use_);
+  Fd entry = open_existing(entry_);
+  Fd inside = open_existing(use_);
+  if (!entry.is_open() || !inside.is_open() || !lock(entry, LOCK_EX)) return Hold();
+  const Hold on_the_way(std::move(entry));
+  if (!lock(inside, use == Use::kExclusive ? LOCK_EX : LOCK_SH)) return Hold();
+  return Hold(std::move(inside));
 }
 
 }  // namespace mc::eval

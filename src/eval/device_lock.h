@@ -4,7 +4,7 @@
 // on two files that all may open.  A process that ends, in whatever way, lets go of both.
 //
 //   MC_TRY(DeviceLock lock, DeviceLock::open("/tmp", uuid), "device");
-//   const auto hold = lock.take(DeviceLock::Use::kAlone);   // Until `hold` goes out of scope.
+//   const auto hold = lock.take(DeviceLock::Use::kExclusive);   // Until `hold` goes out of scope.
 #ifndef MC_EVAL_DEVICE_LOCK_H_
 #define MC_EVAL_DEVICE_LOCK_H_
 
@@ -18,7 +18,7 @@ namespace mc::eval {
 
 class DeviceLock {
  public:
-  enum class Use { kTogether, kAlone };
+  enum class Use { kShared, kExclusive };
 
   class Hold {
    public:
@@ -42,8 +42,8 @@ class DeviceLock {
  private:
   explicit DeviceLock(const std::filesystem::path& stem);
 
-  std::filesystem::path door_;  // Held on the way in.
-  std::filesystem::path room_;  // Held inside.
+  std::filesystem::path entry_;  // Held on the way in.
+  std::filesystem::path use_;    // Held inside.
 };
 
 }  // namespace mc::eval

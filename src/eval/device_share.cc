@@ -14,7 +14,7 @@ DeviceShare::Turn DeviceShare::take(Use use) {
 
 bool DeviceShare::is_wanted() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::find(waiting_, Use::kAlone, &Waiter::use) != waiting_.end();
+  return std::ranges::find(waiting_, Use::kExclusive, &Waiter::use) != waiting_.end();
 }
 
 size_t DeviceShare::num_waiting() const {
@@ -32,10 +32,10 @@ void DeviceShare::wait_for_turn(Use use) {
 
 void DeviceShare::end(Use use) {
   const std::lock_guard lock(mutex_);
-  MC_CHECK(is_taken_ == (use == Use::kAlone));
-  if (use == Use::kTogether) {
-    MC_CHECK(together_ > 0);
-    --together_;
+  MC_CHECK(is_taken_ == (use == Use::kExclusive));
+  if (use == Use::kShared) {
+    MC_CHECK(shared_ > 0);
+    --shared_;
   } else {
     is_taken_ = false;
   }
@@ -44,19 +44,19 @@ void DeviceShare::end(Use use) {
 
 // Lets in all that may go in now, up to the first one in line that may not.
 void DeviceShare::let_in() {
-  const auto shares = [](const Waiter* waiter) { return waiter->use == Use::kTogether; };
+  const auto shares = [](const Waiter* waiter) { return waiter->use == Use::kShared; };
   while (!waiting_.empty() && !is_taken_) {
     const auto chosen = next();
     Waiter& waiter = **chosen;
-    const bool is_alone = waiter.use == Use::kAlone;
-    if (is_alone && together_ > 0) return;
+    const bool is_alone = waiter.use == Use::kExclusive;
+    if (is_alone && shared_ > 0) return;
     waiting_.erase(chosen);
-    if (!is_alone && alone_in_a_row_ > 0) std::ranges::stable_partition(waiting_, shares);
+    if (!is_alone && exclusive_in_a_row_ > 0) std::ranges::stable_partition(waiting_, shares);
     waiter.is_in = true;
     is_taken_ = is_alone;
-    together_ += is_alone ? 0 : 1;
-    alone_in_a_row_ = is_alone ? alone_in_a_row_ + 1 : 0;
-    MC_CHECK(!is_taken_ || together_ == 0);
+    shared_ += is_alone ? 0 : 1;
+    exclusive_in_a_row_ = is_alone ? exclusive_in_a_row_ + 1 : 0;
+    MC_CHECK(!is_taken_ || shared_ == 0);
     changed_.notify_all();
   }
 }
@@ -64,8 +64,8 @@ void DeviceShare::let_in() {
 // Who goes in next.  REQUIRES: some wait.
 std::deque<DeviceShare::Waiter*>::iterator DeviceShare::next() {
   MC_CHECK(!waiting_.empty() && !is_taken_);
-  if (alone_in_a_row_ == 0) return waiting_.begin();
-  const Use wanted = alone_in_a_row_ < kAloneInARow ? Use::kAlone : Use::kTogether;
+  if (exclusive_in_a_row_ == 0) return waiting_.begin();
+  const Use wanted = exclusive_in_a_row_ < kExclusiveInARow ? Use::kExclusive : Use::kShared;
   const auto chosen = std::ranges::find(waiting_, wanted, &Waiter::use);
   return chosen == waiting_.end() ? waiting_.begin() : chosen;
 }

@@ -5,12 +5,13 @@
 //
 // First come, first served, but for this: before one is alone, all who share have to leave, and
 // the device idles as the last ones do.  So those who wait to be alone follow each other, before
-// the others, up to `kAloneInARow`; then all go in who wait to share: neither kind can starve the
-// other.
+// the others, up to `kExclusiveInARow`; then all go in who wait to share: neither kind can starve
+// the other.
 //
 // With a lock (device_lock.h) the same holds between processes.
 //
-//   const auto turn = share.take(DeviceShare::Use::kAlone);   // Until `turn` goes out of scope.
+//   const auto turn = share.take(DeviceShare::Use::kExclusive);   // Until `turn` goes out of
+//   scope.
 #ifndef MC_EVAL_DEVICE_SHARE_H_
 #define MC_EVAL_DEVICE_SHARE_H_
 
@@ -48,7 +49,7 @@ class DeviceShare {
     DeviceLock::Hold hold_;
   };
 
-  static constexpr int kAloneInARow = 12;
+  static constexpr int kExclusiveInARow = 12;
 
   explicit DeviceShare(std::optional<DeviceLock> lock = std::nullopt) : lock_(std::move(lock)) {}
 
@@ -75,9 +76,9 @@ class DeviceShare {
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::deque<Waiter*> waiting_;  // In line.
-  int64_t together_ = 0;         // How many are in, sharing.
+  int64_t shared_ = 0;           // How many are in, sharing.
   bool is_taken_ = false;        // One is in, alone.
-  int alone_in_a_row_ = 0;       // Up to the last one that was let in.
+  int exclusive_in_a_row_ = 0;   // Up to the last one that was let in.
 };
 
 }  // namespace mc::eval

@@ -54,7 +54,7 @@ TEST(DeviceShare, IsAloneOrTogetherNeverBoth) {
   const auto work = [&](int seed) {
     for (int i = 0; i < 500; ++i) {
       const bool wants_alone = (seed + i) % 3 == 0;
-      const auto turn = share.take(wants_alone ? Use::kAlone : Use::kTogether);
+      const auto turn = share.take(wants_alone ? Use::kExclusive : Use::kShared);
       (wants_alone ? alone : together)++;
       if (alone > 1 || (alone == 1 && together > 0)) ++clashes;
       (wants_alone ? alone : together)--;
@@ -68,17 +68,17 @@ TEST(DeviceShare, IsAloneOrTogetherNeverBoth) {
 
 TEST(DeviceShare, LetsSeveralInTogether) {
   DeviceShare share;
-  const auto first = share.take(Use::kTogether);
-  const auto second = share.take(Use::kTogether);
+  const auto first = share.take(Use::kShared);
+  const auto second = share.take(Use::kShared);
   SUCCEED();  // Neither waited for the other.
 }
 
 TEST(DeviceShare, KnowsWhetherSomebodyWaitsToBeAlone) {
   DeviceShare share;
   EXPECT_FALSE(share.is_wanted());
-  auto turn = std::make_optional(share.take(Use::kTogether));
+  auto turn = std::make_optional(share.take(Use::kShared));
   EXPECT_FALSE(share.is_wanted());
-  std::jthread alone([&] { share.take(Use::kAlone); });
+  std::jthread alone([&] { share.take(Use::kExclusive); });
   while (!share.is_wanted()) std::this_thread::yield();
   turn.reset();
   alone.join();
@@ -92,14 +92,14 @@ TEST(DeviceShare, ServesInTheOrderOfComing) {
   std::jthread alone;
   std::jthread late;
   {
-    const auto early = share.take(Use::kTogether);
+    const auto early = share.take(Use::kShared);
     alone = std::jthread([&] {
-      const auto turn = share.take(Use::kAlone);
+      const auto turn = share.take(Use::kExclusive);
       order.push_back(1);
     });
     await_waiting(share, 1);
     late = std::jthread([&] {
-      const auto turn = share.take(Use::kTogether);
+      const auto turn = share.take(Use::kShared);
       order.push_back(2);
     });
     await_waiting(share, 2);
@@ -116,7 +116,7 @@ std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
   std::mutex mutex;
   std::vector<std::jthread> threads;
   {
-    const auto first = share.take(Use::kAlone);
+    const auto first = share.take(Use::kExclusive);
     for (const Use use : coming) {
       threads.emplace_back([&share, &order, &mutex, use] {
         const auto turn = share.take(use);
@@ -130,30 +130,30 @@ std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
   return order;
 }
 
-constexpr Use kAlone = Use::kAlone;
-constexpr Use kTogether = Use::kTogether;
+constexpr Use kExclusive = Use::kExclusive;
+constexpr Use kShared = Use::kShared;
 
 TEST(DeviceShare, LetsThoseThatWantToBeAloneFollowEachOther) {
   DeviceShare share;
-  EXPECT_THAT(order_of(share, {kTogether, kAlone, kTogether, kAlone}),
-              testing::ElementsAre(kAlone, kAlone, kTogether, kTogether));
+  EXPECT_THAT(order_of(share, {kShared, kExclusive, kShared, kExclusive}),
+              testing::ElementsAre(kExclusive, kExclusive, kShared, kShared));
 }
 
 // All who wait to share are let in then, wherever they stand.
 TEST(DeviceShare, LetsThemFollowEachOtherForSomeTurnsOnly) {
   DeviceShare share;
-  std::vector<Use> coming(DeviceShare::kAloneInARow + 3, kAlone);
-  coming.insert(coming.begin() + 1, kTogether);
-  coming.insert(coming.end() - 1, kTogether);
-  coming.push_back(kTogether);
-  std::vector<Use> expected(coming.size(), kAlone);
-  std::fill_n(expected.begin() + DeviceShare::kAloneInARow - 1, 3, kTogether);  // One was in.
+  std::vector<Use> coming(DeviceShare::kExclusiveInARow + 3, kExclusive);
+  coming.insert(coming.begin() + 1, kShared);
+  coming.insert(coming.end() - 1, kShared);
+  coming.push_back(kShared);
+  std::vector<Use> expected(coming.size(), kExclusive);
+  std::fill_n(expected.begin() + DeviceShare::kExclusiveInARow - 1, 3, kShared);  // One was in.
   EXPECT_EQ(order_of(share, coming), expected);
 }
 
 TEST(DeviceShare, LetsThemGoOnWhereNobodyElseWaits) {
   DeviceShare share;
-  const std::vector<Use> coming(2 * DeviceShare::kAloneInARow, kAlone);
+  const std::vector<Use> coming(2 * DeviceShare::kExclusiveInARow, kExclusive);
   EXPECT_EQ(order_of(share, coming), coming);
 }
 
@@ -182,7 +182,7 @@ TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
     for (int i = 0; i < 300; ++i) {
       const bool wants_alone = (seed + i) % 3 == 0;
       const auto turn =
-          (seed % 2 == 0 ? here_ : there_).take(wants_alone ? Use::kAlone : Use::kTogether);
+          (seed % 2 == 0 ? here_ : there_).take(wants_alone ? Use::kExclusive : Use::kShared);
       (wants_alone ? alone : together)++;
       if (alone > 1 || (alone == 1 && together > 0)) ++clashes;
       most = std::max(most.load(), together.load());
@@ -199,15 +199,15 @@ TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
 
 TEST_F(TwoProcesses, LetOneInThatWaitedBeforeThoseThatComeLater) {
   std::atomic<bool> was_alone{false};
-  std::optional<DeviceShare::Turn> early(here_.take(Use::kTogether));
+  std::optional<DeviceShare::Turn> early(here_.take(Use::kShared));
   std::jthread alone([&] {
-    const auto turn = there_.take(Use::kAlone);
+    const auto turn = there_.take(Use::kExclusive);
     was_alone = true;
   });
   await_blocked(1);
   std::atomic<bool> passed{false};
   std::jthread late([&] {
-    const auto turn = here_.take(Use::kTogether);
+    const auto turn = here_.take(Use::kShared);
     passed = !was_alone;
   });
   await_blocked(2);
@@ -222,7 +222,7 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t other = ::fork();
   if (other == 0) {
-    const auto turn = there_.take(Use::kAlone);
+    const auto turn = there_.take(Use::kExclusive);
     (void)!::write(ready[1], "x", 1);
     ::pause();
     ::_exit(0);
@@ -231,7 +231,7 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   std::atomic<bool> is_in{false};
   std::jthread waits([&] {
-    const auto turn = here_.take(Use::kTogether);
+    const auto turn = here_.take(Use::kShared);
     is_in = true;
   });
   await_blocked(1);
@@ -244,19 +244,19 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
 TEST(DeviceLock, SaysWhereItCannotBe) {
   const auto lock = DeviceLock::open("/nonexistent", "GPU-1");
   ASSERT_FALSE(lock);
-  EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.door"));
+  EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.entry"));
 }
 
 // As those who tidy up a directory for temporary files do.
 TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
-  for (const char* end : {".door", ".room"}) {
+  for (const char* end : {".entry", ".use"}) {
     ASSERT_TRUE(
         std::filesystem::remove(directory_.path() / ("musacoder-GPU-1" + std::string(end))));
   }
-  std::optional<DeviceShare::Turn> alone(here_.take(Use::kAlone));
+  std::optional<DeviceShare::Turn> alone(here_.take(Use::kExclusive));
   std::atomic<bool> is_in{false};
   std::jthread waits([&] {
-    const auto turn = there_.take(Use::kTogether);
+    const auto turn = there_.take(Use::kShared);
     is_in = true;
   });
   await_blocked(1);
@@ -272,7 +272,7 @@ TEST(DeviceLock, MakesFilesForAll) {
   const auto lock = DeviceLock::open(directory.path(), "GPU-1");
   ::umask(before);
   ASSERT_TRUE(lock);
-  const auto status = std::filesystem::status(directory.path() / "musacoder-GPU-1.room");
+  const auto status = std::filesystem::status(directory.path() / "musacoder-GPU-1.use");
   EXPECT_EQ(status.permissions(), std::filesystem::perms(0666));
 }
 

@@ -24,7 +24,7 @@ namespace mc::eval {
 Evaluation::Evaluation(const Parts& parts, const Prepared& prepared)
     : parts_(parts),
       prepared_(prepared),
-      use_(parts.is_alone ? DeviceShare::Use::kAlone : DeviceShare::Use::kTogether),
+      use_(parts.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
       verdict_(prepared.verdict),
       judge_key_(content_hash({prepared.task.code})) {
   const task::Candidate& candidate = prepared.candidate;
@@ -168,7 +168,7 @@ Stage Evaluation::measure() {
   std::optional<DeviceShare::Turn> turn(parts_.device.take(use_));
   // Who is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
-    if (use_ == DeviceShare::Use::kAlone || !parts_.device.is_wanted()) return;
+    if (use_ == DeviceShare::Use::kExclusive || !parts_.device.is_wanted()) return;
     running.rest();
     turn.reset();
     turn.emplace(parts_.device.take(use_));

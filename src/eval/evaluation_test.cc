@@ -165,7 +165,7 @@ TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
     seen.push_back(was_alone);
     if (seen.size() == 1) {
       other = std::jthread([&] {
-        const auto turn = stand_.device.take(DeviceShare::Use::kAlone);
+        const auto turn = stand_.device.take(DeviceShare::Use::kExclusive);
         was_alone = true;
       });
       while (!stand_.device.is_wanted()) std::this_thread::yield();

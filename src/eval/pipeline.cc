@@ -67,7 +67,7 @@ std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zy
   if (limits.devices.empty()) return nullptr;
   return std::make_unique<execute::Spares>(
       static_cast<size_t>(options.spares), [&zygote, &device, role, limits] {
-        const auto turn = device.take(DeviceShare::Use::kTogether);
+        const auto turn = device.take(DeviceShare::Use::kShared);
         return zygote.spawn(role, limits);
       });
 }

@@ -33,11 +33,11 @@ class StrictTest : public testing::Test {
     const std::string task = "class Model: pass";
     const Parts parts = stand_.parts();
     const StrictSubject subject{task,  program,       kernels,
-                                kSeed, {.trials = 3}, DeviceShare::Use::kTogether};
+                                kSeed, {.trials = 3}, DeviceShare::Use::kShared};
     Strict strict(parts, subject);
     auto decided = strict.run(passed_);
     audits_ = strict.audits();
-    stand_.device.take(DeviceShare::Use::kAlone);  // However it ends, the device is free.
+    stand_.device.take(DeviceShare::Use::kExclusive);  // However it ends, the device is free.
     return decided;
   }
   template <typename Outcome>

@@ -6,17 +6,17 @@
 
 namespace mc::eval {
 
-timing::Scripts Stand::scripts_of_a_quiet_device() {
-  timing::Scripts scripts;
-  scripts.judge.fill_gbs = {2000};
-  scripts.candidate = {.call_us = 2000, .owner = kLibrary};
-  scripts.baseline = {.call_us = 4000};
-  scripts.compiled = {.call_us = 3000};
-  return scripts;
+timing::Behaviors Stand::scripts_of_a_quiet_device() {
+  timing::Behaviors behaviors;
+  behaviors.judge.fill_gbs = {2000};
+  behaviors.candidate = {.call_us = 2000, .owner = kLibrary};
+  behaviors.baseline = {.call_us = 4000};
+  behaviors.compiled = {.call_us = 3000};
+  return behaviors;
 }
 
-Stand::Stand(timing::Scripts scripts)
-    : rehearsal(scripts),
+Stand::Stand(timing::Behaviors behaviors)
+    : simulation(behaviors),
       executor(
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
           {}, {}) {
@@ -31,7 +31,7 @@ Stand::Stand(timing::Scripts scripts)
   contestants().say<worker::ContestantLoadQuestion>({});
   contestants().say<worker::ContestantBuildQuestion>({});
   contestants().say<worker::ContestantRunQuestion>({.launches = 1});
-  for (worker::FakeWorker* models : {&rehearsal.baselines(), &rehearsal.compiled()}) {
+  for (worker::FakeWorker* models : {&simulation.baselines(), &simulation.compiled()}) {
     models->say<worker::BaselineLoadQuestion>({});
     models->say<worker::BaselineBuildQuestion>({});
   }
@@ -41,7 +41,7 @@ Parts Stand::parts() {
   Parts parts{options, key,     policy, run_policy, executor, machine,
               pool,    nullptr, device, memory,     store};
   parts.is_second = is_second;
-  parts.clock = rehearsal.clock();
+  parts.clock = simulation.clock();
   return parts;
 }
 
@@ -56,7 +56,7 @@ Result<execute::Session> Stand::spawn(execute::Role role, const execute::ChildLi
   if (role == execute::Role::kJudge) return judges().session();
   if (role == execute::Role::kContestant) return contestants().session();
   if (role != execute::Role::kBaseline) return Error{ErrorCode::kUnavailable, "nobody plays that"};
-  return (limits.runs_programs ? rehearsal.compiled() : baselines()).session();
+  return (limits.runs_programs ? simulation.compiled() : baselines()).session();
 }
 
 }  // namespace mc::eval

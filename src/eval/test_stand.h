@@ -18,7 +18,7 @@
 #include "eval/pipeline.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
-#include "timing/fakes/rehearsal.h"
+#include "timing/fakes/simulation.h"
 #include "worker/fakes/fake_worker.h"
 
 namespace mc::eval {
@@ -27,19 +27,19 @@ inline constexpr const char* kLibrary = "/tmp/own.so";  // The candidate's.
 
 class Stand {
  public:
-  explicit Stand(timing::Scripts scripts = scripts_of_a_quiet_device());
+  explicit Stand(timing::Behaviors behaviors = scripts_of_a_quiet_device());
 
-  static timing::Scripts scripts_of_a_quiet_device();
+  static timing::Behaviors scripts_of_a_quiet_device();
   Parts parts();
   // A judge that has the task open, and begun.
   execute::Judge judge();
 
-  worker::FakeWorker& judges() { return rehearsal.judges(); }
-  worker::FakeWorker& contestants() { return rehearsal.candidates(); }
-  worker::FakeWorker& baselines() { return rehearsal.baselines(); }
+  worker::FakeWorker& judges() { return simulation.judges(); }
+  worker::FakeWorker& contestants() { return simulation.candidates(); }
+  worker::FakeWorker& baselines() { return simulation.baselines(); }
 
   TemporaryDirectory folder = TemporaryDirectory::create("mc-stand").value();
-  timing::Rehearsal rehearsal;
+  timing::Simulation simulation;
   Options options;
   SeedKey key = SeedKey::from(1);
   legality::Policy policy;

@@ -43,10 +43,10 @@ task::Outcome lacks_launches() {
 
 }  // namespace
 
-execute::Stage<task::Performance> TimingStage::run(SessionPointer comparedant) {
+execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   MC_CHECK(laps_.empty());  // Once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
-  const auto start = [&] { return ready(std::move(comparedant)); };
+  const auto start = [&] { return ready(std::move(contestant)); };
   MC_TRY(auto stage,
          run_comparison({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}), "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
@@ -92,7 +92,7 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
     processes.candidate->rest();
     processes.baseline->rest();
   }
-  std::optional<DeviceShare::Turn> turn(parts_.device.take(DeviceShare::Use::kAlone));
+  std::optional<DeviceShare::Turn> turn(parts_.device.take(DeviceShare::Use::kExclusive));
   lap(wanted.name + ".wait_alone");
   auto stage = run_alone(comparison, processes);
   lap(wanted.name + ".alone");
@@ -128,13 +128,13 @@ execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comp
   return stage;
 }
 
-// The comparedant that passed, at the main shape again; or another one, where that is gone.
-execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer comparedant) {
+// The contestant that passed, at the main shape again; or another one, where that is gone.
+execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer contestant) {
   using Ready = std::variant<SessionPointer, task::Outcome>;
-  if (comparedant != nullptr) {
-    MC_TRY(auto rebuilt, parts_.executor.rebuild(subject_.judge, *comparedant), "rebuild");
+  if (contestant != nullptr) {
+    MC_TRY(auto rebuilt, parts_.executor.rebuild(subject_.judge, *contestant), "rebuild");
     if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Ready(std::move(*outcome));
-    return Ready(std::move(comparedant));
+    return Ready(std::move(contestant));
   }
   MC_TRY(auto started,
          parts_.executor.start_candidate(subject_.program, subject_.judge, parts_.run_policy,

@@ -45,8 +45,8 @@ class TimingStage {
   TimingStage(const Parts& parts, const TimingSubject& subject)
       : parts_(parts), subject_(subject), lap_start_(parts.clock.now()) {}
 
-  // `comparedant` is the one that passed, or null where another one is to be started.
-  execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> comparedant);
+  // `contestant` is the one that passed, or null where another one is to be started.
+  execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> contestant);
 
   // What took how long so far, waiting for the device included.
   const std::vector<task::StageTime>& laps() const { return laps_; }
@@ -70,7 +70,7 @@ class TimingStage {
   };
   execute::Stage<timing::Timed> run_comparison(const Comparison& wanted);
   execute::Stage<timing::Timed> run_alone(timing::ComparisonRun& comparison, Processes& processes);
-  execute::Stage<SessionPointer> ready(SessionPointer comparedant);
+  execute::Stage<SessionPointer> ready(SessionPointer contestant);
   Result<execute::Session*> baseline();
   Result<Decided> time_again(timing::Timed& timed);
   Result<Decided> check_claim(timing::Timed& timed);

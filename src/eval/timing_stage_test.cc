@@ -46,13 +46,13 @@ class TimingStageTest : public testing::Test {
     artifacts[0].library = kLibrary;
     execute::Judge judge = stand().judge();
     const Parts parts = stand().parts();
-    const TimingSubject subject{task, program, artifacts, judge, Use::kTogether};
+    const TimingSubject subject{task, program, artifacts, judge, Use::kShared};
     TimingStage stage(parts, subject);
     auto ran = stage.run(std::move(passed));
     laps_ = stage.laps();
     has_baseline_left_ = judge.baseline("eager") != nullptr;
     // However it ends, the device is free.
-    stand().device.take(Use::kAlone);
+    stand().device.take(Use::kExclusive);
     return ran;
   }
 
@@ -89,7 +89,7 @@ class TimingStageTest : public testing::Test {
 
   int64_t num_spawned(Role role) { return std::ranges::count(stand().spawned, role); }
 
-  timing::Scripts scripts_;
+  timing::Behaviors scripts_;
   std::unique_ptr<Stand> stand_;
   std::vector<task::StageTime> laps_;
   bool has_baseline_left_ = false;
@@ -131,7 +131,7 @@ TEST_F(TimingStageTest, TakesAsManyPairsAsItsBudgetLets) {
 }
 
 TEST_F(TimingStageTest, EndsBothProcessesOnceAllIsTimed) {
-  const auto before = stand().contestants().num_alive();  // The rehearsal's own.
+  const auto before = stand().contestants().num_alive();  // The simulation's own.
   const auto before_baselines = stand().baselines().num_alive();
   performance();
   EXPECT_EQ(stand().contestants().num_alive(), before);
@@ -268,7 +268,7 @@ TEST_F(TimingStageTest, LooksAtManyMoreOutputsTheSecondTime) {
   const auto copied_at_most = [&] {
     performance();
     size_t most = 0;
-    for (const timing::Scene& copies : stand().rehearsal.scenes("judge", "snapshot_outputs")) {
+    for (const timing::Record& copies : stand().simulation.records("judge", "snapshot_outputs")) {
       most = std::max(most, copies.picks.size() - static_cast<size_t>(copies.late));
     }
     return most;
@@ -297,7 +297,7 @@ TEST_F(TimingStageTest, SaysWhereTheDeviceWasNotQuietAfterwards) {
 TEST_F(TimingStageTest, MeasuresTheDevicesSpeedOnce) {
   performance();
   performance();
-  EXPECT_THAT(stand().rehearsal.scenes("judge", "speed"), SizeIs(1));
+  EXPECT_THAT(stand().simulation.records("judge", "speed"), SizeIs(1));
 }
 
 // ---- torch.compile ------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ TEST_F(TimingStageTest, VerifiesNothingThatABaselineReturns) {
 
 TEST_F(TimingStageTest, TellsTheModeToItsProcessAlone) {
   std::vector<std::string> modes;
-  for (worker::FakeWorker* models : {&stand().baselines(), &stand().rehearsal.compiled()}) {
+  for (worker::FakeWorker* models : {&stand().baselines(), &stand().simulation.compiled()}) {
     models->on<worker::BaselineBuildQuestion>([&](const auto& asked, const Fd&) {
       modes.push_back(asked.compile);
       return worker::BaselineBuildAnswer();
@@ -349,7 +349,7 @@ TEST_F(TimingStageTest, IsNoFaultOfTheCandidateWhereTorchCompileFails) {
   EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("torch.compile: ")));
   // A failure is not kept.
   performance();
-  EXPECT_EQ(stand().rehearsal.compiled().num_sessions(), 2);
+  EXPECT_EQ(stand().simulation.compiled().num_sessions(), 2);
 }
 
 }  // namespace

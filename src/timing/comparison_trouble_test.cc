@@ -21,24 +21,24 @@ using ::testing::SizeIs;
 // --------------------------------------------------------------
 
 TEST(ComparisonTrouble, TimesAProcessThatAlwaysBlocksHostSynchronously) {
-  Rehearsal rehearsal({.candidate = {.call_us = 2000, .blocks = kAlways}});
-  const task::Performance found = timed(rehearsal, steady()).performance;
+  Simulation simulation({.candidate = {.call_us = 2000, .blocks = kAlways}});
+  const task::Performance found = timed(simulation, steady()).performance;
   EXPECT_EQ(found.timing.mode, "host_synchronous");
   EXPECT_EQ(found.timing.batches, kPairs);
   EXPECT_EQ(found.timing.calls, kCalls);
   EXPECT_NEAR(found.time_us.median, 2000, 0.1);
-  EXPECT_EQ(num_enqueued(runs(rehearsal, "candidate")), 2) << "tries in warm-up";
-  EXPECT_EQ(num_enqueued(runs(rehearsal, "baseline")), kBefore - 2 + kPairs + 1);
+  EXPECT_EQ(num_enqueued(runs(simulation, "candidate")), 2) << "tries in warm-up";
+  EXPECT_EQ(num_enqueued(runs(simulation, "baseline")), kBefore - 2 + kPairs + 1);
 }
 
 TEST(ComparisonTrouble, TriesTwiceWhetherAProcessCanBeEnqueued) {
-  Rehearsal rehearsal({.candidate = {.blocks = only(kWarmUp)}});
-  EXPECT_EQ(timed(rehearsal, steady()).performance.timing.mode, "enqueued");
+  Simulation simulation({.candidate = {.blocks = only(kWarmUp)}});
+  EXPECT_EQ(timed(simulation, steady()).performance.timing.mode, "enqueued");
 }
 
 TEST(ComparisonTrouble, MakesBatchesShorterThatDoNotFitIntoTheQueue) {
-  Rehearsal rehearsal({.candidate = {.calls_queued_max = 3}});
-  const task::Timing found = timed(rehearsal, steady()).performance.timing;
+  Simulation simulation({.candidate = {.calls_queued_max = 3}});
+  const task::Timing found = timed(simulation, steady()).performance.timing;
   EXPECT_EQ(found.mode, "enqueued");
   EXPECT_EQ(found.calls, kCalls / 4);
   EXPECT_EQ(found.batches, kPairs);
@@ -46,12 +46,12 @@ TEST(ComparisonTrouble, MakesBatchesShorterThatDoNotFitIntoTheQueue) {
 
 // It waits for the device where it likes.
 TEST(ComparisonTrouble, HasNoFewerCallsHostSynchronouslyAfterShorterBatchesBlockedToo) {
-  for (const ProcessScript& script :
-       {ProcessScript{.blocks = since(kWarmUp + 1)}, ProcessScript{.calls_queued_max = 2}}) {
-    Rehearsal rehearsal({.candidate = script});
+  for (const ProcessBehavior& behavior :
+       {ProcessBehavior{.blocks = since(kWarmUp + 1)}, ProcessBehavior{.calls_queued_max = 2}}) {
+    Simulation simulation({.candidate = behavior});
     RunOptions options = steady();
     options.batch.calls_max = 2 * kCalls;
-    const task::Timing found = timed(rehearsal, options).performance.timing;
+    const task::Timing found = timed(simulation, options).performance.timing;
     EXPECT_EQ(found.mode, "host_synchronous");
     EXPECT_EQ(found.calls, 2 * kCalls);
     EXPECT_EQ(found.batches, kPairs);
@@ -60,14 +60,15 @@ TEST(ComparisonTrouble, HasNoFewerCallsHostSynchronouslyAfterShorterBatchesBlock
 
 // What blocked counts for nothing: its gate was opened before there were inputs.
 TEST(ComparisonTrouble, BeginsAnewWithAProcessThatBlocksLater) {
-  Rehearsal rehearsal({.judge = {.wrong = only(kMiddle)}, .candidate = {.blocks = only(kMiddle)}});
-  const task::Timing found = timed(rehearsal, steady()).performance.timing;
+  Simulation simulation(
+      {.judge = {.wrong = only(kMiddle)}, .candidate = {.blocks = only(kMiddle)}});
+  const task::Timing found = timed(simulation, steady()).performance.timing;
   EXPECT_EQ(found.mode, "host_synchronous");
   EXPECT_EQ(found.batches, kPairs);
   EXPECT_EQ(found.calls, kCalls);
-  const std::vector<Scene> scenes = runs(rehearsal, "candidate");
-  EXPECT_THAT(scenes, SizeIs(kMiddle + kPairs));
-  EXPECT_EQ(num_enqueued(scenes), kMiddle - 2);
+  const std::vector<Record> records = runs(simulation, "candidate");
+  EXPECT_THAT(records, SizeIs(kMiddle + kPairs));
+  EXPECT_EQ(num_enqueued(records), kMiddle - 2);
 }
 
 // ---- Processes that end
@@ -84,22 +85,22 @@ class ProcessThatDies : public ::testing::TestWithParam<End> {
 };
 
 TEST_P(ProcessThatDies, IsTheCandidatesCrash) {
-  Rehearsal rehearsal({.candidate = {.ending = ending()}});
-  const task::Outcome outcome = decided(rehearsal);
+  Simulation simulation({.candidate = {.ending = ending()}});
+  const task::Outcome outcome = decided(simulation);
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   ASSERT_NE(crashed, nullptr);
   EXPECT_EQ(crashed->stage, "forward");
   EXPECT_EQ(crashed->exit_code, Ending::kExitCode);
-  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+  EXPECT_THAT(simulation.records("judge", "close"), SizeIs(1));
 }
 
 TEST_P(ProcessThatDies, IsAnErrorOfTheBaseline) {
-  Rehearsal rehearsal({.baseline = {.ending = ending()}});
-  const auto played = play(rehearsal, steady());
+  Simulation simulation({.baseline = {.ending = ending()}});
+  const auto played = play(simulation, steady());
   ASSERT_FALSE(played);
   EXPECT_EQ(played.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(played.error().message, HasSubstr("the baseline"));
-  EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(1));
+  EXPECT_THAT(simulation.records("judge", "close"), SizeIs(1));
 }
 
 INSTANTIATE_TEST_SUITE_P(ComparisonTrouble, ProcessThatDies,
@@ -113,8 +114,8 @@ INSTANTIATE_TEST_SUITE_P(ComparisonTrouble, ProcessThatDies,
 
 TEST(ComparisonTrouble, TellsTheExceptionOfACandidate) {
   const Ending ending{Ending::Kind::kRefuses, "enqueue", kMiddle};
-  Rehearsal rehearsal({.candidate = {.ending = ending}});
-  const task::Outcome outcome = decided(rehearsal);
+  Simulation simulation({.candidate = {.ending = ending}});
+  const task::Outcome outcome = decided(simulation);
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   ASSERT_TRUE(crashed != nullptr && crashed->exception);
   EXPECT_EQ(crashed->exception->type, "ScriptError");
@@ -122,18 +123,18 @@ TEST(ComparisonTrouble, TellsTheExceptionOfACandidate) {
 
 TEST(ComparisonTrouble, EndsACandidateThatHangs) {
   const Ending ending{Ending::Kind::kHangs, "finish", kMiddle};
-  Rehearsal rehearsal({.candidate = {.ending = ending}});
+  Simulation simulation({.candidate = {.ending = ending}});
   StageLimits stage_limits = limits();
   stage_limits.forward_s = 1;
-  EXPECT_TRUE(std::holds_alternative<task::TimedOut>(decided(rehearsal, stage_limits)));
+  EXPECT_TRUE(std::holds_alternative<task::TimedOut>(decided(simulation, stage_limits)));
 }
 
 TEST(ComparisonTrouble, HasNoCandidateAmongBaselines) {
   const Ending ending{Ending::Kind::kDies, "finish", kMiddle};
-  Rehearsal rehearsal({.candidate = {.ending = ending}});
+  Simulation simulation({.candidate = {.ending = ending}});
   RunOptions options = steady();
   options.is_trusted = true;
-  EXPECT_FALSE(play(rehearsal, options));
+  EXPECT_FALSE(play(simulation, options));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/file.h"
-#include "timing/fakes/rehearsal.h"
+#include "timing/fakes/simulation.h"
 
 namespace mc::timing {
 namespace {
@@ -35,16 +35,16 @@ class FindDeviceSpeed : public testing::Test {
   FindDeviceSpeed() { std::filesystem::remove(file_); }
   ~FindDeviceSpeed() override { std::filesystem::remove(file_); }
 
-  size_t num_measured() const { return rehearsal_.scenes("judge", "speed").size(); }
+  size_t num_measured() const { return simulation_.records("judge", "speed").size(); }
 
   const std::filesystem::path file_ =
       std::filesystem::temp_directory_path() / ("mc-speed-" + std::to_string(getpid()) + ".json");
-  Rehearsal rehearsal_{Scripts{}};
+  Simulation simulation_{Behaviors{}};
 };
 
 TEST_F(FindDeviceSpeed, MeasuresOnceAndKeepsIt) {
   for (int i = 0; i < 3; ++i) {
-    const auto speed = find_device_speed(file_, rehearsal_.judge(), 20);
+    const auto speed = find_device_speed(file_, simulation_.judge(), 20);
     ASSERT_TRUE(speed) << speed.error().message;
     EXPECT_EQ(speed->bandwidth_gbs, 3000);
     EXPECT_EQ(speed->fp32_tflops, 50);
@@ -61,7 +61,7 @@ TEST_F(FindDeviceSpeed, MeasuresAgainWhereWhatWasKeptIsNoSpeed) {
   size_t expected = 0;
   for (const std::string& text : odd) {
     ASSERT_TRUE(write_file_atomically(file_, text));
-    const auto speed = find_device_speed(file_, rehearsal_.judge(), 20);
+    const auto speed = find_device_speed(file_, simulation_.judge(), 20);
     ASSERT_TRUE(speed) << text;
     EXPECT_EQ(speed->fill_gbs, 2000);
     EXPECT_EQ(num_measured(), ++expected) << text;

@@ -27,18 +27,18 @@ StageLimits limits() {
   return limits;
 }
 
-Stage<Timed> play(Rehearsal& rehearsal, const RunOptions& options,
+Stage<Timed> play(Simulation& simulation, const RunOptions& options,
                   const StageLimits& stage_limits) {
   RunOptions timed = options;
-  timed.clock = rehearsal.clock();
-  ComparisonRun run(rehearsal.judge(), stage_limits, timed, nullptr);
-  MC_TRY(auto early, run.warm_up(rehearsal.candidate(), rehearsal.baseline()), "test");
+  timed.clock = simulation.clock();
+  ComparisonRun run(simulation.judge(), stage_limits, timed, nullptr);
+  MC_TRY(auto early, run.warm_up(simulation.candidate(), simulation.baseline()), "test");
   if (early) return std::variant<Timed, task::Outcome>(std::move(*early));
   return run.run();
 }
 
-Timed timed(Rehearsal& rehearsal, const RunOptions& options) {
-  auto played = play(rehearsal, options);
+Timed timed(Simulation& simulation, const RunOptions& options) {
+  auto played = play(simulation, options);
   if (!played) ADD_FAILURE() << played.error().message;
   if (!played) return {};
   if (auto* outcome = std::get_if<task::Outcome>(&*played)) {
@@ -48,29 +48,29 @@ Timed timed(Rehearsal& rehearsal, const RunOptions& options) {
   return std::get<Timed>(std::move(*played));
 }
 
-task::Outcome decided(Rehearsal& rehearsal, const StageLimits& stage_limits) {
-  const auto played = play(rehearsal, steady(), stage_limits);
+task::Outcome decided(Simulation& simulation, const StageLimits& stage_limits) {
+  const auto played = play(simulation, steady(), stage_limits);
   if (!played) ADD_FAILURE() << played.error().message;
   const auto* outcome = played ? std::get_if<task::Outcome>(&*played) : nullptr;
   return outcome == nullptr ? task::Outcome() : *outcome;
 }
 
-std::vector<Scene> runs(const Rehearsal& rehearsal, std::string_view who) {
-  return rehearsal.scenes(who, "run");
+std::vector<Record> runs(const Simulation& simulation, std::string_view who) {
+  return simulation.records(who, "run");
 }
 
-std::vector<int64_t> calls_of(const std::vector<Scene>& scenes) {
+std::vector<int64_t> calls_of(const std::vector<Record>& records) {
   std::vector<int64_t> calls;
-  for (const Scene& scene : scenes) calls.push_back(scene.calls);
+  for (const Record& record : records) calls.push_back(record.calls);
   return calls;
 }
 
-int64_t num_traced(const std::vector<Scene>& scenes) {
-  return std::ranges::count(scenes, true, &Scene::traced);
+int64_t num_traced(const std::vector<Record>& records) {
+  return std::ranges::count(records, true, &Record::traced);
 }
 
-int64_t num_enqueued(const std::vector<Scene>& scenes) {
-  return std::ranges::count(scenes, true, &Scene::enqueued);
+int64_t num_enqueued(const std::vector<Record>& records) {
+  return std::ranges::count(records, true, &Record::enqueued);
 }
 
 }  // namespace mc::timing

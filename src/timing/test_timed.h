@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a comparison played with a rehearsal (fakes/rehearsal.h).  With `steady()` all batches
-// are numbered in advance: a process's first three warm it up (host-synchronous; the same, traced;
-// enqueued), two more measure it out, those that count begin at the sixth; one of the baseline's
-// is traced somewhere among these.
+// For tests: a comparison played with a simulation (fakes/simulation.h).  With `steady()` all
+// batches are numbered in advance: a process's first three warm it up (host-synchronous; the same,
+// traced; enqueued), two more measure it out, those that count begin at the sixth; one of the
+// baseline's is traced somewhere among these.
 #ifndef MC_TIMING_TEST_TIMED_H_
 #define MC_TIMING_TEST_TIMED_H_
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "timing/comparison_run.h"
-#include "timing/fakes/rehearsal.h"
+#include "timing/fakes/simulation.h"
 
 namespace mc::timing {
 
@@ -27,19 +27,19 @@ inline constexpr double kNoLimit = 1e9;
 RunOptions steady();
 StageLimits limits();
 
-Stage<Timed> play(Rehearsal& rehearsal, const RunOptions& options,
+Stage<Timed> play(Simulation& simulation, const RunOptions& options,
                   const StageLimits& stage_limits = limits());
 
 // What was timed; a default where nothing was, which fails the test.
-Timed timed(Rehearsal& rehearsal, const RunOptions& options);
+Timed timed(Simulation& simulation, const RunOptions& options);
 
 // What was decided; the default where nothing was.
-task::Outcome decided(Rehearsal& rehearsal, const StageLimits& stage_limits = limits());
+task::Outcome decided(Simulation& simulation, const StageLimits& stage_limits = limits());
 
-std::vector<Scene> runs(const Rehearsal& rehearsal, std::string_view who);
-std::vector<int64_t> calls_of(const std::vector<Scene>& scenes);
-int64_t num_traced(const std::vector<Scene>& scenes);
-int64_t num_enqueued(const std::vector<Scene>& scenes);
+std::vector<Record> runs(const Simulation& simulation, std::string_view who);
+std::vector<int64_t> calls_of(const std::vector<Record>& records);
+int64_t num_traced(const std::vector<Record>& records);
+int64_t num_enqueued(const std::vector<Record>& records);
 
 }  // namespace mc::timing
 

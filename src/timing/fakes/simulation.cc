@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "timing/fakes/rehearsal.h"
+#include "timing/fakes/simulation.h"
 
 #include <sys/mman.h>
 
@@ -23,7 +23,7 @@ using worker::FakeTime;
 using worker::Hangs;
 using worker::Later;
 using worker::Reaction;
-using Scenes = std::vector<Scene>;
+using Records = std::vector<Record>;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr size_t kPageBytes = 4096;
@@ -41,32 +41,33 @@ class Values {
 };
 
 struct JudgeActor {
-  JudgeScript script;
+  JudgeBehavior behavior;
   FakeTime time;
-  std::shared_ptr<Scenes> scenes;
-  Values free_bytes{script.free_bytes};
-  Values fill_gbs{script.fill_gbs};
+  std::shared_ptr<Records> records;
+  Values free_bytes{behavior.free_bytes};
+  Values fill_gbs{behavior.fill_gbs};
   uint32_t copies = 0;
   int64_t late = 0;  // Of the last copies.
 
-  void note(Scene scene) const {
-    scene.who = "judge";
-    scenes->push_back(std::move(scene));
+  void note(Record record) const {
+    record.who = "judge";
+    records->push_back(std::move(record));
   }
 };
 
 void play(FakeWorker& worker, std::shared_ptr<JudgeActor> actor) {
-  const JudgeScript& script = actor->script;
+  const JudgeBehavior& behavior = actor->behavior;
   worker.on<worker::JudgeTimePlanQuestion>([=](const auto&, const Fd&) {
     actor->note({.what = "plan"});
-    return worker::JudgeTimePlanAnswer{.inputs_bytes = static_cast<int64_t>(script.inputs_bytes),
-                                       .outputs_bytes = static_cast<int64_t>(script.outputs_bytes),
-                                       .operations = 1e6};
+    return worker::JudgeTimePlanAnswer{
+        .inputs_bytes = static_cast<int64_t>(behavior.inputs_bytes),
+        .outputs_bytes = static_cast<int64_t>(behavior.outputs_bytes),
+        .operations = 1e6};
   });
   worker.on<worker::JudgeTimeRoomQuestion>([=](const auto&, const Fd&) {
     actor->note({.what = "room"});
     return worker::JudgeTimeRoomAnswer{static_cast<int64_t>(actor->free_bytes.next()),
-                                       static_cast<int64_t>(script.total_bytes)};
+                                       static_cast<int64_t>(behavior.total_bytes)};
   });
   worker.on<worker::JudgeTimeSpeedQuestion>([=](const auto&, const Fd&) {
     actor->note({.what = "speed"});
@@ -95,25 +96,25 @@ void play(FakeWorker& worker, std::shared_ptr<JudgeActor> actor) {
   });
   worker.on<worker::JudgeTimeReplaceInputsQuestion>([=](const auto& asked, const Fd&) {
     actor->note({.what = "replace_inputs", .process = asked.process, .picks = asked.calls});
-    actor->time.pass(Microseconds(script.replace_us));
+    actor->time.pass(Microseconds(behavior.replace_us));
     return worker::JudgeTimeReplaceInputsAnswer();
   });
   worker.on<worker::JudgeTimeSnapshotOutputsQuestion>([=](const auto& asked, const Fd&) {
-    Scene scene{.what = "snapshot_outputs", .process = asked.process};
+    Record record{.what = "snapshot_outputs", .process = asked.process};
     for (const worker::Pick& pick : asked.picks) {
-      scene.picks.push_back(pick.call);
-      scene.late += pick.late ? 1 : 0;
+      record.picks.push_back(pick.call);
+      record.late += pick.late ? 1 : 0;
     }
-    actor->late = scene.late;
+    actor->late = record.late;
     actor->copies += asked.process == "candidate" ? 1 : 0;
-    actor->note(std::move(scene));
-    actor->time.pass(Microseconds(script.copy_us));
+    actor->note(std::move(record));
+    actor->time.pass(Microseconds(behavior.copy_us));
     return worker::JudgeTimeSnapshotOutputsAnswer();
   });
   worker.on<worker::JudgeTimeVerifyQuestion>([=](const auto& asked, const Fd&) {
     actor->note({.what = "verify", .process = asked.process});
-    const std::string problem = script.wrong.has(actor->copies) ? "as the script says" : "";
-    return worker::JudgeTimeVerifyAnswer{problem, actor->late, script.ignored ? actor->late : 0};
+    const std::string problem = behavior.wrong.has(actor->copies) ? "as the behavior says" : "";
+    return worker::JudgeTimeVerifyAnswer{problem, actor->late, behavior.ignored ? actor->late : 0};
   });
   worker.on<worker::JudgeTimeCloseQuestion>([=](const auto&, const Fd&) {
     actor->note({.what = "close"});
@@ -123,13 +124,13 @@ void play(FakeWorker& worker, std::shared_ptr<JudgeActor> actor) {
 
 class ProcessActor {
  public:
-  ProcessActor(std::string name, ProcessScript script, FakeTime time, FakeWorker other,
-               std::shared_ptr<Scenes> scenes)
+  ProcessActor(std::string name, ProcessBehavior behavior, FakeTime time, FakeWorker other,
+               std::shared_ptr<Records> records)
       : name_(std::move(name)),
-        script_(std::move(script)),
+        script_(std::move(behavior)),
         time_(std::move(time)),
         other_(std::move(other)),
-        scenes_(std::move(scenes)) {}
+        records_(std::move(records)) {}
   ProcessActor(const ProcessActor&) = delete;
   ~ProcessActor() { unmap(); }
 
@@ -190,7 +191,7 @@ class ProcessActor {
       case Ending::Kind::kHangs:
         return Hangs();
       case Ending::Kind::kRefuses:
-        return Refusal{"exception", "forward", {"ScriptError", "as the script says", {}, {}}};
+        return Refusal{"exception", "forward", {"ScriptError", "as the behavior says", {}, {}}};
     }
     return std::nullopt;
   }
@@ -209,14 +210,14 @@ class ProcessActor {
   bool run() {
     if (word(kGate) < number_) return false;
     if (std::exchange(has_run_, true)) return true;
-    scenes_->push_back({.who = name_,
-                        .what = "run",
-                        .number = number_,
-                        .calls = calls_,
-                        .enqueued = is_enqueued_,
-                        .traced = is_traced_,
-                        .early = is_early_,
-                        .beside = other_.rests()});
+    records_->push_back({.who = name_,
+                         .what = "run",
+                         .number = number_,
+                         .calls = calls_,
+                         .enqueued = is_enqueued_,
+                         .traced = is_traced_,
+                         .early = is_early_,
+                         .beside = other_.rests()});
     time_.pass(Microseconds(batch_us()));
     return true;
   }
@@ -247,10 +248,10 @@ class ProcessActor {
 
   // Constant after construction.
   std::string name_;
-  ProcessScript script_;
+  ProcessBehavior script_;
   FakeTime time_;
   FakeWorker other_;
-  std::shared_ptr<Scenes> scenes_;
+  std::shared_ptr<Records> records_;
 
   uint32_t* words_ = nullptr;
   // The batch on its way.
@@ -263,7 +264,7 @@ class ProcessActor {
 };
 
 void play(FakeWorker& worker, const std::string& name, std::shared_ptr<ProcessActor> actor,
-          std::shared_ptr<Scenes> scenes) {
+          std::shared_ptr<Records> records) {
   worker.on<worker::ContestantTimeGateQuestion>(
       [=](const auto&, const Fd& region) { return actor->attach_gate(region); });
   worker.say<worker::ContestantTimeInputsQuestion>({});
@@ -271,7 +272,7 @@ void play(FakeWorker& worker, const std::string& name, std::shared_ptr<ProcessAc
   worker.on<worker::ContestantTimeEnqueueQuestion>([=](const auto& asked, const Fd&) {
     const Reaction reaction = actor->enqueue(asked);
     if (!std::holds_alternative<Later>(reaction)) {
-      scenes->push_back({.who = name, .what = "enqueue", .number = asked.number});
+      records->push_back({.who = name, .what = "enqueue", .number = asked.number});
     }
     return reaction;
   });
@@ -287,23 +288,25 @@ Judge judge_of(const FakeWorker& worker) {
 
 }  // namespace
 
-Rehearsal::Rehearsal(const Scripts& scripts)
+Simulation::Simulation(const Behaviors& behaviors)
     : judge_(judge_of(judges_)),
       candidate_(candidates_.session()),
       baseline_(baselines_.session()) {
-  const auto process = [&](const std::string& name, const ProcessScript& script, FakeWorker& self,
-                           const FakeWorker& other) {
-    play(self, name, std::make_shared<ProcessActor>(name, script, time_, other, scenes_), scenes_);
+  const auto process = [&](const std::string& name, const ProcessBehavior& behavior,
+                           FakeWorker& self, const FakeWorker& other) {
+    play(self, name, std::make_shared<ProcessActor>(name, behavior, time_, other, records_),
+         records_);
   };
-  play(judges_, std::make_shared<JudgeActor>(JudgeActor{scripts.judge, time_, scenes_}));
-  process("candidate", scripts.candidate, candidates_, baselines_);
-  process("baseline", scripts.baseline, baselines_, candidates_);
-  process("compiled", scripts.compiled, compiled_, baselines_);
+  play(judges_, std::make_shared<JudgeActor>(JudgeActor{behaviors.judge, time_, records_}));
+  process("candidate", behaviors.candidate, candidates_, baselines_);
+  process("baseline", behaviors.baseline, baselines_, candidates_);
+  process("compiled", behaviors.compiled, compiled_, baselines_);
 }
 
-std::vector<Scene> Rehearsal::scenes(std::string_view who, std::string_view what) const {
-  std::vector<Scene> found = *scenes_;
-  std::erase_if(found, [&](const Scene& scene) { return scene.who != who || scene.what != what; });
+std::vector<Record> Simulation::records(std::string_view who, std::string_view what) const {
+  std::vector<Record> found = *records_;
+  std::erase_if(found,
+                [&](const Record& record) { return record.who != who || record.what != what; });
   return found;
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: timing rehearsed without a device.  A judge and two timed processes are fake workers:
+// For tests: timing simulated without a device.  A judge and two timed processes are fake workers:
 // they answer timing's questions as harness/timing/fresh_inputs.py and
 // harness/contestant/batches.py do, and use the control page as device/gate.cc does, but compute
 // nothing.  What a device would do takes time of a clock that all of them share, to the microsecond
-// what the script says.
+// what the behavior says.
 //
-//   Rehearsal rehearsal({.candidate = {.call_us = 50}});
-//   ComparisonRun run(rehearsal.judge(), limits, {.clock = rehearsal.clock()}, nullptr);
-//   run.warm_up(rehearsal.candidate(), rehearsal.baseline());
-//   EXPECT_THAT(rehearsal.scenes("judge", "close"), SizeIs(0));
-#ifndef MC_TIMING_FAKES_REHEARSAL_H_
-#define MC_TIMING_FAKES_REHEARSAL_H_
+//   Simulation simulation({.candidate = {.call_us = 50}});
+//   ComparisonRun run(simulation.judge(), limits, {.clock = simulation.clock()}, nullptr);
+//   run.warm_up(simulation.candidate(), simulation.baseline());
+//   EXPECT_THAT(simulation.records("judge", "close"), SizeIs(0));
+#ifndef MC_TIMING_FAKES_SIMULATION_H_
+#define MC_TIMING_FAKES_SIMULATION_H_
 
 #include <cstdint>
 #include <limits>
@@ -51,7 +51,7 @@ struct Ending {
   uint32_t number = 1;        // Of the batch.
 };
 
-struct ProcessScript {
+struct ProcessBehavior {
   double call_us = 100;       // On the device,
   double share_claimed = 1;   // so much of which is what the events say.
   double enqueue_us = 0;      // Of the host, a call.
@@ -68,7 +68,7 @@ struct ProcessScript {
   Ending ending{};
 };
 
-struct JudgeScript {
+struct JudgeBehavior {
   double inputs_bytes = 1 << 20;  // Of a call.
   double outputs_bytes = 1 << 20;
   std::vector<double> free_bytes = {1e12};  // As each question finds it; the last one's stays.
@@ -80,16 +80,16 @@ struct JudgeScript {
   bool ignored = false;                  // which no output of the candidate's shows.
 };
 
-struct Scripts {
-  JudgeScript judge{};
-  ProcessScript candidate{};
-  ProcessScript baseline{};
-  ProcessScript compiled{};  // The baseline by torch.compile.
+struct Behaviors {
+  JudgeBehavior judge{};
+  ProcessBehavior candidate{};
+  ProcessBehavior baseline{};
+  ProcessBehavior compiled{};  // The baseline by torch.compile.
 };
 
 // Something that a process was asked, or that a process did: "run" is a batch, noted as the gate
 // opens.
-struct Scene {
+struct Record {
   std::string who{};  // "judge", "candidate", "baseline".
   std::string what{};
   std::string process{};  // Of the judge's: for whom.
@@ -104,9 +104,9 @@ struct Scene {
   bool beside = false;  // While the other process stood still.
 };
 
-class Rehearsal {
+class Simulation {
  public:
-  explicit Rehearsal(const Scripts& scripts);
+  explicit Simulation(const Behaviors& behaviors);
 
   Clock clock() const { return time_.clock(); }
   Judge& judge() { return judge_; }
@@ -119,13 +119,13 @@ class Rehearsal {
   FakeWorker& compiled() { return compiled_; }
 
   // What has happened so far, in order; and of it what one process did.
-  const std::vector<Scene>& scenes() const { return *scenes_; }
-  std::vector<Scene> scenes(std::string_view who, std::string_view what) const;
+  const std::vector<Record>& records() const { return *records_; }
+  std::vector<Record> records(std::string_view who, std::string_view what) const;
 
  private:
   worker::FakeTime time_;
-  // Owners: this and the scripts of all.
-  std::shared_ptr<std::vector<Scene>> scenes_ = std::make_shared<std::vector<Scene>>();
+  // Owners: this and the behaviors of all.
+  std::shared_ptr<std::vector<Record>> records_ = std::make_shared<std::vector<Record>>();
   FakeWorker judges_{time_};
   FakeWorker candidates_{time_};
   FakeWorker baselines_{time_};
@@ -137,4 +137,4 @@ class Rehearsal {
 
 }  // namespace mc::timing
 
-#endif  // MC_TIMING_FAKES_REHEARSAL_H_
+#endif  // MC_TIMING_FAKES_SIMULATION_H_
