@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -119,6 +120,22 @@ TEST(ComparisonTrouble, TellsTheExceptionOfACandidate) {
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   ASSERT_TRUE(crashed != nullptr && crashed->exception);
   EXPECT_EQ(crashed->exception->type, "ScriptError");
+}
+
+// Nothing is copied of such a batch, whichever way it was run.
+TEST(ComparisonTrouble, IsACrashWhereACandidateTellsOutputsOfTooFewCallsOrTooMany) {
+  for (const NumberRange blocks : {kNever, kAlways}) {
+    for (const int64_t odd_calls : {-1, 1, -kCalls}) {
+      Simulation simulation(
+          {.candidate = {.blocks = blocks, .odd = only(kMiddle), .odd_calls = odd_calls}});
+      const task::Outcome outcome = decided(simulation);
+      const auto* crashed = std::get_if<task::Crashed>(&outcome);
+      ASSERT_TRUE(crashed != nullptr && crashed->exception) << odd_calls;
+      EXPECT_EQ(crashed->exception->type, "ProtocolError");
+      const std::vector<Record> copies = simulation.records("judge", "snapshot_outputs");
+      EXPECT_EQ(std::ranges::count(copies, "candidate", &Record::process), kMiddle - 1);
+    }
+  }
 }
 
 TEST(ComparisonTrouble, EndsACandidateThatHangs) {

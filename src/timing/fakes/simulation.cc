@@ -229,7 +229,8 @@ class ProcessActor {
 
   // Where they lie means nothing to the judge of these tests.
   worker::BatchOutputs outputs() const {
-    return {{"[]"}, std::vector<worker::Tree>(static_cast<size_t>(calls_))};
+    const int64_t told = calls_ + (script_.odd.has(number_) ? script_.odd_calls : 0);
+    return {{"[]"}, std::vector<worker::Tree>(static_cast<size_t>(told))};
   }
 
   worker::Kernel kernel() const {

@@ -64,6 +64,8 @@ struct ProcessBehavior {
   double slow_call_us = 0;                                         // by so much a call.
   std::string kernel = "kernel";  // Its name, and the library that it is of.
   std::string owner = "owner.so";
+  NumberRange odd = kNever;  // Which batches tell the outputs of `odd_calls` more calls.
+  int64_t odd_calls = 0;
   bool begins_early = false;  // Before a gate is opened, as all its traces tell.
   Ending ending{};
 };
