@@ -209,16 +209,6 @@ struct Counters {
 
   std::array<uint64_t, 4> now() const { return {values[0], values[1], values[2], values[3]}; }
 
-  // Whether none goes on any more, after the microseconds that a signal takes to arrive.
-  bool come_to_rest() const {
-    for (const auto deadline = test_deadline(); Clock::now() < deadline;) {
-      const auto before = now();
-      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-      if (now() == before) return true;
-    }
-    return false;
-  }
-
   // Whether each comes to be greater than it was.
   bool all_pass(const std::array<uint64_t, 4>& before) const {
     for (const auto deadline = test_deadline(); Clock::now() < deadline; usleep(1000)) {
@@ -246,7 +236,7 @@ TEST(Child, StandsStillUntilItMayGoOn) {
     for (int i = 0; i < 3; ++i) {
       child->stop();
       child->stop();
-      EXPECT_TRUE(counters.come_to_rest());
+      EXPECT_TRUE(comes_to_rest(child->init()));
       const auto stopped = counters.now();
       child->go_on();
       EXPECT_TRUE(counters.all_pass(stopped));
@@ -254,7 +244,7 @@ TEST(Child, StandsStillUntilItMayGoOn) {
     child->stop();
     child->kill_tree();
     const auto killed = counters.now();
-    EXPECT_TRUE(counters.come_to_rest());
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     EXPECT_EQ(counters.now(), killed);
     munmap(&counters, sizeof counters);
   }
@@ -279,7 +269,7 @@ TEST(Child, StandsStillWithWhatItForkedSince) {
   for (const auto deadline = test_deadline(); count == 0 && Clock::now() < deadline;) usleep(1000);
   EXPECT_GT(count, 0u);
   child->stop();
-  EXPECT_TRUE(counters.come_to_rest());
+  EXPECT_TRUE(comes_to_rest(child->init()));
   munmap(&counters, sizeof counters);
 }
 
