@@ -94,6 +94,13 @@ def has_its_guard(file: File) -> Iterator[Finding]:
         yield 1, f"the guard is not {guard}"
 
 
+def asks_what_there_is(file: File) -> Iterator[Finding]:
+    """Not which backend it is: another one would have to be added everywhere."""
+    for number, line in enumerate(file.lines, 1):
+        if file.suffix in {".cc", ".h"} and re.search(r"(==|!=) *(task::)?Backend::k", line):
+            yield number, "a branch on the backend; src/eval/machine.h tells what differs"
+
+
 def header_hides_libraries(file: File) -> Iterator[Finding]:
     if not (file.path.startswith("src/") and file.suffix == ".h"):
         return
@@ -111,6 +118,7 @@ RULES: tuple[Rule, ...] = (
     has_no_bare_todo,
     fits_the_page,
     has_its_guard,
+    asks_what_there_is,
     header_hides_libraries,
 )
 

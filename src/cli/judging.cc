@@ -267,8 +267,7 @@ void print(const std::vector<report::Judged>& judged, const EvalArguments& argum
 
 Result<task::Backend> chosen_backend(const std::string& name) {
   if (name == "auto") return eval::best_backend({});
-  if (name == "cpu") return task::Backend::kCpu;
-  if (name == "cuda") return task::Backend::kCuda;
+  if (const auto backend = eval::backend_named(name)) return *backend;
   return Error{ErrorCode::kInvalidInput,
                "backend '" + name + "' is not built in: use auto, cpu or cuda"};
 }

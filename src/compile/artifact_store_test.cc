@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <thread>
 
@@ -225,22 +228,32 @@ TEST_F(Store, SweepsWhatTheKilledLeft) {
 }
 
 // Many threads want what the first makes: nobody goes on before it is there.
+bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.compare(name_end, 3, ") S") == 0;
+}
+
 TEST_F(Store, LetsTheOthersWait) {
   std::atomic<bool> is_made = false;
   std::atomic<int> early = 0;
-  std::atomic<size_t> asked = 0;
+  std::array<std::atomic<pid_t>, 8> asked{};
   auto turn = store_.take_turn(slot(extension_), seconds(10));
   EXPECT_NE(turn, nullptr);
   EXPECT_NE(store_.take_turn(slot(extension_of("int a;")), seconds(0)), nullptr);
   std::vector<std::jthread> threads;
-  for (int i = 0; i < 8; ++i) {
+  for (std::atomic<pid_t>& thread : asked) {
     threads.emplace_back([&] {
-      ++asked;
+      thread = ::gettid();
       EXPECT_EQ(store_.take_turn(slot(extension_), seconds(10)), nullptr);
       if (!is_made) ++early;
     });
   }
-  while (asked < threads.size()) std::this_thread::yield();
+  // Between two looks at the lock each of them sleeps.
+  for (const std::atomic<pid_t>& thread : asked) {
+    while (thread == 0 || !is_asleep(thread)) std::this_thread::yield();
+  }
   is_made = true;
   turn.reset();
   threads.clear();

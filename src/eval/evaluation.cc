@@ -100,7 +100,7 @@ Stage Evaluation::open_new_judge(int64_t bytes) {
   if (bytes == DeviceMemory::kAll) parts_.judges.clear();
   const auto turn = parts_.device.take(use_);
   auto stage = parts_.executor.open_judge(std::move(*session), prepared_.task.code,
-                                          judge_options(parts_.options));
+                                          judge_options(parts_.options, parts_.machine));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
   judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(*stage));
@@ -119,14 +119,14 @@ execute::Program Evaluation::program() const {
 // With what finds the places of the emulator's findings.
 execute::Program Evaluation::located_program() {
   execute::Program program = this->program();
-  if (!parts_.machine.cpu) return program;
+  if (!parts_.machine.emulator) return program;
   program.is_emulated = true;
   if (locator_ == nullptr) {
     const auto extensions = compile::parse_extensions(prepared_.recorded);
     MC_CHECK(extensions.has_value());  // They were compiled.
     mapper_ = std::make_unique<compile::PlaceMapper>(prepared_.source, *extensions);
     locator_ =
-        std::make_unique<compile::Locator>(*parts_.machine.cpu, prepared_.artifacts, *mapper_);
+        std::make_unique<compile::Locator>(*parts_.machine.emulator, prepared_.artifacts, *mapper_);
   }
   program.locate = [this](std::string_view module, uint64_t pc) {
     return locator_->locate(module, pc);
@@ -219,9 +219,7 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   return ok();
 }
 
-bool Evaluation::is_timed() const {
-  return parts_.machine.backend == task::Backend::kCuda && parts_.options.timing.enabled;
-}
+bool Evaluation::is_timed() const { return parts_.machine.device && parts_.options.timing.enabled; }
 
 Stage Evaluation::strict() {
   const execute::Program program = located_program();
@@ -229,8 +227,12 @@ Stage Evaluation::strict() {
   for (const compile::Artifact& artifact : prepared_.artifacts) {
     for (const auto& resources : artifact.kernels) kernels.push_back(resources.kernel);
   }
-  const StrictSubject subject{prepared_.task.code,           program, kernels, verdict_.seed,
-                              judge_options(parts_.options), use_};
+  const StrictSubject subject{prepared_.task.code,
+                              program,
+                              kernels,
+                              verdict_.seed,
+                              judge_options(parts_.options, parts_.machine),
+                              use_};
   Strict strict(parts_, subject);
   auto decided = strict.run(std::get<task::Passed>(*passed_));
   verdict_.telemetry.audits = strict.audits();
@@ -255,7 +257,7 @@ task::Verdict evaluate(Parts parts, const Prepared& prepared) {
   MC_CHECK(!parts.is_second && !parts.is_alone);
   std::optional<Evaluation> evaluation(std::in_place, parts, prepared);
   task::Verdict verdict = evaluation->run();
-  const bool is_short_of_memory = !parts.machine.gpu.empty() && evaluation->is_short_of_memory();
+  const bool is_short_of_memory = parts.machine.device && evaluation->is_short_of_memory();
   evaluation.reset();  // With its processes.
   if (!is_short_of_memory && !std::holds_alternative<task::Infra>(verdict.outcome)) return verdict;
   std::optional<DeviceMemory::Hold> all;

@@ -36,7 +36,7 @@ const Refusal kCannot{"exception", "", {"Error", "cannot", {}, {}}};
 
 class EvaluationTest : public testing::Test {
  protected:
-  EvaluationTest() { stand_.machine.gpu.clear(); }  // The CPU backend, but not emulated.
+  EvaluationTest() { stand_.machine.device.reset(); }  // The CPU backend, but not emulated.
 
   task::Verdict run(const task::Candidate& candidate = {"a", "1"}) {
     Prepared prepared{{"task", "task", kTask}, candidate, {}, source_, "", {}, {}};
@@ -233,10 +233,7 @@ TEST_F(EvaluationTest, DoesNotFitWhereTheReferenceHasNoRoomEvenInAllOfTheMemory)
 
 class EvaluationOnADevice : public EvaluationTest {
  protected:
-  EvaluationOnADevice() {
-    stand_.machine.backend = task::Backend::kCuda;
-    stand_.machine.gpu = "GPU-test";
-  }
+  EvaluationOnADevice() { stand_.machine.device = Device{"GPU-test", 0, {}}; }
   std::vector<std::string> stages() const {
     std::vector<std::string> names;
     for (const task::StageTime& stage : verdict_.telemetry.stages) names.push_back(stage.stage);

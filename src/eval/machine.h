@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine: what this machine has for one backend, found once.
+// Machine: what this machine has for one backend, found once.  And the backends: each is one source
+// (cpu_backend.cc, cuda_backend.cc) that fills in a Machine.  Nobody else asks which backend it is:
+// what differs is told by what the Machine has.
 #ifndef MC_EVAL_MACHINE_H_
 #define MC_EVAL_MACHINE_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,26 +25,47 @@
 
 namespace mc::eval {
 
+// Where candidates run natively: what is timed, shared by turns and short of memory.
+struct Device {
+  std::string id;  // "GPU-…"
+  int64_t bytes = 0;
+  std::vector<std::string> nodes;  // Below /dev, which those see who compute on it.
+};
+
 struct Machine {
   Layout layout;
   compile::PyTorch pytorch;
-  task::Backend backend = task::Backend::kCpu;
+  task::Backend backend = task::Backend::kCpu;  // For verdicts and messages.
   std::unique_ptr<compile::Toolchain> toolchain;
-  std::optional<compile::CpuRuntime> cpu;  // Of the CPU backend.
-  std::filesystem::path aten_lib;          // Of the CUDA backend.
-  std::filesystem::path device_lib;        // The same.
-  std::filesystem::path sanitizer;         // The same; empty where there is none.
-  std::vector<std::string> devices;        // Device nodes.
-  std::string architecture;                // Of the CUDA backend: "90".
-  std::string gpu;                         // Its GPU, "GPU-…"; "" where there is none,
-  int64_t gpu_bytes = 0;                   // and its memory.
+  std::string architecture;  // That the toolchain compiles for: "90"; "" where there is but one.
+  std::optional<Device> device;
+  std::optional<compile::CpuRuntime> emulator;  // Where kernels run by emulation.
+  std::filesystem::path sanitizer;              // compute-sanitizer; "" where there is none.
+  // Of one forward at the sizes that are judged.
+  double cost_max = execute::JudgeOptions().cost_max;
+  int64_t bytes_max = execute::JudgeOptions().bytes_max;
+  // For harness/worker/zygote.py: of both kinds, of the candidates' besides; and variables of its
+  // environment.
+  std::vector<std::string> arguments;
+  std::vector<std::string> candidates_arguments;
+  std::vector<std::string> environment;
 };
 
-// Builds what is missing in the cache.  kUnavailable says what this machine lacks.
+struct Backend {
+  task::Backend name;
+  bool (*is_here)(const compile::PyTorch& pytorch);  // Whether this machine can judge by it.
+  // Builds what is missing in the cache.  kUnavailable says what this machine lacks.
+  Status (*set_up)(Machine& machine, const Options& options, const Progress& progress);
+};
+extern const Backend kCpuBackend;
+extern const Backend kCudaBackend;
+std::span<const Backend* const> backends();  // Those that are preferred first.
+
+// By the backend that the options name.
 Result<Machine> find_machine(const Options& options, const Progress& progress);
 
 // What judges are asked to do.
-execute::JudgeOptions judge_options(const Options& options);
+execute::JudgeOptions judge_options(const Options& options, const Machine& machine);
 
 execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles);
 

@@ -36,7 +36,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.forward_s = options.limits.forward_s;
   limits.judge_s = options.limits.judge_s;
   limits.child.memory_bytes = options.limits.memory_bytes;
-  limits.child.devices = machine.devices;
+  if (machine.device) limits.child.devices = machine.device->nodes;
   limits.child.tmp_bytes = options.limits.tmp_bytes;
   limits.child.threads_max = options.limits.threads_max;
   limits.child.weak_sandbox = options.allow_weak_sandbox;
@@ -52,9 +52,9 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
 constexpr const char* kLocks = "/tmp";
 
 // None where there is no device to share.
-std::optional<DeviceLock> lock_of(const std::string& gpu, const Progress& progress) {
-  if (gpu.empty()) return std::nullopt;
-  auto lock = DeviceLock::open(kLocks, gpu);
+std::optional<DeviceLock> lock_of(const std::optional<Device>& device, const Progress& progress) {
+  if (!device) return std::nullopt;
+  auto lock = DeviceLock::open(kLocks, device->id);
   if (lock) return std::move(*lock);
   progress("times are wrong if another musacoder uses this device: " + lock.error().message);
   return std::nullopt;
@@ -129,9 +129,9 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY_VOID(trusted->await_start(), "pipeline");
   MC_TRY_VOID(candidates->await_start(), "pipeline");
   const execute::StageLimits limits = stage_limits(options, machine);
-  auto nvml = !machine.gpu.empty() ? timing::Nvml::open(machine.gpu) : nullptr;
-  auto device = std::make_unique<DeviceShare>(lock_of(machine.gpu, progress));
-  auto memory = std::make_unique<DeviceMemory>(machine.gpu_bytes);
+  auto nvml = machine.device ? timing::Nvml::open(machine.device->id) : nullptr;
+  auto device = std::make_unique<DeviceShare>(lock_of(machine.device, progress));
+  auto memory = std::make_unique<DeviceMemory>(machine.device ? machine.device->bytes : 0);
   auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
   auto spares =
       keep_spares(options, *candidates, execute::Role::kContestant, limits.child, *device);

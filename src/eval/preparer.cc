@@ -230,7 +230,7 @@ execute::Stage<Preparer::Initials> Preparer::initials_of(const task::Task& task)
       return Found(known->second);
     }
   }
-  MC_TRY(auto stage, executor_.initials(task.code, judge_options(options_)), "task");
+  MC_TRY(auto stage, executor_.initials(task.code, judge_options(options_, machine_)), "task");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Found(std::move(*outcome));
   auto found =
       std::make_shared<const execute::Initials>(std::move(std::get<execute::Initials>(stage)));

@@ -64,7 +64,7 @@ Result<Strict::Decided> Strict::repeat(int number) {
 
 // An audit that does not come about is noted; it neither convicts nor acquits.
 Strict::Decided Strict::audit(const task::Passed& passed) {
-  if (parts_.machine.backend != task::Backend::kCuda) return std::nullopt;
+  if (!parts_.machine.device) return std::nullopt;
   for (const execute::SanitizerTool tool : execute::kSanitizerTools) {
     if (passed.generality < 1) {  // An audit's sizes are others.
       audits_.push_back({execute::name_of(tool), "not_run", "right at the task's own sizes alone"});

@@ -21,7 +21,7 @@ Stand::Stand(timing::Behaviors behaviors)
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
           {}, {}) {
   ::setenv("MC_CACHE_DIR", folder.path().c_str(), /*overwrite=*/1);
-  machine.gpu = "GPU-test";
+  machine.device = Device{"GPU-test", 0, {}};
   judges().say<worker::JudgeOpenQuestion>({});
   judges().say<worker::JudgeBeginQuestion>(
       {{.shapes = {{"native", {}, {}}}, .trials = {{0, 0, "native"}}}});

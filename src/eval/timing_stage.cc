@@ -166,7 +166,7 @@ Result<execute::Session*> TimingStage::baseline() {
 // "GPU-…; 580.65.06", as keys of caches have it.
 std::string TimingStage::device_and_driver() const {
   const std::string driver = parts_.nvml == nullptr ? "" : parts_.nvml->driver_version();
-  return parts_.machine.gpu + "; " + driver;
+  return parts_.machine.device->id + "; " + driver;
 }
 
 Status TimingStage::find_device_speed() {

@@ -6,6 +6,7 @@
 #define MC_EXECUTE_CHILDREN_H_
 
 #include "worker/envelope.h"
+#include "worker/one_device.h"
 #include "worker/session.h"
 #include "worker/shelf.h"
 #include "worker/spares.h"
@@ -33,6 +34,7 @@ using worker::Refusal;
 using worker::Reply;
 
 using worker::decode_refusal;
+using worker::environment_of_one_device;
 using worker::nests_too_deeply;
 using worker::path_on_shelf;
 

@@ -5,10 +5,15 @@
 #define MC_SANDBOX_TEST_CHILD_H_
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "sandbox/child.h"
+#include "sandbox/tree.h"
 
 namespace mc::sandbox {
 
@@ -25,6 +30,29 @@ inline std::string ending_inside(const Profile& profile, const std::function<int
 // Holds when `fact` does inside.
 inline bool holds_inside(const Profile& profile, const std::function<bool()>& fact) {
   return ending_inside(profile, [&] { return fact() ? 0 : 1; }) == "exit code 0";
+}
+
+// Whether all threads of all that `init` forked come to be stopped, as /proc has it.
+inline bool comes_to_rest(pid_t init) {
+  const auto all_stopped = [&] {
+    const std::vector<pid_t> pids = descendants(init);
+    for (const pid_t pid : pids) {
+      const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+      for (const auto& task : std::filesystem::directory_iterator(folder)) {
+        std::ifstream stat(task.path() / "stat");
+        std::string id;
+        std::string name;
+        char state = 0;
+        stat >> id >> name >> state;
+        if (state != 'T') return false;
+      }
+    }
+    return !pids.empty();
+  };
+  for (const auto deadline = test_deadline(); !all_stopped(); std::this_thread::yield()) {
+    if (Child::Clock::now() > deadline) return false;
+  }
+  return true;
 }
 
 }  // namespace mc::sandbox

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "sandbox/test_child.h"
 #include "worker/session_impl.h"
 
 namespace mc::worker {
@@ -79,14 +80,7 @@ class SessionAtRest : public testing::Test {
     const uint64_t before = counter_;
     return await([&] { return counter_ > before; });
   }
-  // In the end: a signal takes some microseconds to arrive.
-  bool stands_still() const {
-    return await([&] {
-      const uint64_t before = counter_;
-      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-      return counter_ == before;
-    });
-  }
+  bool stands_still() const { return sandbox::comes_to_rest(init_); }
   static bool await(const std::function<bool()>& reached) {
     const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
     for (; !reached(); std::this_thread::yield()) {

@@ -8,17 +8,16 @@
 #include <set>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <spdlog/spdlog.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <spdlog/spdlog.h>
 
 #include "core/check.h"
-#include "worker/one_device.h"
 #include "worker/session_impl.h"
 
 namespace mc::worker {
@@ -91,14 +90,7 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
                                    std::to_string(channel),
                                    "--sandbox-lib",
                                    options.sandbox_lib.string()};
-  if (!is_trusted && !options.emulator.empty()) {
-    argv.insert(argv.end(),
-                {"--emu-lib", options.emulator.string(), "--shim", options.shim.string()});
-  }
-  if (options.backend == task::Backend::kCuda) {
-    argv.insert(argv.end(), {"--device", "cuda", "--device-lib", options.device_lib.string()});
-    if (!is_trusted) argv.insert(argv.end(), {"--aten-lib", options.aten_lib.string()});
-  }
+  std::ranges::copy(options.arguments, std::back_inserter(argv));
   return argv;
 }
 
@@ -110,18 +102,14 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }
 
 // Nothing of the supervisor's environment reaches a candidate.
-std::vector<std::string> environment(task::Backend backend) {
+std::vector<std::string> environment(const ZygoteOptions& options) {
   std::vector<std::string> variables = {
       "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8",
       "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
       // Of torch.compile, for baselines.
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TRITON_CACHE_DIR=/tmp/triton",
       "TORCHINDUCTOR_COMPILE_THREADS=1", "USER=musacoder"};
-  if (backend == task::Backend::kCpu) {
-    variables.push_back("CUDA_VISIBLE_DEVICES=");
-  } else {
-    std::ranges::move(environment_of_one_device(), std::back_inserter(variables));
-  }
+  std::ranges::copy(options.environment, std::back_inserter(variables));
   return variables;
 }
 
@@ -188,7 +176,7 @@ struct Zygote::State {
     MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "zygote");
     MC_TRY(auto ends, Channel::create_pair(), "zygote");
     MC_TRY(const pid_t pid,
-           start_process(arguments_for(options, ends.second.get()), environment(options.backend),
+           start_process(arguments_for(options, ends.second.get()), environment(options),
                          ends.second.get(), pipe.second.get()),
            "zygote");
     spdlog::debug("zygote {} of {}: started", pid,

@@ -39,12 +39,10 @@ struct ZygoteOptions {
   std::filesystem::path python;
   std::filesystem::path harness;      // Directory of the Python modules.
   std::filesystem::path sandbox_lib;  // libmc_sandbox.so
-  std::filesystem::path emulator;     // libmc_emu.so; empty: none.
-  std::filesystem::path shim;
-  task::Backend backend = task::Backend::kCpu;
+  // What the backend adds to the command line, and to the environment.
+  std::vector<std::string> arguments{};
+  std::vector<std::string> environment{};
   std::chrono::seconds spawn_limit{30};  // A fork takes milliseconds.
-  std::filesystem::path aten_lib;        // The recorder of ATen operators, where there is no shim.
-  std::filesystem::path device_lib;      // What those load who are timed on a CUDA device.
 };
 
 struct ChildLimits {

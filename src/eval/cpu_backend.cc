@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU backend: CUDA C++ compiled for the host, kernels by emulation (emu/).
+#include "compile/artifact_store.h"
+#include "compile/cpu_toolchain.h"
+#include "core/file.h"
+#include "eval/machine.h"
+
+namespace mc::eval {
+namespace {
+
+Status set_up(Machine& machine, const Options& options, const Progress& progress) {
+  MC_TRY(compile::CpuRuntime runtime,
+         compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress), "set-up");
+  if (options.full_headers) runtime.leave_facade();
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
+  machine.environment = {"CUDA_VISIBLE_DEVICES="};
+  machine.candidates_arguments = {"--emu-lib", runtime.emulator.string(), "--shim",
+                                  runtime.shim.string()};
+  machine.emulator = std::move(runtime);
+  machine.toolchain = std::make_unique<compile::CpuToolchain>(
+      *machine.emulator, cache_directory() / "artifacts", bytes_max);
+  return ok();
+}
+
+}  // namespace
+
+const Backend kCpuBackend{task::Backend::kCpu, [](const compile::PyTorch&) { return true; },
+                          set_up};
+
+}  // namespace mc::eval

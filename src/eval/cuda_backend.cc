@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA backend: nvcc, and the first NVIDIA GPU that this process is shown.
+#include <algorithm>
+
+#include "compile/artifact_store.h"
+#include "compile/cuda_libraries.h"
+#include "compile/cuda_runtime.h"
+#include "compile/cuda_toolchain.h"
+#include "core/file.h"
+#include "eval/machine.h"
+#include "execute/cuda_driver.h"
+
+namespace mc::eval {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A GPU computes native shapes; what does not fit into its memory is for the driver to refuse.
+constexpr double kCostMax = 1e16;
+constexpr int64_t kBytesMax = int64_t{24} << 30;
+
+// The first GPU that CUDA_VISIBLE_DEVICES leaves, without touching it from this process.
+Result<execute::CudaDevice> first_gpu() {
+  MC_TRY(const execute::CudaDriver driver, execute::ask_cuda_driver(),
+         "no GPU answers (--backend cpu needs none)");
+  return driver.devices[0];
+}
+
+// "90".
+std::string architecture_of(const execute::CudaDevice& gpu) {
+  return std::to_string(gpu.major) + std::to_string(gpu.minor);
+}
+
+std::vector<std::string> nvidia_nodes() {
+  std::vector<std::string> nodes;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator("/dev", failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("nvidia") && entry.is_character_file(failure)) {
+      nodes.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
+bool is_here(const compile::PyTorch& pytorch) {
+  if (nvidia_nodes().empty()) return false;
+  const auto gpu = first_gpu();
+  return gpu && compile::find_cuda_runtime(pytorch, architecture_of(*gpu)).has_value();
+}
+
+Status set_up(Machine& machine, const Options& options, const Progress& progress) {
+  machine.architecture = options.architecture;
+  if (options.architecture.empty()) {
+    MC_TRY(const execute::CudaDevice gpu, first_gpu(), "set-up");
+    machine.architecture = architecture_of(gpu);
+    machine.device = Device{gpu.uuid, gpu.bytes, nvidia_nodes()};
+  }
+  MC_TRY(compile::CudaRuntime runtime,
+         compile::find_cuda_runtime(machine.pytorch, machine.architecture), "set-up");
+  if (!options.full_headers) {
+    MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
+  }
+  MC_TRY(const compile::CudaLibraries libraries,
+         compile::prepare_cuda_libraries(machine.pytorch, runtime.root, machine.layout, progress),
+         "set-up");
+  machine.environment = execute::environment_of_one_device();
+  machine.arguments = {"--device", "cuda", "--device-lib", libraries.device.string()};
+  machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
+  machine.sanitizer = compile::find_sanitizer(runtime.root);
+  machine.cost_max = kCostMax;
+  machine.bytes_max = kBytesMax;
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
+  machine.toolchain = std::make_unique<compile::CudaToolchain>(
+      std::move(runtime), cache_directory() / "artifacts", bytes_max);
+  return ok();
+}
+
+}  // namespace
+
+const Backend kCudaBackend{task::Backend::kCuda, is_here, set_up};
+
+}  // namespace mc::eval
