@@ -21,14 +21,14 @@
 
 namespace mc::eval {
 
-Evaluation::Evaluation(const Parts& parts, const Prepared& prepared)
-    : parts_(parts),
+Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepared)
+    : context_(context),
       prepared_(prepared),
-      use_(parts.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
+      use_(context.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
       verdict_(prepared.verdict),
       judge_key_(content_hash({prepared.task.code})) {
   const task::Candidate& candidate = prepared.candidate;
-  verdict_.seed = parts.key.derive({candidate.id, candidate.answer, prepared.task.code});
+  verdict_.seed = context.key.derive({candidate.id, candidate.answer, prepared.task.code});
 }
 
 Evaluation::~Evaluation() = default;
@@ -36,7 +36,7 @@ Evaluation::~Evaluation() = default;
 task::Verdict Evaluation::run() {
   std::vector<Step<Evaluation>> steps{{"judge", &Evaluation::open_judge},
                                       {"measure", &Evaluation::measure}};
-  if (parts_.options.strict) steps.push_back({"strict", &Evaluation::strict});
+  if (context_.options.strict) steps.push_back({"strict", &Evaluation::strict});
   if (is_timed()) steps.push_back({"time", &Evaluation::time});
   Stage stage = run_steps<Evaluation>(*this, steps, verdict_);
   if (!stage && stage.error().code == ErrorCode::kExhausted) {
@@ -50,7 +50,7 @@ task::Verdict Evaluation::run() {
   }
   if (judge_ != nullptr) {
     judge_->end_baselines();
-    parts_.judges.give_back(judge_key_, std::move(judge_));
+    context_.judges.give_back(judge_key_, std::move(judge_));
   }
   MC_CHECK(stage->has_value());  // The last stage decides.
   verdict_.outcome = std::move(**stage);
@@ -59,52 +59,52 @@ task::Verdict Evaluation::run() {
 }
 
 Stage Evaluation::open_judge() {
-  judge_ = parts_.judges.take(judge_key_);
+  judge_ = context_.judges.take(judge_key_);
   if (judge_ != nullptr) {
     hold_memory(need_of_call(judge_->plan().call_bytes));
   } else {
-    auto opened = open_new_judge(need_of_opening(parts_.memory));
-    if (!opened && opened.error().code == ErrorCode::kExhausted && !parts_.is_alone) {
+    auto opened = open_new_judge(need_of_opening(context_.memory));
+    if (!opened && opened.error().code == ErrorCode::kExhausted && !context_.is_alone) {
       // What others hold of the memory may have been too much.
       memory_.reset();
       opened = open_new_judge(DeviceMemory::kAll);
     }
-    MC_TRY(Decided decided, std::move(opened), "judge");
+    MC_TRY(EarlyOutcome decided, std::move(opened), "judge");
     if (decided) return decided;
   }
-  const auto turn = parts_.device.take(use_);
-  MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), parts_.options.limits.judge_s),
+  const auto turn = context_.device.take(use_);
+  MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), context_.options.limits.judge_s),
               "judge");
   memory_.reset();
   verdict_.telemetry.reduction = judge_->plan().shapes.at(0).reduction;
-  return Decided();
+  return EarlyOutcome();
 }
 
 // REQUIRES: no turn of the device is held, by which those who hold memory go on.
 void Evaluation::hold_memory(int64_t bytes) {
   MC_CHECK(!memory_);  // Who waits for more with some in hand may wait for itself.
-  if (!parts_.is_alone) memory_.emplace(parts_.memory.take(bytes));
+  if (!context_.is_alone) memory_.emplace(context_.memory.take(bytes));
 }
 
 // The process comes first: while it is made others may have the memory.
 Stage Evaluation::open_new_judge(int64_t bytes) {
   using Spare = execute::Executor::Spare;
-  auto idle = parts_.judges.take_any_where_full();
+  auto idle = context_.judges.take_any_where_full();
   std::optional<execute::Session> session;
   if (idle != nullptr) {
     session = std::move(*idle).take_session();
   } else {
-    MC_TRY(session, parts_.executor.judge(Spare::kWait), "judge");
+    MC_TRY(session, context_.executor.judge(Spare::kWait), "judge");
   }
   hold_memory(bytes);
-  if (bytes == DeviceMemory::kAll) parts_.judges.clear();
-  const auto turn = parts_.device.take(use_);
-  auto stage = parts_.executor.open_judge(std::move(*session), prepared_.task.code,
-                                          judge_options(parts_.options, parts_.machine));
+  if (bytes == DeviceMemory::kAll) context_.judges.clear();
+  const auto turn = context_.device.take(use_);
+  auto stage = context_.executor.open_judge(std::move(*session), prepared_.task.code,
+                                            judge_options(context_.options, context_.machine));
   if (!stage) return stage.error();
-  if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
+  if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(*stage));
-  return Decided();
+  return EarlyOutcome();
 }
 
 execute::Program Evaluation::program() const {
@@ -119,14 +119,14 @@ execute::Program Evaluation::program() const {
 // With what finds the places of the emulator's findings.
 execute::Program Evaluation::located_program() {
   execute::Program program = this->program();
-  if (!parts_.machine.emulator) return program;
+  if (!context_.machine.emulator) return program;
   program.is_emulated = true;
   if (locator_ == nullptr) {
     const auto extensions = compile::parse_extensions(prepared_.recorded);
     MC_CHECK(extensions.has_value());  // They were compiled.
     mapper_ = std::make_unique<compile::PlaceMapper>(prepared_.source, *extensions);
-    locator_ =
-        std::make_unique<compile::Locator>(*parts_.machine.emulator, prepared_.artifacts, *mapper_);
+    locator_ = std::make_unique<compile::Locator>(*context_.machine.emulator, prepared_.artifacts,
+                                                  *mapper_);
   }
   program.locate = [this](std::string_view module, uint64_t pc) {
     return locator_->locate(module, pc);
@@ -162,38 +162,39 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 
 Stage Evaluation::measure() {
   const execute::Program program = located_program();
-  MC_TRY(execute::Session contestant, parts_.executor.contestant(execute::Executor::Spare::kWait),
+  MC_TRY(execute::Session contestant, context_.executor.contestant(execute::Executor::Spare::kWait),
          "measure");
   hold_memory(need_of_call(judge_->plan().call_bytes));
-  std::optional<DeviceShare::Turn> turn(parts_.device.take(use_));
+  std::optional<DeviceShare::Turn> turn(context_.device.take(use_));
   // Who is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
-    if (use_ == DeviceShare::Use::kExclusive || !parts_.device.is_wanted()) return;
+    if (use_ == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;
     running.rest();
     turn.reset();
-    turn.emplace(parts_.device.take(use_));
+    turn.emplace(context_.device.take(use_));
   };
   MC_TRY(execute::Measured measured,
-         parts_.executor.measure(std::move(contestant), program, *judge_, parts_.run_policy,
-                                 derive_seed(verdict_.seed, "schedule"), pause),
+         context_.executor.measure(std::move(contestant), program, *judge_, context_.run_policy,
+                                   derive_seed(verdict_.seed, "schedule"), pause),
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   verdict_.telemetry.output_tail = measured.output_tail;
-  if (measured.check_error && !parts_.is_second) return *measured.check_error;
+  if (measured.check_error && !context_.is_second) return *measured.check_error;
   verdict_.telemetry.state = std::move(measured.state);
   note_fixed_sizes(measured.outcome);
   MC_TRY_VOID(excuse(program, measured.outcome), "measure");
   if (!std::holds_alternative<task::Passed>(measured.outcome)) {
-    return Decided(std::move(measured.outcome));
+    return EarlyOutcome(std::move(measured.outcome));
   }
   passed_ = std::move(measured.outcome);
-  if (parts_.options.strict) return Decided();  // The one that is timed starts after all that.
+  if (context_.options.strict)
+    return EarlyOutcome();  // The one that is timed starts after all that.
   if (!is_timed()) return passed_;
-  if (!measured.contestant) return Decided();  // Another one will be timed.
+  if (!measured.contestant) return EarlyOutcome();  // Another one will be timed.
   contestant_ = std::make_unique<execute::Session>(std::move(*measured.contestant));
   contestant_->rest();
-  return Decided();
+  return EarlyOutcome();
 }
 
 // Where only the emulator may be the reason of a failure, the candidate may show that it is.
@@ -205,21 +206,23 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   }
   const std::optional<Excuse> excuse = excuse_for(outcome, judge_->plan(), sizes);
   if (!excuse) return ok();
-  const Limits& limits = parts_.options.limits;
+  const Limits& limits = context_.options.limits;
   MC_TRY(const bool is_offered, judge_->offer(excuse->shape, limits.judge_s), "excuse");
   std::optional<task::Outcome> tried;
   if (is_offered) {
     MC_TRY(tried,
-           parts_.executor.measure_last(program, *judge_, parts_.run_policy,
-                                        derive_seed(verdict_.seed, "schedule"),
-                                        std::max(excuse->forward_s, limits.forward_s)),
+           context_.executor.measure_last(program, *judge_, context_.run_policy,
+                                          derive_seed(verdict_.seed, "schedule"),
+                                          std::max(excuse->forward_s, limits.forward_s)),
            "excuse");
   }
   if (is_excused(*excuse, tried)) outcome = task::Unsupported{{excuse->why}};
   return ok();
 }
 
-bool Evaluation::is_timed() const { return parts_.machine.device && parts_.options.timing.enabled; }
+bool Evaluation::is_timed() const {
+  return context_.machine.device && context_.options.timing.enabled;
+}
 
 Stage Evaluation::strict() {
   const execute::Program program = located_program();
@@ -231,9 +234,9 @@ Stage Evaluation::strict() {
                               program,
                               kernels,
                               verdict_.seed,
-                              judge_options(parts_.options, parts_.machine),
+                              judge_options(context_.options, context_.machine),
                               use_};
-  Strict strict(parts_, subject);
+  Strict strict(context_, subject);
   auto decided = strict.run(std::get<task::Passed>(*passed_));
   verdict_.telemetry.audits = strict.audits();
   if (!decided || *decided || is_timed()) return decided;
@@ -243,32 +246,32 @@ Stage Evaluation::strict() {
 Stage Evaluation::time() {
   const execute::Program program = this->program();
   const TimingSubject subject{prepared_.task, program, prepared_.artifacts, *judge_, use_};
-  TimingStage timing(parts_, subject);
+  TimingStage timing(context_, subject);
   auto stage = timing.run(std::move(contestant_));
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
-  if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Decided(std::move(*outcome));
+  if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   auto& passed = std::get<task::Passed>(*passed_);
   passed.performance = std::get<task::Performance>(std::move(*stage));
-  return Decided(std::move(*passed_));
+  return EarlyOutcome(std::move(*passed_));
 }
 
-task::Verdict evaluate(Parts parts, const Prepared& prepared) {
-  MC_CHECK(!parts.is_second && !parts.is_alone);
-  std::optional<Evaluation> evaluation(std::in_place, parts, prepared);
+task::Verdict evaluate(EvaluationContext context, const Prepared& prepared) {
+  MC_CHECK(!context.is_second && !context.is_alone);
+  std::optional<Evaluation> evaluation(std::in_place, context, prepared);
   task::Verdict verdict = evaluation->run();
-  const bool is_short_of_memory = parts.machine.device && evaluation->is_short_of_memory();
+  const bool is_short_of_memory = context.machine.device && evaluation->is_short_of_memory();
   evaluation.reset();  // With its processes.
   if (!is_short_of_memory && !std::holds_alternative<task::Infra>(verdict.outcome)) return verdict;
   std::optional<DeviceMemory::Hold> all;
   if (is_short_of_memory) {
     // Others may have held the memory: it is told only of a device that nothing else used.
-    all.emplace(parts.memory.take(DeviceMemory::kAll));
-    parts.judges.clear();
-    parts.is_alone = true;
+    all.emplace(context.memory.take(DeviceMemory::kAll));
+    context.judges.clear();
+    context.is_alone = true;
   }
-  parts.is_second = true;
-  return evaluation.emplace(parts, prepared).run();
+  context.is_second = true;
+  return evaluation.emplace(context, prepared).run();
 }
 
 }  // namespace mc::eval

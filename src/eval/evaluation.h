@@ -38,7 +38,7 @@ class JudgePool;
 struct Machine;
 
 // What evaluations share; outlives them.
-struct Parts {
+struct EvaluationContext {
   const Options& options;
   const SeedKey& key;
   const legality::Policy& policy;
@@ -59,7 +59,7 @@ struct Parts {
 class Evaluation {
  public:
   // REQUIRES: both outlive it.
-  Evaluation(const Parts& parts, const Prepared& prepared);
+  Evaluation(const EvaluationContext& context, const Prepared& prepared);
   ~Evaluation();
   // `Infra` where something fails that is not the candidate's, also where something throws.
   task::Verdict run();
@@ -80,7 +80,7 @@ class Evaluation {
   execute::Program program() const;
   execute::Program located_program();
 
-  const Parts& parts_;
+  const EvaluationContext& context_;
   const Prepared& prepared_;
   DeviceShare::Use use_;
   std::optional<DeviceMemory::Hold> memory_;
@@ -97,9 +97,9 @@ class Evaluation {
 };
 
 // Evaluates; where that fails without being the candidate's fault, or for want of memory that
-// others may have held, once more, with a fresh judge and a fresh contestant.  REQUIRES: `parts`
+// others may have held, once more, with a fresh judge and a fresh contestant.  REQUIRES: `context`
 // are not those of a second time.
-task::Verdict evaluate(Parts parts, const Prepared& prepared);
+task::Verdict evaluate(EvaluationContext context, const Prepared& prepared);
 
 }  // namespace mc::eval
 

@@ -42,7 +42,7 @@ class EvaluationTest : public testing::Test {
     Prepared prepared{{"task", "task", kTask}, candidate, {}, source_, "", {}, {}};
     prepared.artifacts.resize(1);
     prepared.artifacts[0].library = kLibrary;
-    return evaluate(stand_.parts(), prepared);
+    return evaluate(stand_.context(), prepared);
   }
   template <typename Outcome>
   Outcome outcome() {

@@ -188,10 +188,10 @@ Status Pipeline::can_measure(const Prepared& prepared) const {
 task::Verdict Pipeline::measure(const Prepared& prepared) {
   State& state = *state_;
   MC_CHECK(state.options.architecture.empty() && can_measure(prepared));
-  const Parts parts{state.options,  state.key,     state.policy,   state.run_policy,
-                    state.executor, state.machine, state.judges,   state.nvml.get(),
-                    *state.device,  *state.memory, state.baselines};
-  task::Verdict verdict = eval::evaluate(parts, prepared);
+  const EvaluationContext context{state.options,  state.key,     state.policy,   state.run_policy,
+                                  state.executor, state.machine, state.judges,   state.nvml.get(),
+                                  *state.device,  *state.memory, state.baselines};
+  task::Verdict verdict = eval::evaluate(context, prepared);
   state.complete(verdict);
   return verdict;
 }

@@ -2,8 +2,8 @@
 //
 // Pipeline: MooreEval on this machine.
 //
-// prepare (needs CPUs only; preparer.h): a candidate is found legal and compiled, or its fate is
-// decided.  measure (needs the device; on the CPU backend the emulator stands in): correctness on
+// prepare (needs CPUs only; preparer.h): a candidate is found legal and compiled, or its outcome is
+// known.  measure (needs the device; on the CPU backend the emulator stands in): correctness on
 // secret inputs → runtime legality → performance.  Each stage runs only when the one before passed.
 //
 //   MC_TRY(auto pipeline, eval::Pipeline::create({}, progress), "set up");
@@ -26,7 +26,7 @@
 
 namespace mc::eval {
 
-// A candidate that is legal and compiled, or its fate.
+// A candidate that is legal and compiled, or its verdict.
 using Preparation = std::variant<Prepared, task::Verdict>;
 
 struct Limits {
@@ -53,7 +53,7 @@ struct Timing {
   bool enabled = true;
   std::string baseline = "eager";  // "eager", or "candidate": against itself, to test the timing.
   std::string compile_mode;        // Of torch.compile, the other baseline; "" for none.
-  bool is_quick = false;           // Fewer bursts: a reward's precision, not a report's.
+  bool is_quick = false;           // Fewer batches: a reward's precision, not a report's.
   double budget_s = 6;
 };
 

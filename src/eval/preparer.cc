@@ -74,54 +74,55 @@ Preparation Candidate::run() {
 Stage Candidate::extract() {
   legality::Extraction extraction = legality::extract(prepared_.candidate.answer);
   if (auto* failed = std::get_if<task::Unextractable>(&extraction)) {
-    return Decided(std::move(*failed));
+    return EarlyOutcome(std::move(*failed));
   }
   prepared_.source = std::move(std::get<legality::Extracted>(extraction).module);
   prepared_.verdict.candidate_hash = content_hash({prepared_.source});
-  return Decided();
+  return EarlyOutcome();
 }
 
 Stage Candidate::inspect() {
   MC_TRY(auto stage, preparer_.executor().inspect(prepared_.source, preparer_.policy().python_json),
          "inspect");
-  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {
-    return Decided(
+    return EarlyOutcome(
         task::Unextractable{"syntax_error", inspection.syntax_error, inspection.syntax_place});
   }
   if (std::ranges::find(inspection.classes, "ModelNew") == inspection.classes.end()) {
-    return Decided(task::Unextractable{"no_model_new", "the module defines no class ModelNew", {}});
+    return EarlyOutcome(
+        task::Unextractable{"no_model_new", "the module defines no class ModelNew", {}});
   }
   if (!inspection.unsupported.empty()) {
-    return Decided(task::Unsupported{std::move(inspection.unsupported)});
+    return EarlyOutcome(task::Unsupported{std::move(inspection.unsupported)});
   }
   if (preparer_.options().static_rules && !inspection.findings.empty()) {
-    return Decided(task::Illegal{"static", std::move(inspection.findings)});
+    return EarlyOutcome(task::Illegal{"static", std::move(inspection.findings)});
   }
-  return Decided();
+  return EarlyOutcome();
 }
 
 Stage Candidate::record() {
   MC_TRY(auto found, preparer_.initials_of(prepared_.task), "initial arguments");
-  if (auto* outcome = std::get_if<task::Outcome>(&found)) return Decided(std::move(*outcome));
+  if (auto* outcome = std::get_if<task::Outcome>(&found)) return EarlyOutcome(std::move(*outcome));
   const auto& initials = *std::get<Preparer::Initials>(found);
   MC_TRY(auto stage, preparer_.executor().record(prepared_.source, initials), "record");
-  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   prepared_.recorded = std::move(std::get<std::string>(stage));
   auto extensions = compile::parse_extensions(prepared_.recorded);
   if (!extensions) {
     const task::Exception garbled{"ProtocolError", extensions.error().message, {}, {}};
-    return Decided(task::Crashed{"record", garbled, 0, 0, {}, {}});
+    return EarlyOutcome(task::Crashed{"record", garbled, 0, 0, {}, {}});
   }
   extensions_ = std::move(extensions).value();
   if (extensions_.empty()) {
-    return Decided(task::Illegal{
+    return EarlyOutcome(task::Illegal{
         "static",
         {{"native.none", "the module compiles no native source with load_inline or load", {}}}});
   }
   mapper_ = std::make_unique<compile::PlaceMapper>(prepared_.source, extensions_);
-  return Decided();
+  return EarlyOutcome();
 }
 
 // What is allowed is all that stays: the toolchains pass it on as it is.
@@ -136,8 +137,8 @@ Stage Candidate::check_flags() {
     extension.extra_cuda_cflags = std::move(checked.passed.cuda);
     extension.extra_ldflags = std::move(checked.passed.link);
   }
-  if (findings.empty()) return Decided();
-  return Decided(task::Illegal{"static", std::move(findings)});
+  if (findings.empty()) return EarlyOutcome();
+  return EarlyOutcome(task::Illegal{"static", std::move(findings)});
 }
 
 std::vector<legality::NativeSource> Candidate::native_sources() const {
@@ -161,12 +162,12 @@ void Candidate::place_in_candidate(std::vector<task::RuleFinding>& findings) con
 }
 
 Stage Candidate::check_sources() {
-  if (!preparer_.options().static_rules) return Decided();
+  if (!preparer_.options().static_rules) return EarlyOutcome();
   std::vector<task::RuleFinding> findings =
       legality::check_sources(preparer_.policy(), native_sources());
-  if (findings.empty()) return Decided();
+  if (findings.empty()) return EarlyOutcome();
   place_in_candidate(findings);
-  return Decided(task::Illegal{"static", std::move(findings)});
+  return EarlyOutcome(task::Illegal{"static", std::move(findings)});
 }
 
 Stage Candidate::compile() {
@@ -183,15 +184,16 @@ Stage Candidate::compile() {
     }
     compile::Compiled& compiled = compilation.outcome;
     if (auto* failed = std::get_if<task::CompileFailed>(&compiled))
-      return Decided(std::move(*failed));
+      return EarlyOutcome(std::move(*failed));
     if (auto* lacking = std::get_if<task::Unsupported>(&compiled))
-      return Decided(std::move(*lacking));
-    if (auto* late = std::get_if<task::TimedOut>(&compiled)) return Decided(std::move(*late));
-    if (auto* large = std::get_if<task::OutOfMemory>(&compiled)) return Decided(std::move(*large));
+      return EarlyOutcome(std::move(*lacking));
+    if (auto* late = std::get_if<task::TimedOut>(&compiled)) return EarlyOutcome(std::move(*late));
+    if (auto* large = std::get_if<task::OutOfMemory>(&compiled))
+      return EarlyOutcome(std::move(*large));
     prepared_.artifacts.push_back(std::move(std::get<compile::Artifact>(compiled)));
     prepared_.verdict.telemetry.compile_cached &= prepared_.artifacts.back().cached;
   }
-  return Decided();
+  return EarlyOutcome();
 }
 
 Stage Candidate::check_symbols() {
@@ -208,9 +210,9 @@ Stage Candidate::check_symbols() {
         legality::check_symbols(preparer_.policy(), *artifact.undefined_symbols, sources),
         std::back_inserter(findings));
   }
-  if (findings.empty()) return Decided();
+  if (findings.empty()) return EarlyOutcome();
   place_in_candidate(findings);
-  return Decided(task::Illegal{"link", std::move(findings)});
+  return EarlyOutcome(task::Illegal{"link", std::move(findings)});
 }
 
 }  // namespace

@@ -16,9 +16,9 @@
 
 namespace mc::eval {
 
-// A stage that passed holds nothing; otherwise the candidate's fate is decided.
-using Decided = std::optional<task::Outcome>;
-using Stage = Result<Decided>;
+// A stage that passed holds nothing; otherwise the candidate's outcome.
+using EarlyOutcome = std::optional<task::Outcome>;
+using Stage = Result<EarlyOutcome>;
 
 template <typename T>
 struct Step {
@@ -36,14 +36,14 @@ Stage run_steps(T& subject, std::span<const Step<T>> steps, task::Verdict& verdi
   try {
     for (const Step<T>& step : steps) {
       const auto start = std::chrono::steady_clock::now();
-      MC_TRY(Decided decided, (subject.*step.run)(), step.name);
+      MC_TRY(EarlyOutcome decided, (subject.*step.run)(), step.name);
       add_time(verdict, step.name, start);
       if (decided) return decided;
     }
   } catch (const std::exception& exception) {
     return Error{ErrorCode::kUnavailable, std::string("exception: ") + exception.what()};
   }
-  return Decided();
+  return EarlyOutcome();
 }
 
 }  // namespace mc::eval

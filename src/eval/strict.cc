@@ -29,7 +29,7 @@ task::Wrong wrong_by(const task::Passed& passed, std::vector<task::KernelFinding
 Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
   MC_CHECK(audits_.empty());  // Once for each candidate.
   for (int number = 1; number <= kRepeats; ++number) {
-    MC_TRY(Decided decided, repeat(number), "other seeds");
+    MC_TRY(EarlyOutcome decided, repeat(number), "other seeds");
     if (!decided) continue;
     audits_.push_back({"other_seeds", "findings", ""});
     return decided;
@@ -39,32 +39,33 @@ Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
 }
 
 // Correctness once more, with nothing left of the runs before: another seed, judge and contestant.
-Result<Strict::Decided> Strict::repeat(int number) {
+Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   const std::string label = "strict " + std::to_string(number);
-  const auto turn = parts_.device.take(subject_.use);
+  const auto turn = context_.device.take(subject_.use);
   using Spare = execute::Executor::Spare;
-  MC_TRY(execute::Session fresh, parts_.executor.judge(Spare::kIfReady), "judge");
+  MC_TRY(execute::Session fresh, context_.executor.judge(Spare::kIfReady), "judge");
   MC_TRY(auto opened,
-         parts_.executor.open_judge(std::move(fresh), subject_.task_source, subject_.judge),
+         context_.executor.open_judge(std::move(fresh), subject_.task_source, subject_.judge),
          "judge");
-  if (auto* outcome = std::get_if<task::Outcome>(&opened)) return Decided(std::move(*outcome));
+  if (auto* outcome = std::get_if<task::Outcome>(&opened)) return EarlyOutcome(std::move(*outcome));
   auto& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
   MC_TRY_VOID(
-      judge.begin(derive_seed(subject_.seed, label + " judge"), parts_.executor.limits().judge_s),
+      judge.begin(derive_seed(subject_.seed, label + " judge"), context_.executor.limits().judge_s),
       "judge");
-  MC_TRY(execute::Session contestant, parts_.executor.contestant(Spare::kIfReady), "measure");
-  MC_TRY(execute::Measured measured,
-         parts_.executor.measure(std::move(contestant), subject_.program, judge, parts_.run_policy,
-                                 derive_seed(subject_.seed, label + " schedule")),
-         "measure");
-  if (measured.check_error && !parts_.is_second) return *measured.check_error;
-  if (std::holds_alternative<task::Passed>(measured.outcome)) return Decided();
-  return Decided(std::move(measured.outcome));
+  MC_TRY(execute::Session contestant, context_.executor.contestant(Spare::kIfReady), "measure");
+  MC_TRY(
+      execute::Measured measured,
+      context_.executor.measure(std::move(contestant), subject_.program, judge, context_.run_policy,
+                                derive_seed(subject_.seed, label + " schedule")),
+      "measure");
+  if (measured.check_error && !context_.is_second) return *measured.check_error;
+  if (std::holds_alternative<task::Passed>(measured.outcome)) return EarlyOutcome();
+  return EarlyOutcome(std::move(measured.outcome));
 }
 
 // An audit that does not come about is noted; it neither convicts nor acquits.
-Strict::Decided Strict::audit(const task::Passed& passed) {
-  if (!parts_.machine.device) return std::nullopt;
+Strict::EarlyOutcome Strict::audit(const task::Passed& passed) {
+  if (!context_.machine.device) return std::nullopt;
   for (const execute::SanitizerTool tool : execute::kSanitizerTools) {
     if (passed.generality < 1) {  // An audit's sizes are others.
       audits_.push_back({execute::name_of(tool), "not_run", "right at the task's own sizes alone"});
@@ -78,7 +79,7 @@ Strict::Decided Strict::audit(const task::Passed& passed) {
 }
 
 execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
-  const Machine& machine = parts_.machine;
+  const Machine& machine = context_.machine;
   const std::string name = execute::name_of(tool);
   if (machine.sanitizer.empty()) {
     return {{name, "not_run", "compute-sanitizer is not installed"}, {}};
@@ -86,10 +87,10 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
   const execute::AuditOptions options{
       machine.sanitizer, machine.pytorch.python,
       std::filesystem::weakly_canonical(machine.layout.share("harness")),
-      parts_.executor.limits().child};
+      context_.executor.limits().child};
   const execute::AuditSubject subject{subject_.task_source, subject_.program, subject_.kernels,
                                       derive_seed(subject_.seed, "audit")};
-  const auto turn = parts_.device.take(subject_.use);
+  const auto turn = context_.device.take(subject_.use);
   auto end = execute::audit(tool, options, subject);
   if (!end) return {{name, "not_run", end.error().message}, {}};
   return std::move(end).value();

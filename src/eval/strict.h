@@ -4,7 +4,7 @@
 // (docs/strict.md).  Two more judges with other secret seeds, each with a contestant of its own;
 // on a CUDA device compute-sanitizer, one tool after the other.
 //
-//   Strict strict(parts, {task.code, program, kernels, judge_options, use});
+//   Strict strict(context, {task.code, program, kernels, judge_options, use});
 //   MC_TRY(auto decided, strict.run(passed), "strict");
 //   verdict.telemetry.audits = strict.audits();
 #ifndef MC_EVAL_STRICT_H_
@@ -36,7 +36,8 @@ struct StrictSubject {
 class Strict {
  public:
   // REQUIRES: both outlive it.
-  Strict(const Parts& parts, const StrictSubject& subject) : parts_(parts), subject_(subject) {}
+  Strict(const EvaluationContext& context, const StrictSubject& subject)
+      : context_(context), subject_(subject) {}
 
   // The outcome of the first check that fails; nothing where none does.  What findings are told in
   // are the trials of `passed`.
@@ -46,12 +47,12 @@ class Strict {
   const std::vector<task::Audit>& audits() const { return audits_; }
 
  private:
-  using Decided = std::optional<task::Outcome>;
-  Result<Decided> repeat(int number);
-  Decided audit(const task::Passed& passed);
+  using EarlyOutcome = std::optional<task::Outcome>;
+  Result<EarlyOutcome> repeat(int number);
+  EarlyOutcome audit(const task::Passed& passed);
   execute::AuditEnd audit_with(execute::SanitizerTool tool) const;
 
-  const Parts& parts_;
+  const EvaluationContext& context_;
   const StrictSubject& subject_;
   std::vector<task::Audit> audits_;
 };

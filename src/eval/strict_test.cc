@@ -32,10 +32,10 @@ class StrictTest : public testing::Test {
                                    false};
     const std::vector<std::string> kernels{"_Z1kPf"};
     const std::string task = "class Model: pass";
-    const Parts parts = stand_.parts();
+    const EvaluationContext context = stand_.context();
     const StrictSubject subject{task,  program,       kernels,
                                 kSeed, {.trials = 3}, DeviceShare::Use::kShared};
-    Strict strict(parts, subject);
+    Strict strict(context, subject);
     auto decided = strict.run(passed_);
     audits_ = strict.audits();
     stand_.device.take(DeviceShare::Use::kExclusive);  // However it ends, the device is free.

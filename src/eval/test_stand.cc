@@ -37,12 +37,12 @@ Stand::Stand(timing::Behaviors behaviors)
   }
 }
 
-Parts Stand::parts() {
-  Parts parts{options, key,     policy, run_policy, executor, machine,
-              pool,    nullptr, device, memory,     store};
-  parts.is_second = is_second;
-  parts.clock = simulation.clock();
-  return parts;
+EvaluationContext Stand::context() {
+  EvaluationContext context{options, key,     policy, run_policy, executor, machine,
+                            pool,    nullptr, device, memory,     store};
+  context.is_second = is_second;
+  context.clock = simulation.clock();
+  return context;
 }
 
 execute::Judge Stand::judge() {

@@ -30,7 +30,7 @@ class Stand {
   explicit Stand(timing::Behaviors behaviors = scripts_of_a_quiet_device());
 
   static timing::Behaviors scripts_of_a_quiet_device();
-  Parts parts();
+  EvaluationContext context();
   // A judge that has the task open, and begun.
   execute::Judge judge();
 

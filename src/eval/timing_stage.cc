@@ -48,16 +48,17 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   using Ran = std::variant<task::Performance, task::Outcome>;
   const auto start = [&] { return ready(std::move(contestant)); };
   MC_TRY(auto stage,
-         run_comparison({"time", start, {}, parts_.executor.limits(), !lacks_compiled()}), "time");
+         run_comparison({"time", start, {}, context_.executor.limits(), !lacks_compiled()}),
+         "time");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
   auto timed = std::move(std::get<timing::Timed>(stage));
-  MC_TRY(Decided decided, check_claim(timed), "second look");
+  MC_TRY(EarlyOutcome decided, check_claim(timed), "second look");
   if (decided) return Ran(std::move(*decided));
 
   timing::Provenance found = owners_of(timed);
-  if (timed.is_idle && parts_.run_policy.own_launches_min > 0) return Ran(lacks_launches());
+  if (timed.is_idle && context_.run_policy.own_launches_min > 0) return Ran(lacks_launches());
   auto findings =
-      legality::check_kernels(parts_.policy, found.kernels, found.own_share, found.is_late);
+      legality::check_kernels(context_.policy, found.kernels, found.own_share, found.is_late);
   if (!findings.empty()) return Ran(task::Outcome(task::Illegal{"run", std::move(findings)}));
   timed.performance.kernels = std::move(found.kernels);
   timed.performance.own_share = found.own_share;
@@ -69,22 +70,22 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
 execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& wanted) {
   using Compared = std::variant<timing::Timed, task::Outcome>;
   timing::RunOptions options = wanted.options;
-  options.budget_s = parts_.options.timing.budget_s;
-  if (parts_.options.timing.is_quick) options.make_quick();
+  options.budget_s = context_.options.timing.budget_s;
+  if (context_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
-  options.clock = parts_.clock;
-  timing::ComparisonRun comparison(subject_.judge, wanted.limits, options, parts_.nvml);
+  options.clock = context_.clock;
+  timing::ComparisonRun comparison(subject_.judge, wanted.limits, options, context_.nvml);
   Processes processes;
   {
     std::optional<DeviceShare::Turn> turn;
-    if (!wanted.is_slow) turn.emplace(parts_.device.take(subject_.use));
+    if (!wanted.is_slow) turn.emplace(context_.device.take(subject_.use));
     lap(wanted.name + ".wait");
     MC_TRY(auto started, wanted.start(), "start");
     if (auto* outcome = std::get_if<task::Outcome>(&started)) return Compared(std::move(*outcome));
     processes.candidate = std::move(std::get<SessionPointer>(started));
     MC_TRY(processes.baseline, baseline(), "baseline");
     lap(wanted.name + ".start");
-    MC_TRY(Decided decided, comparison.warm_up(*processes.candidate, *processes.baseline),
+    MC_TRY(EarlyOutcome decided, comparison.warm_up(*processes.candidate, *processes.baseline),
            "warm-up");
     lap(wanted.name + ".warm_up");
     if (decided) processes.candidate.reset();
@@ -92,13 +93,13 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
     processes.candidate->rest();
     processes.baseline->rest();
   }
-  std::optional<DeviceShare::Turn> turn(parts_.device.take(DeviceShare::Use::kExclusive));
+  std::optional<DeviceShare::Turn> turn(context_.device.take(DeviceShare::Use::kExclusive));
   lap(wanted.name + ".wait_alone");
   auto stage = run_alone(comparison, processes);
   lap(wanted.name + ".alone");
   turn.reset();
   // An ending context takes a tenth of a second, and would disturb who is alone.
-  const auto together = parts_.device.take(subject_.use);
+  const auto together = context_.device.take(subject_.use);
   processes.candidate.reset();
   if (wanted.is_last) subject_.judge.end_baselines();
   return stage;
@@ -108,9 +109,9 @@ execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comp
                                                      Processes& processes) {
   MC_CHECK(processes.candidate != nullptr && processes.baseline != nullptr);
   MC_TRY_VOID(find_device_speed(), "time");
-  const double judge_s = parts_.executor.limits().judge_s;
+  const double judge_s = context_.executor.limits().judge_s;
   timing::QuietRules quiet_rules;
-  quiet_rules.clock = parts_.clock;
+  quiet_rules.clock = context_.clock;
   MC_TRY(const bool quiet, timing::await_quiet(quiet_rules, *speed_, subject_.judge, judge_s),
          "time");
   auto stage = comparison.run();
@@ -132,13 +133,13 @@ execute::Stage<timing::Timed> TimingStage::run_alone(timing::ComparisonRun& comp
 execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer contestant) {
   using Ready = std::variant<SessionPointer, task::Outcome>;
   if (contestant != nullptr) {
-    MC_TRY(auto rebuilt, parts_.executor.rebuild(subject_.judge, *contestant), "rebuild");
+    MC_TRY(auto rebuilt, context_.executor.rebuild(subject_.judge, *contestant), "rebuild");
     if (auto* outcome = std::get_if<task::Outcome>(&rebuilt)) return Ready(std::move(*outcome));
     return Ready(std::move(contestant));
   }
   MC_TRY(auto started,
-         parts_.executor.start_candidate(subject_.program, subject_.judge, parts_.run_policy,
-                                         random_seed()),
+         context_.executor.start_candidate(subject_.program, subject_.judge, context_.run_policy,
+                                           random_seed()),
          "start");
   if (auto* outcome = std::get_if<task::Outcome>(&started)) return Ready(std::move(*outcome));
   return Ready(std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started))));
@@ -146,7 +147,7 @@ execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer co
 
 // The process that is timed beside, which serves one comparison after the other.
 Result<execute::Session*> TimingStage::baseline() {
-  const std::string& name = parts_.options.timing.baseline;
+  const std::string& name = context_.options.timing.baseline;
   execute::Judge& judge = subject_.judge;
   if (judge.baseline(name) != nullptr) return judge.baseline(name);
   if (name == kItself) {
@@ -157,7 +158,7 @@ Result<execute::Session*> TimingStage::baseline() {
     judge.keep_baseline(name, std::move(*std::get<SessionPointer>(started)));
   } else {
     MC_TRY(execute::Session session,
-           parts_.executor.start_baseline(judge, {subject_.task.code, ""}), "baseline");
+           context_.executor.start_baseline(judge, {subject_.task.code, ""}), "baseline");
     judge.keep_baseline(name, std::move(session));
   }
   return judge.baseline(name);
@@ -165,8 +166,8 @@ Result<execute::Session*> TimingStage::baseline() {
 
 // "GPU-…; 580.65.06", as keys of caches have it.
 std::string TimingStage::device_and_driver() const {
-  const std::string driver = parts_.nvml == nullptr ? "" : parts_.nvml->driver_version();
-  return parts_.machine.device->id + "; " + driver;
+  const std::string driver = context_.nvml == nullptr ? "" : context_.nvml->driver_version();
+  return context_.machine.device->id + "; " + driver;
 }
 
 Status TimingStage::find_device_speed() {
@@ -175,31 +176,31 @@ Status TimingStage::find_device_speed() {
       content_hash({kSpeedProtocol, device_and_driver()}).substr(0, 32) + ".json";
   MC_TRY(speed_,
          timing::find_device_speed(cache_directory() / "devices" / name, subject_.judge,
-                                   parts_.executor.limits().judge_s),
+                                   context_.executor.limits().judge_s),
          "device speed");
   return ok();
 }
 
 // ---- Claims -------------------------------------------------------------------------------------
 
-Result<TimingStage::Decided> TimingStage::check_claim(timing::Timed& timed) {
+Result<TimingStage::EarlyOutcome> TimingStage::check_claim(timing::Timed& timed) {
   MC_CHECK(speed_.has_value());
   timed.performance.floor = timing::floor_of(*speed_, timed.work);
-  return is_incredible(timed) ? time_again(timed) : Decided();
+  return is_incredible(timed) ? time_again(timed) : EarlyOutcome();
 }
 
 // A claim under the physical floor is timed again in a fresh process, with other seeds and many
 // more copies of what it returned.  It stands when it is as fast again and the traced kernels
 // agree: some tasks need not touch all of their inputs.
-Result<TimingStage::Decided> TimingStage::time_again(timing::Timed& timed) {
+Result<TimingStage::EarlyOutcome> TimingStage::time_again(timing::Timed& timed) {
   timing::RunOptions options;
   options.snapshots = kSnapshotsStrict;
   const auto start = [&] { return ready(nullptr); };
   MC_TRY(
       auto stage,
-      run_comparison({"time.again", start, options, parts_.executor.limits(), !lacks_compiled()}),
+      run_comparison({"time.again", start, options, context_.executor.limits(), !lacks_compiled()}),
       "time");
-  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Decided(std::move(*outcome));
+  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   auto again = std::move(std::get<timing::Timed>(stage));
   again.performance.floor = timed.performance.floor;
   again.performance.timing.notes.push_back(
@@ -207,9 +208,9 @@ Result<TimingStage::Decided> TimingStage::time_again(timing::Timed& timed) {
   timed = std::move(again);
   if (!is_incredible(timed) ||
       timing::trace_confirms(timed.claimed_us, timing::busy_call_us(timed.traced))) {
-    return Decided();
+    return EarlyOutcome();
   }
-  return Decided(task::Illegal{
+  return EarlyOutcome(task::Illegal{
       "timing",
       {{"timing.under_floor",
         fmt::format("claims {:.3g} us a call, under the floor of {:.3g} us, while its kernels take "
@@ -237,16 +238,17 @@ timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
 // ---- torch.compile ------------------------------------------------------------------------------
 
 BaselineKey TimingStage::compiled_key() const {
-  return {subject_.task.code, parts_.options.timing.compile_mode, device_and_driver(),
-          parts_.machine.pytorch.version};
+  return {subject_.task.code, context_.options.timing.compile_mode, device_and_driver(),
+          context_.machine.pytorch.version};
 }
 
 bool TimingStage::wants_compiled() const {
-  return parts_.options.timing.baseline == kEager && !parts_.options.timing.compile_mode.empty();
+  return context_.options.timing.baseline == kEager &&
+         !context_.options.timing.compile_mode.empty();
 }
 
 bool TimingStage::lacks_compiled() const {
-  return wants_compiled() && !parts_.baselines.find(compiled_key());
+  return wants_compiled() && !context_.baselines.find(compiled_key());
 }
 
 // A task that torch.compile fails on has no such baseline; that is no fault of the candidate's.
@@ -264,17 +266,17 @@ void TimingStage::compare_with_compiled(task::Performance& performance) {
 // Timed against eager, as the candidate is; the first call compiles, while warming up.
 Result<CompiledBaseline> TimingStage::compiled_baseline() {
   const BaselineKey key = compiled_key();
-  if (const auto known = parts_.baselines.find(key)) return *known;
+  if (const auto known = context_.baselines.find(key)) return *known;
   using Started = std::variant<SessionPointer, task::Outcome>;
   const auto start = [&]() -> execute::Stage<SessionPointer> {
     MC_TRY(execute::Session session,
-           parts_.executor.start_baseline(subject_.judge, {subject_.task.code, key.mode}),
+           context_.executor.start_baseline(subject_.judge, {subject_.task.code, key.mode}),
            "baseline");
     return Started(std::make_unique<execute::Session>(std::move(session)));
   };
   timing::RunOptions options;
   options.is_trusted = true;
-  execute::StageLimits limits = parts_.executor.limits();
+  execute::StageLimits limits = context_.executor.limits();
   limits.forward_s = limits.judge_s;
   const bool is_slow = key.mode == kDefaultMode;  // Other modes try many kernels on the device.
   MC_TRY(auto stage,
@@ -285,12 +287,12 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   }
   const task::Performance& measured = std::get<timing::Timed>(stage).performance;
   const CompiledBaseline compiled{measured.speedup_eager, measured.time_us};
-  MC_TRY_VOID(parts_.baselines.keep(key, compiled), "torch.compile");
+  MC_TRY_VOID(context_.baselines.keep(key, compiled), "torch.compile");
   return compiled;
 }
 
 void TimingStage::lap(const std::string& name) {
-  const auto now = parts_.clock.now();
+  const auto now = context_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
   laps_.push_back({name, taken.count()});
   spdlog::debug("{}: {} took {:.0f} ms", subject_.task.name, name, taken.count());

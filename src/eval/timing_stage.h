@@ -42,8 +42,8 @@ struct TimingSubject {
 class TimingStage {
  public:
   // REQUIRES: both outlive it.
-  TimingStage(const Parts& parts, const TimingSubject& subject)
-      : parts_(parts), subject_(subject), lap_start_(parts.clock.now()) {}
+  TimingStage(const EvaluationContext& context, const TimingSubject& subject)
+      : context_(context), subject_(subject), lap_start_(context.clock.now()) {}
 
   // `contestant` is the one that passed, or null where another one is to be started.
   execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> contestant);
@@ -52,7 +52,7 @@ class TimingStage {
   const std::vector<task::StageTime>& laps() const { return laps_; }
 
  private:
-  using Decided = std::optional<task::Outcome>;
+  using EarlyOutcome = std::optional<task::Outcome>;
   using SessionPointer = std::unique_ptr<execute::Session>;
   // Two processes timed by turns.
   struct Comparison {
@@ -72,8 +72,8 @@ class TimingStage {
   execute::Stage<timing::Timed> run_alone(timing::ComparisonRun& comparison, Processes& processes);
   execute::Stage<SessionPointer> ready(SessionPointer contestant);
   Result<execute::Session*> baseline();
-  Result<Decided> time_again(timing::Timed& timed);
-  Result<Decided> check_claim(timing::Timed& timed);
+  Result<EarlyOutcome> time_again(timing::Timed& timed);
+  Result<EarlyOutcome> check_claim(timing::Timed& timed);
   timing::Provenance owners_of(const timing::Timed& timed) const;
   std::string device_and_driver() const;
   Status find_device_speed();
@@ -85,7 +85,7 @@ class TimingStage {
   void compare_with_compiled(task::Performance& performance);
   void lap(const std::string& name);
 
-  const Parts& parts_;
+  const EvaluationContext& context_;
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
   std::vector<task::StageTime> laps_;

@@ -45,9 +45,9 @@ class TimingStageTest : public testing::Test {
     std::vector<compile::Artifact> artifacts(1);
     artifacts[0].library = kLibrary;
     execute::Judge judge = stand().judge();
-    const Parts parts = stand().parts();
+    const EvaluationContext context = stand().context();
     const TimingSubject subject{task, program, artifacts, judge, Use::kShared};
-    TimingStage stage(parts, subject);
+    TimingStage stage(context, subject);
     auto ran = stage.run(std::move(passed));
     laps_ = stage.laps();
     has_baseline_left_ = judge.baseline("eager") != nullptr;

@@ -3,7 +3,7 @@
 // Executor: the stages that need a child process, each as one call.
 //
 // Every stage either passes with what the next one needs, or decides the candidate's outcome
-// (`Decided`).  An Error means that the world failed, not the candidate.
+// (`EarlyOutcome`).  An Error means that the world failed, not the candidate.
 #ifndef MC_EXECUTE_EXECUTOR_H_
 #define MC_EXECUTE_EXECUTOR_H_
 

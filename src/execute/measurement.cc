@@ -71,12 +71,12 @@ Measurement::Measurement(const StageLimits& limits, const Program& program, Judg
       session_(std::move(session)) {}
 
 Result<Measured> Measurement::run(const Pause& pause) {
-  MC_TRY(Decided loaded, load(), "load");
+  MC_TRY(EarlyOutcome loaded, load(), "load");
   if (loaded) return finish(std::move(*loaded));
   // All models first: with the first trial, what only __init__ may use is gone.
   for (const TrialPlan& plan : judge_.plan().trials) {
     if (shapes_built_.contains(plan.shape)) continue;
-    MC_TRY(Decided outcome, build(plan.shape), "build");
+    MC_TRY(EarlyOutcome outcome, build(plan.shape), "build");
     if (outcome) return finish(std::move(*outcome));
   }
   for (const TrialPlan& plan : judge_.plan().trials) {
@@ -85,7 +85,7 @@ Result<Measured> Measurement::run(const Pause& pause) {
       continue;
     }
     pause(session_);
-    MC_TRY(Decided outcome, run_trial(plan), "trial " + std::to_string(plan.index));
+    MC_TRY(EarlyOutcome outcome, run_trial(plan), "trial " + std::to_string(plan.index));
     if (!outcome) continue;
     if (counts(plan.shape) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
       return finish(std::move(*outcome));
@@ -97,13 +97,13 @@ Result<Measured> Measurement::run(const Pause& pause) {
 }
 
 Result<task::Outcome> Measurement::run_last() {
-  MC_TRY(Decided loaded, load(), "load");
+  MC_TRY(EarlyOutcome loaded, load(), "load");
   if (loaded) return std::move(*loaded);
   const TrialPlan& plan = judge_.plan().trials.back();
-  MC_TRY(Decided built, build(plan.shape), "build");
+  MC_TRY(EarlyOutcome built, build(plan.shape), "build");
   if (built) return std::move(*built);
   if (const task::Outcome* why = cannot_run(plan)) return *why;
-  MC_TRY(Decided ran, run_trial(plan), "trial " + std::to_string(plan.index));
+  MC_TRY(EarlyOutcome ran, run_trial(plan), "trial " + std::to_string(plan.index));
   if (ran) return std::move(*ran);
   if (!trials_.back().passed) return task::Outcome(task::Wrong{0, false, trials_});
   return task::Outcome(task::Passed{trials_, std::nullopt});
@@ -133,14 +133,14 @@ void Measurement::fail(const TrialPlan& plan, const task::Outcome& outcome) {
 
 Stage<Session> Measurement::start() {
   using Started = std::variant<Session, task::Outcome>;
-  MC_TRY(Decided loaded, load(), "load");
+  MC_TRY(EarlyOutcome loaded, load(), "load");
   if (loaded) return Started(std::move(*loaded));
-  MC_TRY(Decided outcome, build(0), "build");
+  MC_TRY(EarlyOutcome outcome, build(0), "build");
   if (outcome) return Started(std::move(*outcome));
   return Started(std::move(session_));
 }
 
-Result<Measurement::Decided> Measurement::load() {
+Result<Measurement::EarlyOutcome> Measurement::load() {
   std::vector<std::filesystem::path> paths;
   for (const Library& library : program_.libraries) paths.push_back(library.path);
   MC_TRY(paths, session_.show(paths), "contestant");
@@ -155,72 +155,75 @@ Result<Measurement::Decided> Measurement::load() {
   Answer answer = ask(question, nullptr, limits_.load_s);
   if (auto* reply = std::get_if<Reply>(&answer)) {
     const auto loaded = worker::told<worker::ContestantLoadQuestion>(std::move(*reply));
-    if (loaded) return Decided();
-    return Decided(Failure{limits_, "load", 0, {}}(Garbled{loaded.error().message}));
+    if (loaded) return EarlyOutcome();
+    return EarlyOutcome(Failure{limits_, "load", 0, {}}(Garbled{loaded.error().message}));
   }
-  return Decided(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
+  return EarlyOutcome(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
 }
 
-Result<Measurement::Decided> Measurement::build(int shape) {
+Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
   auto asked = ask_judge(worker::JudgeInitQuestion{shape});
-  if (is_judge_crowded_out_) return Decided(out_of_memory("init"));
+  if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("init"));
   MC_TRY(const Initial init, std::move(asked), "init");
   Answer answer = ask(build_question(shape, init), &init.region, limits_.load_s);
   shapes_built_.insert(shape);
   if (auto* reply = std::get_if<Reply>(&answer)) {
     auto built = worker::told<worker::ContestantBuildQuestion>(std::move(*reply));
-    if (!built) return Decided(Failure{limits_, "init", 0, {}}(Garbled{built.error().message}));
+    if (!built)
+      return EarlyOutcome(Failure{limits_, "init", 0, {}}(Garbled{built.error().message}));
     if (shape == kMainShape) state_ = state_of(std::move(built->said));
-    return Decided();
+    return EarlyOutcome();
   }
   task::Outcome failure =
       std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer);
-  if (counts(shape) || !std::holds_alternative<Refusal>(answer)) return Decided(std::move(failure));
+  if (counts(shape) || !std::holds_alternative<Refusal>(answer))
+    return EarlyOutcome(std::move(failure));
   shapes_refused_.emplace(shape, std::move(failure));
-  return Decided();
+  return EarlyOutcome();
 }
 
-Result<Measurement::Decided> Measurement::run_trial(const TrialPlan& plan) {
+Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) {
   task::Trial trial = trial_of(plan);
   auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index});
-  if (is_judge_crowded_out_) return Decided(out_of_memory("forward"));
+  if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("forward"));
   MC_TRY(const auto given, std::move(asked), "inputs");
   trial.inputs_digest = given.said.digest;
   const worker::ContestantRunQuestion question{plan.shape, given.said.inputs};
   Answer answer = ask(question, &given.region, limits_.forward_s);
   trial.findings = new_findings();
-  if (Decided lacking = unsupported(trial.findings)) return lacking;
+  if (EarlyOutcome lacking = unsupported(trial.findings)) return lacking;
 
   auto* outputs = std::get_if<Reply>(&answer);
   if (outputs == nullptr) {
     const bool alive = std::holds_alternative<Refusal>(answer);
     task::Outcome failure =
         std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
-    return alive ? refused(failure, plan) : Decided(std::move(failure));
+    return alive ? refused(failure, plan) : EarlyOutcome(std::move(failure));
   }
   auto ran = worker::told<worker::ContestantRunQuestion>(std::move(*outputs));
-  if (!ran) return Decided(Failure{limits_, "forward", 0, {}}(Garbled{ran.error().message}));
+  if (!ran) return EarlyOutcome(Failure{limits_, "forward", 0, {}}(Garbled{ran.error().message}));
   const RunAnswer run = bounded(std::move(ran->said));
-  if (Decided illegal = note_aten(run.aten)) return illegal;
-  if (Decided fault = fatal_fault(run.sticky, trial.findings)) return fault;
-  if (Decided illegal = note_record(trial.findings)) return illegal;
+  if (EarlyOutcome illegal = note_aten(run.aten)) return illegal;
+  if (EarlyOutcome fault = fatal_fault(run.sticky, trial.findings)) return fault;
+  if (EarlyOutcome illegal = note_record(trial.findings)) return illegal;
   auto checked = check(run, ran->region, plan.index);
-  if (!checked) return Decided(uncheckable(checked.error(), std::move(trial)));
+  if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(trial)));
   take_check(std::move(checked->said), trial);
   if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
-    if (Decided illegal = given.said.returns_inputs ? std::nullopt : lacks_launch(run)) {
+    if (EarlyOutcome illegal = given.said.returns_inputs ? std::nullopt : lacks_launch(run)) {
       return illegal;
     }
-    if (Decided illegal = host_made()) return illegal;
+    if (EarlyOutcome illegal = host_made()) return illegal;
   }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
   trials_.push_back(std::move(trial));
-  return Decided();
+  return EarlyOutcome();
 }
 
 // An exception.  At the main shape it decides; at another one it only fails the trial, since a
 // candidate may refuse sizes that it was not asked for.
-Measurement::Decided Measurement::refused(const task::Outcome& failure, const TrialPlan& plan) {
+Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
+                                               const TrialPlan& plan) {
   const auto* crashed = std::get_if<task::Crashed>(&failure);
   const auto is_fatal = [](const task::KernelFinding& finding) {
     return kFatalKinds.contains(finding.kind);
@@ -234,7 +237,7 @@ Measurement::Decided Measurement::refused(const task::Outcome& failure, const Tr
 }
 
 // What an allowed operator is made of is allowed too, so it does not matter who called.
-Measurement::Decided Measurement::note_aten(const std::map<std::string, int64_t>& calls) {
+Measurement::EarlyOutcome Measurement::note_aten(const std::map<std::string, int64_t>& calls) {
   task::Illegal illegal{"run", {}};
   for (const auto& [name, count] : calls) {
     aten_ops_[name] += count;
@@ -255,7 +258,7 @@ bool Measurement::may_run(std::string_view operation) const {
   return operation.starts_with(kAten) && policy_.operators.contains(operation.substr(kAten.size()));
 }
 
-Measurement::Decided Measurement::lacks_launch(const RunAnswer& run) const {
+Measurement::EarlyOutcome Measurement::lacks_launch(const RunAnswer& run) const {
   const int64_t launches = call_ ? call_->launches : run.launches.value_or(0);
   if (launches >= policy_.own_launches_min) return std::nullopt;
   return task::Illegal{
@@ -263,7 +266,8 @@ Measurement::Decided Measurement::lacks_launch(const RunAnswer& run) const {
 }
 
 // What was reached and cannot be emulated.
-Measurement::Decided Measurement::unsupported(const std::vector<task::KernelFinding>& findings) {
+Measurement::EarlyOutcome Measurement::unsupported(
+    const std::vector<task::KernelFinding>& findings) {
   task::Unsupported lacking;
   for (const task::KernelFinding& finding : findings) {
     if (finding.kind != "unsupported") continue;
@@ -273,8 +277,8 @@ Measurement::Decided Measurement::unsupported(const std::vector<task::KernelFind
   return lacking;
 }
 
-Measurement::Decided Measurement::fatal_fault(const std::string& sticky,
-                                              const std::vector<task::KernelFinding>& findings) {
+Measurement::EarlyOutcome Measurement::fatal_fault(
+    const std::string& sticky, const std::vector<task::KernelFinding>& findings) {
   if (sticky.empty()) return std::nullopt;
   const task::Exception fault{"CudaError", sticky.substr(0, 400), {}, {}};
   return task::Crashed{"forward", fault, 0, 0, findings, trials_};
@@ -282,7 +286,7 @@ Measurement::Decided Measurement::fatal_fault(const std::string& sticky,
 
 // What the emulator reported of the call must be there, once: otherwise its checks were not in
 // force.
-Measurement::Decided Measurement::note_record(std::vector<task::KernelFinding>& findings) {
+Measurement::EarlyOutcome Measurement::note_record(std::vector<task::KernelFinding>& findings) {
   if (!program_.is_emulated) return std::nullopt;
   if (may_use_all())
     std::erase_if(findings, [](const auto& f) { return f.kind == "host_compute"; });
@@ -308,7 +312,7 @@ Measurement::Decided Measurement::note_record(std::vector<task::KernelFinding>& 
 bool Measurement::may_use_all() const { return policy_.operators.contains("*"); }
 
 // Right values that no kernel made.
-Measurement::Decided Measurement::host_made() const {
+Measurement::EarlyOutcome Measurement::host_made() const {
   if (!call_ || may_use_all()) return std::nullopt;
   const auto illegal = [](std::string message) {
     return task::Illegal{"run", {{"run.host_output", std::move(message), {}}}};

@@ -32,26 +32,27 @@ class Measurement {
   Stage<Session> start();
 
  private:
-  // Each returns the outcome where the candidate's fate is decided.
-  using Decided = std::optional<task::Outcome>;
+  // Each returns the outcome where that is known early.
+  using EarlyOutcome = std::optional<task::Outcome>;
   using RunAnswer = worker::ContestantRunAnswer;
   using Checked = worker::Told<worker::JudgeCheckQuestion>;
-  Result<Decided> load();
-  Result<Decided> build(int shape);
-  Result<Decided> run_trial(const TrialPlan& plan);
-  Decided refused(const task::Outcome& failure, const TrialPlan& plan);
+  Result<EarlyOutcome> load();
+  Result<EarlyOutcome> build(int shape);
+  Result<EarlyOutcome> run_trial(const TrialPlan& plan);
+  EarlyOutcome refused(const task::Outcome& failure, const TrialPlan& plan);
   bool counts(int shape) const;
   const task::Outcome* cannot_run(const TrialPlan& plan) const;  // Why; null where it can.
   task::Trial trial_of(const TrialPlan& plan) const;
   void fail(const TrialPlan& plan, const task::Outcome& outcome);
-  Decided note_aten(const std::map<std::string, int64_t>& calls);
+  EarlyOutcome note_aten(const std::map<std::string, int64_t>& calls);
   bool may_run(std::string_view operation) const;
-  Decided lacks_launch(const RunAnswer& run) const;
-  static Decided unsupported(const std::vector<task::KernelFinding>& findings);
-  Decided fatal_fault(const std::string& sticky, const std::vector<task::KernelFinding>& findings);
-  Decided note_record(std::vector<task::KernelFinding>& findings);
+  EarlyOutcome lacks_launch(const RunAnswer& run) const;
+  static EarlyOutcome unsupported(const std::vector<task::KernelFinding>& findings);
+  EarlyOutcome fatal_fault(const std::string& sticky,
+                           const std::vector<task::KernelFinding>& findings);
+  EarlyOutcome note_record(std::vector<task::KernelFinding>& findings);
   bool may_use_all() const;  // The policy leaves all of PyTorch.
-  Decided host_made() const;
+  EarlyOutcome host_made() const;
   Result<Checked> check(const RunAnswer& run, const Fd& region, int trial_index);
   task::Outcome uncheckable(Error error, task::Trial trial);
   template <typename Question>

@@ -13,7 +13,7 @@ namespace mc::forge {
 namespace {
 
 using Json = nlohmann::json;
-using Decided = std::optional<task::Outcome>;
+using EarlyOutcome = std::optional<task::Outcome>;
 
 const std::set<std::string, std::less<>> kFatalKinds = {
     "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
@@ -29,15 +29,15 @@ class Concluding {
 
   Result<task::Outcome> outcome() {
     if (run_.contains("load")) {
-      MC_TRY(Decided failed, refused(run_["load"], "load"), "load");
+      MC_TRY(EarlyOutcome failed, refused(run_["load"], "load"), "load");
       if (failed) return std::move(*failed);
     }
     for (const Json& build : run_.at("builds")) {
-      MC_TRY(Decided failed, refused(build, "init"), "build");
+      MC_TRY(EarlyOutcome failed, refused(build, "init"), "build");
       if (failed) return std::move(*failed);
     }
     for (const Json& event : run_.at("trials")) {
-      MC_TRY(Decided decided, trial(event), "trial");
+      MC_TRY(EarlyOutcome decided, trial(event), "trial");
       if (decided) return std::move(*decided);
     }
     if (run_.contains("died")) return death();
@@ -45,14 +45,14 @@ class Concluding {
   }
 
  private:
-  Result<Decided> refused(const Json& event, const char* stage) {
-    if (event.at("error").is_null()) return Decided();
+  Result<EarlyOutcome> refused(const Json& event, const char* stage) {
+    if (event.at("error").is_null()) return EarlyOutcome();
     MC_TRY(execute::Refusal refusal, execute::decode_refusal(event["error"].dump()), stage);
     if (refusal.kind == "operator") {
-      return Decided(task::Illegal{"run", {{"run.aten", refusal.exception.message, {}}}});
+      return EarlyOutcome(task::Illegal{"run", {{"run.aten", refusal.exception.message, {}}}});
     }
     const std::string where = refusal.stage.empty() ? stage : refusal.stage;
-    return Decided(
+    return EarlyOutcome(
         task::Crashed{where, std::move(refusal.exception), 0, 0, findings_of(event), trials_});
   }
 
@@ -67,7 +67,7 @@ class Concluding {
         findings, [](const auto& finding) { return kFatalKinds.contains(finding.kind); });
   }
 
-  Result<Decided> trial(const Json& event) {
+  Result<EarlyOutcome> trial(const Json& event) {
     const auto shape = event.at("shape").get<size_t>();
     task::Trial trial{event.at("index").get<int>(),
                       shapes_.at(shape).at("label").get<std::string>(),
@@ -78,24 +78,24 @@ class Concluding {
                       {},
                       findings_of(event),
                       ""};
-    MC_TRY(Decided failed, refused(event, "forward"), "forward");
+    MC_TRY(EarlyOutcome failed, refused(event, "forward"), "forward");
     if (failed) {
       auto* crashed = std::get_if<task::Crashed>(&*failed);
       if (crashed == nullptr || shape == 0 || is_fatal(trial.findings)) return failed;
       trial.checks.push_back(exception_check(*crashed));
       trials_.push_back(std::move(trial));
-      return Decided();
+      return EarlyOutcome();
     }
     if (const std::string sticky = event.at("sticky"); !sticky.empty()) {
-      return Decided(task::Crashed{"forward", task::Exception{"CudaError", sticky, {}, {}}, 0, 0,
-                                   trial.findings, trials_});
+      return EarlyOutcome(task::Crashed{"forward", task::Exception{"CudaError", sticky, {}, {}}, 0,
+                                        0, trial.findings, trials_});
     }
     MC_TRY(auto checked, worker::JudgeCheckAnswer::from_json(event.at("check").dump()), "check");
     execute::take_check(std::move(checked), trial);
-    if (Decided illegal = made_by_host(event, trial)) return illegal;
+    if (EarlyOutcome illegal = made_by_host(event, trial)) return illegal;
     trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
     trials_.push_back(std::move(trial));
-    return Decided();
+    return EarlyOutcome();
   }
 
   static task::OutputCheck exception_check(const task::Crashed& crashed) {
@@ -109,7 +109,7 @@ class Concluding {
   }
 
   // Right values without a launch, or that no kernel wrote; wrong ones say more than that.
-  Decided made_by_host(const Json& event, const task::Trial& trial) const {
+  EarlyOutcome made_by_host(const Json& event, const task::Trial& trial) const {
     std::string report;
     for (const Json& line : event.at("report")) report += line.get<std::string>() + "\n";
     const std::vector<execute::CallRecord> calls = execute::decode_calls(report);

@@ -53,7 +53,7 @@ std::string at(const task::Place& place) {
 
 // ---- Evidence -----------------------------------------------------------------------------------
 
-void tell_rules(Page& page, const std::vector<task::RuleFinding>& findings) {
+void write_rules(Page& page, const std::vector<task::RuleFinding>& findings) {
   for (size_t i = 0; i < std::min(findings.size(), kRulesMax); ++i) {
     const task::RuleFinding& finding = findings[i];
     page.say(fmt::format("Rule {}{}: {}", named(finding.rule), at(finding.place),
@@ -67,7 +67,7 @@ std::string triple(const std::array<int64_t, 3>& values) {
   return fmt::format("({}, {}, {})", values[0], values[1], values[2]);
 }
 
-void tell_finding(Page& page, const task::KernelFinding& finding) {
+void write_finding(Page& page, const task::KernelFinding& finding) {
   const std::string kernel = finding.kernel.empty() ? "" : " in kernel " + named(finding.kernel);
   page.say(fmt::format("Found {}{}, block {}, thread {}{}.", named(finding.kind), kernel,
                        triple(finding.block), triple(finding.thread), at(finding.place)));
@@ -79,18 +79,18 @@ void tell_finding(Page& page, const task::KernelFinding& finding) {
 }
 
 // What ended the kernel comes first, because the rest may follow from it; each hint is said once.
-void tell_findings(Page& page, std::vector<task::KernelFinding> findings) {
+void write_findings(Page& page, std::vector<task::KernelFinding> findings) {
   std::stable_partition(findings.begin(), findings.end(),
                         [](const task::KernelFinding& x) { return ends_kernel(x.kind); });
   std::set<std::string_view> hinted;
   for (size_t i = 0; i < std::min(findings.size(), kFindingsMax); ++i) {
-    tell_finding(page, findings[i]);
+    write_finding(page, findings[i]);
     if (hinted.insert(findings[i].kind).second) say_hint(page, kernel_hint(findings[i].kind));
   }
   say_how_many_more(page, findings.size(), kFindingsMax, "findings");
 }
 
-void tell_diagnostics(Page& page, const std::vector<task::Diagnostic>& diagnostics) {
+void write_diagnostics(Page& page, const std::vector<task::Diagnostic>& diagnostics) {
   size_t num_errors = 0;
   std::set<std::string_view> hinted;
   for (const task::Diagnostic& diagnostic : diagnostics) {
@@ -110,7 +110,7 @@ void tell_diagnostics(Page& page, const std::vector<task::Diagnostic>& diagnosti
   }
 }
 
-void tell_exception(Page& page, const task::Exception& exception) {
+void write_exception(Page& page, const task::Exception& exception) {
   const bool is_silent = exception.message.find_first_not_of(" \t\r\n") == std::string::npos;
   page.say(fmt::format("Exception {}{}{}", named(exception.type), at(exception.place),
                        is_silent ? ", without a message." : ":"));
@@ -127,28 +127,28 @@ void tell_exception(Page& page, const task::Exception& exception) {
   }
 }
 
-void tell_mismatches(Page& page, const std::vector<task::Mismatch>& mismatches) {
+void write_mismatches(Page& page, const std::vector<task::Mismatch>& mismatches) {
   for (size_t i = 0; i < std::min(mismatches.size(), kMismatchesMax); ++i) {
     page.say(fmt::format("at [{}]: expected {}, got {}", fmt::join(mismatches[i].index, ", "),
                          mismatches[i].expected, named(mismatches[i].got)));
   }
 }
 
-void tell_histogram(Page& page, const std::map<std::string, int64_t>& histogram) {
+void write_histogram(Page& page, const std::map<std::string, int64_t>& histogram) {
   if (histogram.empty()) return;
   std::vector<std::string> parts;
   for (const auto& [decade, num] : histogram) parts.push_back(fmt::format("{}: {}", decade, num));
   page.say(fmt::format("Error over tolerance: {}", fmt::join(parts, "; ")));
 }
 
-void tell_check(Page& page, const task::OutputCheck& check) {
+void write_check(Page& page, const task::OutputCheck& check) {
   page.say(fmt::format("{}: {}: {}", named(check.path), check.problem, quoted(check.detail)));
   if (check.num_wrong > 0) {
     page.say(fmt::format("The largest error is {:.4g}, where {:.4g} is allowed.", check.error_max,
                          check.error_tolerance));
   }
-  tell_mismatches(page, check.first_mismatches);
-  tell_histogram(page, check.histogram);
+  write_mismatches(page, check.first_mismatches);
+  write_histogram(page, check.histogram);
   say_hint(page, output_hint(check.problem));
 }
 
@@ -162,11 +162,11 @@ std::string trial_name(const task::Trial& trial) {
                      trial.distribution);
 }
 
-void tell_trial(Page& page, const task::Trial& trial) {
+void write_trial(Page& page, const task::Trial& trial) {
   page.say(trial_name(trial) + " fails:");
-  tell_findings(page, trial.findings);  // What follows may be their doing.
+  write_findings(page, trial.findings);  // What follows may be their doing.
   for (size_t i = 0; i < std::min(trial.checks.size(), kChecksMax); ++i) {
-    tell_check(page, trial.checks[i]);
+    write_check(page, trial.checks[i]);
   }
   say_how_many_more(page, trial.checks.size(), kChecksMax, "outputs that differ");
   if (!trial.inputs_mutated.empty()) {
@@ -189,7 +189,7 @@ std::string why_it_fails(const task::Trial& trial) {
   return ": it overwrites its input " + quoted(trial.inputs_mutated);
 }
 
-void tell_trial_in_one_line(Page& page, const task::Trial& trial) {
+void write_trial_in_one_line(Page& page, const task::Trial& trial) {
   std::string how = " agrees";
   if (!trial.passed) {
     const bool is_others_fault = agrees(trial) && trial.findings.empty();
@@ -199,20 +199,20 @@ void tell_trial_in_one_line(Page& page, const task::Trial& trial) {
 }
 
 // The first trial that fails by itself in full, the others in a line each.
-void tell_trials(Page& page, const std::vector<task::Trial>& trials) {
+void write_trials(Page& page, const std::vector<task::Trial>& trials) {
   const auto first = std::find_if(trials.begin(), trials.end(), [](const task::Trial& trial) {
     return !trial.passed && (!agrees(trial) || !trial.findings.empty());
   });
-  if (first != trials.end()) tell_trial(page, *first);
+  if (first != trials.end()) write_trial(page, *first);
   size_t num = 0;
   for (auto trial = trials.begin(); trial != trials.end() && num < kTrialsMax; ++trial) {
     if (trial == first) continue;
-    tell_trial_in_one_line(page, *trial);
+    write_trial_in_one_line(page, *trial);
     ++num;
   }
 }
 
-void tell_names(Page& page, std::string_view what, const std::vector<std::string>& names) {
+void write_names(Page& page, std::string_view what, const std::vector<std::string>& names) {
   constexpr size_t kNamesMax = 8;
   if (names.empty()) return;
   std::vector<std::string> shown;
@@ -223,20 +223,20 @@ void tell_names(Page& page, std::string_view what, const std::vector<std::string
 }
 
 // Values that the reference has and the candidate never got.
-void tell_state(Page& page, const task::StateMatch& state) {
-  tell_names(page, "Parameters and buffers of the reference that ModelNew lacks by name",
-             state.missing);
-  tell_names(page, "Parameters and buffers of ModelNew with another shape or dtype",
-             state.unmatched);
+void write_state(Page& page, const task::StateMatch& state) {
+  write_names(page, "Parameters and buffers of the reference that ModelNew lacks by name",
+              state.missing);
+  write_names(page, "Parameters and buffers of ModelNew with another shape or dtype",
+              state.unmatched);
   if (state.missing.empty() && state.unmatched.empty()) return;
-  tell_names(page, "Parameters of ModelNew that got no value from the reference", state.own);
+  write_names(page, "Parameters of ModelNew that got no value from the reference", state.own);
   say_hint(page,
            "values are copied by name: name and shape parameters and submodules as Model does, and "
            "transpose or pack them in forward.");
 }
 
 // Numbers of the candidate's that are sizes of the task.
-void tell_fixed_sizes(Page& page, const std::vector<task::Place>& places) {
+void write_fixed_sizes(Page& page, const std::vector<task::Place>& places) {
   if (places.empty()) return;
   page.say("A size may be fixed here: a number that is one of the task's own sizes.");
   for (const task::Place& place : places) page.quote(place_name(place) + "  " + place.excerpt);
@@ -258,7 +258,7 @@ std::string_view time_text(std::string_view when) {
   return "seen before it ran";
 }
 
-struct Teller {
+struct Writer {
   Page& page;
   const task::Verdict& verdict;
 
@@ -271,7 +271,7 @@ struct Teller {
   void operator()(const task::Illegal& x) const {
     page.say(fmt::format("Result: rejected; the candidate does what the policy {} forbids ({}).",
                          verdict.policy, time_text(x.when)));
-    tell_rules(page, x.findings);
+    write_rules(page, x.findings);
     say_hint(page, x.when == "timing"
                        ? "each call of forward must do all of its work, on its own inputs and in "
                          "the candidate's own kernels, before what follows on the same stream."
@@ -280,24 +280,24 @@ struct Teller {
   }
   void operator()(const task::CompileFailed& x) const {
     page.say("Result: the native source does not compile.");
-    tell_diagnostics(page, x.diagnostics);
+    write_diagnostics(page, x.diagnostics);
   }
   void operator()(const task::Crashed& x) const {
     page.say(fmt::format("Result: the candidate failed {}.", stage_text(x.stage)));
-    tell_findings(page, x.findings);
-    if (x.exception) tell_exception(page, *x.exception);
-    tell_death(x);
-    tell_fixed_sizes(page, verdict.telemetry.fixed_sizes);
-    tell_trials(page, x.trials);
-    tell_output();
+    write_findings(page, x.findings);
+    if (x.exception) write_exception(page, *x.exception);
+    write_death(x);
+    write_fixed_sizes(page, verdict.telemetry.fixed_sizes);
+    write_trials(page, x.trials);
+    write_output();
   }
   void operator()(const task::TimedOut& x) const {
     page.say(fmt::format("Result: stopped after {:.4g} s {}.", x.limit_s, stage_text(x.stage)));
-    tell_findings(page, x.findings);
+    write_findings(page, x.findings);
     page.say(
         "Hint: look for a loop whose end is never reached, threads that wait for each other, or "
         "far more work than the task needs.");
-    tell_output();
+    write_output();
   }
   void operator()(const task::OutOfMemory& x) const {
     page.say(fmt::format("Result: the candidate needs more than {} MiB of memory {}.",
@@ -316,9 +316,9 @@ struct Teller {
           "It is right at the task's own sizes and wrong at others: compute sizes from the "
           "inputs instead of fixing them.");
     }
-    tell_fixed_sizes(page, verdict.telemetry.fixed_sizes);
-    tell_state(page, verdict.telemetry.state);
-    tell_trials(page, x.trials);
+    write_fixed_sizes(page, verdict.telemetry.fixed_sizes);
+    write_state(page, verdict.telemetry.state);
+    write_trials(page, x.trials);
   }
   void operator()(const task::Passed& x) const {
     const auto num =
@@ -329,23 +329,23 @@ struct Teller {
       page.say(
           "It is right at the task's own sizes and fails at others, which costs nothing here: "
           "compute sizes from the inputs instead of fixing them.");
-      tell_fixed_sizes(page, verdict.telemetry.fixed_sizes);
-      tell_trials(page, x.trials);
+      write_fixed_sizes(page, verdict.telemetry.fixed_sizes);
+      write_trials(page, x.trials);
     }
-    if (x.performance) tell_profile(page, *x.performance);
+    if (x.performance) write_profile(page, *x.performance);
   }
   void operator()(const task::Unsupported& x) const {
     page.say(
         fmt::format("Result: not judged; the {} backend lacks what the candidate uses. This is "
                     "no fault of the candidate.",
                     task::to_string(verdict.backend)));
-    tell_rules(page, x.constructs);
+    write_rules(page, x.constructs);
   }
   void operator()(const task::Infra&) const {
     page.say("Result: not judged; the machine failed. This is no fault of the candidate.");
   }
 
-  void tell_death(const task::Crashed& x) const {
+  void write_death(const task::Crashed& x) const {
     if (x.exception) return;
     if (x.signal != 0) {
       page.say(fmt::format("The process died by {}.", task::signal_name(x.signal)));
@@ -354,12 +354,12 @@ struct Teller {
       page.say(fmt::format("The process ended by itself with exit code {}.", x.exit_code));
     }
   }
-  void tell_output() const {
+  void write_output() const {
     if (verdict.telemetry.output_tail.empty()) return;
     page.say("The end of what it printed:");
     quote_last_lines(page, verdict.telemetry.output_tail, kOutputLinesMax);
   }
-  void tell_reduction() const {
+  void write_reduction() const {
     const task::Reduction& reduction = verdict.telemetry.reduction;
     if (reduction.reason.empty()) return;
     std::vector<std::string> changes;
@@ -377,9 +377,9 @@ struct Teller {
 
 std::string feedback(const task::Verdict& verdict, const FeedbackOptions& options) {
   Page page(options.tokens_max);
-  const Teller teller{page, verdict};
-  std::visit(teller, verdict.outcome);
-  teller.tell_reduction();
+  const Writer writer{page, verdict};
+  std::visit(writer, verdict.outcome);
+  writer.write_reduction();
   return page.text();
 }
 
