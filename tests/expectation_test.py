@@ -42,7 +42,7 @@ CONDITIONS: tuple[tuple[dict[str, Any], str], ...] = (
 
 
 def illegal(*rules: str) -> dict[str, Any]:
-    findings = [{"rule": rule, "message": "", "place": {}} for rule in rules]
+    findings = [{"rule": rule, "message": "", "location": {}} for rule in rules]
     return {"outcome": {"kind": "illegal", "when": "run", "findings": findings}}
 
 

@@ -267,7 +267,7 @@ def told(outcome: Json) -> str:
 
 
 def _at_place(evidence: Json) -> str:
-    place = evidence["place"]
+    place = evidence["location"]
     where = f"{place['source']}:{place['line']}: " if place["line"] else ""
     return f"{where}{evidence.get('message') or evidence.get('detail', '')}"
 

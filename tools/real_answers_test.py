@@ -201,7 +201,7 @@ class Result(unittest.TestCase):
         )
 
     def test_surprises_are_listed_with_their_reason(self) -> None:
-        diagnostic = {"message": "expected ';'", "place": PLACE}
+        diagnostic = {"message": "expected ';'", "location": PLACE}
         outcomes = {
             "1/2/0": {"kind": "compile", "diagnostics": [diagnostic]},
             "1/10/0": PASS,
@@ -218,8 +218,8 @@ class Result(unittest.TestCase):
 
     def test_the_evidence_of_each_kind_is_told(self) -> None:
         nowhere = {"source": "", "line": 0}
-        rule = {"rule": "task.does_not_fit", "message": "random", "place": nowhere}
-        finding = {"kind": "shared_race", "detail": "with thread 3", "place": PLACE}
+        rule = {"rule": "task.does_not_fit", "message": "random", "location": nowhere}
+        finding = {"kind": "shared_race", "detail": "with thread 3", "location": PLACE}
         trial = {"index": 0, "checks": [], "findings": [finding], "inputs_mutated": "x"}
         for outcome, expected in (
             ({"kind": "unsupported", "constructs": [rule]}, "unsupported: random"),

@@ -71,7 +71,7 @@ std::string first_error(const compile::Compiled& outcome) {
   const auto* failed = std::get_if<task::CompileFailed>(&outcome);
   if (failed == nullptr || failed->diagnostics.empty()) return "";
   const task::Diagnostic& first = failed->diagnostics.front();
-  return first.place.source + ":" + std::to_string(first.place.line) + ": " + first.message;
+  return first.location.source + ":" + std::to_string(first.location.line) + ": " + first.message;
 }
 
 // The extensions of one candidate, up to the first that fails.
@@ -84,7 +84,7 @@ Result<Json> compile_line(Toolbox& tools, const CompileArguments& arguments,
                  "a line is no {id, source, extensions}: " + line.substr(0, 80)};
   }
   MC_TRY(std::vector<compile::Extension> extensions, compile::parse_extensions(line), "extensions");
-  const compile::PlaceMapper mapper(question["source"].get<std::string>(), extensions);
+  const compile::LocationMapper mapper(question["source"].get<std::string>(), extensions);
   compile::CompileLimits limits;
   limits.wall_s = arguments.compile_s;
   Json answer{{"id", question["id"]},

@@ -43,7 +43,7 @@ struct Rewriting {
   task::Unsupported unsupported;
 };
 
-Rewriting rewrite(const Extension& extension, const PlaceMapper& mapper) {
+Rewriting rewrite(const Extension& extension, const LocationMapper& mapper) {
   Rewriting result;
   const auto rewrite_one = [&](SourceFile& piece) {
     lex::Rewritten rewritten = lex::rewrite_for_cpu(piece.text);
@@ -90,7 +90,7 @@ bool is_artifact_of_joining(const std::vector<task::Diagnostic>& diagnostics) {
 struct Job {
   const CpuRuntime& runtime;
   const Extension& extension;
-  const PlaceMapper& mapper;
+  const LocationMapper& mapper;
   Build build;
   const std::vector<std::string>& way;  // Against which headers: the runtime's full or thin flags.
 };
@@ -139,7 +139,8 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
 // Whether an error stands in a line with something that cannot be emulated.
 bool names_one_of(const task::Diagnostic& error, const task::Unsupported& lacking) {
   return std::ranges::any_of(lacking.constructs, [&](const task::RuleFinding& construct) {
-    return construct.place.source == error.place.source && construct.place.line == error.place.line;
+    return construct.location.source == error.location.source &&
+           construct.location.line == error.location.line;
   });
 }
 
@@ -160,9 +161,9 @@ Result<std::vector<std::string>> broken_headers(const Job& job) {
 
 // Whether an error in the candidate's own text is there with and without the broken headers.
 bool share_own_error(const task::CompileFailed& with, const task::CompileFailed& without,
-                     const PlaceMapper& mapper) {
+                     const LocationMapper& mapper) {
   return std::ranges::any_of(without.diagnostics, [&](const task::Diagnostic& entry) {
-    return entry.severity == "error" && mapper.owns(entry.place.source) &&
+    return entry.severity == "error" && mapper.owns(entry.location.source) &&
            std::ranges::find(with.diagnostics, entry) != with.diagnostics.end();
   });
 }
@@ -209,7 +210,7 @@ Result<Attempt> build_fully(const Job& job, const Rewriting& source) {
 
 }  // namespace
 
-Result<Compilation> CpuToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
+Result<Compilation> CpuToolchain::compile(const Extension& extension, const LocationMapper& mapper,
                                           const CompileLimits& limits) {
   std::atomic<int64_t> cpu_us = 0;
   Result<Compilation> compilation = find_or_build(extension, mapper, limits, cpu_us);
@@ -217,7 +218,8 @@ Result<Compilation> CpuToolchain::compile(const Extension& extension, const Plac
   return compilation;
 }
 
-Result<Compilation> CpuToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
+Result<Compilation> CpuToolchain::find_or_build(const Extension& given,
+                                                const LocationMapper& mapper,
                                                 const CompileLimits& limits,
                                                 std::atomic<int64_t>& cpu_us) {
   const ArtifactStore::Slot slot = store_.slot_of(given, definitions_of(given), Lines::kMatter);

@@ -26,12 +26,12 @@ class CpuToolchain final : public Toolchain {
       : runtime_(std::move(runtime)),
         store_(std::move(artifacts), runtime_.fingerprint, bytes_max) {}
 
-  Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
+  Result<Compilation> compile(const Extension& extension, const LocationMapper& mapper,
                               const CompileLimits& limits) override;
 
  private:
   // Adds what the compilers used to `cpu_us`.
-  Result<Compilation> find_or_build(const Extension& extension, const PlaceMapper& mapper,
+  Result<Compilation> find_or_build(const Extension& extension, const LocationMapper& mapper,
                                     const CompileLimits& limits, std::atomic<int64_t>& cpu_us);
 
   CpuRuntime runtime_;  // Constant after construction.

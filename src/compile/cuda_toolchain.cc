@@ -43,7 +43,7 @@ struct Job {
   const CudaRuntime& runtime;
   const Way& way;
   const Extension& extension;
-  const PlaceMapper& mapper;
+  const LocationMapper& mapper;
   Build build;
 };
 
@@ -242,7 +242,7 @@ Result<StepEnd> build(const Job& job) {
 
 }  // namespace
 
-Result<Compilation> CudaToolchain::compile(const Extension& extension, const PlaceMapper& mapper,
+Result<Compilation> CudaToolchain::compile(const Extension& extension, const LocationMapper& mapper,
                                            const CompileLimits& limits) {
   std::atomic<int64_t> cpu_us = 0;
   Result<Compilation> compilation = find_or_build(extension, mapper, limits, cpu_us);
@@ -250,7 +250,8 @@ Result<Compilation> CudaToolchain::compile(const Extension& extension, const Pla
   return compilation;
 }
 
-Result<Compilation> CudaToolchain::find_or_build(const Extension& given, const PlaceMapper& mapper,
+Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
+                                                 const LocationMapper& mapper,
                                                  const CompileLimits& limits,
                                                  std::atomic<int64_t>& cpu_us) {
   const ArtifactStore::Slot slot = store_.slot_of(given, flags_of(given), lines_of(given));

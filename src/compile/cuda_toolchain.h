@@ -29,12 +29,12 @@ class CudaToolchain final : public Toolchain {
 
   // REQUIRES: the flags of `extension` are those that legality::check_flags let pass; they go to
   // the compilers as they are.  Each of the two compilers gets the whole memory limit.
-  Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
+  Result<Compilation> compile(const Extension& extension, const LocationMapper& mapper,
                               const CompileLimits& limits) override;
 
  private:
   // Adds what the compilers used to `cpu_us`.
-  Result<Compilation> find_or_build(const Extension& extension, const PlaceMapper& mapper,
+  Result<Compilation> find_or_build(const Extension& extension, const LocationMapper& mapper,
                                     const CompileLimits& limits, std::atomic<int64_t>& cpu_us);
 
   CudaRuntime runtime_;  // Constant after construction.

@@ -53,7 +53,7 @@ class Cuda : public ::testing::Test {
   }
 
   Compiled compile_with(CudaToolchain& toolchain, const Extension& extension) const {
-    const PlaceMapper mapper(candidate_, {extension});
+    const LocationMapper mapper(candidate_, {extension});
     CompileLimits limits{.wall_s = 600, .memory_bytes = int64_t{8} << 30};
     auto compiled = toolchain.compile(extension, mapper, limits);
     EXPECT_TRUE(compiled) << compiled.error().message;
@@ -192,7 +192,8 @@ TEST_F(Cuda, TellsTheCandidatesOwnLine) {
   const auto errors = errors_of(extension_of({source}));
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].message, "identifier \"nowhere\" is undefined");
-  EXPECT_EQ(errors[0].place, (task::Place{"candidate", 4, 20, "  x[threadIdx.x] = nowhere;"}));
+  EXPECT_EQ(errors[0].location,
+            (task::SourceLocation{"candidate", 4, 20, "  x[threadIdx.x] = nowhere;"}));
 }
 
 TEST_F(Cuda, TellsTheErrorsOfBothCompilers) {
@@ -201,9 +202,9 @@ TEST_F(Cuda, TellsTheErrorsOfBothCompilers) {
   extension.cpp_sources = {"int go(int n) { return m; }"};
   const auto errors = errors_of(extension);
   ASSERT_EQ(errors.size(), 2u);
-  EXPECT_EQ(errors[0].place.source, "cpp_sources[0]");
+  EXPECT_EQ(errors[0].location.source, "cpp_sources[0]");
   EXPECT_THAT(errors[1].message, HasSubstr("nowhere.cuh: No such file"));
-  EXPECT_EQ(errors[1].place.excerpt, "#include \"nowhere.cuh\"");
+  EXPECT_EQ(errors[1].location.excerpt, "#include \"nowhere.cuh\"");
 }
 
 TEST_F(Cuda, TellsWhatTheAssemblerRefuses) {
@@ -229,7 +230,7 @@ TEST_F(Cuda, CompilesForTheDevicesOwnInstructions) {
 TEST_F(Cuda, StopsAtTheLimits) {
   use_plain_headers();
   const Extension extension = extension_of({"__global__ void k(long* x) { x[0] = 1; }\n"});
-  const PlaceMapper mapper("", {extension});
+  const LocationMapper mapper("", {extension});
   CudaToolchain toolchain(runtime_, artifacts_->path());
   const auto late = toolchain.compile(extension, mapper, {.wall_s = 0.1});
   ASSERT_TRUE(late) << late.error().message;

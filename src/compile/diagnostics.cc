@@ -191,18 +191,19 @@ Block read_block(std::istringstream& stream) {
 }
 
 // The column in the candidate's line: told only where preprocessing has left the line as it was.
-int column_of(const Block& block, const task::Place& place) {
+int column_of(const Block& block, const task::SourceLocation& location) {
   constexpr int kIndent = 2;
-  const bool same = !place.excerpt.empty() && trimmed(block.source) == trimmed(place.excerpt) &&
-                    block.source.size() == place.excerpt.size() + kIndent;
+  const bool same = !location.excerpt.empty() &&
+                    trimmed(block.source) == trimmed(location.excerpt) &&
+                    block.source.size() == location.excerpt.size() + kIndent;
   return same ? block.caret_column - kIndent + 1 : 0;
 }
 
 // The candidate's own line that a context line tells: "... at line 4 of cuda_sources[0]", or
 // "... at line 4" of the same file.
-task::Place place_in_context(const Block& block, const std::string& file,
-                             const PlaceMapper& mapper) {
-  task::Place own;
+task::SourceLocation place_in_context(const Block& block, const std::string& file,
+                                      const LocationMapper& mapper) {
+  task::SourceLocation own;
   for (const std::string& line : block.context) {
     constexpr std::string_view kAt = " at line ";
     const size_t at = line.rfind(kAt);
@@ -213,33 +214,34 @@ task::Place place_in_context(const Block& block, const std::string& file,
     std::string where =
         of == std::string_view::npos ? file : std::string(trimmed(rest.substr(of + 4)));
     std::erase(where, '"');
-    if (task::Place place = mapper.map(where, number, 0); !place.excerpt.empty()) {
-      own = std::move(place);
+    if (task::SourceLocation location = mapper.map(where, number, 0); !location.excerpt.empty()) {
+      own = std::move(location);
     }
   }
   return own;
 }
 
 task::Diagnostic front_end_diagnostic(const Found& found, std::istringstream& stream,
-                                      const PlaceMapper& mapper) {
+                                      const LocationMapper& mapper) {
   const Block block = read_block(stream);
   std::string message = std::string(found.said.message) + block.more;
-  task::Place place = mapper.map(found.file, found.line, 0);
-  place.column = column_of(block, place);
-  if (place.excerpt.empty()) {
-    if (task::Place own = place_in_context(block, found.file, mapper); !own.excerpt.empty()) {
-      place = std::move(own);
+  task::SourceLocation location = mapper.map(found.file, found.line, 0);
+  location.column = column_of(block, location);
+  if (location.excerpt.empty()) {
+    if (task::SourceLocation own = place_in_context(block, found.file, mapper);
+        !own.excerpt.empty()) {
+      location = std::move(own);
     }
   }
   for (const std::string& line : block.context) message += "; " + std::string(trimmed(line));
-  if (!mapper.owns(place.source)) place.source = short_path(place.source);
-  return {found.said.severity, with_short_paths(message).substr(0, kMessageBytesMax), place};
+  if (!mapper.owns(location.source)) location.source = short_path(location.source);
+  return {found.said.severity, with_short_paths(message).substr(0, kMessageBytesMax), location};
 }
 
 // ---- g++ ----------------------------------------------------------------------------------------
 
 // "file:12:3" or "file:12", as far as it is one.
-task::Place place_at(std::string_view text, const PlaceMapper& mapper) {
+task::SourceLocation place_at(std::string_view text, const LocationMapper& mapper) {
   const int last = take_number(text);
   const int first = take_number(text);
   if (last == 0) return {};
@@ -248,13 +250,13 @@ task::Place place_at(std::string_view text, const PlaceMapper& mapper) {
 
 // What g++ was at when it met an error in a header.
 struct Surroundings {
-  task::Place include;       // The candidate's own line that included it,
-  task::Place use;           // or whose use of a template led there.
-  std::string instantiated;  // "struct C<int>": the innermost.
+  task::SourceLocation include;  // The candidate's own line that included it,
+  task::SourceLocation use;      // or whose use of a template led there.
+  std::string instantiated;      // "struct C<int>": the innermost.
 };
 
 // Whether `line` tells surroundings, which are then noted.
-bool read_surroundings(std::string_view line, const PlaceMapper& mapper, Surroundings& around) {
+bool read_surroundings(std::string_view line, const LocationMapper& mapper, Surroundings& around) {
   constexpr std::string_view kIncluded = "In file included from ";
   constexpr std::string_view kFrom = "                 from ";
   const bool is_first = line.starts_with(kIncluded);
@@ -262,8 +264,8 @@ bool read_surroundings(std::string_view line, const PlaceMapper& mapper, Surroun
     if (is_first) around = {};
     std::string_view where = line.substr(is_first ? kIncluded.size() : kFrom.size());
     while (where.ends_with(',') || where.ends_with(':')) where.remove_suffix(1);
-    if (task::Place place = place_at(where, mapper); !place.excerpt.empty()) {
-      around.include = std::move(place);
+    if (task::SourceLocation location = place_at(where, mapper); !location.excerpt.empty()) {
+      around.include = std::move(location);
     }
     return true;
   }
@@ -280,8 +282,8 @@ bool read_surroundings(std::string_view line, const PlaceMapper& mapper, Surroun
     return true;
   }
   if (!rest.starts_with("  ")) return false;
-  task::Place place = place_at(line.substr(0, colon), mapper);
-  if (around.use.excerpt.empty() && !place.excerpt.empty()) around.use = std::move(place);
+  task::SourceLocation location = place_at(line.substr(0, colon), mapper);
+  if (around.use.excerpt.empty() && !location.excerpt.empty()) around.use = std::move(location);
   return true;
 }
 
@@ -299,19 +301,19 @@ std::string told_of_binding(const std::string& message, const Surroundings& arou
 }
 
 task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
-                                 const PlaceMapper& mapper) {
+                                 const LocationMapper& mapper) {
   std::string message = with_short_paths(with_plain_names(found.said.message));
   task::Diagnostic diagnostic{found.said.severity, std::move(message), {}};
   if (found.file.empty()) return diagnostic;
-  diagnostic.place = mapper.map(found.file, found.line, found.column);
-  if (!diagnostic.place.excerpt.empty()) return diagnostic;
-  diagnostic.place.source = short_path(found.file);
+  diagnostic.location = mapper.map(found.file, found.line, found.column);
+  if (!diagnostic.location.excerpt.empty()) return diagnostic;
+  diagnostic.location.source = short_path(found.file);
   if (diagnostic.severity == "note") return diagnostic;
   if (!around.use.excerpt.empty()) {
     const std::string told = told_of_binding(diagnostic.message, around);
-    const std::string where = " (in " + task::place_name(diagnostic.place) + ")";
+    const std::string where = " (in " + task::place_name(diagnostic.location) + ")";
     diagnostic.message = told.empty() ? diagnostic.message + where : told;
-    diagnostic.place = around.use;
+    diagnostic.location = around.use;
   } else if (!around.include.excerpt.empty()) {
     diagnostic.message += " (in what " + task::place_name(around.include) + " includes)";
   }
@@ -320,21 +322,21 @@ task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
 
 // An error in a header's macro is the affair of the line that used the macro.
 bool is_expansion(const task::Diagnostic& last, const Found& found) {
-  return last.severity == "error" && last.place.excerpt.empty() &&
+  return last.severity == "error" && last.location.excerpt.empty() &&
          found.said.message.starts_with("in expansion of macro ");
 }
 
 // ---- ld -----------------------------------------------------------------------------------------
 
 std::optional<task::Diagnostic> linker_diagnostic(std::string_view line,
-                                                  const PlaceMapper& mapper) {
+                                                  const LocationMapper& mapper) {
   task::Diagnostic diagnostic{"error", "", {}};
   for (const std::string_view said : {": undefined reference to ", ": multiple definition of "}) {
     const size_t at = line.find(said);
     if (at == std::string_view::npos) continue;
     const std::string_view where = line.substr(0, at);
-    task::Place place = place_at(where.substr(where.rfind('/') + 1), mapper);
-    if (!place.excerpt.empty()) diagnostic.place = std::move(place);
+    task::SourceLocation location = place_at(where.substr(where.rfind('/') + 1), mapper);
+    if (!location.excerpt.empty()) diagnostic.location = std::move(location);
     diagnostic.message = with_short_paths(line.substr(at + 2));
     return diagnostic;
   }
@@ -378,8 +380,8 @@ std::vector<task::Diagnostic> errors_first(std::vector<task::Diagnostic> diagnos
   return diagnostics;
 }
 
-std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const PlaceMapper& mapper,
-                                                size_t num_max) {
+std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
+                                                const LocationMapper& mapper, size_t num_max) {
   std::vector<task::Diagnostic> diagnostics;
   Surroundings around;
   std::istringstream stream{std::string(output)};
@@ -402,7 +404,7 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const P
     if (!found || says_nothing(line, found->said.message)) continue;
     task::Diagnostic diagnostic = host_diagnostic(*found, around, mapper);
     if (!diagnostics.empty() && is_expansion(diagnostics.back(), *found)) {
-      diagnostics.back().place = diagnostic.place;
+      diagnostics.back().location = diagnostic.location;
       continue;
     }
     diagnostic.message = (tool + diagnostic.message).substr(0, kMessageBytesMax);
@@ -416,12 +418,13 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const P
 
 task::Unsupported outside(const task::Diagnostic& first) {
   return {{{"compile.outside", "a header that it includes does not compile: " + first.message,
-            first.place}}};
+            first.location}}};
 }
 
-bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const PlaceMapper& mapper) {
-  return !diagnostics.empty() && !diagnostics.front().place.source.empty() &&
-         !mapper.owns(diagnostics.front().place.source);
+bool starts_outside(const std::vector<task::Diagnostic>& diagnostics,
+                    const LocationMapper& mapper) {
+  return !diagnostics.empty() && !diagnostics.front().location.source.empty() &&
+         !mapper.owns(diagnostics.front().location.source);
 }
 
 }  // namespace mc::compile

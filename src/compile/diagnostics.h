@@ -20,12 +20,13 @@ inline constexpr size_t kDiagnosticsMax = 32;
 // map.  Names of kernels are demangled; headers go by the name that one would include; names of
 // temporary files are left out.  An error in a header is placed where the candidate's own code
 // asked for it (used its template or macro), if the compiler tells.
-std::vector<task::Diagnostic> parse_diagnostics(std::string_view output, const PlaceMapper& mapper,
+std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
+                                                const LocationMapper& mapper,
                                                 size_t num_max = kDiagnosticsMax);
 
 // Whether the first of them lies in a header that is not the candidate's, and no use of a template
 // or macro by the candidate led there.
-bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const PlaceMapper& mapper);
+bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const LocationMapper& mapper);
 
 // What is said of a candidate whose headers do not compile without it.
 task::Unsupported outside(const task::Diagnostic& first);

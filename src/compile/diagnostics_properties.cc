@@ -14,14 +14,14 @@ constexpr size_t kMessageBytesMax = 1024;
 void check_diagnostics(std::string_view output) {
   Extension extension;
   extension.cuda_sources = {"one\ntwo\nthree\n"};
-  const auto diagnostics = parse_diagnostics(output, PlaceMapper("one\ntwo\n", {extension}));
+  const auto diagnostics = parse_diagnostics(output, LocationMapper("one\ntwo\n", {extension}));
   MC_CHECK(diagnostics.size() <= kDiagnosticsMax);
   bool errors = true;
   for (const task::Diagnostic& entry : diagnostics) {
     MC_CHECK(errors || entry.severity != "error");
     errors = entry.severity == "error";
     MC_CHECK(entry.message.size() <= kMessageBytesMax);
-    MC_CHECK(entry.place.line >= 0 && entry.place.column >= 0);
+    MC_CHECK(entry.location.line >= 0 && entry.location.column >= 0);
   }
 }
 

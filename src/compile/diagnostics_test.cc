@@ -24,7 +24,7 @@ Extension extension_of(std::string source, std::vector<SourceFile> files = {}) {
 }
 
 std::vector<task::Diagnostic> parse(const std::string& output, const Extension& extension) {
-  return parse_diagnostics(output, PlaceMapper("", {extension}));
+  return parse_diagnostics(output, LocationMapper("", {extension}));
 }
 
 TEST(NvccDiagnostics, TellTheColumnWherePreprocessingLeftTheLineAsItWas) {
@@ -44,10 +44,11 @@ cuda_sources[0](2): error: expression must be a modifiable lvalue
   ASSERT_EQ(diagnostics.size(), 2u);
   EXPECT_EQ(diagnostics[0].severity, "error");
   EXPECT_EQ(diagnostics[0].message, "identifier \"foo\" is undefined");
-  EXPECT_EQ(diagnostics[0].place.line, 1);
-  EXPECT_EQ(diagnostics[0].place.column, 0);
-  EXPECT_EQ(diagnostics[1].place, (task::Place{"cuda_sources[0]", 2, 28,
-                                               "int g() { const int q = 1; q = 2; return q; }"}));
+  EXPECT_EQ(diagnostics[0].location.line, 1);
+  EXPECT_EQ(diagnostics[0].location.column, 0);
+  EXPECT_EQ(diagnostics[1].location,
+            (task::SourceLocation{"cuda_sources[0]", 2, 28,
+                                  "int g() { const int q = 1; q = 2; return q; }"}));
 }
 
 TEST(NvccDiagnostics, PutErrorsBeforeWarningsAndJoinLongMessages) {
@@ -72,7 +73,7 @@ cuda_sources[0](3): note #3327-D: candidate function template "f" failed deducti
   EXPECT_EQ(diagnostics[0].message,
             "no instance of function template \"f\" matches the argument list argument types are: "
             "(int, double)");
-  EXPECT_EQ(diagnostics[0].place.column, 9);
+  EXPECT_EQ(diagnostics[0].location.column, 9);
   EXPECT_EQ(diagnostics[1].severity, "warning");
   EXPECT_EQ(diagnostics[2].severity, "note");
 }
@@ -90,13 +91,14 @@ TEST(NvccDiagnostics, PlaceAnErrorInAForeignHeaderWhereTheCandidateAskedForIt) {
       "#include \"part.cuh\"\nint f() {\n  int y;\n  return part<float>(1);\n}";
   const auto foreign = parse(output, extension_of(source));
   ASSERT_EQ(foreign.size(), 1u);
-  EXPECT_EQ(foreign[0].place, (task::Place{"cuda_sources[0]", 4, 0, "  return part<float>(1);"}));
+  EXPECT_EQ(foreign[0].location,
+            (task::SourceLocation{"cuda_sources[0]", 4, 0, "  return part<float>(1);"}));
   EXPECT_THAT(foreign[0].message, HasSubstr("; detected during instantiation of"));
 
   const auto own =
       parse(output, extension_of(source, {{"part.cuh", "template...\n  static...\n"}}));
-  EXPECT_EQ(own[0].place.source, "part.cuh");
-  EXPECT_EQ(own[0].place.line, 2);
+  EXPECT_EQ(own[0].location.source, "part.cuh");
+  EXPECT_EQ(own[0].location.line, 2);
 }
 
 constexpr char kUse[] =
@@ -117,11 +119,12 @@ cuda_sources[0]:3:14:   required from here
 )",
       extension);
   ASSERT_EQ(diagnostics.size(), 3u);
-  EXPECT_EQ(diagnostics[0].place,
-            (task::Place{"cuda_sources[0]", 5, 18, "int g() { return PART(3); }"}));
-  EXPECT_EQ(diagnostics[1].place, (task::Place{"cuda_sources[0]", 3, 14, "  return part(1.0f);"}));
+  EXPECT_EQ(diagnostics[0].location,
+            (task::SourceLocation{"cuda_sources[0]", 5, 18, "int g() { return PART(3); }"}));
+  EXPECT_EQ(diagnostics[1].location,
+            (task::SourceLocation{"cuda_sources[0]", 3, 14, "  return part(1.0f);"}));
   EXPECT_EQ(diagnostics[1].message, "static assertion failed: only double (in lib/part.h:2)");
-  EXPECT_FALSE(starts_outside(diagnostics, PlaceMapper("", {extension})));
+  EXPECT_FALSE(starts_outside(diagnostics, LocationMapper("", {extension})));
 }
 
 TEST(GccDiagnostics, TellAnErrorInAHeaderThatTheCandidateOnlyIncludes) {
@@ -134,8 +137,8 @@ TEST(GccDiagnostics, TellAnErrorInAHeaderThatTheCandidateOnlyIncludes) {
   ASSERT_EQ(diagnostics.size(), 1u);
   EXPECT_EQ(diagnostics[0].message,
             "expected initializer before 'template' (in what cuda_sources[0]:2 includes)");
-  EXPECT_EQ(diagnostics[0].place, (task::Place{"lib/part.h", 2, 1, ""}));
-  EXPECT_TRUE(starts_outside(diagnostics, PlaceMapper("", {extension})));
+  EXPECT_EQ(diagnostics[0].location, (task::SourceLocation{"lib/part.h", 2, 1, ""}));
+  EXPECT_TRUE(starts_outside(diagnostics, LocationMapper("", {extension})));
 }
 
 TEST(GccDiagnostics, TellOfABoundFunctionWhatItsAuthorWrote) {
@@ -158,8 +161,8 @@ cuda_sources[0]:2:8:   required from here
   ASSERT_EQ(diagnostics.size(), 1u);
   EXPECT_THAT(diagnostics[0].message,
               HasSubstr("a function bound to Python cannot take or return 'float*': use torch::"));
-  EXPECT_EQ(diagnostics[0].place,
-            (task::Place{"cuda_sources[0]", 2, 8, "  m.def(\"bad\", &bad);"}));
+  EXPECT_EQ(diagnostics[0].location,
+            (task::SourceLocation{"cuda_sources[0]", 2, 8, "  m.def(\"bad\", &bad);"}));
 }
 
 struct Row {
@@ -174,7 +177,7 @@ TEST_P(OneLine, IsOneDiagnostic) {
   ASSERT_EQ(diagnostics.size(), 1u);
   EXPECT_EQ(diagnostics[0].severity, GetParam().wanted.severity);
   EXPECT_EQ(diagnostics[0].message, GetParam().wanted.message);
-  EXPECT_EQ(diagnostics[0].place, GetParam().wanted.place);
+  EXPECT_EQ(diagnostics[0].location, GetParam().wanted.location);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -197,7 +197,7 @@ std::string without_includes(std::string text, const std::vector<std::string>& h
   return text;
 }
 
-PlaceMapper::PlaceMapper(std::string_view candidate, const std::vector<Extension>& extensions)
+LocationMapper::LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions)
     : candidate_lines_(lines_of(candidate)) {
   const auto add = [&](const std::string& name, const std::string& text) {
     Piece piece{name, lines_of(text), -1};
@@ -212,12 +212,13 @@ PlaceMapper::PlaceMapper(std::string_view candidate, const std::vector<Extension
   }
 }
 
-bool PlaceMapper::owns(std::string_view source) const {
+bool LocationMapper::owns(std::string_view source) const {
   return source == "candidate" ||
          std::ranges::any_of(pieces_, [&](const Piece& piece) { return piece.name == source; });
 }
 
-task::Place PlaceMapper::map(const std::string& piece_name, int line, int column) const {
+task::SourceLocation LocationMapper::map(const std::string& piece_name, int line,
+                                         int column) const {
   for (const Piece& piece : pieces_) {
     if (piece.name != piece_name) continue;
     const std::string excerpt = excerpt_of(piece.lines, line);

@@ -59,10 +59,10 @@ std::string without_includes(std::string text, const std::vector<std::string>& h
 
 // Turns places in pieces ("cuda_sources[0]":12) into places in the candidate's Python text where
 // the same line stands there too, and fills the excerpts.
-class PlaceMapper {
+class LocationMapper {
  public:
-  PlaceMapper(std::string_view candidate, const std::vector<Extension>& extensions);
-  task::Place map(const std::string& piece, int line, int column) const;
+  LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions);
+  task::SourceLocation map(const std::string& piece, int line, int column) const;
   // Whether `source` names a piece, or the candidate.
   bool owns(std::string_view source) const;
 

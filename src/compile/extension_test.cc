@@ -73,25 +73,25 @@ Extension with_source(const std::string& source) {
   return extension;
 }
 
-TEST(PlaceMapper, FindsTheLineInTheCandidate) {
-  const PlaceMapper mapper(kModule, {with_source("\n__global__ void k() {}\n"
-                                                 "int f() { return undefined_name; }\n")});
-  const task::Place place = mapper.map("cuda_sources[0]", 3, 18);
-  EXPECT_EQ(place.source, "candidate");
-  EXPECT_EQ(place.line, 4);
-  EXPECT_EQ(place.excerpt, "int f() { return undefined_name; }");
+TEST(LocationMapper, FindsTheLineInTheCandidate) {
+  const LocationMapper mapper(kModule, {with_source("\n__global__ void k() {}\n"
+                                                    "int f() { return undefined_name; }\n")});
+  const task::SourceLocation location = mapper.map("cuda_sources[0]", 3, 18);
+  EXPECT_EQ(location.source, "candidate");
+  EXPECT_EQ(location.line, 4);
+  EXPECT_EQ(location.excerpt, "int f() { return undefined_name; }");
 }
 
-TEST(PlaceMapper, KeepsThePieceWhereTheCandidateMadeTheTextItself) {
-  const PlaceMapper mapper(kModule, {with_source("int g() {\n  return 1;\n}\n")});
-  const task::Place place = mapper.map("cuda_sources[0]", 2, 1);
-  EXPECT_EQ(place.source, "cuda_sources[0]");
-  EXPECT_EQ(place.line, 2);
-  EXPECT_EQ(place.excerpt, "  return 1;");
+TEST(LocationMapper, KeepsThePieceWhereTheCandidateMadeTheTextItself) {
+  const LocationMapper mapper(kModule, {with_source("int g() {\n  return 1;\n}\n")});
+  const task::SourceLocation location = mapper.map("cuda_sources[0]", 2, 1);
+  EXPECT_EQ(location.source, "cuda_sources[0]");
+  EXPECT_EQ(location.line, 2);
+  EXPECT_EQ(location.excerpt, "  return 1;");
 }
 
-TEST(PlaceMapper, TakesAnyLineNumber) {
-  const PlaceMapper mapper(kModule, {with_source("int g();\n")});
+TEST(LocationMapper, TakesAnyLineNumber) {
+  const LocationMapper mapper(kModule, {with_source("int g();\n")});
   for (const int line : {-1, 0, 1, 2, 1 << 30}) mapper.map("cuda_sources[0]", line, 0);
   EXPECT_EQ(mapper.map("nowhere", 1, 0).excerpt, "");
 }

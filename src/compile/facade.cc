@@ -208,11 +208,11 @@ std::string Facade::lacks(const Extension& extension) const {
 }
 
 std::string Facade::blamed(const std::vector<task::Diagnostic>& diagnostics,
-                           const PlaceMapper& mapper) const {
+                           const LocationMapper& mapper) const {
   constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_emu", "facade"};
   for (const task::Diagnostic& entry : diagnostics) {
     if (entry.severity != "error") continue;
-    if (!mapper.owns(entry.place.source)) return entry.message;
+    if (!mapper.owns(entry.location.source)) return entry.message;
     bool ours = false;
     for_each_identifier(entry.message, [&](std::string_view word) {
       ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");

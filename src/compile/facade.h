@@ -41,7 +41,7 @@ class Facade {
 
   // The first error that may be the facade's doing; "" where all are the candidate's own.
   std::string blamed(const std::vector<task::Diagnostic>& diagnostics,
-                     const PlaceMapper& mapper) const;
+                     const LocationMapper& mapper) const;
 
  private:
   std::string lacks_in(std::string_view text, const Names& defined) const;
@@ -66,7 +66,7 @@ struct EitherWay {
 // none, or where what fails by it may be its fault.
 template <class End, class BuildFn>
 Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& extension,
-                                        const PlaceMapper& mapper, BuildFn build) {
+                                        const LocationMapper& mapper, BuildFn build) {
   std::string lacks = facade != nullptr ? facade->lacks(extension) : "no facade";
   if (lacks.empty()) {
     MC_TRY(End end, build(Headers::kFacade), "facade");

@@ -19,7 +19,7 @@ class Blame : public ::testing::Test {
   }
   // That of one error in the candidate's own text.
   std::string blamed(const std::string& message) const {
-    return facade_.blamed({{"error", message, {"candidate", 3, 1, ""}}}, PlaceMapper("", {}));
+    return facade_.blamed({{"error", message, {"candidate", 3, 1, ""}}}, LocationMapper("", {}));
   }
   TemporaryDirectory folder_;
   Facade facade_;
@@ -45,7 +45,7 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
 
 TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   const std::vector<task::Diagnostic> errors = {{"error", "bad", {"mc_at/tensor.h", 3, 1, ""}}};
-  EXPECT_EQ(facade_.blamed(errors, PlaceMapper("", {})), "bad");
+  EXPECT_EQ(facade_.blamed(errors, LocationMapper("", {})), "bad");
 }
 
 std::string lacking(const std::string& text) {

@@ -15,7 +15,7 @@ constexpr auto kLimit = std::chrono::seconds(20);
 
 // The frames of an inlined call come innermost first, two lines each (function, file:line).  The
 // first that lies in a piece of the candidate is the one to show.
-task::Place first_own_place(const std::string& frames, const PlaceMapper& mapper) {
+task::SourceLocation first_own_place(const std::string& frames, const LocationMapper& mapper) {
   std::istringstream stream(frames);
   std::string function;
   std::string position;
@@ -26,18 +26,18 @@ task::Place first_own_place(const std::string& frames, const PlaceMapper& mapper
     std::from_chars(position.data() + colon + 1, position.data() + position.size(), line);
     const size_t slash = position.rfind('/', colon);
     const size_t begin = slash == std::string::npos ? 0 : slash + 1;
-    task::Place place = mapper.map(position.substr(begin, colon - begin), line, 0);
-    if (!place.excerpt.empty()) return place;
+    task::SourceLocation location = mapper.map(position.substr(begin, colon - begin), line, 0);
+    if (!location.excerpt.empty()) return location;
   }
   return {};
 }
 
 }  // namespace
 
-task::Place Locator::locate(std::string_view module, uint64_t pc) {
+task::SourceLocation Locator::locate(std::string_view module, uint64_t pc) {
   const auto key = std::pair(std::string(module), pc);
   if (const auto it = known_.find(key); it != known_.end()) return it->second;
-  task::Place place;
+  task::SourceLocation location;
   for (const Artifact& artifact : artifacts_) {
     if (artifact.library.filename() != module) continue;
     sandbox::Command command;
@@ -48,11 +48,11 @@ task::Place Locator::locate(std::string_view module, uint64_t pc) {
     command.profile.visible = {artifact.library.parent_path().string()};
     command.profile = sandbox::lenient(command.profile);
     if (const auto done = sandbox::run(command)) {
-      place = first_own_place(done->out.text(), mapper_);
+      location = first_own_place(done->out.text(), mapper_);
     }
   }
-  known_[key] = place;
-  return place;
+  known_[key] = location;
+  return location;
 }
 
 }  // namespace mc::compile

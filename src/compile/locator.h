@@ -19,18 +19,18 @@ namespace mc::compile {
 
 class Locator {
  public:
-  Locator(const CpuRuntime& runtime, std::vector<Artifact> artifacts, const PlaceMapper& mapper)
+  Locator(const CpuRuntime& runtime, std::vector<Artifact> artifacts, const LocationMapper& mapper)
       : runtime_(runtime), artifacts_(std::move(artifacts)), mapper_(mapper) {}
 
   // `module` is the base name of the artifact's library; `pc` the offset in it of an instruction.
   // An empty Place when it cannot be told.  Runs addr2line in the sandbox; remembers answers.
-  task::Place locate(std::string_view module, uint64_t pc);
+  task::SourceLocation locate(std::string_view module, uint64_t pc);
 
  private:
   const CpuRuntime& runtime_;
   std::vector<Artifact> artifacts_;
-  const PlaceMapper& mapper_;
-  std::map<std::pair<std::string, uint64_t>, task::Place> known_;
+  const LocationMapper& mapper_;
+  std::map<std::pair<std::string, uint64_t>, task::SourceLocation> known_;
 };
 
 }  // namespace mc::compile

@@ -63,7 +63,7 @@ class Toolchain {
  public:
   virtual ~Toolchain() = default;
   // An Error says that the toolchain itself failed (kUnavailable), never that the source is bad.
-  virtual Result<Compilation> compile(const Extension& extension, const PlaceMapper& mapper,
+  virtual Result<Compilation> compile(const Extension& extension, const LocationMapper& mapper,
                                       const CompileLimits& limits) = 0;
 };
 

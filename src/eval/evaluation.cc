@@ -109,7 +109,7 @@ Stage Evaluation::open_new_judge(int64_t bytes) {
 
 execute::Program Evaluation::program() const {
   execute::Program program{
-      prepared_.source, {}, [](std::string_view, uint64_t) { return task::Place{}; }};
+      prepared_.source, {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   for (const compile::Artifact& artifact : prepared_.artifacts) {
     program.libraries.push_back({artifact.key, artifact.module, artifact.library});
   }
@@ -124,7 +124,7 @@ execute::Program Evaluation::located_program() {
   if (locator_ == nullptr) {
     const auto extensions = compile::parse_extensions(prepared_.recorded);
     MC_CHECK(extensions.has_value());  // They were compiled.
-    mapper_ = std::make_unique<compile::PlaceMapper>(prepared_.source, *extensions);
+    mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, *extensions);
     locator_ = std::make_unique<compile::Locator>(*context_.machine.emulator, prepared_.artifacts,
                                                   *mapper_);
   }

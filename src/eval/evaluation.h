@@ -22,7 +22,7 @@
 
 namespace mc::compile {
 class Locator;
-class PlaceMapper;
+class LocationMapper;
 }  // namespace mc::compile
 namespace mc::legality {
 struct Policy;
@@ -90,7 +90,7 @@ class Evaluation {
   std::string judge_key_;
   std::unique_ptr<execute::Judge> judge_;
   // Of the CPU backend.
-  std::unique_ptr<compile::PlaceMapper> mapper_;
+  std::unique_ptr<compile::LocationMapper> mapper_;
   std::unique_ptr<compile::Locator> locator_;
   std::optional<task::Outcome> passed_;  // What correctness says, until all else is over.
   std::unique_ptr<execute::Session> contestant_;

@@ -30,7 +30,7 @@ bool names_one(std::string_view text, const std::set<int64_t>& sizes) {
 
 // Rather than an operator's or a kernel's.
 bool is_own_check(const task::Exception& exception, const std::set<int64_t>& sizes) {
-  const std::string_view line = exception.place.excerpt;
+  const std::string_view line = exception.location.excerpt;
   const std::string_view statement =
       line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
   return statement.starts_with("raise") || statement.starts_with("assert") ||

@@ -35,8 +35,9 @@ int column_of(std::string_view line, std::string_view number) {
 
 }  // namespace
 
-std::vector<task::Place> lines_with_sizes(std::string_view module, const std::set<int64_t>& sizes) {
-  std::vector<task::Place> places;
+std::vector<task::SourceLocation> lines_with_sizes(std::string_view module,
+                                                   const std::set<int64_t>& sizes) {
+  std::vector<task::SourceLocation> places;
   for (auto size = sizes.rbegin(); size != sizes.rend() && *size >= kFixedSizeMin; ++size) {
     const std::string number = std::to_string(*size);
     size_t num_found = 0;
@@ -46,8 +47,9 @@ std::vector<task::Place> lines_with_sizes(std::string_view module, const std::se
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
       ++line_number;
       const int column = column_of(without_comment(line), number);
-      const bool is_known = std::ranges::any_of(
-          places, [&](const task::Place& place) { return place.line == line_number; });
+      const bool is_known = std::ranges::any_of(places, [&](const task::SourceLocation& location) {
+        return location.line == line_number;
+      });
       if (column == 0 || is_known) continue;
       if (num_found == kLinesOfOneSizeMax || places.size() == kFixedSizesMax) break;
       ++num_found;

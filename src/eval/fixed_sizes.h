@@ -19,7 +19,8 @@ inline constexpr int64_t kFixedSizeMin = 16;  // Smaller numbers are everywhere.
 inline constexpr size_t kFixedSizesMax = 8;
 
 // The largest size first, each at its first lines; comments do not count.
-std::vector<task::Place> lines_with_sizes(std::string_view module, const std::set<int64_t>& sizes);
+std::vector<task::SourceLocation> lines_with_sizes(std::string_view module,
+                                                   const std::set<int64_t>& sizes);
 
 }  // namespace mc::eval
 

@@ -15,7 +15,7 @@ constexpr char kModule[] =
 TEST(FixedSizes, AreNumbersOfTheTaskOnTheirLines) {
   const auto places = lines_with_sizes(kModule, {8, 512, 4096});
   ASSERT_EQ(places.size(), 3u);
-  EXPECT_EQ(places[0], (task::Place{"candidate", 1, 14, "#define COLS 4096"}));
+  EXPECT_EQ(places[0], (task::SourceLocation{"candidate", 1, 14, "#define COLS 4096"}));
   EXPECT_EQ(places[1].line, 3);
   EXPECT_EQ(places[2].line, 4);
 }

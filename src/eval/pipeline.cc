@@ -151,8 +151,9 @@ Status Pipeline::check_task(const task::Task& task) {
   }
   const auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {
-    return Error{ErrorCode::kInvalidInput, "line " + std::to_string(inspection.syntax_place.line) +
-                                               ": " + inspection.syntax_error};
+    return Error{
+        ErrorCode::kInvalidInput,
+        "line " + std::to_string(inspection.syntax_location.line) + ": " + inspection.syntax_error};
   }
   const auto lacks = [](const std::vector<std::string>& names, const char* name) {
     return std::find(names.begin(), names.end(), name) == names.end();

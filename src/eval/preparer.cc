@@ -41,7 +41,7 @@ class Candidate {
   Preparer& preparer_;
   Prepared prepared_;
   std::vector<compile::Extension> extensions_;
-  std::unique_ptr<compile::PlaceMapper> mapper_;
+  std::unique_ptr<compile::LocationMapper> mapper_;
 };
 
 Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate)
@@ -88,7 +88,7 @@ Stage Candidate::inspect() {
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {
     return EarlyOutcome(
-        task::Unextractable{"syntax_error", inspection.syntax_error, inspection.syntax_place});
+        task::Unextractable{"syntax_error", inspection.syntax_error, inspection.syntax_location});
   }
   if (std::ranges::find(inspection.classes, "ModelNew") == inspection.classes.end()) {
     return EarlyOutcome(
@@ -121,7 +121,7 @@ Stage Candidate::record() {
         "static",
         {{"native.none", "the module compiles no native source with load_inline or load", {}}}});
   }
-  mapper_ = std::make_unique<compile::PlaceMapper>(prepared_.source, extensions_);
+  mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
   return EarlyOutcome();
 }
 
@@ -156,8 +156,9 @@ std::vector<legality::NativeSource> Candidate::native_sources() const {
 
 void Candidate::place_in_candidate(std::vector<task::RuleFinding>& findings) const {
   for (task::RuleFinding& found : findings) {
-    if (found.place.line == 0) continue;
-    found.place = mapper_->map(found.place.source, found.place.line, found.place.column);
+    if (found.location.line == 0) continue;
+    found.location =
+        mapper_->map(found.location.source, found.location.line, found.location.column);
   }
 }
 

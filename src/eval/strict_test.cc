@@ -26,10 +26,11 @@ class StrictTest : public testing::Test {
  protected:
   StrictTest() { stand_.machine.device.reset(); }  // No sanitizer without a device.
   Result<std::optional<task::Outcome>> run() {
-    const execute::Program program{"class ModelNew: pass",
-                                   {},
-                                   [](std::string_view, uint64_t) { return task::Place{}; },
-                                   false};
+    const execute::Program program{
+        "class ModelNew: pass",
+        {},
+        [](std::string_view, uint64_t) { return task::SourceLocation{}; },
+        false};
     const std::vector<std::string> kernels{"_Z1kPf"};
     const std::string task = "class Model: pass";
     const EvaluationContext context = stand_.context();

@@ -38,14 +38,14 @@ std::string name_of(std::string name) { return cut(std::move(name), kNameBytesMa
 
 // Where a syntax error or a finding is.
 template <typename At>
-task::Place place_of(At at) {
+task::SourceLocation place_of(At at) {
   return {"candidate", static_cast<int>(at.line), static_cast<int>(at.column),
           cut(std::move(at.text), kExcerptBytesMax)};
 }
 
 task::RuleFinding rule_finding_of(worker::Finding said) {
   task::RuleFinding finding{cut(std::move(said.rule)), cut(std::move(said.message)), {}};
-  finding.place = place_of(std::move(said));
+  finding.location = place_of(std::move(said));
   return finding;
 }
 
@@ -103,7 +103,7 @@ task::KernelFinding finding_of(const Json& object, const Locate& locate) {
   finding.detail = text_of(object, "detail").substr(0, 600);
   const auto pc = object.find("pc");
   if (pc != object.end() && pc->is_number()) {
-    finding.place = locate(text_of(object, "module"), pc->get<uint64_t>());
+    finding.location = locate(text_of(object, "module"), pc->get<uint64_t>());
   }
   if (const auto other = object.find("other_pc"); other != object.end() && other->is_number()) {
     const auto other_pc = other->get<uint64_t>();
@@ -118,7 +118,7 @@ InspectorAnswer inspection_of(worker::InspectorInspectAnswer said) {
   InspectorAnswer inspection;
   if (said.syntax_error) {
     inspection.syntax_error = cut(said.syntax_error->message);
-    inspection.syntax_place = place_of(*std::move(said.syntax_error));
+    inspection.syntax_location = place_of(*std::move(said.syntax_error));
   }
   inspection.classes = std::move(said.classes);
   inspection.functions = std::move(said.functions);

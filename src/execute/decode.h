@@ -39,7 +39,7 @@ struct JudgePlan {
 
 struct InspectorAnswer {
   std::string syntax_error;  // "" when it parses.
-  task::Place syntax_place;
+  task::SourceLocation syntax_location;
   std::vector<std::string> classes;
   std::vector<std::string> functions;
   std::vector<task::RuleFinding> findings;
@@ -47,7 +47,7 @@ struct InspectorAnswer {
 };
 
 // Where a program counter of a compiled candidate stands in its source.
-using Locate = std::function<task::Place(std::string_view module, uint64_t pc)>;
+using Locate = std::function<task::SourceLocation(std::string_view module, uint64_t pc)>;
 
 InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
 JudgePlan plan_of(worker::Plan plan);

@@ -13,7 +13,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)mc::execute::decode_calls(text);
-  (void)mc::execute::decode_findings(text, [](auto, auto) { return mc::task::Place{}; });
+  (void)mc::execute::decode_findings(text, [](auto, auto) { return mc::task::SourceLocation{}; });
   MC_CHECK(mc::execute::parse_sanitizer_report(text).findings.size() <=
            mc::execute::kSanitizerFindingsMax);
   return 0;

@@ -10,7 +10,7 @@
 namespace mc::execute {
 namespace {
 
-task::Place nowhere(std::string_view, uint64_t) { return {}; }
+task::SourceLocation nowhere(std::string_view, uint64_t) { return {}; }
 
 TEST(Decode, CutsLongTexts) {
   const std::string message(100000, 'x');
@@ -85,11 +85,12 @@ TEST(Decode, ReadsAnInspection) {
   EXPECT_EQ(clean.syntax_error, "");
   EXPECT_THAT(clean.classes, ::testing::ElementsAre("Model"));
   ASSERT_EQ(clean.findings.size(), 1u);
-  EXPECT_EQ(clean.findings[0].place, (task::Place{"candidate", 3, 4, std::string(200, 't')}));
+  EXPECT_EQ(clean.findings[0].location,
+            (task::SourceLocation{"candidate", 3, 4, std::string(200, 't')}));
   const InspectorAnswer broken =
       inspection_of({worker::SyntaxError{"invalid", 2, 1, "if"}, {}, {}, {}, {}});
   EXPECT_EQ(broken.syntax_error, "invalid");
-  EXPECT_EQ(broken.syntax_place, (task::Place{"candidate", 2, 1, "if"}));
+  EXPECT_EQ(broken.syntax_location, (task::SourceLocation{"candidate", 2, 1, "if"}));
 }
 
 TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
@@ -105,16 +106,16 @@ TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
 
 TEST(Decode, PlacesBothSidesOfARace) {
   const Locate by_pc = [](std::string_view, uint64_t pc) {
-    return task::Place{"candidate", static_cast<int>(pc), 0, ""};
+    return task::SourceLocation{"candidate", static_cast<int>(pc), 0, ""};
   };
   const auto findings = decode_findings(
       "{\"kind\": \"shared_race\", \"pc\": 31, \"other_pc\": 28}\n"
       "{\"kind\": \"global_race\", \"pc\": 5, \"other_pc\": 0}\n",
       by_pc);
   ASSERT_EQ(findings.size(), 2u);
-  EXPECT_EQ(findings[0].place.line, 31);
+  EXPECT_EQ(findings[0].location.line, 31);
   EXPECT_EQ(findings[0].other.line, 28);
-  EXPECT_EQ(findings[1].other, task::Place{});
+  EXPECT_EQ(findings[1].other, task::SourceLocation{});
 }
 
 TEST(Decode, ReadsHowTheStateMatches) {

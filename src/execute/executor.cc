@@ -54,7 +54,7 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
   }
   if (refusal != nullptr && refusal->kind == "oom") return no_room(*refusal);
   if (refusal != nullptr) {
-    const int line = refusal->exception.place.line;
+    const int line = refusal->exception.location.line;
     return infra("the task failed: " + refusal->exception.type + ": " + refusal->exception.message +
                  (line > 0 ? " (line " + std::to_string(line) + ")" : ""));
   }

@@ -20,13 +20,13 @@ task::Crashed crashed_with(const Failure& failure, task::Exception exception) {
 task::Outcome unlinked(const task::Exception& exception) {
   const std::string name = demangle(exception.message.substr(0, kSymbolBytesMax));
   const std::string message = fmt::format("undefined reference to {}: nothing defines it", name);
-  return task::CompileFailed{{{"error", message, exception.place}}};
+  return task::CompileFailed{{{"error", message, exception.location}}};
 }
 
 // What a candidate may not use is not there (docs/legality.md).
 task::Outcome illegal(const char* rule, const task::Exception& exception) {
   return task::Illegal{"run",
-                       {{rule, exception.message.substr(0, kMessageBytesMax), exception.place}}};
+                       {{rule, exception.message.substr(0, kMessageBytesMax), exception.location}}};
 }
 
 }  // namespace
@@ -39,7 +39,8 @@ task::Outcome Failure::operator()(const Reply&) const {
 task::Outcome Failure::operator()(const Refusal& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
   if (refusal.kind == "operator") {
-    return task::Illegal{"run", {{"run.aten", refusal.exception.message, refusal.exception.place}}};
+    return task::Illegal{"run",
+                         {{"run.aten", refusal.exception.message, refusal.exception.location}}};
   }
   if (refusal.kind == "link") return unlinked(refusal.exception);
   if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);

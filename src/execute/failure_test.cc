@@ -26,25 +26,25 @@ TEST(Failure, AnExceptionIsTheCandidatesInTheStageWhereItHappened) {
 }
 
 TEST(Failure, WhatNothingDefinesDidNotCompile) {
-  const task::Place place{"candidate", 31, 0, "ext = load_inline("};
+  const task::SourceLocation location{"candidate", 31, 0, "ext = load_inline("};
   const task::Outcome outcome =
-      outcome_of({"link", "load", {"Refusal", "_Z7row_sumN2at6TensorE", place, {place}}});
+      outcome_of({"link", "load", {"Refusal", "_Z7row_sumN2at6TensorE", location, {location}}});
   const auto* failed = std::get_if<task::CompileFailed>(&outcome);
   ASSERT_NE(failed, nullptr);
   const task::Diagnostic expected{"error", "undefined reference to row_sum: nothing defines it",
-                                  place};
+                                  location};
   EXPECT_EQ(failed->diagnostics, std::vector<task::Diagnostic>{expected});
 }
 
 TEST(Failure, WhatACandidateDoesNotHaveIsIllegal) {
-  const task::Place place{"candidate", 9, 0, "return a @ b"};
+  const task::SourceLocation location{"candidate", 9, 0, "return a @ b"};
   for (const auto& [kind, rule] : {std::pair("operator", "run.aten"), {"library", "run.library"}}) {
     const task::Outcome outcome =
-        outcome_of({kind, "", {"Refusal", "aten::mm is not available", place, {place}}});
+        outcome_of({kind, "", {"Refusal", "aten::mm is not available", location, {location}}});
     const auto* illegal = std::get_if<task::Illegal>(&outcome);
     ASSERT_NE(illegal, nullptr);
     EXPECT_EQ(illegal->when, "run");
-    const task::RuleFinding expected{rule, "aten::mm is not available", place};
+    const task::RuleFinding expected{rule, "aten::mm is not available", location};
     EXPECT_EQ(illegal->findings, std::vector<task::RuleFinding>{expected});
   }
 }

@@ -47,7 +47,7 @@ task::OutputCheck check_of(const task::Outcome& outcome) {
   const task::Exception& exception = *crashed->exception;
   check.detail = exception.type;
   if (!exception.message.empty()) check.detail += ": " + exception.message;
-  if (const std::string where = task::place_name(exception.place); !where.empty()) {
+  if (const std::string where = task::place_name(exception.location); !where.empty()) {
     check.detail += " (" + where + ")";
   }
   return check;
@@ -271,7 +271,7 @@ Measurement::EarlyOutcome Measurement::unsupported(
   task::Unsupported lacking;
   for (const task::KernelFinding& finding : findings) {
     if (finding.kind != "unsupported") continue;
-    lacking.constructs.push_back({"cpu.unsupported", finding.detail, finding.place});
+    lacking.constructs.push_back({"cpu.unsupported", finding.detail, finding.location});
   }
   if (lacking.constructs.empty()) return std::nullopt;
   return lacking;

@@ -72,7 +72,7 @@ class MeasurementTest : public testing::Test {
   FakeWorker judges_;
   FakeWorker contestants_;
   StageLimits limits_;
-  Program program_{"", {}, [](std::string_view, uint64_t) { return task::Place{}; }};
+  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   RunPolicy policy_{"test", {"*"}, 0};
   int last_shape_ = 0;
   bool needs_general_ = false;

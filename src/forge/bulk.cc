@@ -162,7 +162,7 @@ Result<std::vector<Compiled>> Bulk::State::compile_each(
 
 Result<Compiled> Bulk::State::compile_alone(const Attempt& attempt) {
   const compile::Extension extension = extension_of(attempt);
-  const compile::PlaceMapper mapper(attempt.module, {extension});
+  const compile::LocationMapper mapper(attempt.module, {extension});
   MC_TRY(compile::Compilation compilation, toolchain->compile(extension, mapper, {}), "compile");
   compile::Compiled& done = compilation.outcome;
   if (auto* artifact = std::get_if<compile::Artifact>(&done)) {
@@ -238,7 +238,7 @@ Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
         result.outcomes.push_back(std::get<task::Outcome>(compiled[i]));
         continue;
       }
-      const compile::PlaceMapper mapper(attempts[i]->module, {extension_of(*attempts[i])});
+      const compile::LocationMapper mapper(attempts[i]->module, {extension_of(*attempts[i])});
       compile::Artifact artifact;
       artifact.module = home->module;
       artifact.library = home->library;

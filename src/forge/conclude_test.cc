@@ -25,7 +25,7 @@ constexpr const char* kCall =
 
 std::string name_of(const std::string& ran) {
   const auto outcome =
-      conclude(kPlan, ran, [](std::string_view, uint64_t) { return task::Place{}; });
+      conclude(kPlan, ran, [](std::string_view, uint64_t) { return task::SourceLocation{}; });
   return outcome ? task::outcome_name(*outcome) : outcome.error().message;
 }
 

@@ -10,9 +10,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/utf8.h"
 #include "legality/tensor_names.h"
 #include "lex/code.h"
-#include "core/utf8.h"
 
 namespace mc::legality {
 namespace {
@@ -222,12 +222,12 @@ class Checker {
     const lex::Token& token = view.code.tokens[i];
     const std::string word(view.text(i).substr(0, kExcerptBytesMax));
     if (findings_.size() >= kFindingsMax || !seen_.emplace(rule.id + " " + word).second) return;
-    task::Place place;
-    place.source = view.file.name;
-    place.line = static_cast<int>(token.line);
-    place.column = static_cast<int>(token.column);
-    place.excerpt = excerpt_of(view, token);
-    findings_.push_back({rule.id, word + ": " + rule.message, place});
+    task::SourceLocation location;
+    location.source = view.file.name;
+    location.line = static_cast<int>(token.line);
+    location.column = static_cast<int>(token.column);
+    location.excerpt = excerpt_of(view, token);
+    findings_.push_back({rule.id, word + ": " + rule.message, location});
   }
 
   const Policy& policy_;

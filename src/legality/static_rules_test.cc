@@ -27,7 +27,7 @@ std::vector<std::string> found(const std::string& text) {
   std::vector<std::string> list;
   for (const task::RuleFinding& finding : check_sources(default_policy(), {{"cuda", text}})) {
     list.push_back(finding.rule + " " + finding.message.substr(0, finding.message.find(": ")) +
-                   "@" + std::to_string(finding.place.line));
+                   "@" + std::to_string(finding.location.line));
   }
   return list;
 }
@@ -142,10 +142,10 @@ TEST(CheckSources, GivesThePlaceAndTheLine) {
       check_sources(default_policy(),
                     {{"cpp_sources[0]", "int a;"}, {"cuda_sources[0]", "\n  x = at::mm(a, b);"}});
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].place.source, "cuda_sources[0]");
-  EXPECT_EQ(findings[0].place.line, 2);
-  EXPECT_EQ(findings[0].place.column, 11);
-  EXPECT_EQ(findings[0].place.excerpt, "x = at::mm(a, b);");
+  EXPECT_EQ(findings[0].location.source, "cuda_sources[0]");
+  EXPECT_EQ(findings[0].location.line, 2);
+  EXPECT_EQ(findings[0].location.column, 11);
+  EXPECT_EQ(findings[0].location.excerpt, "x = at::mm(a, b);");
 }
 
 TEST(CheckSources, TakesADefinitionInOneSourceForAll) {

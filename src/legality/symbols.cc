@@ -71,7 +71,7 @@ std::string_view operator_of(std::string_view symbol) {
 }
 
 // The first call x(...) in the sources; an empty place where there is none.
-task::Place call_of(std::string_view name, const std::vector<NativeSource>& sources) {
+task::SourceLocation call_of(std::string_view name, const std::vector<NativeSource>& sources) {
   for (const NativeSource& source : sources) {
     const lex::Token* callee = nullptr;
     const std::vector<lex::Token> tokens = lex::tokenize(source.text);
@@ -93,8 +93,8 @@ task::RuleFinding finding_of(const SymbolRule& rule, const std::string& symbol,
                              const std::vector<NativeSource>& sources) {
   std::string_view name = operator_of(symbol);
   while (!name.empty()) {
-    if (const task::Place place = call_of(name, sources); place.line > 0) {
-      return {rule.id, "torch::" + std::string(name) + ": " + rule.message, place};
+    if (const task::SourceLocation location = call_of(name, sources); location.line > 0) {
+      return {rule.id, "torch::" + std::string(name) + ": " + rule.message, location};
     }
     const std::size_t end = name.rfind('_');
     name = name.substr(0, end == std::string_view::npos ? 0 : end);

@@ -56,11 +56,11 @@ TEST(CheckSymbols, TellsAnOperatorAsItsAuthorWroteIt) {
        "_ZN2at4_ops10add_Tensor4callERKNS_6TensorE"},
       sources);
   ASSERT_EQ(findings.size(), 3u);
-  EXPECT_EQ(findings[0].place, (task::Place{"cuda_sources[0]", 3, 12, ""}));
+  EXPECT_EQ(findings[0].location, (task::SourceLocation{"cuda_sources[0]", 3, 12, ""}));
   EXPECT_THAT(findings[0].message, ::testing::StartsWith("torch::sum: "));
-  EXPECT_EQ(findings[1].place.line, 4);
+  EXPECT_EQ(findings[1].location.line, 4);
   EXPECT_THAT(findings[2].message, ::testing::HasSubstr("a + b"));
-  EXPECT_EQ(findings[2].place, task::Place{});
+  EXPECT_EQ(findings[2].location, task::SourceLocation{});
 }
 
 TEST(CheckSymbols, AllowsTheOperatorsThatMayRunAndOrdinaryLibraries) {
@@ -98,7 +98,7 @@ TEST(CheckSymbols, JudgesTheFacadesEntriesAsPyTorchs) {
       load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value(),
       {"mc_at_op_sum_dim_IntList"}, {{"cuda_sources[0]", "auto y = x.sum(1);\n"}});
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].place.line, 1);
+  EXPECT_EQ(findings[0].location.line, 1);
 }
 
 TEST(CheckSymbols, LooksAtTheNameOfATemplateNotAtItsReturnType) {

@@ -35,14 +35,14 @@ std::string rule_phrase(const std::vector<task::RuleFinding>& findings) {
   if (findings.empty()) return "";
   const task::RuleFinding& first = findings.front();
   const std::string rule = first.rule + and_more(findings.size());
-  return joined(rule, joined(place_name(first.place), first.message));
+  return joined(rule, joined(place_name(first.location), first.message));
 }
 
 std::string finding_phrase(const std::vector<task::KernelFinding>& findings) {
   if (findings.empty()) return "";
   const task::KernelFinding& first = findings.front();
   const std::string what = first.kernel.empty() ? first.kind : first.kind + " in " + first.kernel;
-  return joined(what + and_more(findings.size()), joined(place_name(first.place), first.detail));
+  return joined(what + and_more(findings.size()), joined(place_name(first.location), first.detail));
 }
 
 std::string check_phrase(const task::OutputCheck& check) {
@@ -63,7 +63,7 @@ std::string speedup_phrase(const task::Estimate& speedup, std::string_view basel
 
 struct Phraser {
   std::string operator()(const task::Unextractable& x) const {
-    return joined(x.reason, joined(place_name(x.place), x.detail));
+    return joined(x.reason, joined(place_name(x.location), x.detail));
   }
   std::string operator()(const task::Illegal& x) const { return rule_phrase(x.findings); }
   std::string operator()(const task::CompileFailed& x) const {
@@ -71,13 +71,13 @@ struct Phraser {
     const auto is_error = [](const task::Diagnostic& d) { return d.severity == "error"; };
     const auto found = std::find_if(x.diagnostics.begin(), x.diagnostics.end(), is_error);
     const task::Diagnostic& shown = found == x.diagnostics.end() ? x.diagnostics.front() : *found;
-    return joined(place_name(shown.place), shown.message);
+    return joined(place_name(shown.location), shown.message);
   }
   std::string operator()(const task::Crashed& x) const {
     if (!x.findings.empty()) return x.stage + ": " + finding_phrase(x.findings);
     if (x.exception) {
       const std::string what = joined(x.exception->type, x.exception->message);
-      return x.stage + ": " + joined(place_name(x.exception->place), what);
+      return x.stage + ": " + joined(place_name(x.exception->location), what);
     }
     if (x.signal != 0) return x.stage + ": " + task::signal_name(x.signal);
     return fmt::format("{}: ended by itself with exit code {}", x.stage, x.exit_code);

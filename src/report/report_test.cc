@@ -62,19 +62,19 @@ task::Passed timed(const task::Estimate& speedup_eager,
 }
 
 TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
-  const task::Place place{"cuda_sources[0]", 12, 3, "x = y"};
-  const task::KernelFinding finding{"out_of_bounds_write", "add", {}, {}, "4 bytes past", place};
+  const task::SourceLocation location{"cuda_sources[0]", 12, 3, "x = y"};
+  const task::KernelFinding finding{"out_of_bounds_write", "add", {}, {}, "4 bytes past", location};
   const struct {
     Outcome outcome;
     std::string phrase;
   } kTable[] = {
       {task::Unextractable{"no_code", "the answer holds no fence", {}},
        "no_code: the answer holds no fence"},
-      {task::Illegal{"static", {{"python.call", "calls torch.softmax", place}}},
+      {task::Illegal{"static", {{"python.call", "calls torch.softmax", location}}},
        "python.call: cuda_sources[0]:12: calls torch.softmax"},
       {task::Illegal{"run", {{"aten", "aten::mm", {}}, {"aten", "aten::add", {}}}},
        "aten (+1 more): aten::mm"},
-      {task::CompileFailed{{{"warning", "unused", {}}, {"error", "expected ';'", place}}},
+      {task::CompileFailed{{{"warning", "unused", {}}, {"error", "expected ';'", location}}},
        "cuda_sources[0]:12: expected ';'"},
       {task::CompileFailed{}, "the compiler failed"},
       {task::Crashed{"load", task::Exception{"ImportError", "no\nmodule", {}, {}}, 0, 1, {}, {}},
@@ -91,7 +91,7 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {timed({2, 1.9, 2.1}), "12.2 us, 2.00x eager [1.90, 2.10]"},
       {timed({2, 1.9, 2.1}, task::Estimate{0.8, 0.75, 0.875}),
        "12.2 us, 2.00x eager [1.90, 2.10], 0.80x torch.compile [0.75, 0.88]"},
-      {task::Unsupported{{{"cuda.inline_ptx", "asm", place}}},
+      {task::Unsupported{{{"cuda.inline_ptx", "asm", location}}},
        "cuda.inline_ptx: cuda_sources[0]:12: asm"},
       {task::Infra{"fork failed"}, "fork failed"},
   };

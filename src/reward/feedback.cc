@@ -47,8 +47,8 @@ void quote_last_lines(Page& page, std::string_view text, size_t num_max) {
               num_max);
 }
 
-std::string at(const task::Place& place) {
-  return place_name(place).empty() ? "" : " at " + place_name(place);
+std::string at(const task::SourceLocation& location) {
+  return place_name(location).empty() ? "" : " at " + place_name(location);
 }
 
 // ---- Evidence -----------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ std::string at(const task::Place& place) {
 void write_rules(Page& page, const std::vector<task::RuleFinding>& findings) {
   for (size_t i = 0; i < std::min(findings.size(), kRulesMax); ++i) {
     const task::RuleFinding& finding = findings[i];
-    page.say(fmt::format("Rule {}{}: {}", named(finding.rule), at(finding.place),
+    page.say(fmt::format("Rule {}{}: {}", named(finding.rule), at(finding.location),
                          quoted(finding.message)));
-    page.quote(finding.place.excerpt);
+    page.quote(finding.location.excerpt);
   }
   say_how_many_more(page, findings.size(), kRulesMax, "findings");
 }
@@ -70,8 +70,8 @@ std::string triple(const std::array<int64_t, 3>& values) {
 void write_finding(Page& page, const task::KernelFinding& finding) {
   const std::string kernel = finding.kernel.empty() ? "" : " in kernel " + named(finding.kernel);
   page.say(fmt::format("Found {}{}, block {}, thread {}{}.", named(finding.kind), kernel,
-                       triple(finding.block), triple(finding.thread), at(finding.place)));
-  page.quote(finding.place.excerpt);
+                       triple(finding.block), triple(finding.thread), at(finding.location)));
+  page.quote(finding.location.excerpt);
   page.quote(finding.detail);
   if (finding.other.line == 0) return;
   page.say(fmt::format("The other thread's access is{}.", at(finding.other)));
@@ -96,33 +96,33 @@ void write_diagnostics(Page& page, const std::vector<task::Diagnostic>& diagnost
   for (const task::Diagnostic& diagnostic : diagnostics) {
     const bool is_error = diagnostic.severity != "warning" && diagnostic.severity != "note";
     if (!is_error || ++num_errors > kErrorsMax) continue;
-    page.say(fmt::format("{}{}: {}", diagnostic.severity, at(diagnostic.place),
+    page.say(fmt::format("{}{}: {}", diagnostic.severity, at(diagnostic.location),
                          quoted(diagnostic.message)));
-    page.quote(diagnostic.place.excerpt);
+    page.quote(diagnostic.location.excerpt);
     const std::string_view hint = compile_hint(diagnostic.message);
     if (hinted.insert(hint).second) say_hint(page, hint);
   }
   say_how_many_more(page, num_errors, kErrorsMax, "errors");
   if (num_errors > 0) return;
   for (size_t i = 0; i < std::min(diagnostics.size(), kErrorsMax); ++i) {
-    page.say(fmt::format("{}{}: {}", diagnostics[i].severity, at(diagnostics[i].place),
+    page.say(fmt::format("{}{}: {}", diagnostics[i].severity, at(diagnostics[i].location),
                          quoted(diagnostics[i].message)));
   }
 }
 
 void write_exception(Page& page, const task::Exception& exception) {
   const bool is_silent = exception.message.find_first_not_of(" \t\r\n") == std::string::npos;
-  page.say(fmt::format("Exception {}{}{}", named(exception.type), at(exception.place),
+  page.say(fmt::format("Exception {}{}{}", named(exception.type), at(exception.location),
                        is_silent ? ", without a message." : ":"));
   quote_lines(page, exception.message, kMessageLinesMax);
   if (exception.frames.empty()) {
-    page.quote(exception.place.excerpt);
+    page.quote(exception.location.excerpt);
     return;
   }
   page.say("The candidate's frames, innermost last:");
   const size_t num = std::min(exception.frames.size(), kFramesMax);
   for (size_t i = exception.frames.size() - num; i < exception.frames.size(); ++i) {
-    const task::Place& frame = exception.frames[i];
+    const task::SourceLocation& frame = exception.frames[i];
     page.quote(place_name(frame) + "  " + frame.excerpt);
   }
 }
@@ -236,10 +236,11 @@ void write_state(Page& page, const task::StateMatch& state) {
 }
 
 // Numbers of the candidate's that are sizes of the task.
-void write_fixed_sizes(Page& page, const std::vector<task::Place>& places) {
+void write_fixed_sizes(Page& page, const std::vector<task::SourceLocation>& places) {
   if (places.empty()) return;
   page.say("A size may be fixed here: a number that is one of the task's own sizes.");
-  for (const task::Place& place : places) page.quote(place_name(place) + "  " + place.excerpt);
+  for (const task::SourceLocation& location : places)
+    page.quote(place_name(location) + "  " + location.excerpt);
 }
 
 // ---- Outcomes -----------------------------------------------------------------------------------
@@ -264,8 +265,8 @@ struct Writer {
 
   void operator()(const task::Unextractable& x) const {
     page.say(fmt::format("Result: no candidate could be read from the answer ({}).", x.reason));
-    page.say(fmt::format("Reason{}: {}", at(x.place), quoted(x.detail)));
-    page.quote(x.place.excerpt);
+    page.say(fmt::format("Reason{}: {}", at(x.location), quoted(x.detail)));
+    page.quote(x.location.excerpt);
     say_hint(page, extraction_hint(x.reason));
   }
   void operator()(const task::Illegal& x) const {

@@ -245,7 +245,7 @@ void tell_kernels(Page& page, const Performance& x) {
 
 }  // namespace
 
-void tell_profile(Page& page, const Performance& performance) {
+void write_profile(Page& page, const Performance& performance) {
   tell_time(page, performance);
   tell_floor(page, performance);
   tell_kernels(page, performance);

@@ -20,7 +20,7 @@
 namespace mc::reward {
 
 // Names of kernels are the candidate's and are quoted like all that is.
-void tell_profile(Page& page, const task::Performance& performance);
+void write_profile(Page& page, const task::Performance& performance);
 
 }  // namespace mc::reward
 

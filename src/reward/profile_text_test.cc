@@ -20,7 +20,7 @@ using testing::Not;
 
 std::string profile_of(const Performance& performance) {
   Page page(2000);
-  tell_profile(page, performance);
+  write_profile(page, performance);
   return page.text();
 }
 

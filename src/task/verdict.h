@@ -29,18 +29,18 @@ namespace mc::task {
 
 // A place in what the candidate wrote.  `source` is "candidate" for the Python module or
 // "cuda_sources[0]" and the like for a native source; lines and columns count from 1, 0 = unknown.
-struct Place {
+struct SourceLocation {
   std::string source;
   int line = 0;
   int column = 0;
   std::string excerpt;  // That line of text, bounded.
-  bool operator==(const Place&) const = default;
+  bool operator==(const SourceLocation&) const = default;
 };
 
 struct Diagnostic {
   std::string severity;  // "error" | "warning" | "note"
   std::string message;
-  Place place;
+  SourceLocation location;
   bool operator==(const Diagnostic&) const = default;
 };
 
@@ -48,7 +48,7 @@ struct Diagnostic {
 struct RuleFinding {
   std::string rule;  // Id in the policy, for example "python.forbidden_import".
   std::string message;
-  Place place;
+  SourceLocation location;
   bool operator==(const RuleFinding&) const = default;
 };
 
@@ -59,8 +59,8 @@ struct KernelFinding {
   std::array<int64_t, 3> block{};
   std::array<int64_t, 3> thread{};
   std::string detail;
-  Place place;
-  Place other{};  // Of a race: the access of the other thread, as far as it is known.
+  SourceLocation location;
+  SourceLocation other{};  // Of a race: the access of the other thread, as far as it is known.
   bool operator==(const KernelFinding&) const = default;
 };
 
@@ -102,8 +102,8 @@ struct Trial {
 struct Exception {
   std::string type;
   std::string message;
-  Place place;                // Innermost line of the candidate's own.
-  std::vector<Place> frames;  // The candidate's own frames, outermost first.
+  SourceLocation location;             // Innermost line of the candidate's own.
+  std::vector<SourceLocation> frames;  // The candidate's own frames, outermost first.
   bool operator==(const Exception&) const = default;
 };
 
@@ -190,7 +190,7 @@ struct Performance {
 struct Unextractable {  // No module, no ModelNew, or Python that does not parse.
   std::string reason;   // Stable id: "no_code", "no_model_new", "syntax_error", "too_large", ...
   std::string detail;
-  Place place;
+  SourceLocation location;
   bool operator==(const Unextractable&) const = default;
 };
 struct Illegal {
@@ -301,7 +301,8 @@ struct Telemetry {
   std::string output_tail;    // End of what the candidate printed, bounded.
   std::vector<Audit> audits;  // Of the strict tier, as far as it came.
   StateMatch state;
-  std::vector<Place> fixed_sizes;  // Lines of a candidate that is wrong that hold a task's size.
+  std::vector<SourceLocation>
+      fixed_sizes;  // Lines of a candidate that is wrong that hold a task's size.
   bool operator==(const Telemetry&) const = default;
 };
 

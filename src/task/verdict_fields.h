@@ -17,7 +17,7 @@ struct WideRef {
 };
 
 template <typename V>
-void fields(V& v, Place& x) {
+void fields(V& v, SourceLocation& x) {
   v("source", x.source);
   v("line", x.line);
   v("column", x.column);
@@ -27,13 +27,13 @@ template <typename V>
 void fields(V& v, Diagnostic& x) {
   v("severity", x.severity);
   v("message", x.message);
-  v("place", x.place);
+  v("location", x.location);
 }
 template <typename V>
 void fields(V& v, RuleFinding& x) {
   v("rule", x.rule);
   v("message", x.message);
-  v("place", x.place);
+  v("location", x.location);
 }
 template <typename V>
 void fields(V& v, KernelFinding& x) {
@@ -42,7 +42,7 @@ void fields(V& v, KernelFinding& x) {
   v("block", x.block);
   v("thread", x.thread);
   v("detail", x.detail);
-  v("place", x.place);
+  v("location", x.location);
   v("other", x.other);
 }
 template <typename V>
@@ -79,7 +79,7 @@ template <typename V>
 void fields(V& v, Exception& x) {
   v("type", x.type);
   v("message", x.message);
-  v("place", x.place);
+  v("location", x.location);
   v("frames", x.frames);
 }
 template <typename V>
@@ -148,7 +148,7 @@ template <typename V>
 void fields(V& v, Unextractable& x) {
   v("reason", x.reason);
   v("detail", x.detail);
-  v("place", x.place);
+  v("location", x.location);
 }
 template <typename V>
 void fields(V& v, Illegal& x) {

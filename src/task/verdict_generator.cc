@@ -55,12 +55,12 @@ class Generator {
   }
 
   // Brace-initialised in the order of the members; a missing one is a warning of the compiler.
-  Place place() { return {text(), small(), small(), text()}; }
-  Diagnostic diagnostic() { return {text(), text(), place()}; }
-  RuleFinding rule_finding() { return {text(), text(), place()}; }
+  SourceLocation location() { return {text(), small(), small(), text()}; }
+  Diagnostic diagnostic() { return {text(), text(), location()}; }
+  RuleFinding rule_finding() { return {text(), text(), location()}; }
   std::array<int64_t, 3> triple() { return {wide(), wide(), wide()}; }
   KernelFinding kernel_finding() {
-    return {text(), text(), triple(), triple(), text(), place(), place()};
+    return {text(), text(), triple(), triple(), text(), location(), location()};
   }
   Mismatch mismatch() { return {some(&Generator::wide), text(), text()}; }
   OutputCheck check() {
@@ -78,7 +78,7 @@ class Generator {
             some(&Generator::kernel_finding),
             text()};
   }
-  Exception exception() { return {text(), text(), place(), some(&Generator::place)}; }
+  Exception exception() { return {text(), text(), location(), some(&Generator::location)}; }
   Estimate estimate() { return {real(), real(), real()}; }
   KernelTime kernel_time() {
     return {text(),   text(), real(), real(), real(), triple(),
@@ -118,7 +118,7 @@ class Generator {
             text(),
             some(&Generator::audit),
             {some(&Generator::text), some(&Generator::text), some(&Generator::text)},
-            some(&Generator::place)};
+            some(&Generator::location)};
   }
   template <typename T>
   std::optional<T> maybe(T (Generator::*make)()) {
@@ -129,7 +129,7 @@ class Generator {
   Outcome outcome(size_t index) {
     switch (index) {
       case 0:
-        return Unextractable{text(), text(), place()};
+        return Unextractable{text(), text(), location()};
       case 1:
         return Illegal{text(), some(&Generator::rule_finding)};
       case 2:

@@ -36,7 +36,7 @@ void for_each_item(const Json& object, const char* member, const Decode& decode)
   for (size_t i = 0; i < it->size() && i < kItemsMax; ++i) decode((*it)[i]);
 }
 
-task::Place place_of(const Json& object) {
+task::SourceLocation place_of(const Json& object) {
   std::string source = text_of(object, "source");
   if (source.empty()) source = "candidate";
   return {source, static_cast<int>(number_of(object, "line")),
@@ -104,7 +104,7 @@ Result<Refusal> decode_refusal(std::string_view answer) {
     for_each_item(error, "frames",
                   [&](const Json& frame) { refusal.exception.frames.push_back(place_of(frame)); });
     if (!refusal.exception.frames.empty()) {
-      refusal.exception.place = refusal.exception.frames.back();
+      refusal.exception.location = refusal.exception.frames.back();
     }
     return refusal;
   });

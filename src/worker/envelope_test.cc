@@ -50,7 +50,7 @@ TEST(Envelope, KeepsTheInnermostFrameOfAnException) {
           "frames": [{"source": "candidate", "line": 3, "text": "a"},
                      {"source": "candidate", "line": 9, "text": "b"}]}})");
   ASSERT_TRUE(refusal);
-  EXPECT_EQ(refusal->exception.place.line, 9);
+  EXPECT_EQ(refusal->exception.location.line, 9);
   EXPECT_EQ(refusal->exception.frames.size(), 2u);
 }
 

@@ -274,7 +274,7 @@ class Findings(unittest.TestCase):
         outcome = verdicts("--task", TASK, "-c", str(example))[0]["outcome"]
         found = outcome.get("findings", [])
         found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
-        lines = {one["place"]["line"] for one in found if one["kind"] == "shared_race"}
+        lines = {one["location"]["line"] for one in found if one["kind"] == "shared_race"}
         self.assertTrue(lines and lines <= {30, 33}, found)  # The write, or the read.
 
     def test_a_write_past_the_end(self) -> None:
@@ -308,7 +308,7 @@ class Cached(unittest.TestCase):
             outcome = verdict["outcome"]
             found = outcome.get("findings", [])
             found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
-            lines = {one["place"]["line"] for one in found}
+            lines = {one["location"]["line"] for one in found}
             before = text.partition(self.BROKEN)[0]
             self.assertEqual(lines, {before.count("\n") + 1}, outcome)
 
