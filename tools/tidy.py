@@ -96,9 +96,14 @@ def has_its_guard(file: File) -> Iterator[Finding]:
 
 def asks_what_there_is(file: File) -> Iterator[Finding]:
     """Not which backend it is: another one would have to be added everywhere."""
+    # What candidates say, and what stands in a region's tree, are not the backend.
+    of_others = {"harness/contestant/cuda_on_cpu.py", "harness/worker/region.py"}
+    is_of_harness = file.path.startswith("harness/") and file.path not in of_others
     for number, line in enumerate(file.lines, 1):
         if file.suffix in {".cc", ".h"} and re.search(r"(==|!=) *(task::)?Backend::k", line):
             yield number, "a branch on the backend; src/eval/machine.h tells what differs"
+        if is_of_harness and re.search(r"(==|!=) \"(cuda|cpu)\"", line):
+            yield number, "a branch on the device; harness/worker/place.py tells what differs"
 
 
 def header_hides_libraries(file: File) -> Iterator[Finding]:

@@ -31,6 +31,8 @@ TABLE = (
     ("src/core/x.cc", CC + "\tx\n", "a tab"),
     ("src/core/x.cc", CC + "if (one == task::Backend::kCuda) {\n", "a branch on the backend"),
     ("src/core/x.cc", CC + "return task::Backend::kCuda;\n", ""),
+    ("harness/x.py", PY + 'if device == "cuda":\n', "a branch on the device"),
+    ("harness/worker/region.py", PY + 'if device == "cuda":\n', ""),
     ("src/core/x.h", GUARD, ""),
     ("src/core/x.h", CC + "#pragma once\n", "the guard is not MC_CORE_X_H_"),
     ("src/core/x.h", GUARD + "#include <nlohmann/json.hpp>\n", "only a .cc may"),

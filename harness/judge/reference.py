@@ -34,7 +34,8 @@ from harness.worker.wire import Json, set_stage
 CPU = torch.device("cpu")
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
 # Of state and inputs in double precision.
-DOUBT_BYTES_MAX = {"cpu": 256 << 20, "cuda": 4 << 30}
+DOUBT_BYTES_MAX = {"cpu": 256 << 20}
+_DOUBT_BYTES_MAX_ON_A_DEVICE = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,8 @@ class Reference:
         with its sums in another order; None where neither fits or runs.
         """
         held = [*state_of(self.model).values(), *tensors_of(inputs)]
-        if sum(8 * tensor.numel() for tensor in held) > DOUBT_BYTES_MAX[self._device.type]:
+        bytes_max = DOUBT_BYTES_MAX.get(self._device.type, _DOUBT_BYTES_MAX_ON_A_DEVICE)
+        if sum(8 * tensor.numel() for tensor in held) > bytes_max:
             return None
         mine = tensors_of(outputs)
         others = [

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import torch
 
 from harness.worker import pieces, place, region
+from harness.worker.cuda_place import CudaPlace, cuda_files
 
 
 def digest(value: object) -> str:
@@ -40,6 +43,30 @@ class DigestBySums(unittest.TestCase):
         with mock.patch.dict(pieces.SIZES, cpu=512):
             in_pieces = digest([long])
         self.assertEqual(in_pieces, digest([long]))
+
+
+class Backends(unittest.TestCase):
+    def test_a_device_does_what_the_cpu_need_not(self) -> None:
+        empty = [name for name in vars(place.Place) if not name.startswith("_")]
+        methods = {name for name in empty if callable(getattr(place.Place, name))}
+        self.assertEqual(methods, {name for name in vars(CudaPlace) if name in methods})
+
+    def test_the_cpu_does_recorded_work_as_it_is(self) -> None:
+        done: list[int] = []
+        again = place.HOST_PLACE.captured(lambda: done.append(1))
+        again()
+        again()
+        self.assertEqual(done, [1, 1])
+
+    def test_a_process_sees_the_drivers_files_where_there_are_some(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            driver = Path(folder) / "libcuda.so.1"
+            driver.touch()
+            (Path(folder) / "libother.so").touch()
+            found = cuda_files([Path(folder)])
+        self.assertIn(driver, found)
+        self.assertFalse([path for path in found if path.name == "libother.so"])
+        self.assertNotIn(Path("/sys"), place.host_files([Path("/usr/lib")]))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from harness.judge import distributions
 from harness.worker import output_places, region
 from harness.judge.compare import Comparer
-from harness.timing.device_speed import FILL_BYTES
 from harness.worker.output_places import Memories
 from harness.worker.place import Place
 from harness.judge.reference import Reference, derive_seed, failures, overwritten_inputs
@@ -112,8 +111,7 @@ class FreshInputs:
 
     def _room(self, _body: Json) -> Answer:
         """What the device has free, and what it has in all."""
-        is_cuda = self.place.device.type == "cuda"
-        free, total = torch.cuda.mem_get_info() if is_cuda else (1 << 30, 1 << 30)
+        free, total = self.place.free_and_total_bytes()
         return Answer({"free_bytes": free, "total_bytes": total})
 
     def _inputs(self, body: Json) -> Answer:
@@ -171,16 +169,7 @@ class FreshInputs:
                 for place, tensor in zip(slot, tensors, strict=True):
                     place.copy_(region.flat_bytes(tensor))
 
-        if self.place.device.type != "cuda":
-            return draw
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph):
-                draw()
-        except Exception:
-            torch.cuda.synchronize()
-            return draw
-        return graph.replay
+        return self.place.captured(draw)
 
     def _publish_inputs(self, body: Json) -> Answer:
         inputs = self._shared(body).inputs
@@ -188,9 +177,10 @@ class FreshInputs:
             raise Refusal("protocol", "publish_inputs before inputs")
         nbytes = self.stride * body["calls"]
         inputs[:nbytes].copy_(self._given()[:nbytes])
-        if self.flush is None and self.place.device.type == "cuda":
-            self.flush = torch.empty(FILL_BYTES, dtype=torch.uint8, device=self.place.device)
-        if self.flush is not None:
+        if self.place.cache_bytes:
+            if self.flush is None:
+                nbytes = self.place.cache_bytes
+                self.flush = torch.empty(nbytes, dtype=torch.uint8, device=self.place.device)
             self.flush.fill_(self.drawn & 1)
         self.place.finish()
         return Answer()

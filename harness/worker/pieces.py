@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 import torch
 
 # Elements. The CPU's fit into its caches; a device needs many to be busy.
-SIZES = {"cpu": 1 << 20, "cuda": 1 << 24}
+SIZES = {"cpu": 1 << 20}
+_ON_A_DEVICE = 1 << 24
 
 
 def starts(tensor: torch.Tensor) -> Iterator[tuple[int, int]]:
     """Where each piece of a flat tensor begins and ends."""
-    size = SIZES[tensor.device.type]
+    size = SIZES.get(tensor.device.type, _ON_A_DEVICE)
     for start in range(0, tensor.numel(), size):
         yield start, min(start + size, tensor.numel())
 

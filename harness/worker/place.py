@@ -1,69 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a judge and its contestants compute: on the CPU, or on a CUDA device."""
+"""Where a judge and its contestants compute. Of each backend there is one implementation: the CPU's
+here, CUDA's in cuda_place.py. Nobody else asks which device it is.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from harness.worker import pieces, region
 from harness.worker.wire import Json
 
-_SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
-_LARGE_MIN = 64 << 20
-_KEPT_MAX = 256 << 20
 _WEIGHT, _OFFSET = 0x5851F42D4C957F2D, 0x14057B7EF767814F
 
 
 @dataclass(frozen=True)
 class Place:
-    """The device, the memory of its regions, and how a value's digest is taken there."""
+    """The device, the memory of its regions, and how a value's digest is taken there; and what a
+    device has besides, of which the CPU has nothing.
+    """
 
     device: torch.device
     memory: region.Memory
     digest: Callable[[Json, Sequence[torch.Tensor]], str]
+    cache_bytes: int = 0  # As many, written between two calls, leave nothing of the first.
 
     def finish(self) -> None:
         """Waits for all work, and raises what it failed of."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
 
     def trim(self) -> None:
         """Gives memory that is only kept for later back to the device, unless it is little: to get
         some takes the driver's lock, for which all processes wait in line.
         """
-        if self.device.type == "cuda" and torch.cuda.memory_reserved() > _KEPT_MAX:
-            torch.cuda.empty_cache()
 
     def poison(self, nbytes: int) -> None:
         """Makes memory that will be handed out next hold what no kernel wrote: NaN."""
-        if self.device.type != "cuda":
-            return
-        small = [self._filled(_SMALL_BLOCK) for _ in range(_SMALL_BLOCKS)]
-        large = self._filled(nbytes + _LARGE_MIN)
-        del small, large
 
-    def _filled(self, nbytes: int) -> torch.Tensor | None:
-        try:
-            memory = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
-        except torch.OutOfMemoryError:
-            return None
-        return memory.fill_(0xFF)
+    def free_and_total_bytes(self) -> tuple[int, int]:
+        """Of the device's memory."""
+        return 1 << 30, 1 << 30
+
+    def captured(self, work: Callable[[], None]) -> Callable[[], None]:
+        """What does the same work again, and sooner where the device can record it."""
+        return work
 
 
 HOST_PLACE = Place(torch.device("cpu"), region.HOST, region.digest)
 
 
-def cuda_place() -> Place:
-    """Creates the device's context in this process."""
-    from harness.worker.cuda_memory import DEVICE, CudaMemory
+def host_place() -> Place:
+    return HOST_PLACE
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    return Place(DEVICE, CudaMemory(), digest_by_sums)
+
+def host_files(_libraries: Iterable[Path]) -> set[Path]:
+    """What processes see besides that compute here."""
+    return {Path("/sys/devices/system/cpu")}  # Who asks for the number of processors does.
 
 
 def digest_by_sums(tree: Json, tensors: Sequence[torch.Tensor]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parent.parent
@@ -18,28 +18,21 @@ _LINKED = (
     "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libatomic.so.1", "libquadmath.so.0",
     "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
 )  # fmt: skip
-_DRIVER = ("libcuda.so*", "libcudadebugger.so*", "libnvidia-*.so*", "libnvcuvid.so*")
-_DRIVER_FOLDERS = (
-    "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/compat",
-    "/usr/lib/wsl/lib",
-)  # fmt: skip
+DeviceFiles = Callable[[Iterable[Path]], set[Path]]
 _SETTINGS = ("/etc/ld.so.cache", "/etc/nvidia", "/etc/localtime")
 
 
-def files_of(device: str, more: Iterable[str]) -> list[str]:
-    """Absolute paths of files and directories, none within another one."""
+def files_of(device_files: DeviceFiles, more: Iterable[str]) -> list[str]:
+    """Absolute paths of files and directories, none within another one. `device_files` tells of the
+    folders with the system's libraries what is needed besides of a device.
+    """
     mapped = set(_mapped())
     folders = {path.parent for path in mapped if path.name.startswith(("libc.so", "libm.so"))}
     paths = {*_python(), *mapped, *(Path(path) for path in more if path)}
     paths |= {HARNESS / name for name in ("__init__.py", "worker", "contestant")}
     paths |= {folder / name for folder in folders for name in _LINKED}
     paths |= {Path(path) for path in _SETTINGS}
-    if device == "cuda":
-        folders |= {Path(folder) for folder in _DRIVER_FOLDERS}
-        paths |= {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
-        paths.add(Path("/sys"))  # The driver looks for the device's place there.
-    else:
-        paths.add(Path("/sys/devices/system/cpu"))  # Who asks for the number of processors does.
+    paths |= device_files(folders)
     there = {path for path in paths if path.exists()}
     return sorted(str(path) for path in there if there.isdisjoint(path.parents))
 

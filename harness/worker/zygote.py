@@ -54,7 +54,8 @@ from harness.worker import protocol, view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.device import Device  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
-from harness.worker.place import HOST_PLACE, Place, cuda_place  # noqa: E402
+from harness.worker.cuda_place import cuda_files, cuda_place  # noqa: E402
+from harness.worker.place import HOST_PLACE, Place, host_files, host_place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.
@@ -64,18 +65,29 @@ Missing = list[dict[str, str]] | None
 
 
 @dataclass(frozen=True)
+class Backend:
+    """Where processes compute, and the files that they see for it."""
+
+    place: Callable[[], Place]
+    files: view.DeviceFiles
+
+
+BACKENDS = {"cpu": Backend(host_place, host_files), "cuda": Backend(cuda_place, cuda_files)}
+
+
+@dataclass(frozen=True)
 class Libraries:
     """What is loaded before the first fork; None where not given."""
 
     sandbox: ctypes.CDLL | None
     emulator: Emulator | None
     aten: AtenRecorder | None
-    device: str  # "cpu" or "cuda"
+    backend: Backend
     device_library: str  # Path of what is loaded after the fork by those who are timed, or "".
 
     def place(self) -> Place:
         """To be called after the fork: a CUDA context cannot be forked."""
-        return cuda_place() if self.device == "cuda" else HOST_PLACE
+        return self.backend.place()
 
     def contestants_place(self) -> Place:
         """On the CPU backend, the emulated device."""
@@ -100,14 +112,15 @@ def main() -> int:
     parser.add_argument("--shim")
     parser.add_argument("--aten-lib")
     parser.add_argument("--device-lib", default="")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--device", choices=BACKENDS, default="cpu")
     arguments = parser.parse_args()
     sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
     emulator = Emulator.load(arguments.emu_lib, arguments.shim) if arguments.emu_lib else None
     aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
     if emulator is not None and emulator.has_shim:
         aten = AtenRecorder(emulator.shim)
-    libraries = Libraries(sandbox, emulator, aten, arguments.device, arguments.device_lib)
+    backend = BACKENDS[arguments.device]
+    libraries = Libraries(sandbox, emulator, aten, backend, arguments.device_lib)
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _contestant_roles()
     gc.collect()
@@ -128,8 +141,8 @@ def _judge_roles() -> Roles:
         return Baseline(libraries.place(), device).answer
 
     def inspector(question: wire.Question) -> wire.Answer:
-        is_of_task = question.body.get("op") == "initials"
-        return (initials if is_of_task else inspect_source).answer(question)
+        answering = {"initials": initials.answer}.get(question.body["op"], inspect_source.answer)
+        return answering(question)
 
     cost.warm_up()
     return {
@@ -159,7 +172,7 @@ def _hello(libraries: Libraries) -> wire.Json:
         "include_dirs": [str(path) for path in _include_dirs()],
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "shim": libraries.emulator is not None and libraries.emulator.has_shim,
-        "files": view.files_of(libraries.device, [libraries.device_library]),
+        "files": view.files_of(libraries.backend.files, [libraries.device_library]),
     }
 
 

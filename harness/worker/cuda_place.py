@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CUDA backend's Place, and what its processes see of the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from harness.worker.place import Place, digest_by_sums
+
+_SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
+_LARGE_MIN = 64 << 20
+_KEPT_MAX = 256 << 20
+_DRIVER = ("libcuda.so*", "libcudadebugger.so*", "libnvidia-*.so*", "libnvcuvid.so*")
+_DRIVER_FOLDERS = (
+    "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/compat",
+    "/usr/lib/wsl/lib",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CudaPlace(Place):
+    cache_bytes: int = 256 << 20  # More than twice any L2.
+
+    def finish(self) -> None:
+        torch.cuda.synchronize()
+
+    def trim(self) -> None:
+        if torch.cuda.memory_reserved() > _KEPT_MAX:
+            torch.cuda.empty_cache()
+
+    def poison(self, nbytes: int) -> None:
+        small = [self._filled(_SMALL_BLOCK) for _ in range(_SMALL_BLOCKS)]
+        large = self._filled(nbytes + _LARGE_MIN)
+        del small, large
+
+    def _filled(self, nbytes: int) -> torch.Tensor | None:
+        try:
+            memory = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
+        except torch.OutOfMemoryError:
+            return None
+        return memory.fill_(0xFF)
+
+    def free_and_total_bytes(self) -> tuple[int, int]:
+        return torch.cuda.mem_get_info()
+
+    def captured(self, work: Callable[[], None]) -> Callable[[], None]:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                work()
+        except Exception:
+            torch.cuda.synchronize()
+            return work
+        return graph.replay
+
+
+def cuda_place() -> Place:
+    """Creates the device's context in this process."""
+    from harness.worker.cuda_memory import DEVICE, CudaMemory
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    return CudaPlace(DEVICE, CudaMemory(), digest_by_sums)
+
+
+def cuda_files(libraries: Iterable[Path]) -> set[Path]:
+    """The driver's files, in `libraries` and where they are wont to be."""
+    folders = {*libraries, *map(Path, _DRIVER_FOLDERS)}
+    found = {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
+    return {*found, Path("/sys")}  # The driver looks for the device there.
