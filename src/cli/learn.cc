@@ -50,6 +50,7 @@ void add_learn(CLI::App& app, int& exit_code) {
     CLI::App* command = app.add_subcommand(forwarded.name, forwarded.what);
     command->set_help_flag();  // --help is the other program's.
     command->prefix_command();
+    command->fallthrough(false);  // What it does not know is another program's.
     command->callback([command, &exit_code] {
       exit_code = report_error(start(command->get_name(), command->remaining()));
     });

@@ -68,6 +68,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "serve", "Judge answers that come over HTTP; other options are those of eval");
   command->allow_extras();
+  command->fallthrough(false);  // What it does not know is another program's.
   command->add_option("--host", arguments->host, "An address of this machine")
       ->capture_default_str();
   command->add_option("--port", arguments->port, "0: any that is free")

@@ -23,7 +23,7 @@ constexpr int64_t kBytesMax = int64_t{24} << 30;
 // The first GPU that CUDA_VISIBLE_DEVICES leaves, without touching it from this process.
 Result<execute::CudaDevice> first_gpu() {
   MC_TRY(const execute::CudaDriver driver, execute::ask_cuda_driver(),
-         "no GPU answers (--backend cpu needs none)");
+         "no GPU answers (--backend cpu needs none, nor does prepare --architecture 90)");
   return driver.devices[0];
 }
 
