@@ -71,4 +71,5 @@ def cuda_files(libraries: Iterable[Path]) -> set[Path]:
     """The driver's files, in `libraries` and where they are wont to be."""
     folders = {*libraries, *map(Path, _DRIVER_FOLDERS)}
     found = {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
-    return {*found, Path("/sys")}  # The driver looks for the device there.
+    # The driver looks for the device in /sys.
+    return {*found, Path("/etc/nvidia"), Path("/sys")}

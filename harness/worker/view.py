@@ -19,7 +19,7 @@ _LINKED = (
     "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
 )  # fmt: skip
 DeviceFiles = Callable[[Iterable[Path]], set[Path]]
-_SETTINGS = ("/etc/ld.so.cache", "/etc/nvidia", "/etc/localtime")
+_SETTINGS = ("/etc/ld.so.cache", "/etc/localtime")
 
 
 def files_of(device_files: DeviceFiles, more: Iterable[str]) -> list[str]:
