@@ -26,11 +26,21 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+// One with files of another run is refused: they would be measured with this one's.
 Status make_directory(const std::string& path) {
   std::error_code failure;
   fs::create_directories(path, failure);
-  if (!failure) return ok();
-  return Error{ErrorCode::kInvalidInput, "cannot make " + path + ": " + failure.message()};
+  const fs::directory_iterator entries(path, failure);
+  if (failure) {
+    return Error{ErrorCode::kInvalidInput, "cannot make " + path + ": " + failure.message()};
+  }
+  for (const fs::directory_entry& entry : entries) {
+    if (entry.path().extension() == ".prepared") {
+      return Error{ErrorCode::kInvalidInput,
+                   path + " holds prepared candidates already: name another directory"};
+    }
+  }
+  return ok();
 }
 
 // "DIR/00003.prepared": the place in what was given, so that two of one name do not meet.

@@ -215,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"nvcc fatal   : Unknown option '--bogus'\n",
             {"error", "nvcc: Unknown option '--bogus'", {}}},
         Row{"/usr/bin/ld: /tmp/ccFxTvrm.o: in function `h2()':\n"
-            "/tmp/work/cuda_sources[0]:2: undefined reference to `g()'\n"
+            "/tmp/build/cuda_sources[0]:2: undefined reference to `g()'\n"
             "collect2: error: ld returned 1 exit status\n",
             {"error", "undefined reference to `g()'", {"cuda_sources[0]", 2, 0, "two"}}},
         Row{"/usr/bin/ld: cannot find -lnothing: No such file or directory\n",

@@ -75,8 +75,7 @@ Result<compile::Artifact> take_artifact(const Json& json, std::string_view& byte
     return no_prepared("a library is cut short or was changed");
   }
   artifact.library = directory / file;
-  MC_TRY_VOID(write_file_atomically(artifact.library, std::string(bytes.substr(0, size))),
-              "prepared");
+  MC_TRY_VOID(write_file_atomically(artifact.library, bytes.substr(0, size)), "prepared");
   bytes.remove_prefix(size);
   return artifact;
 }

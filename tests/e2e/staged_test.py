@@ -147,6 +147,13 @@ class Staged(unittest.TestCase):
             self.assertIn(str(path), done.stderr.splitlines()[-1])
             self.assertEqual(done.stdout, "")
 
+    def test_what_another_run_prepared_is_not_taken_for_this_ones(self) -> None:
+        (self.folder / "00007.prepared").touch()
+        done = run("prepare", "--task", TASK, "-c", HONEST, "--out", str(self.folder))
+        self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+        self.assertIn("name another directory", done.stderr)
+        self.assertEqual(len(list(self.folder.iterdir())), 1)
+
 
 if __name__ == "__main__":
     unittest.main()
