@@ -462,6 +462,19 @@ TEST(Child, LeavesNoDescriptorAndNoProcessOver200Runs) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST(Child, StartsFromOneWhoHasMoreFilesOpenThanItMayHave) {
+  const Profile profile;
+  std::vector<Fd> open_files;
+  while (open_files.size() <= profile.limits.files_max) {
+    open_files.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  // Nothing of these is open inside, and its own limit holds from zero.
+  EXPECT_TRUE(holds_inside(profile, [] {
+    const size_t num_inside = num_open_files();
+    return 0 < num_inside && num_inside < 10;
+  }));
+}
+
 TEST(Child, StartsFromManyThreadsAtOnce) {
   if (kIsSanitized) GTEST_SKIP() << "g++ 12's sanitizers' allocator does not survive such forks";
   std::vector<std::thread> threads;

@@ -271,6 +271,8 @@ Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
   MC_TRY_VOID(die_with_parent(), "sandbox");
   Steps steps(profile, std::move(threshold.missing));
   MC_TRY_VOID(arrange_files(profile, steps), "sandbox");
+  // Before its limit: a supervisor may have more open than the sandboxed process may.
+  close_all_but(keep_fds);
   MC_TRY_VOID(set_limits(profile.limits), "sandbox");
   MC_TRY_VOID(
       steps.take(kProcessLimit, [&] { return bound_tasks(profile, threshold.host_uid, steps); }),
@@ -282,7 +284,6 @@ Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
   MC_TRY_VOID(fork_contestant(), "sandbox");
   // From here on: the contestant.
   MC_TRY_VOID(die_with_parent(), "sandbox");
-  close_all_but(keep_fds);
   MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(filtered); }), "sandbox");
   MC_TRY_VOID(limit_memory(profile), "sandbox");
   return steps.missing();
