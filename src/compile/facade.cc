@@ -258,16 +258,17 @@ std::string Facade::blamed(const std::vector<task::Diagnostic>& diagnostics,
     if (entry.severity != "error") continue;
     if (!mapper.owns(entry.location.source)) return entry.message;
     bool ours = false;
-    for_each_identifier(entry.message, [&](std::string_view word) {
+    const std::string message = entry.message.substr(0, entry.message.find("; did you mean "));
+    for_each_identifier(message, [&](std::string_view word) {
       ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");
     });
     // "identifier" and "expression" are names in PyTorch's headers, and words of the compiler's.
-    for_each_identifier(quoted_in(entry.message),
+    for_each_identifier(quoted_in(message),
                         [&](std::string_view word) { ours |= missing_.contains(word); });
     // "at" is a word of English too.
-    ours |= entry.message.find("at::") != std::string::npos ||
-            entry.message.find("\"at\"") != std::string::npos ||
-            entry.message.find("'at'") != std::string::npos;
+    ours |= message.find("at::") != std::string::npos ||
+            message.find("\"at\"") != std::string::npos ||
+            message.find("'at'") != std::string::npos;
     if (ours) return entry.message;
   }
   return "";

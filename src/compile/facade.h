@@ -66,18 +66,25 @@ struct EitherWay {
 
 // `build(Headers)` gives a Result of `End`, a variant with task::CompileFailed: by the facade where
 // there is one that serves by all that names tell, and against PyTorch's own headers where there is
-// none, or where what fails by it may be its fault.
+// none, or where what fails by it may be its fault.  Of an extension with two modules that is told,
+// not what a compiler makes of it.
 template <class End, class BuildFn>
 Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& extension,
                                         const LocationMapper& mapper, BuildFn build) {
+  const auto build_and_tell = [&](Headers headers) -> Result<End> {
+    MC_TRY(End end, build(headers), "compile");
+    if (!std::holds_alternative<task::CompileFailed>(end)) return end;
+    const auto second = second_module(extension, mapper);
+    return second ? End(task::CompileFailed{{*second}}) : std::move(end);
+  };
   std::string lacks = facade != nullptr ? facade->lacks(extension) : "no facade";
   if (lacks.empty()) {
-    MC_TRY(End end, build(Headers::kFacade), "facade");
+    MC_TRY(End end, build_and_tell(Headers::kFacade), "facade");
     const auto* failed = std::get_if<task::CompileFailed>(&end);
     if (failed != nullptr) lacks = facade->blamed(failed->diagnostics, mapper);
     if (lacks.empty()) return EitherWay<End>{std::move(end), ""};
   }
-  MC_TRY(End end, build(Headers::kFull), "compile");
+  MC_TRY(End end, build_and_tell(Headers::kFull), "full headers");
   return EitherWay<End>{std::move(end), std::move(lacks)};
 }
 

@@ -29,7 +29,8 @@ TEST_F(Blame, IsTheCandidatesWhereItsOwnNamesAreWrong) {
   for (const std::string message :
        {"identifier \"c\" is undefined", "expected an expression", "expected a \";\"",
         "'identifer' was not declared in this scope",
-        "expected primary-expression before ')' token", "too few arguments in function call"}) {
+        "expected primary-expression before ')' token", "too few arguments in function call",
+        "'forward' was not declared in this scope; did you mean 'std::forward'?"}) {
     EXPECT_EQ(blamed(message), "") << message;
   }
 }
