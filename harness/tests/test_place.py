@@ -40,7 +40,7 @@ class DigestBySums(unittest.TestCase):
 
     def test_is_the_sum_over_all_pieces(self) -> None:
         long = torch.randint(0, 1 << 30, (5000,), dtype=torch.int32)
-        with mock.patch.dict(pieces.SIZES, cpu=512):
+        with mock.patch.object(pieces, "SIZE_ON_CPU", 512):
             in_pieces = digest([long])
         self.assertEqual(in_pieces, digest([long]))
 

@@ -3,13 +3,28 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from harness.worker.cuda_memory import DEVICE, CudaMemory
 from harness.worker.place import Place, digest_by_sums
+
+
+def _import_extensions() -> None:
+    """cpp_extension asks whether there is a GPU, which would start the driver before the forks."""
+    is_available = torch.cuda.is_available
+    setattr(torch.cuda, "is_available", lambda: True)
+    from torch.utils import cpp_extension  # noqa: F401  (Slow; candidates import it.)
+
+    setattr(torch.cuda, "is_available", is_available)
+
+
+_import_extensions()
 
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
@@ -24,6 +39,7 @@ _DRIVER_FOLDERS = (
 @dataclass(frozen=True)
 class CudaPlace(Place):
     cache_bytes: int = 256 << 20  # More than twice any L2.
+    dispatch_key: str = "CUDA"
 
     def finish(self) -> None:
         torch.cuda.synchronize()
@@ -57,14 +73,38 @@ class CudaPlace(Place):
             return work
         return graph.replay
 
+    def seconds(self, work: Callable[[], object]) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) / 1e3
+
+    def arena_pool(self, library: str) -> Callable[[], Any]:
+        pool = torch.cuda.MemPool(_arena_allocator(library).allocator())
+        return lambda: torch.cuda.use_mem_pool(pool)
+
+    def disable_vendor_libraries(self) -> None:
+        torch.backends.cudnn.enabled = False  # nn.LSTM asks cuDNN where its weights shall lie.
+
+
+@functools.cache  # It has to live as long as any of its pools.
+def _arena_allocator(library: str) -> Any:
+    names = ("mc_arena_malloc", "mc_arena_free")
+    return torch.cuda.memory.CUDAPluggableAllocator(library, *names)
+
+
+def cuda_device() -> torch.device:
+    """The device, with products as exact as their dtype."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    return DEVICE
+
 
 def cuda_place() -> Place:
     """Creates the device's context in this process."""
-    from harness.worker.cuda_memory import DEVICE, CudaMemory
-
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    return CudaPlace(DEVICE, CudaMemory(), digest_by_sums)
+    return CudaPlace(cuda_device(), CudaMemory(), digest_by_sums)
 
 
 def cuda_files(libraries: Iterable[Path]) -> set[Path]:

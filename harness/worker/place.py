@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a judge and its contestants compute. Of each backend there is one implementation: the CPU's
-here, CUDA's in cuda_place.py. Nobody else asks which device it is.
+here, CUDA's in cuda_place.py. backends.py names them; nobody else asks which device it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -28,6 +31,7 @@ class Place:
     memory: region.Memory
     digest: Callable[[Json, Sequence[torch.Tensor]], str]
     cache_bytes: int = 0  # As many, written between two calls, leave nothing of the first.
+    dispatch_key: str = "CPU"  # Under which PyTorch's operators of this device are registered.
 
     def finish(self) -> None:
         """Waits for all work, and raises what it failed of."""
@@ -48,12 +52,23 @@ class Place:
         """What does the same work again, and sooner where the device can record it."""
         return work
 
+    def seconds(self, work: Callable[[], object]) -> float:
+        """How long the work takes, by the device's own clock where it has one."""
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    def arena_pool(self, _library: str) -> Callable[[], Any]:
+        """What gives contexts in which PyTorch's memory comes from mc_arena_malloc of a native
+        library (device/mc_device.h), which keeps it as long as the pool lives.
+        """
+        return contextlib.nullcontext
+
+    def disable_vendor_libraries(self) -> None:
+        """PyTorch asks them for nothing any more, as far as it can be told so."""
+
 
 HOST_PLACE = Place(torch.device("cpu"), region.HOST, region.digest)
-
-
-def host_place() -> Place:
-    return HOST_PLACE
 
 
 def host_files(_libraries: Iterable[Path]) -> set[Path]:

@@ -2,7 +2,7 @@
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
-            [--emu-lib PATH --shim PATH | --device cuda --aten-lib PATH --device-lib PATH]
+            [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --device-lib PATH]
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
 that never imported the judge's. A zygote has one thread, never runs code of a task or a candidate,
@@ -42,37 +42,20 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)
 
-# cpp_extension asks whether there is a GPU, which would start the driver before the forks.
-_is_available = torch.cuda.is_available
-setattr(torch.cuda, "is_available", lambda: True)
-from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
-
-setattr(torch.cuda, "is_available", _is_available)
-
+# First, since a backend may have to prepare what the others import.
+from harness.worker.backends import BACKENDS, Backend  # noqa: E402
 from harness.contestant import contestant, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.device import Device  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
-from harness.worker.cuda_place import cuda_files, cuda_place  # noqa: E402
-from harness.worker.place import HOST_PLACE, Place, host_files, host_place  # noqa: E402
+from harness.worker.place import HOST_PLACE, Place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.
 
 # [{"protection": name, "why": text}], or None without a sandbox.
 Missing = list[dict[str, str]] | None
-
-
-@dataclass(frozen=True)
-class Backend:
-    """Where processes compute, and the files that they see for it."""
-
-    place: Callable[[], Place]
-    files: view.DeviceFiles
-
-
-BACKENDS = {"cpu": Backend(host_place, host_files), "cuda": Backend(cuda_place, cuda_files)}
 
 
 @dataclass(frozen=True)
@@ -86,7 +69,7 @@ class Libraries:
     device_library: str  # Path of what is loaded after the fork by those who are timed, or "".
 
     def place(self) -> Place:
-        """To be called after the fork: a CUDA context cannot be forked."""
+        """To be called after the fork: a device's context cannot be forked."""
         return self.backend.place()
 
     def contestants_place(self) -> Place:
