@@ -49,7 +49,14 @@ fs::path file_of(const std::string& directory, size_t index) {
 }
 
 Status run_prepare(EvalArguments& arguments, const CLI::App& command) {
-  if (!arguments.options.architecture.empty()) arguments.backend = "cuda";
+  if (const std::string& architecture = arguments.options.architecture; !architecture.empty()) {
+    const auto backend = eval::backend_compiling_for(architecture);
+    if (!backend) {
+      return Error{ErrorCode::kInvalidInput,
+                   "--architecture \"" + architecture + "\" is no compute capability such as 90"};
+    }
+    arguments.backend = task::to_string(*backend);
+  }
   MC_TRY_VOID(settle(arguments, command), "prepare");
   MC_TRY(const Layout layout, find_layout(), "prepare");
   const Result<std::vector<Work>> loaded = load_work(arguments, layout);
@@ -135,7 +142,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
       ->required();
   add_machine(*command, *arguments);
   command->add_option("--architecture", arguments->options.architecture,
-                      "For a CUDA device that need not be here: its compute capability, 90");
+                      "For a device that need not be here: its compute capability, 90");
   command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for these");
   command->add_flag("--no-shapes", arguments->no_shapes, "Judge at the task's own shape only");
