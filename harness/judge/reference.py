@@ -27,11 +27,10 @@ from harness.judge.rounding import OneAfterTheOther
 from harness.worker import pieces
 from harness.worker.perturb import Constants
 from harness.worker.program import construct
-from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
+from harness.worker.region import CPU, map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
 from harness.worker.wire import Json, set_stage
 
-CPU = torch.device("cpu")
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
 # Of state and inputs in double precision.
 _DOUBT_BYTES_MAX_ON_CPU = 256 << 20

@@ -68,7 +68,7 @@ class Place:
         """PyTorch asks them for nothing any more, as far as it can be told so."""
 
 
-HOST_PLACE = Place(torch.device("cpu"), region.HOST, region.digest)
+HOST_PLACE = Place(region.CPU, region.HOST, region.digest)
 
 
 def host_files(_libraries: Iterable[Path]) -> set[Path]:

@@ -26,6 +26,7 @@ import torch
 
 from harness.worker.wire import Json, Refusal
 
+CPU = torch.device("cpu")
 PAGE = 4096
 ALIGNMENT = 16
 DEPTH_MAX = 16
@@ -206,7 +207,7 @@ def shifted(tree: Json, nbytes: int) -> Json:
 class Snapshot:
     """Private copies, read with pread: whatever the file's owner does, only data can be wrong."""
 
-    device = torch.device("cpu")
+    device = CPU
 
     def __init__(self, descriptor: int, bytes_max: int) -> None:
         self._descriptor = descriptor
@@ -240,7 +241,7 @@ class Snapshot:
 class Mapping:
     """The region's own pages, shared with whoever else maps it."""
 
-    device = torch.device("cpu")
+    device = CPU
 
     def __init__(self, descriptor: int) -> None:
         size = os.fstat(descriptor).st_size
@@ -321,7 +322,7 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
     else:
         tensor = source.bytes_of(offset, nbytes, int(tree.get("region_bytes", 0)))
         tensor = tensor.view(dtype).reshape(shape)
-    if tree.get("device") == "cpu":
+    if tree.get("device") == CPU.type:
         tensor = tensor.cpu()
     if not tree.get("param"):
         return tensor
