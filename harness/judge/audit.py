@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def _place(backend: str) -> Place:
-    device = BACKENDS[backend].device()
+    device = BACKENDS[backend].open_device()
     return Place(device, Allocations(device), lambda tree, tensors: "")
 
 

@@ -15,7 +15,7 @@ from harness.contestant.device import Device
 from harness.timing import device_speed
 from harness.worker import output_places, pieces, place, region
 from harness.worker.backends import BACKENDS
-from harness.worker.cuda_place import CudaPlace, cuda_files
+from harness.worker.cuda_place import CudaPlace
 
 ON_CUDA = CudaPlace(torch.device("cuda", 0), region.HOST, place.digest_by_sums)
 # Fails where importing the backends asks for a GPU, as cpp_extension does where CUDA_HOME is set.
@@ -74,7 +74,7 @@ class Backends(unittest.TestCase):
         subprocess.run([sys.executable, "-c", IMPORT], cwd=root, env=environment, check=True)
 
     def test_each_names_its_device(self) -> None:
-        found = {name: backend.device().type for name, backend in BACKENDS.items()}
+        found = {name: backend.open_device().type for name, backend in BACKENDS.items()}
         self.assertEqual(found, {name: name for name in BACKENDS})
 
     def test_cudas_arenas_share_one_allocator(self) -> None:
@@ -134,10 +134,10 @@ class Backends(unittest.TestCase):
             driver = Path(folder) / "libcuda.so.1"
             driver.touch()
             (Path(folder) / "libother.so").touch()
-            found = cuda_files([Path(folder)])
+            found = CudaPlace.files([Path(folder)])
         self.assertIn(driver, found)
         self.assertFalse([path for path in found if path.name == "libother.so"])
-        self.assertNotIn(Path("/sys"), place.host_files([Path("/usr/lib")]))
+        self.assertNotIn(Path("/sys"), place.Place.files([Path("/usr/lib")]))
 
 
 if __name__ == "__main__":

@@ -14,17 +14,12 @@ import torch
 from harness.worker.cuda_memory import DEVICE, CudaMemory
 from harness.worker.place import Place, digest_by_sums
 
+# cpp_extension asks whether there is a GPU, which would start the driver before the forks.
+_is_available = torch.cuda.is_available
+setattr(torch.cuda, "is_available", lambda: True)
+from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
 
-def _import_extensions() -> None:
-    """cpp_extension asks whether there is a GPU, which would start the driver before the forks."""
-    is_available = torch.cuda.is_available
-    setattr(torch.cuda, "is_available", lambda: True)
-    from torch.utils import cpp_extension  # noqa: F401  (Slow; candidates import it.)
-
-    setattr(torch.cuda, "is_available", is_available)
-
-
-_import_extensions()
+setattr(torch.cuda, "is_available", _is_available)
 
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
@@ -40,6 +35,24 @@ _DRIVER_FOLDERS = (
 class CudaPlace(Place):
     cache_bytes: int = 256 << 20  # More than twice any L2.
     dispatch_key: str = "CUDA"
+
+    @staticmethod
+    def open_device() -> torch.device:
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        return DEVICE
+
+    @classmethod
+    def open(cls) -> Place:
+        return cls(cls.open_device(), CudaMemory(), digest_by_sums)
+
+    @staticmethod
+    def files(libraries: Iterable[Path]) -> set[Path]:
+        """The driver's, in `libraries` and where they are wont to be."""
+        folders = {*libraries, *map(Path, _DRIVER_FOLDERS)}
+        found = {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
+        # The driver looks for the device in /sys.
+        return {*found, Path("/etc/nvidia"), Path("/sys")}
 
     def finish(self) -> None:
         torch.cuda.synchronize()
@@ -91,25 +104,4 @@ class CudaPlace(Place):
 
 @functools.cache  # It has to live as long as any of its pools.
 def _arena_allocator(library: str) -> Any:
-    names = ("mc_arena_malloc", "mc_arena_free")
-    return torch.cuda.memory.CUDAPluggableAllocator(library, *names)
-
-
-def cuda_device() -> torch.device:
-    """The device, with products as exact as their dtype."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    return DEVICE
-
-
-def cuda_place() -> Place:
-    """Creates the device's context in this process."""
-    return CudaPlace(cuda_device(), CudaMemory(), digest_by_sums)
-
-
-def cuda_files(libraries: Iterable[Path]) -> set[Path]:
-    """The driver's files, in `libraries` and where they are wont to be."""
-    folders = {*libraries, *map(Path, _DRIVER_FOLDERS)}
-    found = {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
-    # The driver looks for the device in /sys.
-    return {*found, Path("/etc/nvidia"), Path("/sys")}
+    return torch.cuda.memory.CUDAPluggableAllocator(library, "mc_arena_malloc", "mc_arena_free")

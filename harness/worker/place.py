@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import time
+import timeit
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,21 @@ class Place:
     cache_bytes: int = 0  # As many, written between two calls, leave nothing of the first.
     dispatch_key: str = "CPU"  # Under which PyTorch's operators of this device are registered.
 
+    @staticmethod
+    def open_device() -> torch.device:
+        """The device, set to compute as exactly as its dtypes are; as `open`, after the forks."""
+        return region.CPU
+
+    @classmethod
+    def open(cls) -> Place:
+        """The place in this process: a device's context cannot be forked."""
+        return HOST_PLACE
+
+    @staticmethod
+    def files(_libraries: Iterable[Path]) -> set[Path]:
+        """What processes see besides that compute here; `_libraries` are the system's folders."""
+        return {Path("/sys/devices/system/cpu")}  # Who asks for the number of processors does.
+
     def finish(self) -> None:
         """Waits for all work, and raises what it failed of."""
 
@@ -54,14 +69,10 @@ class Place:
 
     def seconds(self, work: Callable[[], object]) -> float:
         """How long the work takes, by the device's own clock where it has one."""
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
+        return timeit.timeit(work, number=1)
 
     def arena_pool(self, _library: str) -> Callable[[], Any]:
-        """What gives contexts in which PyTorch's memory comes from mc_arena_malloc of a native
-        library (device/mc_device.h), which keeps it as long as the pool lives.
-        """
+        """What gives contexts in which a native library's mc_arena_malloc serves PyTorch."""
         return contextlib.nullcontext
 
     def disable_vendor_libraries(self) -> None:
@@ -69,11 +80,6 @@ class Place:
 
 
 HOST_PLACE = Place(region.CPU, region.HOST, region.digest)
-
-
-def host_files(_libraries: Iterable[Path]) -> set[Path]:
-    """What processes see besides that compute here."""
-    return {Path("/sys/devices/system/cpu")}  # Who asks for the number of processors does.
 
 
 def digest_by_sums(tree: Json, tensors: Sequence[torch.Tensor]) -> str:

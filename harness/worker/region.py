@@ -49,9 +49,7 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 class Source(Protocol):
     """Where the bytes of a region's tensors come from."""
 
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
+    device: torch.device
 
     def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
         """A flat uint8 tensor of these bytes; `region_bytes` is 0 for a region in host memory."""

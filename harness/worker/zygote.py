@@ -43,7 +43,7 @@ import torch  # noqa: E402
 torch.set_num_threads(1)
 
 # First, since a backend may have to prepare what the others import.
-from harness.worker.backends import BACKENDS, Backend  # noqa: E402
+from harness.worker.backends import BACKENDS  # noqa: E402
 from harness.contestant import contestant, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
@@ -65,17 +65,13 @@ class Libraries:
     sandbox: ctypes.CDLL | None
     emulator: Emulator | None
     aten: AtenRecorder | None
-    backend: Backend
+    backend: type[Place]
     device_library: str  # Path of what is loaded after the fork by those who are timed, or "".
-
-    def place(self) -> Place:
-        """To be called after the fork: a device's context cannot be forked."""
-        return self.backend.place()
 
     def contestants_place(self) -> Place:
         """On the CPU backend, the emulated device."""
         is_emulated = self.emulator is not None and self.emulator.has_shim
-        return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.place()
+        return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.backend.open()
 
     def timed(self) -> Device | None:
         """To be called after the fork, too."""
@@ -121,7 +117,7 @@ def _judge_roles() -> Roles:
 
     def baseline(libraries: Libraries) -> Answering:
         device = libraries.timed()  # Before the device is used.
-        return Baseline(libraries.place(), device).answer
+        return Baseline(libraries.backend.open(), device).answer
 
     def inspector(question: wire.Question) -> wire.Answer:
         answering = {"initials": initials.answer}.get(question.body["op"], inspect_source.answer)
@@ -130,7 +126,7 @@ def _judge_roles() -> Roles:
     cost.warm_up()
     return {
         "inspector": lambda _: inspector,
-        "judge": lambda libraries: judge.Judge(libraries.place()).answer,
+        "judge": lambda libraries: judge.Judge(libraries.backend.open()).answer,
         "baseline": baseline,
     }
 

@@ -67,23 +67,13 @@ TEST(Doctor, NamesACommandOnceInTheEnd) {
 }
 
 // A device's backend, and the one that needs nothing of its own.
-const eval::Backend kDevices{task::Backend::kMusa,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             [](const compile::PyTorch* pytorch) {
-                               const State state =
-                                   pytorch == nullptr ? State::kMissing : State::kPresent;
-                               return std::vector<Fact>{{"MUSA", "driver", state, "4.0", ""},
-                                                        {"MUSA", "tool", State::kOptional, "", ""}};
-                             },
-                             "judges on a device"};
-const eval::Backend kEverywhere{task::Backend::kCpu,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                [](const compile::PyTorch*) { return std::vector<Fact>(); },
-                                "judges everywhere"};
+std::vector<Fact> look_for_musa(const compile::PyTorch* pytorch) {
+  const State state = pytorch == nullptr ? State::kMissing : State::kPresent;
+  return {{"MUSA", "driver", state, "4.0", ""}, {"MUSA", "tool", State::kOptional, "", ""}};
+}
+const eval::Backend kDevices{task::Backend::kMusa, nullptr, nullptr,
+                             "judges on a device", nullptr, look_for_musa};
+const eval::Backend kEverywhere{task::Backend::kCpu, nullptr, nullptr, "judges everywhere"};
 constexpr const eval::Backend* kBackends[] = {&kDevices, &kEverywhere};
 
 std::vector<std::string> answers(const compile::PyTorch* pytorch, const Fact& common) {

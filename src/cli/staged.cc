@@ -49,14 +49,7 @@ fs::path file_of(const std::string& directory, size_t index) {
 }
 
 Status run_prepare(EvalArguments& arguments, const CLI::App& command) {
-  if (const std::string& architecture = arguments.options.architecture; !architecture.empty()) {
-    const auto backend = eval::backend_compiling_for(architecture);
-    if (!backend) {
-      return Error{ErrorCode::kInvalidInput,
-                   "--architecture \"" + architecture + "\" is no compute capability such as 90"};
-    }
-    arguments.backend = task::to_string(*backend);
-  }
+  if (!arguments.options.architecture.empty()) arguments.backend = arguments.options.architecture;
   MC_TRY_VOID(settle(arguments, command), "prepare");
   MC_TRY(const Layout layout, find_layout(), "prepare");
   const Result<std::vector<Work>> loaded = load_work(arguments, layout);

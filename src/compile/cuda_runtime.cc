@@ -89,7 +89,8 @@ Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
 }
 
 Status check_architecture(const fs::path& nvcc, const std::string& architecture) {
-  if (!is_compute_capability(architecture)) {
+  if (architecture.size() < 2 || architecture.size() > 3 ||
+      !std::ranges::all_of(architecture, [](unsigned char c) { return std::isdigit(c) != 0; })) {
     return Error{ErrorCode::kInvalidInput,
                  "\"" + architecture + "\" is no compute capability such as 90"};
   }
@@ -246,11 +247,6 @@ fs::path find_sanitizer(const fs::path& root) {
     if (!failure && fs::is_regular_file(program, failure)) return program;
   }
   return {};
-}
-
-bool is_compute_capability(std::string_view text) {
-  return text.size() >= 2 && text.size() <= 3 &&
-         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture) {

@@ -47,8 +47,6 @@ struct CudaRuntime {
   std::optional<CudaFacade> facade;     // None: PyTorch's full headers serve all.
 };
 
-bool is_compute_capability(std::string_view text);  // "90"; whether nvcc knows it is another thing.
-
 // Looks for nvcc in $CUDA_HOME/bin, on PATH, in /usr/local/cuda/bin and in the Python environment.
 // kUnavailable, with what to install, when nvcc, g++ or a PyTorch for CUDA is missing or they do
 // not fit together; kInvalidInput when `architecture` is no compute capability.

@@ -79,14 +79,15 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   return ok();
 }
 
+bool is_compute_capability(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::vector<Fact> look(const compile::PyTorch* pytorch) { return gpu_facts(look_for_gpu(pytorch)); }
+
 }  // namespace
 
-const Backend kCudaBackend{
-    task::Backend::kCuda,
-    is_here,
-    set_up,
-    compile::is_compute_capability,
-    [](const compile::PyTorch* pytorch) { return gpu_facts(look_for_gpu(pytorch)); },
-    "judges and times on device 0"};
+const Backend kCudaBackend{task::Backend::kCuda,  is_here, set_up, "judges and times on device 0",
+                           is_compute_capability, look};
 
 }  // namespace mc::eval

@@ -65,24 +65,16 @@ task::Backend best_backend(const std::filesystem::path& python) {
 
 std::optional<task::Backend> backend_named(std::string_view name) {
   for (const Backend* backend : backends()) {
-    if (task::to_string(backend->name) == name) return backend->name;
+    const bool is_its_device = backend->knows_architecture(name);
+    if (is_its_device || task::to_string(backend->name) == name) return backend->name;
   }
   return std::nullopt;
 }
 
 std::string backend_names() {
-  std::string names;
-  for (const Backend* backend : backends()) {
-    names += (names.empty() ? "" : ", ") + std::string(task::to_string(backend->name));
-  }
+  std::string names = "auto";
+  for (const Backend* backend : backends()) names += std::string(", ") + to_string(backend->name);
   return names;
-}
-
-std::optional<task::Backend> backend_compiling_for(std::string_view architecture) {
-  for (const Backend* backend : backends()) {
-    if (backend->knows_architecture(architecture)) return backend->name;
-  }
-  return std::nullopt;
 }
 
 }  // namespace mc::eval
