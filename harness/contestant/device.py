@@ -55,6 +55,11 @@ class Device:
         self._library.mc_arena_open(base, nbytes)
         self._pools.append(place.arena_pool(self._path))
 
+    def close_arenas(self) -> None:
+        """Unmaps them. REQUIRES: nothing of what was allocated there is used any more."""
+        self._pools.clear()
+        self._arenas.clear()
+
     def pool(self) -> Any:
         """A context in which PyTorch allocates from the last arena."""
         return self._pools[-1]()

@@ -6,8 +6,8 @@
 // Names decide.  Before compiling: a header or a name in PyTorch's namespaces that the facade does
 // not have sends the extension to the full headers.  After a failure: the errors are the
 // candidate's own only where each lies in its text and names nothing that the facade could have
-// wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare and
-// the facade's do not.
+// wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare in
+// a namespace and the facade's do not mention.
 #ifndef MC_COMPILE_FACADE_H_
 #define MC_COMPILE_FACADE_H_
 
@@ -27,6 +27,9 @@
 namespace mc::compile {
 
 using Names = std::set<std::string, std::less<>>;
+
+// Changes when write_missing_names() does.
+inline constexpr const char* kNamesVersion = "names/2";
 
 class Facade {
  public:
@@ -78,8 +81,8 @@ Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& e
   return EitherWay<End>{std::move(end), std::move(lacks)};
 }
 
-// `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the identifiers of
-// the first that the second lacks.
+// `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the names that the
+// first declares in namespaces, as enumerators and as macros, and the second does not mention.
 Status write_missing_names(std::string_view full, std::string_view thin,
                            const std::filesystem::path& path);
 

@@ -48,6 +48,32 @@ TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   EXPECT_EQ(facade_.blamed(errors, LocationMapper("", {})), "bad");
 }
 
+TEST(MissingNames, AreWhatAProgramCanNameWithoutSayingWhoseItIs) {
+  const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
+  const auto path = folder.path() / "names";
+  const std::string full = R"(
+#define MACRO(argument) int of_macro;
+namespace outer { inline namespace v1 {
+  template <typename Parameter, int number = (1 > 2), class = Vector<Vector<int>>>
+  auto function(int argument = other(1)) -> Returned { int local = 1; return local; }
+  struct Type { int member; void method(int parameter); enum { kMember }; };
+  enum Plain { kFirst, kSecond = 2 };
+  enum class Scoped : int { kScoped };
+  constexpr int kKnown = 3, kUnknown = 4;
+}}
+extern "C" { void in_c(int); })";
+  ASSERT_TRUE(write_missing_names(full, "int kKnown;", path));
+  const std::string names = '\n' + read_file(path, 1 << 20).value();
+  for (const std::string name : {"MACRO", "outer", "function", "Returned", "Type", "Plain",
+                                 "kFirst", "kSecond", "Scoped", "kUnknown", "in_c"}) {
+    EXPECT_NE(names.find('\n' + name + '\n'), std::string::npos) << name;
+  }
+  for (const std::string name : {"argument", "of_macro", "Parameter", "number", "local", "member",
+                                 "method", "parameter", "kMember", "kScoped", "kKnown"}) {
+    EXPECT_EQ(names.find('\n' + name + '\n'), std::string::npos) << name;
+  }
+}
+
 std::string lacking(const std::string& text) {
   const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
   const auto names = folder.path() / "names";
