@@ -28,6 +28,21 @@ NEEDS_NO_INCLUDER = ("emu/include/", "facade/include/", "emu/runtime/mc_emu.h")
 # A file or folder of the source, as prose names it.
 SOURCE_PATH = re.compile(r"`((?:src|emu|facade|harness|policy|device|tools)/[\w./-]+)`")
 
+# Where any backend may be at work, and the files there that are of one of them, name them all, or
+# mean something else: the language, or where models are trained.
+BACKEND_BLIND = re.compile(
+    r"harness/.*\.py$|src/(cli|compile|core|eval|execute|reward|timing|worker)/"
+)
+OF_BACKENDS = re.compile(
+    r"(^|/)c(uda|pu)_[^/]*$|^harness/(tests/|forge/|worker/backends\.py)|_test\.cc$|^src/cli/learn/"
+)
+NAMES_BACKEND = re.compile(
+    r"(==|!=) *(task::)?Backend::k|\bBackend::k(Cuda|Musa)\b|\"(cuda|musa)\""
+)
+NAMES_CUDA = re.compile(
+    r"\btorch\.(backends\.)?(cuda|cudnn|musa)\b|[\"'](cuda|musa)(:\d+)?[\"']|[=!]= *[\"']cpu[\"']"
+)
+
 Finding = tuple[int, str]
 
 
@@ -96,14 +111,14 @@ def has_its_guard(file: File) -> Iterator[Finding]:
 
 def asks_what_there_is(file: File) -> Iterator[Finding]:
     """Not which backend it is: another one would have to be added everywhere."""
-    # What candidates say, and what stands in a region's tree, are not the backend.
-    of_others = {"harness/contestant/cuda_on_cpu.py", "harness/worker/region.py"}
-    is_of_harness = file.path.startswith("harness/") and file.path not in of_others
+    if not BACKEND_BLIND.match(file.path) or OF_BACKENDS.search(file.path):
+        return
+    is_python = file.suffix == ".py"
+    teller = "harness/worker/place.py" if is_python else "src/eval/machine.h"
     for number, line in enumerate(file.lines, 1):
-        if file.suffix in {".cc", ".h"} and re.search(r"(==|!=) *(task::)?Backend::k", line):
-            yield number, "a branch on the backend; src/eval/machine.h tells what differs"
-        if is_of_harness and re.search(r"(==|!=) \"(cuda|cpu)\"", line):
-            yield number, "a branch on the device; harness/worker/place.py tells what differs"
+        code = line if is_python else line.partition("//")[0]
+        if (NAMES_CUDA if is_python else NAMES_BACKEND).search(code):
+            yield number, f"a branch on the backend; {teller} tells what differs"
 
 
 def header_hides_libraries(file: File) -> Iterator[Finding]:

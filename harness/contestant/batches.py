@@ -60,7 +60,7 @@ class Batches:
         memory = source.bytes_of(0, body["nbytes"], body["nbytes"])
         if what == "arena":
             self._arena = memory
-            self._device.open_arena(self._arena)
+            self._device.open_arena(self._arena, self._place)
         else:
             self._written = memory if body["in_place"] else None
             self._inputs = [

@@ -138,9 +138,10 @@ class Contestant:
         """
         if self._device is None or self._guard is None or self._policy.allows_everything:
             return
-        self._guard.remove("CUDA", self._policy.device_allowed, self._policy.name)
+        key = self._place.dispatch_key
+        self._guard.remove(key, self._policy.device_allowed, self._policy.name)
         self._device.remove_vendors()
-        torch.backends.cudnn.enabled = False  # nn.LSTM asks cuDNN where its weights shall lie.
+        self._place.disable_vendor_libraries()
 
     def _find(self, extension: Json) -> ModuleType:
         """The compiled module of an extension that the candidate asks for."""

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native library of contestants on a CUDA device (device/mc_device.h)."""
+"""The native library of those who are timed on a device (device/mc_device.h)."""
 
 from __future__ import annotations
 
 import ctypes
 import json
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from harness.worker.place import Place
 from harness.worker.wire import Json, Refusal
 
 CHANNEL = 3  # The descriptor on which the supervisor waits for answers (zygote.py).
@@ -30,9 +32,8 @@ class Device:
         library.mc_arena_open.restype = None
         self._library = library
         self._call("mc_trace_attach")
-        self._allocator: Any = None
         # A forward may keep what it allocated (a workspace, packed weights), so none is given back.
-        self._pools: list[Any] = []
+        self._pools: list[Callable[[], Any]] = []
         self._arenas: list[torch.Tensor] = []
 
     def remove_vendors(self) -> None:
@@ -47,15 +48,12 @@ class Device:
         """How many of the candidate's kernels, and graphs, were launched by now."""
         return int(self._library.mc_trace_launches().own)
 
-    def open_arena(self, memory: torch.Tensor) -> None:
+    def open_arena(self, memory: torch.Tensor, place: Place) -> None:
         """From now on `pool` hands out this memory, which stays mapped."""
         self._arenas.append(memory)
         base, nbytes = ctypes.c_uint64(memory.data_ptr()), ctypes.c_uint64(memory.numel())
         self._library.mc_arena_open(base, nbytes)
-        if self._allocator is None:
-            names = ("mc_arena_malloc", "mc_arena_free")
-            self._allocator = torch.cuda.memory.CUDAPluggableAllocator(self._path, *names)
-        self._pools.append(torch.cuda.MemPool(self._allocator.allocator()))
+        self._pools.append(place.arena_pool(self._path))
 
     def close_arenas(self) -> None:
         """Unmaps them. REQUIRES: nothing of what was allocated there is used any more."""
@@ -64,7 +62,7 @@ class Device:
 
     def pool(self) -> Any:
         """A context in which PyTorch allocates from the last arena."""
-        return torch.cuda.use_mem_pool(self._pools[-1])
+        return self._pools[-1]()
 
     def attach_gate(self, descriptor: int) -> None:
         self._call("mc_gate_attach", descriptor)

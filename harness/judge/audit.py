@@ -33,6 +33,7 @@ import torch  # noqa: E402
 
 from harness.judge import distributions  # noqa: E402
 from harness.worker import region  # noqa: E402
+from harness.worker.backends import BACKENDS  # noqa: E402
 from harness.contestant.contestant import Contestant  # noqa: E402
 from harness.worker.place import Place  # noqa: E402
 from harness.judge.reference import Reference, derive_seed  # noqa: E402
@@ -51,7 +52,8 @@ class Allocations:
     mean nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
         self._held: list[torch.Tensor] = []
 
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
@@ -88,10 +90,9 @@ def main() -> int:
     return 0
 
 
-def _place(device: str) -> Place:
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    return Place(torch.device(device), Allocations(), lambda tree, tensors: "")
+def _place(backend: str) -> Place:
+    device = BACKENDS[backend].open_device()
+    return Place(device, Allocations(device), lambda tree, tensors: "")
 
 
 def _cases(task: Task, seed: int, place: Place) -> Iterator[tuple[Shape, Reference, list[Any]]]:

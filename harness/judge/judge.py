@@ -479,9 +479,9 @@ def _fill(case: _Case, nbytes: int) -> Json:
     """In the memory by which timing empties the L2 cache, while there is some."""
     memory = None if case.timing is None else case.timing.flush
     if memory is not None:
-        return device_speed.fill(memory, nbytes)
+        return device_speed.fill(case.place, memory, nbytes)
     memory = torch.empty(device_speed.FILL_BYTES, dtype=torch.uint8, device=case.place.device)
-    took = device_speed.fill(memory, nbytes)
+    took = device_speed.fill(case.place, memory, nbytes)
     del memory
     case.place.trim()
     return took
@@ -496,7 +496,7 @@ def _time(case: _Case, question: Question) -> Answer:
         case.place.trim()
         return Answer()
     if operation == "speed":
-        return Answer(device_speed.measure(case.place.device))
+        return Answer(device_speed.measure(case.place))
     if operation == "fill":
         return Answer(_fill(case, question.body["bytes"]))
     if operation == "plan":

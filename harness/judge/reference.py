@@ -27,15 +27,14 @@ from harness.judge.rounding import OneAfterTheOther
 from harness.worker import pieces
 from harness.worker.perturb import Constants
 from harness.worker.program import construct
-from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
+from harness.worker.region import CPU, map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
 from harness.worker.wire import Json, set_stage
 
-CPU = torch.device("cpu")
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
 # Of state and inputs in double precision.
-DOUBT_BYTES_MAX = {"cpu": 256 << 20}
-_DOUBT_BYTES_MAX_ON_A_DEVICE = 4 << 30
+_DOUBT_BYTES_MAX_ON_CPU = 256 << 20
+_DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,8 @@ class Reference:
         with its sums in another order; None where neither fits or runs.
         """
         held = [*state_of(self.model).values(), *tensors_of(inputs)]
-        bytes_max = DOUBT_BYTES_MAX.get(self._device.type, _DOUBT_BYTES_MAX_ON_A_DEVICE)
+        is_on_cpu = self._device == CPU
+        bytes_max = _DOUBT_BYTES_MAX_ON_CPU if is_on_cpu else _DOUBT_BYTES_MAX_ON_DEVICE
         if sum(8 * tensor.numel() for tensor in held) > bytes_max:
             return None
         mine = tensors_of(outputs)

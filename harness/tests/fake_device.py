@@ -10,6 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from harness.worker import region
+from harness.worker.place import Place
 from harness.worker.wire import Json
 
 ELAPSED_US = 12.5
@@ -34,7 +35,7 @@ class FakeDevice:
     def attach_gate(self, descriptor: int) -> None:
         self.journal.append("attach")
 
-    def open_arena(self, memory: torch.Tensor) -> None:
+    def open_arena(self, memory: torch.Tensor, _place: Place) -> None:
         self._memory = memory
 
     def pool(self) -> Any:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -8,8 +11,22 @@ from unittest import mock
 
 import torch
 
-from harness.worker import pieces, place, region
-from harness.worker.cuda_place import CudaPlace, cuda_files
+from harness.contestant.device import Device
+from harness.timing import device_speed
+from harness.worker import output_places, pieces, place, region
+from harness.worker.backends import BACKENDS
+from harness.worker.cuda_place import CudaPlace
+
+ON_CUDA = CudaPlace(torch.device("cuda", 0), region.HOST, place.digest_by_sums)
+# Fails where importing the backends asks for a GPU, as cpp_extension does where CUDA_HOME is set.
+IMPORT = """
+import torch
+def is_available(): raise SystemExit("asked for a GPU")
+torch.cuda.is_available = is_available
+from harness.worker import backends
+from torch.utils import cpp_extension
+assert torch.cuda.is_available is is_available and not torch.cuda.is_initialized()
+"""
 
 
 def digest(value: object) -> str:
@@ -40,7 +57,7 @@ class DigestBySums(unittest.TestCase):
 
     def test_is_the_sum_over_all_pieces(self) -> None:
         long = torch.randint(0, 1 << 30, (5000,), dtype=torch.int32)
-        with mock.patch.dict(pieces.SIZES, cpu=512):
+        with mock.patch.object(pieces, "SIZE_ON_CPU", 512):
             in_pieces = digest([long])
         self.assertEqual(in_pieces, digest([long]))
 
@@ -50,6 +67,60 @@ class Backends(unittest.TestCase):
         empty = [name for name in vars(place.Place) if not name.startswith("_")]
         methods = {name for name in empty if callable(getattr(place.Place, name))}
         self.assertEqual(methods, {name for name in vars(CudaPlace) if name in methods})
+
+    def test_none_is_asked_for_a_device_before_the_forks(self) -> None:
+        root = Path(__file__).resolve().parents[2]
+        environment = {**os.environ, "CUDA_HOME": "/nowhere"}
+        subprocess.run([sys.executable, "-c", IMPORT], cwd=root, env=environment, check=True)
+
+    def test_each_names_its_device(self) -> None:
+        found = {name: backend.open_device().type for name, backend in BACKENDS.items()}
+        self.assertEqual(found, {name: name for name in BACKENDS})
+
+    def test_cudas_arenas_share_one_allocator(self) -> None:
+        with (
+            mock.patch("torch.cuda.memory.CUDAPluggableAllocator") as allocator,
+            mock.patch("torch.cuda.MemPool", side_effect=["first", "second"]) as pool,
+            mock.patch("torch.cuda.use_mem_pool") as use,
+        ):
+            for contexts in [ON_CUDA.arena_pool("/device.so") for _ in range(2)]:
+                contexts()
+        allocator.assert_called_once_with("/device.so", "mc_arena_malloc", "mc_arena_free")
+        self.assertEqual(pool.call_args_list, [mock.call(allocator().allocator())] * 2)
+        self.assertEqual(use.call_args_list, [mock.call("first"), mock.call("second")])
+
+    def test_a_device_hands_out_its_last_arena(self) -> None:
+        with mock.patch("ctypes.CDLL") as library:
+            library().mc_trace_attach.return_value = 0
+            device = Device("/device.so")
+        where = mock.Mock()
+        where.arena_pool.side_effect = [lambda: "first", lambda: "second"]
+        device.open_arena(torch.empty(8), where)
+        self.assertEqual(device.pool(), "first")
+        device.open_arena(torch.empty(8), where)
+        self.assertEqual(device.pool(), "second")
+        where.arena_pool.assert_called_with("/device.so")
+
+    def test_cuda_takes_the_time_between_two_events(self) -> None:
+        done: list[str] = []
+        with mock.patch("torch.cuda.Event") as event, mock.patch("torch.cuda.synchronize") as wait:
+            event().record.side_effect = lambda: done.append("event")
+            wait.side_effect = lambda: done.append("wait")
+            event().elapsed_time.return_value = 250.0
+            seconds = ON_CUDA.seconds(lambda: done.append("work"))
+        self.assertEqual((seconds, done), (0.25, ["event", "work", "event", "wait"]))
+
+    def test_memory_is_filled_at_any_place(self) -> None:
+        memory = torch.zeros(64, dtype=torch.uint8)
+        filled = device_speed.fill(place.HOST_PLACE, memory, 100)
+        self.assertEqual((filled["bytes"], memory.sum().item()), (128, 64))
+        self.assertGreater(filled["seconds"], 0)
+
+    def test_empty_tensors_lie_where_the_others_do(self) -> None:
+        tree, _ = region.pack([torch.empty(0, 3)])
+        memories = output_places.Memories(None, torch.empty(1, device="meta"))
+        self.assertEqual(region.unpack(tree, memories)[0].device.type, "meta")
+        self.assertEqual(region.unpack(tree, output_places.Memories())[0].device.type, "cpu")
 
     def test_the_cpu_does_recorded_work_as_it_is(self) -> None:
         done: list[int] = []
@@ -63,10 +134,10 @@ class Backends(unittest.TestCase):
             driver = Path(folder) / "libcuda.so.1"
             driver.touch()
             (Path(folder) / "libother.so").touch()
-            found = cuda_files([Path(folder)])
+            found = CudaPlace.files([Path(folder)])
         self.assertIn(driver, found)
         self.assertFalse([path for path in found if path.name == "libother.so"])
-        self.assertNotIn(Path("/sys"), place.host_files([Path("/usr/lib")]))
+        self.assertNotIn(Path("/sys"), place.Place.files([Path("/usr/lib")]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import torch
 
+from harness.worker.place import Place
 from harness.worker.wire import Json
 
 _COPY_BYTES = 1 << 30
@@ -20,46 +21,37 @@ FILL_BYTES = 256 << 20  # At once; more than twice any L2.
 _FILLS = 4
 
 
-def measure(device: torch.device) -> Json:
+def measure(place: Place) -> Json:
     """The best of some tries, each long enough that launching it does not count."""
-    source = torch.empty(_COPY_BYTES // 4, device=device).fill_(1.0)
+    source = torch.empty(_COPY_BYTES // 4, device=place.device).fill_(1.0)
     target = torch.empty_like(source)
-    copy_s = _best_s(lambda: target.copy_(source))
-    total_s = _best_s(source.sum)
+    copy_s = _best_s(place, lambda: target.copy_(source))
+    total_s = _best_s(place, source.sum)
     bandwidth = max(2 * _COPY_BYTES / copy_s, _COPY_BYTES / total_s)
     filled = target.view(torch.uint8)[:FILL_BYTES]
-    fills_s = _best_s(lambda: [filled.fill_(1) for _ in range(_FILLS)])
+    fills_s = _best_s(place, lambda: [filled.fill_(1) for _ in range(_FILLS)])
     del source, target, filled
     return {
         "bandwidth_gbs": bandwidth / 1e9,
         "fill_gbs": _FILLS * FILL_BYTES / fills_s / 1e9,
-        "fp32_tflops": _matmul_tflops(device, torch.float32),
-        "half_tflops": _matmul_tflops(device, torch.bfloat16),
+        "fp32_tflops": _matmul_tflops(place, torch.float32),
+        "half_tflops": _matmul_tflops(place, torch.bfloat16),
     }
 
 
-def fill(memory: torch.Tensor, nbytes: int) -> Json:
+def fill(place: Place, memory: torch.Tensor, nbytes: int) -> Json:
     """Fills FILL_BYTES again and again, so many bytes in all or a little more; how long it took."""
     count = max(1, math.ceil(nbytes / memory.nbytes))
-    seconds = _seconds(lambda: [memory.fill_(1) for _ in range(count)])
+    seconds = place.seconds(lambda: [memory.fill_(1) for _ in range(count)])
     return {"bytes": count * memory.nbytes, "seconds": seconds}
 
 
-def _matmul_tflops(device: torch.device, dtype: torch.dtype) -> float:
-    factor = torch.randn(_MATMUL_SIZE, _MATMUL_SIZE, device=device, dtype=dtype)
-    seconds = _best_s(lambda: factor @ factor)
+def _matmul_tflops(place: Place, dtype: torch.dtype) -> float:
+    factor = torch.randn(_MATMUL_SIZE, _MATMUL_SIZE, device=place.device, dtype=dtype)
+    seconds = _best_s(place, lambda: factor @ factor)
     return 2.0 * float(_MATMUL_SIZE) ** 3 / seconds / 1e12
 
 
-def _best_s(run: Callable[[], object]) -> float:
+def _best_s(place: Place, run: Callable[[], object]) -> float:
     run()
-    return min(_seconds(run) for _ in range(_REPEATS))
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    run()
-    end.record()
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end)) / 1e3
+    return min(place.seconds(run) for _ in range(_REPEATS))

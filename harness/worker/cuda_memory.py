@@ -137,6 +137,8 @@ class _Pages:
 class Mapping:
     """A region's own device memory (a region.Source), as far as `nbytes_max` bytes of it."""
 
+    device = DEVICE
+
     def __init__(self, driver: _Driver, descriptor: int, nbytes_max: int) -> None:
         self._driver, self._descriptor, self._nbytes_max = driver, descriptor, nbytes_max
         self._bytes: torch.Tensor | None = None

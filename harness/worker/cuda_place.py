@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from harness.worker.cuda_memory import DEVICE, CudaMemory
 from harness.worker.place import Place, digest_by_sums
+
+# cpp_extension asks whether there is a GPU, which would start the driver before the forks.
+_is_available = torch.cuda.is_available
+setattr(torch.cuda, "is_available", lambda: True)
+from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
+
+setattr(torch.cuda, "is_available", _is_available)
 
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
@@ -24,6 +34,25 @@ _DRIVER_FOLDERS = (
 @dataclass(frozen=True)
 class CudaPlace(Place):
     cache_bytes: int = 256 << 20  # More than twice any L2.
+    dispatch_key: str = "CUDA"
+
+    @staticmethod
+    def open_device() -> torch.device:
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        return DEVICE
+
+    @classmethod
+    def open(cls) -> Place:
+        return cls(cls.open_device(), CudaMemory(), digest_by_sums)
+
+    @staticmethod
+    def files(libraries: Iterable[Path]) -> set[Path]:
+        """The driver's, in `libraries` and where they are wont to be."""
+        folders = {*libraries, *map(Path, _DRIVER_FOLDERS)}
+        found = {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
+        # The driver looks for the device in /sys.
+        return {*found, Path("/etc/nvidia"), Path("/sys")}
 
     def finish(self) -> None:
         torch.cuda.synchronize()
@@ -57,19 +86,22 @@ class CudaPlace(Place):
             return work
         return graph.replay
 
+    def seconds(self, work: Callable[[], object]) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) / 1e3
 
-def cuda_place() -> Place:
-    """Creates the device's context in this process."""
-    from harness.worker.cuda_memory import DEVICE, CudaMemory
+    def arena_pool(self, library: str) -> Callable[[], Any]:
+        pool = torch.cuda.MemPool(_arena_allocator(library).allocator())
+        return lambda: torch.cuda.use_mem_pool(pool)
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    return CudaPlace(DEVICE, CudaMemory(), digest_by_sums)
+    def disable_vendor_libraries(self) -> None:
+        torch.backends.cudnn.enabled = False  # nn.LSTM asks cuDNN where its weights shall lie.
 
 
-def cuda_files(libraries: Iterable[Path]) -> set[Path]:
-    """The driver's files, in `libraries` and where they are wont to be."""
-    folders = {*libraries, *map(Path, _DRIVER_FOLDERS)}
-    found = {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
-    # The driver looks for the device in /sys.
-    return {*found, Path("/etc/nvidia"), Path("/sys")}
+@functools.cache  # It has to live as long as any of its pools.
+def _arena_allocator(library: str) -> Any:
+    return torch.cuda.memory.CUDAPluggableAllocator(library, "mc_arena_malloc", "mc_arena_free")

@@ -25,6 +25,7 @@ class Memories:
 
     def __init__(self, *memories: torch.Tensor | None) -> None:
         self._memories = [memory for memory in memories if memory is not None]
+        self.device = self._memories[0].device if self._memories else region.CPU
         # Beginning and end of each here, and what is counted before it.
         self._spans: list[tuple[int, int, int]] = []
         counted = 0

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 import torch
 
 # Elements. The CPU's fit into its caches; a device needs many to be busy.
-SIZES = {"cpu": 1 << 20}
-_ON_A_DEVICE = 1 << 24
+SIZE_ON_CPU = 1 << 20
+SIZE_ON_DEVICE = 1 << 24
 
 
 def starts(tensor: torch.Tensor) -> Iterator[tuple[int, int]]:
     """Where each piece of a flat tensor begins and ends."""
-    size = SIZES.get(tensor.device.type, _ON_A_DEVICE)
+    size = SIZE_ON_CPU if tensor.is_cpu else SIZE_ON_DEVICE
     for start in range(0, tensor.numel(), size):
         yield start, min(start + size, tensor.numel())
 

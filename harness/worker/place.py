@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a judge and its contestants compute. Of each backend there is one implementation: the CPU's
-here, CUDA's in cuda_place.py. Nobody else asks which device it is.
+here, CUDA's in cuda_place.py. backends.py names them; nobody else asks which device it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import timeit
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -28,6 +31,22 @@ class Place:
     memory: region.Memory
     digest: Callable[[Json, Sequence[torch.Tensor]], str]
     cache_bytes: int = 0  # As many, written between two calls, leave nothing of the first.
+    dispatch_key: str = "CPU"  # Under which PyTorch's operators of this device are registered.
+
+    @staticmethod
+    def open_device() -> torch.device:
+        """The device, set to compute as exactly as its dtypes are; as `open`, after the forks."""
+        return region.CPU
+
+    @classmethod
+    def open(cls) -> Place:
+        """The place in this process: a device's context cannot be forked."""
+        return HOST_PLACE
+
+    @staticmethod
+    def files(_libraries: Iterable[Path]) -> set[Path]:
+        """What processes see besides that compute here; `_libraries` are the system's folders."""
+        return {Path("/sys/devices/system/cpu")}  # Who asks for the number of processors does.
 
     def finish(self) -> None:
         """Waits for all work, and raises what it failed of."""
@@ -48,17 +67,19 @@ class Place:
         """What does the same work again, and sooner where the device can record it."""
         return work
 
+    def seconds(self, work: Callable[[], object]) -> float:
+        """How long the work takes, by the device's own clock where it has one."""
+        return timeit.timeit(work, number=1)
 
-HOST_PLACE = Place(torch.device("cpu"), region.HOST, region.digest)
+    def arena_pool(self, _library: str) -> Callable[[], Any]:
+        """What gives contexts in which a native library's mc_arena_malloc serves PyTorch."""
+        return contextlib.nullcontext
+
+    def disable_vendor_libraries(self) -> None:
+        """PyTorch asks them for nothing any more, as far as it can be told so."""
 
 
-def host_place() -> Place:
-    return HOST_PLACE
-
-
-def host_files(_libraries: Iterable[Path]) -> set[Path]:
-    """What processes see besides that compute here."""
-    return {Path("/sys/devices/system/cpu")}  # Who asks for the number of processors does.
+HOST_PLACE = Place(region.CPU, region.HOST, region.digest)
 
 
 def digest_by_sums(tree: Json, tensors: Sequence[torch.Tensor]) -> str:

@@ -26,6 +26,7 @@ import torch
 
 from harness.worker.wire import Json, Refusal
 
+CPU = torch.device("cpu")
 PAGE = 4096
 ALIGNMENT = 16
 DEPTH_MAX = 16
@@ -48,12 +49,14 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 class Source(Protocol):
     """Where the bytes of a region's tensors come from."""
 
+    device: torch.device
+
     def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
         """A flat uint8 tensor of these bytes; `region_bytes` is 0 for a region in host memory."""
 
 
 class Memory(Protocol):
-    """Where regions live: `HOST`, or a CUDA device (cuda_memory.py)."""
+    """Where regions live: `HOST`, or a device (place.py)."""
 
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
         """Makes a region of tensors, completes their nodes, and returns its descriptor."""
@@ -202,6 +205,8 @@ def shifted(tree: Json, nbytes: int) -> Json:
 class Snapshot:
     """Private copies, read with pread: whatever the file's owner does, only data can be wrong."""
 
+    device = CPU
+
     def __init__(self, descriptor: int, bytes_max: int) -> None:
         self._descriptor = descriptor
         self._bytes_left = bytes_max
@@ -233,6 +238,8 @@ class Snapshot:
 
 class Mapping:
     """The region's own pages, shared with whoever else maps it."""
+
+    device = CPU
 
     def __init__(self, descriptor: int) -> None:
         size = os.fstat(descriptor).st_size
@@ -305,10 +312,7 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
         raise Refusal("protocol", "a value holds more bytes than allowed")
     stride = tree.get("stride")
     if not numel:
-        wanted = tree.get("device") == "cuda"
-        on_device = wanted and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-        device = getattr(source, "device", "cuda" if on_device else "cpu")
-        tensor = torch.empty(shape, dtype=dtype, device=device)
+        tensor = torch.empty(shape, dtype=dtype, device=source.device)
     elif stride is not None:
         extent = _extent(shape, stride) * dtype.itemsize
         tensor = source.bytes_of(offset, extent, int(tree.get("region_bytes", 0)))
@@ -316,7 +320,7 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
     else:
         tensor = source.bytes_of(offset, nbytes, int(tree.get("region_bytes", 0)))
         tensor = tensor.view(dtype).reshape(shape)
-    if tree.get("device") == "cpu":
+    if tree.get("device") == CPU.type:
         tensor = tensor.cpu()
     if not tree.get("param"):
         return tensor

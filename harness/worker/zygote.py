@@ -2,7 +2,7 @@
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
-            [--emu-lib PATH --shim PATH | --device cuda --aten-lib PATH --device-lib PATH]
+            [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --device-lib PATH]
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
 that never imported the judge's. A zygote has one thread, never runs code of a task or a candidate,
@@ -42,20 +42,14 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)
 
-# cpp_extension asks whether there is a GPU, which would start the driver before the forks.
-_is_available = torch.cuda.is_available
-setattr(torch.cuda, "is_available", lambda: True)
-from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
-
-setattr(torch.cuda, "is_available", _is_available)
-
+# First, since a backend may have to prepare what the others import.
+from harness.worker.backends import BACKENDS  # noqa: E402
 from harness.contestant import contestant, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.device import Device  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
-from harness.worker.cuda_place import cuda_files, cuda_place  # noqa: E402
-from harness.worker.place import HOST_PLACE, Place, host_files, host_place  # noqa: E402
+from harness.worker.place import HOST_PLACE, Place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.
@@ -65,34 +59,19 @@ Missing = list[dict[str, str]] | None
 
 
 @dataclass(frozen=True)
-class Backend:
-    """Where processes compute, and the files that they see for it."""
-
-    place: Callable[[], Place]
-    files: view.DeviceFiles
-
-
-BACKENDS = {"cpu": Backend(host_place, host_files), "cuda": Backend(cuda_place, cuda_files)}
-
-
-@dataclass(frozen=True)
 class Libraries:
     """What is loaded before the first fork; None where not given."""
 
     sandbox: ctypes.CDLL | None
     emulator: Emulator | None
     aten: AtenRecorder | None
-    backend: Backend
+    backend: type[Place]
     device_library: str  # Path of what is loaded after the fork by those who are timed, or "".
-
-    def place(self) -> Place:
-        """To be called after the fork: a CUDA context cannot be forked."""
-        return self.backend.place()
 
     def contestants_place(self) -> Place:
         """On the CPU backend, the emulated device."""
         is_emulated = self.emulator is not None and self.emulator.has_shim
-        return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.place()
+        return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.backend.open()
 
     def timed(self) -> Device | None:
         """To be called after the fork, too."""
@@ -138,7 +117,7 @@ def _judge_roles() -> Roles:
 
     def baseline(libraries: Libraries) -> Answering:
         device = libraries.timed()  # Before the device is used.
-        return Baseline(libraries.place(), device).answer
+        return Baseline(libraries.backend.open(), device).answer
 
     def inspector(question: wire.Question) -> wire.Answer:
         answering = {"initials": initials.answer}.get(question.body["op"], inspect_source.answer)
@@ -147,7 +126,7 @@ def _judge_roles() -> Roles:
     cost.warm_up()
     return {
         "inspector": lambda _: inspector,
-        "judge": lambda libraries: judge.Judge(libraries.place()).answer,
+        "judge": lambda libraries: judge.Judge(libraries.backend.open()).answer,
         "baseline": baseline,
     }
 

@@ -511,7 +511,7 @@ void add_judging(CLI::App& command, BenchArguments& arguments) {
   command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command.add_option("--backend", arguments.backend, "auto, cpu or cuda")->capture_default_str();
+  command.add_option("--backend", arguments.backend, eval::backend_names())->capture_default_str();
   command.add_option("--policy", arguments.options.policy, "As for eval")->capture_default_str();
   command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
       ->check(CLI::NonNegativeNumber);

@@ -17,7 +17,6 @@
 #include <sys/utsname.h>
 
 #include "cli/commands.h"
-#include "cli/gpu.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
 #include "core/file.h"
@@ -206,18 +205,6 @@ bool needs_nothing(const Facts& facts) {
                       [](const Fact& fact) { return fact.state == State::kMissing; });
 }
 
-// REQUIRES: all that the backends need is in `facts` already.
-void add_backends(Facts& facts) {
-  const bool has_cpu = needs_nothing(facts);
-  facts.push_back(
-      {"backends", "cpu", has_cpu ? State::kPresent : State::kMissing,
-       has_cpu ? "CUDA source runs on the CPU by emulation" : "needs what is missing above", ""});
-  const bool has_cuda = has_cpu && can_use_gpu(facts);
-  facts.push_back({"backends", "cuda", has_cuda ? State::kPresent : State::kOptional,
-                   has_cuda ? "judges and times on device 0" : "needs what GPU lists", ""});
-  facts.push_back({"backends", "musa", State::kOptional, "not built into this version", ""});
-}
-
 void probe_sandbox(Facts& facts) {
   for (const sandbox::Feature& feature : sandbox::probe()) {
     const State without = feature.is_needed ? State::kMissing : State::kOptional;
@@ -251,12 +238,14 @@ std::string fact_lines(const Fact& fact) {
 }
 
 std::string conclusion(const Facts& facts) {
-  const bool has_cuda = std::ranges::any_of(facts, [](const Fact& fact) {
-    return fact.section == "backends" && fact.name == "cuda" && fact.state == State::kPresent;
-  });
+  std::vector<std::string> backends;
+  for (const Fact& fact : facts) {
+    const bool is_here = fact.section == "backends" && fact.state == State::kPresent;
+    if (is_here) backends.push_back(fact.name);
+  }
   if (can_judge(facts)) {
-    return fmt::format("This machine can judge candidates with the {}.\n",
-                       has_cuda ? "cuda and cpu backends" : "cpu backend");
+    return fmt::format("This machine can judge candidates with the {} {}.\n",
+                       fmt::join(backends, " and "), backends.size() > 1 ? "backends" : "backend");
   }
   std::vector<std::string> remedies;
   for (const Fact& fact : facts) {
@@ -277,6 +266,29 @@ std::string conclusion(const Facts& facts) {
 }
 
 }  // namespace
+
+Facts backend_facts(std::span<const eval::Backend* const> backends, const compile::PyTorch* pytorch,
+                    const Facts& common) {
+  Facts facts;
+  Facts answers;
+  for (const eval::Backend* backend : backends) {
+    Facts own = backend->look(pytorch);
+    const bool is_here = needs_nothing(common) && needs_nothing(own);
+    Fact answer{"backends", task::to_string(backend->name), State::kPresent, backend->summary, ""};
+    if (!is_here) {
+      answer.state = own.empty() ? State::kMissing : State::kOptional;
+      answer.detail =
+          "needs what " + (own.empty() ? "is missing above" : own[0].section + " lists");
+    }
+    answers.push_back(std::move(answer));
+    for (Fact& fact : own) {
+      if (fact.state == State::kMissing) fact.state = State::kOptional;
+      facts.push_back(std::move(fact));
+    }
+  }
+  std::ranges::move(answers, std::back_inserter(facts));
+  return facts;
+}
 
 bool can_judge(const Facts& facts) { return needs_nothing(facts); }
 
@@ -305,12 +317,11 @@ Facts probe_machine() {
   probe_limits(facts);
   probe_compiler(facts);
   probe_pytorch(python, pytorch, facts);
-  std::ranges::move(gpu_facts(look_for_gpu(pytorch ? &*pytorch : nullptr)),
-                    std::back_inserter(facts));
   probe_installation(facts);
   probe_cache(facts);
   probe_kernelbench(facts);
-  add_backends(facts);
+  std::ranges::move(backend_facts(eval::backends(), pytorch ? &*pytorch : nullptr, facts),
+                    std::back_inserter(facts));
   probe_sandbox(facts);
   return facts;
 }

@@ -12,24 +12,14 @@
 #ifndef MC_CLI_DOCTOR_H_
 #define MC_CLI_DOCTOR_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/fact.h"
+#include "eval/machine.h"
+
 namespace mc::cli {
-
-enum class State {
-  kPresent,
-  kOptional,  // Missing; judging on the CPU works without it.
-  kMissing,   // Missing; nothing can be judged without it.
-};
-
-struct Fact {
-  std::string section;  // "machine", "compilers", "sandbox" ...
-  std::string name;     // "g++", "user_namespace" ...
-  State state = State::kPresent;
-  std::string detail;  // What was found, or why it is missing.
-  std::string remedy;  // The command or setting that adds it; "" when present or when nothing does.
-};
 
 // Looks at everything; takes a few seconds, or cuda_driver.h's limit where the GPU's driver hangs.
 std::vector<Fact> probe_machine();
@@ -37,6 +27,11 @@ std::vector<Fact> probe_machine();
 // Sections in order of first appearance, a line a fact and the remedy below what is missing; at the
 // end what can be judged here, or the commands that are needed first.
 std::string doctor_report(const std::vector<Fact>& facts);
+
+// What each backend finds, and then for each a fact of the section "backends": whether it can judge
+// here.  `common` is what all of them need; of what one alone lacks, none is kMissing.
+std::vector<Fact> backend_facts(std::span<const eval::Backend* const> backends,
+                                const compile::PyTorch* pytorch, const std::vector<Fact>& common);
 
 // Whether nothing needed is missing.
 bool can_judge(const std::vector<Fact>& facts);

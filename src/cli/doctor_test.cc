@@ -11,30 +11,33 @@
 namespace mc::cli {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
 const Fact kGxx{"compilers", "g++", State::kPresent, "12.2.0", ""};
+const Fact kCpu{"backends", "cpu", State::kPresent, "by emulation", ""};
 const Fact kNoGpu{"backends", "cuda", State::kOptional, "no NVIDIA GPU", ""};
 const Fact kNoGxx{"compilers", "g++", State::kMissing, "not found", "apt-get install g++"};
 const Fact kNoNamespace{"sandbox", "user_namespace", State::kMissing, "not permitted",
                         "sysctl -w kernel.unprivileged_userns_clone=1"};
 
 TEST(Doctor, SaysThatAMachineWithAllThatIsNeededCanJudge) {
-  const std::vector<Fact> facts = {kGxx, kNoGpu};
+  const std::vector<Fact> facts = {kGxx, kNoGpu, kCpu};
   EXPECT_TRUE(can_judge(facts));
   EXPECT_EQ(doctor_report(facts),
             "compilers\n"
             "  ok      g++                 12.2.0\n"
             "backends\n"
             "  none    cuda                no NVIDIA GPU\n"
+            "  ok      cpu                 by emulation\n"
             "\n"
             "This machine can judge candidates with the cpu backend.\n");
 }
 
 TEST(Doctor, NamesTheBackendOfAGpuThatIsThere) {
   const Fact cuda{"backends", "cuda", State::kPresent, "judges and times on device 0", ""};
-  EXPECT_THAT(doctor_report({kGxx, cuda}),
+  EXPECT_THAT(doctor_report({kGxx, cuda, kCpu}),
               HasSubstr("This machine can judge candidates with the cuda and cpu backends.\n"));
 }
 
@@ -61,6 +64,39 @@ TEST(Doctor, NamesACommandOnceInTheEnd) {
   const std::string report = doctor_report({kNoGxx, kNoGxx});
   const std::string end = report.substr(report.find("First:"));
   EXPECT_EQ(end, "First:\n  apt-get install g++\n");
+}
+
+// A device's backend, and the one that needs nothing of its own.
+std::vector<Fact> look_for_musa(const compile::PyTorch* pytorch) {
+  const State state = pytorch == nullptr ? State::kMissing : State::kPresent;
+  return {{"MUSA", "driver", state, "4.0", ""}, {"MUSA", "tool", State::kOptional, "", ""}};
+}
+const eval::Backend kDevices{task::Backend::kMusa, nullptr, nullptr,
+                             "judges on a device", nullptr, look_for_musa};
+const eval::Backend kEverywhere{task::Backend::kCpu, nullptr, nullptr, "judges everywhere"};
+constexpr const eval::Backend* kBackends[] = {&kDevices, &kEverywhere};
+
+std::vector<std::string> answers(const compile::PyTorch* pytorch, const Fact& common) {
+  std::vector<std::string> lines;
+  for (const Fact& fact : backend_facts(kBackends, pytorch, {common})) {
+    if (fact.section == "backends") lines.push_back(fact.name + ": " + fact.detail);
+  }
+  return lines;
+}
+
+TEST(Doctor, AsksEachBackendWhatItNeeds) {
+  const compile::PyTorch pytorch;
+  EXPECT_THAT(answers(&pytorch, kGxx),
+              ElementsAre("musa: judges on a device", "cpu: judges everywhere"));
+  EXPECT_THAT(answers(nullptr, kGxx),
+              ElementsAre("musa: needs what MUSA lists", "cpu: judges everywhere"));
+  EXPECT_THAT(answers(&pytorch, kNoGxx),
+              ElementsAre("musa: needs what MUSA lists", "cpu: needs what is missing above"));
+}
+
+TEST(Doctor, NeedsNoDevice) {
+  EXPECT_TRUE(can_judge(backend_facts(kBackends, nullptr, {kGxx})));
+  EXPECT_FALSE(can_judge(backend_facts(kBackends, nullptr, {kNoGxx})));
 }
 
 TEST(Doctor, LooksAtThisMachineWithoutAFault) {

@@ -59,7 +59,7 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--jobs,-j", arguments.jobs, "Candidates judged at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command.add_option("--backend", arguments.backend, "auto, cpu or cuda")->capture_default_str();
+  command.add_option("--backend", arguments.backend, eval::backend_names())->capture_default_str();
   command
       .add_option("--policy", arguments.options.policy,
                   "What a candidate may do: musacoder, or kernelbench (docs/legality.md)")
@@ -269,7 +269,7 @@ Result<task::Backend> chosen_backend(const std::string& name) {
   if (name == "auto") return eval::best_backend({});
   if (const auto backend = eval::backend_named(name)) return *backend;
   return Error{ErrorCode::kInvalidInput,
-               "backend '" + name + "' is not built in: use auto, cpu or cuda"};
+               "no backend or architecture is called '" + name + "': use " + eval::backend_names()};
 }
 
 int report_error(const Error& error) {

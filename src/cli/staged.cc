@@ -49,7 +49,7 @@ fs::path file_of(const std::string& directory, size_t index) {
 }
 
 Status run_prepare(EvalArguments& arguments, const CLI::App& command) {
-  if (!arguments.options.architecture.empty()) arguments.backend = "cuda";
+  if (!arguments.options.architecture.empty()) arguments.backend = arguments.options.architecture;
   MC_TRY_VOID(settle(arguments, command), "prepare");
   MC_TRY(const Layout layout, find_layout(), "prepare");
   const Result<std::vector<Work>> loaded = load_work(arguments, layout);
@@ -135,7 +135,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
       ->required();
   add_machine(*command, *arguments);
   command->add_option("--architecture", arguments->options.architecture,
-                      "For a CUDA device that need not be here: its compute capability, 90");
+                      "For a device that need not be here: its compute capability, 90");
   command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for these");
   command->add_flag("--no-shapes", arguments->no_shapes, "Judge at the task's own shape only");

@@ -25,7 +25,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
 
 }  // namespace
 
-const Backend kCpuBackend{task::Backend::kCpu, [](const compile::PyTorch&) { return true; },
-                          set_up};
+const Backend kCpuBackend{task::Backend::kCpu, [](const compile::PyTorch&) { return true; }, set_up,
+                          "CUDA source runs on the CPU by emulation"};
 
 }  // namespace mc::eval

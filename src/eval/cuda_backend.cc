@@ -8,6 +8,7 @@
 #include "compile/cuda_runtime.h"
 #include "compile/cuda_toolchain.h"
 #include "core/file.h"
+#include "eval/cuda_facts.h"
 #include "eval/machine.h"
 #include "execute/cuda_driver.h"
 
@@ -67,7 +68,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
          compile::prepare_cuda_libraries(machine.pytorch, runtime.root, machine.layout, progress),
          "set-up");
   machine.environment = execute::environment_of_one_device();
-  machine.arguments = {"--device", "cuda", "--device-lib", libraries.device.string()};
+  machine.arguments = {"--device-lib", libraries.device.string()};
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
   machine.sanitizer = compile::find_sanitizer(runtime.root);
   machine.cost_max = kCostMax;
@@ -78,8 +79,15 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   return ok();
 }
 
+bool is_compute_capability(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::vector<Fact> look(const compile::PyTorch* pytorch) { return gpu_facts(look_for_gpu(pytorch)); }
+
 }  // namespace
 
-const Backend kCudaBackend{task::Backend::kCuda, is_here, set_up};
+const Backend kCudaBackend{task::Backend::kCuda,  is_here, set_up, "judges and times on device 0",
+                           is_compute_capability, look};
 
 }  // namespace mc::eval

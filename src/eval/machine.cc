@@ -45,7 +45,8 @@ execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles rol
   options.python = machine.pytorch.python;
   options.harness = machine.layout.share("harness");
   options.sandbox_lib = machine.layout.library("libmc_sandbox.so");
-  options.arguments = machine.arguments;
+  options.arguments = {"--device", task::to_string(machine.backend)};
+  std::ranges::copy(machine.arguments, std::back_inserter(options.arguments));
   if (roles == execute::Roles::kCandidates) {
     std::ranges::copy(machine.candidates_arguments, std::back_inserter(options.arguments));
   }
@@ -64,9 +65,16 @@ task::Backend best_backend(const std::filesystem::path& python) {
 
 std::optional<task::Backend> backend_named(std::string_view name) {
   for (const Backend* backend : backends()) {
-    if (task::to_string(backend->name) == name) return backend->name;
+    const bool is_its_device = backend->knows_architecture(name);
+    if (is_its_device || task::to_string(backend->name) == name) return backend->name;
   }
   return std::nullopt;
+}
+
+std::string backend_names() {
+  std::string names = "auto";
+  for (const Backend* backend : backends()) names += std::string(", ") + to_string(backend->name);
+  return names;
 }
 
 }  // namespace mc::eval

@@ -12,11 +12,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compile/cpu_runtime.h"
 #include "compile/pytorch.h"
 #include "compile/toolchain.h"
+#include "core/fact.h"
 #include "core/layout.h"
 #include "core/result.h"
 #include "eval/pipeline.h"
@@ -52,10 +54,18 @@ struct Machine {
 };
 
 struct Backend {
-  task::Backend name;
+  task::Backend name;                                // In Python, too (harness/worker/backends.py).
   bool (*is_here)(const compile::PyTorch& pytorch);  // Whether this machine can judge by it.
   // Builds what is missing in the cache.  kUnavailable says what this machine lacks.
   Status (*set_up)(Machine& machine, const Options& options, const Progress& progress);
+  const char* summary;  // For the doctor: "judges and times on device 0".
+  // Whether it compiles for devices of this name, which need not be here.
+  bool (*knows_architecture)(std::string_view) = [](std::string_view) { return false; };
+  // What it alone needs of this machine, in one section; kMissing is what it cannot judge without.
+  // Null: no PyTorch.
+  std::vector<Fact> (*look)(const compile::PyTorch*) = [](const compile::PyTorch*) {
+    return std::vector<Fact>();
+  };
 };
 extern const Backend kCpuBackend;
 extern const Backend kCudaBackend;

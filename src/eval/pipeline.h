@@ -107,8 +107,9 @@ Status set_up_machine(const Options& options, const Progress& progress);
 // The backend that this machine is best judged with: CUDA where nvcc, a GPU and a PyTorch that
 // knows CUDA are, else the CPU.
 task::Backend best_backend(const std::filesystem::path& python);
-// By its name, "cuda"; none where no such backend is built in.
+// By its name, "cuda", or the architecture of its devices, "90"; none where none is built in.
 std::optional<task::Backend> backend_named(std::string_view name);
+std::string backend_names();  // "auto, cuda, cpu"
 
 }  // namespace mc::eval
 

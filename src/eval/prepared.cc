@@ -112,7 +112,7 @@ Result<Prepared> prepared_from(const Json& json, std::string_view libraries,
 
 std::string to_string(const Target& target) {
   std::string text = "backend " + target.backend;
-  if (!target.architecture.empty()) text += " (sm_" + target.architecture + ")";
+  if (!target.architecture.empty()) text += " (" + target.architecture + ")";
   text += ", PyTorch " + target.pytorch + ", policy " + target.policy;
   return target.python.empty() ? text : text + ", Python " + target.python;
 }

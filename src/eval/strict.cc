@@ -85,8 +85,11 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
     return {{name, "not_run", "compute-sanitizer is not installed"}, {}};
   }
   const execute::AuditOptions options{
-      machine.sanitizer, machine.pytorch.python,
+      machine.sanitizer,
+      machine.pytorch.python,
       std::filesystem::weakly_canonical(machine.layout.share("harness")),
+      task::to_string(machine.backend),
+      machine.environment,
       context_.executor.limits().child};
   const execute::AuditSubject subject{subject_.task_source, subject_.program, subject_.kernels,
                                       derive_seed(subject_.seed, "audit")};

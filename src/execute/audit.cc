@@ -13,7 +13,6 @@
 #include "core/file.h"
 #include "execute/sanitizer_report.h"
 #include "sandbox/run.h"
-#include "worker/one_device.h"
 
 namespace mc::execute {
 namespace {
@@ -32,7 +31,7 @@ constexpr std::string_view kDone = "audit: done, ";
 
 // ---- The command --------------------------------------------------------------------------------
 
-std::string question_of(const AuditSubject& subject) {
+std::string question_of(const std::string& device, const AuditSubject& subject) {
   Json artifacts = Json::object();
   for (const Library& library : subject.program.libraries) {
     artifacts[library.key] = {{"path", library.path.string()}, {"module", library.module}};
@@ -41,7 +40,7 @@ std::string question_of(const AuditSubject& subject) {
                       {"source", subject.program.source},
                       {"artifacts", std::move(artifacts)},
                       {"seed", subject.seed},
-                      {"device", "cuda"}};
+                      {"device", device}};
   return question.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -97,7 +96,7 @@ sandbox::Profile profile_of(const AuditOptions& options,
 }
 
 // Without PyTorch's cache of blocks each tensor ends where its allocation does.
-std::vector<std::string> environment() {
+std::vector<std::string> environment_of(const AuditOptions& options) {
   std::vector<std::string> variables = {"PATH=/usr/local/bin:/usr/bin:/bin",
                                         "HOME=/tmp",
                                         "TMPDIR=/tmp",
@@ -107,7 +106,7 @@ std::vector<std::string> environment() {
                                         "PYTHONDONTWRITEBYTECODE=1",
                                         "PYTHONUNBUFFERED=1",
                                         "PYTORCH_NO_CUDA_MEMORY_CACHING=1"};
-  std::ranges::move(worker::environment_of_one_device(), std::back_inserter(variables));
+  std::ranges::copy(options.environment, std::back_inserter(variables));
   return variables;
 }
 
@@ -181,14 +180,14 @@ Result<AuditEnd> audit(SanitizerTool tool, const AuditOptions& options,
                        const AuditSubject& subject) {
   MC_TRY(const TemporaryDirectory folder, TemporaryDirectory::create("audit"), "audit");
   const std::filesystem::path question = folder.path() / "question.json";
-  MC_TRY_VOID(write_file_atomically(question, question_of(subject)), "audit");
+  MC_TRY_VOID(write_file_atomically(question, question_of(options.device, subject)), "audit");
   sandbox::Command command;
   command.argv = {options.sanitizer.string()};
   std::ranges::move(sanitizer_flags(tool, subject), std::back_inserter(command.argv));
   command.argv.insert(command.argv.end(),
                       {options.python.string(), "-B", (options.harness / "judge/audit.py").string(),
                        question.string()});
-  command.environment = environment();
+  command.environment = environment_of(options);
   command.profile = profile_of(options, folder.path());
   command.output_bytes_max = kOutputBytesMax;
   MC_TRY(const sandbox::Completed done, sandbox::run(command), "audit");

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "core/result.h"
-#include "execute/executor.h"
 #include "execute/children.h"
+#include "execute/executor.h"
 #include "task/verdict.h"
 
 namespace mc::execute {
@@ -37,6 +37,8 @@ struct AuditOptions {
   std::filesystem::path sanitizer;  // The program compute-sanitizer, without symbolic links.
   std::filesystem::path python;
   std::filesystem::path harness;
+  std::string device;                    // As harness/worker/backends.py names it.
+  std::vector<std::string> environment;  // Besides what every audit has.
   ChildLimits child;  // Memory, threads and /tmp are raised to what a sanitizer needs.
   double wall_s = 300;
 };

@@ -90,6 +90,7 @@ TEST(ConcludeAudit, NamesTheToolInEachFinding) {
 constexpr const char* kContent = R"sh(#!/bin/sh
 echo "========= COMPUTE-SANITIZER"
 for question; do :; done
+[ "$MC_GIVEN" = 1 ] || exit 1
 grep -q '"device":"cuda"' "$question" && echo "audit: done, 1 of 1"
 case "$*" in *"--tool racecheck"*"--kernel-name kernel_name=_Z1kPf "*) ;; *) exit 1 ;; esac
 echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"
@@ -102,7 +103,7 @@ TEST(Audit, RunsTheSanitizerInTheSandbox) {
   std::filesystem::create_directories(sanitizer.parent_path());
   ASSERT_TRUE(write_file_atomically(sanitizer, kContent));
   std::filesystem::permissions(sanitizer, std::filesystem::perms::owner_all);
-  AuditOptions options{sanitizer, "/usr/bin/python3", "/", {}, 10};
+  AuditOptions options{sanitizer, "/usr/bin/python3", "/", "cuda", {"MC_GIVEN=1"}, {}, 10};
   options.child.weak_sandbox = true;
   const Program program{"", {}, {}};
   const std::vector<std::string> kernels = {"_Z1kPf"};
@@ -113,7 +114,8 @@ TEST(Audit, RunsTheSanitizerInTheSandbox) {
 
 TEST(Audit, OfAProgramThatIsNotThereIsAnError) {
   const Program program{"", {}, {}};
-  const AuditOptions options{"/nowhere/bin/compute-sanitizer", "/usr/bin/python3", "/", {}, 10};
+  const AuditOptions options{
+      "/nowhere/bin/compute-sanitizer", "/usr/bin/python3", "/", "", {}, {}, 10};
   EXPECT_FALSE(audit(SanitizerTool::kMemcheck, options, {"", program, {}, 1}));
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/gpu.h"
+#include "eval/cuda_facts.h"
 
 #include <algorithm>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace mc::cli {
+namespace mc::eval {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 
 compile::PyTorch pytorch_of(const std::string& version) {
   compile::PyTorch pytorch;
@@ -47,30 +46,25 @@ Fact fact_named(const GpuFindings& found, const std::string& name) {
 }
 
 TEST(Gpu, ListsAllThatIsThere) {
-  EXPECT_THAT(doctor_report(gpu_facts(all_there())),
-              StartsWith("GPU\n"
-                         "  ok      driver              580.159.04, for CUDA 13.0 and older\n"
-                         "  ok      device 0            NVIDIA H100, compute capability 9.0, "
-                         "80.0 GiB\n"
-                         "  ok      nvcc                13.0.88, /usr/local/cuda/bin/nvcc\n"
-                         "  ok      PyTorch for CUDA    2.11.0+cu130, built for CUDA 13.0\n"
-                         "  ok      compute-sanitizer   /usr/local/cuda/bin/compute-sanitizer\n"
-                         "  ok      libcupti            /opt/site-packages/nvidia/cu13/lib/"
-                         "libcupti.so.13\n\n"));
-}
-
-TEST(Gpu, IsNeverNeeded) {
-  const GpuFindings kTable[] = {{},
-                                all_there(),
-                                with_error(ErrorCode::kTimeout, "hangs"),
-                                with_error(ErrorCode::kUnavailable, "fails"),
-                                with_error(ErrorCode::kNotFound, "none")};
-  for (const GpuFindings& found : kTable) EXPECT_TRUE(can_judge(gpu_facts(found)));
+  std::string text;
+  for (const Fact& fact : gpu_facts(all_there())) {
+    EXPECT_EQ(fact.section, "GPU");
+    EXPECT_EQ(fact.state, State::kPresent);
+    text += fact.name + ": " + fact.detail + "\n";
+  }
+  EXPECT_EQ(text,
+            "driver: 580.159.04, for CUDA 13.0 and older\n"
+            "device 0: NVIDIA H100, compute capability 9.0, 80.0 GiB\n"
+            "nvcc: 13.0.88, /usr/local/cuda/bin/nvcc\n"
+            "PyTorch for CUDA: 2.11.0+cu130, built for CUDA 13.0\n"
+            "compute-sanitizer: /usr/local/cuda/bin/compute-sanitizer\n"
+            "libcupti: /opt/site-packages/nvidia/cu13/lib/libcupti.so.13\n");
 }
 
 TEST(Gpu, SaysWhatToDoAboutEachThingThatIsMissing) {
   for (const Fact& fact : gpu_facts({})) {
-    EXPECT_EQ(fact.state, State::kOptional) << fact.name;
+    const bool is_optional = fact.name == "compute-sanitizer";
+    EXPECT_EQ(fact.state, is_optional ? State::kOptional : State::kMissing) << fact.name;
     EXPECT_NE(fact.detail, "") << fact.name;
     EXPECT_NE(fact.remedy, "") << fact.name;
   }
@@ -96,26 +90,30 @@ TEST(Gpu, KnowsADriverWithoutAModuleThatTellsItsVersion) {
   EXPECT_EQ(fact_named(found, "driver").detail, "present, for CUDA 13.0 and older");
   found.cuda = Error{ErrorCode::kTimeout, "does not answer"};
   EXPECT_EQ(fact_named(found, "driver").detail, "present");
-  EXPECT_EQ(fact_named(found, "devices").state, State::kOptional);
+  EXPECT_EQ(fact_named(found, "devices").state, State::kMissing);
 }
 
 TEST(Gpu, CanBeUsedWhereNothingButTheSanitizerIsMissing) {
+  const auto can_use = [](const GpuFindings& found) {
+    return std::ranges::none_of(gpu_facts(found),
+                                [](const Fact& fact) { return fact.state == State::kMissing; });
+  };
   GpuFindings found = all_there();
-  EXPECT_TRUE(can_use_gpu(gpu_facts(found)));
+  EXPECT_TRUE(can_use(found));
   found.sanitizer = "";
-  EXPECT_TRUE(can_use_gpu(gpu_facts(found)));
+  EXPECT_TRUE(can_use(found));
   found.nvcc.reset();
-  EXPECT_FALSE(can_use_gpu(gpu_facts(found)));
-  EXPECT_FALSE(can_use_gpu(gpu_facts(with_error(ErrorCode::kNotFound, "no device"))));
-  EXPECT_FALSE(can_use_gpu(gpu_facts(GpuFindings{})));
+  EXPECT_FALSE(can_use(found));
+  EXPECT_FALSE(can_use(with_error(ErrorCode::kNotFound, "no device")));
+  EXPECT_FALSE(can_use(GpuFindings{}));
 }
 
 TEST(Gpu, WantsTheCudaThatPyTorchIsBuiltFor) {
   GpuFindings found = all_there();
   found.cuda = execute::CudaDriver{12, 4, {{"NVIDIA H100", "GPU-0", 9, 0, 1}}};
   found.nvcc->version = "12.4.131";
-  EXPECT_EQ(fact_named(found, "driver").state, State::kOptional);
-  EXPECT_EQ(fact_named(found, "nvcc").state, State::kOptional);
+  EXPECT_EQ(fact_named(found, "driver").state, State::kMissing);
+  EXPECT_EQ(fact_named(found, "nvcc").state, State::kMissing);
   EXPECT_THAT(fact_named(found, "nvcc").detail, HasSubstr("but PyTorch is built for 13"));
   EXPECT_THAT(fact_named(found, "nvcc").remedy, HasSubstr("cuda-toolkit-13-0"));
   found.pytorch = pytorch_of("2.6.0+cu124");
@@ -130,7 +128,7 @@ TEST(Gpu, OffersAPyTorchForCudaInPlaceOfOneWithout) {
   GpuFindings found = all_there();
   found.pytorch = pytorch_of("2.11.0+cpu");
   const Fact fact = fact_named(found, "PyTorch for CUDA");
-  EXPECT_EQ(fact.state, State::kOptional);
+  EXPECT_EQ(fact.state, State::kMissing);
   EXPECT_EQ(fact.remedy,
             "/opt/python -m pip install --force-reinstall torch==2.11.0 --index-url "
             "https://download.pytorch.org/whl/cu130");
@@ -152,4 +150,4 @@ TEST(CudaOf, ReadsTheSuffix) {
 }
 
 }  // namespace
-}  // namespace mc::cli
+}  // namespace mc::eval

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The doctor's section "GPU": what the CUDA backend could use here, and what would add the rest.
-//
-// Nothing here is ever needed: without a GPU the CPU backend is used.  Looking and saying are
-// apart, so that what is said can be tested on a machine without a GPU.
+// Looking and saying are apart, so that what is said can be tested on a machine without a GPU.
 //
 //   for (const Fact& fact : gpu_facts(look_for_gpu(pytorch))) facts.push_back(fact);
-#ifndef MC_CLI_GPU_H_
-#define MC_CLI_GPU_H_
+#ifndef MC_EVAL_CUDA_FACTS_H_
+#define MC_EVAL_CUDA_FACTS_H_
 
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/doctor.h"
 #include "compile/pytorch.h"
+#include "core/fact.h"
 #include "execute/cuda_driver.h"
 
-namespace mc::cli {
+namespace mc::eval {
 
 struct CudaVersion {
   int major = 0;
@@ -48,12 +46,9 @@ struct GpuFindings {
 // PyTorch.
 GpuFindings look_for_gpu(const compile::PyTorch* pytorch);
 
-// Whether these facts, among others, hold all that the cuda backend needs of the section "GPU".
-bool can_use_gpu(const std::vector<Fact>& facts);
-
-// In the section "GPU"; none is kMissing.
+// In the section "GPU".
 std::vector<Fact> gpu_facts(const GpuFindings& found);
 
-}  // namespace mc::cli
+}  // namespace mc::eval
 
-#endif  // MC_CLI_GPU_H_
+#endif  // MC_EVAL_CUDA_FACTS_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/gpu.h"
+#include "eval/cuda_facts.h"
 
-#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <sstream>
@@ -12,7 +11,7 @@
 #include "compile/tool.h"
 #include "core/file.h"
 
-namespace mc::cli {
+namespace mc::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,7 +81,7 @@ Fact present(std::string name, std::string detail) {
 }
 
 Fact absent(std::string name, std::string detail, std::string remedy) {
-  return {"GPU", std::move(name), State::kOptional, std::move(detail), std::move(remedy)};
+  return {"GPU", std::move(name), State::kMissing, std::move(detail), std::move(remedy)};
 }
 
 CudaVersion cuda_wanted(const GpuFindings& found) {
@@ -179,9 +178,12 @@ Fact pytorch_fact(const GpuFindings& found) {
 
 Fact sanitizer_fact(const GpuFindings& found) {
   if (!found.sanitizer.empty()) return present("compute-sanitizer", found.sanitizer.string());
-  return absent("compute-sanitizer",
-                "not in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin; eval --strict does without",
-                install("cuda-sanitizer", cuda_wanted(found)));
+  Fact fact =
+      absent("compute-sanitizer",
+             "not in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin; eval --strict does without",
+             install("cuda-sanitizer", cuda_wanted(found)));
+  fact.state = State::kOptional;
+  return fact;
 }
 
 Fact cupti_fact(const GpuFindings& found) {
@@ -223,14 +225,6 @@ GpuFindings look_for_gpu(const compile::PyTorch* pytorch) {
   return found;
 }
 
-// eval --strict does without compute-sanitizer.
-bool can_use_gpu(const std::vector<Fact>& facts) {
-  return std::ranges::all_of(facts, [](const Fact& fact) {
-    return fact.section != "GPU" || fact.name == "compute-sanitizer" ||
-           fact.state == State::kPresent;
-  });
-}
-
 std::vector<Fact> gpu_facts(const GpuFindings& found) {
   Facts facts = {driver_fact(found)};
   add_devices(found, facts);
@@ -241,4 +235,4 @@ std::vector<Fact> gpu_facts(const GpuFindings& found) {
   return facts;
 }
 
-}  // namespace mc::cli
+}  // namespace mc::eval

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mc::eval {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(BackendNamed, KnowsABackendByItsNameAndByItsDevicesArchitecture) {
+  EXPECT_EQ(backend_named("cpu"), task::Backend::kCpu);
+  EXPECT_EQ(backend_named("cuda"), task::Backend::kCuda);
+  EXPECT_EQ(backend_named("90"), task::Backend::kCuda);
+  for (const char* name : {"", "musa", "mp_31", "sm_90", "auto"}) {
+    EXPECT_EQ(backend_named(name), std::nullopt) << name;
+  }
+}
+
+TEST(BackendNames, AreThoseThatAnOptionTakes) { EXPECT_EQ(backend_names(), "auto, cuda, cpu"); }
+
+TEST(ZygoteOptions, NameTheBackendToAllAndGiveCandidatesMore) {
+  Machine machine;
+  machine.backend = task::Backend::kCuda;
+  machine.arguments = {"--device-lib", "device.so"};
+  machine.candidates_arguments = {"--aten-lib", "aten.so"};
+  EXPECT_THAT(zygote_options(machine, execute::Roles::kTrusted).arguments,
+              ElementsAre("--device", "cuda", "--device-lib", "device.so"));
+  EXPECT_THAT(
+      zygote_options(machine, execute::Roles::kCandidates).arguments,
+      ElementsAre("--device", "cuda", "--device-lib", "device.so", "--aten-lib", "aten.so"));
+}
+
+}  // namespace
+}  // namespace mc::eval
