@@ -12,12 +12,12 @@
 #include "core/hash.h"
 #include "eval/device_share.h"
 #include "eval/excuse.h"
-#include "eval/fixed_sizes.h"
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
 #include "eval/strict.h"
 #include "eval/timing_stage.h"
 #include "execute/executor.h"
+#include "task/fixed_sizes.h"
 
 namespace mc::eval {
 namespace {
@@ -165,7 +165,7 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
     if (trial.shape != "native") continue;
     for (const auto& [name, size] : trial.constants) sizes.insert(size);
   }
-  verdict_.telemetry.fixed_sizes = lines_with_sizes(prepared_.source, sizes);
+  verdict_.telemetry.fixed_sizes = task::lines_with_sizes(prepared_.source, sizes);
 }
 
 Stage Evaluation::measure() {
@@ -210,7 +210,7 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   if (!program.is_emulated) return ok();
   std::set<int64_t> sizes;
   for (const auto& [name, size] : verdict_.telemetry.reduction.native) {
-    if (!lines_with_sizes(prepared_.source, {size}).empty()) sizes.insert(size);
+    if (!task::lines_with_sizes(prepared_.source, {size}).empty()) sizes.insert(size);
   }
   const std::optional<Excuse> excuse = excuse_for(outcome, judge_->plan(), sizes);
   if (!excuse) return ok();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/fixed_sizes.h"
+#include "task/fixed_sizes.h"
 
 #include <algorithm>
 #include <cctype>
 #include <string>
 
-namespace mc::eval {
+namespace mc::task {
 namespace {
 
 constexpr size_t kExcerptBytesMax = 200;
@@ -35,9 +35,9 @@ int column_of(std::string_view line, std::string_view number) {
 
 }  // namespace
 
-std::vector<task::SourceLocation> lines_with_sizes(std::string_view module,
-                                                   const std::set<int64_t>& sizes) {
-  std::vector<task::SourceLocation> places;
+std::vector<SourceLocation> lines_with_sizes(std::string_view module,
+                                             const std::set<int64_t>& sizes) {
+  std::vector<SourceLocation> places;
   for (auto size = sizes.rbegin(); size != sizes.rend() && *size >= kFixedSizeMin; ++size) {
     const std::string number = std::to_string(*size);
     size_t num_found = 0;
@@ -47,9 +47,8 @@ std::vector<task::SourceLocation> lines_with_sizes(std::string_view module,
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
       ++line_number;
       const int column = column_of(without_comment(line), number);
-      const bool is_known = std::ranges::any_of(places, [&](const task::SourceLocation& location) {
-        return location.line == line_number;
-      });
+      const bool is_known = std::ranges::any_of(
+          places, [&](const SourceLocation& location) { return location.line == line_number; });
       if (column == 0 || is_known) continue;
       if (num_found == kLinesOfOneSizeMax || places.size() == kFixedSizesMax) break;
       ++num_found;
@@ -60,4 +59,4 @@ std::vector<task::SourceLocation> lines_with_sizes(std::string_view module,
   return places;
 }
 
-}  // namespace mc::eval
+}  // namespace mc::task

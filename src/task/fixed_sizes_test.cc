@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/fixed_sizes.h"
+#include "task/fixed_sizes.h"
 
 #include <gtest/gtest.h>
 
-namespace mc::eval {
+namespace mc::task {
 namespace {
 
 constexpr char kModule[] =
@@ -15,7 +15,7 @@ constexpr char kModule[] =
 TEST(FixedSizes, AreNumbersOfTheTaskOnTheirLines) {
   const auto places = lines_with_sizes(kModule, {8, 512, 4096});
   ASSERT_EQ(places.size(), 3u);
-  EXPECT_EQ(places[0], (task::SourceLocation{"candidate", 1, 14, "#define COLS 4096"}));
+  EXPECT_EQ(places[0], (SourceLocation{"candidate", 1, 14, "#define COLS 4096"}));
   EXPECT_EQ(places[1].line, 3);
   EXPECT_EQ(places[2].line, 4);
 }
@@ -33,4 +33,4 @@ TEST(FixedSizes, AreFew) {
 }
 
 }  // namespace
-}  // namespace mc::eval
+}  // namespace mc::task
