@@ -57,6 +57,11 @@ class Device:
             self._allocator = torch.cuda.memory.CUDAPluggableAllocator(self._path, *names)
         self._pools.append(torch.cuda.MemPool(self._allocator.allocator()))
 
+    def close_arenas(self) -> None:
+        """Unmaps them. REQUIRES: nothing of what was allocated there is used any more."""
+        self._pools.clear()
+        self._arenas.clear()
+
     def pool(self) -> Any:
         """A context in which PyTorch allocates from the last arena."""
         return torch.cuda.use_mem_pool(self._pools[-1])

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
 import threading
 import unittest
 from typing import Any
+from unittest import mock
 
 from harness.worker import wire
 
@@ -28,6 +30,26 @@ class ChannelTest(unittest.TestCase):
         self.assertEqual(os.read(read_end, 1), b"x")
         for descriptor in (read_end, write_end, *got.descriptors):
             os.close(descriptor)
+
+    def test_a_descriptor_waits_while_those_of_others_are_on_their_way(self) -> None:
+        class Busy:
+            tries = 0
+
+            def sendmsg(self, parts: list[bytes], _ancillary: Any) -> int:
+                self.tries += 1
+                if self.tries < 3:
+                    raise OSError(errno.ETOOMANYREFS, "Too many references")
+                return len(parts[0])
+
+        channel, raw = pair()
+        busy = Busy()
+        with mock.patch.object(channel, "_socket", busy), mock.patch.object(wire.time, "sleep"):
+            channel.send({}, [0])
+            self.assertEqual(busy.tries, 3)
+            with mock.patch.object(wire, "SEND_LIMIT_S", -1.0):
+                busy.tries = 0
+                self.assertRaisesRegex(OSError, "references", channel.send, {}, [0])
+        raw.close()
 
     def test_a_message_may_come_byte_by_byte(self) -> None:
         channel, raw = pair()

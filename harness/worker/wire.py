@@ -9,11 +9,13 @@ Neither believes the peer: every length is bounded and every failure of a questi
 from __future__ import annotations
 
 import array
+import errno
 import json
 import linecache
 import os
 import socket
 import struct
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +25,7 @@ Json = dict[str, Any]
 
 MESSAGE_BYTES_MAX = 16 << 20
 DESCRIPTORS_MAX = 8
+SEND_LIMIT_S = 20.0  # While the descriptors of others are on their way.
 TEXT_MAX = 8000  # Of an exception's message.
 FRAMES_MAX = 32
 
@@ -77,9 +80,20 @@ class Channel:
         data = struct.pack("<I", len(payload)) + payload
         rights = array.array("i", descriptors)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
-        sent = self._socket.sendmsg([data], ancillary)
+        sent = self._send_first(data, ancillary)
         if sent < len(data):
             self._socket.sendall(data[sent:])
+
+    def _send_first(self, data: bytes, ancillary: list[Any]) -> int:
+        """Waits where too many descriptors of this user, whoever sent them, were not received."""
+        deadline = time.monotonic() + SEND_LIMIT_S
+        while True:
+            try:
+                return self._socket.sendmsg([data], ancillary)
+            except OSError as error:
+                if error.errno != errno.ETOOMANYREFS or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
 
     def receive(self) -> Question:
         """The next message. Raises EOFError when the other end is closed between messages."""

@@ -143,8 +143,9 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
   MC_TRY(const std::string facade, hash_of_files(sources.facade, {""}), "CPU backend");
   MC_TRY(const std::string compiler,
          run_tool({runtime.compiler.string(), "-dumpfullversion", "-dumpmachine"}), "CPU backend");
-  runtime.fingerprint = content_hash({pytorch.version, pytorch.root.string(),
-                                      pytorch.python_include.string(), compiler, emu, facade});
+  runtime.fingerprint =
+      content_hash({pytorch.version, pytorch.root.string(), pytorch.python_include.string(),
+                    compiler, emu, facade, kNamesVersion});
 
   const Once once{
       "runtimes", runtime.fingerprint,

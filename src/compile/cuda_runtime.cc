@@ -219,8 +219,9 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
            "facade");
     return write_missing_names(full, thin, made / kMissing);
   };
-  const Once once{"facade", content_hash({runtime.fingerprint, pytorch.root.string(), headers}),
-                  "reading the names in PyTorch's headers (once)"};
+  const Once once{
+      "facade", content_hash({kNamesVersion, runtime.fingerprint, pytorch.root.string(), headers}),
+      "reading the names in PyTorch's headers (once)"};
   MC_TRY(const fs::path made, make_once(once, progress, list_names), "facade");
   MC_TRY(facade.names, Facade::read({folder / "include", folder / "bind"}, made / kMissing),
          "facade");

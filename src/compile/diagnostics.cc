@@ -300,9 +300,17 @@ std::string told_of_binding(const std::string& message, const Surroundings& arou
          "std::optional of these";
 }
 
+// What g++ suggests may be a name of ours, which the candidate does not see.
+std::string without_our_names(std::string message) {
+  const size_t suggestion = message.find("; did you mean '");
+  if (suggestion == std::string::npos) return message;
+  if (message.find("mc_", suggestion) != std::string::npos) message.resize(suggestion);
+  return message;
+}
+
 task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
                                  const LocationMapper& mapper) {
-  std::string message = with_short_paths(with_plain_names(found.said.message));
+  std::string message = without_our_names(with_short_paths(with_plain_names(found.said.message)));
   task::Diagnostic diagnostic{found.said.severity, std::move(message), {}};
   if (found.file.empty()) return diagnostic;
   diagnostic.location = mapper.map(found.file, found.line, found.column);

@@ -51,6 +51,18 @@ cuda_sources[0](2): error: expression must be a modifiable lvalue
                                   "int g() { const int q = 1; q = 2; return q; }"}));
 }
 
+TEST(GppDiagnostics, SuggestNoNameThatTheCandidateDoesNotSee) {
+  const Extension extension = extension_of("int i = max_dim;\nint j = siz;\n");
+  const auto diagnostics = parse(
+      "cuda_sources[0]:1:9: error: 'max_dim' was not declared in this scope; did you mean "
+      "'mc_at_dim'?\n"
+      "cuda_sources[0]:2:9: error: 'siz' was not declared in this scope; did you mean 'size'?\n",
+      extension);
+  ASSERT_EQ(diagnostics.size(), 2u);
+  EXPECT_EQ(diagnostics[0].message, "'max_dim' was not declared in this scope");
+  EXPECT_THAT(diagnostics[1].message, HasSubstr("did you mean 'size'?"));
+}
+
 TEST(NvccDiagnostics, PutErrorsBeforeWarningsAndJoinLongMessages) {
   const auto diagnostics = parse(
       R"(cuda_sources[0](3): warning #177-D: variable "y" was declared but never referenced

@@ -12,6 +12,8 @@
 namespace mc::compile {
 namespace {
 
+constexpr const char* kBinding = "binding";  // The piece that is written for the candidate.
+
 using Json = nlohmann::json;
 
 std::vector<std::string> strings_of(const Json& object, const char* member) {
@@ -153,7 +155,7 @@ std::vector<Unit> make_units(const Extension& extension) {
     for (size_t i = 0; i < extension.cpp_sources.size(); ++i) {
       unit.pieces.push_back({"cpp_sources[" + std::to_string(i) + "]", extension.cpp_sources[i]});
     }
-    if (!extension.functions.empty()) unit.pieces.push_back({"binding", binding_of(extension)});
+    if (!extension.functions.empty()) unit.pieces.push_back({kBinding, binding_of(extension)});
     units.push_back(std::move(unit));
   }
   if (!extension.cuda_sources.empty()) {
@@ -164,6 +166,23 @@ std::vector<Unit> make_units(const Extension& extension) {
     units.push_back(std::move(unit));
   }
   return units;
+}
+
+std::optional<task::Diagnostic> second_module(const Extension& extension,
+                                              const LocationMapper& mapper) {
+  if (extension.functions.empty()) return std::nullopt;
+  for (const Unit& unit : make_units(extension)) {
+    for (const SourceFile& piece : unit.pieces) {
+      if (piece.name == kBinding) continue;
+      for (const lex::Token& token : lex::tokenize(piece.text)) {
+        if (token.in_directive || lex::text_of(piece.text, token) != "PYBIND11_MODULE") continue;
+        return task::Diagnostic{
+            "error", "load_inline writes PYBIND11_MODULE for `functions`; leave one of the two out",
+            mapper.map(piece.name, static_cast<int>(token.line), static_cast<int>(token.column))};
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> headers_of(const Extension& extension) {

@@ -7,6 +7,7 @@
 #ifndef MC_COMPILE_EXTENSION_H_
 #define MC_COMPILE_EXTENSION_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,8 @@ struct Extension {
 // not of that form or over the limits.
 Result<std::vector<Extension>> parse_extensions(std::string_view recorder_answer);
 
+class LocationMapper;
+
 // One translation unit: pieces of candidate text, each with the name that diagnostics give it.
 struct Unit {
   std::string file;  // "main.cpp" or "cuda.cu"
@@ -50,6 +53,10 @@ struct Unit {
 // What load_inline would write: the C++ sources with the binding of `functions` in one unit, the
 // CUDA sources in another.
 std::vector<Unit> make_units(const Extension& extension);
+
+// The error of a source that writes PYBIND11_MODULE although load_inline does, by `functions`.
+std::optional<task::Diagnostic> second_module(const Extension& extension,
+                                              const LocationMapper& mapper);
 
 // What all sources include from elsewhere, each once, as it is written: "<cublas_v2.h>".
 std::vector<std::string> headers_of(const Extension& extension);

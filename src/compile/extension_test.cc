@@ -73,6 +73,21 @@ Extension with_source(const std::string& source) {
   return extension;
 }
 
+TEST(SecondModule, IsTheCandidatesOwnBesideThatOfFunctions) {
+  const std::string source = "int x;\n// PYBIND11_MODULE\nPYBIND11_MODULE(ext, m) {}\n";
+  Extension extension;
+  extension.cuda_sources = {source};
+  const LocationMapper mapper("import torch\n" + source, {extension});
+  EXPECT_FALSE(second_module(extension, mapper));
+  extension.functions = {{"f", "f"}};
+  const auto found = second_module(extension, mapper);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->location.source, "candidate");
+  EXPECT_EQ(found->location.line, 4);
+  extension.cuda_sources = {"#define NAME PYBIND11_MODULE\nauto text = \"PYBIND11_MODULE\";"};
+  EXPECT_FALSE(second_module(extension, mapper));
+}
+
 TEST(LocationMapper, FindsTheLineInTheCandidate) {
   const LocationMapper mapper(kModule, {with_source("\n__global__ void k() {}\n"
                                                     "int f() { return undefined_name; }\n")});

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/file.h"
+#include "lex/code.h"
 #include "lex/token.h"
 
 namespace mc::compile {
@@ -60,6 +61,49 @@ void add_names(std::string_view text, Names& names) {
   for_each_identifier(text, [&](std::string_view name) {
     if (!names.contains(name)) names.emplace(name);
   });
+}
+
+// Behind the angle brackets at `i`.
+size_t after_angles(std::string_view text, const lex::Code& code, size_t i) {
+  int depth = 0;
+  for (; i < code.tokens.size(); ++i) {
+    const std::string_view word = lex::text_at(text, code, i);
+    if (word == "(" && code.partners[i] != lex::kNone) i = code.partners[i];
+    if (word == "<") ++depth;
+    if (word == ">") --depth;
+    if (word == ">>") depth -= 2;
+    if (depth <= 0) return i + 1;
+  }
+  return i;
+}
+
+// What a program can name without saying whose it is: what stands in namespaces, enumerators and
+// macros; not parameters, local names and members.
+void add_declared_names(std::string_view text, Names& names) {
+  for (const lex::Code& code : lex::regions_of(text, lex::tokenize(text))) {
+    const auto word = [&](size_t i) { return lex::text_at(text, code, i); };
+    if (code.is_directive) {
+      if (word(1) == "define") names.emplace(word(2));
+      continue;
+    }
+    const std::vector<lex::Scope> scopes = lex::scopes_of(text, code);
+    size_t enum_end = 0;
+    for (size_t i = 0; i < code.tokens.size(); ++i) {
+      const bool has_partner = code.partners[i] != lex::kNone;
+      if (word(i) == "(" && has_partner) {
+        i = code.partners[i];
+      } else if (word(i) == "template" && word(i + 1) == "<") {
+        i = after_angles(text, code, i + 1) - 1;
+      } else if (word(i) == "enum" && scopes[i] == lex::Scope::kNamespace &&
+                 word(i + 1) != "class" && word(i + 1) != "struct") {
+        size_t open = i;
+        while (word(open) != "{" && word(open) != ";" && open < code.tokens.size()) ++open;
+        if (word(open) == "{" && code.partners[open] != lex::kNone) enum_end = code.partners[open];
+      }
+      const bool is_named = scopes[i] == lex::Scope::kNamespace || i < enum_end;
+      if (is_named && code.tokens[i].kind == lex::Kind::kIdentifier) names.emplace(word(i));
+    }
+  }
 }
 
 // A name of the facade's that PyTorch does not have: what uses it must not compile.
@@ -214,16 +258,17 @@ std::string Facade::blamed(const std::vector<task::Diagnostic>& diagnostics,
     if (entry.severity != "error") continue;
     if (!mapper.owns(entry.location.source)) return entry.message;
     bool ours = false;
-    for_each_identifier(entry.message, [&](std::string_view word) {
+    const std::string message = entry.message.substr(0, entry.message.find("; did you mean "));
+    for_each_identifier(message, [&](std::string_view word) {
       ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");
     });
     // "identifier" and "expression" are names in PyTorch's headers, and words of the compiler's.
-    for_each_identifier(quoted_in(entry.message),
+    for_each_identifier(quoted_in(message),
                         [&](std::string_view word) { ours |= missing_.contains(word); });
     // "at" is a word of English too.
-    ours |= entry.message.find("at::") != std::string::npos ||
-            entry.message.find("\"at\"") != std::string::npos ||
-            entry.message.find("'at'") != std::string::npos;
+    ours |= message.find("at::") != std::string::npos ||
+            message.find("\"at\"") != std::string::npos ||
+            message.find("'at'") != std::string::npos;
     if (ours) return entry.message;
   }
   return "";
@@ -232,7 +277,7 @@ std::string Facade::blamed(const std::vector<task::Diagnostic>& diagnostics,
 Status write_missing_names(std::string_view full, std::string_view thin, const fs::path& path) {
   Names of_full;
   Names of_thin;
-  add_names(full, of_full);
+  add_declared_names(full, of_full);
   add_names(thin, of_thin);
   std::string text;
   for (const std::string& name : of_full) {

@@ -6,8 +6,8 @@
 // Names decide.  Before compiling: a header or a name in PyTorch's namespaces that the facade does
 // not have sends the extension to the full headers.  After a failure: the errors are the
 // candidate's own only where each lies in its text and names nothing that the facade could have
-// wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare and
-// the facade's do not.
+// wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare in
+// a namespace and the facade's do not mention.
 #ifndef MC_COMPILE_FACADE_H_
 #define MC_COMPILE_FACADE_H_
 
@@ -27,6 +27,9 @@
 namespace mc::compile {
 
 using Names = std::set<std::string, std::less<>>;
+
+// Changes when write_missing_names() does.
+inline constexpr const char* kNamesVersion = "names/2";
 
 class Facade {
  public:
@@ -63,23 +66,30 @@ struct EitherWay {
 
 // `build(Headers)` gives a Result of `End`, a variant with task::CompileFailed: by the facade where
 // there is one that serves by all that names tell, and against PyTorch's own headers where there is
-// none, or where what fails by it may be its fault.
+// none, or where what fails by it may be its fault.  Of an extension with two modules that is told,
+// not what a compiler makes of it.
 template <class End, class BuildFn>
 Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& extension,
                                         const LocationMapper& mapper, BuildFn build) {
+  const auto build_and_tell = [&](Headers headers) -> Result<End> {
+    MC_TRY(End end, build(headers), "compile");
+    if (!std::holds_alternative<task::CompileFailed>(end)) return end;
+    const auto second = second_module(extension, mapper);
+    return second ? End(task::CompileFailed{{*second}}) : std::move(end);
+  };
   std::string lacks = facade != nullptr ? facade->lacks(extension) : "no facade";
   if (lacks.empty()) {
-    MC_TRY(End end, build(Headers::kFacade), "facade");
+    MC_TRY(End end, build_and_tell(Headers::kFacade), "facade");
     const auto* failed = std::get_if<task::CompileFailed>(&end);
     if (failed != nullptr) lacks = facade->blamed(failed->diagnostics, mapper);
     if (lacks.empty()) return EitherWay<End>{std::move(end), ""};
   }
-  MC_TRY(End end, build(Headers::kFull), "compile");
+  MC_TRY(End end, build_and_tell(Headers::kFull), "full headers");
   return EitherWay<End>{std::move(end), std::move(lacks)};
 }
 
-// `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the identifiers of
-// the first that the second lacks.
+// `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the names that the
+// first declares in namespaces, as enumerators and as macros, and the second does not mention.
 Status write_missing_names(std::string_view full, std::string_view thin,
                            const std::filesystem::path& path);
 

@@ -29,7 +29,8 @@ TEST_F(Blame, IsTheCandidatesWhereItsOwnNamesAreWrong) {
   for (const std::string message :
        {"identifier \"c\" is undefined", "expected an expression", "expected a \";\"",
         "'identifer' was not declared in this scope",
-        "expected primary-expression before ')' token", "too few arguments in function call"}) {
+        "expected primary-expression before ')' token", "too few arguments in function call",
+        "'forward' was not declared in this scope; did you mean 'std::forward'?"}) {
     EXPECT_EQ(blamed(message), "") << message;
   }
 }
@@ -46,6 +47,32 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
 TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   const std::vector<task::Diagnostic> errors = {{"error", "bad", {"mc_at/tensor.h", 3, 1, ""}}};
   EXPECT_EQ(facade_.blamed(errors, LocationMapper("", {})), "bad");
+}
+
+TEST(MissingNames, AreWhatAProgramCanNameWithoutSayingWhoseItIs) {
+  const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
+  const auto path = folder.path() / "names";
+  const std::string full = R"(
+#define MACRO(argument) int of_macro;
+namespace outer { inline namespace v1 {
+  template <typename Parameter, int number = (1 > 2), class = Vector<Vector<int>>>
+  auto function(int argument = other(1)) -> Returned { int local = 1; return local; }
+  struct Type { int member; void method(int parameter); enum { kMember }; };
+  enum Plain { kFirst, kSecond = 2 };
+  enum class Scoped : int { kScoped };
+  constexpr int kKnown = 3, kUnknown = 4;
+}}
+extern "C" { void in_c(int); })";
+  ASSERT_TRUE(write_missing_names(full, "int kKnown;", path));
+  const std::string names = '\n' + read_file(path, 1 << 20).value();
+  for (const std::string name : {"MACRO", "outer", "function", "Returned", "Type", "Plain",
+                                 "kFirst", "kSecond", "Scoped", "kUnknown", "in_c"}) {
+    EXPECT_NE(names.find('\n' + name + '\n'), std::string::npos) << name;
+  }
+  for (const std::string name : {"argument", "of_macro", "Parameter", "number", "local", "member",
+                                 "method", "parameter", "kMember", "kScoped", "kKnown"}) {
+    EXPECT_EQ(names.find('\n' + name + '\n'), std::string::npos) << name;
+  }
 }
 
 std::string lacking(const std::string& text) {

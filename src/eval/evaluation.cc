@@ -20,6 +20,15 @@
 #include "execute/executor.h"
 
 namespace mc::eval {
+namespace {
+
+// Ends what waits for its next task, and gives its memory back.
+void end_idle(const EvaluationContext& context) {
+  context.judges.clear();
+  context.executor.end_idle_baselines();
+}
+
+}  // namespace
 
 Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepared)
     : context_(context),
@@ -48,8 +57,7 @@ task::Verdict Evaluation::run() {
     verdict_.outcome = task::Infra{stage.error().message};  // The judge may be broken: not kept.
     return std::move(verdict_);
   }
-  if (judge_ != nullptr) {
-    judge_->end_baselines();
+  if (judge_ != nullptr && !execute::changes_settings(prepared_.task.code)) {
     context_.judges.give_back(judge_key_, std::move(judge_));
   }
   MC_CHECK(stage->has_value());  // The last stage decides.
@@ -97,7 +105,7 @@ Stage Evaluation::open_new_judge(int64_t bytes) {
     MC_TRY(session, context_.executor.judge(Spare::kWait), "judge");
   }
   hold_memory(bytes);
-  if (bytes == DeviceMemory::kAll) context_.judges.clear();
+  if (bytes == DeviceMemory::kAll) end_idle(context_);
   const auto turn = context_.device.take(use_);
   auto stage = context_.executor.open_judge(std::move(*session), prepared_.task.code,
                                             judge_options(context_.options, context_.machine));
@@ -267,7 +275,7 @@ task::Verdict evaluate(EvaluationContext context, const Prepared& prepared) {
   if (is_short_of_memory) {
     // Others may have held the memory: it is told only of a device that nothing else used.
     all.emplace(context.memory.take(DeviceMemory::kAll));
-    context.judges.clear();
+    end_idle(context);
     context.is_alone = true;
   }
   context.is_second = true;

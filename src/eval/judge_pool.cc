@@ -9,8 +9,9 @@
 
 namespace mc::eval {
 
-JudgePool::JudgePool() = default;
-JudgePool::JudgePool(JudgePool&& other) noexcept : idle_(std::move(other.idle_)) {}
+JudgePool::JudgePool(size_t idle_max) : idle_max_(idle_max) { MC_CHECK(idle_max > 0); }
+JudgePool::JudgePool(JudgePool&& other) noexcept
+    : idle_max_(other.idle_max_), idle_(std::move(other.idle_)) {}
 JudgePool::~JudgePool() = default;
 
 std::unique_ptr<execute::Judge> JudgePool::take(const std::string& key) {
@@ -24,7 +25,7 @@ std::unique_ptr<execute::Judge> JudgePool::take(const std::string& key) {
 
 std::unique_ptr<execute::Judge> JudgePool::take_any_where_full() {
   const std::lock_guard lock(mutex_);
-  if (idle_.size() < kIdleMax) return nullptr;
+  if (idle_.size() < idle_max_) return nullptr;
   std::unique_ptr<execute::Judge> judge = std::move(idle_.front().judge);
   idle_.pop_front();
   return judge;
@@ -41,11 +42,11 @@ void JudgePool::give_back(const std::string& key, std::unique_ptr<execute::Judge
   std::unique_ptr<execute::Judge> evicted;  // Destroyed after the lock is released.
   const std::lock_guard lock(mutex_);
   idle_.push_back({key, std::move(judge)});
-  if (idle_.size() > kIdleMax) {
+  if (idle_.size() > idle_max_) {
     evicted = std::move(idle_.front().judge);
     idle_.pop_front();
   }
-  MC_CHECK(idle_.size() <= kIdleMax);
+  MC_CHECK(idle_.size() <= idle_max_);
 }
 
 }  // namespace mc::eval

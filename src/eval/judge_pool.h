@@ -18,10 +18,13 @@ namespace mc::eval {
 
 class JudgePool {
  public:
-  // Each holds a reference model and, on a device, a context, so only some wait.
+  // Each holds a reference model, so only some wait.
   static constexpr size_t kIdleMax = 16;
+  // There a judge costs a context, which all others wait for, and more than opening another task:
+  // few wait, so that most become the next task's.
+  static constexpr size_t kIdleMaxOnDevice = 4;
 
-  JudgePool();
+  explicit JudgePool(size_t idle_max = kIdleMax);
   JudgePool(JudgePool&& other) noexcept;
   ~JudgePool();
 
@@ -39,6 +42,7 @@ class JudgePool {
     std::string key;
     std::unique_ptr<execute::Judge> judge;
   };
+  size_t idle_max_;  // Constant after construction.
   std::mutex mutex_;
   std::list<Idle> idle_;  // Guarded by mutex_; longest waiting first.
 };

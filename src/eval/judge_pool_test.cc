@@ -70,6 +70,15 @@ TEST_F(JudgePoolTest, LendsAnotherTasksJudgeOnlyWhereItIsFull) {
   EXPECT_EQ(pool_.take_any_where_full(), nullptr);
 }
 
+TEST_F(JudgePoolTest, LendsAnotherTasksJudgeSoonerWhereFewMayWait) {
+  JudgePool few(2);
+  few.give_back("one", judge());
+  EXPECT_EQ(few.take_any_where_full(), nullptr);
+  few.give_back("two", judge());
+  EXPECT_NE(few.take_any_where_full(), nullptr);
+  EXPECT_NE(few.take("two"), nullptr);
+}
+
 TEST_F(JudgePoolTest, EndsAllThatWait) {
   keep(3);
   const auto lent = pool_.take("task 1");

@@ -132,6 +132,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   auto nvml = machine.device ? timing::Nvml::open(machine.device->id) : nullptr;
   auto device = std::make_unique<DeviceShare>(lock_of(machine.device, progress));
   auto memory = std::make_unique<DeviceMemory>(machine.device ? machine.device->bytes : 0);
+  const size_t judges_idle = machine.device ? JudgePool::kIdleMaxOnDevice : JudgePool::kIdleMax;
   auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
   auto spares =
       keep_spares(options, *candidates, execute::Role::kContestant, limits.child, *device);
@@ -140,8 +141,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
       new State{options, key, std::move(machine), std::move(policy), std::move(run_policy),
                 std::move(trusted), std::move(candidates), std::move(device), std::move(memory),
-                std::move(judges), std::move(spares), executor, JudgePool(), std::move(nvml),
-                BaselineStore(cache_directory() / "baselines")})));
+                std::move(judges), std::move(spares), executor, JudgePool(judges_idle),
+                std::move(nvml), BaselineStore(cache_directory() / "baselines")})));
 }
 
 Status Pipeline::check_task(const task::Task& task) {

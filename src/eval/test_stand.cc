@@ -34,6 +34,7 @@ Stand::Stand(timing::Behaviors behaviors)
   for (worker::FakeWorker* models : {&simulation.baselines(), &simulation.compiled()}) {
     models->say<worker::BaselineLoadQuestion>({});
     models->say<worker::BaselineBuildQuestion>({});
+    models->say<worker::BaselineReleaseQuestion>({});
   }
 }
 

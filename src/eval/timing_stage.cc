@@ -101,7 +101,7 @@ execute::Stage<timing::Timed> TimingStage::run_comparison(const Comparison& want
   // An ending context takes a tenth of a second, and would disturb who is alone.
   const auto together = context_.device.take(subject_.use);
   processes.candidate.reset();
-  if (wanted.is_last) subject_.judge.end_baselines();
+  if (wanted.is_last) end_baseline(/*may_serve_again=*/stage.has_value());
   return stage;
 }
 
@@ -145,23 +145,27 @@ execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer co
   return Ready(std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started))));
 }
 
-// The process that is timed beside, which serves one comparison after the other.
+// The process that is timed beside.
 Result<execute::Session*> TimingStage::baseline() {
-  const std::string& name = context_.options.timing.baseline;
-  execute::Judge& judge = subject_.judge;
-  if (judge.baseline(name) != nullptr) return judge.baseline(name);
-  if (name == kItself) {
+  if (baseline_) return &*baseline_;
+  if (context_.options.timing.baseline == kItself) {
     MC_TRY(auto started, ready(nullptr), "baseline");
     if (std::holds_alternative<task::Outcome>(started)) {
       return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
     }
-    judge.keep_baseline(name, std::move(*std::get<SessionPointer>(started)));
+    baseline_ = std::move(*std::get<SessionPointer>(started));
   } else {
-    MC_TRY(execute::Session session,
-           context_.executor.start_baseline(judge, {subject_.task.code, ""}), "baseline");
-    judge.keep_baseline(name, std::move(session));
+    MC_TRY(baseline_, context_.executor.start_baseline(subject_.judge, {subject_.task.code, ""}),
+           "baseline");
   }
-  return judge.baseline(name);
+  return &*baseline_;
+}
+
+void TimingStage::end_baseline(bool may_serve_again) {
+  if (baseline_ && may_serve_again && context_.options.timing.baseline != kItself) {
+    context_.executor.give_back_baseline(std::move(*baseline_), subject_.task.code);
+  }
+  baseline_.reset();
 }
 
 // "GPU-…; 580.65.06", as keys of caches have it.

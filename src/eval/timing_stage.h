@@ -66,12 +66,13 @@ class TimingStage {
   };
   struct Processes {
     SessionPointer candidate;
-    execute::Session* baseline = nullptr;  // The judge keeps it.
+    execute::Session* baseline = nullptr;  // The stage keeps it.
   };
   execute::Stage<timing::Timed> run_comparison(const Comparison& wanted);
   execute::Stage<timing::Timed> run_alone(timing::ComparisonRun& comparison, Processes& processes);
   execute::Stage<SessionPointer> ready(SessionPointer contestant);
   Result<execute::Session*> baseline();
+  void end_baseline(bool may_serve_again);
   Result<EarlyOutcome> time_again(timing::Timed& timed);
   Result<EarlyOutcome> check_claim(timing::Timed& timed);
   timing::Provenance owners_of(const timing::Timed& timed) const;
@@ -88,6 +89,7 @@ class TimingStage {
   const EvaluationContext& context_;
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
+  std::optional<execute::Session> baseline_;  // Serves one comparison after the other.
   std::vector<task::StageTime> laps_;
   Clock::TimePoint lap_start_;
 };

@@ -40,7 +40,7 @@ class TimingStageTest : public testing::Test {
   }
 
   execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> passed = nullptr) {
-    const task::Task task{"task", "task", "class Model: pass"};
+    const task::Task task{"task", "task", source_};
     const execute::Program program{"class ModelNew: pass", {}, {}, false};
     std::vector<compile::Artifact> artifacts(1);
     artifacts[0].library = kLibrary;
@@ -50,7 +50,6 @@ class TimingStageTest : public testing::Test {
     TimingStage stage(context, subject);
     auto ran = stage.run(std::move(passed));
     laps_ = stage.laps();
-    has_baseline_left_ = judge.baseline("eager") != nullptr;
     // However it ends, the device is free.
     stand().device.take(Use::kExclusive);
     return ran;
@@ -89,10 +88,10 @@ class TimingStageTest : public testing::Test {
 
   int64_t num_spawned(Role role) { return std::ranges::count(stand().spawned, role); }
 
+  std::string source_ = "class Model: pass";
   timing::Behaviors scripts_;
   std::unique_ptr<Stand> stand_;
   std::vector<task::StageTime> laps_;
-  bool has_baseline_left_ = false;
 };
 
 TEST_F(TimingStageTest, TimesACandidateAgainstTheTasksModel) {
@@ -130,13 +129,45 @@ TEST_F(TimingStageTest, TakesAsManyPairsAsItsBudgetLets) {
   EXPECT_EQ(performance().timing.batches, timing::RunOptions().pairs_min);
 }
 
-TEST_F(TimingStageTest, EndsBothProcessesOnceAllIsTimed) {
+TEST_F(TimingStageTest, EndsTheContestantAndKeepsTheBaselineForAnotherTask) {
   const auto before = stand().contestants().num_alive();  // The simulation's own.
   const auto before_baselines = stand().baselines().num_alive();
   performance();
   EXPECT_EQ(stand().contestants().num_alive(), before);
+  EXPECT_EQ(stand().baselines().num_alive(), before_baselines + 1);
+  EXPECT_EQ(stand().baselines().asked().back(), "release");
+  source_ = "class Model: another";
+  performance();
+  EXPECT_EQ(num_spawned(Role::kBaseline), 1);
+  stand().executor.end_idle_baselines();
   EXPECT_EQ(stand().baselines().num_alive(), before_baselines);
-  EXPECT_FALSE(has_baseline_left_);
+}
+
+TEST_F(TimingStageTest, TakesANewBaselineWhereTheKeptOneFails) {
+  performance();
+  int num_loads = 0;
+  stand().baselines().on<worker::BaselineLoadQuestion>(
+      [&](const auto&, const Fd&) -> worker::Reaction {
+        if (++num_loads == 1) return worker::Refusal{"exception", "load", {}};
+        return worker::BaselineLoadAnswer().to_json();
+      });
+  performance();
+  EXPECT_EQ(num_loads, 2);
+  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
+}
+
+TEST_F(TimingStageTest, KeepsNoBaselineThatDoesNotReleaseItsMemory) {
+  stand().baselines().fail<worker::BaselineReleaseQuestion>(worker::Refusal{"exception", "", {}});
+  performance();
+  performance();
+  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
+}
+
+TEST_F(TimingStageTest, KeepsNoBaselineOfATaskThatChangesSettings) {
+  source_ = "torch.backends.cudnn.benchmark = True\nclass Model: pass";
+  performance();
+  performance();
+  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
 }
 
 TEST_F(TimingStageTest, BuildsTheContestantThatPassedAnew) {
@@ -310,9 +341,8 @@ TEST_F(TimingStageTest, ComparesWithTorchCompileWhichIsTimedOnce) {
     EXPECT_NEAR(found.speedup_compile->median, 1.5, 2e-3);
     EXPECT_NEAR(found.time_compile_us->median, 3000, 1);
   }
-  // The candidate's twice, the eager one beside it, and once the compiled one.
-  EXPECT_EQ(num_spawned(Role::kBaseline), 3);
-  EXPECT_FALSE(has_baseline_left_);
+  // The eager one, for all; and once the compiled one.
+  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
 }
 
 TEST_F(TimingStageTest, VerifiesNothingThatABaselineReturns) {

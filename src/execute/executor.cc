@@ -2,6 +2,7 @@
 #include "execute/executor.h"
 
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,7 @@ constexpr int64_t kCompilerMemoryBytes = int64_t{16} << 30;
 constexpr int64_t kCompilerTmpBytes = int64_t{1} << 30;
 constexpr int kCompilerThreads = 512;
 constexpr int kMainShape = 0;
+constexpr size_t kIdleBaselinesMax = 8;  // On a device each holds a context.
 
 // For torch.compile, with processes and files of its own.
 ChildLimits compiling(ChildLimits child) {
@@ -71,15 +73,6 @@ worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& ini
           .constants = init.said.constants,
           .training = init.said.training,
           .state = init.said.state};
-}
-
-Session* Judge::baseline(const std::string& name) {
-  const auto it = baselines_.find(name);
-  return it == baselines_.end() ? nullptr : &it->second;
-}
-
-void Judge::keep_baseline(const std::string& name, Session session) {
-  baselines_.insert_or_assign(name, std::move(session));
 }
 
 Status Judge::begin(uint64_t seed, double limit_s) {
@@ -203,29 +196,70 @@ Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judg
 }
 
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
-  const ChildLimits child = options.compile_mode.empty() ? limits_.child : compiling(limits_.child);
-  MC_TRY(Session session, zygotes_.spawn(Role::kBaseline, child), "baseline");
   MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "baseline");
-  const std::string load = worker::BaselineLoadQuestion{options.task_source}.to_json();
-  const std::string build = worker::BaselineBuildQuestion{.shape = kMainShape,
-                                                          .init = init.said.init,
-                                                          .init_seed = init.said.init_seed,
-                                                          .constants = init.said.constants,
-                                                          .training = init.said.training,
-                                                          .state = init.said.state,
-                                                          .compile = options.compile_mode}
-                                .to_json();
-  for (const std::string& question : {load, build}) {
-    const Fd* region = question == build ? &init.region : nullptr;
-    const Answer answer = session.ask(question, region, Seconds(limits_.judge_s));
-    if (const auto* refusal = std::get_if<Refusal>(&answer)) {
-      return infra("the baseline failed: " + refusal->exception.message);
-    }
-    if (!std::holds_alternative<Reply>(answer)) {
-      return infra("the baseline died: " + session.output_tail());
-    }
-  }
+  const auto make_ready = [&](Session& session) -> Status {
+    const worker::BaselineLoadQuestion load{options.task_source};
+    const worker::BaselineBuildQuestion build{.shape = kMainShape,
+                                              .init = init.said.init,
+                                              .init_seed = init.said.init_seed,
+                                              .constants = init.said.constants,
+                                              .training = init.said.training,
+                                              .state = init.said.state,
+                                              .compile = options.compile_mode};
+    MC_TRY_VOID(ask_baseline(session, load.to_json(), nullptr), "baseline");
+    return ask_baseline(session, build.to_json(), &init.region);
+  };
+  const bool is_eager = options.compile_mode.empty();
+  auto idle = is_eager ? take_idle_baseline() : std::nullopt;
+  if (idle && make_ready(*idle)) return std::move(*idle);
+  idle.reset();
+  MC_TRY(Session session,
+         zygotes_.spawn(Role::kBaseline, is_eager ? limits_.child : compiling(limits_.child)),
+         "baseline");
+  MC_TRY_VOID(make_ready(session), "baseline");
   return session;
+}
+
+Status Executor::ask_baseline(Session& session, const std::string& question,
+                              const Fd* region) const {
+  const Answer answer = session.ask(question, region, Seconds(limits_.judge_s));
+  if (const auto* refusal = std::get_if<Refusal>(&answer)) {
+    return infra("the baseline failed: " + refusal->exception.message);
+  }
+  if (!std::holds_alternative<Reply>(answer)) {
+    return infra("the baseline died: " + session.output_tail());
+  }
+  return ok();
+}
+
+void Executor::give_back_baseline(Session session, std::string_view task_source) {
+  if (changes_settings(task_source)) return;
+  if (!ask_baseline(session, worker::BaselineReleaseQuestion().to_json(), nullptr)) return;
+  session.rest();
+  const std::lock_guard lock(idle_->mutex);
+  if (idle_->sessions.size() < kIdleBaselinesMax) idle_->sessions.push_back(std::move(session));
+}
+
+std::optional<Session> Executor::take_idle_baseline() {
+  const std::lock_guard lock(idle_->mutex);
+  if (idle_->sessions.empty()) return std::nullopt;
+  Session session = std::move(idle_->sessions.back());
+  idle_->sessions.pop_back();
+  return session;
+}
+
+void Executor::end_idle_baselines() {
+  std::vector<Session> ended;  // Destroyed after the lock is released.
+  const std::lock_guard lock(idle_->mutex);
+  ended.swap(idle_->sessions);
+}
+
+bool changes_settings(std::string_view task_source) {
+  constexpr std::array<std::string_view, 3> kSettings = {"torch.backends", "torch.set_",
+                                                         "torch.use_deterministic"};
+  return std::ranges::any_of(kSettings, [&](std::string_view name) {
+    return task_source.find(name) != std::string_view::npos;
+  });
 }
 
 Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {

@@ -12,9 +12,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -88,13 +90,6 @@ class Judge {
     return worker::told<Question>(std::move(reply));
   }
 
-  // Processes that run the task's own Model, to be timed beside a candidate; they never run
-  // candidate code either.  What a process was timed with stays mapped in it, so they end with the
-  // evaluation that began them.  Null before one was kept.
-  Session* baseline(const std::string& name);
-  void keep_baseline(const std::string& name, Session session);
-  void end_baselines() { baselines_.clear(); }
-
   // The process, to become another task's judge.
   Session take_session() && { return std::move(session_); }
 
@@ -103,7 +98,6 @@ class Judge {
 
   Session session_;
   JudgePlan plan_;
-  std::map<std::string, Session> baselines_;
 };
 
 // What a policy (legality/policy.h) asks of a run.
@@ -190,7 +184,12 @@ class Executor {
                                      uint64_t schedule_seed, double forward_s);
 
   // Processes that are ready to be timed at the main shape: the task's own Model, and a candidate.
+  // A baseline never runs candidate code, so an eager one may have served another task before.
   Result<Session> start_baseline(Judge& judge, const BaselineOptions& options);
+  // Keeps an eager baseline for another start_baseline(), once it has given its memory back; ends
+  // it where it does not, where its task may have changed it, and where enough are kept.
+  void give_back_baseline(Session session, std::string_view task_source);
+  void end_idle_baselines();
   // Builds the candidate's model anew at the main shape, after trials at others.
   Stage<Nothing> rebuild(Judge& judge, Session& session);
   Stage<Session> start_candidate(const Program& program, Judge& judge, const RunPolicy& policy,
@@ -199,13 +198,26 @@ class Executor {
   const StageLimits& limits() const { return limits_; }
 
  private:
+  // Baselines that wait for their next task.
+  struct Idle {
+    std::mutex mutex;
+    std::vector<Session> sessions;  // Guarded by mutex.
+  };
+
   Result<Session> session(Role role, Spares* spares, Spare spare);
+  std::optional<Session> take_idle_baseline();
+  Status ask_baseline(Session& session, const std::string& question, const Fd* region) const;
 
   Zygotes zygotes_;
   SpareSet spares_;
+  std::shared_ptr<Idle> idle_ = std::make_shared<Idle>();
   // Constant after construction.
   StageLimits limits_;
 };
+
+// Whether a task's text may set what PyTorch keeps for the whole process: a process that ran it is
+// of no use to another task.
+bool changes_settings(std::string_view task_source);
 
 }  // namespace mc::execute
 

@@ -252,7 +252,9 @@ TEST(Enter, CannotReachEvenItself) {
 TEST(Enter, RefusesSockets) {
   EXPECT_TRUE(holds_inside(Profile{}, [] {
     for (const int domain : {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}) {
+      int ends[2];
       if (!is_refused(socket(domain, SOCK_STREAM, 0))) return false;
+      if (!is_refused(socketpair(domain, SOCK_STREAM, 0, ends))) return false;
     }
     return true;
   }));

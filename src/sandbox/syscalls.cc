@@ -146,14 +146,18 @@ void refuse_new_namespaces(Filter& filter) {
 }
 
 // The CUDA driver does not start without a local socket of its own.  It may have that one kind,
-// which can reach nobody without connect().
+// which can reach nobody without connect().  Others have no pair either: descriptors that are on
+// their way in a socket count against the user, and keep all others of that user from sending any.
 void refuse_sockets(Filter& filter, const Profile& profile) {
   if (profile.allow_sockets) {
     filter.refuse("socket", SCMP_A0(SCMP_CMP_GT, uint64_t{AF_INET}));  // AF_UNIX is the one before.
     return;
   }
   filter.refuse("connect");
-  if (profile.devices.empty()) return filter.refuse("socket");
+  if (profile.devices.empty()) {
+    filter.refuse("socketpair");
+    return filter.refuse("socket");
+  }
   filter.refuse("socket", SCMP_A0(SCMP_CMP_NE, uint64_t{AF_UNIX}));
   for (const uint64_t type : kOtherSocketTypes) {
     filter.refuse("socket", SCMP_A1(SCMP_CMP_MASKED_EQ, kSocketTypeMask, type));

@@ -57,6 +57,9 @@ Channel::Wait wait_until(TimePoint deadline) {
 }
 
 constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens some fifty.
+// How many descriptors may be on their way in sockets of this user when one is sent: what
+// candidates leave there must not keep a judge from sending its own.
+constexpr uint64_t kFilesMaxOfTrusted = 1 << 16;
 
 // `files` are all that a process sees that runs candidate code, `artifacts` where it finds what was
 // compiled for it.
@@ -67,6 +70,7 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits,
     profile.devices = limits.devices;
     profile.limits.files_max = kFilesMaxWithDevices;
   }
+  if (kind_of(role) == Roles::kTrusted) profile.limits.files_max = kFilesMaxOfTrusted;
   profile.limits.cpu = std::chrono::seconds(static_cast<int64_t>(limits.cpu_s));
   profile.limits.memory_bytes = static_cast<uint64_t>(limits.memory_bytes);
   profile.limits.tmp_bytes = static_cast<uint64_t>(limits.tmp_bytes);
