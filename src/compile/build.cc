@@ -129,12 +129,20 @@ Result<Symbols> undefined_symbols(const Build& build, const fs::path& nm, const 
   return Symbols(std::move(symbols));
 }
 
-Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run) {
+uintmax_t free_bytes(const fs::path& directory) {
+  std::error_code failure;
+  const fs::space_info space = fs::space(directory, failure);
+  return failure ? 0 : space.available;
+}
+
+Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run, uintmax_t free) {
   constexpr size_t kShownBytes = 500;
+  constexpr uintmax_t kFreeBytesMin = 64 << 20;
   const std::string printed = run.err + run.out;
   const std::string message =
       std::string(tool) + " failed (" + run.ending + "): " + printed.substr(0, kShownBytes);
-  if (printed.find("No space left on device") != std::string::npos) {
+  // A compiler's temporary files lie in memory of its own, which a source can fill.
+  if (free < kFreeBytesMin && printed.find("No space left on device") != std::string::npos) {
     return Error{ErrorCode::kUnavailable, message};
   }
   return task::CompileFailed{{{"error", message, {}}}};

@@ -25,7 +25,7 @@ struct Build {
   std::vector<std::string> visible;  // What compilers read, should it lie below /tmp.
   const CompileLimits& limits;
   std::atomic<int64_t>& cpu_us;  // User and system time of what ran is added here.
-  bool stands_back = false;  // For what is timed meanwhile, and for the clock that times it.
+  bool stands_back = false;      // For what is timed meanwhile, and for the clock that times it.
 };
 
 // A program that ended by itself.
@@ -54,7 +54,9 @@ Result<Symbols> undefined_symbols(const Build& build, const std::filesystem::pat
 
 // Of a compiler that failed and named no error, such as one that broke over the source.  An Error
 // where the disk is full.
-Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run);
+Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run, uintmax_t free);
+// Of the disk on which a build's directory lies; 0 where it cannot be asked.
+uintmax_t free_bytes(const std::filesystem::path& directory);
 
 // What compilers print, and all that they tell, when the memory limit stops them.
 bool ran_out_of_memory(std::string_view output);

@@ -68,10 +68,12 @@ TEST(WriteSources, KeepsHeadersApartAndLeavesOutWhatNoFileCanBeNamed) {
 }
 
 TEST(Unexplained, IsTheCandidatesUnlessTheDiskIsFull) {
-  const auto broken = unexplained("g++", {false, "", "internal compiler error", "exit code 4"});
+  const auto broken = unexplained("g++", {false, "", "internal compiler error", "exit code 4"}, 0);
   ASSERT_TRUE(broken);
   EXPECT_EQ(broken->diagnostics.at(0).message, "g++ failed (exit code 4): internal compiler error");
-  EXPECT_FALSE(unexplained("g++", {false, "", "cannot write: No space left on device", ""}));
+  const ToolRun full{false, "", "cannot write: No space left on device", ""};
+  EXPECT_FALSE(unexplained("g++", full, 0));
+  EXPECT_TRUE(unexplained("g++", full, uintmax_t{1} << 30)) << "it filled its own memory";
 }
 
 class UndefinedSymbols : public testing::Test {

@@ -131,7 +131,7 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
     return Attempt(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
   if (failed.diagnostics.empty()) {
-    MC_TRY(failed, unexplained("g++", done), "compile");
+    MC_TRY(failed, unexplained("g++", done, free_bytes(job.build.directory)), "compile");
   }
   return Attempt(std::move(failed));
 }

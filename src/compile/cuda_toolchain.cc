@@ -157,7 +157,7 @@ Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
   if (ran_out_of_memory(printed)) {
     return StepEnd(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
-  MC_TRY(failed, unexplained(step.tool, done), "compile");
+  MC_TRY(failed, unexplained(step.tool, done, free_bytes(build.directory)), "compile");
   return StepEnd(std::move(failed));
 }
 

@@ -99,6 +99,8 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+constexpr int kAlikeMax = 16;  // Lines that say where a piece stands.
+
 // The shift between piece lines and candidate lines that most of the piece's lines agree on.
 int offset_between(const std::vector<std::string>& piece,
                    const std::vector<std::string>& candidate) {
@@ -109,7 +111,9 @@ int offset_between(const std::vector<std::string>& piece,
   std::map<int, int> votes;
   for (size_t i = 0; i < piece.size(); ++i) {
     const auto [first, last] = places.equal_range(piece[i]);
-    if (std::distance(first, last) > 16) continue;  // Too common to say anything.
+    auto one_too_many = first;
+    for (int n = 0; n <= kAlikeMax && one_too_many != last; ++n) ++one_too_many;
+    if (one_too_many != last) continue;  // Too common to say anything.
     for (auto it = first; it != last; ++it) ++votes[it->second - static_cast<int>(i)];
   }
   int best = -1;

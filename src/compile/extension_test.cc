@@ -105,6 +105,15 @@ TEST(LocationMapper, KeepsThePieceWhereTheCandidateMadeTheTextItself) {
   EXPECT_EQ(location.excerpt, "  return 1;");
 }
 
+TEST(LocationMapper, TakesAsManyEqualLinesAsASourceHas) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "//aa\n";
+  Extension extension;
+  extension.cuda_sources = {text + "int x = here;\n"};
+  const LocationMapper mapper("head\n" + extension.cuda_sources[0], {extension});
+  EXPECT_EQ(mapper.map("cuda_sources[0]", 200'001, 1).line, 200'002);
+}
+
 TEST(LocationMapper, TakesAnyLineNumber) {
   const LocationMapper mapper(kModule, {with_source("int g();\n")});
   for (const int line : {-1, 0, 1, 2, 1 << 30}) mapper.map("cuda_sources[0]", line, 0);

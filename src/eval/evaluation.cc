@@ -22,6 +22,14 @@
 namespace mc::eval {
 namespace {
 
+// Whether a contestant could send no descriptor, since too many of this user's were on their way: a
+// neighbour may have left them there.
+bool is_crowded_out(const task::Outcome& outcome) {
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  return crashed != nullptr && crashed->exception && crashed->exception->type == "OSError" &&
+         crashed->exception->message.starts_with("[Errno 109]");
+}
+
 // Ends what waits for its next task, and gives its memory back.
 void end_idle(const EvaluationContext& context) {
   context.judges.clear();
@@ -189,6 +197,9 @@ Stage Evaluation::measure() {
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   verdict_.telemetry.output_tail = measured.output_tail;
   if (measured.check_error && !context_.is_second) return *measured.check_error;
+  if (is_crowded_out(measured.outcome) && !context_.is_second) {
+    return Error{ErrorCode::kUnavailable, "it could send no descriptor"};
+  }
   verdict_.telemetry.state = std::move(measured.state);
   note_fixed_sizes(measured.outcome);
   MC_TRY_VOID(excuse(program, measured.outcome), "measure");

@@ -225,6 +225,7 @@ std::optional<Ending> Child::await(const Awaited& awaited) {
     if (awaited.ready == Ready::kToRead && awaited.fd >= 0 && has_bytes(awaited.fd)) return {};
     if (auto ending = look(awaited.deadline)) return ending;
     if (hung_up && Clock::now() >= *hung_up + kHangupGrace) return {};
+    if (awaited.meanwhile) awaited.meanwhile();
 
     pollfd fds[] = {{pidfd_.get(), POLLIN, 0}, {hung_up ? -1 : awaited.fd, wanted, 0}};
     ::poll(fds, 2, poll_timeout(std::min(awaited.deadline, look_next_)));

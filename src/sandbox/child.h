@@ -84,6 +84,7 @@ class Child {
     int fd = -1;  // None: waits for the end alone.
     Ready ready = Ready::kToRead;
     Clock::time_point deadline;
+    std::function<void()> meanwhile = {};  // At each look.
   };
   // Waits until the descriptor is ready (nullopt), or the tree has ended.  Looks at memory, threads
   // and deadline meanwhile, and ends the tree when one is passed.  Bytes that wait to be read come

@@ -128,6 +128,11 @@ Status Channel::send(std::string_view json, const std::vector<int>& fds, const W
   return send_bytes(fd_.get(), frame, fds, wait);
 }
 
+bool Channel::has_unread() const {
+  char byte = 0;
+  return ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 Result<Message> Channel::receive(const Wait& wait) const {
   Message message;
   std::array<char, kHeaderBytes> header{};

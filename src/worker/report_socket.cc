@@ -35,9 +35,10 @@ Result<std::pair<ReportSocket, Fd>> ReportSocket::create() {
 
 const std::string& ReportSocket::text() {
   std::array<char, kLineBytesMax> line;
-  while (text_.size() < kTextBytesMax) {
+  for (;;) {
     const ssize_t size = ::recv(fd_.get(), line.data(), line.size(), MSG_DONTWAIT);
     if (size <= 0) break;
+    if (text_.size() >= kTextBytesMax) continue;  // What comes along is still let go.
     const std::string_view said(line.data(), static_cast<size_t>(size));
     if (said.starts_with(lead_)) {
       text_ += '{';

@@ -45,7 +45,10 @@ class Watch {
   Channel::Wait wait() {
     return [this](int fd, short events) -> Status {
       const auto ready = events == POLLIN ? Child::Ready::kToRead : Child::Ready::kToWrite;
-      ending_ = impl_.child->await({.fd = fd, .ready = ready, .deadline = deadline_});
+      ending_ =
+          impl_.child->await({.fd = fd, .ready = ready, .deadline = deadline_, .meanwhile = [this] {
+                                impl_.report.text();
+                              }});
       if (ending_) return Error{ErrorCode::kUnavailable, "the child ended"};
       return ok();
     };
@@ -96,6 +99,12 @@ void Session::send(std::string_view question, const Fd* region,
   if (spdlog::should_log(spdlog::level::debug)) {
     impl_->question = summary_of(question);
     impl_->asked = Child::Clock::now();
+  }
+  // Nor may descriptors lie there meanwhile, which count against all children of this user.
+  if (impl_->channel.has_unread()) {
+    impl_->child->kill_tree();
+    impl_->unsent = Garbled{"it spoke before it was asked"};
+    return;
   }
   Watch watch(*impl_, limit);
   std::vector<int> fds;

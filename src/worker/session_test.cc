@@ -95,6 +95,28 @@ class SessionAtRest : public testing::Test {
   pid_t init_ = 0;
 };
 
+TEST(Session, EndsOneThatSpeaksBeforeItIsAsked) {
+  auto ends = Channel::create_pair();
+  auto output = OutputTail::create(kOutputTailBytes);
+  auto report = ReportSocket::create();
+  ASSERT_TRUE(ends && output && report);
+  const int socket = ends->second.get();
+  auto child = sandbox::Child::start(sandbox::lenient({}), std::array{socket}, [&](const auto&) {
+    (void)write(socket, "\0", 1);
+    for (;;) pause();
+    return 0;
+  });
+  ASSERT_TRUE(child);
+  while (!ends->first.has_unread()) std::this_thread::yield();
+  Session session(std::unique_ptr<Session::Impl>(
+      new Session::Impl{std::move(output->first), std::move(report->first), std::move(ends->first),
+                        handle_of(std::move(*child))}));
+  output->second.reset();
+  const Answer answer = session.ask(R"({"op": "load"})", nullptr, kTestTimeMax);
+  ASSERT_TRUE(std::holds_alternative<Garbled>(answer));
+  EXPECT_EQ(std::get<Garbled>(answer).why, "it spoke before it was asked");
+}
+
 TEST_F(SessionAtRest, StandsStillUntilItIsAsked) {
   for (int i = 0; i < 3; ++i) {
     session_->rest();

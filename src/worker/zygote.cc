@@ -281,9 +281,10 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
     const Json question{{"op", "spawn"},
                         {"role", name_of(role)},
                         {"sandbox", Json::parse(sandbox::to_json(profile))}};
-    MC_TRY(answer,
-           state_->ask(question, {ends.second.get(), output.second.get(), report.second.get()},
-                       state_->options.spawn_limit),
+    std::vector<int> given = {ends.second.get(), output.second.get()};
+    // For the emulator; whoever else has a socket could leave descriptors there.
+    if (role == Role::kContestant && limits.devices.empty()) given.push_back(report.second.get());
+    MC_TRY(answer, state_->ask(question, given, state_->options.spawn_limit),
            std::string("spawn a ") + name_of(role));
   }
   ends.second.reset();
