@@ -60,6 +60,12 @@ class Arena {
     return true;
   }
 
+  bool is_whole() {
+    const std::lock_guard lock(mutex_);
+    const Range& last = ranges_.back();
+    return free_ == std::map<uint64_t, uint64_t>{{last.begin, last.end - last.begin}};
+  }
+
  private:
   struct Range {
     uint64_t begin;
@@ -78,6 +84,8 @@ uint64_t round_up(uint64_t nbytes) { return (nbytes + kAlignment - 1) / kAlignme
 }  // namespace
 
 void mc_arena_open(uint64_t base, uint64_t nbytes) { arena.open(base, nbytes); }
+
+int mc_arena_is_whole() { return arena.is_whole() ? 1 : 0; }
 
 void* mc_arena_malloc(size_t nbytes, int, void* stream) {
   CUdeviceptr address = arena.take(round_up(nbytes));

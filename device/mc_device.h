@@ -26,6 +26,8 @@ extern "C" {
 
 // Hands out [base, base + nbytes) from now on.  Earlier memory stays in use where it still is.
 void mc_arena_open(uint64_t base, uint64_t nbytes);
+// Whether all of the last arena was given back.  REQUIRES: one was opened.
+int mc_arena_is_whole();
 // For torch.cuda.memory.CUDAPluggableAllocator.  Memory is filled with 0xff, which is NaN for every
 // floating type.  Beyond the arena's end it comes from the driver, and is not visible to the judge.
 void* mc_arena_malloc(size_t nbytes, int device, void* stream);

@@ -56,8 +56,14 @@ class Device:
         self._pools.append(place.arena_pool(self._path))
 
     def close_arenas(self) -> None:
-        """Unmaps them. REQUIRES: nothing of what was allocated there is used any more."""
+        """Unmaps them. Raises Refusal where something of the last one is still allocated, as what
+        PyTorch keeps for all calls may be.
+        """
+        if not self._arenas:
+            return
         self._pools.clear()
+        if not self._library.mc_arena_is_whole():
+            raise Refusal("exception", "memory of the arena is still in use")
         self._arenas.clear()
 
     def pool(self) -> Any:

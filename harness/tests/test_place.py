@@ -13,7 +13,7 @@ import torch
 
 from harness.contestant.device import Device
 from harness.timing import device_speed
-from harness.worker import output_places, pieces, place, region
+from harness.worker import output_places, pieces, place, region, wire
 from harness.worker.backends import BACKENDS
 from harness.worker.cuda_place import CudaPlace
 
@@ -100,6 +100,12 @@ class Backends(unittest.TestCase):
         device.open_arena(torch.empty(8), where)
         self.assertEqual(device.pool(), "second")
         where.arena_pool.assert_called_with("/device.so")
+        library().mc_arena_is_whole.return_value = 0
+        with self.assertRaises(wire.Refusal):
+            device.close_arenas()
+        library().mc_arena_is_whole.return_value = 1
+        device.close_arenas()
+        device.close_arenas()  # There is none.
 
     def test_cuda_takes_the_time_between_two_events(self) -> None:
         done: list[str] = []

@@ -41,6 +41,7 @@ class Baseline(Contestant):
         self._module, self._batches = None, None
         self._built.clear()
         gc.collect()  # A model may refer to itself.
+        self._place.free_workspaces()
         if self._device is not None:
             self._device.close_arenas()
             self._batches = Batches(self._device, self._place)

@@ -61,6 +61,9 @@ class CudaPlace(Place):
         if torch.cuda.memory_reserved() > _KEPT_MAX:
             torch.cuda.empty_cache()
 
+    def free_workspaces(self) -> None:
+        torch._C._cuda_clearCublasWorkspaces()
+
     def poison(self, nbytes: int) -> None:
         small = [self._filled(_SMALL_BLOCK) for _ in range(_SMALL_BLOCKS)]
         large = self._filled(nbytes + _LARGE_MIN)

@@ -56,6 +56,9 @@ class Place:
         some takes the driver's lock, for which all processes wait in line.
         """
 
+    def free_workspaces(self) -> None:
+        """Frees what vendor libraries keep from call to call."""
+
     def poison(self, nbytes: int) -> None:
         """Makes memory that will be handed out next hold what no kernel wrote: NaN."""
 
