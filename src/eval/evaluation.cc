@@ -2,8 +2,11 @@
 #include "eval/evaluation.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <set>
+
+#include <spdlog/spdlog.h>
 
 #include "compile/extension.h"
 #include "compile/locator.h"
@@ -99,7 +102,12 @@ Stage Evaluation::open_judge() {
 // REQUIRES: no turn of the device is held, by which those who hold memory go on.
 void Evaluation::hold_memory(int64_t bytes) {
   MC_CHECK(!memory_);  // Who waits for more with some in hand may wait for itself.
-  if (!context_.is_alone) memory_.emplace(context_.memory.take(bytes));
+  if (context_.is_alone) return;
+  const auto start = std::chrono::steady_clock::now();
+  memory_.emplace(context_.memory.take(bytes));
+  const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
+  spdlog::debug("{}: waited {:.0f} ms for {:.1f} GiB of the device", verdict_.candidate,
+                waited.count(), static_cast<double>(bytes) / (1 << 30));
 }
 
 // The process comes first: while it is made others may have the memory.
