@@ -209,7 +209,7 @@ def _first_outcome(case: _Case, shape: int) -> Outcome:
     """The first forward at a shape; settles the mode of a reference that is random in training."""
     reference = _reference(case, shape)
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), distributions.NATIVE)
-    if case.is_random and not reference.settle_mode(inputs):
+    if case.is_random and not reference.settle_mode(inputs, case.comparer):
         raise Refusal("unsupported", "the reference gives random results; they cannot be compared")
     case.is_in_eval_mode = not reference.model.training
     return reference.run(inputs, 0, with_doubt=False)

@@ -17,7 +17,8 @@ HEAD = "import torch\nimport torch.nn as nn\n"
 
 def task(constants: str, forward: str, inputs: str, init: str = "", fields: str = "") -> Task:
     arguments = f", {init}" if init else ""
-    return Task(f"""{HEAD}
+    return Task(
+        f"""{HEAD}
 {constants}
 class Model(nn.Module):
     def test_it_may_ask_for_general_kernels(self) -> None:
@@ -39,7 +40,8 @@ def get_inputs():
     return [{inputs}]
 def get_init_inputs():
     return [{init}]
-""")
+"""
+    )
 
 
 class SiteTest(unittest.TestCase):
