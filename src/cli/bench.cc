@@ -28,6 +28,7 @@
 
 #include "cli/commands.h"
 #include "cli/learner.h"
+#include "cli/numbers.h"
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -514,7 +515,7 @@ void add_judging(CLI::App& command, BenchArguments& arguments) {
   command.add_option("--backend", arguments.backend, eval::backend_names())->capture_default_str();
   command.add_option("--policy", arguments.options.policy, "As for eval")->capture_default_str();
   command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kNotNegative);
 }
 
 void add_sampling(CLI::App& command, BenchArguments& arguments) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/progress.h"
 #include "compile/artifact_store.h"
 #include "compile/cuda_toolchain.h"
@@ -162,7 +163,7 @@ void add_compile(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_option("--compile-timeout", arguments->compile_s, "Seconds for one compilation")
-      ->check(CLI::PositiveNumber)
+      ->check(kPositive)
       ->capture_default_str();
   command->callback([arguments, &exit_code] {
     const Status status = compile_all(*arguments);

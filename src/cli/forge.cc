@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "eval/pipeline.h"
 #include "forge/run.h"
 
@@ -103,7 +104,7 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
       ->required();
   command->add_option("--seed", options.settings.seed, "The same seed gives the same bytes")
-      ->check(CLI::NonNegativeNumber)
+      ->check(kNotNegative)
       ->capture_default_str();
   command->add_option("--jobs,-j", options.jobs, "Verifiers at once")
       ->check(CLI::Range(1, 64))

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "core/file.h"
 #include "reward/feedback.h"
 
@@ -69,7 +70,7 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
 void add_verdicts(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--out,-o", arguments.out, "Write verdicts as JSON Lines to this file");
   command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kNotNegative);
   command.add_flag("--strict", arguments.options.strict,
                    "For winners and audits: other seeds and, on a device, compute-sanitizer");
   command.add_flag("--feedback", arguments.feedback, "Print the feedback for each candidate");
@@ -147,10 +148,10 @@ void add_run_limits(CLI::App& command, EvalArguments& arguments) {
 void add_reward(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group("Reward and feedback");
   command.add_option("--lambda", arguments.score.lambda, "Weight of the speed-up in the reward")
-      ->check(CLI::NonNegativeNumber)
+      ->check(kNotNegative)
       ->capture_default_str();
   command.add_option("--nu-max", arguments.score.nu_max, "The most of the speed-up that counts")
-      ->check(CLI::NonNegativeNumber)
+      ->check(kNotNegative)
       ->capture_default_str();
   command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
       ->check(CLI::Range(50, 100000))

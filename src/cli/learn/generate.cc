@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/learn/commands.h"
+#include "cli/numbers.h"
 #include "core/fd.h"
 #include "core/file.h"
 #include "model/chat.h"
@@ -179,22 +180,22 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--out", options->out, "Where answers are added, as JSON Lines")->required();
   model::GenerateOptions& generate = options->generate;
   command->add_option("--samples", options->samples, "Answers to each prompt")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command->add_flag("--logprobs", options->log_probs, "Tokens and their log-probabilities too");
   command->option_defaults()->group("Sampling");
   command->add_option("--temperature", generate.sampling.temperature, "0: the likeliest token")
-      ->check(CLI::NonNegativeNumber)
+      ->check(cli::kNotNegative)
       ->capture_default_str();
   command->add_option("--top-p", generate.sampling.top_p, "Probability of the tokens to draw from")
       ->check(CLI::Range(1e-6, 1.0))
       ->capture_default_str();
   command->add_option("--max-tokens", generate.tokens_max, "Longest answer")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command->add_option("--seed", generate.seed, "Of the draws")->capture_default_str();
   command->add_option("--batch", generate.batch, "Answers at a time")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   add_computing(*command, *computing);
   command->callback([options, computing, &exit_code] {

@@ -5,6 +5,7 @@
 
 #include "cli/learn/commands.h"
 #include "cli/learn/judge_options.h"
+#include "cli/numbers.h"
 #include "loop/rft.h"
 
 namespace mc::learn {
@@ -48,17 +49,17 @@ void add_rft(CLI::App& app, int& exit_code) {
   command->add_option("--data", options.data, "Tasks with prompts (rl.jsonl of a forge)")
       ->required();
   command->add_option("--out", options.out, "The folder to make")->required();
-  command->add_option("--limit", options.limit, "Tasks (default: all)")->check(CLI::PositiveNumber);
+  command->add_option("--limit", options.limit, "Tasks (default: all)")->check(cli::kPositive);
   command->add_option("--samples", options.samples, "Answers to each task")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command->add_option("--targets", options.targets, "Answers kept of a task, at most")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command
       ->add_option("--repairs", options.repairs,
                    "Failed answers of a solved task that become repairs, at most")
-      ->check(CLI::NonNegativeNumber)
+      ->check(cli::kNotNegative)
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Of tasks, answers and verdicts")
       ->capture_default_str();
@@ -68,10 +69,10 @@ void add_rft(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
   command->add_option("--max-tokens", generate.tokens_max, "Longest answer")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command->add_option("--batch", generate.batch, "Answers at a time")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   add_judge(*command, arguments->judge);
   add_computing(*command, arguments->computing);

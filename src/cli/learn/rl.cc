@@ -7,6 +7,7 @@
 
 #include "cli/learn/commands.h"
 #include "cli/learn/judge_options.h"
+#include "cli/numbers.h"
 #include "loop/rl.h"
 
 namespace mc::learn {
@@ -67,7 +68,7 @@ int report(const RlArguments& arguments, const Result<loop::RlResult>& result) {
 
 void add_rollout_options(CLI::App& command, loop::RlOptions& options) {
   command.add_option("--prompts", options.prompts, "Prompts of a step")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command.add_option("--samples", options.samples, "Answers to each prompt")
       ->check(CLI::Range(2, 1024))
@@ -84,10 +85,10 @@ void add_rollout_options(CLI::App& command, loop::RlOptions& options) {
       ->check(CLI::Range(1e-6, 1.0))
       ->capture_default_str();
   command.add_option("--max-tokens", generate.tokens_max, "Longest answer")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command.add_option("--batch", generate.batch, "Answers at a time")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
 }
 
@@ -101,7 +102,7 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       .add_option("--b-early", options.prime_echo.b_early,
                   "PrimeEcho: for a first pass in turn 1, 2, ...; 0 for none")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
+      ->check(cli::kNotNegative)
       ->capture_default_str();
   command.add_option("--delta", arguments.delta, "MirrorPop: largest drift; auto; off")
       ->capture_default_str();
@@ -109,23 +110,23 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command.add_option("--beta", options.step.beta, "Weight of the KL; 0: no reference")
-      ->check(CLI::NonNegativeNumber)
+      ->check(cli::kNotNegative)
       ->capture_default_str();
   command.add_option("--eps-low", options.step.clip.eps_low, "Clipping of the ratio, below 1")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--eps-high", options.step.clip.eps_high, "Clipping of the ratio, above 1")
-      ->check(CLI::NonNegativeNumber)
+      ->check(cli::kNotNegative)
       ->capture_default_str();
 }
 
 void add_step_options(CLI::App& command, loop::RlOptions& options) {
   command.option_defaults()->group("Steps and optimiser");
   command.add_option("--updates", options.updates, "Steps of the optimiser on a step's episodes")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   train::OptimizerOptions& optimizer = options.policy.optimizer;
   command.add_option("--lr", optimizer.lr, "Learning rate")->capture_default_str();
@@ -135,12 +136,12 @@ void add_step_options(CLI::App& command, loop::RlOptions& options) {
   command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
       ->capture_default_str();
   command.add_option("--pack-tokens", options.policy.pack_tokens, "Tokens of a pass")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command
       .add_option("--checkpoint-steps", options.checkpoint_steps,
                   "Steps between checkpoints (default: a minute)")
-      ->check(CLI::PositiveNumber);
+      ->check(cli::kPositive);
 }
 
 }  // namespace
@@ -156,7 +157,7 @@ void add_rl(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--out", options.run, "The run's folder")->required();
   command->add_option("--steps", options.steps, "Length of the run")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command->add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
   command->add_option("--replay", arguments->replay,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/learn/commands.h"
+#include "cli/numbers.h"
 #include "train/sft.h"
 
 namespace mc::learn {
@@ -70,26 +71,26 @@ void add_run_options(CLI::App& command, train::SftOptions& options) {
   command.add_option("--data", options.data, "Conversations, as JSON Lines")->required();
   command.add_option("--out", options.run, "The run's folder")->required();
   command.add_option("--steps", options.steps, "Length of the run (default: the data once)")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--minutes", options.minutes, "Length of the run")->check(CLI::PositiveNumber);
+      ->check(cli::kPositive);
+  command.add_option("--minutes", options.minutes, "Length of the run")->check(cli::kPositive);
   command.add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
   command
       .add_option("--checkpoint-steps", options.checkpoint_steps,
                   "Steps between checkpoints (default: a minute)")
-      ->check(CLI::PositiveNumber);
+      ->check(cli::kPositive);
   command.add_option("--seed", options.seed, "Of the order of the data")->capture_default_str();
 }
 
 void add_step_options(CLI::App& command, train::SftOptions& options) {
   command.option_defaults()->group("Steps and optimiser");
   command.add_option("--batch-tokens", options.batch_tokens, "Tokens of a step")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command.add_option("--pack-tokens", options.pack_tokens, "Tokens of a pass through the model")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   command.add_option("--length-max", options.length_max, "Longest conversation, in tokens")
-      ->check(CLI::PositiveNumber)
+      ->check(cli::kPositive)
       ->capture_default_str();
   train::OptimizerOptions& optimizer = options.optimizer;
   command.add_option("--lr", optimizer.lr, "Learning rate at its peak")->capture_default_str();

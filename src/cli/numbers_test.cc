@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/numbers.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace mc::cli {
+namespace {
+
+std::string told(const CLI::Validator& check, std::string text) { return check(text); }
+
+TEST(Numbers, TakesWhatIsInRange) {
+  for (const char* text : {"0", "3", "0.5", "1e9"}) EXPECT_EQ(told(kNotNegative, text), "");
+  for (const char* text : {"3", "0.5", "1e-300"}) EXPECT_EQ(told(kPositive, text), "");
+}
+
+TEST(Numbers, SaysWhatIsNeeded) {
+  EXPECT_EQ(told(kNotNegative, "-3"), "a number from 0 on is needed, not -3");
+  EXPECT_EQ(told(kPositive, "0"), "a number above 0 is needed, not 0");
+  for (const char* text : {"", "x", "3x", "nan", "inf"}) {
+    EXPECT_NE(told(kNotNegative, text), "") << text;
+    EXPECT_NE(told(kPositive, text), "") << text;
+  }
+}
+
+}  // namespace
+}  // namespace mc::cli
