@@ -13,6 +13,7 @@ import torch
 
 from harness.contestant.device import Device
 from harness.timing import device_speed
+from harness.timing.baseline import Baseline
 from harness.worker import output_places, pieces, place, region, wire
 from harness.worker.backends import BACKENDS
 from harness.worker.cuda_place import CudaPlace
@@ -106,6 +107,12 @@ class Backends(unittest.TestCase):
         library().mc_arena_is_whole.return_value = 1
         device.close_arenas()
         device.close_arenas()  # There is none.
+
+    def test_a_baseline_frees_workspaces_before_its_arena_is_unmapped(self) -> None:
+        both = mock.Mock()
+        Baseline(both.place, both.device).answer(wire.Question({"op": "release"}))
+        names = [call[0] for call in both.mock_calls]
+        self.assertLess(names.index("place.free_workspaces"), names.index("device.close_arenas"))
 
     def test_cuda_takes_the_time_between_two_events(self) -> None:
         done: list[str] = []
