@@ -25,6 +25,7 @@ from harness.contestant.batches import Batches
 from harness.contestant.device import Device
 from harness.contestant.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.contestant.guard import OperatorGuard
+from harness.worker.cuda_memory import RemoteMemory
 from harness.worker.place import HOST_PLACE, Place
 from harness.worker.perturb import Constants
 from harness.worker.program import construct, run_module
@@ -88,11 +89,18 @@ class Contestant:
         # The shim, which has both, or the library of the two that other backends load.
         self._guard = None if recorder is None else OperatorGuard(recorder.library)
         self._class_name = "ModelNew"
+        self._outputs: list[torch.Tensor] = []  # They live until the device process copied them.
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType] = {}
 
     def answer(self, question: Question) -> Answer:
-        operations = {"load": self._load, "build": self._build, "run": self._run}
+        operations = {
+            "load": self._load,
+            "build": self._build,
+            "run": self._run,
+            "build_there": self._build_there,
+            "run_there": self._run_there,
+        }
         operation = operations.get(question.body["op"], self._time)
         try:
             return operation(question)
@@ -161,14 +169,20 @@ class Contestant:
         return self._modules[key]
 
     def _build(self, question: Question) -> Answer:
-        body = question.body
+        source = self._place.memory.snapshot(question.descriptors[0], STATE_BYTES_MAX)
+        return self._build_from(question.body, source)
+
+    def _build_there(self, question: Question) -> Answer:
+        """As `build`, where the device process has the region mapped."""
+        return self._build_from(question.body, RemoteMemory.at(question.body["address"]))
+
+    def _build_from(self, body: Json, source: region.Source) -> Answer:
         shape = body["shape"]
         if self._module is None:
             raise Refusal("protocol", "build before load")
         if shape in self._built:
             return Answer(self._built[shape].found)
         seed = body["init_seed"]
-        source = self._place.memory.snapshot(question.descriptors[0], STATE_BYTES_MAX)
         init = region.unpack(body["init"], source)
         try:
             model_class = getattr(self._module, self._class_name)
@@ -205,6 +219,19 @@ class Contestant:
         finally:
             if self._emulator is not None:
                 self._emulator.end_call()
+
+    def _run_there(self, question: Question) -> Answer:
+        """As `run`, where the device process has the inputs mapped and will copy the outputs."""
+        built = self._built.get(question.body["shape"])
+        if built is None:
+            raise Refusal("protocol", "run before build")
+        self._end_init()
+        self._outputs.clear()
+        inputs = region.unpack(question.body["inputs"], RemoteMemory.at(question.body["address"]))
+        _copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
+        self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
+        self._place.finish()
+        return self._call(built.model, inputs)
 
     def _call(self, model: torch.nn.Module, inputs: list[Any]) -> Answer:
         """One call of forward, and its outputs in a region."""
@@ -264,6 +291,10 @@ class Contestant:
         named: list[tuple[str, object]] = [("", outputs)]
         named += [(name, buffer.detach()) for name, buffer in model.named_buffers()]
         memory = self._place.memory
+        if isinstance(memory, RemoteMemory):
+            entries, tensors = region.describe_named(named)
+            self._outputs = memory.describe(tensors)
+            return Answer({**body, "outputs": entries[0]["tree"], "buffers": entries[1:]})
         if self._emulator is not None:
             memory = ExportedMemory(self._emulator, len(region.tensors_of(outputs)))
         entries, descriptor = region.pack_named(named, memory)

@@ -204,5 +204,61 @@ class CudaMemory:
         return Mapping(self._driver, descriptor, bytes_max + _SLACK)
 
 
+class RemoteSource:
+    """A region that the device process has mapped at an address (a region.Source)."""
+
+    device = DEVICE
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
+        if offset + nbytes > region_bytes:
+            raise Refusal("protocol", "a tensor lies outside its region")
+        return torch.as_tensor(_View(self._address + offset, nbytes), device=DEVICE)
+
+
+class _View:
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+class RemoteMemory:
+    """Where a region's bytes are for a candidate process: the device process maps them."""
+
+    def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+        raise Refusal("protocol", "a candidate process makes no regions")
+
+    def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
+        raise Refusal("protocol", "a candidate process makes no regions")
+
+    def mapping(self, descriptor: int) -> Mapping:
+        raise Refusal("protocol", "a candidate process maps no regions")
+
+    def snapshot(self, descriptor: int, bytes_max: int) -> Mapping:
+        raise Refusal("protocol", "a candidate process maps no regions")
+
+    @staticmethod
+    def at(address: int) -> RemoteSource:
+        return RemoteSource(address)
+
+    @staticmethod
+    def describe(tensors: Sequence[tuple[Json, torch.Tensor]]) -> list[torch.Tensor]:
+        """Completes the nodes with the tensors' addresses; what has to live until it was copied."""
+        kept = []
+        for node, tensor in tensors:
+            node["device"] = tensor.device.type
+            plain = flat_bytes(tensor.detach().to(DEVICE))
+            node["offset"] = plain.data_ptr()
+            kept.append(plain)
+        torch.cuda.synchronize()
+        return kept
+
+
 def _round_up(number: int, unit: int) -> int:
     return -(-number // unit) * unit

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from harness.worker.cuda_memory import DEVICE, CudaMemory
+from harness.worker.cuda_memory import DEVICE, CudaMemory, RemoteMemory
 from harness.worker.place import Place, digest_by_sums
 
 # cpp_extension asks whether there is a GPU, which would start the driver before the forks.
@@ -45,6 +45,10 @@ class CudaPlace(Place):
     @classmethod
     def open(cls) -> Place:
         return cls(cls.open_device(), CudaMemory(), digest_by_sums)
+
+    @classmethod
+    def open_remote(cls) -> Place:
+        return cls(cls.open_device(), RemoteMemory(), digest_by_sums)
 
     @staticmethod
     def files(libraries: Iterable[Path]) -> set[Path]:

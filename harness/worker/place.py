@@ -43,6 +43,11 @@ class Place:
         """The place in this process: a device's context cannot be forked."""
         return HOST_PLACE
 
+    @classmethod
+    def open_remote(cls) -> Place:
+        """The place of a candidate process, whose device another process holds."""
+        raise NotImplementedError("this backend has no device process")
+
     @staticmethod
     def files(_libraries: Iterable[Path]) -> set[Path]:
         """What processes see besides that compute here; `_libraries` are the system's folders."""

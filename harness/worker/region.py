@@ -85,9 +85,17 @@ def pack_named(
     named: Sequence[tuple[str, object]], memory: Memory | None = None
 ) -> tuple[list[Json], int]:
     """`[{"name", "tree"}]` and one region that holds all of them."""
+    entries, tensors = describe_named(named)
+    return entries, (memory or HOST).write(tensors)
+
+
+def describe_named(
+    named: Sequence[tuple[str, object]],
+) -> tuple[list[Json], list[tuple[Json, torch.Tensor]]]:
+    """`[{"name", "tree"}]`, and the tensors with their nodes, whose offsets are not known yet."""
     tensors: list[tuple[Json, torch.Tensor]] = []
     entries = [{"name": name, "tree": _tree(value, tensors, 0)} for name, value in named]
-    return entries, (memory or HOST).write(tensors)
+    return entries, tensors
 
 
 def lay_out(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:

@@ -2,7 +2,8 @@
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
-            [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --device-lib PATH]
+            [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --device-lib PATH
+             [--executor-lib PATH | --client-lib PATH]]
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
 that never imported the judge's. A zygote has one thread, never runs code of a task or a candidate,
@@ -67,15 +68,21 @@ class Libraries:
     aten: AtenRecorder | None
     backend: type[Place]
     device_library: str  # Path of what is loaded after the fork by those who are timed, or "".
+    executor_library: str = ""  # Path of the device process's native code, or "".
+    client_library: str = ""  # Path of libcudart's substitute, for candidates without a device.
 
     def contestants_place(self) -> Place:
         """On the CPU backend, the emulated device."""
+        if self.client_library:
+            _call_client(self.client_library)
+            return self.backend.open_remote()
         is_emulated = self.emulator is not None and self.emulator.has_shim
         return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.backend.open()
 
     def timed(self) -> Device | None:
         """To be called after the fork, too."""
-        return Device(self.device_library) if self.device_library else None
+        is_remote = bool(self.client_library)
+        return Device(self.device_library) if self.device_library and not is_remote else None
 
 
 Answering = Callable[[wire.Question], wire.Answer]
@@ -91,6 +98,8 @@ def main() -> int:
     parser.add_argument("--shim")
     parser.add_argument("--aten-lib")
     parser.add_argument("--device-lib", default="")
+    parser.add_argument("--executor-lib", default="")
+    parser.add_argument("--client-lib", default="")
     parser.add_argument("--device", choices=BACKENDS, default="cpu")
     arguments = parser.parse_args()
     sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
@@ -99,7 +108,10 @@ def main() -> int:
     if emulator is not None and emulator.has_shim:
         aten = AtenRecorder(emulator.shim)
     backend = BACKENDS[arguments.device]
-    libraries = Libraries(sandbox, emulator, aten, backend, arguments.device_lib)
+    libraries = Libraries(
+        sandbox, emulator, aten, backend,
+        arguments.device_lib, arguments.executor_lib, arguments.client_lib,
+    )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _contestant_roles()
     gc.collect()
@@ -112,6 +124,7 @@ def main() -> int:
 
 def _judge_roles() -> Roles:
     """What never runs candidate code, and what all of them need but once."""
+    from harness.device import process
     from harness.judge import cost, initials, inspect_source, judge
     from harness.timing.baseline import Baseline
 
@@ -128,6 +141,7 @@ def _judge_roles() -> Roles:
         "inspector": lambda _: inspector,
         "judge": lambda libraries: judge.Judge(libraries.backend.open()).answer,
         "baseline": baseline,
+        "device": lambda libraries: process.DeviceProcess(libraries.executor_library).answer,
     }
 
 
@@ -294,6 +308,12 @@ def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | Non
         arguments += [(ctypes.c_int * len(keep))(*keep), len(keep)]
     if getattr(library, name)(*arguments, error, len(error)):
         raise RuntimeError(f"{name}: {error.value.decode('utf-8', 'replace')}")
+
+
+def _call_client(path: str) -> None:
+    """Libcudart's substitute serves this process from now on, over the channel it was given."""
+    if ctypes.CDLL(path).mc_device_open(REPORT):
+        raise RuntimeError("the channel to the device process cannot be mapped")
 
 
 def _contestant(libraries: Libraries) -> Answering:

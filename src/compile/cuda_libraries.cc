@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/cuda_libraries.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@ constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_rec
                                         "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
                                         "facade/runtime/cuda.cc"};
 constexpr const char* kDeviceSources[] = {"arena.cc", "gate.cc", "trace.cc", "vendor.cc"};
+constexpr const char* kExecutorSources[] = {"arena_map.cc", "cuda/executor.cc", "cuda/capi.cc"};
+constexpr const char* kClientSources[] = {"arena_map.cc",     "client/client.cc",
+                                          "client/cuda.cc",   "client/cudart.cc",
+                                          "client/sender.cc", "client/unsupported.cc"};
+constexpr const char* kClientName = "libcudart.so.13";
 constexpr const char* kCupti = "libcupti.so.13";
 
 std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& toolkit,
@@ -67,11 +73,40 @@ Result<std::vector<std::string>> device_command(const PyTorch& pytorch, const fs
   return argv;
 }
 
-// The library that `argv` makes of the files below `root`.
-Result<fs::path> library(const std::string& kind, std::vector<std::string> argv,
-                         const std::string& files, const PyTorch& pytorch,
-                         const Progress& progress) {
-  const std::string name = kind + ".so";
+std::vector<std::string> plain_command(std::span<const char* const> names, const fs::path& toolkit,
+                                       const fs::path& sources) {
+  std::vector<std::string> argv = {"g++",
+                                   "-std=c++20",
+                                   "-O2",
+                                   "-fPIC",
+                                   "-shared",
+                                   "-I" + sources.string(),
+                                   "-isystem" + (toolkit / "include").string(),
+                                   "-static-libstdc++",
+                                   "-static-libgcc"};
+  for (const char* name : names) argv.push_back((sources / name).string());
+  return argv;
+}
+
+std::vector<std::string> executor_command(const fs::path& toolkit, const fs::path& sources) {
+  std::vector<std::string> argv = plain_command(kExecutorSources, toolkit, sources);
+  argv.insert(argv.end(), {"-Wl,--exclude-libs,ALL", "-L" + (toolkit / "lib64/stubs").string(),
+                           "-lcuda", "-lpthread"});
+  return argv;
+}
+
+// PyTorch's libraries ask for the SONAME and the version of its symbols.
+std::vector<std::string> client_command(const fs::path& toolkit, const fs::path& sources) {
+  std::vector<std::string> argv = plain_command(kClientSources, toolkit, sources);
+  argv.insert(argv.end(), {"-Wl,--version-script=" + (sources / "client/libcudart.map").string(),
+                           std::string("-Wl,-soname,") + kClientName});
+  return argv;
+}
+
+// The library that `argv` makes of `files`.
+Result<fs::path> library(const std::string& kind, const std::string& name,
+                         std::vector<std::string> argv, const std::string& files,
+                         const PyTorch& pytorch, const Progress& progress) {
   std::string command;
   for (const std::string& word : argv) command += word + '\0';
   const Once once{kind, content_hash({pytorch.version, command, files}),
@@ -96,11 +131,21 @@ Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const fs::p
          hash_of_files(share, {"emu/torch", "facade/runtime", "facade/bind", "facade/include"}),
          "ATen library");
   MC_TRY(libraries.aten,
-         library("aten", aten_command(pytorch, toolkit, share), aten_files, pytorch, progress),
+         library("aten", "aten.so", aten_command(pytorch, toolkit, share), aten_files, pytorch,
+                 progress),
          "set-up");
   MC_TRY(const std::string device_files, hash_of_files(device, {""}), "device library");
   MC_TRY(std::vector<std::string> command, device_command(pytorch, toolkit, device), "set-up");
-  MC_TRY(libraries.device, library("device", std::move(command), device_files, pytorch, progress),
+  MC_TRY(libraries.device,
+         library("device", "device.so", std::move(command), device_files, pytorch, progress),
+         "set-up");
+  MC_TRY(libraries.executor,
+         library("executor", "executor.so", executor_command(toolkit, device), device_files,
+                 pytorch, progress),
+         "set-up");
+  MC_TRY(libraries.client,
+         library("client", kClientName, client_command(toolkit, device), device_files, pytorch,
+                 progress),
          "set-up");
   return libraries;
 }

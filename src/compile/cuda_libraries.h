@@ -19,6 +19,10 @@ struct CudaLibraries {
   std::filesystem::path aten;
   // The native code of the device (device/mc_device.h).
   std::filesystem::path device;
+  // The device process's side, and the libcudart.so.13 of candidate processes that have no device
+  // (device/commands.h).
+  std::filesystem::path executor;
+  std::filesystem::path client;
 };
 
 // `toolkit` holds include/cuda.h.  kUnavailable where CUPTI, which PyTorch for CUDA brings, is not

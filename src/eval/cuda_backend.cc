@@ -70,6 +70,18 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.environment = execute::environment_of_one_device();
   machine.arguments = {"--device-lib", libraries.device.string()};
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
+  if (options.device_process) {
+    // Both names lead to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's NVRTC.
+    const fs::path folder = libraries.client.parent_path();
+    std::error_code failure;
+    fs::create_symlink(libraries.client.filename(), folder / "libcuda.so.1", failure);
+    machine.arguments.insert(machine.arguments.end(),
+                             {"--executor-lib", libraries.executor.string()});
+    machine.candidates_arguments.insert(machine.candidates_arguments.end(),
+                                        {"--client-lib", libraries.client.string()});
+    machine.candidates_environment = {"LD_LIBRARY_PATH=" + folder.string(),
+                                      "LD_PRELOAD=libcudart.so.13:libcuda.so.1"};
+  }
   machine.sanitizer = compile::find_sanitizer(runtime.root);
   machine.cost_max = kCostMax;
   machine.bytes_max = kBytesMax;

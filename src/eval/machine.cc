@@ -51,6 +51,9 @@ execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles rol
     std::ranges::copy(machine.candidates_arguments, std::back_inserter(options.arguments));
   }
   options.environment = machine.environment;
+  if (roles == execute::Roles::kCandidates) {
+    std::ranges::copy(machine.candidates_environment, std::back_inserter(options.environment));
+  }
   return options;
 }
 

@@ -51,6 +51,7 @@ struct Machine {
   std::vector<std::string> arguments;
   std::vector<std::string> candidates_arguments;
   std::vector<std::string> environment;
+  std::vector<std::string> candidates_environment;
 };
 
 struct Backend {

@@ -37,6 +37,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.judge_s = options.limits.judge_s;
   limits.child.memory_bytes = options.limits.memory_bytes;
   if (machine.device) limits.child.devices = machine.device->nodes;
+  limits.has_device_process = machine.device && options.device_process;
   limits.child.tmp_bytes = options.limits.tmp_bytes;
   limits.child.threads_max = options.limits.threads_max;
   limits.child.weak_sandbox = options.allow_weak_sandbox;
@@ -134,8 +135,11 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   auto memory = std::make_unique<DeviceMemory>(machine.device ? machine.device->bytes : 0);
   const size_t judges_idle = machine.device ? JudgePool::kIdleMaxOnDevice : JudgePool::kIdleMax;
   auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
-  auto spares =
-      keep_spares(options, *candidates, execute::Role::kContestant, limits.child, *device);
+  // A candidate process without a device is a fork: none has to be kept ready.
+  auto spares = limits.has_device_process
+                    ? nullptr
+                    : keep_spares(options, *candidates, execute::Role::kContestant, limits.child,
+                                  *device);
   const execute::Executor executor({*trusted, *candidates}, {spares.get(), judges.get()}, limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(

@@ -163,8 +163,36 @@ Stage<std::string> Executor::record(const std::string& source, const Initials& i
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
 
-Result<Session> Executor::contestant(Spare spare) {
-  return session(Role::kContestant, spares_.contestants, spare);
+Result<Contestant> Executor::contestant(Spare spare) {
+  if (!limits_.has_device_process) {
+    MC_TRY(Session session, session(Role::kContestant, spares_.contestants, spare), "contestant");
+    return Contestant{std::move(session)};
+  }
+  MC_TRY(auto device, device_process(), "contestant");
+  MC_TRY(const Fd channel, device->open(), "contestant");
+  ChildLimits limits = limits_.child;
+  limits.device_channel = channel.get();
+  MC_TRY(Session session, zygotes_.spawn(Role::kContestant, limits), "contestant");
+  return Contestant{std::move(session), std::move(device)};
+}
+
+Result<std::unique_ptr<DeviceProcess>> Executor::device_process() {
+  {
+    const std::lock_guard lock(idle_->mutex);
+    if (!idle_->devices.empty()) {
+      auto device = std::move(idle_->devices.back());
+      idle_->devices.pop_back();
+      return device;
+    }
+  }
+  MC_TRY(Session session, zygotes_.spawn(Role::kDevice, limits_.child), "device process");
+  return std::make_unique<DeviceProcess>(std::move(session), limits_.judge_s);
+}
+
+void Executor::give_back_device(std::unique_ptr<DeviceProcess> device) {
+  if (device == nullptr || !device->close()) return;
+  const std::lock_guard lock(idle_->mutex);
+  idle_->devices.push_back(std::move(device));
 }
 
 Result<Session> Executor::judge(Spare spare) {
@@ -179,11 +207,15 @@ Result<Session> Executor::session(Role role, Spares* spares, Spare spare) {
   return zygotes_.spawn(role, limits_.child);
 }
 
-Result<Measured> Executor::measure(Session contestant, const Program& program, Judge& judge,
+Result<Measured> Executor::measure(Contestant contestant, const Program& program, Judge& judge,
                                    const RunPolicy& policy, uint64_t schedule_seed,
                                    const Pause& pause) {
-  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(contestant))
-      .run(pause);
+  auto device = std::move(contestant.device);
+  auto measured = Measurement(limits_, program, judge, policy, schedule_seed,
+                              std::move(contestant.session), device.get())
+                      .run(pause);
+  give_back_device(std::move(device));
+  return measured;
 }
 
 Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judge,
@@ -191,8 +223,11 @@ Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judg
                                              double forward_s) {
   StageLimits limits = limits_;
   limits.forward_s = forward_s;
-  MC_TRY(Session session, contestant(Spare::kIfReady), "contestant");
-  return Measurement(limits, program, judge, policy, schedule_seed, std::move(session)).run_last();
+  MC_TRY(Contestant contestant, this->contestant(Spare::kIfReady), "contestant");
+  MC_CHECK(contestant.device == nullptr);  // It is for emulated candidates.
+  return Measurement(limits, program, judge, policy, schedule_seed, std::move(contestant.session),
+                     nullptr)
+      .run_last();
 }
 
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
@@ -273,8 +308,11 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
 
 Stage<Session> Executor::start_candidate(const Program& program, Judge& judge,
                                          const RunPolicy& policy, uint64_t schedule_seed) {
-  MC_TRY(Session session, contestant(Spare::kIfReady), "contestant");
-  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(session)).start();
+  MC_TRY(Contestant contestant, this->contestant(Spare::kIfReady), "contestant");
+  MC_CHECK(contestant.device == nullptr);  // Who is timed has the device.
+  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(contestant.session),
+                     nullptr)
+      .start();
 }
 
 }  // namespace mc::execute

@@ -25,6 +25,7 @@
 #include "core/result.h"
 #include "execute/children.h"
 #include "execute/decode.h"
+#include "execute/device_process.h"
 #include "task/verdict.h"
 #include "worker/protocol.h"
 
@@ -40,6 +41,13 @@ struct StageLimits {
   double queue_s = 2;  // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
   ChildLimits child;
+  bool has_device_process = false;  // Contestants have no device: another process holds it.
+};
+
+// A candidate's process, and the one that holds its device, where that is another.
+struct Contestant {
+  Session session;
+  std::unique_ptr<DeviceProcess> device = nullptr;
 };
 
 struct JudgeOptions {
@@ -159,7 +167,7 @@ class Executor {
   // A process of that role.  Where spares are kept, kWait waits for one: the caller must have no
   // turn of the device, since a spare is made under one.  kIfReady makes one where none is ready.
   enum class Spare { kWait, kIfReady };
-  Result<Session> contestant(Spare spare);
+  Result<Contestant> contestant(Spare spare);
   Result<Session> judge(Spare spare);
 
   // `session` has nothing secret yet; it may have been another task's judge.  Decides only
@@ -176,7 +184,7 @@ class Executor {
   // candidate's process, is told `schedule_seed`: the judge's seed must not follow from it. `pause`
   // is called before each trial, with the contestant.
   Result<Measured> measure(
-      Session contestant, const Program& program, Judge& judge, const RunPolicy& policy,
+      Contestant contestant, const Program& program, Judge& judge, const RunPolicy& policy,
       uint64_t schedule_seed, const Pause& pause = [](Session&) {});
 
   // The plan's last trial alone, by a new contestant, with `forward_s` for it: Passed or why not.
@@ -190,6 +198,8 @@ class Executor {
   // it where it does not, where its task may have changed it, and where enough are kept.
   void give_back_baseline(Session session, std::string_view task_source);
   void end_idle_baselines();
+  // Keeps a device process for another candidate, where it is clean.
+  void give_back_device(std::unique_ptr<DeviceProcess> device);
   // Builds the candidate's model anew at the main shape, after trials at others.
   Stage<Nothing> rebuild(Judge& judge, Session& session);
   Stage<Session> start_candidate(const Program& program, Judge& judge, const RunPolicy& policy,
@@ -201,11 +211,14 @@ class Executor {
   // Baselines that wait for their next task.
   struct Idle {
     std::mutex mutex;
-    std::vector<Session> sessions;  // Guarded by mutex.
+    // Guarded by mutex:
+    std::vector<Session> sessions;
+    std::vector<std::unique_ptr<DeviceProcess>> devices;
   };
 
   Result<Session> session(Role role, Spares* spares, Spare spare);
   std::optional<Session> take_idle_baseline();
+  Result<std::unique_ptr<DeviceProcess>> device_process();
   Status ask_baseline(Session& session, const std::string& question, const Fd* region) const;
 
   Zygotes zygotes_;

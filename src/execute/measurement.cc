@@ -62,13 +62,15 @@ std::vector<task::KernelFinding> findings_of(const task::Outcome& outcome) {
 }  // namespace
 
 Measurement::Measurement(const StageLimits& limits, const Program& program, Judge& judge,
-                         const RunPolicy& policy, uint64_t schedule_seed, Session session)
+                         const RunPolicy& policy, uint64_t schedule_seed, Session session,
+                         DeviceProcess* device)
     : limits_(limits),
       program_(program),
       judge_(judge),
       policy_(policy),
       schedule_seed_(schedule_seed),
-      session_(std::move(session)) {}
+      session_(std::move(session)),
+      device_(device) {}
 
 Result<Measured> Measurement::run(const Pause& pause) {
   MC_TRY(EarlyOutcome loaded, load(), "load");
@@ -152,6 +154,13 @@ Result<Measurement::EarlyOutcome> Measurement::load() {
   const std::vector<std::string> operators(policy_.operators.begin(), policy_.operators.end());
   question.policy = {policy_.name, operators, operators};
   question.schedule_seed = schedule_seed_;
+  if (device_ != nullptr) {
+    std::map<std::string, std::string> files;
+    for (size_t i = 0; i < paths.size(); ++i) {
+      files[paths[i].string()] = program_.libraries[i].path.string();
+    }
+    MC_TRY_VOID(device_->allow(files), "contestant");
+  }
   Answer answer = ask(question, nullptr, limits_.load_s);
   if (auto* reply = std::get_if<Reply>(&answer)) {
     const auto loaded = worker::told<worker::ContestantLoadQuestion>(std::move(*reply));
@@ -165,7 +174,7 @@ Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
   auto asked = ask_judge(worker::JudgeInitQuestion{shape});
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("init"));
   MC_TRY(const Initial init, std::move(asked), "init");
-  Answer answer = ask(build_question(shape, init), &init.region, limits_.load_s);
+  MC_TRY(Answer answer, ask_to_build(shape, init), "build");
   shapes_built_.insert(shape);
   if (auto* reply = std::get_if<Reply>(&answer)) {
     auto built = worker::told<worker::ContestantBuildQuestion>(std::move(*reply));
@@ -188,8 +197,7 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("forward"));
   MC_TRY(const auto given, std::move(asked), "inputs");
   trial.inputs_digest = given.said.digest;
-  const worker::ContestantRunQuestion question{plan.shape, given.said.inputs};
-  Answer answer = ask(question, &given.region, limits_.forward_s);
+  MC_TRY(Answer answer, ask_to_run(plan, given), "forward");
   trial.findings = new_findings();
   if (EarlyOutcome lacking = unsupported(trial.findings)) return lacking;
 
@@ -218,6 +226,68 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
   trials_.push_back(std::move(trial));
   return EarlyOutcome();
+}
+
+Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
+  const worker::ContestantBuildQuestion question = build_question(shape, init);
+  if (device_ == nullptr) return ask(question, &init.region, limits_.load_s);
+  std::vector<worker::Tree> trees = {question.init};
+  for (const worker::NamedTree& entry : question.state) trees.push_back(entry.tree);
+  MC_TRY(const int64_t address, device_->put(trees, init.region), "state");
+  return ask(worker::ContestantBuildThereQuestion{.shape = question.shape,
+                                                  .init = question.init,
+                                                  .init_seed = question.init_seed,
+                                                  .constants = question.constants,
+                                                  .training = question.training,
+                                                  .state = question.state,
+                                                  .address = address},
+             nullptr, limits_.load_s);
+}
+
+Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
+                                       const worker::Told<worker::JudgeTrialQuestion>& given) {
+  if (device_ == nullptr) {
+    return ask(worker::ContestantRunQuestion{plan.shape, given.said.inputs}, &given.region,
+               limits_.forward_s);
+  }
+  const auto put = device_->put({given.said.inputs}, given.region);
+  // The device was clean when the candidate got it.
+  if (!put && !trials_.empty()) {
+    const task::Exception fault{"CudaError", put.error().message, {}, {}};
+    return Answer(Refusal{.kind = "exception", .stage = "forward", .exception = fault});
+  }
+  MC_TRY(const int64_t address, put, "inputs");
+  MC_TRY(const auto before, device_->used(), "before the call");
+  Answer answer = ask(worker::ContestantRunThereQuestion{plan.shape, given.said.inputs, address},
+                      nullptr, limits_.forward_s);
+  if (std::holds_alternative<Reply>(answer)) {
+    MC_TRY(const auto after, device_->used(), "after the call");
+    launches_own_ = static_cast<uint64_t>(after.launches_own - before.launches_own);
+    MC_TRY(answer, take_outputs(std::move(answer)), "outputs");
+  }
+  if (!std::holds_alternative<Death>(answer) && !std::holds_alternative<Overrun>(answer)) {
+    MC_TRY_VOID(device_->release(address), "inputs");
+  }
+  return answer;
+}
+
+// The answer as a contestant with a device would have given it: with its outputs in a region.
+Result<Answer> Measurement::take_outputs(Answer answer) {
+  auto ran = worker::told<worker::ContestantRunThereQuestion>(std::get<Reply>(std::move(answer)));
+  if (!ran) return Answer(Garbled{ran.error().message});
+  Answer taken = device_->take(ran->said.outputs, ran->said.buffers);
+  auto* reply = std::get_if<Reply>(&taken);
+  if (reply == nullptr) {
+    if (auto* refusal = std::get_if<Refusal>(&taken)) return Answer(std::move(*refusal));
+    return Error{ErrorCode::kUnavailable, "the device process ended as it copied outputs"};
+  }
+  MC_TRY(auto copied, worker::told<worker::DeviceTakeQuestion>(std::move(*reply)), "outputs");
+  worker::ContestantRunAnswer said{.aten = std::move(ran->said.aten),
+                                   .launches = static_cast<int64_t>(launches_own_),
+                                   .sticky = std::move(ran->said.sticky),
+                                   .outputs = std::move(copied.said.outputs),
+                                   .buffers = std::move(copied.said.buffers)};
+  return Answer(Reply{said.to_json(), std::move(copied.region)});
 }
 
 // An exception.  At the main shape it decides; at another one it only fails the trial, since a

@@ -19,7 +19,8 @@ namespace mc::execute {
 class Measurement {
  public:
   Measurement(const StageLimits& limits, const Program& program, Judge& judge,
-              const RunPolicy& policy, uint64_t schedule_seed, Session session);
+              const RunPolicy& policy, uint64_t schedule_seed, Session session,
+              DeviceProcess* device = nullptr);
 
   // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
   // `pause` as in Executor::measure.
@@ -55,6 +56,10 @@ class Measurement {
   EarlyOutcome host_made() const;
   Result<Checked> check(const RunAnswer& run, const Fd& region, int trial_index);
   task::Outcome uncheckable(Error error, task::Trial trial);
+  Result<Answer> ask_to_build(int shape, const Initial& init);
+  Result<Answer> ask_to_run(const TrialPlan& plan,
+                            const worker::Told<worker::JudgeTrialQuestion>& given);
+  Result<Answer> take_outputs(Answer answer);
   template <typename Question>
   Answer ask(const Question& question, const Fd* region, double limit_s);
   template <typename Question>
@@ -74,6 +79,8 @@ class Measurement {
   uint64_t schedule_seed_;
 
   Session session_;
+  DeviceProcess* device_;  // Null where the contestant has the device itself.
+  uint64_t launches_own_ = 0;  // By the last call.
   std::set<int> shapes_built_;
   std::map<int, task::Outcome> shapes_refused_;  // By the constructor; they do not count.
   std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.

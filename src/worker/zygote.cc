@@ -33,6 +33,8 @@ const char* name_of(Role role) {
   switch (role) {
     case Role::kInspector:
       return "inspector";
+    case Role::kDevice:
+      return "device";
     case Role::kRecorder:
       return "recorder";
     case Role::kJudge:
@@ -66,7 +68,9 @@ constexpr uint64_t kFilesMaxOfTrusted = 1 << 16;
 sandbox::Profile profile_for(Role role, const ChildLimits& limits,
                              const std::vector<std::string>& files, const std::string& artifacts) {
   sandbox::Profile profile;
-  if (!limits.devices.empty() && role != Role::kInspector && role != Role::kRecorder) {
+  const bool has_device = role != Role::kInspector && role != Role::kRecorder &&
+                          (role != Role::kContestant || limits.device_channel < 0);
+  if (!limits.devices.empty() && has_device) {
     profile.devices = limits.devices;
     profile.limits.files_max = kFilesMaxWithDevices;
   }
@@ -283,7 +287,11 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
                         {"sandbox", Json::parse(sandbox::to_json(profile))}};
     std::vector<int> given = {ends.second.get(), output.second.get()};
     // For the emulator; whoever else has a socket could leave descriptors there.
-    if (role == Role::kContestant && limits.devices.empty()) given.push_back(report.second.get());
+    if (role == Role::kContestant && limits.device_channel >= 0) {
+      given.push_back(limits.device_channel);
+    } else if (role == Role::kContestant && limits.devices.empty()) {
+      given.push_back(report.second.get());
+    }
     MC_TRY(answer, state_->ask(question, given, state_->options.spawn_limit),
            std::string("spawn a ") + name_of(role));
   }

@@ -29,8 +29,8 @@
 
 namespace mc::worker {
 
-enum class Role { kInspector, kJudge, kBaseline, kRecorder, kContestant };
-// Trusted: inspector, judge, baseline.  Those who run candidate code: recorder, contestant.
+enum class Role { kInspector, kJudge, kBaseline, kDevice, kRecorder, kContestant };
+// Trusted: inspector, judge, baseline, device.  Those who run candidate code: recorder, contestant.
 enum class Roles { kTrusted, kCandidates };
 Roles kind_of(Role role);
 
@@ -55,6 +55,8 @@ struct ChildLimits {
   std::vector<std::string> devices;  // Device nodes, for those who compute on a device.
   bool runs_programs = false;        // May start processes: torch.compile's compilers.
   bool weak_sandbox = false;         // Go on where a protection cannot be had.
+  // A contestant's channel to the process that holds its device; -1: it has the device itself.
+  int device_channel = -1;
 };
 
 class Zygote {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arena_map.h"
+
+#include <algorithm>
+
+#include "commands.h"
+
+namespace mc::device {
+
+void ArenaMap::open(uint64_t base, uint64_t bytes, uint64_t bytes_max) {
+  base_ = base;
+  end_ = base + bytes;
+  bytes_max_ = bytes_max;
+}
+
+std::optional<ArenaMap::Block> ArenaMap::allocate(uint64_t bytes) {
+  if (bytes > bytes_max_) return std::nullopt;
+  bytes = std::max<uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
+  if (used_ + bytes > bytes_max_) return std::nullopt;
+  uint64_t start = base_;
+  for (const auto& [address, size] : blocks_) {
+    if (address >= start + bytes + kGranularity) break;
+    start = address + size + kGranularity;
+  }
+  if (start + bytes > end_) return std::nullopt;
+  blocks_.emplace(start, bytes);
+  used_ += bytes;
+  return Block{start, bytes};
+}
+
+std::optional<ArenaMap::Block> ArenaMap::release(uint64_t address) {
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return std::nullopt;
+  const Block block{found->first, found->second};
+  blocks_.erase(found);
+  used_ -= block.bytes;
+  return block;
+}
+
+std::optional<ArenaMap::Block> ArenaMap::block_of(uint64_t address) const {
+  auto next = blocks_.upper_bound(address);
+  if (next == blocks_.begin()) return std::nullopt;
+  --next;
+  if (address >= next->first + next->second) return std::nullopt;
+  return Block{next->first, next->second};
+}
+
+}  // namespace mc::device

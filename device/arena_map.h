@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ArenaMap: which addresses of a range are allocated.  Not thread-safe.
+//
+// Each allocation has granules of its own with an unmapped one behind them, so that running past
+// its end faults.
+#ifndef MC_DEVICE_ARENA_MAP_H_
+#define MC_DEVICE_ARENA_MAP_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace mc::device {
+
+class ArenaMap {
+ public:
+  struct Block {
+    uint64_t address;
+    uint64_t bytes;  // A multiple of kGranularity.
+  };
+
+  // At most `bytes_max` bytes are allocated at once.
+  void open(uint64_t base, uint64_t bytes, uint64_t bytes_max);
+
+  // None where it does not fit.  Zero bytes count as one.
+  std::optional<Block> allocate(uint64_t bytes);
+  // None where no block begins at the address.
+  std::optional<Block> release(uint64_t address);
+  // The block that holds the address.
+  std::optional<Block> block_of(uint64_t address) const;
+
+  uint64_t bytes_used() const { return used_; }
+  uint64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  std::map<uint64_t, uint64_t> blocks_;  // Bytes by address.
+  uint64_t base_ = 0;
+  uint64_t end_ = 0;
+  uint64_t bytes_max_ = 0;
+  uint64_t used_ = 0;
+};
+
+}  // namespace mc::device
+
+#endif  // MC_DEVICE_ARENA_MAP_H_

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Executor: the device process's end of a channel, on CUDA's driver API.
+//
+// It holds the context and the memory, and does what a candidate process asks for (commands.h).
+// The sender is hostile: every handle, size and host-visible address is checked here.  What a
+// kernel does on the device is not, and cannot be: an executor whose device has a fault that stays
+// is thrown away with its process.
+//
+// One thread uses an executor at a time.
+#ifndef MC_DEVICE_CUDA_EXECUTOR_H_
+#define MC_DEVICE_CUDA_EXECUTOR_H_
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "arena_map.h"
+#include "channel.h"
+
+namespace mc::device {
+
+// A file whose fat binaries may be loaded, mapped read-only.
+class ImageFile {
+ public:
+  // Null where it cannot be mapped.
+  static std::unique_ptr<ImageFile> open(const std::string& path);
+  ~ImageFile();
+  ImageFile(const ImageFile&) = delete;
+  ImageFile& operator=(const ImageFile&) = delete;
+  // The fat binary at the offset; null where there is none.
+  const void* image_at(uint64_t offset) const;
+
+ private:
+  ImageFile(const char* data, uint64_t bytes) : data_(data), bytes_(bytes) {}
+  const char* data_;
+  uint64_t bytes_;
+};
+
+// What a candidate did, as far as a verdict asks.
+struct Use {
+  uint64_t launches = 0;
+  uint64_t launches_own = 0;
+  uint64_t bytes_to_host = 0;
+  std::string unsupported;  // The first thing that was asked for and is not there.
+};
+
+class Executor {
+ public:
+  struct Options {
+    uint64_t arena_bytes = uint64_t{64} << 30;     // Of addresses, for what candidates allocate.
+    uint64_t regions_bytes = uint64_t{256} << 30;  // Of addresses, for inputs.
+    uint64_t memory_bytes_max = uint64_t{16} << 30;
+  };
+  // The device's primary context and the ranges of addresses; null where the driver refuses, and
+  // then `why` has its error.
+  static std::unique_ptr<Executor> create(const Options& options, std::string& why);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Serves the channel behind the descriptor from its beginning; false where it cannot be mapped.
+  bool attach(int descriptor);
+  // A file that modules may come from: its path in the candidate process, and here.
+  void allow_file(std::string path_there, std::string path_here, bool is_own);
+  // Executes commands until `is_over` is set.
+  void serve(const std::atomic<bool>& is_over);
+  Use use();
+  // Takes all of the candidate's back.  False where the process must be replaced.
+  bool detach();
+
+  // ---- For the judge's side of the process.  A mutex lets them run beside serve().
+  // Maps memory that another process exported (cuMemExportToShareableHandle): its address here, or
+  // 0 where that fails.
+  uint64_t import_region(int descriptor, uint64_t bytes);
+  void release_region(uint64_t address);
+  // Copies parts of the candidate's memory, one behind the other, each to its offset, into new
+  // memory that is exported as a descriptor; -1 where a part is not the candidate's.
+  struct Part {
+    uint64_t source;
+    uint64_t bytes;
+    uint64_t offset;
+  };
+  int export_parts(const Part* parts, size_t num_parts, uint64_t bytes);
+
+ private:
+  struct File {
+    std::string path_here;
+    bool is_own = false;
+    std::unique_ptr<ImageFile> file;
+  };
+  struct Module {
+    CUmodule module = nullptr;
+    bool is_own = false;
+  };
+  struct FunctionEntry {
+    CUfunction function = nullptr;
+    bool is_own = false;
+  };
+  struct Block {
+    uint64_t bytes = 0;
+    CUmemGenericAllocationHandle handle = 0;
+  };
+
+  Executor() = default;
+  void execute(Op op, const char* body, uint32_t bytes);
+  void reply(CUresult status, const void* data = nullptr, size_t bytes = 0);
+  void fail(CUresult status);
+
+  // Each executes one command; those of answered commands reply.
+  CUresult map(const Map& command);
+  CUresult unmap(const Map& command);
+  CUresult write(const Write& command, const char* data, uint32_t bytes);
+  void read(const Read& command);
+  CUresult copy(const Copy& command);
+  CUresult fill(const Fill& command);
+  CUresult load_module(const LoadModule& command, std::string_view path);
+  CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);
+  CUresult find_variable(const Find& command, const char* name, VariableFacts& facts);
+  CUresult launch(const Launch& command, const char* arguments);
+  CUresult elapsed(const Elapsed& command, float& ms);
+
+  bool stream_of(uint32_t handle, CUstream& stream) const;
+  CUevent event_of(uint32_t handle) const;
+  bool is_device_range(uint64_t address, uint64_t bytes) const;
+  bool is_capturing(CUstream stream) const;
+
+  CUresult map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle);
+  void unmap_block(uint64_t address, const Block& block);
+
+  std::mutex mutex_;  // Held for each command, and by what the judge's side calls.
+
+  // Constant after construction:
+  CUcontext context_ = nullptr;
+  CUdevice device_ = 0;
+  Options options_;
+  uint64_t arena_ = 0;
+  uint64_t regions_ = 0;
+
+  // Of the candidate:
+  Page* page_ = nullptr;
+  const char* ring_ = nullptr;
+  char* reply_area_ = nullptr;
+  uint64_t position_ = 0;
+  bool may_reply_ = false;  // The command that is executed wants a reply and had none.
+  std::map<uint64_t, Block> blocks_;
+  std::map<uint64_t, Block> region_blocks_;
+  ArenaMap region_map_;
+  uint64_t mapped_bytes_ = 0;
+  std::unordered_map<std::string, File> files_;
+  std::unordered_map<uint32_t, Module> modules_;
+  std::unordered_map<uint32_t, FunctionEntry> functions_;
+  std::unordered_map<uint32_t, CUstream> streams_;
+  std::unordered_map<uint32_t, CUevent> events_;
+  std::unordered_map<uint32_t, CUgraph> graphs_;
+  std::unordered_map<uint32_t, CUgraphExec> graph_execs_;
+  std::map<uint64_t, uint64_t> variables_;  // Bytes by address.
+  Use use_;
+
+  // PyTorch's modules stay from one candidate to the next.
+  std::map<std::pair<std::string, uint64_t>, CUmodule> kept_modules_;
+};
+
+}  // namespace mc::device
+
+#endif  // MC_DEVICE_CUDA_EXECUTOR_H_

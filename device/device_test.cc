@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Client and executor together, in one process, over a driver that needs no GPU
+// (fakes/cuda_driver.h).
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "client/client.h"
+#include "client/sender.h"
+#include "cuda/executor.h"
+#include "fakes/cuda_driver.h"
+
+namespace mc::device {
+namespace {
+
+constexpr uint64_t kMiB = 1u << 20;
+
+int new_channel() {
+  const int descriptor = memfd_create("channel", MFD_CLOEXEC);
+  EXPECT_EQ(ftruncate(descriptor, kChannelBytes), 0);
+  return descriptor;
+}
+
+// A file with one empty fat binary at offset 64.
+std::string image_file() {
+  static const std::string path = [] {
+    std::string name = testing::TempDir() + "imageXXXXXX";
+    const int descriptor = mkstemp(name.data());
+    struct {
+      char before[64] = {};
+      uint32_t magic = 0xBA55ED50;
+      uint16_t version = 1, header_bytes = 16;
+      uint64_t bytes = 8;
+      char body[8] = {};
+    } file;
+    EXPECT_EQ(write(descriptor, &file, sizeof file), static_cast<ssize_t>(sizeof file));
+    close(descriptor);
+    return name;
+  }();
+  return path;
+}
+
+class Device : public testing::Test {
+ protected:
+  Device() {
+    FakeDriver::reset();
+    std::string why;
+    executor = Executor::create(
+        {.arena_bytes = 256 * kMiB, .regions_bytes = 256 * kMiB, .memory_bytes_max = 64 * kMiB},
+        why);
+    EXPECT_NE(executor, nullptr) << why;
+    begin();
+  }
+  ~Device() override { end(); }
+
+  void begin() {
+    channel = new_channel();
+    EXPECT_TRUE(executor->attach(channel));
+    executor->allow_file("/artifacts/own.so", image_file(), /*is_own=*/true);
+    EXPECT_TRUE(sender.open(channel));
+    is_over = false;
+    server = std::thread([this] { executor->serve(is_over); });
+  }
+  bool end() {
+    if (!server.joinable()) return true;
+    is_over = true;
+    server.join();
+    close(channel);
+    return executor->detach();
+  }
+
+  uint64_t arena() { return sender.page().arena; }
+  uint32_t synchronize() { return sender.call(Op::kSynchronize, Handle{kWholeDevice}); }
+  uint32_t taken_error() { return sender.page().error.exchange(0); }
+  uint32_t load(const char* path, uint64_t offset, uint32_t module = 0) {
+    return sender.call(Op::kLoadModule, LoadModule{offset, module}, nullptr, 0,
+                       {path, std::strlen(path) + 1});
+  }
+  uint32_t find(const char* name, uint32_t function, FunctionFacts& facts) {
+    return sender.call(Op::kFindFunction, Find{0, function}, &facts, sizeof facts,
+                       {name, std::strlen(name) + 1});
+  }
+
+  std::unique_ptr<Executor> executor;
+  Sender sender;
+  int channel = -1;
+  std::atomic<bool> is_over{false};
+  std::thread server;
+};
+
+TEST_F(Device, RunsAKernelOnWrittenMemory) {
+  sender.send(Op::kMap, Map{arena(), kGranularity});
+  const std::vector<float> values = {1, 2, 3};
+  sender.send(Op::kWrite, Write{arena(), 12, 0}, {values.data(), 12});
+  ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
+  FunctionFacts facts{};
+  ASSERT_EQ(find("add_one", 5, facts), 0u);
+  ASSERT_EQ(facts.num_parameters, 2u);
+  std::array<char, 12> arguments{};
+  const uint64_t address = arena();
+  const int n = 3;
+  std::memcpy(arguments.data(), &address, 8);
+  std::memcpy(arguments.data() + 8, &n, 4);
+  sender.send(Op::kLaunch,
+              Launch{.function = 5,
+                     .grid = {1, 1, 1},
+                     .block = {32, 1, 1},
+                     .shared_bytes = 0,
+                     .stream = 0,
+                     .cluster = {0, 0, 0},
+                     .is_cooperative = 0,
+                     .argument_bytes = 12},
+              {arguments.data(), 12});
+  std::vector<float> got(3);
+  EXPECT_EQ(sender.call(Op::kRead, Read{arena(), 12, 12, 1, 0}, got.data(), 12), 0u);
+  EXPECT_THAT(got, testing::ElementsAre(2, 3, 4));
+  EXPECT_EQ(executor->use().launches_own, 1u);
+  EXPECT_EQ(executor->use().bytes_to_host, 12u);
+}
+
+TEST_F(Device, FreshMemoryIsAllOnes) {
+  sender.send(Op::kMap, Map{arena(), kGranularity});
+  uint32_t word = 0;
+  EXPECT_EQ(sender.call(Op::kRead, Read{arena() + 4096, 4, 4, 1, 0}, &word, 4), 0u);
+  EXPECT_EQ(word, ~0u);
+}
+
+TEST_F(Device, RefusesMemoryThatIsNotTheCandidates) {
+  alignas(8) static uint64_t secret = 42;
+  const auto here = reinterpret_cast<uint64_t>(&secret);
+  uint64_t got = 0;
+  EXPECT_NE(sender.call(Op::kRead, Read{here, 8, 8, 1, 0}, &got, 8), 0u);
+  EXPECT_EQ(got, 0u);
+  sender.send(Op::kWrite, Write{here, 8, 0}, {&got, 8});
+  sender.send(Op::kFill, Fill{here, 8, 1, 8, 0, 1, 0});
+  sender.send(Op::kCopy, Copy{arena(), here, 8, 1, 8, 8, 0});
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_NE(taken_error(), 0u);
+  EXPECT_EQ(secret, 42u);
+}
+
+TEST_F(Device, RefusesRangesThatWrapAround) {
+  sender.send(Op::kMap, Map{arena(), kGranularity});
+  for (const uint64_t bytes : {~uint64_t{0}, ~uint64_t{0} - arena() + 1, uint64_t{1} << 63}) {
+    sender.send(Op::kFill, Fill{arena(), bytes, 1, bytes, 0, 1, 0});
+    EXPECT_EQ(synchronize(), 0u);
+    EXPECT_NE(taken_error(), 0u) << bytes;
+    sender.send(Op::kCopy, Copy{arena(), arena(), bytes, 2, bytes, bytes, 0});
+    EXPECT_EQ(synchronize(), 0u);
+    EXPECT_NE(taken_error(), 0u) << bytes;
+  }
+}
+
+TEST_F(Device, MapsNoMoreThanItsLimitAndNothingTwice) {
+  sender.send(Op::kMap, Map{arena(), 64 * kMiB});
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_EQ(taken_error(), 0u);
+  sender.send(Op::kMap, Map{arena() + 128 * kMiB, kGranularity});
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_EQ(taken_error(), 2u);  // Out of memory.
+  sender.send(Op::kUnmap, Map{arena(), 64 * kMiB});
+  sender.send(Op::kMap, Map{arena(), kGranularity * 2});
+  sender.send(Op::kMap, Map{arena() + kGranularity, kGranularity});
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_EQ(taken_error(), 1u);  // Overlapping.
+  sender.send(Op::kMap, Map{arena() - kGranularity, kGranularity});
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_EQ(taken_error(), 1u);
+}
+
+TEST_F(Device, LoadsOnlyFilesThatItWasAllowed) {
+  EXPECT_NE(load("/etc/passwd", 0), 0u);
+  EXPECT_NE(load(image_file().c_str(), 64), 0u);  // The path here is no name of it.
+  EXPECT_NE(load("/artifacts/own.so", 0), 0u);    // No image begins there.
+  EXPECT_NE(load("/artifacts/own.so", 1u << 20), 0u);
+  EXPECT_EQ(load("/artifacts/own.so", 64), 0u);
+  EXPECT_NE(load("/artifacts/own.so", 64), 0u);  // The handle is taken.
+}
+
+TEST_F(Device, AFaultOfAKernelStaysAndSpoilsTheProcess) {
+  ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
+  FunctionFacts facts{};
+  ASSERT_EQ(find("fault", 1, facts), 0u);
+  sender.send(Op::kLaunch, Launch{.function = 1,
+                                  .grid = {1, 1, 1},
+                                  .block = {1, 1, 1},
+                                  .shared_bytes = 0,
+                                  .stream = 0,
+                                  .cluster = {0, 0, 0},
+                                  .is_cooperative = 0,
+                                  .argument_bytes = 0});
+  EXPECT_EQ(synchronize(), 700u);
+  EXPECT_FALSE(end());
+}
+
+TEST_F(Device, LeavesNothingForTheNextCandidate) {
+  sender.send(Op::kMap, Map{arena(), kGranularity});
+  sender.send(Op::kCreateStream, CreateStream{10, 1, 0});
+  sender.send(Op::kCreateEvent, CreateEvent{11, 0});
+  ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_TRUE(end());
+  EXPECT_EQ(FakeDriver::live_objects(), 0);
+  EXPECT_EQ(FakeDriver::mapped_ranges(), 0u);
+  begin();
+  uint32_t word = 0;
+  EXPECT_NE(sender.call(Op::kRead, Read{arena(), 4, 4, 1, 0}, &word, 4), 0u);
+  FunctionFacts facts{};
+  EXPECT_NE(find("add_one", 5, facts), 0u);  // The module of the one before is gone.
+  EXPECT_NE(sender.call(Op::kQueryStream, Handle{10}), 0u);
+}
+
+TEST_F(Device, SharesARegionOfTheJudgesAndCopiesOutputs) {
+  const int memory = memfd_create("region", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(memory, kGranularity), 0);
+  const float input = 2.5f;
+  ASSERT_EQ(pwrite(memory, &input, 4, 8), 4);
+  const uint64_t address = executor->import_region(memory, kGranularity);
+  ASSERT_NE(address, 0u);
+  float got = 0;
+  EXPECT_EQ(sender.call(Op::kRead, Read{address + 8, 4, 4, 1, 0}, &got, 4), 0u);
+  EXPECT_EQ(got, 2.5f);
+  const Executor::Part parts[] = {{address + 8, 4, 512}};
+  const int outputs = executor->export_parts(parts, 1, kGranularity);
+  ASSERT_GE(outputs, 0);
+  EXPECT_EQ(pread(outputs, &got, 4, 512), 4);
+  EXPECT_EQ(got, 2.5f);
+  const Executor::Part foreign[] = {{reinterpret_cast<uint64_t>(&got), 4, 0}};
+  EXPECT_EQ(executor->export_parts(foreign, 1, kGranularity), -1);
+  const Executor::Part outside[] = {{address, 8, kGranularity - 4}};
+  EXPECT_EQ(executor->export_parts(outside, 1, kGranularity), -1);
+  executor->release_region(address);
+  EXPECT_NE(sender.call(Op::kRead, Read{address + 8, 4, 4, 1, 0}, &got, 4), 0u);
+  close(outputs);
+  close(memory);
+}
+
+// A malformed command ends the channel, and nothing else.
+TEST_F(Device, ClosesTheChannelOnAMalformedCommand) {
+  char* ring = static_cast<char*>(
+                   mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel, 0)) +
+               kPageBytes;
+  const Header header{static_cast<Op>(9999), 64};
+  std::memcpy(ring, &header, sizeof header);
+  sender.page().written.store(64);
+  while (sender.page().is_closed.load() == 0) std::this_thread::yield();
+  EXPECT_EQ(executor->use().unsupported, "a malformed command");
+  EXPECT_TRUE(end());
+  munmap(ring - kPageBytes, kChannelBytes);
+}
+
+// Whatever is in the ring, the executor survives it and the process can serve another candidate.
+TEST_F(Device, SurvivesRandomCommands) {
+  const uint32_t seed = std::random_device()();
+  std::mt19937 random(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (int i = 0; i < 4000; ++i) {
+    std::array<char, 256> body;
+    for (char& byte : body) byte = static_cast<char>(random() % 4 == 0 ? random() : 0);
+    const uint64_t address = arena() + random() % 4 * kGranularity;
+    if (random() % 2 == 0) std::memcpy(body.data(), &address, 8);
+    sender.send(static_cast<Op>(random() % kOps), body);
+  }
+  // Replies that nobody waited for are passed over.
+  while (sender.page().read.load() != sender.page().written.load()) std::this_thread::yield();
+  end();
+  begin();
+  EXPECT_EQ(synchronize(), 0u);
+}
+
+TEST(ArenaMap, KeepsAGapBehindEachBlockAndReusesWhatWasReleased) {
+  ArenaMap map;
+  map.open(16 * kGranularity, 8 * kGranularity, 4 * kGranularity);
+  const auto first = map.allocate(1);
+  const auto second = map.allocate(kGranularity + 1);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->address, 16 * kGranularity);
+  EXPECT_EQ(second->address, 18 * kGranularity);
+  EXPECT_EQ(second->bytes, 2 * kGranularity);
+  EXPECT_FALSE(map.allocate(2 * kGranularity));  // Over the limit.
+  EXPECT_FALSE(map.block_of(17 * kGranularity));
+  EXPECT_EQ(map.block_of(19 * kGranularity + 5)->address, second->address);
+  EXPECT_TRUE(map.release(first->address));
+  EXPECT_FALSE(map.release(first->address));
+  EXPECT_EQ(map.allocate(1)->address, first->address);
+}
+
+}  // namespace
+}  // namespace mc::device

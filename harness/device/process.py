@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device process: holds the device for a candidate process that has none.
+
+A candidate's commands arrive in shared memory and are executed by a thread of the native library
+(device/cuda/executor.h). The supervisor's requests, answered here, say whom the process serves,
+bring inputs and take outputs. One process serves candidate after candidate; each starts with
+memory that holds nothing of the one before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.worker import region
+from harness.worker.wire import Answer, Json, Question, Refusal
+
+ALIGNMENT = 512
+GRANULARITY = 2 << 20
+OUTPUTS_BYTES_MAX = 64 << 30
+
+
+class _Part(ctypes.Structure):
+    """Executor::Part."""
+
+    _fields_ = [
+        ("source", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+    ]
+
+
+class DeviceProcess:
+    """Answers `open`, then `put`, `take`, `release` and `used` in any number, then `close`."""
+
+    def __init__(self, library: str) -> None:
+        native = ctypes.CDLL(library)
+        native.mc_executor_create.restype = ctypes.c_void_p
+        native.mc_executor_channel_bytes.restype = ctypes.c_uint64
+        native.mc_executor_import.restype = ctypes.c_uint64
+        self._native = native
+        why = ctypes.create_string_buffer(500)
+        handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
+        if not handle:
+            raise RuntimeError(why.value.decode())
+        self._handle = ctypes.c_void_p(handle)
+
+    def answer(self, question: Question) -> Answer:
+        operations = {
+            "open": self._open,
+            "allow": self._allow,
+            "put": self._put,
+            "take": self._take,
+            "release": self._release,
+            "used": self._used,
+            "close": self._close,
+        }
+        return operations[question.body["op"]](question)
+
+    def _open(self, question: Question) -> Answer:
+        """A channel for a new candidate; its descriptor goes to the candidate process."""
+        descriptor = os.memfd_create("device", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, self._native.mc_executor_channel_bytes())
+        if self._native.mc_executor_attach(self._handle, descriptor):
+            os.close(descriptor)
+            raise RuntimeError("the channel cannot be mapped")
+        for path in sorted((Path(torch.__file__).parent / "lib").glob("libtorch_cuda*.so")):
+            self._allow_file(str(path), str(path), is_own=False)
+        self._native.mc_executor_serve(self._handle)
+        return Answer({}, [descriptor])
+
+    def _allow(self, question: Question) -> Answer:
+        """Files of the candidate's own, by their paths as it sees them."""
+        for there, here in question.body["files"].items():
+            self._allow_file(there, here, is_own=True)
+        return Answer()
+
+    def _allow_file(self, there: str, here: str, *, is_own: bool) -> None:
+        paths = (os.fsencode(there), os.fsencode(here))
+        self._native.mc_executor_allow_file(self._handle, *paths, ctypes.c_int(is_own))
+
+    def _put(self, question: Question) -> Answer:
+        """Maps memory of the judge; the address that it has here."""
+        nodes = [node for tree in question.body["trees"] for node in region.tensor_nodes(tree)]
+        nbytes = int(nodes[0]["region_bytes"]) if nodes else GRANULARITY
+        descriptor = ctypes.c_int(question.descriptors[0])
+        address = self._native.mc_executor_import(self._handle, descriptor, ctypes.c_uint64(nbytes))
+        if not address:
+            raise MemoryError("the device process has no room for the region")
+        return Answer({"address": address})
+
+    def _release(self, question: Question) -> Answer:
+        self._native.mc_executor_release(self._handle, ctypes.c_uint64(question.body["address"]))
+        return Answer()
+
+    def _take(self, question: Question) -> Answer:
+        """Copies what a candidate says are its outputs into a region for the judge."""
+        body = question.body
+        entries: list[Json] = [{"name": "", "tree": body["outputs"]}, *body["buffers"]]
+        nodes = _nodes_of([entry["tree"] for entry in entries])
+        parts = (_Part * max(1, len(nodes)))()
+        end = 0
+        for part, node in zip(parts, nodes):
+            part.source, part.bytes, part.offset = node["offset"], node["nbytes"], end
+            node["offset"] = end
+            end += _round_up(max(1, part.bytes), ALIGNMENT)
+        nbytes = _round_up(max(1, end), GRANULARITY)
+        for node in nodes:
+            node["region_bytes"] = nbytes
+        if nbytes > OUTPUTS_BYTES_MAX:
+            raise Refusal("protocol", "the outputs are too large")
+        descriptor = self._native.mc_executor_export(
+            self._handle, parts, ctypes.c_size_t(len(nodes)), ctypes.c_uint64(nbytes)
+        )
+        if descriptor < 0:
+            raise Refusal("protocol", "an output is not in the candidate's memory")
+        return Answer({"outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
+
+    def _used(self, _question: Question) -> Answer:
+        counts = (ctypes.c_uint64 * 3)()
+        unsupported = ctypes.create_string_buffer(300)
+        self._native.mc_executor_use(
+            self._handle, counts, unsupported, ctypes.c_size_t(len(unsupported))
+        )
+        return Answer(
+            {
+                "launches": counts[0],
+                "launches_own": counts[1],
+                "bytes_to_host": counts[2],
+                "unsupported": unsupported.value.decode("utf-8", "replace"),
+            }
+        )
+
+    def _close(self, _question: Question) -> Answer:
+        return Answer({"is_clean": not self._native.mc_executor_detach(self._handle)})
+
+
+def _nodes_of(trees: list[Any]) -> list[Json]:
+    """The tensors' nodes of trees that a candidate made, which may be malformed."""
+    nodes: list[Json] = []
+    waiting: list[tuple[Any, int]] = [(tree, 0) for tree in trees]
+    for count, (tree, depth) in enumerate(waiting):
+        if count > region.NODES_MAX or depth > region.DEPTH_MAX or not isinstance(tree, dict):
+            raise Refusal("protocol", "a tree is malformed or too large")
+        if tree.get("t") == "tensor":
+            nodes.append(tree)
+            continue
+        items = tree.get("items", [])
+        if not isinstance(items, list):
+            raise Refusal("protocol", "a tree is malformed")
+        for item in items:
+            is_pair = tree.get("t") == "dict" and isinstance(item, list) and len(item) == 2
+            waiting.append((item[1] if is_pair else item, depth + 1))
+    for node in nodes:
+        place = (node.get("offset"), node.get("nbytes"))
+        if any(type(number) is not int or not 0 <= number < 2**63 for number in place):
+            raise Refusal("protocol", "a tensor's place is malformed")
+        node.pop("stride", None)  # What is copied is contiguous.
+    return nodes
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceProcess: the process that holds the device for a candidate process that has none
+// (harness/device/process.py).  It never runs a candidate's host code, so one that came through a
+// candidate without a fault serves the next one.
+//
+//   MC_TRY(Fd channel, device.open(), "device");       // Goes to the new candidate process.
+//   MC_TRY(int64_t address, device.put(trees, region), "inputs");
+//   ...                                                // The candidate runs on what is there.
+//   MC_TRY(auto outputs, device.take(said), "outputs");
+//   const bool is_clean = device.close();
+#ifndef MC_EXECUTE_DEVICE_PROCESS_H_
+#define MC_EXECUTE_DEVICE_PROCESS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/fd.h"
+#include "core/result.h"
+#include "execute/children.h"
+#include "worker/protocol.h"
+
+namespace mc::execute {
+
+class DeviceProcess {
+ public:
+  using Taken = worker::Told<worker::DeviceTakeQuestion>;
+
+  DeviceProcess(Session session, double limit_s)
+      : session_(std::move(session)), limit_s_(limit_s) {}
+
+  // Begins with a candidate; the channel by which its process sends commands.
+  Result<Fd> open();
+  // The candidate may load kernels from these files: their paths as it sees them, and here.
+  Status allow(const std::map<std::string, std::string>& files);
+  // Maps a region of the judge's, whose tensors `trees` describe; its address.
+  Result<int64_t> put(const std::vector<worker::Tree>& trees, const Fd& region);
+  Status release(int64_t address);
+  // Copies the outputs and buffers that a candidate describes into a region for the judge.  Refusal
+  // where they are not in the candidate's memory.
+  Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
+  // What the candidate did so far.
+  Result<worker::DeviceUsedAnswer> used();
+  // Ends with the candidate, whose process must be dead; whether another one may be served.
+  bool close();
+
+ private:
+  template <typename Question>
+  Result<worker::Told<Question>> call(const Question& question, const Fd* region = nullptr);
+
+  Session session_;
+  double limit_s_;
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_DEVICE_PROCESS_H_
