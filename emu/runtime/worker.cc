@@ -250,6 +250,7 @@ void Worker::begin_block(uint64_t block_index) {
   block_.num_stirred = 0;
   block_.interval = 0;
   suspect_.is_active = false;
+  block_.copies.clear();
   block_.barrier_waiters.clear();
   block_.grid_waiters.clear();
   block_.ready.clear();
@@ -289,6 +290,7 @@ void Worker::run_new_threads() {
     enter(index);
     try {
       job_->launch->invoke(job_->launch->arguments);
+      if (!block_.copies.empty()) wait_for_copies(kEveryGroup);
     } catch (...) {
       fail("device_assert", cudaErrorLaunchFailure, 0, "a C++ exception left the kernel");
     }

@@ -24,6 +24,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -93,6 +94,18 @@ struct WriteSuspect {
   Finding finding;
 };
 
+// What cp.async and its kin were asked for, by one thread.
+struct AsyncCopy {
+  uintptr_t to = 0, from = 0;
+  uint32_t size = 0, zeros = 0;  // Bytes to copy, and to fill after them.
+  uint32_t group = 0;
+  uintptr_t pc = 0;
+};
+struct AsyncCopies {
+  std::vector<AsyncCopy> items;
+  uint32_t group = 0;  // The one that is open: groups before it are committed.
+};
+
 // A block in progress.  Saved and restored as a whole in a cooperative launch, else reused.
 struct Block {
   uint64_t index = 0;
@@ -123,6 +136,7 @@ struct Block {
   std::vector<uint16_t> yielded;
   size_t yielded_head = 0;
   SharedChecker checker;
+  std::map<int, AsyncCopies> copies;  // By thread.
   // With another block, in a way that is not followed.
   bool may_synchronise() const { return has_atomics || (has_fences && has_volatile); }
 
@@ -168,6 +182,27 @@ class Worker {
   void stir();
   char* dynamic_shared() const { return dynamic_; }
   size_t dynamic_shared_bytes() const { return job_->launch->shared_bytes; }
+
+  // Asynchronous copies of the current thread (ptx_execute.cc).
+  static constexpr uint32_t kEveryGroup = ~0u;
+  void begin_copy(uintptr_t to, uintptr_t from, uint32_t size, uint32_t zeros, uintptr_t pc);
+  void commit_copies();
+  void wait_for_copies(uint32_t groups_left);
+
+  // Gives each lane of a full warp `size` bytes of every lane.
+  void gather(const void* own, size_t size, void* all, int line, uintptr_t pc);
+
+  // Executes inline PTX; writes back the operands.
+  void run_ptx(const char* text, McEmuPtxOperand* operands, int count, bool is_basic, int line,
+               uintptr_t pc);
+
+  // Addresses of shared memory as 32-bit code has them, and back; others stay as they are.
+  uintptr_t shared_window_of(uintptr_t address) const;
+  uintptr_t shared_address_of(uintptr_t window) const;
+
+  bool is_stack(uintptr_t address) const {
+    return address - stack_begin_ < stack_end_ - stack_begin_ || fibres_.is_stack(address);
+  }
 
   // Called by instrumentation, before the access happens.
   [[gnu::always_inline]] void check_access(uintptr_t address, size_t size, uint16_t flags,
@@ -233,6 +268,7 @@ class Worker {
                          uintptr_t pc);
   [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
                                                   uintptr_t pc);
+  [[noreturn, gnu::cold]] void fail_pinned(uintptr_t pc);
   void suspect_write(const void* address, size_t size, const Finding& finding);
   void settle_suspect();
   bool is_guard(size_t offset) const;
@@ -267,6 +303,7 @@ class Worker {
   void* home_ = nullptr;  // The stack pointer to return to when the block is over or suspended.
   FibrePool fibres_;
   WriteSuspect suspect_;
+  std::array<std::vector<unsigned char>, kWarpsMax> gathered_;
 };
 
 // --- The hot paths.
@@ -300,6 +337,8 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
   if (address < allocation->begin || address + size > allocation->end) [[unlikely]] {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
   }
+  if (allocation->is_pinned) [[unlikely]]
+    fail_pinned(pc);
   if ((flags & kWrite) != 0) {
     std::memset(arena_.origin_of(address), static_cast<int>(Origin::kKernel), size);
     if (allocation->is_host_visible) [[unlikely]]

@@ -94,6 +94,7 @@ void Worker::check_other(uintptr_t address, size_t size, uint16_t flags, uintptr
     check_global_race(data_shadow_ + (address - data_begin_) / 4, address, size, flags, pc);
   } else if (address - reinterpret_cast<uintptr_t>(current_fibre_->stack) >= kStackBytes &&
              !is_kernels_own(address)) {
+    if (Runtime::get().is_registered(address)) fail_pinned(pc);
     char detail[128];
     std::snprintf(detail, sizeof detail,
                   "%zu-byte access to host memory: a kernel can only use device memory", size);
@@ -302,6 +303,10 @@ void Worker::fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, u
   }
   fail(is_write ? "out_of_bounds_write" : "out_of_bounds_read", cudaErrorIllegalAddress, pc,
        detail);
+}
+
+void Worker::fail_pinned(uintptr_t pc) {
+  fail("unsupported", cudaErrorNotSupported, pc, "access of a kernel to mapped host memory");
 }
 
 void* Worker::fail_at_fault(uintptr_t address, bool is_write, uintptr_t pc) {

@@ -30,7 +30,7 @@ std::vector<std::string> constructs(std::string_view source) {
 std::string launch(const std::string& config, const std::string& callee,
                    const std::string& arguments, const std::string& name = "") {
   return "::mc_emu::launch(::mc_emu::Config(" + config + "), \"" + (name.empty() ? callee : name) +
-         "\", [&](auto... mc_a) MC_EMU_CALL { " + callee + "(mc_a...); }" +
+         "\", [=](auto... mc_a) MC_EMU_CALL { " + callee + "(mc_a...); }" +
          (arguments.empty() ? "" : ", " + arguments) + ")";
 }
 
@@ -89,18 +89,18 @@ INSTANTIATE_TEST_SUITE_P(
     LinesAndMacros, Launches,
     ::testing::Values(
         Row{"k<A,\n  B><<<\n1,\n2\n>>>\n(x,\n y);",
-            "::mc_emu::launch(::mc_emu::Config(\n\n1,\n2\n), \"k<A, B>\", [&](auto... mc_a) "
+            "::mc_emu::launch(::mc_emu::Config(\n\n1,\n2\n), \"k<A, B>\", [=](auto... mc_a) "
             "MC_EMU_CALL { "
             "k<A, B>(mc_a...); }, \nx,\n y);"},
         Row{"#define L(K, n, ...) \\\n  K<T><<<n, \\\n  2>>>(__VA_ARGS__)\n",
             "#define L(K, n, ...) \\\n  ::mc_emu::launch(::mc_emu::Config(n, \\\n  2), \"K<T>\", "
-            "[&](auto... mc_a) MC_EMU_CALL { K<T>(mc_a...); }, ##__VA_ARGS__)\n"},
+            "[=](auto... mc_a) MC_EMU_CALL { K<T>(mc_a...); }, ##__VA_ARGS__)\n"},
         Row{"#define L(K) K##_fwd \\\n <<<1, 2>>>(x)\n",
             "#define L(K) ::mc_emu::launch(::mc_emu::Config(\\\n1, 2), \"K##_fwd\", "
-            "[&](auto... mc_a) MC_EMU_CALL { K##_fwd(mc_a...); }, x)\n"},
+            "[=](auto... mc_a) MC_EMU_CALL { K##_fwd(mc_a...); }, x)\n"},
         Row{"k<<<1,\n#ifdef A\n 2\n#else\n 3\n#endif\n>>>(x);",
             "::mc_emu::launch(::mc_emu::Config(1,\n#ifdef A\n 2\n#else\n 3\n#endif\n), \"k\", "
-            "[&](auto... mc_a) MC_EMU_CALL { k(mc_a...); }, x);"}));
+            "[=](auto... mc_a) MC_EMU_CALL { k(mc_a...); }, x);"}));
 
 class Untouched : public ::testing::TestWithParam<std::string> {};
 

@@ -2,7 +2,7 @@
 // Kernel launches: what `kernel<<<grid, block, shared, stream>>>(a, b)` is rewritten to.
 //
 //   ::mc_emu::launch(::mc_emu::Config(grid, block, shared, stream), "kernel",
-//                    [&](auto... mc_a) MC_EMU_CALL { kernel(mc_a...); }, a, b);
+//                    [=](auto... mc_a) MC_EMU_CALL { kernel(mc_a...); }, a, b);
 //
 // Arguments are evaluated once and copied for every thread; calling through a generic lambda keeps
 // template deduction and conversions.  The call returns when the grid is done.
@@ -22,11 +22,12 @@
 namespace mc_emu {
 
 struct Config {
-  Config(dim3 grid_shape, dim3 block_shape, size_t shared = 0, cudaStream_t = nullptr)
-      : grid(grid_shape), block(block_shape), shared_bytes(shared) {}
+  Config(dim3 grid_shape, dim3 block_shape, size_t shared = 0, cudaStream_t on = nullptr)
+      : grid(grid_shape), block(block_shape), shared_bytes(shared), stream(on) {}
   dim3 grid;
   dim3 block;
   size_t shared_bytes;
+  cudaStream_t stream;
 };
 
 // The launch's arguments.  Not a tuple: reading one calls functions, which would be instrumented.
@@ -65,7 +66,8 @@ cudaError_t launch_as(bool cooperative, const Config& config, const char* name, 
                          &call,
                          sizeof call,
                          reinterpret_cast<const void*>(&Bound::invoke),
-                         cooperative};
+                         cooperative,
+                         config.stream};
   return static_cast<cudaError_t>(mc_emu_launch(&spec));
 }
 
