@@ -91,11 +91,12 @@ size_t mc_emu_dynamic_shared_bytes(void) {
 void mc_emu_atomic(const volatile void* address, size_t size, int kind) {
   Worker* worker = Worker::current();
   if (worker == nullptr) return;
+  const bool is_load = kind == kMcEmuAtomicLoad;
   worker->stir();
-  worker->note_atomic(kind);
-  worker->check_access(address_of(address), size, mc::emu::kWrite | mc::emu::kAtomic,
-                       MC_RETURN_ADDRESS);
+  worker->check_access(address_of(address), size,
+                       (is_load ? 0 : mc::emu::kWrite) | mc::emu::kAtomic, MC_RETURN_ADDRESS);
   worker->count_busy_access();
+  worker->note_atomic(address_of(address), static_cast<McEmuAtomic>(kind));
 }
 
 void mc_emu_access(const volatile void* address, size_t size, int is_write) {
@@ -150,7 +151,11 @@ int mc_emu_space(const void* address) {
 }
 
 void mc_emu_fence(void) {
-  if (Worker* worker = Worker::current()) worker->note_fence();
+  if (Worker* worker = Worker::current()) worker->note_fence(mc::emu::FenceScope::kDevice);
+}
+
+void mc_emu_fence_block(void) {
+  if (Worker* worker = Worker::current()) worker->note_fence(mc::emu::FenceScope::kBlock);
 }
 
 void mc_emu_pause(void) {

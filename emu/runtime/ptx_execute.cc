@@ -489,12 +489,10 @@ class Execution {
     const bool is_ordered = i.has("volatile") || i.has("relaxed") || i.has("acquire") ||
                             i.has("release") || i.has("mmio");
     if (at % (size * count) != 0) check(at, size * count, 0);
-    if (is_ordered) {
-      worker_.note_volatile();
-      worker_.count_busy_access();
-    }
+    if (is_ordered) worker_.count_busy_access();
     const uint16_t order = is_ordered ? kVolatile : 0;
-    if (i.has("release")) worker_.note_fence();
+    if (i.has("release")) worker_.note_fence(FenceScope::kDevice);
+    if (is_ordered && !is_load) worker_.note_volatile(at, true);
     for (size_t k = 0; k < count; ++k) {
       const Argument& part = is_vector ? list.parts[k] : list;
       auto* place = reinterpret_cast<void*>(at + k * size);
@@ -512,7 +510,7 @@ class Execution {
         std::memcpy(place, &value, size);
       }
     }
-    if (i.has("acquire")) worker_.note_fence();
+    if (is_ordered && is_load) worker_.note_volatile(at, false);
     return true;
   }
 
@@ -545,6 +543,7 @@ class Execution {
     const size_t first = is_reduction ? 0 : 1;
     const uintptr_t at = address(i, first);
     const bool is_exchange = i.has("exch") || i.has("cas");
+    if (i.has("release") || i.has("acq_rel")) worker_.note_fence(FenceScope::kDevice);
     mc_emu_atomic(reinterpret_cast<void*>(at), ptx::size_of(type),
                   is_exchange ? kMcEmuAtomicExchange : kMcEmuAtomicUpdate);
     const uint64_t operand = bits(i, first + 1), other = i.has("cas") ? bits(i, first + 2) : 0;
@@ -901,7 +900,7 @@ class Execution {
     const std::string& n = i.name;
     if (n == "membar" || n == "fence") {
       if (i.has("proxy")) return true;
-      worker_.note_fence();
+      worker_.note_fence(i.has("cta") ? FenceScope::kBlock : FenceScope::kDevice);
     } else if (n == "bar" || n == "barrier") {
       if (i.has("warp")) {
         collective(kMcEmuWarpSync, static_cast<uint32_t>(bits(i, 0, Type::kU32)), 0, 0);

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kArenaDefaultBytes = size_t{1} << 38;
 constexpr int kWorkersMax = 64;
 constexpr size_t kArgumentBytesMax = 32 * 1024;  // CUDA's limit, about.
-constexpr uint32_t kLaunchNumberMax = 0xFFF;  // What a record of device memory can hold.
+constexpr uint32_t kLaunchNumberMax = 0x7FF;  // What a record of device memory can hold.
 
 std::string format(const char* text, size_t a, size_t b) {
   char buffer[160];
@@ -297,6 +297,7 @@ void Runtime::run_job(Job* job) {
                          : static_cast<int>(std::min<uint64_t>(
                                job->num_blocks, static_cast<uint64_t>(num_workers_)));
   while (static_cast<int>(pool_.size()) < wanted) add_worker();
+  job->num_workers = wanted;
   job_ = job;
   ++generation_;
   wanted_ = wanted;

@@ -32,6 +32,7 @@
 #include "runtime/arena.h"
 #include "runtime/fibre.h"
 #include "runtime/module.h"
+#include "runtime/order.h"
 #include "runtime/race.h"
 #include "runtime/report.h"
 
@@ -51,9 +52,13 @@ struct Job {
   uint32_t number = 0;  // Counts launches, and grid barriers in them.
   uint64_t schedule = 0;
   uint64_t num_blocks = 0;
+  int num_workers = 1;
   int num_threads = 0;
   std::atomic<uint64_t> next_block{0};
   std::atomic<int> error{0};  // A fatal cudaError_t stops all workers.
+  LaunchOrder order;
+  std::atomic<uint64_t> num_begun{0};   // Blocks.
+  std::atomic<uint32_t> num_pauses{0};  // See pause_for_others().
 };
 
 enum class ThreadState : uint8_t {
@@ -74,7 +79,6 @@ struct Thread {
   int width = 0;
   int line = 0;                // Where it waits.
   uint32_t busy_accesses = 0;  // Since it last let others run.
-  uint32_t lock_interval = 0;  // The interval of its last exchange.
   uintptr_t pc = 0;
   uint16_t kind = 0;
   ThreadState state = ThreadState::kDone;
@@ -120,15 +124,12 @@ struct Block {
   int barrier_or = 0;
   int barrier_result[3] = {0, 0, 0};
   bool lines_differ = false;
-  uint32_t interval = 0;  // Barriers passed.
   std::vector<uint16_t> barrier_waiters;
 
   std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
-  bool has_atomics = false;
   uint64_t stirring = 0;  // Pseudo-random state; see stir().
   int num_stirred = 0;
-  bool has_fences = false;
-  bool has_volatile = false;  // Volatile accesses.
+  int num_paused = 0;
   std::array<Thread, kThreadsMax> threads;
   std::array<Warp, kWarpsMax> warps;
   std::vector<uint16_t> ready;  // First in, first out from ready_head.
@@ -137,9 +138,7 @@ struct Block {
   size_t yielded_head = 0;
   SharedChecker checker;
   std::map<int, AsyncCopies> copies;  // By thread.
-  // With another block, in a way that is not followed.
-  bool may_synchronise() const { return has_atomics || (has_fences && has_volatile); }
-
+  BlockOrder order;
   std::vector<char> shared;  // While suspended: the contents of static, then dynamic shared memory.
 };
 
@@ -148,13 +147,14 @@ class Worker;
 extern thread_local constinit Worker* running_worker
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// The fields of a record of device memory, low bits first: interval 18, thread 10, block 20, bytes
-// 4, launch 12.  worker_access.cc says what they are for.
-constexpr uint32_t kIntervalMax = (1 << 18) - 1;
+// The fields of a record of device memory, low bits first: step 18, thread 10, block 20, released 1,
+// bytes 4, launch 11.  worker_access.cc says what they are for.
+constexpr uint32_t kStepMax = (1 << 18) - 1;
 constexpr int kThreadShift = 18;
 constexpr int kBlockShift = 28;
-constexpr int kBytesShift = 48;
-constexpr int kLaunchShift = 52;
+constexpr uint64_t kReleased = uint64_t{1} << 48;
+constexpr int kBytesShift = 49;
+constexpr int kLaunchShift = 53;
 constexpr uint64_t kBlockMask = 0xFFFFF;
 
 constexpr uint64_t kBlocksTraced = 2;  // Of a launch, whose reads are asked for their origin.
@@ -207,9 +207,10 @@ class Worker {
   // Called by instrumentation, before the access happens.
   [[gnu::always_inline]] void check_access(uintptr_t address, size_t size, uint16_t flags,
                                            uintptr_t pc);
-  void note_atomic(int kind);
-  void note_fence() { block_.has_fences = true; }
-  void note_volatile() { block_.has_volatile = true; }
+  // Before an atomic that check_access() has seen.
+  void note_atomic(uintptr_t address, McEmuAtomic kind);
+  void note_fence(FenceScope scope);
+  void note_volatile(uintptr_t address, bool is_write);
 
   // Reports and abandons the block.  REQUIRES: running a kernel.
   [[noreturn]] void fail(const char* kind, int error, uintptr_t pc, const char* detail);
@@ -242,6 +243,7 @@ class Worker {
   void enter(int index);
   void refresh();
   void open_barrier();
+  void begin_interval();
   void check_barrier_lines();
 
   // Warps.
@@ -260,9 +262,11 @@ class Worker {
   bool is_kernels_own(uintptr_t address);
   void note_to_host(size_t size);
   void note_unknown_read(size_t size);
-  bool may_hold_lock(int thread) const {
-    return block_.threads[thread].lock_interval == block_.checker.interval();
-  }
+  WordPlace place_of(uintptr_t address) const;
+  uint64_t* record_of(uintptr_t address);
+  void release(uintptr_t address, uint64_t* cell, bool is_exchange);
+  void pause_for_others();
+  bool is_race(uint64_t old, const uint64_t* cell, uint16_t flags);
   // `cell` is the record of the address.
   void check_global_race(uint64_t* cell, uintptr_t address, size_t size, uint16_t flags,
                          uintptr_t pc);
@@ -311,6 +315,7 @@ class Worker {
 inline void Worker::check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
   if (suspect_.is_active) [[unlikely]]
     settle_suspect();
+  if ((flags & kAtomic) == 0) block_.order.note_access();
   if (address - arena_.base < arena_.bytes) {
     check_arena(address, size, flags, pc);
   } else if (const size_t offset = address - static_begin_; offset < static_bytes_) {

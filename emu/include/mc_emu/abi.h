@@ -70,10 +70,12 @@ uint32_t mc_emu_active_mask(int line);
 void* mc_emu_dynamic_shared(void);
 size_t mc_emu_dynamic_shared_bytes(void);
 
-enum McEmuAtomic { kMcEmuAtomicUpdate = 0, kMcEmuAtomicExchange = 1 };
+enum McEmuAtomic { kMcEmuAtomicUpdate = 0, kMcEmuAtomicExchange = 1, kMcEmuAtomicLoad = 2 };
 
 // Announces an atomic access before it is done: checks bounds and alignment, and lets other threads
-// run when this one spins.  Exchanges (CAS, Exch) may be locks.
+// run when this one spins.  Every kind acquires what was released at the address.  All but a load
+// release what the thread's last fence came after: an atomic with release semantics is a fence and
+// then this.  Exchanges (CAS, Exch) of shared words may be locks of a block, and need no fence.
 void mc_emu_atomic(const volatile void* address, size_t size, int kind);
 
 // Announces a write done by uninstrumented code in a kernel (a copy).
@@ -110,7 +112,8 @@ void* mc_emu_shared_address(size_t window);
 enum McEmuSpace { kMcEmuLocal, kMcEmuShared, kMcEmuGlobal, kMcEmuConstant };
 int mc_emu_space(const void* address);
 
-void mc_emu_fence(void);  // __threadfence and its kin.
+void mc_emu_fence(void);        // __threadfence, and __threadfence_system.
+void mc_emu_fence_block(void);  // __threadfence_block.
 void mc_emu_pause(void);  // Lets other threads run.
 [[noreturn]] void mc_emu_assert_fail(const char* expression, const char* file, int line);
 [[noreturn]] void mc_emu_trap(void);

@@ -66,7 +66,7 @@ inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
 }
 
 inline void __threadfence() { mc_emu_fence(); }
-inline void __threadfence_block() { mc_emu_fence(); }
+inline void __threadfence_block() { mc_emu_fence_block(); }
 inline void __threadfence_system() { mc_emu_fence(); }
 
 // --- Time, traps.
