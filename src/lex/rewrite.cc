@@ -79,6 +79,10 @@ std::optional<std::string_view> renamed(const View& view, std::size_t i) {
     // A call is seen; what is expanded in place may not be.
     if (text.starts_with("__builtin_mem"))
       return text.substr(std::string_view("__builtin_").size());
+    // Clusters of more than one block are not emulated.
+    if (text == "this_cluster" && view.source.find("__cluster_dims__") != std::string_view::npos) {
+      return "mc_this_cluster_of_blocks";
+    }
     if (text == "is_cuda") return "is_privateuseone";
     if (text == "kCUDA") return "kPrivateUse1";
     if (text == "CUDA" && is_cuda_enumerator(view, i)) return "PrivateUse1";
@@ -376,8 +380,8 @@ void rewrite_asm(const View& view, Plan& plan) {
     Edit edit = replace(view, view.begin(i), view.begin(close), text);
     // A raw string keeps the ends of its lines.
     for (const char c : text) {
-      const std::size_t last = edit.text.rfind('\n');
-      if (c == '\n' && last != std::string::npos && last >= text.size()) edit.text.erase(last, 1);
+      const std::size_t last = edit.replacement.rfind('\n');
+      if (c == '\n' && last != std::string::npos && last >= text.size()) edit.replacement.erase(last, 1);
     }
     plan.propose({std::move(edit)});
     i = close;

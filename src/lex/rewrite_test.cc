@@ -162,8 +162,29 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Row{"TORCH_CHECK(x.is_cuda(), \"must be CUDA\");",
             "TORCH_CHECK(x.is_privateuseone(), \"must be CUDA\");"},
-        Row{"asm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(x));",
-            "::mc_emu::unsupported(\"inline PTX (asm)\");"},
+        Row{"asm volatile(\"mov.u32 %0, %%laneid;\" : \"=r\"(x));",
+            "::mc_emu::ptx(\"mov.u32 %0, %%laneid;\", __LINE__, 0, ::mc_emu::ptx_output(x));"},
+        Row{"asm(\"a\"\n\"b\" : \"+f\"(x), \"=r\"(y[i]) : \"l\"(f(p, q)) : \"memory\");",
+            "::mc_emu::ptx(\"a\" \"b\", __LINE__, 0, ::mc_emu::ptx_update(x), "
+            "::mc_emu::ptx_output(y[i]), ::mc_emu::ptx_input(f(p, q))\n);"},
+        Row{"asm volatile(\"st.u32 [%0], %1;\" :: \"l\"(p), \"r\"(v));",
+            "::mc_emu::ptx(\"st.u32 [%0], %1;\", __LINE__, 0, ::mc_emu::ptx_input(p), "
+            "::mc_emu::ptx_input(v));"},
+        Row{"asm volatile(\"bar.sync 0;\" ::: \"memory\");",
+            "::mc_emu::ptx(\"bar.sync 0;\", __LINE__, 0);"},
+        Row{"asm(\"bar.sync 0;\");", "::mc_emu::ptx(\"bar.sync 0;\", __LINE__, 1);"},
+        Row{"asm(\"x\" : [n] \"=r\"(x));", "::mc_emu::unsupported(\"inline PTX (asm)\");"},
+        Row{"__global__ void k(int); f((void*)k, 1);",
+            "__global__ void k(int); f(::mc_emu::kernel_pointer(k), 1);"},
+        Row{"__global__ void k(); void* p = reinterpret_cast<const void*>(&k);",
+            "__global__ void k(); void* p = ::mc_emu::kernel_pointer(&k);"},
+        Row{"template <class T> __global__ void __launch_bounds__(64) k(T); f((const "
+            "void*)k<int>);",
+            "template <class T> __global__ void __launch_bounds__(64) k(T); "
+            "f(::mc_emu::kernel_pointer(k<int>));"},
+        Row{"cudaLaunchKernel((void*)chosen, g, b, a);",
+            "cudaLaunchKernel(::mc_emu::kernel_pointer(chosen), g, b, a);"},
+        Row{"f((void*)pointer);", "f((void*)pointer);"},
         Row{"asm volatile(\"\" ::: \"memory\");", "asm volatile(\"\" ::: \"memory\");"},
         Row{"__builtin_memcpy(&a, &b, 12);", "memcpy(&a, &b, 12);"},
         Row{"_mm256_maskstore_ps(p, m, v); int _ZGVs;", "mc_not_cuda(p, m, v); int mc_no_guard;"},
@@ -177,12 +198,12 @@ INSTANTIATE_TEST_SUITE_P(
             "torch::Device(\"privateuseone\"); o.device(\"privateuseone\")"},
         Row{"TORCH_LIBRARY_IMPL(ns, CUDA, m) {}", "TORCH_LIBRARY_IMPL(ns, PrivateUse1, m) {}"}));
 
-TEST(Unsupported, NamesTheConstructAndItsFirstLine) {
-  EXPECT_THAT(constructs("nvcuda::wmma::fragment<A> f;"), ElementsAre("nvcuda@1"));
-  EXPECT_THAT(constructs("#include <mma.h>\n#include <cute/tensor.hpp>\n"),
-              ElementsAre("<mma.h>@1", "<cute/tensor.hpp>@2"));
-  EXPECT_THAT(constructs("cudaTextureObject_t t; cudaGraphLaunch(g, s); cudaGraph_t g;"),
-              ElementsAre("cudaTextureObject_t@1", "cudaGraphLaunch@1"));
+TEST(Unsupported, NamesTheConstructAndEachOfItsLines) {
+  EXPECT_THAT(constructs("cute::Layout<A> f;"), ElementsAre("cute@1"));
+  EXPECT_THAT(constructs("#include <nvrtc.h>\n#include <cute/tensor.hpp>\n"),
+              ElementsAre("<nvrtc.h>@1", "<cute/tensor.hpp>@2"));
+  EXPECT_THAT(constructs("cudaTextureObject_t t; tex2D(t);\ncudaTextureObject_t u;"),
+              ElementsAre("cudaTextureObject_t@1", "cudaTextureObject_t@2"));
 }
 
 TEST(Unsupported, FindsALaunchInDeviceCodeOnly) {
@@ -194,9 +215,9 @@ TEST(Unsupported, FindsALaunchInDeviceCodeOnly) {
 }
 
 TEST(Unsupported, ForgivesWhatTheEmulatorRunsAndWhatIsNoCode) {
-  EXPECT_THAT(constructs("asm volatile(\"\" ::: \"memory\"); // asm(\"ptx\")\n\"nvcuda::wmma\";"),
+  EXPECT_THAT(constructs("asm volatile(\"\" ::: \"memory\"); // asm(\"ptx\")\n\"cute::Layout\";"),
               IsEmpty());
-  EXPECT_THAT(constructs("int wmma = 1, cute = 2; void asm_free();"), IsEmpty());
+  EXPECT_THAT(constructs("int cutlass = 1, cute = 2; void asm_free();"), IsEmpty());
 }
 
 TEST(RewriteForCpu, KeepsTheNumberOfLinesOfAnyText) {

@@ -77,6 +77,9 @@ inline void __nanosleep(unsigned) { mc_emu_pause(); }
 [[noreturn]] inline void __trap() { mc_emu_trap(); }
 inline void __brkpt() { mc_emu_trap(); }
 inline void __prof_trigger(int) {}
+inline void __threadfence_cluster() { mc_emu_fence(); }
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
+inline void cudaGridDependencySynchronize() {}
 
 // --- Loads and stores with cache hints are loads and stores.
 
@@ -127,7 +130,6 @@ inline unsigned __isLocal(const void* p) { return mc_emu_space(p) == kMcEmuLocal
 
 #define __builtin_assume(condition) static_cast<void>(0)
 #define __assume(condition) static_cast<void>(0)
-inline void __nv_prefetch(const void*) {}
 
 // --- Inline PTX: what `asm("text" : "=r"(a) : "r"(b))` is rewritten to.
 
