@@ -19,7 +19,8 @@
 #define __device__
 #define __host__
 #define __constant__
-#define __managed__
+// Variables that host and device share are not emulated: a section of their own tells of them.
+#define __managed__ __attribute__((section("mc_managed")))
 #define __shared__ thread_local
 #define __grid_constant__
 // Not `inline`: that word may stand beside it, and must not stand twice.

@@ -19,6 +19,9 @@
 // Of the lambda that calls a kernel: what it captures lies in host memory.
 #define MC_EMU_CALL __attribute__((no_sanitize("thread")))
 
+// The linker's name for the begin of the section of managed variables, null where there are none.
+extern "C" __attribute__((weak, visibility("hidden"))) char __start_mc_managed[];
+
 namespace mc_emu {
 
 struct Config {
@@ -57,6 +60,10 @@ template <class F, class... Arguments>
 cudaError_t launch_as(bool cooperative, const Config& config, const char* name, F kernel,
                       Arguments&&... arguments) {
   using Bound = Call<std::index_sequence_for<Arguments...>, F, std::decay_t<Arguments>...>;
+  if (__start_mc_managed != nullptr) {
+    mc_emu_unsupported("__managed__ variables");
+    return cudaErrorNotSupported;
+  }
   Bound call(std::move(kernel), std::forward<Arguments>(arguments)...);
   const McEmuLaunch spec{{config.grid.x, config.grid.y, config.grid.z},
                          {config.block.x, config.block.y, config.block.z},
