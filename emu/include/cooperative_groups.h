@@ -3,8 +3,9 @@
 #define MC_EMU_COOPERATIVE_GROUPS_H_
 
 // CUDA's <cooperative_groups.h> for code that runs on the CPU: the block, tiles of 1 to 32 threads,
-// coalesced threads, and the grid of a cooperative launch.  Everything is written in CUDA's own
-// language (barriers, shuffles, votes).  Clusters and tiles wider than a warp are missing.
+// coalesced threads, the grid of a cooperative launch, and the cluster of one block.  Everything is
+// written in CUDA's own language (barriers, shuffles, votes).  Larger clusters and tiles wider than
+// a warp are missing.
 //
 // A group within a warp is the set of its lanes, as a mask; ranks count the lanes of the mask.
 // A group is a value; a tile of a tile knows which part of its parent it is (meta_group_rank).
@@ -76,6 +77,40 @@ class grid_group : public thread_group {
 };
 
 inline grid_group this_grid() { return grid_group(); }
+
+// The cluster of a launch without clusters: one block.
+class cluster_group : public thread_group {
+ public:
+  class arrival_token {};
+  static void sync(int line = __builtin_LINE()) { __syncthreads(line); }
+  static arrival_token barrier_arrive() { return {}; }
+  static void barrier_wait(int line = __builtin_LINE()) { __syncthreads(line); }
+  static void barrier_wait(arrival_token&&, int line = __builtin_LINE()) { __syncthreads(line); }
+  static unsigned size() { return details::block_size(); }
+  static unsigned num_threads() { return details::block_size(); }
+  static unsigned thread_rank() { return details::rank_in_block(); }
+  static unsigned num_blocks() { return 1; }
+  static unsigned block_rank() { return 0; }
+  static dim3 dim_blocks() { return dim3(1, 1, 1); }
+  static dim3 block_index() { return dim3(0, 0, 0); }
+  static dim3 dim_threads() { return dim3(blockDim.x, blockDim.y, blockDim.z); }
+  static dim3 thread_index() { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
+  static unsigned query_shared_rank(const void*) { return 0; }
+  template <class T>
+  static T* map_shared_rank(T* address, unsigned) {
+    return address;
+  }
+
+ private:
+  cluster_group() : thread_group(Kind::kBlock, 0) {}
+  friend cluster_group this_cluster();
+};
+
+inline cluster_group this_cluster() { return cluster_group(); }
+inline cluster_group mc_this_cluster_of_blocks() {
+  mc_emu_unsupported("thread block clusters");
+  return this_cluster();
+}
 
 // Threads of one warp, in any pattern: what coalesced_threads() and partitions by label give.
 class coalesced_group : public thread_group {

@@ -91,11 +91,12 @@ size_t mc_emu_dynamic_shared_bytes(void) {
 void mc_emu_atomic(const volatile void* address, size_t size, int kind) {
   Worker* worker = Worker::current();
   if (worker == nullptr) return;
+  const bool is_load = kind == kMcEmuAtomicLoad;
   worker->stir();
-  worker->note_atomic(kind);
-  worker->check_access(address_of(address), size, mc::emu::kWrite | mc::emu::kAtomic,
-                       MC_RETURN_ADDRESS);
+  worker->check_access(address_of(address), size,
+                       (is_load ? 0 : mc::emu::kWrite) | mc::emu::kAtomic, MC_RETURN_ADDRESS);
   worker->count_busy_access();
+  worker->note_atomic(address_of(address), static_cast<McEmuAtomic>(kind));
 }
 
 void mc_emu_access(const volatile void* address, size_t size, int is_write) {
@@ -105,8 +106,56 @@ void mc_emu_access(const volatile void* address, size_t size, int is_write) {
                        MC_RETURN_ADDRESS);
 }
 
+void mc_emu_ptx(const char* text, McEmuPtxOperand* operands, int count, int is_basic, int line) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) refuse_host("inline PTX");
+  worker->run_ptx(text, operands, count, is_basic != 0, line, MC_RETURN_ADDRESS);
+}
+
+void mc_emu_copy_begin(void* to, const void* from, uint32_t size, uint32_t zeros) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) refuse_host("an asynchronous copy");
+  worker->begin_copy(address_of(to), address_of(from), size, zeros, MC_RETURN_ADDRESS);
+}
+
+void mc_emu_copy_commit(void) {
+  if (Worker* worker = Worker::current()) worker->commit_copies();
+}
+
+void mc_emu_copy_wait(uint32_t groups_left) {
+  if (Worker* worker = Worker::current()) worker->wait_for_copies(groups_left);
+}
+
+void mc_emu_gather(const void* own, size_t size, void* all, int line) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) refuse_host("a warp operation");
+  worker->gather(own, size, all, line, MC_RETURN_ADDRESS);
+}
+
+size_t mc_emu_shared_window(const void* address) {
+  const Worker* worker = Worker::current();
+  return worker == nullptr ? address_of(address) : worker->shared_window_of(address_of(address));
+}
+
+void* mc_emu_shared_address(size_t window) {
+  const Worker* worker = Worker::current();
+  return reinterpret_cast<void*>(worker == nullptr ? window : worker->shared_address_of(window));
+}
+
+int mc_emu_space(const void* address) {
+  const Worker* worker = Worker::current();
+  if (Runtime::get().arena().contains(address_of(address))) return kMcEmuGlobal;
+  if (worker == nullptr) return kMcEmuLocal;
+  if (worker->shared_window_of(address_of(address)) != address_of(address)) return kMcEmuShared;
+  return worker->is_stack(address_of(address)) ? kMcEmuLocal : kMcEmuConstant;
+}
+
 void mc_emu_fence(void) {
-  if (Worker* worker = Worker::current()) worker->note_fence();
+  if (Worker* worker = Worker::current()) worker->note_fence(mc::emu::FenceScope::kDevice);
+}
+
+void mc_emu_fence_block(void) {
+  if (Worker* worker = Worker::current()) worker->note_fence(mc::emu::FenceScope::kBlock);
 }
 
 void mc_emu_pause(void) {

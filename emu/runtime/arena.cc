@@ -82,7 +82,8 @@ void* Arena::allocate(size_t size, Visibility visibility) {
   std::memset(pages, kPoison, span);
   const uintptr_t begin = end - round_up(size, kAlignment);
   publish(slot, begin, size, first, count);
-  table_[slot].is_host_visible = visibility == Visibility::kHostToo;
+  table_[slot].is_host_visible = visibility != Visibility::kDevice;
+  table_[slot].is_pinned = visibility == Visibility::kPinned;
   change(&table_[slot], static_cast<int>(num_open_all_));
   return reinterpret_cast<void*>(begin);
 }
@@ -165,6 +166,7 @@ void Arena::publish(uint32_t slot, uintptr_t begin, size_t size, uint32_t first,
   allocation.first_chunk = first;
   allocation.num_chunks = count;
   allocation.is_host_visible = false;
+  allocation.is_pinned = false;
   allocation.num_open = 0;
   live_.insert(slot);
   for (uint32_t i = 0; i < count; ++i) slot_of_chunk_[first + i] = slot;

@@ -42,6 +42,7 @@ struct Allocation {
   uint32_t first_chunk = 0;
   uint32_t num_chunks = 0;
   bool is_host_visible = false;  // Pinned or managed: never closed.
+  bool is_pinned = false;        // Host memory that kernels would reach over the bus.
   uint32_t num_open = 0;         // Those who have it open now.  Guarded by the arena's mutex.
 };
 
@@ -83,7 +84,7 @@ class Arena {
   // From now on memory is closed to host code.  REQUIRES: nothing was allocated.
   void close() { is_closed_ = true; }
 
-  enum class Visibility { kDevice, kHostToo };
+  enum class Visibility { kDevice, kHostToo, kPinned };
 
   // Both return null when space or memory ran out.  Thread-safe.
   void* allocate(size_t size, Visibility visibility = Visibility::kDevice);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/order.h"
+
 namespace mc::emu {
 
 void WarpOrder::reset() {
@@ -33,9 +35,10 @@ void WarpOrder::join(uint32_t mask) {
   }
 }
 
-void SharedChecker::begin_block(size_t bytes, int num_threads) {
-  first_interval_ = ++interval_;  // Taken by what is only marked as written; accesses come later.
-  ++interval_;
+void SharedChecker::begin_block(size_t bytes, int num_threads, BlockOrder* order) {
+  begin_time_ = end_time_ + 1;  // Taken by what is only marked as written; accesses come later.
+  barrier_time_ = end_time_ = begin_time_ + 1;
+  order_ = order;
   const size_t words = (bytes + 3) / 4;
   if (words > words_.size()) {
     words_.resize(words);
@@ -56,7 +59,7 @@ Conflict SharedChecker::access(size_t offset, size_t size, uint16_t flags, uint3
     const size_t word = offset / 4;
     const size_t lead = offset % 4;
     const size_t here = std::min(size, 4 - lead);
-    if (here == 4 && split_in_[word] != first_interval_) {
+    if (here == 4 && split_in_[word] != begin_time_) {
       const Conflict found = check(words_[word], step, pc);
       if (conflict.kind == Conflict::kNone) conflict = found;
     } else {
@@ -73,7 +76,7 @@ Conflict SharedChecker::access(size_t offset, size_t size, uint16_t flags, uint3
 }
 
 Conflict SharedChecker::check(Cell& cell, const Step& step, uint32_t pc) {
-  if ((step.flags() & kAtomic) != 0 && cell.write.interval() < first_interval_) {
+  if ((step.flags() & kAtomic) != 0 && cell.write.time() < begin_time_) {
     cell.write = step;  // An atomic update reads first.
     return {Conflict::kUninitialised, {}, 0};
   }
@@ -82,9 +85,9 @@ Conflict SharedChecker::check(Cell& cell, const Step& step, uint32_t pc) {
 
 Conflict SharedChecker::check_read(Cell& cell, const Step& step) {
   Conflict conflict;
-  if (cell.write.interval() < first_interval_) {
+  if (cell.write.time() < begin_time_) {
     conflict = {Conflict::kUninitialised, {}, 0};
-    cell.write = step.in_interval(first_interval_);  // Said once for each word.
+    cell.write = step.at_time(begin_time_);  // Said once for each word.
   } else if (is_racing(cell.write, step)) {
     conflict = {Conflict::kReadAfterWrite, cell.write, cell.write_pc};
   }
@@ -112,24 +115,24 @@ Conflict SharedChecker::check_write(Cell& cell, const Step& step, uint32_t pc) {
 
 SharedChecker::Cell* SharedChecker::split(size_t word) {
   Cell* cells = &bytes_[word * 4];
-  if (split_in_[word] != first_interval_) {
-    split_in_[word] = first_interval_;
+  if (split_in_[word] != begin_time_) {
+    split_in_[word] = begin_time_;
     std::fill(cells, cells + 4, words_[word]);
   }
   return cells;
 }
 
 bool SharedChecker::is_before(const Step& before, const Step& now) const {
-  if (before.interval() < interval_ || before.thread() == now.thread()) return true;
+  if (before.time() < barrier_time_ || before.thread() == now.thread()) return true;
   if (before.thread() / kWarpLanes != now.thread() / kWarpLanes) return false;
   return warps_[now.thread() / kWarpLanes].is_ordered(now.thread() % kWarpLanes,
                                                       before.thread() % kWarpLanes, before.tick());
 }
 
 bool SharedChecker::is_racing(const Step& before, const Step& now) const {
-  if (is_before(before, now)) return false;
-  const uint16_t both = before.flags() & now.flags();
-  return (both & (kAtomic | kMayHoldLock)) == 0;
+  if (is_before(before, now) || (before.flags() & now.flags() & kAtomic) != 0) return false;
+  return order_ == nullptr || !order_->is_ordered(now.thread(), order_->block(), before.thread(),
+                                                  before.time() - begin_time_);
 }
 
 }  // namespace mc::emu

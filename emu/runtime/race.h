@@ -2,13 +2,11 @@
 // Races and uninitialised reads in one block's shared memory.
 //
 // Every four-byte word has a cell that remembers its last write and two of its last reads.  Two
-// accesses of different threads are ordered by a block barrier between them (`interval` differs)
-// or, within a warp, by a warp-level synchronisation that both lanes took part in (`tick`).  What
-// is not ordered, and not atomic on both sides, is a race when at least one is a write.  A write
-// that leaves the same bytes is harmless, which is known only after it was done: `WriteSuspect`.
-//
-// The rules err on the silent side: a thread that exchanged atomically since the last barrier may
-// hold a lock, and its accesses do not race with those of another such thread.
+// accesses of different threads are ordered by a block barrier between them, within a warp by a
+// warp-level synchronisation that both lanes took part in (`tick`), or by a word through which they
+// synchronised (order.h).  What is not ordered, and not atomic on both sides, is a race when at
+// least one is a write.  A write that leaves the same bytes is harmless, which is known only after
+// it was done: `WriteSuspect`.
 #ifndef MC_EMU_RUNTIME_RACE_H_
 #define MC_EMU_RUNTIME_RACE_H_
 
@@ -22,21 +20,21 @@ constexpr int kWarpLanes = 32;
 constexpr int kThreadsMax = 1024;
 constexpr int kWarpsMax = kThreadsMax / kWarpLanes;
 
-enum AccessFlags : uint16_t { kWrite = 1, kAtomic = 2, kMayHoldLock = 4, kVolatile = 8 };
+enum AccessFlags : uint16_t { kWrite = 1, kAtomic = 2, kVolatile = 4 };
+
+class BlockOrder;
 
 // One access, as far as ordering is concerned, in one word: every word of shared memory has three.
 class Step {
  public:
   Step() = default;  // Never.
-  Step(uint32_t interval, uint16_t tick, int thread)
-      : bits_(uint64_t{interval} << 32 | uint64_t{tick} << 16 |
+  Step(uint32_t time, uint16_t tick, int thread)
+      : bits_(uint64_t{time} << 32 | uint64_t{tick} << 16 |
               static_cast<uint64_t>(thread) << 6) {}
   Step with_flags(uint16_t flags) const { return Step(bits_ | (flags & 63)); }
-  Step in_interval(uint32_t interval) const {
-    return Step((bits_ & 0xFFFFFFFF) | uint64_t{interval} << 32);
-  }
+  Step at_time(uint32_t time) const { return Step((bits_ & 0xFFFFFFFF) | uint64_t{time} << 32); }
 
-  uint32_t interval() const { return static_cast<uint32_t>(bits_ >> 32); }
+  uint32_t time() const { return static_cast<uint32_t>(bits_ >> 32); }
   uint16_t tick() const { return static_cast<uint16_t>(bits_ >> 16); }
   int thread() const { return static_cast<int>(bits_ >> 6 & 1023); }
   uint16_t flags() const { return bits_ & 63; }
@@ -80,20 +78,24 @@ struct Conflict {
 
 class SharedChecker {
  public:
-  // A block with `bytes` of shared memory starts; nothing is initialised.
-  void begin_block(size_t bytes, int num_threads);
-  // A block barrier was passed: what came before is ordered, so warps may count anew.
-  void begin_interval(int num_threads) {
-    ++interval_;
+  // A block with `bytes` of shared memory starts; nothing is initialised.  `order` knows how its
+  // threads synchronise, and may be null.
+  void begin_block(size_t bytes, int num_threads, BlockOrder* order);
+  // A block barrier was passed, and accesses have steps from `step` on: what came before is
+  // ordered, so warps may count anew.
+  void begin_interval(int num_threads, uint32_t step) {
+    barrier_time_ = begin_time_ + step;
     reset_warps(num_threads);
   }
+  // The block was moved, and its order with it.
+  void follow(BlockOrder* order) { order_ = order; }
   WarpOrder& warp(int index) { return warps_[index]; }
-  uint32_t interval() const { return interval_; }
 
-  // Whose accesses follow, and what is common to them (kMayHoldLock); to be called again after a
-  // barrier and after a warp met.
-  void set_thread(int thread, uint16_t flags = 0) {
-    now_ = Step(interval_, warps_[thread / kWarpLanes].tick(), thread).with_flags(flags);
+  // The thread and the step (order.h) of the accesses that follow; to be called again after a
+  // barrier, after a warp met and where the step changes.  Steps of a block begin with 1.
+  void set_thread(int thread, uint32_t step) {
+    end_time_ = begin_time_ + step;
+    now_ = Step(end_time_, warps_[thread / kWarpLanes].tick(), thread);
   }
 
   // Records a plain access of the whole word at `offset` when it is plain to see that nothing is
@@ -121,10 +123,14 @@ class SharedChecker {
   bool is_before(const Step& before, const Step& now) const;
 
   Step now_;
-  uint32_t interval_ = 1;
-  uint32_t first_interval_ = 1;  // Of this block.
+  // Times count the steps of all blocks: the one of this block's step 0, of its last barrier, and
+  // of its latest step.
+  uint32_t begin_time_ = 1;
+  uint32_t barrier_time_ = 2;
+  uint32_t end_time_ = 2;
+  BlockOrder* order_ = nullptr;
   std::vector<Cell> words_;
-  std::vector<uint32_t> split_in_;  // The block (its first interval) that split the word.
+  std::vector<uint32_t> split_in_;  // The block (its first time) that split the word.
   std::vector<Cell> bytes_;         // Four for each word; used where it was split.
   WarpOrder warps_[kWarpsMax];
 };
@@ -132,20 +138,20 @@ class SharedChecker {
 // --- The hot paths.
 
 inline bool SharedChecker::record_quickly(size_t offset, bool is_write, uint32_t pc) {
-  if (split_in_[offset / 4] == first_interval_) return false;
+  if (split_in_[offset / 4] == begin_time_) return false;
   Cell& cell = words_[offset / 4];
-  const uint32_t written = cell.write.interval();
+  const uint32_t written = cell.write.time();
   if (is_write) {
-    const bool is_ordered = written < interval_ && cell.read.interval() < interval_ &&
-                            cell.other_read.interval() < interval_;
+    const bool is_ordered = written < barrier_time_ && cell.read.time() < barrier_time_ &&
+                            cell.other_read.time() < barrier_time_;
     if (!is_ordered) return false;
     cell.write = now_.with_flags(kWrite);
     cell.write_pc = pc;
     return true;
   }
-  if (written < first_interval_) return false;
-  if (written == interval_ && cell.write.thread() != now_.thread()) return false;
-  if (cell.read.interval() != interval_ || cell.read.thread() == now_.thread()) {
+  if (written < begin_time_) return false;
+  if (written >= barrier_time_ && cell.write.thread() != now_.thread()) return false;
+  if (cell.read.time() < barrier_time_ || cell.read.thread() == now_.thread()) {
     cell.read = now_;
   } else {
     cell.other_read = now_;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -13,6 +14,7 @@
 
 #include "mc_emu/errors.h"
 #include "runtime/coordinates.h"
+#include "runtime/cuda_api.h"
 #include "runtime/device.h"
 
 namespace mc::emu {
@@ -20,7 +22,8 @@ namespace {
 
 constexpr size_t kArenaDefaultBytes = size_t{1} << 38;
 constexpr int kWorkersMax = 64;
-constexpr uint32_t kLaunchNumberMax = 0xFFF;  // What a record of device memory can hold.
+constexpr size_t kArgumentBytesMax = 32 * 1024;  // CUDA's limit, about.
+constexpr uint32_t kLaunchNumberMax = 0x7FF;  // What a record of device memory can hold.
 
 std::string format(const char* text, size_t a, size_t b) {
   char buffer[160];
@@ -81,6 +84,13 @@ void Runtime::reset() {
   sticky_error_ = 0;
   shared_allowed_.clear();
   report_.forget_duplicates();
+}
+
+bool Runtime::is_registered(uintptr_t address) const {
+  const auto next = registered_.upper_bound(address);
+  if (next == registered_.begin()) return false;
+  const auto& [begin, size] = *std::prev(next);
+  return address - begin < size;
 }
 
 // --- Calls and transfers.
@@ -204,8 +214,31 @@ uint32_t Runtime::next_launch_number() {
   return launch_number_;
 }
 
+// The arguments are copied now, as CUDA does; each run of the graph starts from that copy.
+void Runtime::record(const McEmuLaunch& launch, McEmuGraph* graph) {
+  const auto* bytes = static_cast<const unsigned char*>(launch.arguments);
+  std::vector<unsigned char> arguments(bytes, bytes + launch.arguments_bytes);
+  graph->work.push_back([this, launch, arguments]() {
+    alignas(64) unsigned char copy[kArgumentBytesMax];
+    std::memcpy(copy, arguments.data(), arguments.size());
+    McEmuLaunch repeated = launch;
+    repeated.arguments = copy;
+    repeated.stream = nullptr;
+    this->launch(repeated);
+  });
+}
+
 int Runtime::launch(const McEmuLaunch& launch) {
+  if (Worker::current() != nullptr) {
+    mc_emu_unsupported("dynamic parallelism (a launch in device code)");
+    return cudaErrorNotSupported;
+  }
   if (!is_started_ && start(nullptr) != 0) return set_last_error(cudaErrorInitializationError);
+  if (McEmuGraph* const graph = capture_of(static_cast<McEmuStream*>(launch.stream))) {
+    if (launch.arguments_bytes > kArgumentBytesMax) return set_last_error(cudaErrorInvalidValue);
+    record(launch, graph);
+    return cudaSuccess;
+  }
   if (sticky_error_ != 0) return set_last_error(sticky_error_);
   const Module* module = Module::containing(launch.code);
   std::string reason;
@@ -264,6 +297,7 @@ void Runtime::run_job(Job* job) {
                          : static_cast<int>(std::min<uint64_t>(
                                job->num_blocks, static_cast<uint64_t>(num_workers_)));
   while (static_cast<int>(pool_.size()) < wanted) add_worker();
+  job->num_workers = wanted;
   job_ = job;
   ++generation_;
   wanted_ = wanted;

@@ -21,6 +21,8 @@
 #include "runtime/report.h"
 #include "runtime/worker.h"
 
+struct McEmuGraph;
+
 namespace mc::emu {
 
 class Runtime {
@@ -46,6 +48,11 @@ class Runtime {
   int launch(const McEmuLaunch& launch);
   void set_schedule(uint64_t seed) { schedule_ = seed; }
 
+  // cudaHostRegister and its opposite.
+  void register_host(uintptr_t address, size_t size) { registered_[address] = size; }
+  void unregister_host(uintptr_t address) { registered_.erase(address); }
+  bool is_registered(uintptr_t address) const;
+
   // cudaFuncSetAttribute(MaxDynamicSharedMemorySize).
   int allow_shared(const void* function, size_t bytes);
 
@@ -59,6 +66,7 @@ class Runtime {
   uint32_t next_launch_number();
 
  private:
+  void record(const McEmuLaunch& launch, McEmuGraph* graph);
   int check_rules(const McEmuLaunch& launch, const Module* module, std::string* reason) const;
   size_t shared_limit(const McEmuLaunch& launch, const Module* module) const;
   bool start_workers_for_good();
@@ -77,6 +85,7 @@ class Runtime {
   uint32_t launch_number_ = 0;
   int last_error_ = 0;
   std::atomic<int> sticky_error_{0};
+  std::map<uintptr_t, size_t> registered_;  // Host memory, by its begin.
   std::map<std::string, size_t> shared_allowed_;  // By kernel; "" for any.
 
   // The pool: job_, generation_ and running_ are guarded by mutex_.

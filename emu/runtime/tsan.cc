@@ -30,11 +30,28 @@ MC_ALWAYS_INLINE void note(void* address, uintptr_t pc) {
     worker->fail("misaligned", cudaErrorMisalignedAddress, pc,
                  "the address of an access is not a multiple of its size");
   }
-  worker->check_access(a, kSize, kFlags, pc);
-  if ((kFlags & kVolatile) != 0) {
-    worker->note_volatile();
-    worker->count_busy_access();
+  if ((kFlags & kVolatile) == 0) {
+    worker->check_access(a, kSize, kFlags, pc);
+    return;
   }
+  worker->count_busy_access();
+  // A write is a release before it is judged; a read acquires last, when nothing lets others run
+  // before it happens.
+  if ((kFlags & kWrite) != 0) worker->note_volatile(a, true);
+  worker->check_access(a, kSize, kFlags, pc);
+  if ((kFlags & kWrite) == 0) worker->note_volatile(a, false);
+}
+
+// An atomic access with one of C++'s memory orders.
+template <size_t kSize>
+MC_ALWAYS_INLINE void note_atomic(const volatile void* address, McEmuAtomic kind, int order,
+                                  uintptr_t pc) {
+  Worker* worker = Worker::current();
+  if (worker == nullptr) return;
+  void* p = const_cast<void*>(address);
+  kind == kMcEmuAtomicLoad ? note<kSize, kAtomic>(p, pc) : note<kSize, kWrite | kAtomic>(p, pc);
+  if (order >= __ATOMIC_RELEASE) worker->note_fence(mc::emu::FenceScope::kDevice);
+  worker->note_atomic(reinterpret_cast<uintptr_t>(p), kind);
 }
 
 MC_ALWAYS_INLINE void note_range(void* address, size_t size, uint16_t flags, uintptr_t pc) {
@@ -85,31 +102,31 @@ void __tsan_write_range(void* p, size_t size) { note_range(p, size, kWrite, MC_R
 
 // Memory orders arrive as integers; the strongest is always right.
 #define MC_ATOMIC(bits, type)                                                                      \
-  type __tsan_atomic##bits##_load(const volatile type* p, int) {                                   \
-    note<sizeof(type), kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                          \
+  type __tsan_atomic##bits##_load(const volatile type* p, int order) {                             \
+    note_atomic<sizeof(type)>(p, kMcEmuAtomicLoad, order, MC_RETURN_ADDRESS);                      \
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
   }                                                                                                \
-  void __tsan_atomic##bits##_store(volatile type* p, type v, int) {                                \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+  void __tsan_atomic##bits##_store(volatile type* p, type v, int order) {                          \
+    note_atomic<sizeof(type)>(p, kMcEmuAtomicUpdate, order, MC_RETURN_ADDRESS);                    \
     __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                      \
   }                                                                                                \
-  type __tsan_atomic##bits##_exchange(volatile type* p, type v, int) {                             \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+  type __tsan_atomic##bits##_exchange(volatile type* p, type v, int order) {                       \
+    note_atomic<sizeof(type)>(p, kMcEmuAtomicExchange, order, MC_RETURN_ADDRESS);                  \
     return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                                            \
   }                                                                                                \
-  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* p, type* expected, type v, int, \
-                                                    int) {                                         \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* p, type* expected, type v,      \
+                                                    int order, int) {                              \
+    note_atomic<sizeof(type)>(p, kMcEmuAtomicExchange, order, MC_RETURN_ADDRESS);                  \
     return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
   }                                                                                                \
-  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* p, type* expected, type v, int,   \
-                                                  int) {                                           \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* p, type* expected, type v,        \
+                                                  int order, int) {                                \
+    note_atomic<sizeof(type)>(p, kMcEmuAtomicExchange, order, MC_RETURN_ADDRESS);                  \
     return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
   }                                                                                                \
-  type __tsan_atomic##bits##_compare_exchange_val(volatile type* p, type expected, type v, int,    \
-                                                  int) {                                           \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS);                 \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* p, type expected, type v,         \
+                                                  int order, int) {                                \
+    note_atomic<sizeof(type)>(p, kMcEmuAtomicExchange, order, MC_RETURN_ADDRESS);                  \
     __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
     return expected;                                                                               \
   }                                                                                                \
@@ -120,10 +137,10 @@ void __tsan_write_range(void* p, size_t size) { note_range(p, size, kWrite, MC_R
   MC_FETCH(bits, type, xor)                                                                        \
   MC_FETCH(bits, type, nand)
 
-#define MC_FETCH(bits, type, operation)                                            \
-  type __tsan_atomic##bits##_fetch_##operation(volatile type* p, type v, int) {    \
-    note<sizeof(type), kWrite | kAtomic>(const_cast<type*>(p), MC_RETURN_ADDRESS); \
-    return __atomic_fetch_##operation(p, v, __ATOMIC_SEQ_CST);                     \
+#define MC_FETCH(bits, type, operation)                                               \
+  type __tsan_atomic##bits##_fetch_##operation(volatile type* p, type v, int order) { \
+    note_atomic<sizeof(type)>(p, kMcEmuAtomicUpdate, order, MC_RETURN_ADDRESS);       \
+    return __atomic_fetch_##operation(p, v, __ATOMIC_SEQ_CST);                        \
   }
 
 MC_ATOMIC(8, uint8_t)
@@ -131,7 +148,13 @@ MC_ATOMIC(16, uint16_t)
 MC_ATOMIC(32, uint32_t)
 MC_ATOMIC(64, uint64_t)
 
-void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_thread_fence(int order) {
+  Worker* worker = Worker::current();
+  if (worker != nullptr && order >= __ATOMIC_RELEASE) {
+    worker->note_fence(mc::emu::FenceScope::kDevice);
+  }
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 }  // extern "C"

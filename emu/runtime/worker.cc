@@ -217,11 +217,11 @@ void Worker::suspend_block(std::unique_ptr<Block>* saved) {
 void Worker::resume_block(std::unique_ptr<Block>* saved) {
   block_ = std::move(**saved);
   saved->reset();
+  block_.checker.follow(&block_.order);
   mc_emu_block_index = coordinates_of(block_.index, job_->launch->grid);
   std::memcpy(reinterpret_cast<void*>(static_begin_), block_.shared.data(), static_bytes_);
   std::memcpy(dynamic_, block_.shared.data() + static_bytes_, job_->launch->shared_bytes);
-  ++block_.interval;
-  block_.checker.begin_interval(num_threads_);
+  begin_interval();
   for (const uint16_t index : block_.grid_waiters) {
     block_.threads[index].state = ThreadState::kReady;
     block_.ready.push_back(index);
@@ -242,14 +242,14 @@ void Worker::grid_barrier(int line, uintptr_t pc) {
 void Worker::begin_block(uint64_t block_index) {
   block_.index = block_index;
   mc_emu_block_index = coordinates_of(block_index, job_->launch->grid);
+  job_->num_begun.fetch_add(1, std::memory_order_relaxed);
   block_.next_new = 0;
   block_.live = num_threads_;
   block_.arrived = 0;
-  block_.has_atomics = block_.has_fences = block_.has_volatile = false;
   block_.stirring = block_.index ^ job_->schedule;
-  block_.num_stirred = 0;
-  block_.interval = 0;
+  block_.num_stirred = block_.num_paused = 0;
   suspect_.is_active = false;
+  block_.copies.clear();
   block_.barrier_waiters.clear();
   block_.grid_waiters.clear();
   block_.ready.clear();
@@ -268,7 +268,8 @@ void Worker::poison_shared() {
     std::memset(reinterpret_cast<void*>(static_begin_), 0xFF, static_bytes_);
     std::memset(dynamic_, 0xFF, dynamic_bytes);
   }
-  block_.checker.begin_block(static_bytes_ + dynamic_bytes, num_threads_);
+  block_.order.begin_block(block_.index & kBlockMask, &job_->order);
+  block_.checker.begin_block(static_bytes_ + dynamic_bytes, num_threads_, &block_.order);
 }
 
 void Worker::abandon() {
@@ -285,10 +286,10 @@ void Worker::run_new_threads() {
     Thread& thread = block_.threads[index];
     thread.state = ThreadState::kRunning;
     thread.busy_accesses = 0;
-    thread.lock_interval = 0;
     enter(index);
     try {
       job_->launch->invoke(job_->launch->arguments);
+      if (!block_.copies.empty()) wait_for_copies(kEveryGroup);
     } catch (...) {
       fail("device_assert", cudaErrorLaunchFailure, 0, "a C++ exception left the kernel");
     }
@@ -304,10 +305,9 @@ void Worker::enter(int index) {
 
 // What accesses of the current thread are recorded as, from here on.
 void Worker::refresh() {
-  const bool holds_lock = may_hold_lock(current_);
-  block_.checker.set_thread(current_, holds_lock ? kMayHoldLock : 0);
-  const uint64_t interval = std::min(block_.interval, kIntervalMax);
-  record_ = interval | static_cast<uint64_t>(current_) << kThreadShift |
+  block_.checker.set_thread(current_, block_.order.step());
+  const uint64_t step = std::min(block_.order.step(), kStepMax);
+  record_ = step | static_cast<uint64_t>(current_) << kThreadShift |
             (block_.index & kBlockMask) << kBlockShift |
             static_cast<uint64_t>(job_->number) << kLaunchShift;
 }
@@ -379,6 +379,7 @@ void Worker::wait(ThreadState state, int line, uintptr_t pc) {
   self.pc = pc;
   self.fibre = current_fibre_;
   self.busy_accesses = 0;
+  block_.order.settle(current_);
   resume_next();
 }
 
@@ -428,12 +429,17 @@ int Worker::barrier(int kind, int predicate, int line, uintptr_t pc) {
   return block_.barrier_result[kind];
 }
 
+// What the threads of the block did so far is ordered.
+void Worker::begin_interval() {
+  block_.order.barrier(num_threads_);
+  block_.checker.begin_interval(num_threads_, block_.order.step());
+}
+
 // The threads that wait become ready, except the one that is running.
 void Worker::open_barrier() {
   if (block_.lines_differ) check_barrier_lines();
   block_.arrived = 0;
-  ++block_.interval;
-  block_.checker.begin_interval(num_threads_);
+  begin_interval();
   block_.barrier_result[kMcEmuBarrierCount] = block_.barrier_count;
   block_.barrier_result[kMcEmuBarrierAnd] = block_.barrier_and;
   block_.barrier_result[kMcEmuBarrierOr] = block_.barrier_or;

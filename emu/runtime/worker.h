@@ -24,6 +24,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "runtime/arena.h"
 #include "runtime/fibre.h"
 #include "runtime/module.h"
+#include "runtime/order.h"
 #include "runtime/race.h"
 #include "runtime/report.h"
 
@@ -50,9 +52,13 @@ struct Job {
   uint32_t number = 0;  // Counts launches, and grid barriers in them.
   uint64_t schedule = 0;
   uint64_t num_blocks = 0;
+  int num_workers = 1;
   int num_threads = 0;
   std::atomic<uint64_t> next_block{0};
   std::atomic<int> error{0};  // A fatal cudaError_t stops all workers.
+  LaunchOrder order;
+  std::atomic<uint64_t> num_begun{0};   // Blocks.
+  std::atomic<uint32_t> num_pauses{0};  // See pause_for_others().
 };
 
 enum class ThreadState : uint8_t {
@@ -73,7 +79,6 @@ struct Thread {
   int width = 0;
   int line = 0;                // Where it waits.
   uint32_t busy_accesses = 0;  // Since it last let others run.
-  uint32_t lock_interval = 0;  // The interval of its last exchange.
   uintptr_t pc = 0;
   uint16_t kind = 0;
   ThreadState state = ThreadState::kDone;
@@ -93,6 +98,18 @@ struct WriteSuspect {
   Finding finding;
 };
 
+// What cp.async and its kin were asked for, by one thread.
+struct AsyncCopy {
+  uintptr_t to = 0, from = 0;
+  uint32_t size = 0, zeros = 0;  // Bytes to copy, and to fill after them.
+  uint32_t group = 0;
+  uintptr_t pc = 0;
+};
+struct AsyncCopies {
+  std::vector<AsyncCopy> items;
+  uint32_t group = 0;  // The one that is open: groups before it are committed.
+};
+
 // A block in progress.  Saved and restored as a whole in a cooperative launch, else reused.
 struct Block {
   uint64_t index = 0;
@@ -107,15 +124,12 @@ struct Block {
   int barrier_or = 0;
   int barrier_result[3] = {0, 0, 0};
   bool lines_differ = false;
-  uint32_t interval = 0;  // Barriers passed.
   std::vector<uint16_t> barrier_waiters;
 
   std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
-  bool has_atomics = false;
   uint64_t stirring = 0;  // Pseudo-random state; see stir().
   int num_stirred = 0;
-  bool has_fences = false;
-  bool has_volatile = false;  // Volatile accesses.
+  int num_paused = 0;
   std::array<Thread, kThreadsMax> threads;
   std::array<Warp, kWarpsMax> warps;
   std::vector<uint16_t> ready;  // First in, first out from ready_head.
@@ -123,9 +137,8 @@ struct Block {
   std::vector<uint16_t> yielded;
   size_t yielded_head = 0;
   SharedChecker checker;
-  // With another block, in a way that is not followed.
-  bool may_synchronise() const { return has_atomics || (has_fences && has_volatile); }
-
+  std::map<int, AsyncCopies> copies;  // By thread.
+  BlockOrder order;
   std::vector<char> shared;  // While suspended: the contents of static, then dynamic shared memory.
 };
 
@@ -134,13 +147,14 @@ class Worker;
 extern thread_local constinit Worker* running_worker
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// The fields of a record of device memory, low bits first: interval 18, thread 10, block 20, bytes
-// 4, launch 12.  worker_access.cc says what they are for.
-constexpr uint32_t kIntervalMax = (1 << 18) - 1;
+// The fields of a record of device memory, low bits first: step 18, thread 10, block 20, released 1,
+// bytes 4, launch 11.  worker_access.cc says what they are for.
+constexpr uint32_t kStepMax = (1 << 18) - 1;
 constexpr int kThreadShift = 18;
 constexpr int kBlockShift = 28;
-constexpr int kBytesShift = 48;
-constexpr int kLaunchShift = 52;
+constexpr uint64_t kReleased = uint64_t{1} << 48;
+constexpr int kBytesShift = 49;
+constexpr int kLaunchShift = 53;
 constexpr uint64_t kBlockMask = 0xFFFFF;
 
 constexpr uint64_t kBlocksTraced = 2;  // Of a launch, whose reads are asked for their origin.
@@ -169,12 +183,34 @@ class Worker {
   char* dynamic_shared() const { return dynamic_; }
   size_t dynamic_shared_bytes() const { return job_->launch->shared_bytes; }
 
+  // Asynchronous copies of the current thread (ptx_execute.cc).
+  static constexpr uint32_t kEveryGroup = ~0u;
+  void begin_copy(uintptr_t to, uintptr_t from, uint32_t size, uint32_t zeros, uintptr_t pc);
+  void commit_copies();
+  void wait_for_copies(uint32_t groups_left);
+
+  // Gives each lane of a full warp `size` bytes of every lane.
+  void gather(const void* own, size_t size, void* all, int line, uintptr_t pc);
+
+  // Executes inline PTX; writes back the operands.
+  void run_ptx(const char* text, McEmuPtxOperand* operands, int count, bool is_basic, int line,
+               uintptr_t pc);
+
+  // Addresses of shared memory as 32-bit code has them, and back; others stay as they are.
+  uintptr_t shared_window_of(uintptr_t address) const;
+  uintptr_t shared_address_of(uintptr_t window) const;
+
+  bool is_stack(uintptr_t address) const {
+    return address - stack_begin_ < stack_end_ - stack_begin_ || fibres_.is_stack(address);
+  }
+
   // Called by instrumentation, before the access happens.
   [[gnu::always_inline]] void check_access(uintptr_t address, size_t size, uint16_t flags,
                                            uintptr_t pc);
-  void note_atomic(int kind);
-  void note_fence() { block_.has_fences = true; }
-  void note_volatile() { block_.has_volatile = true; }
+  // Before an atomic that check_access() has seen.
+  void note_atomic(uintptr_t address, McEmuAtomic kind);
+  void note_fence(FenceScope scope);
+  void note_volatile(uintptr_t address, bool is_write);
 
   // Reports and abandons the block.  REQUIRES: running a kernel.
   [[noreturn]] void fail(const char* kind, int error, uintptr_t pc, const char* detail);
@@ -207,6 +243,7 @@ class Worker {
   void enter(int index);
   void refresh();
   void open_barrier();
+  void begin_interval();
   void check_barrier_lines();
 
   // Warps.
@@ -225,14 +262,17 @@ class Worker {
   bool is_kernels_own(uintptr_t address);
   void note_to_host(size_t size);
   void note_unknown_read(size_t size);
-  bool may_hold_lock(int thread) const {
-    return block_.threads[thread].lock_interval == block_.checker.interval();
-  }
+  WordPlace place_of(uintptr_t address) const;
+  uint64_t* record_of(uintptr_t address);
+  void release(uintptr_t address, uint64_t* cell, bool is_exchange);
+  void pause_for_others();
+  bool is_race(uint64_t old, const uint64_t* cell, uint16_t flags);
   // `cell` is the record of the address.
   void check_global_race(uint64_t* cell, uintptr_t address, size_t size, uint16_t flags,
                          uintptr_t pc);
   [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
                                                   uintptr_t pc);
+  [[noreturn, gnu::cold]] void fail_pinned(uintptr_t pc);
   void suspect_write(const void* address, size_t size, const Finding& finding);
   void settle_suspect();
   bool is_guard(size_t offset) const;
@@ -267,6 +307,7 @@ class Worker {
   void* home_ = nullptr;  // The stack pointer to return to when the block is over or suspended.
   FibrePool fibres_;
   WriteSuspect suspect_;
+  std::array<std::vector<unsigned char>, kWarpsMax> gathered_;
 };
 
 // --- The hot paths.
@@ -274,6 +315,7 @@ class Worker {
 inline void Worker::check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
   if (suspect_.is_active) [[unlikely]]
     settle_suspect();
+  if ((flags & kAtomic) == 0) block_.order.note_access();
   if (address - arena_.base < arena_.bytes) {
     check_arena(address, size, flags, pc);
   } else if (const size_t offset = address - static_begin_; offset < static_bytes_) {
@@ -300,6 +342,8 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
   if (address < allocation->begin || address + size > allocation->end) [[unlikely]] {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
   }
+  if (allocation->is_pinned) [[unlikely]]
+    fail_pinned(pc);
   if ((flags & kWrite) != 0) {
     std::memset(arena_.origin_of(address), static_cast<int>(Origin::kKernel), size);
     if (allocation->is_host_visible) [[unlikely]]

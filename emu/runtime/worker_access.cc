@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What instrumented code reports: accesses to shared and device memory.
 //
-// Device memory has one 64-bit record for each four bytes, of the last plain write in this launch:
-// launch number, bytes, block, thread and barrier interval.  A write of other bytes by another
-// thread of another block, or of the same block without a barrier, is a race; so is a read. Between
-// blocks, one that used atomics, or fences and volatile accesses, may have synchronised in ways
-// that are not followed here, and is left alone; within a block only threads that may hold a lock
-// are.
+// Device memory has one 64-bit record for each four bytes, of the last write in this launch that
+// was not atomic: launch number, bytes, block, thread and step (order.h).  A write of other bytes by
+// another thread, or a read, is a race where neither a barrier of the block, nor a warp
+// synchronisation, nor a word through which the two synchronised is between.
+//
+// A word that was written as a release (an atomic or volatile write behind a fence) is marked as
+// `released` in its record.  Reading it is no race, and writing it is none for those who have read
+// what is there: so a turn may be passed on.  Two blocks that read and write such a word without
+// waiting for each other lose updates; to show that, a block pauses now and then between.
 #include <link.h>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +29,13 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kNearby = 1024;  // Bytes around static shared memory that nothing else may touch.
-uint32_t record_interval(uint64_t r) { return r & kIntervalMax; }
+constexpr int kPausesMax = 2;             // Of a block, and of a launch.
+constexpr uint32_t kPausesOfLaunchMax = 64;
+constexpr auto kPause = std::chrono::microseconds(200);
+// Of a word that only atomics wrote: no thread of any block.
+constexpr uint64_t kNobody = kBlockMask << kBlockShift | uint64_t{1023} << kThreadShift;
+
+uint32_t record_step(uint64_t r) { return r & kStepMax; }
 int record_thread(uint64_t r) { return static_cast<int>(r >> kThreadShift & 1023); }
 uint64_t record_block(uint64_t r) { return r >> kBlockShift & kBlockMask; }
 uint64_t record_bytes(uint64_t r) { return r >> kBytesShift & 15; }
@@ -94,6 +106,7 @@ void Worker::check_other(uintptr_t address, size_t size, uint16_t flags, uintptr
     check_global_race(data_shadow_ + (address - data_begin_) / 4, address, size, flags, pc);
   } else if (address - reinterpret_cast<uintptr_t>(current_fibre_->stack) >= kStackBytes &&
              !is_kernels_own(address)) {
+    if (Runtime::get().is_registered(address)) fail_pinned(pc);
     char detail[128];
     std::snprintf(detail, sizeof detail,
                   "%zu-byte access to host memory: a kernel can only use device memory", size);
@@ -114,11 +127,72 @@ bool Worker::is_kernels_own(uintptr_t address) {
   return find_image(address, &image_begin_, &image_end_);
 }
 
-void Worker::note_atomic(int kind) {
-  block_.has_atomics = true;
-  if (kind != kMcEmuAtomicExchange) return;
-  block_.threads[current_].lock_interval = block_.checker.interval();
+// --- Synchronisation.
+
+WordPlace Worker::place_of(uintptr_t address) const {
+  const bool is_shared =
+      address - static_begin_ < static_bytes_ ||
+      address - reinterpret_cast<uintptr_t>(dynamic_pages_) < kDynamicPagesBytes;
+  return is_shared ? WordPlace::kShared : WordPlace::kDevice;
+}
+
+// The record of a word of device memory, or null.
+uint64_t* Worker::record_of(uintptr_t address) {
+  if (address - arena_.base < arena_.bytes) return arena_.shadow_of(address);
+  if (address - data_begin_ >= data_end_ - data_begin_) return nullptr;
+  return data_shadow_ + (address - data_begin_) / 4;
+}
+
+void Worker::note_fence(FenceScope scope) {
+  block_.order.fence(current_, scope);
   refresh();
+}
+
+void Worker::note_atomic(uintptr_t address, McEmuAtomic kind) {
+  if (!has_checks_) return;
+  uint64_t* cell = record_of(address);
+  if (kind != kMcEmuAtomicLoad) release(address, cell, kind == kMcEmuAtomicExchange);
+  block_.order.acquire(current_, address, cell);
+}
+
+void Worker::note_volatile(uintptr_t address, bool is_write) {
+  if (!has_checks_) return;
+  uint64_t* cell = record_of(address);
+  if (is_write) {
+    release(address, cell, false);
+  } else {
+    block_.order.acquire(current_, address, cell);
+  }
+}
+
+// The thread is about to write a word that others may wait for.
+void Worker::release(uintptr_t address, uint64_t* cell, bool is_exchange) {
+  if (block_.order.has_release(current_)) pause_for_others();
+  const WordPlace place = place_of(address);
+  if (!block_.order.release(current_, address, place, is_exchange)) return;
+  refresh();
+  if (cell == nullptr) return;
+  const bool is_of_launch = record_launch(*cell) == job_->number;
+  *cell = (is_of_launch ? *cell
+                        : kNobody | static_cast<uint64_t>(job_->number) << kLaunchShift) |
+          kReleased;
+  if (arena_.contains(address)) arena_.find(address)->written_in.store(job_->number);
+}
+
+// Blocks that only seem to wait for each other are shown to do so by chance: others get a turn
+// between what a block read and what it writes.
+void Worker::pause_for_others() {
+  block_.order.settle(current_);
+  stir();
+  if (block_.num_paused == kPausesMax || is_cooperative() || job_->num_workers < 2) return;
+  if (job_->num_pauses.fetch_add(1, std::memory_order_relaxed) >= kPausesOfLaunchMax) return;
+  ++block_.num_paused;
+  const uint64_t wanted = job_->num_begun.load(std::memory_order_relaxed) + 2;
+  const auto end = std::chrono::steady_clock::now() + kPause;
+  while (job_->num_begun.load(std::memory_order_relaxed) < wanted &&
+         std::chrono::steady_clock::now() < end) {
+    sched_yield();
+  }
 }
 
 // --- Shared memory.
@@ -198,9 +272,37 @@ void Worker::note_unknown_read(size_t size) { Runtime::get().call().note_unknown
 
 void Worker::note_to_host(size_t size) { Runtime::get().call().note_to_host(size); }
 
+// Whether an access conflicts with the write of another thread, of the same launch, that the record
+// tells of.
+bool Worker::is_race(uint64_t old, const uint64_t* cell, uint16_t flags) {
+  BlockOrder& order = block_.order;
+  const bool is_write = (flags & kWrite) != 0;
+  const uint32_t step = record_step(old);
+  const uint64_t block = record_block(old);
+  const bool same_block = block == order.block();
+  if (same_block && (step < order.barrier_step() || step == kStepMax)) return false;
+  const int warp = current_ / kWarpLanes;
+  if (same_block && record_thread(old) / kWarpLanes == warp && order.has_met(warp)) return false;
+  if ((old & kReleased) != 0) {
+    if (!is_write || record_thread(old) == record_thread(kNobody)) return false;
+    order.settle(current_);
+    if (order.has_seen(cell, old)) return false;
+  }
+  if ((flags & kVolatile) != 0 && !is_write && !same_block) {
+    order.learn(current_, block, record_thread(old), step);
+    return false;
+  }
+  return !order.is_ordered(current_, block, record_thread(old), step);
+}
+
 void Worker::check_global_race(uint64_t* cell, uintptr_t address, size_t size, uint16_t flags,
                                uintptr_t pc) {
   const bool is_write = (flags & kWrite) != 0;
+  // A plain access of a word that somebody releases is meant as a volatile one.
+  if ((flags & kVolatile) == 0 && (*cell & kReleased) != 0 &&
+      record_launch(*cell) == job_->number) {
+    note_volatile(address, is_write);
+  }
   size_t lead = address % 4;
   for (size_t done = 0; done < size; ++cell, lead = 0) {
     const size_t here = std::min(size - done, 4 - lead);
@@ -209,21 +311,13 @@ void Worker::check_global_race(uint64_t* cell, uintptr_t address, size_t size, u
     const uint64_t old = *cell;
     uint64_t mine = record_ | bytes << kBytesShift;
     const bool same_launch = record_launch(old) == record_launch(mine);
-    const bool same_block = same_launch && record_block(old) == record_block(mine);
-    const bool same_thread = same_block && record_thread(old) == current_;
+    const bool same_thread = same_launch && record_block(old) == record_block(mine) &&
+                             record_thread(old) == current_;
     if (same_thread) mine |= record_bytes(old) << kBytesShift;
+    if (same_launch) mine |= old & kReleased;
     if (is_write) *cell = mine;
     if (!same_launch || same_thread || (record_bytes(old) & bytes) == 0) continue;
-    if (same_block ? may_hold_lock(record_thread(old)) && may_hold_lock(current_)
-                   : block_.may_synchronise() || (flags & kVolatile) != 0) {
-      continue;
-    }
-    if (same_block &&
-        (record_interval(old) != record_interval(mine) || record_interval(mine) == kIntervalMax)) {
-      continue;
-    }
-    const bool same_warp = same_block && record_thread(old) / kWarpLanes == current_ / kWarpLanes;
-    if (same_warp && block_.checker.warp(current_ / kWarpLanes).tick() != 0) continue;
+    if (!is_race(old, cell, flags)) continue;
     Finding f = finding("global_race", pc);
     const Coordinates c = coordinates_[record_thread(old)];
     char place[64] = "a variable of the module";
@@ -302,6 +396,10 @@ void Worker::fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, u
   }
   fail(is_write ? "out_of_bounds_write" : "out_of_bounds_read", cudaErrorIllegalAddress, pc,
        detail);
+}
+
+void Worker::fail_pinned(uintptr_t pc) {
+  fail("unsupported", cudaErrorNotSupported, pc, "access of a kernel to mapped host memory");
 }
 
 void* Worker::fail_at_fault(uintptr_t address, bool is_write, uintptr_t pc) {

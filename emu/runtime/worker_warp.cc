@@ -173,6 +173,7 @@ void Worker::complete_warp(int index, uint32_t lanes) {
   } else {
     block_.checker.warp(index).join(lanes);
   }
+  block_.order.join_lanes(index, lanes);
   refresh();
   for_each_lane(lanes, [&](int lane) {
     if (threads[lane].state != ThreadState::kWarp) return;  // The one that is running.

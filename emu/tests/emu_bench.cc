@@ -9,7 +9,7 @@
 
 #define MC_LAUNCH(kernel, grid, block, ...)                                           \
   ::mc_emu::launch(                                                                   \
-      ::mc_emu::Config(grid, block), #kernel, [&](auto... mc_a) { kernel(mc_a...); }, \
+      ::mc_emu::Config(grid, block), #kernel, [=](auto... mc_a) { kernel(mc_a...); }, \
       ##__VA_ARGS__)
 
 namespace {

@@ -22,7 +22,7 @@
 #define MC_LAUNCH(kernel, grid, block, shared, ...)   \
   ::mc_emu::launch(                                   \
       ::mc_emu::Config(grid, block, shared), #kernel, \
-      [&](auto... mc_a) MC_EMU_CALL { kernel(mc_a...); }, ##__VA_ARGS__)
+      [=](auto... mc_a) MC_EMU_CALL { kernel(mc_a...); }, ##__VA_ARGS__)
 
 namespace mc::emu::testing {
 

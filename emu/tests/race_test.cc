@@ -64,14 +64,15 @@ int run_until_objection(uint64_t seed) {
   const auto pick = [&](size_t n) { return static_cast<int>(random() % n); };
   SharedChecker checker;
   Twin twin;
-  checker.begin_block(kBytes, kThreads);
+  checker.begin_block(kBytes, kThreads, nullptr);
+  uint32_t interval = 1;
   std::vector<int> all(kThreads);
   for (int t = 0; t < kThreads; ++t) all[static_cast<size_t>(t)] = t;
   const auto barrier = [&] {
-    checker.begin_interval(kThreads);
+    checker.begin_interval(kThreads, ++interval);
     twin.synchronise(all);
   };
-  checker.set_thread(0);
+  checker.set_thread(0, interval);
   checker.access(0, kBytes, kWrite, 0);
   twin.access(0, kBytes, 0, true);
   barrier();
@@ -93,7 +94,7 @@ int run_until_objection(uint64_t seed) {
       const size_t offset = static_cast<size_t>(pick(kBytes / size)) * size;
       const int thread = pick(kThreads);
       const bool is_write = pick(3) == 0;
-      checker.set_thread(thread);
+      checker.set_thread(thread, interval);
       const bool is_fine = size == 4 && checker.record_quickly(offset, is_write, 0);
       const bool objects =
           !is_fine &&
@@ -121,12 +122,12 @@ TEST(SharedChecker, MissesFewRaces) {
 
 TEST(SharedChecker, ANewBlockStartsUninitialised) {
   SharedChecker checker;
-  checker.begin_block(kBytes, kThreads);
-  checker.set_thread(0);
+  checker.begin_block(kBytes, kThreads, nullptr);
+  checker.set_thread(0, 1);
   EXPECT_EQ(checker.access(0, 4, kWrite, 0).kind, Conflict::kNone);
   EXPECT_EQ(checker.access(0, 4, 0, 0).kind, Conflict::kNone);
-  checker.begin_block(kBytes, kThreads);
-  checker.set_thread(0);
+  checker.begin_block(kBytes, kThreads, nullptr);
+  checker.set_thread(0, 1);
   EXPECT_EQ(checker.access(0, 4, 0, 0).kind, Conflict::kUninitialised);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compile/facade.h"
+#include "compile/lacks.h"
 #include "compile/pytorch.h"
 #include "core/layout.h"
 #include "core/result.h"
@@ -33,6 +34,7 @@ struct CpuRuntime {
   std::vector<std::string> full_flags;  // and with these against PyTorch's own headers,
   std::vector<std::string> thin_flags;  // or with these against the facade's.
   std::optional<Facade> facade;
+  CudaNames names;  // Which of them the backend has not is seen where a candidate does not compile.
 
   // Full headers for all, and artifacts of their own.
   void leave_facade();

@@ -7,8 +7,10 @@
 // the candidate's, each header that it includes is compiled alone.  Where none fails, the
 // candidate's text broke them.  Those that fail are taken out, since what is not needed is no
 // offence; where what then fails in its own text did not fail before, it needs them, and this
-// backend lacks what it wants.  g++ runs in the sandbox in a private directory beside the cache; a
-// finished directory is renamed into the cache, so that readers see all or nothing.
+// backend lacks what it wants.  A header of CUDA's that this backend does not have is taken out at
+// once; lacks.h tells whether what then fails is its doing, or that of another name which CUDA has.
+// g++ runs in the sandbox in a private directory beside the cache; a finished directory is renamed
+// into the cache, so that readers see all or nothing.
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
@@ -17,6 +19,7 @@
 #include "compile/artifact_store.h"
 #include "compile/build.h"
 #include "compile/diagnostics.h"
+#include "compile/lacks.h"
 #include "core/file.h"
 #include "lex/rewrite.h"
 
@@ -136,14 +139,6 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   return Attempt(std::move(failed));
 }
 
-// Whether an error stands in a line with something that cannot be emulated.
-bool names_one_of(const task::Diagnostic& error, const task::Unsupported& lacking) {
-  return std::ranges::any_of(lacking.constructs, [&](const task::RuleFinding& construct) {
-    return construct.location.source == error.location.source &&
-           construct.location.line == error.location.line;
-  });
-}
-
 // Of the headers that the candidate includes, those that do not compile on this backend.
 Result<std::vector<std::string>> broken_headers(const Job& job) {
   const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
@@ -168,16 +163,20 @@ bool share_own_error(const task::CompileFailed& with, const task::CompileFailed&
   });
 }
 
+void take_out(Rewriting& source, const std::vector<std::string>& headers) {
+  const auto take_from = [&](SourceFile& file) {
+    file.text = without_includes(std::move(file.text), headers);
+  };
+  for (Unit& unit : source.units) std::ranges::for_each(unit.pieces, take_from);
+  std::ranges::for_each(source.files, take_from);
+}
+
 // What becomes of a candidate whose first error lies in a header of others.
 Result<Attempt> build_without_broken_headers(const Job& job, Rewriting source,
                                              task::CompileFailed failed) {
   MC_TRY(const std::vector<std::string> broken, broken_headers(job), "headers");
   if (broken.empty()) return Attempt(std::move(failed));
-  const auto take_out = [&](SourceFile& file) {
-    file.text = without_includes(std::move(file.text), broken);
-  };
-  for (Unit& unit : source.units) std::ranges::for_each(unit.pieces, take_out);
-  std::ranges::for_each(source.files, take_out);
+  take_out(source, broken);
   MC_TRY(Attempt attempt, build(job, source.units, source.files), "without broken headers");
   const auto* still = std::get_if<task::CompileFailed>(&attempt);
   if (still == nullptr || starts_outside(still->diagnostics, job.mapper) ||
@@ -199,8 +198,27 @@ Result<Attempt> build_units(const Job& job, const Rewriting& source) {
   return attempt;
 }
 
-Result<Attempt> build_fully(const Job& job, const Rewriting& source) {
-  MC_TRY(Attempt attempt, build_units(job, source), "compile");
+// The same, without the headers of CUDA's that this backend does not have; they go to `missing`.
+Result<Attempt> build_known(const Job& job, Rewriting source, std::vector<std::string>& missing) {
+  for (;;) {
+    MC_TRY(Attempt attempt, build_units(job, source), "compile");
+    const auto* failed = std::get_if<task::CompileFailed>(&attempt);
+    if (failed == nullptr || missing.size() >= kHeadersMax) return attempt;
+    std::vector<std::string> headers = missing_headers(failed->diagnostics, job.runtime.names);
+    std::erase_if(headers, [&](const std::string& header) {
+      return std::ranges::find(missing, header) != missing.end();
+    });
+    if (headers.empty()) return attempt;
+    for (const std::string& header : headers) {
+      missing.push_back(header);
+      take_out(source, {"<" + header + ">", "\"" + header + "\""});
+    }
+  }
+}
+
+Result<Attempt> build_fully(const Job& job, const Rewriting& source,
+                            std::vector<std::string>& missing) {
+  MC_TRY(Attempt attempt, build_known(job, source, missing), "compile");
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt);
       failed != nullptr && starts_outside(failed->diagnostics, job.mapper)) {
     return build_without_broken_headers(job, source, *failed);
@@ -235,19 +253,21 @@ Result<Compilation> CpuToolchain::find_or_build(const Extension& given,
 
   MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
   const Build place{work.path(), runtime_.visible, limits, cpu_us};
+  std::vector<std::string> missing;  // Headers.
   const auto build = [&](Headers headers) {
+    missing.clear();
     const bool is_thin = headers == Headers::kFacade;
     const auto& way = is_thin ? runtime_.thin_flags : runtime_.full_flags;
     const Job job{runtime_, extension, mapper, place, way};
-    return is_thin ? build_units(job, source) : build_fully(job, source);
+    return is_thin ? build_known(job, source, missing) : build_fully(job, source, missing);
   };
   const Facade* facade = runtime_.facade ? &*runtime_.facade : nullptr;
   MC_TRY(auto built, build_either_way<Attempt>(facade, extension, mapper, build), "compile");
   auto& [attempt, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
-    if (names_one_of(failed->diagnostics.front(), source.unsupported)) {
-      return Compilation{std::move(source.unsupported), full_headers};
-    }
+    task::Unsupported lacks = lacks_of(
+        failed->diagnostics, {extension, source.unsupported.constructs, missing}, runtime_.names);
+    if (!lacks.constructs.empty()) return Compilation{std::move(lacks), full_headers};
     return Compilation{task::CompileFailed{errors_first(std::move(failed->diagnostics))},
                        full_headers};
   }

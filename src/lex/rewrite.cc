@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "lex/code.h"
 #include "lex/edit.h"
@@ -78,6 +79,10 @@ std::optional<std::string_view> renamed(const View& view, std::size_t i) {
     // A call is seen; what is expanded in place may not be.
     if (text.starts_with("__builtin_mem"))
       return text.substr(std::string_view("__builtin_").size());
+    // Clusters of more than one block are not emulated.
+    if (text == "this_cluster" && view.source.find("__cluster_dims__") != std::string_view::npos) {
+      return "mc_this_cluster_of_blocks";
+    }
     if (text == "is_cuda") return "is_privateuseone";
     if (text == "kCUDA") return "kPrivateUse1";
     if (text == "CUDA" && is_cuda_enumerator(view, i)) return "PrivateUse1";
@@ -170,7 +175,7 @@ void rewrite_launch(const View& view, const Launch& launch, Plan& plan) {
   plan.propose({replace(view, view.begin(launch.callee), view.end(launch.open),
                         "::mc_emu::launch(::mc_emu::Config("),
                 replace(view, view.begin(launch.close), view.end(launch.parenthesis_open),
-                        "), " + quoted(callee) + ", [&](auto... mc_a) MC_EMU_CALL { " + callee +
+                        "), " + quoted(callee) + ", [=](auto... mc_a) MC_EMU_CALL { " + callee +
                             "(mc_a...); }" + argument_separator(view, launch))});
   rewrite_null_arguments(view, launch, plan);
 }
@@ -313,8 +318,51 @@ bool is_asm(const View& view, std::size_t i) {
          (text == "asm" || text == "__asm__" || text == "__asm");
 }
 
-// asm volatile("..." : ...) becomes a call that says so if it is ever reached.  An empty one is a
-// compiler barrier, which any compiler understands.
+// The operands of one section of an asm statement, "=r"(x), as arguments of ptx(); the index behind
+// them, or kNone where the section is not of this form.
+std::size_t read_operands(const View& view, std::size_t i, std::size_t end, std::string_view wrap,
+                          std::string& arguments) {
+  while (i < end && view.text(i) != ":" && view.text(i) != "::") {
+    if (view.text(i) == ",") {
+      ++i;
+      continue;
+    }
+    if (view.code.tokens[i].kind != Kind::kString || view.text(i + 1) != "(") return kNone;
+    const std::size_t close = view.code.partners[i + 1];
+    if (close == kNone) return kNone;
+    const bool is_read_too = view.text(i).find('+') != std::string_view::npos;
+    arguments += ", ::mc_emu::ptx_" + std::string(is_read_too ? "update" : wrap) + "(" +
+                 on_one_line(view, i + 2, close) + ")";
+    i = close + 1;
+  }
+  return i;
+}
+
+// What the asm statement with the parentheses at `open` and `close` becomes, or nothing where its
+// form is unknown.
+std::optional<std::string> ptx_call(const View& view, std::size_t open, std::size_t close) {
+  std::size_t i = open + 1;
+  while (i < close && view.text(i) != ":" && view.text(i) != "::") {
+    const Kind kind = view.code.tokens[i].kind;
+    if (kind != Kind::kString && kind != Kind::kIdentifier && view.text(i) != "#") {
+      return std::nullopt;
+    }
+    ++i;
+  }
+  const bool is_basic = i == close;
+  const std::string text = on_one_line(view, open + 1, i);
+  std::string arguments;
+  for (int section = 0; section < 2 && i < close; ++section) {
+    if (view.text(i) == "::" && section == 0) section = 1;
+    i = read_operands(view, i + 1, close, section == 0 ? "output" : "input", arguments);
+    if (i == kNone) return std::nullopt;
+    if (i < close && view.text(i) == "::") break;  // Only clobbers follow.
+  }
+  return "::mc_emu::ptx(" + text + ", __LINE__, " + (is_basic ? "1" : "0") + arguments;
+}
+
+// asm volatile("..." : ...) becomes a call that runs the instructions, or one that says so if it is
+// ever reached.  An empty one is a compiler barrier, which any compiler understands.
 void rewrite_asm(const View& view, Plan& plan) {
   for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
     if (!is_asm(view, i)) continue;
@@ -327,9 +375,105 @@ void rewrite_asm(const View& view, Plan& plan) {
     const bool is_barrier = view.text(open + 1) == "\"\"" && open + 2 < view.code.tokens.size() &&
                             view.code.tokens[open + 2].kind != Kind::kString;
     if (close == kNone || is_barrier) continue;
-    plan.propose({replace(view, view.begin(i), view.end(close),
-                          "::mc_emu::unsupported(\"inline PTX (asm)\")")});
+    const std::optional<std::string> call = ptx_call(view, open, close);
+    std::string text = call.value_or("::mc_emu::unsupported(\"inline PTX (asm)\"");
+    Edit edit = replace(view, view.begin(i), view.begin(close), text);
+    // A raw string keeps the ends of its lines.
+    for (const char c : text) {
+      const std::size_t last = edit.replacement.rfind('\n');
+      if (c == '\n' && last != std::string::npos && last >= text.size()) edit.replacement.erase(last, 1);
+    }
+    plan.propose({std::move(edit)});
     i = close;
+  }
+}
+
+// The index behind `(void*)`, `(const void*)` or `reinterpret_cast<void*>(` at `i`, or kNone.
+std::size_t after_void_cast(const View& view, std::size_t i, bool* is_cast_operator) {
+  *is_cast_operator = view.text(i) == "reinterpret_cast" || view.text(i) == "static_cast";
+  const std::string_view opener = *is_cast_operator ? "<" : "(";
+  const std::string_view closer = *is_cast_operator ? ">" : ")";
+  if (*is_cast_operator) ++i;
+  if (view.text(i) != opener) return kNone;
+  bool has_void = false, has_star = false;
+  for (++i; view.text(i) == "void" || view.text(i) == "const" || view.text(i) == "*"; ++i) {
+    has_void = has_void || view.text(i) == "void";
+    has_star = has_star || view.text(i) == "*";
+  }
+  if (!has_void || !has_star || view.text(i) != closer) return kNone;
+  if (*is_cast_operator && view.text(++i) != "(") return kNone;
+  return i + 1;
+}
+
+// The end of the name with its scopes and template arguments that begins at `i`; `i` where none
+// does.  `last` is its last identifier.
+std::size_t name_end(const View& view, std::size_t i, std::string_view* last) {
+  if (view.text(i) == "::") ++i;
+  while (i < view.code.tokens.size() && view.code.tokens[i].kind == Kind::kIdentifier) {
+    *last = view.text(i++);
+    if (view.text(i) == "<") {
+      int depth = 0;
+      const std::size_t limit = std::min(view.code.tokens.size(), i + kDeclarationTokensMax);
+      for (; i < limit; ++i) {
+        if (view.text(i) == "(" && view.code.partners[i] != kNone) i = view.code.partners[i];
+        if (view.text(i) == "<") ++depth;
+        if (view.text(i) == ">") --depth;
+        if (view.text(i) == ">>") depth -= 2;
+        if (depth <= 0) break;
+      }
+      ++i;
+    }
+    if (view.text(i) != "::") break;
+    ++i;
+  }
+  return i;
+}
+
+// The names of functions marked __global__.
+std::set<std::string_view> kernels_in(const View& view) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
+    if (view.text(i) != "__global__") continue;
+    for (std::size_t k = i + 1; k < std::min(view.code.tokens.size(), i + 64); ++k) {
+      const bool is_attribute_list =
+          view.text(k - 1) == "__launch_bounds__" || view.text(k - 1) == "__attribute__" ||
+          view.text(k - 1) == "__cluster_dims__" || view.text(k - 1) == "__maxnreg__";
+      if (view.text(k) == "(" && is_attribute_list && view.code.partners[k] != kNone) {
+        k = view.code.partners[k];
+      } else if (view.text(k) == "(") {
+        if (view.code.tokens[k - 1].kind == Kind::kIdentifier) names.insert(view.text(k - 1));
+        break;
+      }
+    }
+  }
+  return names;
+}
+
+// Whether the expression at `i` is the kernel of a launch through a function of the runtime.
+bool is_launched(const View& view, std::size_t i) {
+  return i >= 2 && view.text(i - 1) == "(" &&
+         (view.text(i - 2) == "cudaLaunchKernel" ||
+          view.text(i - 2) == "cudaLaunchCooperativeKernel");
+}
+
+// (void*)kernel loses the kernel's type, which a later launch through the address needs:
+// ::mc_emu::kernel_pointer(kernel) notes it.
+void rewrite_kernel_casts(const View& view, Plan& plan) {
+  const std::set<std::string_view> kernels = kernels_in(view);
+  for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
+    bool is_cast_operator = false;
+    const std::size_t begin = after_void_cast(view, i, &is_cast_operator);
+    if (begin == kNone) continue;
+    const std::size_t name = view.text(begin) == "&" ? begin + 1 : begin;
+    std::string_view last;
+    const std::size_t end = name_end(view, name, &last);
+    if (end == name || end > view.code.tokens.size()) continue;
+    if (!kernels.contains(last) && !is_launched(view, i)) continue;
+    if (is_cast_operator && view.text(end) != ")") continue;
+    const std::size_t stop = is_cast_operator ? end + 1 : end;
+    plan.propose({replace(view, view.begin(i), view.end(stop - 1),
+                          "::mc_emu::kernel_pointer(" + on_one_line(view, begin, end) + ")")});
+    i = stop - 1;
   }
 }
 
@@ -346,6 +490,7 @@ void rewrite_region(const View& view, Plan& plan) {
   }
   rewrite_shared_declarations(view, plan);
   rewrite_asm(view, plan);
+  rewrite_kernel_casts(view, plan);
   rename_tokens(view, plan);
 }
 

@@ -7,11 +7,15 @@
 //
 //   K<T><<<g, b, n, s>>>(x, y)
 //     ::mc_emu::launch(::mc_emu::Config(g, b, n, s), "K<T>",
-//                      [&](auto... mc_a) MC_EMU_CALL { K<T>(mc_a...); }, x, y)
+//                      [=](auto... mc_a) MC_EMU_CALL { K<T>(mc_a...); }, x, y)
 //   extern __shared__ float buffer[];     in a function:
 //     float* buffer = static_cast<float*>(::mc_emu::dynamic_shared());
 //                                         outside of one:
 //     static ::mc_emu::DynamicShared<float> buffer;
+//   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+//     ::mc_emu::ptx("mov.u32 %0, %%laneid;", __LINE__, 0, ::mc_emu::ptx_output(lane));
+//   (void*)kernel                         where `kernel` is marked __global__:
+//     ::mc_emu::kernel_pointer(kernel)
 //   is_cuda, kCUDA, DeviceType::CUDA, Device("cuda")
 //     is_privateuseone, kPrivateUse1, DeviceType::PrivateUse1, Device("privateuseone")
 //

@@ -22,7 +22,7 @@ struct Unsupported {
   std::uint32_t column = 1;
 };
 
-// In the order of their places in each region; a construct is named once, where it first occurs.
+// In the order of their places in each region; a construct is named once for each of its lines.
 std::vector<Unsupported> unsupported_in(std::string_view source, const std::vector<Code>& regions);
 
 }  // namespace mc::lex

@@ -25,6 +25,7 @@ struct McEmuLaunch {
   size_t arguments_bytes;
   const void* code;  // An address inside the module that launches.
   int cooperative;   // All blocks resident; grid barriers allowed.
+  void* stream;      // A stream that is captured records the launch.
 };
 
 // Checks the launch rules and runs the grid to its end; returns a cudaError_t and remembers it as
@@ -69,16 +70,50 @@ uint32_t mc_emu_active_mask(int line);
 void* mc_emu_dynamic_shared(void);
 size_t mc_emu_dynamic_shared_bytes(void);
 
-enum McEmuAtomic { kMcEmuAtomicUpdate = 0, kMcEmuAtomicExchange = 1 };
+enum McEmuAtomic { kMcEmuAtomicUpdate = 0, kMcEmuAtomicExchange = 1, kMcEmuAtomicLoad = 2 };
 
 // Announces an atomic access before it is done: checks bounds and alignment, and lets other threads
-// run when this one spins.  Exchanges (CAS, Exch) may be locks.
+// run when this one spins.  Every kind acquires what was released at the address.  All but a load
+// release what the thread's last fence came after: an atomic with release semantics is a fence and
+// then this.  Exchanges (CAS, Exch) of shared words may be locks of a block, and need no fence.
 void mc_emu_atomic(const volatile void* address, size_t size, int kind);
 
 // Announces a write done by uninstrumented code in a kernel (a copy).
 void mc_emu_access(const volatile void* address, size_t size, int is_write);
 
-void mc_emu_fence(void);  // __threadfence and its kin.
+// One operand of an asm statement: its bits, before and after.
+struct McEmuPtxOperand {
+  uint64_t value;
+  uint64_t high;
+};
+
+// Runs inline PTX for this thread.  `is_basic`: the statement has no operands, and a single percent
+// sign begins a register.
+void mc_emu_ptx(const char* text, struct McEmuPtxOperand* operands, int count, int is_basic,
+                int line);
+
+// Copies that are done when they are waited for: cp.async, __pipeline_memcpy_async and their kin.
+// `zeros` bytes of zeros follow the copied ones.  kMcEmuEveryGroup waits for those that are not
+// committed, too.
+#define kMcEmuEveryGroup 0xFFFFFFFFu
+void mc_emu_copy_begin(void* to, const void* from, uint32_t size, uint32_t zeros);
+void mc_emu_copy_commit(void);
+void mc_emu_copy_wait(uint32_t groups_left);
+
+// Gives each lane of a full warp `size` bytes of every lane, in the order of the lanes.
+void mc_emu_gather(const void* own, size_t size, void* all, int line);
+
+// An address of shared memory as 32-bit instructions have it, and back.
+size_t mc_emu_shared_window(const void* address);
+void* mc_emu_shared_address(size_t window);
+
+// Where an address lies: kMcEmuShared, kMcEmuGlobal, kMcEmuConstant (a variable of the module) or
+// kMcEmuLocal.
+enum McEmuSpace { kMcEmuLocal, kMcEmuShared, kMcEmuGlobal, kMcEmuConstant };
+int mc_emu_space(const void* address);
+
+void mc_emu_fence(void);        // __threadfence, and __threadfence_system.
+void mc_emu_fence_block(void);  // __threadfence_block.
 void mc_emu_pause(void);  // Lets other threads run.
 [[noreturn]] void mc_emu_assert_fail(const char* expression, const char* file, int line);
 [[noreturn]] void mc_emu_trap(void);

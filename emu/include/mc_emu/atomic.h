@@ -133,6 +133,23 @@ MC_EMU_ATOMIC_CAS(unsigned int)
 MC_EMU_ATOMIC_CAS(unsigned short)
 MC_EMU_ATOMIC_CAS(unsigned long long)
 
+// Of vectors each part is updated atomically, not the whole.
+inline float2 atomicAdd(float2* address, float2 value) {
+  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
+}
+inline float4 atomicAdd(float4* address, float4 value) {
+  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y),
+          atomicAdd(&address->z, value.z), atomicAdd(&address->w, value.w)};
+}
+template <class Vector>
+inline auto atomicAdd_block(Vector* address, Vector value) -> decltype(value.y, value) {
+  return atomicAdd(address, value);
+}
+template <class Vector>
+inline auto atomicAdd_system(Vector* address, Vector value) -> decltype(value.y, value) {
+  return atomicAdd(address, value);
+}
+
 #undef MC_EMU_ATOMIC
 #undef MC_EMU_ATOMIC_UPDATE
 #undef MC_EMU_ATOMIC_INTEGER

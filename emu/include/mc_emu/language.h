@@ -9,6 +9,7 @@
 #define MC_EMU_LANGUAGE_H_
 
 #include <cstring>
+#include <type_traits>
 
 #include "mc_emu/abi.h"
 #include "mc_emu/vector_types.h"
@@ -18,7 +19,8 @@
 #define __device__
 #define __host__
 #define __constant__
-#define __managed__
+// Variables that host and device share are not emulated: a section of their own tells of them.
+#define __managed__ __attribute__((section("mc_managed")))
 #define __shared__ thread_local
 #define __grid_constant__
 // Not `inline`: that word may stand beside it, and must not stand twice.
@@ -65,7 +67,7 @@ inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
 }
 
 inline void __threadfence() { mc_emu_fence(); }
-inline void __threadfence_block() { mc_emu_fence(); }
+inline void __threadfence_block() { mc_emu_fence_block(); }
 inline void __threadfence_system() { mc_emu_fence(); }
 
 // --- Time, traps.
@@ -76,6 +78,9 @@ inline void __nanosleep(unsigned) { mc_emu_pause(); }
 [[noreturn]] inline void __trap() { mc_emu_trap(); }
 inline void __brkpt() { mc_emu_trap(); }
 inline void __prof_trigger(int) {}
+inline void __threadfence_cluster() { mc_emu_fence(); }
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
+inline void cudaGridDependencySynchronize() {}
 
 // --- Loads and stores with cache hints are loads and stores.
 
@@ -102,7 +107,86 @@ MC_EMU_STORE(__stwt)
 #undef MC_EMU_LOAD
 #undef MC_EMU_STORE
 
-inline size_t __cvta_generic_to_shared(const void* p) { return reinterpret_cast<size_t>(p); }
-inline size_t __cvta_generic_to_global(const void* p) { return reinterpret_cast<size_t>(p); }
+// --- Address spaces.  Shared memory has addresses of 32 bits beside its pointers.
+
+inline size_t __cvta_generic_to_shared(const void* p) { return mc_emu_shared_window(p); }
+inline void* __cvta_shared_to_generic(size_t p) { return mc_emu_shared_address(p); }
+#define MC_EMU_SAME_ADDRESS(space)                                                              \
+  inline size_t __cvta_generic_to_##space(const void* p) { return reinterpret_cast<size_t>(p); } \
+  inline void* __cvta_##space##_to_generic(size_t p) { return reinterpret_cast<void*>(p); }
+MC_EMU_SAME_ADDRESS(global)
+MC_EMU_SAME_ADDRESS(local)
+MC_EMU_SAME_ADDRESS(constant)
+MC_EMU_SAME_ADDRESS(grid_constant)
+#undef MC_EMU_SAME_ADDRESS
+inline unsigned __isGlobal(const void* p) {
+  const int space = mc_emu_space(p);
+  return space == kMcEmuGlobal || space == kMcEmuConstant;
+}
+inline unsigned __isShared(const void* p) { return mc_emu_space(p) == kMcEmuShared; }
+inline unsigned __isConstant(const void* p) { return mc_emu_space(p) == kMcEmuConstant; }
+inline unsigned __isLocal(const void* p) { return mc_emu_space(p) == kMcEmuLocal; }
+
+// --- Hints for the compiler.
+
+#define __builtin_assume(condition) static_cast<void>(0)
+#define __assume(condition) static_cast<void>(0)
+
+// --- Inline PTX: what `asm("text" : "=r"(a) : "r"(b))` is rewritten to.
+
+namespace mc_emu {
+
+// An operand of an asm statement: an output where the constraint says so.
+template <class T>
+struct PtxOperand {
+  T& target;
+  bool is_output;
+  bool is_input;
+
+  McEmuPtxOperand load() const {
+    McEmuPtxOperand word{0, 0};
+    if (!is_input) return word;
+    using Value = std::remove_cv_t<T>;
+    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>) {
+      word.value = static_cast<uint64_t>(target);
+    } else {
+      static_assert(sizeof(T) <= sizeof word, "an operand of inline PTX has at most 16 bytes");
+      const Value copy = target;
+      __builtin_memcpy(&word, static_cast<const void*>(&copy), sizeof(T));
+    }
+    return word;
+  }
+  void store(const McEmuPtxOperand& word) const {
+    if constexpr (!std::is_const_v<T>) {
+      if (!is_output) return;
+      std::remove_cv_t<T> value;
+      __builtin_memcpy(static_cast<void*>(&value), &word, sizeof(T));
+      target = value;
+    }
+  }
+};
+
+template <class T>
+inline PtxOperand<T> ptx_output(T& target) {
+  return {target, true, false};
+}
+template <class T>
+inline PtxOperand<T> ptx_update(T& target) {
+  return {target, true, true};
+}
+template <class T>
+inline PtxOperand<const T> ptx_input(const T& value) {
+  return {value, false, true};
+}
+
+template <class... T>
+inline void ptx(const char* text, int line, int is_basic, const PtxOperand<T>&... operands) {
+  McEmuPtxOperand words[sizeof...(T) + 1] = {operands.load()...};
+  mc_emu_ptx(text, words, static_cast<int>(sizeof...(T)), is_basic, line);
+  int i = 0;
+  (operands.store(words[i++]), ...);
+}
+
+}  // namespace mc_emu
 
 #endif  // MC_EMU_LANGUAGE_H_

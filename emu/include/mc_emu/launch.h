@@ -2,7 +2,7 @@
 // Kernel launches: what `kernel<<<grid, block, shared, stream>>>(a, b)` is rewritten to.
 //
 //   ::mc_emu::launch(::mc_emu::Config(grid, block, shared, stream), "kernel",
-//                    [&](auto... mc_a) MC_EMU_CALL { kernel(mc_a...); }, a, b);
+//                    [=](auto... mc_a) MC_EMU_CALL { kernel(mc_a...); }, a, b);
 //
 // Arguments are evaluated once and copied for every thread; calling through a generic lambda keeps
 // template deduction and conversions.  The call returns when the grid is done.
@@ -19,14 +19,18 @@
 // Of the lambda that calls a kernel: what it captures lies in host memory.
 #define MC_EMU_CALL __attribute__((no_sanitize("thread")))
 
+// The linker's name for the begin of the section of managed variables, null where there are none.
+extern "C" __attribute__((weak, visibility("hidden"))) char __start_mc_managed[];
+
 namespace mc_emu {
 
 struct Config {
-  Config(dim3 grid_shape, dim3 block_shape, size_t shared = 0, cudaStream_t = nullptr)
-      : grid(grid_shape), block(block_shape), shared_bytes(shared) {}
+  Config(dim3 grid_shape, dim3 block_shape, size_t shared = 0, cudaStream_t on = nullptr)
+      : grid(grid_shape), block(block_shape), shared_bytes(shared), stream(on) {}
   dim3 grid;
   dim3 block;
   size_t shared_bytes;
+  cudaStream_t stream;
 };
 
 // The launch's arguments.  Not a tuple: reading one calls functions, which would be instrumented.
@@ -56,6 +60,10 @@ template <class F, class... Arguments>
 cudaError_t launch_as(bool cooperative, const Config& config, const char* name, F kernel,
                       Arguments&&... arguments) {
   using Bound = Call<std::index_sequence_for<Arguments...>, F, std::decay_t<Arguments>...>;
+  if (__start_mc_managed != nullptr) {
+    mc_emu_unsupported("__managed__ variables");
+    return cudaErrorNotSupported;
+  }
   Bound call(std::move(kernel), std::forward<Arguments>(arguments)...);
   const McEmuLaunch spec{{config.grid.x, config.grid.y, config.grid.z},
                          {config.block.x, config.block.y, config.block.z},
@@ -65,7 +73,8 @@ cudaError_t launch_as(bool cooperative, const Config& config, const char* name, 
                          &call,
                          sizeof call,
                          reinterpret_cast<const void*>(&Bound::invoke),
-                         cooperative};
+                         cooperative,
+                         config.stream};
   return static_cast<cudaError_t>(mc_emu_launch(&spec));
 }
 

@@ -118,4 +118,95 @@ inline unsigned __vsadu4(unsigned a, unsigned b) {
   return ::mc_emu::sum_of_differences<std::uint8_t>(a, b);
 }
 
+// --- Dynamic programming: sums and choices of two or three, of a word or of its two halves.
+
+namespace mc_emu {
+
+// Applies f to the parts of a, b and c; a whole word is one part.
+template <class Part, class Function>
+MC_EMU_INLINE unsigned by_part(unsigned a, unsigned b, unsigned c, Function f) {
+  constexpr int kBits = 8 * static_cast<int>(sizeof(Part));
+  constexpr unsigned kMask = static_cast<unsigned>((1ull << kBits) - 1ull);
+  unsigned out = 0;
+  for (int shift = 0; shift < 32; shift += kBits) {
+    const auto part = [shift](unsigned word) { return static_cast<Part>(word >> shift); };
+    out |= (static_cast<unsigned>(f(part(a), part(b), part(c))) & kMask) << shift;
+  }
+  return out;
+}
+template <class T>
+MC_EMU_INLINE T larger(T x, T y) {
+  return x > y ? x : y;
+}
+template <class T>
+MC_EMU_INLINE T smaller(T x, T y) {
+  return x < y ? x : y;
+}
+
+}  // namespace mc_emu
+
+#define MC_CHOICE_OF_THREE(name, suffix, Word, Part, expression)                      \
+  inline Word name##_##suffix(const Word a, const Word b, const Word c) {             \
+    return static_cast<Word>(::mc_emu::by_part<Part>(                                 \
+        static_cast<unsigned>(a), static_cast<unsigned>(b), static_cast<unsigned>(c), \
+        [](Part x, Part y, Part z) { return static_cast<Part>(expression); }));       \
+  }
+#define MC_CHOICE_OF_TWO(name, suffix, Word, Part, expression)                \
+  inline Word name##_##suffix(const Word a, const Word b) {                   \
+    return static_cast<Word>(::mc_emu::by_part<Part>(                         \
+        static_cast<unsigned>(a), static_cast<unsigned>(b), 0u,               \
+        [](Part x, Part y, Part) { return static_cast<Part>(expression); })); \
+  }
+#define MC_CHOICES(suffix, Word, Part, Sum)                                                     \
+  MC_CHOICE_OF_THREE(                                                                           \
+      __viaddmax, suffix, Word, Part,                                                           \
+      ::mc_emu::larger(static_cast<Part>(static_cast<Sum>(x) + static_cast<Sum>(y)), z))        \
+  MC_CHOICE_OF_THREE(                                                                           \
+      __viaddmin, suffix, Word, Part,                                                           \
+      ::mc_emu::smaller(static_cast<Part>(static_cast<Sum>(x) + static_cast<Sum>(y)), z))       \
+  MC_CHOICE_OF_THREE(__vimax3, suffix, Word, Part, ::mc_emu::larger(::mc_emu::larger(x, y), z)) \
+  MC_CHOICE_OF_THREE(__vimin3, suffix, Word, Part, ::mc_emu::smaller(::mc_emu::smaller(x, y), z))
+#define MC_CHOICES_RELU(suffix, Word, Part, Sum)                                               \
+  MC_CHOICES(suffix, Word, Part, Sum)                                                          \
+  MC_CHOICE_OF_THREE(                                                                          \
+      __viaddmax, suffix##_relu, Word, Part,                                                   \
+      ::mc_emu::larger(                                                                        \
+          ::mc_emu::larger(static_cast<Part>(static_cast<Sum>(x) + static_cast<Sum>(y)), z),   \
+          Part{0}))                                                                            \
+  MC_CHOICE_OF_THREE(                                                                          \
+      __viaddmin, suffix##_relu, Word, Part,                                                   \
+      ::mc_emu::larger(                                                                        \
+          ::mc_emu::smaller(static_cast<Part>(static_cast<Sum>(x) + static_cast<Sum>(y)), z),  \
+          Part{0}))                                                                            \
+  MC_CHOICE_OF_THREE(__vimax3, suffix##_relu, Word, Part,                                      \
+                     ::mc_emu::larger(::mc_emu::larger(::mc_emu::larger(x, y), z), Part{0}))   \
+  MC_CHOICE_OF_THREE(__vimin3, suffix##_relu, Word, Part,                                      \
+                     ::mc_emu::larger(::mc_emu::smaller(::mc_emu::smaller(x, y), z), Part{0})) \
+  MC_CHOICE_OF_TWO(__vimax, suffix##_relu, Word, Part,                                         \
+                   ::mc_emu::larger(::mc_emu::larger(x, y), Part{0}))                          \
+  MC_CHOICE_OF_TWO(__vimin, suffix##_relu, Word, Part,                                         \
+                   ::mc_emu::larger(::mc_emu::smaller(x, y), Part{0}))
+MC_CHOICES_RELU(s32, int, std::int32_t, std::uint32_t)
+MC_CHOICES_RELU(s16x2, unsigned, std::int16_t, int)
+MC_CHOICES(u32, unsigned, std::uint32_t, std::uint32_t)
+MC_CHOICES(u16x2, unsigned, std::uint16_t, unsigned)
+#undef MC_CHOICES_RELU
+#undef MC_CHOICES
+#undef MC_CHOICE_OF_TWO
+#undef MC_CHOICE_OF_THREE
+
+// The same of two, with the answer whether the first was chosen.
+#define MC_CHOICE_TOLD(suffix, Word)                                             \
+  inline Word __vibmax_##suffix(const Word a, const Word b, bool* const first) { \
+    *first = a >= b;                                                             \
+    return *first ? a : b;                                                       \
+  }                                                                              \
+  inline Word __vibmin_##suffix(const Word a, const Word b, bool* const first) { \
+    *first = a <= b;                                                             \
+    return *first ? a : b;                                                       \
+  }
+MC_CHOICE_TOLD(s32, int)
+MC_CHOICE_TOLD(u32, unsigned)
+#undef MC_CHOICE_TOLD
+
 #endif  // MC_EMU_MATH_SIMD_H_

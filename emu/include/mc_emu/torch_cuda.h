@@ -13,6 +13,8 @@
 #include <c10/util/Half.h>
 
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "mc_emu/cuda.h"
 
@@ -31,6 +33,9 @@ class CUDAStream {
   void synchronize() const {}
   int priority() const { return 0; }
   c10::Stream unwrap() const { return c10::Stream(c10::Stream::DEFAULT, device()); }
+  operator c10::Stream() const { return unwrap(); }
+  c10::DeviceType device_type() const { return c10::DeviceType::PrivateUse1; }
+  static std::tuple<int, int> priority_range() { return {0, -5}; }
   bool operator==(const CUDAStream& other) const { return stream_ == other.stream_; }
   bool operator!=(const CUDAStream& other) const { return stream_ != other.stream_; }
 
@@ -38,16 +43,35 @@ class CUDAStream {
   cudaStream_t stream_ = nullptr;
 };
 
-inline CUDAStream getCurrentCUDAStream(c10::DeviceIndex = -1) { return CUDAStream(); }
+// The stream that guards and setCurrentCUDAStream select.
+inline CUDAStream& mc_emu_current_stream() {
+  static CUDAStream current;
+  return current;
+}
+inline CUDAStream getCurrentCUDAStream(c10::DeviceIndex = -1) { return mc_emu_current_stream(); }
 inline CUDAStream getDefaultCUDAStream(c10::DeviceIndex = -1) { return CUDAStream(); }
-inline CUDAStream getStreamFromPool(bool = false, c10::DeviceIndex = -1) { return CUDAStream(); }
-inline CUDAStream getStreamFromPool(int, c10::DeviceIndex = -1) { return CUDAStream(); }
+// One stream serves for the pool: all work is done at once, but one may be captured.
+inline CUDAStream getStreamFromPool(bool = false, c10::DeviceIndex = -1) {
+  static const cudaStream_t stream = [] {
+    cudaStream_t made = nullptr;
+    cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    return made;
+  }();
+  return CUDAStream(stream);
+}
+inline CUDAStream getStreamFromPool(int, c10::DeviceIndex = -1) { return getStreamFromPool(); }
 inline CUDAStream getStreamFromExternal(cudaStream_t stream, c10::DeviceIndex) {
   return CUDAStream(stream);
 }
-inline void setCurrentCUDAStream(CUDAStream) {}
+inline void setCurrentCUDAStream(CUDAStream stream) { mc_emu_current_stream() = stream; }
 
 inline c10::DeviceIndex device_count() { return 1; }
+inline c10::DeviceIndex device_count_ensure_non_zero() { return 1; }
+inline cudaError_t GetDevice(c10::DeviceIndex* device) { return *device = 0, cudaSuccess; }
+inline cudaError_t SetDevice(c10::DeviceIndex device) { return cudaSetDevice(device); }
+inline cudaError_t GetDeviceCount(int* count) { return cudaGetDeviceCount(count); }
+inline c10::DeviceIndex ExchangeDevice(c10::DeviceIndex) { return 0; }
+inline c10::DeviceIndex MaybeExchangeDevice(c10::DeviceIndex) { return 0; }
 inline c10::DeviceIndex current_device() { return 0; }
 inline void set_device(c10::DeviceIndex, bool = false) {}
 inline void device_synchronize() {}
@@ -75,19 +99,56 @@ struct OptionalCUDAGuard {
 };
 
 struct CUDAStreamGuard {
-  explicit CUDAStreamGuard(CUDAStream) {}
-  explicit CUDAStreamGuard(c10::Stream) {}
-  void reset_stream(CUDAStream) {}
-  CUDAStream current_stream() const { return CUDAStream(); }
-  CUDAStream original_stream() const { return CUDAStream(); }
+  explicit CUDAStreamGuard(CUDAStream stream) : original_(getCurrentCUDAStream()) {
+    setCurrentCUDAStream(stream);
+  }
+  explicit CUDAStreamGuard(c10::Stream) : original_(getCurrentCUDAStream()) {}
+  CUDAStreamGuard(const CUDAStreamGuard&) = delete;
+  ~CUDAStreamGuard() { setCurrentCUDAStream(original_); }
+  void reset_stream(CUDAStream stream) { setCurrentCUDAStream(stream); }
+  CUDAStream current_stream() const { return getCurrentCUDAStream(); }
+  CUDAStream original_stream() const { return original_; }
+  c10::Device current_device() const { return current_stream().device(); }
+  c10::Device original_device() const { return original_.device(); }
+
+ private:
+  CUDAStream original_;
 };
 
 struct OptionalCUDAStreamGuard {
   OptionalCUDAStreamGuard() = default;
-  explicit OptionalCUDAStreamGuard(std::optional<CUDAStream>) {}
-  explicit OptionalCUDAStreamGuard(CUDAStream) {}
-  void reset() {}
+  explicit OptionalCUDAStreamGuard(CUDAStream stream) { guard_.emplace(stream); }
+  explicit OptionalCUDAStreamGuard(std::optional<CUDAStream> stream) {
+    if (stream) guard_.emplace(*stream);
+  }
+  void reset_stream(CUDAStream stream) {
+    guard_.reset();
+    guard_.emplace(stream);
+  }
+  void reset() { guard_.reset(); }
+
+ private:
+  std::optional<CUDAStreamGuard> guard_;
 };
+
+struct CUDAMultiStreamGuard {
+  template <class Streams>
+  explicit CUDAMultiStreamGuard(const Streams&) {}
+};
+
+// Memory from PyTorch's allocator.
+namespace CUDACachingAllocator {
+inline void* raw_alloc(size_t bytes) {
+  void* pointer = nullptr;
+  cudaMalloc(&pointer, bytes);
+  return pointer;
+}
+inline void* raw_alloc_with_stream(size_t bytes, cudaStream_t) { return raw_alloc(bytes); }
+inline void raw_delete(void* pointer) { cudaFree(pointer); }
+inline void emptyCache() {}
+template <class Pointer>
+inline void recordStream(const Pointer&, CUDAStream) {}
+}  // namespace CUDACachingAllocator
 
 namespace compat {
 using std::abs;
@@ -128,6 +189,51 @@ using c10::cuda::getStreamFromPool;
 using c10::cuda::OptionalCUDAGuard;
 using c10::cuda::OptionalCUDAStreamGuard;
 using c10::cuda::setCurrentCUDAStream;
+
+class CUDAEvent {
+ public:
+  explicit CUDAEvent(unsigned = cudaEventDisableTiming) {}
+  CUDAEvent(CUDAEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  CUDAEvent& operator=(CUDAEvent&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  CUDAEvent(const CUDAEvent&) = delete;
+  CUDAEvent& operator=(const CUDAEvent&) = delete;
+  ~CUDAEvent() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+  operator cudaEvent_t() const { return event(); }
+  cudaEvent_t event() const { return event_; }
+  bool isCreated() const { return event_ != nullptr; }
+  c10::DeviceIndex device_index() const { return 0; }
+  std::optional<c10::Device> device() const { return CUDAStream().device(); }
+  bool query() const { return true; }
+  void record() { record(getCurrentCUDAStream()); }
+  void record(const CUDAStream& stream) {
+    if (event_ == nullptr) cudaEventCreate(&event_);
+    cudaEventRecord(event_, stream);
+  }
+  void recordOnce(const CUDAStream& stream) {
+    if (event_ == nullptr) record(stream);
+  }
+  void block(const CUDAStream& stream) {
+    if (event_ != nullptr) cudaStreamWaitEvent(stream, event_);
+  }
+  void synchronize() const {}
+  float elapsed_time(const CUDAEvent& end) const {
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, event_, end.event_);
+    return milliseconds;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+using c10::cuda::CUDAMultiStreamGuard;
+inline int getNumGPUs() { return 1; }
+inline bool canDeviceAccessPeer(c10::DeviceIndex, c10::DeviceIndex) { return false; }
 
 inline bool is_available() { return true; }
 inline cudaDeviceProp* getDeviceProperties(c10::DeviceIndex) {
