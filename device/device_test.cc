@@ -188,6 +188,17 @@ TEST_F(Device, LoadsOnlyFilesThatItWasAllowed) {
   EXPECT_NE(load("/artifacts/own.so", 64), 0u);  // The handle is taken.
 }
 
+TEST_F(Device, RefusesKernelsOfPyTorchThatThePolicyDoesNotName) {
+  executor->allow_file("/torch/libtorch_cuda.so", image_file(), /*is_own=*/false);
+  executor->allow_foreign_kernels("*add_on*");
+  ASSERT_EQ(load("/torch/libtorch_cuda.so", 64), 0u);
+  FunctionFacts facts{};
+  EXPECT_EQ(find("add_one", 1, facts), 0u);
+  EXPECT_EQ(executor->use().forbidden, "");
+  EXPECT_EQ(find("fault", 2, facts), 800u);
+  EXPECT_EQ(executor->use().forbidden, "fault");
+}
+
 TEST_F(Device, AFaultOfAKernelStaysAndSpoilsTheProcess) {
   ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
   FunctionFacts facts{};

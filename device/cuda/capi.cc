@@ -53,6 +53,10 @@ void mc_executor_allow_file(void* process, const char* path_there, const char* p
   static_cast<Process*>(process)->executor->allow_file(path_there, path_here, is_own != 0);
 }
 
+void mc_executor_allow_foreign_kernels(void* process, const char* pattern) {
+  static_cast<Process*>(process)->executor->allow_foreign_kernels(pattern);
+}
+
 // Serves the channel in a thread until mc_executor_detach().
 void mc_executor_serve(void* process) {
   auto* p = static_cast<Process*>(process);
@@ -73,13 +77,16 @@ int mc_executor_export(void* process, const Executor::Part* parts, size_t num_pa
   return static_cast<Process*>(process)->executor->export_parts(parts, num_parts, bytes);
 }
 
-// Launches, own launches and bytes to the host so far; the first thing that was not supported.
-void mc_executor_use(void* process, uint64_t* counts, char* unsupported, size_t bytes) {
+// Launches, own launches and bytes to the host so far; the first thing that was not supported, and
+// the first kernel that was forbidden, each in a buffer of `bytes`.
+void mc_executor_use(void* process, uint64_t* counts, char* unsupported, char* forbidden,
+                     size_t bytes) {
   const Use use = static_cast<Process*>(process)->executor->use();
   counts[0] = use.launches;
   counts[1] = use.launches_own;
   counts[2] = use.bytes_to_host;
   copy_text(use.unsupported, unsupported, bytes);
+  copy_text(use.forbidden, forbidden, bytes);
 }
 
 // 0 where the process may serve another candidate.

@@ -2,6 +2,7 @@
 #include "cuda/executor.h"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -156,6 +157,20 @@ Use Executor::use() {
   return use_;
 }
 
+void Executor::allow_foreign_kernels(std::string pattern) {
+  const std::lock_guard lock(mutex_);
+  foreign_allowed_.push_back(std::move(pattern));
+}
+
+bool Executor::may_launch(const Module& module, const char* name) {
+  const auto matches = [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name, 0) == 0;
+  };
+  if (module.is_own || std::ranges::any_of(foreign_allowed_, matches)) return true;
+  if (use_.forbidden.empty()) use_.forbidden = name;
+  return false;
+}
+
 bool Executor::detach() {
   const std::lock_guard lock(mutex_);
   cuCtxSetCurrent(context_);
@@ -185,6 +200,7 @@ bool Executor::detach() {
   blocks_.clear();
   region_blocks_.clear();
   files_.clear();
+  foreign_allowed_.clear();
   mapped_bytes_ = 0;
   if (page_ != nullptr) {
     page_->is_closed.store(1);
@@ -524,6 +540,7 @@ CUresult Executor::find_function(const Find& command, const char* name, Function
   if (module == modules_.end() || command.function > kHandlesMax || name == nullptr) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  if (!may_launch(module->second, name)) return CUDA_ERROR_NOT_PERMITTED;
   FunctionEntry entry{nullptr, module->second.is_own};
   if (const CUresult status = cuModuleGetFunction(&entry.function, module->second.module, name)) {
     return status;

@@ -50,7 +50,8 @@ struct Use {
   uint64_t launches = 0;
   uint64_t launches_own = 0;
   uint64_t bytes_to_host = 0;
-  std::string unsupported;  // The first thing that was asked for and is not there.
+  std::string unsupported;  // The first thing that was asked for and is not there,
+  std::string forbidden;    // and the first kernel of PyTorch's that the candidate may not have.
 };
 
 class Executor {
@@ -71,6 +72,8 @@ class Executor {
   bool attach(int descriptor);
   // A file that modules may come from: its path in the candidate process, and here.
   void allow_file(std::string path_there, std::string path_here, bool is_own);
+  // Kernels of files that are not the candidate's own whose mangled names match this pattern.
+  void allow_foreign_kernels(std::string pattern);
   // Executes commands until `is_over` is set.
   void serve(const std::atomic<bool>& is_over);
   Use use();
@@ -128,6 +131,7 @@ class Executor {
   CUresult launch(const Launch& command, const char* arguments);
   CUresult elapsed(const Elapsed& command, float& ms);
 
+  bool may_launch(const Module& module, const char* name);
   bool stream_of(uint32_t handle, CUstream& stream) const;
   CUevent event_of(uint32_t handle) const;
   bool is_device_range(uint64_t address, uint64_t bytes) const;
@@ -156,6 +160,7 @@ class Executor {
   ArenaMap region_map_;
   uint64_t mapped_bytes_ = 0;
   std::unordered_map<std::string, File> files_;
+  std::vector<std::string> foreign_allowed_;  // Patterns.
   std::unordered_map<uint32_t, Module> modules_;
   std::unordered_map<uint32_t, FunctionEntry> functions_;
   std::unordered_map<uint32_t, CUstream> streams_;

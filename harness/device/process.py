@@ -70,6 +70,8 @@ class DeviceProcess:
             raise RuntimeError("the channel cannot be mapped")
         for path in sorted((Path(torch.__file__).parent / "lib").glob("libtorch_cuda*.so")):
             self._allow_file(str(path), str(path), is_own=False)
+        for pattern in question.body["foreign_kernels"]:
+            self._native.mc_executor_allow_foreign_kernels(self._handle, pattern.encode())
         self._native.mc_executor_serve(self._handle)
         return Answer({}, [descriptor])
 
@@ -122,16 +124,16 @@ class DeviceProcess:
 
     def _used(self, _question: Question) -> Answer:
         counts = (ctypes.c_uint64 * 3)()
-        unsupported = ctypes.create_string_buffer(300)
-        self._native.mc_executor_use(
-            self._handle, counts, unsupported, ctypes.c_size_t(len(unsupported))
-        )
+        texts = [ctypes.create_string_buffer(1000) for _ in range(2)]
+        self._native.mc_executor_use(self._handle, counts, *texts, ctypes.c_size_t(1000))
+        unsupported, forbidden = (text.value.decode("utf-8", "replace") for text in texts)
         return Answer(
             {
                 "launches": counts[0],
                 "launches_own": counts[1],
                 "bytes_to_host": counts[2],
-                "unsupported": unsupported.value.decode("utf-8", "replace"),
+                "unsupported": unsupported,
+                "forbidden": forbidden,
             }
         )
 

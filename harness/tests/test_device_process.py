@@ -76,7 +76,7 @@ class DeviceProcessTest(unittest.TestCase):
         return process, json.loads(process.stdout.readline())
 
     def test_tensors_are_cudas_and_the_process_has_no_driver(self) -> None:
-        _, channel = self.call("open")
+        _, channel = self.call("open", foreign_kernels=[])
         process, said = self.candidate(channel)
         self.assertTrue(said["is_cuda"])
         self.assertEqual(said["device"], "cuda:0")
@@ -100,7 +100,7 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertTrue(closed["is_clean"])
 
     def test_outputs_are_refused_that_are_not_on_the_device(self) -> None:
-        self.call("open")
+        self.call("open", foreign_kernels=[])
         here = torch.ones(4)
         for node in (
             {"t": "tensor", "nbytes": 16, "offset": here.data_ptr()},

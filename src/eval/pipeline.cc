@@ -129,7 +129,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
          execute::Zygote::start(zygote_options(machine, execute::Roles::kCandidates)), "pipeline");
   MC_TRY_VOID(trusted->await_start(), "pipeline");
   MC_TRY_VOID(candidates->await_start(), "pipeline");
-  const execute::StageLimits limits = stage_limits(options, machine);
+  execute::StageLimits limits = stage_limits(options, machine);
+  limits.foreign_kernels = policy.kernels.foreign_allowed;
   auto nvml = machine.device ? timing::Nvml::open(machine.device->id) : nullptr;
   auto device = std::make_unique<DeviceShare>(lock_of(machine.device, progress));
   auto memory = std::make_unique<DeviceMemory>(machine.device ? machine.device->bytes : 0);

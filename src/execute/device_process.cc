@@ -24,8 +24,8 @@ Result<worker::Told<Question>> DeviceProcess::call(const Question& question, con
   return Error{ErrorCode::kUnavailable, "the device process ended: " + session_.output_tail()};
 }
 
-Result<Fd> DeviceProcess::open() {
-  MC_TRY(auto opened, call(worker::DeviceOpenQuestion{}), "open");
+Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels) {
+  MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels}), "open");
   return std::move(opened.region);
 }
 

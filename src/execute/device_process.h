@@ -32,8 +32,9 @@ class DeviceProcess {
   DeviceProcess(Session session, double limit_s)
       : session_(std::move(session)), limit_s_(limit_s) {}
 
-  // Begins with a candidate; the channel by which its process sends commands.
-  Result<Fd> open();
+  // Begins with a candidate; the channel by which its process sends commands.  It may launch
+  // PyTorch's kernels whose mangled names match one of the patterns.
+  Result<Fd> open(const std::vector<std::string>& foreign_kernels);
   // The candidate may load kernels from these files: their paths as it sees them, and here.
   Status allow(const std::map<std::string, std::string>& files);
   // Maps a region of the judge's, whose tensors `trees` describe; its address.

@@ -169,7 +169,7 @@ Result<Contestant> Executor::contestant(Spare spare) {
     return Contestant{std::move(session)};
   }
   MC_TRY(auto device, device_process(), "contestant");
-  MC_TRY(const Fd channel, device->open(), "contestant");
+  MC_TRY(const Fd channel, device->open(limits_.foreign_kernels), "contestant");
   ChildLimits limits = limits_.child;
   limits.device_channel = channel.get();
   MC_TRY(Session session, zygotes_.spawn(Role::kContestant, limits), "contestant");

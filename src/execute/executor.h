@@ -42,6 +42,8 @@ struct StageLimits {
   double judge_s = 300;
   ChildLimits child;
   bool has_device_process = false;  // Contestants have no device: another process holds it.
+  // Patterns of the kernels of PyTorch's that contestants may launch there.
+  std::vector<std::string> foreign_kernels;
 };
 
 // A candidate's process, and the one that holds its device, where that is another.

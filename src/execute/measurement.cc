@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/demangle.h"
 #include "execute/failure.h"
 #include "task/text.h"
 
@@ -30,6 +31,9 @@ const std::set<std::string, std::less<>> kFatalKinds = {
 constexpr int kMainShape = 0;
 
 constexpr double kWallFactor = 4;
+
+// For scalars and shapes, on a device.
+constexpr int64_t kHostBytesOfCall = 64;
 
 // How a call ended that only fails its trial.
 task::OutputCheck check_of(const task::Outcome& outcome) {
@@ -199,6 +203,10 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
   trial.inputs_digest = given.said.digest;
   MC_TRY(Answer answer, ask_to_run(plan, given), "forward");
   trial.findings = new_findings();
+  if (std::holds_alternative<Reply>(answer) || std::holds_alternative<Refusal>(answer)) {
+    MC_TRY(EarlyOutcome forbidden, forbidden_there(), "forward");
+    if (forbidden) return forbidden;
+  }
   if (EarlyOutcome lacking = unsupported(trial.findings)) return lacking;
 
   auto* outputs = std::get_if<Reply>(&answer);
@@ -250,6 +258,9 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
     return ask(worker::ContestantRunQuestion{plan.shape, given.said.inputs}, &given.region,
                limits_.forward_s);
   }
+  MC_TRY(const auto before, device_->used(), "before the call");
+  if (!bytes_to_host_before_) bytes_to_host_before_ = before.bytes_to_host;
+  ++calls_there_;
   const auto put = device_->put({given.said.inputs}, given.region);
   // The device was clean when the candidate got it.
   if (!put && !trials_.empty()) {
@@ -257,12 +268,11 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
     return Answer(Refusal{.kind = "exception", .stage = "forward", .exception = fault});
   }
   MC_TRY(const int64_t address, put, "inputs");
-  MC_TRY(const auto before, device_->used(), "before the call");
   Answer answer = ask(worker::ContestantRunThereQuestion{plan.shape, given.said.inputs, address},
                       nullptr, limits_.forward_s);
   if (std::holds_alternative<Reply>(answer)) {
     MC_TRY(const auto after, device_->used(), "after the call");
-    launches_own_ = static_cast<uint64_t>(after.launches_own - before.launches_own);
+    launches_own_ = after.launches_own - before.launches_own;
     MC_TRY(answer, take_outputs(std::move(answer)), "outputs");
   }
   if (!std::holds_alternative<Death>(answer) && !std::holds_alternative<Overrun>(answer)) {
@@ -283,11 +293,34 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
   }
   MC_TRY(auto copied, worker::told<worker::DeviceTakeQuestion>(std::move(*reply)), "outputs");
   worker::ContestantRunAnswer said{.aten = std::move(ran->said.aten),
-                                   .launches = static_cast<int64_t>(launches_own_),
+                                   .launches = launches_own_,
                                    .sticky = std::move(ran->said.sticky),
                                    .outputs = std::move(copied.said.outputs),
                                    .buffers = std::move(copied.said.buffers)};
   return Answer(Reply{said.to_json(), std::move(copied.region)});
+}
+
+// What the device process saw of the candidate that its policy forbids.  Bytes count from the time
+// when there were inputs, in calls and between them.
+Result<Measurement::EarlyOutcome> Measurement::forbidden_there() {
+  if (device_ == nullptr || may_use_all()) return EarlyOutcome();
+  MC_TRY(const auto used, device_->used(), "after the call");
+  if (!used.forbidden.empty()) {
+    return EarlyOutcome(task::Illegal{
+        "run",
+        {{"run.library_kernel",
+          "a kernel that is not the candidate's own was launched: " + demangle(used.forbidden),
+          {}}}});
+  }
+  const int64_t bytes = used.bytes_to_host - bytes_to_host_before_.value_or(0);
+  if (bytes <= kHostBytesOfCall * calls_there_) return EarlyOutcome();
+  return EarlyOutcome(
+      task::Illegal{"run",
+                    {{"run.host_transfer",
+                      std::to_string(bytes) + " bytes were copied from the device to the host in " +
+                          std::to_string(calls_there_) + " calls; " +
+                          std::to_string(kHostBytesOfCall) + " a call are allowed",
+                      {}}}});
 }
 
 // An exception.  At the main shape it decides; at another one it only fails the trial, since a

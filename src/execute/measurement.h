@@ -60,6 +60,7 @@ class Measurement {
   Result<Answer> ask_to_run(const TrialPlan& plan,
                             const worker::Told<worker::JudgeTrialQuestion>& given);
   Result<Answer> take_outputs(Answer answer);
+  Result<EarlyOutcome> forbidden_there();
   template <typename Question>
   Answer ask(const Question& question, const Fd* region, double limit_s);
   template <typename Question>
@@ -80,7 +81,9 @@ class Measurement {
 
   Session session_;
   DeviceProcess* device_;  // Null where the contestant has the device itself.
-  uint64_t launches_own_ = 0;  // By the last call.
+  int64_t launches_own_ = 0;   // By the last call.
+  int64_t calls_there_ = 0;    // Of the contestant by way of the device process.
+  std::optional<int64_t> bytes_to_host_before_;  // There were inputs.
   std::set<int> shapes_built_;
   std::map<int, task::Outcome> shapes_refused_;  // By the constructor; they do not count.
   std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.

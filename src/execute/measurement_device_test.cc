@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measurement of a contestant that has no device: another process holds it.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "execute/device_process.h"
+#include "execute/measurement.h"
+#include "worker/fakes/fake_worker.h"
+
+namespace mc::execute {
+namespace {
+
+using worker::FakeWorker;
+
+using Build = worker::ContestantBuildThereQuestion;
+using Forward = worker::ContestantRunThereQuestion;
+using Used = worker::DeviceUsedQuestion;
+using Put = worker::DevicePutQuestion;
+using Take = worker::DeviceTakeQuestion;
+
+// A judge, a contestant and a device process that do all that they are asked; one trial.
+class DeviceMeasurement : public testing::Test {
+ protected:
+  DeviceMeasurement() {
+    judges_.say<worker::JudgeInitQuestion>({.init = {R"({"t":"tensor"})"}, .training = true});
+    judges_.say<worker::JudgeTrialQuestion>({.inputs = {R"(["inputs"])"}});
+    judges_.say<worker::JudgeCheckQuestion>({.passed = true});
+    contestants_.say<worker::ContestantLoadQuestion>({});
+    contestants_.say<Build>({});
+    contestants_.say<Forward>({.outputs = {R"(["there"])"}});
+    devices_.say<worker::DeviceAllowQuestion>({});
+    devices_.say<Put>({.address = 4096});
+    devices_.say<worker::DeviceReleaseQuestion>({});
+    devices_.say<Take>({.outputs = {R"(["here"])"}});
+    devices_.say<Used>({});
+  }
+
+  Result<Measured> measure() {
+    JudgePlan plan;
+    plan.shapes.push_back({"native", {}, {}});
+    plan.trials = {{0, 0, "native"}};
+    Judge judge(judges_.session(), plan);
+    DeviceProcess device(devices_.session(), 10);
+    return Measurement(limits_, program_, judge, policy_, 5, contestants_.session(), &device)
+        .run([](Session&) {});
+  }
+  template <typename Outcome>
+  Outcome decided() {
+    auto measured = measure();
+    if (!measured) ADD_FAILURE() << measured.error().message;
+    const auto* found = measured ? std::get_if<Outcome>(&measured->outcome) : nullptr;
+    if (measured && found == nullptr) ADD_FAILURE() << task::outcome_name(measured->outcome);
+    return found == nullptr ? Outcome() : *found;
+  }
+
+  FakeWorker judges_;
+  FakeWorker contestants_;
+  FakeWorker devices_;
+  StageLimits limits_;
+  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
+  RunPolicy policy_{"test", {}, 0};
+};
+
+TEST_F(DeviceMeasurement, TellsTheContestantAddressesAndTheJudgeWhatTheDeviceProcessCopied) {
+  int64_t told = 0;
+  contestants_.on<Forward>([&](const Forward& asked, const Fd&) {
+    told = asked.address;
+    return worker::ContestantRunThereAnswer{.outputs = {R"(["there"])"}};
+  });
+  std::string checked;
+  judges_.on<worker::JudgeCheckQuestion>([&](const auto& asked, const Fd&) {
+    checked = asked.outputs.json;
+    return worker::JudgeCheckAnswer{.passed = true};
+  });
+  decided<task::Passed>();
+  EXPECT_EQ(told, 4096);
+  EXPECT_EQ(checked, R"(["here"])");
+}
+
+TEST_F(DeviceMeasurement, CountsLaunchesOfTheCallByTheDeviceProcess) {
+  policy_.own_launches_min = 1;
+  devices_.say<Used>({.launches_own = 3});  // All of them before the call.
+  EXPECT_EQ(decided<task::Illegal>().findings.at(0).rule, "run.own_launch");
+}
+
+TEST_F(DeviceMeasurement, RefusesMoreBytesToTheHostThanACallMayHave) {
+  int64_t bytes = 1000;  // Before there were inputs.
+  devices_.on<Used>(
+      [&](const Used&, const Fd&) { return worker::DeviceUsedAnswer{.bytes_to_host = bytes}; });
+  int64_t more = 64;
+  contestants_.on<Forward>([&](const Forward&, const Fd&) {
+    bytes += more;
+    return worker::ContestantRunThereAnswer{};
+  });
+  decided<task::Passed>();
+  more = 65;
+  EXPECT_EQ(decided<task::Illegal>().findings.at(0).rule, "run.host_transfer");
+  policy_.operators = {"*"};
+  decided<task::Passed>();
+}
+
+TEST_F(DeviceMeasurement, RefusesKernelsThatThePolicyDoesNotName) {
+  devices_.say<Used>({.forbidden = "_ZN2at6native7softmaxEv"});
+  const auto illegal = decided<task::Illegal>();
+  EXPECT_EQ(illegal.findings.at(0).rule, "run.library_kernel");
+  EXPECT_NE(illegal.findings[0].message.find("at::native::softmax"), std::string::npos);
+}
+
+TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {
+  devices_.fail<Take>(Refusal{"protocol", "", {"Refusal", "not in its memory", {}, {}}});
+  const auto measured = measure();
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_FALSE(std::holds_alternative<task::Passed>(measured->outcome));
+  EXPECT_FALSE(std::holds_alternative<task::Infra>(measured->outcome));
+}
+
+TEST_F(DeviceMeasurement, AFailureOfTheDeviceProcessIsTheWorlds) {
+  devices_.fail<Put>(worker::Reaction(Death{9, 0}));
+  EXPECT_FALSE(measure());
+}
+
+}  // namespace
+}  // namespace mc::execute
