@@ -168,16 +168,21 @@ int Runtime::check_rules(const McEmuLaunch& l, const Module* module, std::string
     return cudaErrorInvalidConfiguration;
   }
   const std::string name = kernel_base_name(l.kernel);
-  const size_t static_bytes = module == nullptr || module->shared_bytes() <= kSharedDefaultMax
-                                  ? 0
-                                  : module->shared_bytes_of(name);
-  if (static_bytes > kSharedDefaultMax) {
+  const bool may_be_large =
+      module != nullptr && module->shared_bytes() + l.shared_bytes > kSharedDefaultMax;
+  const Module::SharedBytes of_arrays =
+      may_be_large ? module->shared_bytes_of(name) : Module::SharedBytes{};
+  if (of_arrays.most > kSharedDefaultMax) {
     *reason =
-        format("%zu bytes of static shared memory: at most %zu", static_bytes, kSharedDefaultMax);
+        format("%zu bytes of static shared memory: at most %zu", of_arrays.most, kSharedDefaultMax);
     return cudaErrorInvalidValue;
   }
-  const size_t limit = shared_limit(l, module);
-  if (l.shared_bytes > limit || l.shared_bytes + static_bytes > kSharedOptInMax) {
+  // An allowance is for dynamic memory alone; without one, static memory counts as well.
+  const size_t allowed = shared_limit(l, module);
+  const size_t limit = allowed > kSharedDefaultMax
+                           ? std::min(allowed, kSharedOptInMax - of_arrays.least)
+                           : kSharedDefaultMax - of_arrays.least;
+  if (l.shared_bytes > limit) {
     *reason = format(
         "%zu bytes of dynamic shared memory: at most %zu without (or beyond) "
         "cudaFuncSetAttribute",

@@ -34,7 +34,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kDynamicPages = kDynamicPagesBytes - 2 * kPage;
 constexpr uintptr_t kThreadBlockBytes = 64 * 1024;  // Around this library's thread-local variables.
-constexpr int kStirsMax = 64;                      // A block.
+constexpr int kStirsMax = 64;                       // A block.
 constexpr uint32_t kBusyAccessesMax = 256;          // Then others get a turn.
 
 Coordinates coordinates_of(uint64_t index, const uint32_t* shape) {

@@ -114,7 +114,7 @@ struct Block {
   std::vector<uint16_t> barrier_waiters;
 
   std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
-  uint64_t stirring = 0;  // Pseudo-random state; see stir().
+  uint64_t stirring = 0;               // Pseudo-random state; see stir().
   int num_stirred = 0;
   int num_paused = 0;
   std::array<Thread, kThreadsMax> threads;
@@ -133,8 +133,8 @@ class Worker;
 extern thread_local constinit Worker* running_worker
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// The fields of a record of device memory, low bits first: step 18, thread 10, block 20, released 1,
-// bytes 4, launch 11.  worker_access.cc says what they are for.
+// The fields of a record of device memory, low bits first: step 18, thread 10, block 20, released
+// 1, bytes 4, launch 11.  worker_access.cc says what they are for.
 constexpr uint32_t kStepMax = (1 << 18) - 1;
 constexpr int kThreadShift = 18;
 constexpr int kBlockShift = 28;

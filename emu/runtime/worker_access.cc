@@ -2,8 +2,8 @@
 // What instrumented code reports: accesses to shared and device memory.
 //
 // Device memory has one 64-bit record for each four bytes, of the last write in this launch that
-// was not atomic: launch number, bytes, block, thread and step (order.h).  A write of other bytes by
-// another thread, or a read, is a race where neither a barrier of the block, nor a warp
+// was not atomic: launch number, bytes, block, thread and step (order.h).  A write of other bytes
+// by another thread, or a read, is a race where neither a barrier of the block, nor a warp
 // synchronisation, nor a word through which the two synchronised is between.
 //
 // A word that was written as a release (an atomic or volatile write behind a fence) is marked as
@@ -29,7 +29,7 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kNearby = 1024;  // Bytes around static shared memory that nothing else may touch.
-constexpr int kPausesMax = 2;             // Of a block, and of a launch.
+constexpr int kPausesMax = 2;     // Of a block, and of a launch.
 constexpr uint32_t kPausesOfLaunchMax = 64;
 constexpr auto kPause = std::chrono::microseconds(200);
 // Of a word that only atomics wrote: no thread of any block.
@@ -129,9 +129,8 @@ bool Worker::is_kernels_own(uintptr_t address) {
 // --- Synchronisation.
 
 WordPlace Worker::place_of(uintptr_t address) const {
-  const bool is_shared =
-      address - static_begin_ < static_bytes_ ||
-      address - reinterpret_cast<uintptr_t>(dynamic_pages_) < kDynamicPagesBytes;
+  const bool is_shared = address - static_begin_ < static_bytes_ ||
+                         address - reinterpret_cast<uintptr_t>(dynamic_pages_) < kDynamicPagesBytes;
   return is_shared ? WordPlace::kShared : WordPlace::kDevice;
 }
 
@@ -172,8 +171,7 @@ void Worker::release(uintptr_t address, uint64_t* cell, bool is_exchange) {
   refresh();
   if (cell == nullptr) return;
   const bool is_of_launch = record_launch(*cell) == job_->number;
-  *cell = (is_of_launch ? *cell
-                        : kNobody | static_cast<uint64_t>(job_->number) << kLaunchShift) |
+  *cell = (is_of_launch ? *cell : kNobody | static_cast<uint64_t>(job_->number) << kLaunchShift) |
           kReleased;
   if (arena_.contains(address)) arena_.find(address)->written_in.store(job_->number);
 }
@@ -310,8 +308,8 @@ void Worker::check_global_race(uint64_t* cell, uintptr_t address, size_t size, u
     const uint64_t old = *cell;
     uint64_t mine = record_ | bytes << kBytesShift;
     const bool same_launch = record_launch(old) == record_launch(mine);
-    const bool same_thread = same_launch && record_block(old) == record_block(mine) &&
-                             record_thread(old) == current_;
+    const bool same_thread =
+        same_launch && record_block(old) == record_block(mine) && record_thread(old) == current_;
     if (same_thread) mine |= record_bytes(old) << kBytesShift;
     if (same_launch) mine |= old & kReleased;
     if (is_write) *cell = mine;

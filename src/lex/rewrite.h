@@ -12,6 +12,8 @@
 //     float* buffer = static_cast<float*>(::mc_emu::dynamic_shared());
 //                                         outside of one:
 //     static ::mc_emu::DynamicShared<float> buffer;
+//   __launch_bounds__(n) void k(float* x) {
+//     __launch_bounds__(n) void k(float* x) { ::mc_emu::check_launch_bounds(n);
 //   is_cuda, kCUDA, DeviceType::CUDA, Device("cuda")
 //     is_privateuseone, kPrivateUse1, DeviceType::PrivateUse1, Device("privateuseone")
 //
