@@ -332,7 +332,7 @@ void rewrite_launch_bounds(const View& view, Plan& plan) {
     const std::size_t close = view.code.partners[i + 1];
     if (close == kNone || close == i + 2) continue;
     const std::size_t body = body_of_bounded(view, i + 1);
-    if (body == kNone) continue;
+    if (body == kNone || view.text(body + 4) == "check_launch_bounds") continue;
     plan.propose(
         {replace(view, view.begin(body), view.end(body),
                  "{ ::mc_emu::check_launch_bounds(" + on_one_line(view, i + 2, close) + ");")});
