@@ -383,6 +383,11 @@ void Worker::wait(ThreadState state, int line, uintptr_t pc) {
 
 void Worker::yield() {
   settle_suspect();
+  // Alone in its block it waits for another one, which may need this processor.
+  const bool is_alone = block_.ready_head == block_.ready.size() &&
+                        block_.yielded_head == block_.yielded.size() &&
+                        block_.next_new == num_threads_;
+  if (is_alone) sched_yield();
   block_.yielded.push_back(static_cast<uint16_t>(current_));
   if (job_->error.load(std::memory_order_relaxed) != 0) abandon();
   wait(ThreadState::kReady, 0, 0);

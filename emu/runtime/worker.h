@@ -229,7 +229,8 @@ class Worker {
   void note_unknown_read(size_t size);
   WordPlace place_of(uintptr_t address) const;
   uint64_t* record_of(uintptr_t address);
-  void release(uintptr_t address, uint64_t* cell, bool is_exchange);
+  bool release(uintptr_t address, bool is_exchange);
+  void mark_released(uintptr_t address, uint64_t* cell);
   void pause_for_others();
   bool is_race(uint64_t old, const uint64_t* cell, uint16_t flags);
   // `cell` is the record of the address.
