@@ -13,7 +13,6 @@
 #include "compile/device_code.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <deque>
 #include <optional>
@@ -262,330 +261,86 @@ bool is_made_or_local(std::string_view name) {
   return scope.ends_with("::") && base_name(scope.substr(0, scope.size() - 2)) == base;
 }
 
-constexpr std::array kHostTemplates = {
-    // Algorithms that are constexpr from C++20 on only.
-    "accumulate",
-    "adjacent_difference",
-    "adjacent_find",
-    "all_of",
-    "any_of",
-    "binary_search",
-    "copy",
-    "copy_backward",
-    "copy_if",
-    "copy_n",
-    "count",
-    "count_if",
-    "equal",
-    "equal_range",
-    "exclusive_scan",
-    "fill",
-    "fill_n",
-    "find",
-    "find_first_of",
-    "find_if",
-    "find_if_not",
-    "for_each",
-    "for_each_n",
-    "generate",
-    "generate_n",
-    "includes",
-    "inclusive_scan",
-    "inner_product",
-    "inplace_merge",
-    "iota",
-    "is_heap",
-    "is_sorted",
-    "is_sorted_until",
-    "lexicographical_compare",
-    "lower_bound",
-    "make_heap",
-    "merge",
-    "mismatch",
-    "move_backward",
-    "next_permutation",
-    "none_of",
-    "nth_element",
-    "partial_sort",
-    "partial_sort_copy",
-    "partial_sum",
-    "partition",
-    "pop_heap",
-    "prev_permutation",
-    "push_heap",
-    "reduce",
-    "remove",
-    "remove_if",
-    "replace",
-    "replace_if",
-    "reverse",
-    "reverse_copy",
-    "rotate",
-    "search",
-    "set_difference",
-    "set_intersection",
-    "set_union",
-    "shuffle",
-    "sort",
-    "sort_heap",
-    "stable_partition",
-    "stable_sort",
-    "swap_ranges",
-    "transform",
-    "transform_reduce",
-    "unique",
-    "unique_copy",
-    "upper_bound"};
+// Algorithms that are constexpr from C++20 on only.
+constexpr std::string_view kHostAlgorithms =
+    " accumulate adjacent_difference adjacent_find all_of any_of binary_search copy "
+    "copy_backward copy_if copy_n count count_if equal equal_range exclusive_scan fill "
+    "fill_n find find_first_of find_if find_if_not for_each for_each_n generate generate_n "
+    "includes inclusive_scan inner_product inplace_merge iota is_heap is_sorted "
+    "is_sorted_until lexicographical_compare lower_bound make_heap merge mismatch "
+    "move_backward next_permutation none_of nth_element partial_sort partial_sort_copy "
+    "partial_sum partition pop_heap prev_permutation push_heap reduce remove remove_if "
+    "replace replace_if reverse reverse_copy rotate search set_difference set_intersection "
+    "set_union shuffle sort sort_heap stable_partition stable_sort swap_ranges transform "
+    "transform_reduce unique unique_copy upper_bound ";
 
-constexpr std::array kHostClasses = {"basic_fstream",
-                                     "basic_ifstream",
-                                     "basic_ios",
-                                     "basic_iostream",
-                                     "basic_istream",
-                                     "basic_ofstream",
-                                     "basic_ostream",
-                                     "basic_ostringstream",
-                                     "basic_string",
-                                     "basic_stringstream",
-                                     "__cxx11::basic_string",
-                                     "__cxx11::basic_ostringstream",
-                                     "__cxx11::basic_stringstream",
-                                     "atomic",
-                                     "__atomic_base",
-                                     "condition_variable",
-                                     "deque",
-                                     "forward_list",
-                                     "function",
-                                     "future",
-                                     "list",
-                                     "lock_guard",
-                                     "map",
-                                     "mersenne_twister_engine",
-                                     "multimap",
-                                     "multiset",
-                                     "mutex",
-                                     "normal_distribution",
-                                     "priority_queue",
-                                     "promise",
-                                     "queue",
-                                     "random_device",
-                                     "set",
-                                     "shared_ptr",
-                                     "stack",
-                                     "string",
-                                     "thread",
-                                     "uniform_int_distribution",
-                                     "uniform_real_distribution",
-                                     "unique_lock",
-                                     "unique_ptr",
-                                     "unordered_map",
-                                     "unordered_multimap",
-                                     "unordered_multiset",
-                                     "unordered_set",
-                                     "valarray",
-                                     "vector"};
+constexpr std::string_view kHostClasses =
+    " basic_fstream basic_ifstream basic_ios basic_iostream basic_istream basic_ofstream "
+    "basic_ostream basic_ostringstream basic_string basic_stringstream "
+    "atomic "
+    "__atomic_base condition_variable deque forward_list function future list lock_guard "
+    "map mersenne_twister_engine multimap multiset mutex normal_distribution "
+    "priority_queue promise queue random_device set shared_ptr stack string thread "
+    "uniform_int_distribution uniform_real_distribution unique_lock unique_ptr "
+    "unordered_map unordered_multimap unordered_multiset unordered_set valarray vector ";
 
-// Whether "std::sort<int*>" is `std::` and the word, and not "std::sorted".
-bool is_word_of_std(std::string_view name, std::string_view word) {
-  if (!name.starts_with("std::")) return false;
-  name.remove_prefix(5);
-  return name.starts_with(word) && (name.size() == word.size() || !is_word(name[word.size()]));
+// Lists are words between single spaces.
+bool is_listed(std::string_view list, std::string_view word) {
+  const size_t at = word.empty() ? std::string_view::npos : list.find(word);
+  for (size_t i = at; i != std::string_view::npos; i = list.find(word, i + 1)) {
+    if (i > 0 && list[i - 1] == ' ' && list[i + word.size()] == ' ') return true;
+  }
+  return false;
 }
 
+// "std::sort<int*>" without what is before and behind the word: "sort".
+std::string_view word_of_std(std::string_view name) {
+  for (const std::string_view scope : {"std::", "__cxx11::"}) {
+    if (name.starts_with(scope)) {
+      name.remove_prefix(scope.size());
+    } else if (scope == "std::") {
+      return {};
+    }
+  }
+  const auto end = std::ranges::find_if_not(name, is_word);
+  return name.substr(0, static_cast<size_t>(end - name.begin()));
+}
+
+// Only the function itself, not a class that is named after it.
 bool is_host_algorithm(std::string_view name) {
-  // Only the function itself, not a class that is named after it.
-  return std::ranges::any_of(kHostTemplates, [&](const char* word) {
-    return is_word_of_std(name, word) && base_name(name) == word;
-  });
+  const std::string_view word = word_of_std(name);
+  return is_listed(kHostAlgorithms, word) && base_name(name) == word;
 }
 
-bool is_of_host_class(std::string_view name) {
-  return std::ranges::any_of(kHostClasses,
-                             [&](const char* word) { return is_word_of_std(name, word); });
-}
+bool is_of_host_class(std::string_view name) { return is_listed(kHostClasses, word_of_std(name)); }
 
 // Functions of the C library that are the host's.  Those that CUDA has, and mathematics, are not
 // here: a list of what is allowed would refuse a name that was forgotten.
-constexpr std::array kHostOfC = {"accept",
-                                 "access",
-                                 "aligned_alloc",
-                                 "atexit",
-                                 "atof",
-                                 "atoi",
-                                 "atol",
-                                 "backtrace",
-                                 "bind",
-                                 "brk",
-                                 "bsearch",
-                                 "calloc",
-                                 "chdir",
-                                 "chmod",
-                                 "clock_gettime",
-                                 "clone",
-                                 "close",
-                                 "closedir",
-                                 "connect",
-                                 "creat",
-                                 "dlclose",
-                                 "dlopen",
-                                 "dlsym",
-                                 "dprintf",
-                                 "drand48",
-                                 "dup",
-                                 "dup2",
-                                 "environ",
-                                 "execl",
-                                 "execle",
-                                 "execlp",
-                                 "execv",
-                                 "execve",
-                                 "execvp",
-                                 "exit",
-                                 "_exit",
-                                 "fclose",
-                                 "fdopen",
-                                 "fflush",
-                                 "fgets",
-                                 "fopen",
-                                 "fork",
-                                 "fprintf",
-                                 "fputc",
-                                 "fputs",
-                                 "fread",
-                                 "freopen",
-                                 "fscanf",
-                                 "fseek",
-                                 "fsync",
-                                 "ftell",
-                                 "ftruncate",
-                                 "fwrite",
-                                 "getchar",
-                                 "getcwd",
-                                 "getenv",
-                                 "getpid",
-                                 "getppid",
-                                 "gettimeofday",
-                                 "ioctl",
-                                 "kill",
-                                 "listen",
-                                 "localtime",
-                                 "longjmp",
-                                 "_longjmp",
-                                 "lrand48",
-                                 "lseek",
-                                 "madvise",
-                                 "memfd_create",
-                                 "mkdir",
-                                 "mkstemp",
-                                 "mlock",
-                                 "mmap",
-                                 "mmap64",
-                                 "mprotect",
-                                 "mremap",
-                                 "msync",
-                                 "munmap",
-                                 "nanosleep",
-                                 "open",
-                                 "open64",
-                                 "openat",
-                                 "opendir",
-                                 "pause",
-                                 "pclose",
-                                 "perror",
-                                 "pipe",
-                                 "pipe2",
-                                 "popen",
-                                 "posix_memalign",
-                                 "prctl",
-                                 "pread",
-                                 "pread64",
-                                 "process_vm_readv",
-                                 "process_vm_writev",
-                                 "pthread_cond_signal",
-                                 "pthread_cond_wait",
-                                 "pthread_create",
-                                 "pthread_getspecific",
-                                 "pthread_join",
-                                 "pthread_key_create",
-                                 "pthread_mutex_lock",
-                                 "pthread_mutex_unlock",
-                                 "pthread_once",
-                                 "pthread_self",
-                                 "pthread_setspecific",
-                                 "ptrace",
-                                 "putchar",
-                                 "putenv",
-                                 "puts",
-                                 "pwrite",
-                                 "pwrite64",
-                                 "qsort",
-                                 "qsort_r",
-                                 "raise",
-                                 "rand",
-                                 "rand_r",
-                                 "random",
-                                 "read",
-                                 "readlink",
-                                 "readv",
-                                 "realloc",
-                                 "recv",
-                                 "recvfrom",
-                                 "recvmsg",
-                                 "remove",
-                                 "rename",
-                                 "rmdir",
-                                 "scanf",
-                                 "sched_yield",
-                                 "select",
-                                 "send",
-                                 "sendmsg",
-                                 "sendto",
-                                 "setenv",
-                                 "setjmp",
-                                 "_setjmp",
-                                 "setsockopt",
-                                 "shm_open",
-                                 "shmat",
-                                 "shmget",
-                                 "sigaction",
-                                 "signal",
-                                 "sigsetjmp",
-                                 "__sigsetjmp",
-                                 "sleep",
-                                 "snprintf",
-                                 "socket",
-                                 "socketpair",
-                                 "sprintf",
-                                 "srand",
-                                 "srandom",
-                                 "sscanf",
-                                 "stat",
-                                 "strtod",
-                                 "strtof",
-                                 "strtol",
-                                 "strtoll",
-                                 "strtoul",
-                                 "syscall",
-                                 "system",
-                                 "time",
-                                 "tmpfile",
-                                 "truncate",
-                                 "unlink",
-                                 "usleep",
-                                 "vfork",
-                                 "vfprintf",
-                                 "vsnprintf",
-                                 "wait",
-                                 "waitpid",
-                                 "write",
-                                 "writev"};
+constexpr std::string_view kHostOfC =
+    " __sigsetjmp _exit _longjmp _setjmp accept access aligned_alloc atexit atof atoi atol "
+    "backtrace bcmp bcopy bind brk bsearch bzero calloc chdir chmod clock_gettime clone "
+    "close closedir connect creat dlclose dlopen dlsym dprintf drand48 dup dup2 environ "
+    "execl execle execlp execv execve execvp exit fclose fdopen fflush fgets fopen fork "
+    "fprintf fputc fputs fread freopen fscanf fseek fsync ftell ftruncate fwrite getchar "
+    "getcwd getenv getpid getppid gettimeofday ioctl kill listen localtime longjmp lrand48 "
+    "lseek madvise memccpy memfd_create mempcpy mkdir mkstemp mlock mmap mmap64 mprotect "
+    "mremap msync munmap nanosleep open open64 openat opendir pause pclose perror pipe "
+    "pipe2 popen posix_memalign prctl pread pread64 process_vm_readv process_vm_writev "
+    "pthread_cond_signal pthread_cond_wait pthread_create pthread_getspecific pthread_join "
+    "pthread_key_create pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self "
+    "pthread_setspecific ptrace putchar putenv puts pwrite pwrite64 qsort qsort_r raise "
+    "rand rand_r random read readlink readv realloc recv recvfrom recvmsg remove rename "
+    "rmdir scanf sched_yield select send sendmsg sendto setenv setjmp setsockopt shm_open "
+    "shmat shmget sigaction signal sigsetjmp sleep snprintf socket socketpair sprintf "
+    "srand srandom sscanf stat stpcpy strcat strcpy strdup strncat strncpy strtod strtof "
+    "strtol strtoll strtoul swab syscall system time tmpfile truncate unlink usleep vfork "
+    "vfprintf vsnprintf wait waitpid write writev ";
 
 // Names of these that a variable may well have: only calls of them count.
-constexpr std::array kCommonWords = {
-    "accept", "access", "bind",   "clone",  "close",    "connect", "environ", "exit",
-    "kill",   "listen", "open",   "pause",  "pipe",     "raise",   "rand",    "random",
-    "read",   "recv",   "remove", "rename", "select",   "send",    "signal",  "sleep",
-    "socket", "stat",   "system", "time",   "truncate", "wait",    "write"};
+constexpr std::string_view kCommonWords =
+    " accept access bind clone close connect environ exit kill listen open pause pipe "
+    "raise rand random read recv remove rename select send signal sleep socket stat system "
+    "time truncate wait write ";
 
 // --- The candidate's own words.
 
@@ -683,8 +438,11 @@ class Rule {
   }
 
   void refuse_call(std::string_view caller, const Use& use, std::string_view kind) {
-    refuse(use, "calling a __host__ function (\"" + std::string(use.name) + "\"" +
-                    std::string(kind) + ") from device code (\"" + std::string(base_name(caller)) +
+    // Arguments of a template say nothing new, and may be long.
+    const bool has_operator = base_name(use.name) == "operator";
+    const std::string_view name = has_operator ? use.name : use.name.substr(0, use.name.find('<'));
+    refuse(use, "calling a __host__ function (\"" + std::string(name) + "\"" + std::string(kind) +
+                    ") from device code (\"" + std::string(base_name(caller)) +
                     "\") is not allowed");
   }
 
@@ -729,8 +487,8 @@ class Rule {
       refuse(use, "device code cannot catch: exceptions are not supported there");
     } else if (use.is_call && is_host_of_std(name)) {
       refuse_call(caller, use, "");
-    } else if (std::ranges::find(kHostOfC, name) != kHostOfC.end()) {
-      const bool is_common = std::ranges::find(kCommonWords, name) != kCommonWords.end();
+    } else if (is_listed(kHostOfC, name)) {
+      const bool is_common = is_listed(kCommonWords, name);
       if (use.is_call || (!is_common && !declares(function, name))) {
         refuse_call(caller, use, " of the C library");
       }

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"HostFunction", "static float h(float x) { return x; }", "y[0] = h(y[1]);",
                 "(\"h\")"},
         Refused{"HostTemplate", "template <class T> T h(T x) { return x; }", "y[0] = h(y[1]);",
-                "(\"h<float>\")"},
+                "(\"h\")"},
         Refused{"HostMember", "struct S { float run(float x) { return x; } };",
                 "y[0] = S().run(y[1]);", "S::run"},
         Refused{"HostOperator", "struct S { float operator()(float x) const { return x; } };",
