@@ -447,6 +447,8 @@ class Rule {
   }
 
   void check(std::string_view caller, const Function& function, const Use& use) {
+    // A variable may have the name of a function.
+    if (!use.is_call && declares(function, use.name)) return;
     const auto found = functions_.find(use.name);
     if (found != functions_.end()) {
       follow(caller, use, found->first, found->second);
@@ -455,12 +457,12 @@ class Rule {
     if (!is_own(use.location.file)) return;
     // A function whose address is taken goes by its last name alone.
     if (const auto same = by_base_name_.find(use.name);
-        same != by_base_name_.end() && !use.is_call && !declares(function, use.name)) {
+        same != by_base_name_.end() && !use.is_call) {
       for (const std::string_view name : same->second) {
         follow(caller, use, name, functions_.at(name));
       }
     }
-    check_other(caller, function, use);
+    check_other(caller, use);
   }
 
   void follow(std::string_view caller, const Use& use, std::string_view name,
@@ -479,7 +481,7 @@ class Rule {
   }
 
   // What has no body here: functions of libraries, and variables.
-  void check_other(std::string_view caller, const Function& function, const Use& use) {
+  void check_other(std::string_view caller, const Use& use) {
     const std::string_view name = use.name;
     if (name == "__cxa_throw" || name == "__cxa_rethrow") {
       refuse(use, "device code cannot throw: exceptions are not supported there");
@@ -488,11 +490,10 @@ class Rule {
     } else if (use.is_call && is_host_of_std(name)) {
       refuse_call(caller, use, "");
     } else if (is_listed(kHostOfC, name)) {
-      const bool is_common = is_listed(kCommonWords, name);
-      if (use.is_call || (!is_common && !declares(function, name))) {
+      if (use.is_call || !is_listed(kCommonWords, name)) {
         refuse_call(caller, use, " of the C library");
       }
-    } else if (words_.thread_locals.contains(base_name(name)) && !declares(function, name)) {
+    } else if (words_.thread_locals.contains(base_name(name))) {
       refuse(use, "device code cannot use the thread_local variable \"" + std::string(name) + "\"");
     }
   }
