@@ -84,7 +84,8 @@ template <int kBytes>
 __global__ void mark_static(int* y) {
   __shared__ char s[kBytes];
   s[threadIdx.x] = 1;
-  y[0] = s[threadIdx.x];
+  __syncthreads();
+  y[0] = s[blockDim.x - 1];
 }
 
 TEST_F(Launch, StaticSharedMemoryCountsAsWell) {

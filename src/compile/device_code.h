@@ -25,7 +25,6 @@
 #include <string_view>
 #include <vector>
 
-#include "compile/extension.h"
 
 namespace mc::compile {
 
