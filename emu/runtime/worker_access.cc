@@ -33,7 +33,7 @@ constexpr size_t kNearby = 1024;  // Bytes around static shared memory that noth
 constexpr int kPausesMax = 2;     // Of a block, and of a launch.
 constexpr uint32_t kPausesOfLaunchMax = 64;
 constexpr auto kPause = std::chrono::microseconds(200);
-// Of a word that only atomics wrote: no thread of any block.
+// The writer of a word that only atomics wrote: no thread of any block.
 constexpr uint64_t kNobody = kBlockMask << kBlockShift | uint64_t{1023} << kThreadShift;
 
 uint32_t record_step(uint64_t r) { return r & kStepMax; }
