@@ -137,7 +137,7 @@ Result<std::vector<std::string>> take_dumps(const fs::path& directory) {
   return dumps;
 }
 
-// Whether nvcc would be asked for C++20 or later.
+// True when nvcc would be asked for C++20 or later.
 bool asks_for_cpp20(const Extension& extension) {
   return std::ranges::any_of(extension.extra_cuda_cflags, [](const std::string& flag) {
     const size_t at = flag.find("std=");
@@ -146,7 +146,7 @@ bool asks_for_cpp20(const Extension& extension) {
   });
 }
 
-// What device code may not call, as errors; none where all is well.
+// Calls in device code that a CUDA compiler refuses, as errors.
 std::vector<task::Diagnostic> refused_calls(const Job& job, const std::vector<Unit>& units,
                                             const std::vector<SourceFile>& files,
                                             const std::vector<std::string>& dumps) {

@@ -480,7 +480,7 @@ class Rule {
     }
   }
 
-  // What has no body here: functions of libraries, and variables.
+  // Names without a body here: functions of libraries, and variables.
   void check_other(std::string_view caller, const Use& use) {
     const std::string_view name = use.name;
     if (name == "__cxa_throw" || name == "__cxa_rethrow") {
@@ -498,7 +498,7 @@ class Rule {
     }
   }
 
-  // Whether the function has a variable of that name, or a parameter.
+  // True when the function has a variable of that name, or a parameter.
   static bool declares(const Function& function, std::string_view name) {
     const auto names_it = [&](std::string_view text) {
       for (size_t at = text.find(name); at != std::string_view::npos;

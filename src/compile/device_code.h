@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What device code may call.  g++ takes a kernel for an ordinary function, so std::sort, a host
+// The functions that device code may call.  g++ takes a kernel for an ordinary function, so std::sort, a host
 // function, a file or an exception in it compiles; a CUDA compiler refuses them.
 //
 // The rule is applied to what the compiler made of the source: the functions after the front end
@@ -28,7 +28,7 @@
 
 namespace mc::compile {
 
-// What is needed beside the dump.
+// Facts that the dump does not contain.
 struct DeviceCodeContext {
   std::vector<std::string> own_folders;      // The candidate's headers are there.
   std::vector<std::string> trusted_folders;  // Headers of the emulator and of PyTorch.
