@@ -180,6 +180,16 @@ void mc_emu_trap(void) {
   std::abort();
 }
 
+void mc_emu_break_launch_bounds(uint64_t threads_max) {
+  char detail[160];
+  std::snprintf(detail, sizeof detail,
+                "a block has more threads than the kernel's __launch_bounds__ allow: at most %zu",
+                static_cast<size_t>(threads_max));
+  if (Worker* worker = Worker::current()) {
+    worker->fail("launch_error", cudaErrorLaunchOutOfResources, MC_RETURN_ADDRESS, detail);
+  }
+}
+
 void mc_emu_unsupported(const char* construct) {
   if (Worker* worker = Worker::current()) {
     worker->fail("unsupported", cudaErrorNotSupported, MC_RETURN_ADDRESS, construct);

@@ -159,15 +159,20 @@ const SharedArray* Module::array_at(size_t offset) const {
   return after == arrays_.begin() ? nullptr : &*(after - 1);
 }
 
-size_t Module::shared_bytes_of(const std::string& base_name) const {
-  // Instances of a template are told apart by their signatures: the largest one counts.
+Module::SharedBytes Module::shared_bytes_of(const std::string& base_name) const {
+  // Instances of a template are told apart by their signatures.
   std::map<std::string, size_t> bytes_of_owner;
   for (const SharedArray& array : arrays_) {
-    if (kernel_base_name(array.owner) == base_name) bytes_of_owner[array.owner] += array.size;
+    if (array.is_guard || kernel_base_name(array.owner) != base_name) continue;
+    bytes_of_owner[array.owner] += array.size;
   }
-  size_t most = 0;
-  for (const auto& [owner, bytes] : bytes_of_owner) most = std::max(most, bytes);
-  return most;
+  if (bytes_of_owner.empty()) return {};
+  SharedBytes bytes{bytes_of_owner.begin()->second, 0};
+  for (const auto& [owner, size] : bytes_of_owner) {
+    bytes.least = std::min(bytes.least, size);
+    bytes.most = std::max(bytes.most, size);
+  }
+  return bytes;
 }
 
 std::string Module::function_at(uintptr_t address) const {

@@ -50,8 +50,13 @@ class Module {
   // The array that holds the byte at `offset`, or the nearest one below it; null when unknown.
   const SharedArray* array_at(size_t offset) const;
 
-  // Bytes of all arrays declared in functions with this base name.
-  size_t shared_bytes_of(const std::string& base_name) const;
+  // Bytes of all arrays declared in functions with this base name, for the instance of a template
+  // that has the most and for the one that has the least.
+  struct SharedBytes {
+    size_t least = 0;
+    size_t most = 0;
+  };
+  SharedBytes shared_bytes_of(const std::string& base_name) const;
 
   // Whether the module defines a function with this base name.
   bool has_function(const std::string& base_name) const;

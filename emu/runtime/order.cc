@@ -42,8 +42,8 @@ class Search {
     for (size_t next = 0; next < queue_.size() && next < kVisitsMax; ++next) {
       const Knowledge& known = *queue_[next].known;
       is_indirect_ = queue_[next].is_indirect;
-      if (const Release* found = known.word == nullptr ? find_in(known.release)
-                                                       : find_in(*known.word, known.length)) {
+      if (const Release* found =
+              known.word == nullptr ? find_in(known.release) : find_in(*known.word, known.length)) {
         return found;
       }
       push(known.rest, is_indirect_);

@@ -29,8 +29,7 @@ class Step {
  public:
   Step() = default;  // Never.
   Step(uint32_t time, uint16_t tick, int thread)
-      : bits_(uint64_t{time} << 32 | uint64_t{tick} << 16 |
-              static_cast<uint64_t>(thread) << 6) {}
+      : bits_(uint64_t{time} << 32 | uint64_t{tick} << 16 | static_cast<uint64_t>(thread) << 6) {}
   Step with_flags(uint16_t flags) const { return Step(bits_ | (flags & 63)); }
   Step at_time(uint32_t time) const { return Step((bits_ & 0xFFFFFFFF) | uint64_t{time} << 32); }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 
@@ -34,6 +35,54 @@ std::string format(const char* text, size_t a, size_t b) {
 // Blocks that the device holds at once.
 size_t blocks_resident(size_t threads, size_t shared_bytes) {
   return kMultiprocessors * blocks_per_multiprocessor(threads, shared_bytes);
+}
+
+// What threads that run kernels may ask of the system: memory, locks, signals, messages of the
+// report and printf.  Device code can ask for nothing; this is what the runtime needs around it.
+constexpr int kWorkerCalls[] = {SYS_brk,
+                                SYS_clock_gettime,
+                                SYS_clock_nanosleep,
+                                SYS_exit,
+                                SYS_exit_group,
+                                SYS_fstat,
+                                SYS_futex,
+                                SYS_getpid,
+                                SYS_getrandom,
+                                SYS_gettid,
+                                SYS_ioctl,
+                                SYS_madvise,
+                                SYS_mmap,
+                                SYS_mprotect,
+                                SYS_mremap,
+                                SYS_munmap,
+                                SYS_newfstatat,
+                                SYS_restart_syscall,
+                                SYS_rt_sigaction,
+                                SYS_rt_sigprocmask,
+                                SYS_rt_sigreturn,
+                                SYS_sched_getaffinity,
+                                SYS_sched_yield,
+                                SYS_sendto,
+                                SYS_sigaltstack,
+                                SYS_tgkill,
+                                SYS_write};
+
+// Irrevocable, for the calling thread.
+void forbid_other_calls() {
+  constexpr size_t kCount = std::size(kWorkerCalls);
+  std::vector<sock_filter> program;
+  program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+  for (size_t i = 0; i < kCount; ++i) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(kWorkerCalls[i]),
+                               static_cast<uint8_t>(kCount - i), 0));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    std::abort();
+  }
 }
 
 int choose_workers(int wanted) {
@@ -178,16 +227,21 @@ int Runtime::check_rules(const McEmuLaunch& l, const Module* module, std::string
     return cudaErrorInvalidConfiguration;
   }
   const std::string name = kernel_base_name(l.kernel);
-  const size_t static_bytes = module == nullptr || module->shared_bytes() <= kSharedDefaultMax
-                                  ? 0
-                                  : module->shared_bytes_of(name);
-  if (static_bytes > kSharedDefaultMax) {
+  const bool may_be_large =
+      module != nullptr && module->shared_bytes() + l.shared_bytes > kSharedDefaultMax;
+  const Module::SharedBytes of_arrays =
+      may_be_large ? module->shared_bytes_of(name) : Module::SharedBytes{};
+  if (of_arrays.most > kSharedDefaultMax) {
     *reason =
-        format("%zu bytes of static shared memory: at most %zu", static_bytes, kSharedDefaultMax);
+        format("%zu bytes of static shared memory: at most %zu", of_arrays.most, kSharedDefaultMax);
     return cudaErrorInvalidValue;
   }
-  const size_t limit = shared_limit(l, module);
-  if (l.shared_bytes > limit || l.shared_bytes + static_bytes > kSharedOptInMax) {
+  // An allowance is for dynamic memory alone; without one, static memory counts as well.
+  const size_t allowed = shared_limit(l, module);
+  const size_t limit = allowed > kSharedDefaultMax
+                           ? std::min(allowed, kSharedOptInMax - of_arrays.least)
+                           : kSharedDefaultMax - of_arrays.least;
+  if (l.shared_bytes > limit) {
     *reason = format(
         "%zu bytes of dynamic shared memory: at most %zu without (or beyond) "
         "cudaFuncSetAttribute",
@@ -310,6 +364,7 @@ void Runtime::run_job(Job* job) {
 void Runtime::worker_main(int) {
   use_alternate_stack();
   Worker* worker = new Worker;
+  if (is_final_) forbid_other_calls();
   uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   for (;;) {

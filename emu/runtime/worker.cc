@@ -34,7 +34,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kDynamicPages = kDynamicPagesBytes - 2 * kPage;
 constexpr uintptr_t kThreadBlockBytes = 64 * 1024;  // Around this library's thread-local variables.
-constexpr int kStirsMax = 64;                      // A block.
+constexpr int kStirsMax = 64;                       // A block.
 constexpr uint32_t kBusyAccessesMax = 256;          // Then others get a turn.
 
 Coordinates coordinates_of(uint64_t index, const uint32_t* shape) {
@@ -385,6 +385,11 @@ void Worker::wait(ThreadState state, int line, uintptr_t pc) {
 
 void Worker::yield() {
   settle_suspect();
+  // Alone in its block it waits for another one, which may need this processor.
+  const bool is_alone = block_.ready_head == block_.ready.size() &&
+                        block_.yielded_head == block_.yielded.size() &&
+                        block_.next_new == num_threads_;
+  if (is_alone) sched_yield();
   block_.yielded.push_back(static_cast<uint16_t>(current_));
   if (job_->error.load(std::memory_order_relaxed) != 0) abandon();
   wait(ThreadState::kReady, 0, 0);

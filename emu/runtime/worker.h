@@ -127,7 +127,7 @@ struct Block {
   std::vector<uint16_t> barrier_waiters;
 
   std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
-  uint64_t stirring = 0;  // Pseudo-random state; see stir().
+  uint64_t stirring = 0;               // Pseudo-random state; see stir().
   int num_stirred = 0;
   int num_paused = 0;
   std::array<Thread, kThreadsMax> threads;
@@ -147,8 +147,8 @@ class Worker;
 extern thread_local constinit Worker* running_worker
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// The fields of a record of device memory, low bits first: step 18, thread 10, block 20, released 1,
-// bytes 4, launch 11.  worker_access.cc says what they are for.
+// The fields of a record of device memory, low bits first: step 18, thread 10, block 20, released
+// 1, bytes 4, launch 11.  worker_access.cc says what they are for.
 constexpr uint32_t kStepMax = (1 << 18) - 1;
 constexpr int kThreadShift = 18;
 constexpr int kBlockShift = 28;
@@ -264,7 +264,8 @@ class Worker {
   void note_unknown_read(size_t size);
   WordPlace place_of(uintptr_t address) const;
   uint64_t* record_of(uintptr_t address);
-  void release(uintptr_t address, uint64_t* cell, bool is_exchange);
+  bool release(uintptr_t address, bool is_exchange);
+  void mark_released(uintptr_t address, uint64_t* cell);
   void pause_for_others();
   bool is_race(uint64_t old, const uint64_t* cell, uint16_t flags);
   // `cell` is the record of the address.

@@ -2,14 +2,15 @@
 // What instrumented code reports: accesses to shared and device memory.
 //
 // Device memory has one 64-bit record for each four bytes, of the last write in this launch that
-// was not atomic: launch number, bytes, block, thread and step (order.h).  A write of other bytes by
-// another thread, or a read, is a race where neither a barrier of the block, nor a warp
+// was not atomic: launch number, bytes, block, thread and step (order.h).  A write of other bytes
+// by another thread, or a read, is a race where neither a barrier of the block, nor a warp
 // synchronisation, nor a word through which the two synchronised is between.
 //
-// A word that was written as a release (an atomic or volatile write behind a fence) is marked as
-// `released` in its record.  Reading it is no race, and writing it is none for those who have read
-// what is there: so a turn may be passed on.  Two blocks that read and write such a word without
-// waiting for each other lose updates; to show that, a block pauses now and then between.
+// A word that was written as a release (an atomic or volatile write behind a fence), or exchanged,
+// is marked as `released` in its record.  Reading it is no race, and writing it is none for those
+// who have read what is there: so a turn may be passed on.  Two blocks that read and write such a
+// word without waiting for each other lose updates; to show that, a block pauses now and then
+// between.
 #include <link.h>
 
 #include <sched.h>
@@ -29,10 +30,10 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kNearby = 1024;  // Bytes around static shared memory that nothing else may touch.
-constexpr int kPausesMax = 2;             // Of a block, and of a launch.
+constexpr int kPausesMax = 2;     // Of a block, and of a launch.
 constexpr uint32_t kPausesOfLaunchMax = 64;
 constexpr auto kPause = std::chrono::microseconds(200);
-// Of a word that only atomics wrote: no thread of any block.
+// The writer of a word that only atomics wrote: no thread of any block.
 constexpr uint64_t kNobody = kBlockMask << kBlockShift | uint64_t{1023} << kThreadShift;
 
 uint32_t record_step(uint64_t r) { return r & kStepMax; }
@@ -130,9 +131,8 @@ bool Worker::is_kernels_own(uintptr_t address) {
 // --- Synchronisation.
 
 WordPlace Worker::place_of(uintptr_t address) const {
-  const bool is_shared =
-      address - static_begin_ < static_bytes_ ||
-      address - reinterpret_cast<uintptr_t>(dynamic_pages_) < kDynamicPagesBytes;
+  const bool is_shared = address - static_begin_ < static_bytes_ ||
+                         address - reinterpret_cast<uintptr_t>(dynamic_pages_) < kDynamicPagesBytes;
   return is_shared ? WordPlace::kShared : WordPlace::kDevice;
 }
 
@@ -151,32 +151,44 @@ void Worker::note_fence(FenceScope scope) {
 void Worker::note_atomic(uintptr_t address, McEmuAtomic kind) {
   if (!has_checks_) return;
   uint64_t* cell = record_of(address);
-  if (kind != kMcEmuAtomicLoad) release(address, cell, kind == kMcEmuAtomicExchange);
+  if (kind != kMcEmuAtomicLoad) {
+    const bool is_exchange = kind == kMcEmuAtomicExchange;
+    if (block_.order.has_release(current_)) pause_for_others();
+    // A word that is exchanged may be a lock, which a plain store may open.
+    if (release(address, is_exchange) || is_exchange) mark_released(address, cell);
+  }
   block_.order.acquire(current_, address, cell);
 }
 
 void Worker::note_volatile(uintptr_t address, bool is_write) {
   if (!has_checks_) return;
   uint64_t* cell = record_of(address);
-  if (is_write) {
-    release(address, cell, false);
-  } else {
+  if (!is_write) {
     block_.order.acquire(current_, address, cell);
+    return;
   }
+  const bool is_marked =
+      cell != nullptr && record_launch(*cell) == job_->number && (*cell & kReleased) != 0;
+  if (is_marked || block_.order.has_release(current_)) pause_for_others();
+  if (release(address, false)) mark_released(address, cell);
 }
 
-// The thread is about to write a word that others may wait for.
-void Worker::release(uintptr_t address, uint64_t* cell, bool is_exchange) {
-  if (block_.order.has_release(current_)) pause_for_others();
-  const WordPlace place = place_of(address);
-  if (!block_.order.release(current_, address, place, is_exchange)) return;
+// The thread is about to write a word that others may wait for; false where that tells them
+// nothing.
+bool Worker::release(uintptr_t address, bool is_exchange) {
+  if (!block_.order.release(current_, address, place_of(address), is_exchange)) return false;
   refresh();
+  return true;
+}
+
+void Worker::mark_released(uintptr_t address, uint64_t* cell) {
   if (cell == nullptr) return;
   const bool is_of_launch = record_launch(*cell) == job_->number;
-  *cell = (is_of_launch ? *cell
-                        : kNobody | static_cast<uint64_t>(job_->number) << kLaunchShift) |
+  *cell = (is_of_launch ? *cell : kNobody | static_cast<uint64_t>(job_->number) << kLaunchShift) |
           kReleased;
-  if (arena_.contains(address)) arena_.find(address)->written_in.store(job_->number);
+  if (arena_.contains(address)) {
+    arena_.find(address)->written_in.store(job_->number, std::memory_order_relaxed);
+  }
 }
 
 // Blocks that only seem to wait for each other are shown to do so by chance: others get a turn
@@ -311,8 +323,8 @@ void Worker::check_global_race(uint64_t* cell, uintptr_t address, size_t size, u
     const uint64_t old = *cell;
     uint64_t mine = record_ | bytes << kBytesShift;
     const bool same_launch = record_launch(old) == record_launch(mine);
-    const bool same_thread = same_launch && record_block(old) == record_block(mine) &&
-                             record_thread(old) == current_;
+    const bool same_thread =
+        same_launch && record_block(old) == record_block(mine) && record_thread(old) == current_;
     if (same_thread) mine |= record_bytes(old) << kBytesShift;
     if (same_launch) mine |= old & kReleased;
     if (is_write) *cell = mine;

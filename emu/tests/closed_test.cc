@@ -4,6 +4,8 @@
 // forks).
 #include "emulation.h"
 
+#include <sys/syscall.h>
+
 #include <thread>
 
 namespace mc::emu::testing {
@@ -116,6 +118,17 @@ TEST(Closed, ACallSaysWhereTheBytesOfItsOutputsCameFrom) {
   EXPECT_THAT(report, HasSubstr("\"call\":1,\"launches\":1,"));
   EXPECT_THAT(report,
               HasSubstr("\"kernel\":260,\"fill\":200,\"given\":20,\"host\":40,\"nowhere\":8"));
+}
+
+__global__ void ask_the_system(float* y) { y[0] = static_cast<float>(syscall(SYS_getppid)); }
+
+TEST(Closed, AKernelCannotCallTheSystem) {
+  Closed closed;
+  ASSERT_GE(syscall(SYS_getppid), 0);
+  MC_LAUNCH(ask_the_system, 1, 1, 0, closed.y_);
+  float answer = 0;
+  EXPECT_EQ(cudaMemcpy(&answer, closed.y_, sizeof answer, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(answer, -1.0f);
 }
 
 TEST(Closed, BringingTheInputsToTheHostIsAFinding) {

@@ -61,6 +61,41 @@ TEST_F(Launch, LargeSharedMemoryNeedsAnAttribute) {
       cudaErrorInvalidValue);
 }
 
+// What the rewriter makes of __launch_bounds__.
+template <int kThreads>
+__global__ void mark_bounded(int* y) {
+  ::mc_emu::check_launch_bounds(kThreads, 2);
+  y[0] = 1;
+}
+
+TEST_F(Launch, MoreThreadsThanTheBoundsAllowAreAnError) {
+  Device<int> y(1);
+  MC_LAUNCH(mark_bounded<128>, 1, dim3(32, 4), 0, y.get());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(y[0], 1);
+  y[0] = 0;
+  MC_LAUNCH(mark_bounded<128>, 4, 129, 0, y.get());
+  EXPECT_NE(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(y[0], 0);
+  EXPECT_THAT(report(), HasSubstr("\"kind\":\"launch_error\""));
+}
+
+template <int kBytes>
+__global__ void mark_static(int* y) {
+  __shared__ char s[kBytes];
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  y[0] = s[blockDim.x - 1];
+}
+
+TEST_F(Launch, StaticSharedMemoryCountsAsWell) {
+  Device<int> y(1);
+  MC_LAUNCH(mark_static<32768>, 1, 1, 16 * 1024, y.get());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  MC_LAUNCH(mark_static<32768>, 1, 1, 17 * 1024, y.get());
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
 __global__ void copy_by_value(float4 v, const float* x, float scale, float* y) {
   *y = (v.x + v.y + v.z + v.w) * scale + *x;
 }

@@ -203,8 +203,8 @@ TEST_F(Order, AScanMayLookBackThroughFlags) {
   run_often([] {
     Device<int> x(24 * kThreads, 1), y(24 * kThreads), state(24), total(24), prefix(24);
     Device<unsigned> ticket(1);
-    MC_LAUNCH(look_back, 24, kThreads, 0, x.get(), y.get(), ticket.get(), state.get(),
-              total.get(), prefix.get());
+    MC_LAUNCH(look_back, 24, kThreads, 0, x.get(), y.get(), ticket.get(), state.get(), total.get(),
+              prefix.get());
     for (int i = 0; i < 24 * kThreads; ++i) ASSERT_EQ(y[static_cast<size_t>(i)], i + 1);
   });
   EXPECT_EQ(report(), "");

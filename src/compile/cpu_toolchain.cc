@@ -18,6 +18,7 @@
 
 #include "compile/artifact_store.h"
 #include "compile/build.h"
+#include "compile/device_code.h"
 #include "compile/diagnostics.h"
 #include "compile/lacks.h"
 #include "core/file.h"
@@ -98,12 +99,18 @@ struct Job {
   const std::vector<std::string>& way;  // Against which headers: the runtime's full or thin flags.
 };
 
+// The functions of each unit before inlining, from which device_code.h tells what kernels call.
+constexpr const char* kDumpPrefix = "dump-";
+constexpr size_t kDumpBytesMax = size_t{1} << 28;
+
 std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Unit>& units) {
   const fs::path& directory = job.build.directory;
   std::vector<std::string> argv = {job.runtime.compiler.string(), "-shared",
                                    // The emulator checks what these touch, too.
                                    "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
-                                   "-fno-diagnostics-show-caret", "-fno-diagnostics-show-option"};
+                                   "-fno-diagnostics-show-caret", "-fno-diagnostics-show-option",
+                                   "-fdump-tree-gimple-lineno", "-dumpdir",
+                                   (directory / kDumpPrefix).string()};
   argv.insert(argv.end(), job.way.begin(), job.way.end());
   argv.insert(argv.end(), job.runtime.flags.begin(), job.runtime.flags.end());
   argv.push_back("-I" + headers_in(job.build).string());
@@ -118,6 +125,47 @@ std::vector<std::string> compiler_arguments(const Job& job, const std::vector<Un
 constexpr size_t kHeadersMax = 16;         // That are tried alone.
 constexpr size_t kDiagnosticsKept = 2000;  // To tell whose they are.
 
+// Takes the dumps of a compilation out of its directory, which is kept.
+Result<std::vector<std::string>> take_dumps(const fs::path& directory) {
+  std::vector<fs::path> paths;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(directory, failure)) {
+    if (entry.path().filename().string().starts_with(kDumpPrefix)) paths.push_back(entry.path());
+  }
+  std::vector<std::string> dumps;
+  for (const fs::path& path : paths) {
+    MC_TRY(dumps.emplace_back(), read_file(path, kDumpBytesMax), "dump");
+    fs::remove(path, failure);
+  }
+  return dumps;
+}
+
+// True when nvcc would be asked for C++20 or later.
+bool asks_for_cpp20(const Extension& extension) {
+  return std::ranges::any_of(extension.extra_cuda_cflags, [](const std::string& flag) {
+    const size_t at = flag.find("std=");
+    return flag.starts_with('-') && at != std::string::npos && flag.back() != '7' &&
+           flag.find("++2", at) != std::string::npos;
+  });
+}
+
+// Calls in device code that a CUDA compiler refuses, as errors.
+std::vector<task::Diagnostic> refused_calls(const Job& job, const std::vector<Unit>& units,
+                                            const std::vector<SourceFile>& files,
+                                            const std::vector<std::string>& dumps) {
+  std::vector<std::string_view> sources;
+  for (const Unit& unit : units) {
+    for (const SourceFile& piece : unit.pieces) sources.push_back(piece.text);
+  }
+  for (const SourceFile& file : files) sources.push_back(file.text);
+  const DeviceCodeContext context{.own_folders = {job.build.directory.string()},
+                                  .trusted_folders = job.runtime.visible,
+                                  .has_constexpr_algorithms = asks_for_cpp20(job.extension)};
+  std::string errors;
+  for (const std::string& dump : dumps) errors += device_code_errors(dump, sources, context);
+  return parse_diagnostics(errors, job.mapper);
+}
+
 using Attempt = std::variant<Nothing, task::CompileFailed, task::TimedOut, task::OutOfMemory,
                              task::Unsupported>;
 
@@ -128,7 +176,12 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   if (const auto* late = std::get_if<task::TimedOut>(&run)) return Attempt(*late);
   if (const auto* large = std::get_if<task::OutOfMemory>(&run)) return Attempt(*large);
   const auto& done = std::get<ToolRun>(run);
-  if (done.succeeded) return Attempt(Nothing{});
+  MC_TRY(const std::vector<std::string> dumps, take_dumps(job.build.directory), "dumps");
+  if (done.succeeded) {
+    std::vector<task::Diagnostic> refused = refused_calls(job, units, files, dumps);
+    if (refused.empty()) return Attempt(Nothing{});
+    return Attempt(task::CompileFailed{std::move(refused)});
+  }
   task::CompileFailed failed{parse_diagnostics(done.err, job.mapper, kDiagnosticsKept)};
   if (failed.diagnostics.empty() && ran_out_of_memory(done.err)) {
     return Attempt(task::OutOfMemory{"compile", job.build.limits.memory_bytes});

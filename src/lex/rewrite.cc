@@ -312,6 +312,38 @@ void rewrite_shared_declarations(const View& view, Plan& plan) {
   }
 }
 
+// The `{` of the kernel whose bounds are the group that begins at `open`; kNone for a declaration.
+std::size_t body_of_bounded(const View& view, std::size_t open) {
+  std::size_t i = view.code.partners[open] + 1;
+  const std::size_t limit = std::min(view.code.tokens.size(), i + kDeclarationTokensMax);
+  while (i < limit && view.text(i) != ";" && view.text(i) != "{" && view.text(i) != "}") {
+    if (view.text(i) != "(" || view.code.partners[i] == kNone) {
+      ++i;
+      continue;
+    }
+    const std::string_view before = view.text(i - 1);
+    i = view.code.partners[i] + 1;
+    const bool is_attribute_group = is_attribute(before) || before == "__maxnreg__" ||
+                                    before == "__cluster_dims__" || before == "__launch_bounds__";
+    if (!is_attribute_group) return view.text(i) == "{" ? i : kNone;
+  }
+  return kNone;
+}
+
+// A kernel checks its __launch_bounds__ itself, where template parameters are known.
+void rewrite_launch_bounds(const View& view, Plan& plan) {
+  for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
+    if (view.text(i) != "__launch_bounds__" || view.text(i + 1) != "(") continue;
+    const std::size_t close = view.code.partners[i + 1];
+    if (close == kNone || close == i + 2) continue;
+    const std::size_t body = body_of_bounded(view, i + 1);
+    if (body == kNone || view.text(body + 4) == "check_launch_bounds") continue;
+    plan.propose(
+        {replace(view, view.begin(body), view.end(body),
+                 "{ ::mc_emu::check_launch_bounds(" + on_one_line(view, i + 2, close) + ");")});
+  }
+}
+
 bool is_asm(const View& view, std::size_t i) {
   const std::string_view text = view.text(i);
   return view.code.tokens[i].kind == Kind::kIdentifier &&
@@ -489,6 +521,7 @@ void rewrite_region(const View& view, Plan& plan) {
     rewrite_launch(view, launch, plan);
   }
   rewrite_shared_declarations(view, plan);
+  rewrite_launch_bounds(view, plan);
   rewrite_asm(view, plan);
   rewrite_kernel_casts(view, plan);
   rename_tokens(view, plan);

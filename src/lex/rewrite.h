@@ -16,6 +16,8 @@
 //     ::mc_emu::ptx("mov.u32 %0, %%laneid;", __LINE__, 0, ::mc_emu::ptx_output(lane));
 //   (void*)kernel                         where `kernel` is marked __global__:
 //     ::mc_emu::kernel_pointer(kernel)
+//   __launch_bounds__(n) void k(float* x) {
+//     __launch_bounds__(n) void k(float* x) { ::mc_emu::check_launch_bounds(n);
 //   is_cuda, kCUDA, DeviceType::CUDA, Device("cuda")
 //     is_privateuseone, kPrivateUse1, DeviceType::PrivateUse1, Device("privateuseone")
 //

@@ -102,6 +102,18 @@ INSTANTIATE_TEST_SUITE_P(
             "::mc_emu::launch(::mc_emu::Config(1,\n#ifdef A\n 2\n#else\n 3\n#endif\n), \"k\", "
             "[=](auto... mc_a) MC_EMU_CALL { k(mc_a...); }, x);"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    LaunchBounds, Launches,
+    ::testing::Values(
+        Row{"__global__ void __launch_bounds__(128) k(float* x) { x[0] = 1; }",
+            "__global__ void __launch_bounds__(128) k(float* x) { "
+            "::mc_emu::check_launch_bounds(128); x[0] = 1; }"},
+        Row{"template <int N> __launch_bounds__(N * 2, 4) __maxnreg__(64) __global__ void k() {}",
+            "template <int N> __launch_bounds__(N * 2, 4) __maxnreg__(64) __global__ void k() { "
+            "::mc_emu::check_launch_bounds(N * 2, 4);}"},
+        Row{"__global__ void __launch_bounds__(128) k(int); void f() {}",
+            "__global__ void __launch_bounds__(128) k(int); void f() {}"}));
+
 class Untouched : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Untouched, StaysAsItIs) { EXPECT_EQ(rewritten(GetParam()), GetParam()); }

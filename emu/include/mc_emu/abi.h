@@ -117,6 +117,8 @@ void mc_emu_fence_block(void);  // __threadfence_block.
 void mc_emu_pause(void);  // Lets other threads run.
 [[noreturn]] void mc_emu_assert_fail(const char* expression, const char* file, int line);
 [[noreturn]] void mc_emu_trap(void);
+// A kernel was launched with more threads than its __launch_bounds__ allow: it does not run.
+void mc_emu_break_launch_bounds(uint64_t threads_max);
 void mc_emu_unsupported(const char* construct);  // Ends a kernel that reaches it.
 int mc_emu_in_kernel(void);
 // Moves the five words of cuRAND's XORWOW by count * 2^first_bit steps.

@@ -14,10 +14,12 @@
 #include "mc_emu/abi.h"
 #include "mc_emu/vector_types.h"
 
-// Kernels keep a symbol of their own: function attributes and findings are looked up by it.
-#define __global__ __attribute__((noinline))
-#define __device__
-#define __host__
+// Kernels keep a symbol of their own: function attributes and findings are looked up by it.  The
+// other attributes change nothing: they mark what is for the device and for the host, for the check
+// of what device code calls.
+#define __global__ __attribute__((noinline, noclone))
+#define __device__ __attribute__((noclone))
+#define __host__ __attribute__((no_profile_instrument_function))
 #define __constant__
 // Variables that host and device share are not emulated: a section of their own tells of them.
 #define __managed__ __attribute__((section("mc_managed")))
@@ -27,7 +29,7 @@
 #define __forceinline__ __attribute__((always_inline))
 #define __inline_hint__
 #define __noinline__  // Empty: libstdc++ writes __attribute__((__noinline__)).
-#define __launch_bounds__(...)
+#define __launch_bounds__(...)  // The rewriter lets the kernel check it.
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
@@ -69,6 +71,17 @@ inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
 inline void __threadfence() { mc_emu_fence(); }
 inline void __threadfence_block() { mc_emu_fence_block(); }
 inline void __threadfence_system() { mc_emu_fence(); }
+
+namespace mc_emu {
+
+// The first statement of a kernel with __launch_bounds__; only the number of threads matters here.
+template <class... Others>
+inline void check_launch_bounds(unsigned long long threads_max, Others...) {
+  const McEmuShape shape = blockDim;
+  if (shape.x * shape.y * shape.z > threads_max) mc_emu_break_launch_bounds(threads_max);
+}
+
+}  // namespace mc_emu
 
 // --- Time, traps.
 
