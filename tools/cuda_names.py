@@ -4,12 +4,13 @@
 
   python3 tools/cuda_names.py /usr/local/cuda-13.0/include > emu/cuda_names.txt
 
-The CPU backend implements a part of CUDA.  Where a candidate does not compile there, this list
-tells a name that the backend lacks from a name that does not exist (src/compile/cpu_lacks.h).  The
-file has one entry a line, sorted, in four sections: `[headers]`, `[global]` (functions, types, macros
-and enumerators of the global namespace), `[scoped]` (names that are declared in a namespace, and
-member functions of its classes) and `[members]` (data members of global structures).  No text of a
-header is copied, and parameters, local names and names reserved for the library are left out.
+The CPU backend implements a part of CUDA. Where a candidate does not compile there, this list
+tells a name that the backend lacks from a name that does not exist (src/compile/cpu_lacks.h). The
+file has one entry a line, sorted, in four sections: `[headers]`, `[global]` (functions, types,
+macros and enumerators of the global namespace), `[scoped]` (names that are declared in a
+namespace, and member functions of its classes) and `[members]` (data members of global
+structures). No text of a header is copied, and parameters, local names and names reserved for the
+library are left out.
 """
 
 from __future__ import annotations
