@@ -4,12 +4,13 @@
 
   python3 tools/cuda_names.py /usr/local/cuda-13.0/include > emu/cuda_names.txt
 
-The CPU backend implements a part of CUDA.  Where a candidate does not compile there, this list tells
-a name that the backend lacks from a name that does not exist (src/compile/lacks.h).  The file has one
-entry a line, sorted, in four sections: `[headers]`, `[global]` (functions, types, macros and
-enumerators of the global namespace), `[scoped]` (names that are declared in a namespace, and member
-functions of its classes) and `[members]` (data members of global structures).  No text of a header is
-copied, and parameters, local names and names that are reserved for the library are left out.
+The CPU backend implements a part of CUDA. Where a candidate does not compile there, this list
+tells a name that the backend lacks from a name that does not exist (src/compile/cpu_lacks.h). The
+file has one entry a line, sorted, in four sections: `[headers]`, `[global]` (functions, types,
+macros and enumerators of the global namespace), `[scoped]` (names that are declared in a
+namespace, and member functions of its classes) and `[members]` (data members of global
+structures). No text of a header is copied, and parameters, local names and names reserved for the
+library are left out.
 """
 
 from __future__ import annotations
@@ -19,22 +20,30 @@ import re
 import sys
 
 # Headers of other products that are installed in the same folder.
-OTHERS = (
-    *("cupti", "nvperf", "nccl", "cudnn", "nvblas", "generated_", "cudalibxt", "fatbinary", "cufftw"),
-    *("cudaEGL", "cudaGL", "cudaVDPAU", "cuda_egl", "cuda_gl", "cuda_vdpau", "cusolverMg", "cusolverRf"),
+OTHERS = tuple(
+    """cupti nvperf nccl cudnn nvblas generated_ cudalibxt fatbinary cufftw cudaEGL cudaGL cudaVDPAU
+    cuda_egl cuda_gl cuda_vdpau cusolverMg cusolverRf""".split()
 )
 # Headers whose declarations are in namespaces, which macros of their own open.
-LIBRARIES = ("cub/", "cuda/", "thrust/", "nv/", "cooperative_groups", "cuda_awbarrier", "cuda_pipeline")
+LIBRARIES = (
+    "cub/",
+    "cuda/",
+    "thrust/",
+    "nv/",
+    "cooperative_groups",
+    "cuda_awbarrier",
+    "cuda_pipeline",
+)
 INTERNAL = ("detail", "internal", "system", "nccl_device", "agent", "dispatch")
 PRIVATE = ("fftw", "NVTX", "nvtxExt", "__internal_", "__cuda", "__storage_", "_curand", "__get_")
 WORD = re.compile(r"[A-Za-z_]\w*|[{}()<>\[\];=,:#~*&.]|\S")
 KEYWORDS = frozenset(
-    """alignas alignof asm auto bool break case catch char class const constexpr const_cast continue
-    decltype default defined delete do double else enum explicit extern false float for friend goto if
-    inline int long mutable namespace new noexcept nullptr operator private protected public return
-    short signed sizeof static static_assert static_cast struct switch template this throw true try
-    typedef typename union unsigned using void volatile while __attribute__ __declspec __asm__
-    __asm__ __volatile__""".split()
+    """alignas alignof asm auto bool break case catch char class const constexpr const_cast
+    continue decltype default defined delete do double else enum explicit extern false float for
+    friend goto if inline int long mutable namespace new noexcept nullptr operator private
+    protected public return short signed sizeof static static_assert static_cast struct switch
+    template this throw true try typedef typename union unsigned using void volatile while
+    __attribute__ __declspec __asm__ __volatile__""".split()
 )
 
 

@@ -343,7 +343,7 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
   if (address < allocation->begin || address + size > allocation->end) [[unlikely]] {
     fail_out_of_bounds(address, size, (flags & kWrite) != 0, pc);
   }
-  if (allocation->is_pinned) [[unlikely]]
+  if (allocation->is_pinned && (flags & kWrite) == 0) [[unlikely]]
     fail_pinned(pc);
   if ((flags & kWrite) != 0) {
     std::memset(arena_.origin_of(address), static_cast<int>(Origin::kKernel), size);

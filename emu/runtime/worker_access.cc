@@ -410,8 +410,10 @@ void Worker::fail_out_of_bounds(uintptr_t address, size_t size, bool is_write, u
        detail);
 }
 
+// Bytes that a kernel writes there are counted as copied to the host.  Bytes that it reads there
+// were written by the host, with no copy that could be counted.
 void Worker::fail_pinned(uintptr_t pc) {
-  fail("unsupported", cudaErrorNotSupported, pc, "access of a kernel to mapped host memory");
+  fail("unsupported", cudaErrorNotSupported, pc, "a kernel that reads mapped host memory");
 }
 
 void* Worker::fail_at_fault(uintptr_t address, bool is_write, uintptr_t pc) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compile/facade.h"
-#include "compile/lacks.h"
+#include "compile/cpu_lacks.h"
 #include "compile/pytorch.h"
 #include "core/layout.h"
 #include "core/result.h"

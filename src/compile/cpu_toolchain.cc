@@ -8,9 +8,9 @@
 // candidate's text broke them.  Those that fail are taken out, since what is not needed is no
 // offence; where what then fails in its own text did not fail before, it needs them, and this
 // backend lacks what it wants.  A header of CUDA's that this backend does not have is taken out at
-// once; lacks.h tells whether what then fails is its doing, or that of another name which CUDA has.
-// g++ runs in the sandbox in a private directory beside the cache; a finished directory is renamed
-// into the cache, so that readers see all or nothing.
+// once; cpu_lacks.h tells whether what then fails is its doing, or that of another name which CUDA
+// has. g++ runs in the sandbox in a private directory beside the cache; a finished directory is
+// renamed into the cache, so that readers see all or nothing.
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 
 #include "compile/artifact_store.h"
 #include "compile/build.h"
+#include "compile/cpu_lacks.h"
 #include "compile/device_code.h"
 #include "compile/diagnostics.h"
-#include "compile/lacks.h"
 #include "core/file.h"
 #include "lex/rewrite.h"
 

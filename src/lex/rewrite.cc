@@ -413,7 +413,9 @@ void rewrite_asm(const View& view, Plan& plan) {
     // A raw string keeps the ends of its lines.
     for (const char c : text) {
       const std::size_t last = edit.replacement.rfind('\n');
-      if (c == '\n' && last != std::string::npos && last >= text.size()) edit.replacement.erase(last, 1);
+      if (c == '\n' && last != std::string::npos && last >= text.size()) {
+        edit.replacement.erase(last, 1);
+      }
     }
     plan.propose({std::move(edit)});
     i = close;

@@ -31,7 +31,7 @@ constexpr std::string_view kDriver = "the CUDA driver interface";
 constexpr std::string_view kNvrtc = "run-time compilation (NVRTC)";
 constexpr std::string_view kPeers = "other devices";
 
-// What a header or a name of CUDA's own is called is not listed: compile/lacks.h knows those names.
+// The names of CUDA's own headers and functions are not listed: compile/cpu_lacks.h knows them.
 constexpr std::array kRows = {
     Row{Match::kWordPrefix, "wgmma", kTensorCores},
     Row{Match::kHeader, "cuda/ptx", "PTX wrappers (cuda::ptx)"},

@@ -116,7 +116,7 @@ TEST(Launch, OfAClusterIsNotSupported) {
   EXPECT_THAT(findings(), HasSubstr("thread block clusters"));
 }
 
-TEST(PinnedMemory, MayBeMadeAndCopiedButNoKernelMayTouchIt) {
+TEST(PinnedMemory, MayBeMadeAndCopiedButNoKernelMayReadIt) {
   float* pinned = nullptr;
   Vector<float> y(64, 2.0f);
   ASSERT_EQ(cudaHostAlloc(&pinned, 64 * sizeof(float), cudaHostAllocMapped), cudaSuccess);

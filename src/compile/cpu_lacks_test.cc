@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/lacks.h"
+#include "compile/cpu_lacks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,8 +10,8 @@
 //
 //   float v = tex1Dfetch<float>(t, i);   'tex1Dfetch' was not declared: CUDA has it
 //   y[i] = v * missing;                  'missing' was not declared: the candidate's own error
-#ifndef MC_COMPILE_LACKS_H_
-#define MC_COMPILE_LACKS_H_
+#ifndef MC_COMPILE_CPU_LACKS_H_
+#define MC_COMPILE_CPU_LACKS_H_
 
 #include <filesystem>
 #include <set>
@@ -69,4 +69,4 @@ task::Unsupported lacks_of(const std::vector<task::Diagnostic>& diagnostics,
 
 }  // namespace mc::compile
 
-#endif  // MC_COMPILE_LACKS_H_
+#endif  // MC_COMPILE_CPU_LACKS_H_

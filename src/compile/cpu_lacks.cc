@@ -6,7 +6,7 @@
 // a lack.  Such a name is one of the lacks, or one that a compiler's message calls undeclared and
 // that stands in the line of an error that is explained already.  This is repeated until nothing
 // changes.
-#include "compile/lacks.h"
+#include "compile/cpu_lacks.h"
 
 #include <algorithm>
 #include <array>
