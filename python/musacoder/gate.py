@@ -97,7 +97,7 @@ class Gate:
 
 
 def gate_of(host: str, token_file: str, allowed: Iterable[str]) -> Gate:
-    """The gate of a service that listens on `host`.  Raises ValueError: what the user has to mend."""
+    """The gate of a service that listens on `host`.  Raises ValueError, for the user to read."""
     token = _token(token_file)
     names = {name.lower().strip("[]") for name in allowed}
     if is_loopback(host):

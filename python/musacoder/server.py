@@ -4,8 +4,9 @@
 One process of `musacoder eval --stream` judges; this one takes requests, keeps the queue and hands
 replies out.  HTTP is aiohttp's.  Everything runs on one event loop, so nothing here is locked.
 
-A task is code that the judge runs, so a request is a right to run code on this machine, in a sandbox
-that can read files.  The gate (gate.py) therefore refuses what a web page can send in a browser.
+A task is code that the judge runs, so a request is a right to run code on this machine, in a
+sandbox that can read files.  The gate (gate.py) therefore refuses what a web page in a browser can
+send.
 """
 
 from __future__ import annotations
