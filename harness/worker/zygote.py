@@ -4,12 +4,15 @@
   zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
             [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --device-lib PATH
              [--executor-lib PATH | --client-lib PATH]]
+            [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
-that never imported the judge's. A zygote has one thread, never runs code of a task or a candidate,
-and ends when its channel closes. A child gets its end of a channel, a descriptor for its output,
-and the emulator's report; it enters the sandbox and serves its role until its channel closes. The
-child is forked twice, so that it is the supervisor's to reap:
+that never imported the judge's. To import torch takes seconds, so the first one makes the other,
+its twin, of itself as soon as it has imported torch and nothing else. A zygote has one thread,
+never runs code of a task or a candidate, and ends when its channel closes. A child gets its end of
+a channel, a descriptor for its output, and the emulator's report; it enters the sandbox and serves
+its role until its channel closes. The child is forked twice, so that it is the supervisor's to
+reap:
 
   zygote -> helper (unshare) -> child (pid 1 of its namespaces; enters the sandbox, serves)
 """
@@ -42,6 +45,30 @@ sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + [
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+def _fork_twin() -> None:
+    """Returns in both; in the twin with its own arguments, and without this one's descriptors."""
+    at = sys.argv.index("--twin")
+    channel, output, arguments = json.loads(sys.argv[at + 1])
+    del sys.argv[at : at + 2]
+    helper = os.fork()
+    if helper:
+        os.waitpid(helper, 0)
+        os.close(channel)
+        os.close(output)
+        return
+    if os.fork():  # The supervisor becomes the twin's parent, which is to end and reap it.
+        os._exit(0)
+    os.close(int(sys.argv[sys.argv.index("--channel") + 1]))
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    sys.argv[1:] = arguments
+
+
+if __name__ == "__main__" and "--twin" in sys.argv:
+    _fork_twin()
 
 # First, since a backend may have to prepare what the others import.
 from harness.worker.backends import BACKENDS  # noqa: E402
@@ -159,6 +186,7 @@ def _answer(question: wire.Question, libraries: Libraries, roles: Roles) -> wire
 
 def _hello(libraries: Libraries) -> wire.Json:
     return {
+        "pid": os.getpid(),
         "pytorch": torch.__version__,
         "python": platform.python_version(),
         "torch_dir": str(Path(torch.__file__).parent),

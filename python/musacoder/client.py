@@ -4,7 +4,8 @@
     judged = musacoder.evaluate(task=open("1_Square.py").read(), answer=completion)
     judged.reward      # None where the verdict says nothing of the answer (infra, unsupported)
 
-The service's address is $MUSACODER_URL, else http://127.0.0.1:8377.
+The service's address is $MUSACODER_URL, else http://127.0.0.1:8377; its bearer token, where it asks
+for one, $MUSACODER_TOKEN.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class Judged:
 class Client:
     """Connections to one service.  Safe for calls from several threads."""
 
-    def __init__(self, url: str | None = None, timeout: float = 900) -> None:
+    def __init__(
+        self, url: str | None = None, timeout: float = 900, token: str | None = None
+    ) -> None:
+        self.token = os.environ.get("MUSACODER_TOKEN", "").strip() if token is None else token
         self.url = url or os.environ.get("MUSACODER_URL", DEFAULT_URL)
         parts = urllib.parse.urlsplit(self.url)
         if parts.scheme != "http" or not parts.hostname:
@@ -117,7 +121,10 @@ class Client:
         if connection is None:
             connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
             self._local.connection = connection
-        connection.request("POST", path, text, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        connection.request("POST", path, text, headers)
         response = connection.getresponse()
         body = response.read()
         try:

@@ -27,6 +27,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/judging.h"
 #include "cli/learner.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
@@ -62,11 +63,10 @@ struct BenchArguments {
   std::string suite;
   std::string out;
   std::string against;
-  std::string backend = "auto";
-  uint64_t seed = 0;
+  std::vector<int> levels;
+  std::vector<std::string> problems;
   int64_t samples = 1;
   size_t limit = 0;
-  int jobs = 2;
   int concurrency = 4;
   int batch = 16;
   std::string device = "cpu";
@@ -75,7 +75,7 @@ struct BenchArguments {
   uint64_t sampling_seed = 0;
   sample::Sampling sampling;
   bool details = false;
-  eval::Options options;
+  EvalArguments judging;
 };
 
 Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
@@ -107,20 +107,34 @@ Status check(const BenchArguments& arguments) {
   return ok();
 }
 
+// Options of judging that were given, by their names.
+std::map<std::string, std::vector<std::string>> judging_options(const CLI::App& command) {
+  const std::set<std::string> groups = {kCorrectnessGroup, kTimingGroup, kLimitsGroup};
+  std::map<std::string, std::vector<std::string>> out;
+  for (const CLI::Option* option : command.get_options()) {
+    const bool decides = groups.contains(option->get_group()) || option->check_lname("strict");
+    if (decides && option->count() > 0) out[option->get_name()] = option->results();
+  }
+  return out;
+}
+
 // All that the figures depend on, as one line of JSON.
-std::string settings_of(const BenchArguments& arguments, const std::vector<Item>& items) {
+std::string settings_of(const BenchArguments& arguments, const CLI::App& command,
+                        const std::vector<Item>& items) {
   std::string suite = sample::prompt_lines(items);
   for (const Item& item : items) suite += item.task.code;
-  const nlohmann::json settings = {{"suite", content_hash({suite})},
-                                   {"tasks", items.size()},
-                                   {"source", source_of(arguments)},
-                                   {"samples", is_generated(arguments) ? arguments.samples : 0},
-                                   {"temperature", arguments.sampling.temperature},
-                                   {"top_p", arguments.sampling.top_p},
-                                   {"max_tokens", arguments.sampling.tokens_max},
-                                   {"sampling_seed", arguments.sampling_seed},
-                                   {"backend", task::to_string(arguments.options.backend)},
-                                   {"policy", arguments.options.policy}};
+  nlohmann::json settings = {{"suite", content_hash({suite})},
+                             {"tasks", items.size()},
+                             {"source", source_of(arguments)},
+                             {"samples", is_generated(arguments) ? arguments.samples : 0},
+                             {"temperature", arguments.sampling.temperature},
+                             {"top_p", arguments.sampling.top_p},
+                             {"max_tokens", arguments.sampling.tokens_max},
+                             {"sampling_seed", arguments.sampling_seed},
+                             {"backend", task::to_string(arguments.judging.options.backend)},
+                             {"policy", arguments.judging.options.policy}};
+  const auto options = judging_options(command);
+  if (!options.empty()) settings["options"] = options;
   return settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -199,8 +213,11 @@ class Judges {
       Judgement mine = *one.judgement;
       mine.key = key;
       mine.verdict.candidate = sample::to_string(key);
+      if (mine.reward) ++num_scored_;
+      if (std::holds_alternative<task::Passed>(mine.verdict.outcome)) ++num_passed_;
       if (const Status kept = folder_.add(std::move(mine)); !kept) status_ = kept;
-      bar_.advance(sample::to_string(key));
+      bar_.advance(
+          fmt::format("{} of {} pass, {}", num_passed_, num_scored_, sample::to_string(key)));
     }
   }
 
@@ -221,12 +238,14 @@ class Judges {
   ProgressBar& bar_;
   std::map<std::string, const task::Task*> tasks_;
 
-  std::mutex mutex_;  // Guards the next five.
+  std::mutex mutex_;  // Guards the next seven.
   std::condition_variable changed_;
   std::deque<Work> queue_;
   std::map<Work, Case> cases_;
   bool is_closed_ = false;
   Status status_ = ok();
+  int64_t num_scored_ = 0;  // In this run.
+  int64_t num_passed_ = 0;
 
   std::vector<std::jthread> threads_;
 };
@@ -238,6 +257,12 @@ std::vector<AnswerKey> wanted_keys(const std::vector<Item>& items, int64_t sampl
   for (const Item& item : items) {
     for (int64_t i = 0; i < samples; ++i) out.push_back({item.task.id, i, 0});
   }
+  return out;
+}
+
+std::set<std::string> ids_of(const std::vector<Item>& items) {
+  std::set<std::string> out;
+  for (const Item& item : items) out.insert(item.task.id);
   return out;
 }
 
@@ -289,33 +314,47 @@ Status generate(const BenchArguments& arguments, const Layout& layout,
   return folder.reload_answers();
 }
 
+// That no connection could be made for, one after the other: the endpoint is down.
+constexpr int kUnreachableMax = 4;
+
 // What asking an endpoint came to.
 struct Asked {
-  std::mutex mutex;                        // Guards the rest.
-  std::map<std::string, int64_t> refused;  // By what the server said.
-  Status status = ok();                    // The first error that no request will pass.
+  std::mutex mutex;                       // Guards the rest.
+  std::map<std::string, int64_t> failed;  // Requests, by what the server said.
+  int64_t num_answered = 0;
+  int num_unreachable = 0;  // Since the last answer.
+  Status status = ok();     // The first error that no request will pass.
+  Status last = ok();       // Of the last request that failed.
 };
+
+// A prompt that the server cannot answer is one sample less; what no prompt would pass is the end.
+// REQUIRES: asked.mutex is held.
+void take_failure(const Error& error, Asked& asked) {
+  asked.last = error;
+  ++asked.failed[error.message];
+  if (error.code == ErrorCode::kUnavailable) ++asked.num_unreachable;
+  const bool was_never_right = error.code == ErrorCode::kNotFound && asked.num_answered == 0;
+  const bool is_down = asked.num_unreachable >= kUnreachableMax;
+  if ((was_never_right || is_down) && asked.status) asked.status = error;
+}
 
 void ask_one(const sample::ChatClient& client, const BenchArguments& arguments, const Item& item,
              const AnswerKey& key, BenchFolder& folder, Judges& judges, Asked& asked) {
   sample::Sampling sampling = arguments.sampling;
   sampling.seed = arguments.sampling_seed + static_cast<uint64_t>(key.sample);
   const auto completion = client.complete(item.prompt, sampling);
-  if (completion) {
-    const Status kept =
-        folder.add(Answer{key, completion->text, completion->num_tokens, completion->finish});
-    judges.submit(key, completion->text);
-    if (kept) return;
+  if (!completion) {
     const std::lock_guard lock(asked.mutex);
-    asked.status = kept;
+    take_failure(completion.error(), asked);
     return;
   }
+  const Status kept =
+      folder.add(Answer{key, completion->text, completion->num_tokens, completion->finish});
+  judges.submit(key, completion->text);
   const std::lock_guard lock(asked.mutex);
-  if (completion.error().code == ErrorCode::kInvalidInput) {
-    ++asked.refused[completion.error().message];
-  } else if (asked.status) {
-    asked.status = completion.error();
-  }
+  ++asked.num_answered;
+  asked.num_unreachable = 0;
+  if (!kept) asked.status = kept;
 }
 
 // Asks for all that is wanted and not there.
@@ -405,6 +444,11 @@ int64_t count_missing(const BenchArguments& arguments, const std::vector<Item>& 
   });
 }
 
+int64_t count_cut(const BenchFolder& folder) {
+  const std::vector<Answer> answers = folder.answers();
+  return std::ranges::count(answers, "length", &Answer::finish);
+}
+
 std::string paired_line(const report::Paired& paired, const std::string& against) {
   return fmt::format(
       "against {}, {} tasks of both: {:.1f} % there, {:.1f} % here, difference {:+.1f} points "
@@ -420,42 +464,67 @@ Status report_all(const BenchArguments& arguments, const std::vector<Item>& item
   std::vector<report::Judged> judged;
   for (const Judgement& one : judgements) judged.push_back({one.verdict, one.reward, one.seconds});
   const int64_t missing = count_missing(arguments, items, folder);
+  const int64_t cut = count_cut(folder);
   std::optional<report::Paired> paired;
   if (!arguments.against.empty()) {
     MC_TRY(const auto others, BenchFolder::load_judgements(arguments.against), "--against");
     paired = report::paired_difference(attempts_of(others), attempts_of(judgements));
   }
-  MC_TRY_VOID(folder.write_summary(report::bench_json(
-                  {.rows = rows, .judged = judged, .num_missing = missing, .paired = paired})),
+  MC_TRY_VOID(folder.write_summary(report::bench_json({.rows = rows,
+                                                       .judged = judged,
+                                                       .num_missing = missing,
+                                                       .num_cut = cut,
+                                                       .paired = paired})),
               "bench");
   if (arguments.details) std::cout << report::table(judged, {}) << "\n";
   std::cout << report::bench_table(rows) << report::summary(judged);
   if (missing > 0) std::cout << missing << " without an answer, in no figure\n";
-  for (const auto& [what, num] : asked.refused)
+  for (const auto& [what, num] : asked.failed)
     std::cout << "  " << num << " times " << what << "\n";
+  if (cut > 0) {
+    std::cout << fmt::format(
+        "{} cut off at the limit of tokens (--max-tokens), judged as they are\n", cut);
+  }
   if (paired) std::cout << paired_line(*paired, arguments.against);
   return ok();
 }
 
 // ---- The command --------------------------------------------------------------------------------
 
+// Of the levels and the problems that were asked for; all where none was.
+bool is_wanted(const BenchArguments& arguments, const Item& item) {
+  const auto is_its_level = [&](int level) { return item.level == fmt::format("level {}", level); };
+  const auto is_it = [&](const std::string& name) {
+    return item.task.id == name || item.task.id.ends_with(':' + name);
+  };
+  return (arguments.levels.empty() || std::ranges::any_of(arguments.levels, is_its_level)) &&
+         (arguments.problems.empty() || std::ranges::any_of(arguments.problems, is_it));
+}
+
 Result<std::vector<Item>> load_items(const BenchArguments& arguments, const Layout& layout) {
   std::filesystem::path suite = arguments.suite;
   if (arguments.suite == "tasks") suite = layout.share("tasks");
-  MC_TRY(std::vector<Item> items, sample::load_bench_suite(suite), "--suite");
+  return sample::load_bench_suite(suite);
+}
+
+Result<std::vector<Item>> wanted_of(const BenchArguments& arguments, std::vector<Item> items) {
+  std::erase_if(items, [&](const Item& item) { return !is_wanted(arguments, item); });
+  if (items.empty()) return invalid("the suite has no task of that --level or --problem");
   if (arguments.limit > 0 && arguments.limit < items.size()) items.resize(arguments.limit);
   return items;
 }
 
 Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(check(arguments), "bench");
-  MC_TRY(arguments.options.backend, chosen_backend(arguments.backend), "bench");
-  if (command.count("--seed") > 0) arguments.options.seed = arguments.seed;
+  MC_TRY_VOID(settle(arguments.judging, command), "bench");
   MC_TRY(const Layout layout, find_layout(), "bench");
-  MC_TRY(const std::vector<Item> items, load_items(arguments, layout), "bench");
-  MC_TRY(auto stored, load_stored(arguments, items), "bench");
-  MC_TRY(const auto folder, BenchFolder::open(arguments.out, settings_of(arguments, items)),
-         "bench");
+  MC_TRY(std::vector<Item> suite, load_items(arguments, layout), "--suite");
+  MC_TRY(auto stored, load_stored(arguments, suite), "bench");
+  MC_TRY(const std::vector<Item> items, wanted_of(arguments, std::move(suite)), "bench");
+  const std::set<std::string> ids = ids_of(items);
+  std::erase_if(stored, [&](const Answer& answer) { return !ids.contains(answer.key.id); });
+  MC_TRY(const auto folder,
+         BenchFolder::open(arguments.out, settings_of(arguments, command, items)), "bench");
   if (!arguments.model.empty()) MC_TRY_VOID(generate(arguments, layout, items, *folder), "bench");
   MC_TRY_VOID(take_stored(std::move(stored), *folder), "bench");
 
@@ -466,10 +535,11 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   const size_t num_asked = asks ? static_cast<size_t>(count_missing(arguments, items, *folder)) : 0;
   if (waiting.size() + num_asked > 0) {
     ProgressBar bar(waiting.size() + num_asked);
-    MC_TRY(auto pipeline,
-           eval::Pipeline::create(arguments.options, [&](std::string_view s) { bar.note(s); }),
-           "bench");
-    Judges judges(*pipeline, *folder, items, arguments.jobs, bar);
+    MC_TRY(
+        auto pipeline,
+        eval::Pipeline::create(arguments.judging.options, [&](std::string_view s) { bar.note(s); }),
+        "bench");
+    Judges judges(*pipeline, *folder, items, arguments.judging.jobs, bar);
     for (const Answer& answer : waiting) judges.submit(answer.key, answer.completion);
     const Status came = asks ? ask(arguments, items, *folder, judges, asked) : ok();
     MC_TRY_VOID(judges.finish(), "bench");
@@ -477,8 +547,8 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
     MC_TRY_VOID(came, "bench");
   }
   if (folder->answers().empty()) {
-    const std::string why = asked.refused.empty() ? "" : ": " + asked.refused.begin()->first;
-    return invalid("no answer to any task" + why);
+    return asked.last ? invalid("no answer to any task")
+                      : with_context(asked.last.error(), "no answer to any task");
   }
   return report_all(arguments, items, *folder, asked);
 }
@@ -501,6 +571,10 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
   command.add_option("--samples,-n", arguments.samples, "Answers to each task")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
+  command.add_option("--level", arguments.levels, "Only these levels of the suite: 1,2")
+      ->delimiter(',');
+  command.add_option("--problem", arguments.problems, "Only these tasks: 1/19,2/7, or whole ids")
+      ->delimiter(',');
   command.add_option("--limit", arguments.limit, "Only the first tasks of the suite");
   command.add_option("--against", arguments.against,
                      "Another benchmark's folder: the difference at the tasks of both");
@@ -509,13 +583,14 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
 
 void add_judging(CLI::App& command, BenchArguments& arguments) {
   command.option_defaults()->group("Judging");
-  command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  command.add_option("--backend", arguments.backend, eval::backend_names())->capture_default_str();
-  command.add_option("--policy", arguments.options.policy, "As for eval")->capture_default_str();
-  command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
+  add_machine(command, arguments.judging);
+  command.add_option("--seed", arguments.judging.seed, "Seed of all inputs (default: secret)")
       ->check(kNotNegative);
+  command.add_flag("--strict", arguments.judging.options.strict, "As for eval");
+  add_correctness(command, arguments.judging);
+  add_timing(command, arguments.judging);
+  add_compile_limits(command, arguments.judging);
+  add_run_limits(command, arguments.judging);
 }
 
 void add_sampling(CLI::App& command, BenchArguments& arguments) {
@@ -552,6 +627,7 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
 
 void add_bench(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<BenchArguments>();
+  arguments->judging.jobs = 2;
   CLI::App* command = app.add_subcommand("bench", "Measure a model: answers, verdicts, Pass@k");
   add_source(*command, *arguments);
   add_judging(*command, *arguments);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The subcommands.  Each registers its options with the parser and a callback that runs it and
-// stores the exit code: 0 done (whatever the verdicts say), 1 the machine failed, 2 bad input.
+// stores the exit code: 0 done (whatever the verdicts say), 1 the machine failed, 2 bad input. With
+// eval --exit-code: 3 some candidate fails, 4 none fails and some is not scored.
 #ifndef MC_CLI_COMMANDS_H_
 #define MC_CLI_COMMANDS_H_
 
@@ -17,6 +18,8 @@ namespace mc::cli {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;
+inline constexpr int kExitFailed = 3;
+inline constexpr int kExitUnscored = 4;
 
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);

@@ -2,6 +2,7 @@
 #include "cli/doctor.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -10,11 +11,13 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "compile/pytorch.h"
@@ -175,7 +178,20 @@ fs::path existing_part(fs::path path) {
 }
 
 void probe_cache(Facts& facts) {
+  constexpr const char* kElsewhere = "set MC_CACHE_DIR to a folder that you can write";
   const fs::path cache = cache_directory();
+  if (cache.empty()) {
+    facts.push_back({"installation", "cache", State::kMissing, "HOME is not set, nor MC_CACHE_DIR",
+                     kElsewhere});
+    return;
+  }
+  if (::access(existing_part(cache).c_str(), W_OK | X_OK) != 0) {
+    facts.push_back(
+        {"installation", "cache", State::kMissing,
+         cache.string() + " cannot be written: " + std::generic_category().message(errno),
+         kElsewhere});
+    return;
+  }
   std::error_code failure;
   const fs::space_info space = fs::space(existing_part(cache), failure);
   const double free_gib = failure ? 0 : static_cast<double>(space.available) / kGiB;

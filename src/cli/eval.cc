@@ -36,33 +36,44 @@ Status run_stream(const EvalArguments& arguments, const Layout& layout) {
              arguments.options,
              [](std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }),
          "eval");
+  // Whoever waits for the first reply knows by it that this machine can judge.
+  MC_TRY_VOID(pipeline->check_machine(), "eval");
   Service service(*pipeline, {.score = arguments.score,
                               .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
   serve_lines(std::cin, std::cout, service, roots_of(layout), arguments.jobs);
   return ok();
 }
 
-Status run_eval(EvalArguments& arguments, const CLI::App& command) {
+Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "eval");
   MC_TRY(const Layout layout, find_layout(), "eval");
-  if (arguments.stream) return run_stream(arguments, layout);
+  if (arguments.stream) {
+    MC_TRY_VOID(run_stream(arguments, layout), "eval");
+    return kExitDone;
+  }
   if (arguments.candidates.empty()) {
     return Error{ErrorCode::kInvalidInput, "give --candidate, or --stream"};
   }
-  const Result<std::vector<Work>> loaded = load_work(arguments, layout);
+  auto loaded = load_work(arguments, layout);
   if (!loaded) return loaded.error();  // It names the file, and needs no other context.
-  const std::vector<Work>& work = *loaded;
+  Given& given = *loaded;
+  report_bad(given.bad);
+  if (given.work.empty()) return kExitInput;
+  const size_t num_reported = given.bad.size();
   MC_TRY(const auto results, Results::create(arguments.out), "eval");
-  ProgressBar bar(work.size());
+  ProgressBar bar(given.work.size());
   MC_TRY(auto pipeline,
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "eval");
-  MC_TRY_VOID(check_tasks(*pipeline, work, arguments.jobs), "eval");
-  const std::vector<report::Judged> judged = judge_all(*pipeline, work, arguments, *results, bar);
+  MC_TRY_VOID(check_tasks(*pipeline, given, arguments.jobs), "eval");
+  report_bad({given.bad.begin() + static_cast<std::ptrdiff_t>(num_reported), given.bad.end()});
+  if (given.work.empty()) return kExitInput;
+  const std::vector<report::Judged> judged =
+      judge_all(*pipeline, given.work, arguments, *results, bar);
   bar.finish();
   MC_TRY_VOID(results->finish(judged), "eval");
   print(judged, arguments);
-  return ok();
+  return exit_code_of(given.bad, judged, arguments);
 }
 
 }  // namespace
@@ -84,8 +95,8 @@ void add_eval(CLI::App& app, int& exit_code) {
                  "Read questions {id, task, answer} a line each, reply as each is judged")
       ->excludes("--candidate");
   command->callback([arguments, command, &exit_code] {
-    const Status status = run_eval(*arguments, *command);
-    exit_code = status ? kExitDone : report_error(status.error());
+    const Result<int> code = run_eval(*arguments, *command);
+    exit_code = code ? *code : report_error(code.error());
   });
 }
 

@@ -1,37 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/judging.h"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/numbers.h"
 #include "core/file.h"
 #include "reward/feedback.h"
+#include "sample/suite.h"
 
 namespace mc::cli {
 namespace {
 
-// The candidates of one file, each with its task: the one given by --task, or the file's own.
-Status add_work(const std::string& path, const EvalArguments& arguments, const task::Roots& roots,
-                std::vector<Work>& work) {
-  auto submissions = task::load_submissions(path);
-  if (!submissions) return submissions.error();
-  for (task::Submission& submission : *submissions) {
-    const std::string& spec = arguments.task.empty() ? submission.task : arguments.task;
-    if (spec.empty()) {
-      return Error{ErrorCode::kInvalidInput, path + " names no task: give --task"};
-    }
-    MC_TRY(task::Task task, task::load_task(spec, roots), "task");
-    work.push_back({std::move(task), std::move(submission.candidate)});
+// Tasks by what a user or a file calls them; each is read once.
+class Tasks {
+ public:
+  // `suite` is "" where tasks are looked up by load_task's rules.
+  static Result<Tasks> create(const std::string& suite, task::Roots roots) {
+    Tasks tasks(std::move(roots));
+    if (suite.empty()) return tasks;
+    MC_TRY(std::vector<sample::Item> items, sample::load_bench_suite(suite), "--suite");
+    tasks.is_suite_ = true;
+    for (sample::Item& item : items) tasks.found_.emplace(item.task.id, std::move(item.task));
+    return tasks;
   }
-  return ok();
+
+  Result<task::Task> find(const std::string& name) {
+    const auto known = found_.find(name);
+    if (known != found_.end()) return known->second;
+    if (is_suite_) return Error{ErrorCode::kNotFound, "the suite has no task " + name};
+    return found_.emplace(name, task::load_task(name, roots_)).first->second;
+  }
+
+ private:
+  explicit Tasks(task::Roots roots) : roots_(std::move(roots)) {}
+  task::Roots roots_;
+  bool is_suite_ = false;
+  std::map<std::string, Result<task::Task>> found_;
+};
+
+// The candidates of one file, each with its task: the one given by --task, or the file's own.
+void add_work(const std::string& path, const std::string& task, Tasks& tasks, Given& given) {
+  auto submissions = task::load_submissions(path);
+  if (!submissions) {
+    given.bad.push_back(submissions.error());
+    return;
+  }
+  std::ranges::move(submissions->bad, std::back_inserter(given.bad));
+  for (task::Submission& submission : submissions->good) {
+    const std::string& name = task.empty() ? submission.task : task;
+    auto found =
+        name.empty()
+            ? Result<task::Task>(Error{ErrorCode::kInvalidInput, "it names no task: give --task"})
+            : tasks.find(name);
+    if (found) {
+      given.work.push_back({std::move(*found), std::move(submission.candidate)});
+    } else {
+      given.bad.push_back(with_context(found.error(), submission.place));
+    }
+  }
 }
 
 const CLI::Validator& positive() {
@@ -54,6 +92,8 @@ void add_candidates(CLI::App& command, EvalArguments& arguments) {
                      "A KernelBench .py file, suite:level/id, or family/name of tasks/");
   command.add_option("--candidate,-c", arguments.candidates,
                      "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}");
+  command.add_option("--suite", arguments.suite,
+                     "Where the tasks of a .jsonl are, as for bench; for bench's answers.jsonl");
 }
 
 void add_machine(CLI::App& command, EvalArguments& arguments) {
@@ -75,10 +115,12 @@ void add_verdicts(CLI::App& command, EvalArguments& arguments) {
                    "For winners and audits: other seeds and, on a device, compute-sanitizer");
   command.add_flag("--feedback", arguments.feedback, "Print the feedback for each candidate");
   command.add_flag("--json", arguments.json, "Print verdicts as JSON Lines");
+  command.add_flag("--exit-code", arguments.exit_code,
+                   "Exit with 0 only if all pass; 3: some fail, 4: some are not scored");
 }
 
 void add_correctness(CLI::App& command, EvalArguments& arguments) {
-  command.option_defaults()->group("Correctness");
+  command.option_defaults()->group(kCorrectnessGroup);
   eval::Correctness& correctness = arguments.options.correctness;
   command.add_option("--trials", correctness.trials, "Trials at the main shape")
       ->check(CLI::Range(1, 100))
@@ -95,7 +137,7 @@ void add_correctness(CLI::App& command, EvalArguments& arguments) {
 }
 
 void add_timing(CLI::App& command, EvalArguments& arguments) {
-  command.option_defaults()->group("Timing (on a device)");
+  command.option_defaults()->group(kTimingGroup);
   command
       .add_option("--timing", arguments.tier,
                   "full, for reports, or quick, for rewards: some 0.3 s of the device")
@@ -128,7 +170,7 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
 }
 
 void add_compile_limits(CLI::App& command, EvalArguments& arguments) {
-  command.option_defaults()->group("Limits");
+  command.option_defaults()->group(kLimitsGroup);
   eval::Limits& limits = arguments.options.limits;
   command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
       ->check(positive())
@@ -136,7 +178,7 @@ void add_compile_limits(CLI::App& command, EvalArguments& arguments) {
 }
 
 void add_run_limits(CLI::App& command, EvalArguments& arguments) {
-  command.option_defaults()->group("Limits");
+  command.option_defaults()->group(kLimitsGroup);
   eval::Limits& limits = arguments.options.limits;
   command.add_option("--load-timeout", limits.load_s, "Seconds to import and construct it")
       ->check(positive())
@@ -190,14 +232,12 @@ task::Roots roots_of(const Layout& layout) {
   return {layout.share("tasks"), kernelbench != nullptr ? kernelbench : ""};
 }
 
-Result<std::vector<Work>> load_work(const EvalArguments& arguments, const Layout& layout) {
-  std::vector<Work> work;
-  for (const std::string& path : arguments.candidates) {
-    if (const Status added = add_work(path, arguments, roots_of(layout), work); !added) {
-      return added.error();
-    }
-  }
-  return work;
+Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
+  MC_TRY(Tasks tasks, Tasks::create(arguments.suite, roots_of(layout)), "eval");
+  if (!arguments.task.empty()) MC_TRY_VOID(tasks.find(arguments.task), "--task");
+  Given given;
+  for (const std::string& path : arguments.candidates) add_work(path, arguments.task, tasks, given);
+  return given;
 }
 
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f) {
@@ -210,16 +250,32 @@ void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f
   take_some();
 }
 
-Status check_tasks(eval::Pipeline& pipeline, const std::vector<Work>& work, int jobs) {
+Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs) {
+  std::map<std::string, Error> faults;  // By the tasks' ids.
   std::set<std::string> seen;
   std::vector<const task::Task*> tasks;
-  for (const Work& item : work) {
+  for (const Work& item : given.work) {
     if (seen.insert(item.task.id).second) tasks.push_back(&item.task);
   }
   std::vector<Status> found(tasks.size(), ok());
   for_each_index(tasks.size(), jobs, [&](size_t i) { found[i] = pipeline.check_task(*tasks[i]); });
-  for (size_t i = 0; i < tasks.size(); ++i) MC_TRY_VOID(found[i], "task " + tasks[i]->id);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (found[i]) continue;
+    const Error error = with_context(found[i].error(), "task " + tasks[i]->id);
+    if (error.code != ErrorCode::kInvalidInput) return error;
+    faults.emplace(tasks[i]->id, error);
+    given.bad.push_back(error);
+  }
+  std::erase_if(given.work, [&](const Work& item) { return faults.contains(item.task.id); });
   return ok();
+}
+
+void report_bad(const std::vector<Error>& bad) {
+  constexpr size_t kShownMax = 20;
+  for (size_t i = 0; i < std::min(bad.size(), kShownMax); ++i) report_error(bad[i]);
+  if (bad.size() <= kShownMax) return;
+  std::cerr << "musacoder: and " << bad.size() - kShownMax << " more that cannot be judged"
+            << std::endl;
 }
 
 Result<std::unique_ptr<Results>> Results::create(const std::string& path) {
@@ -227,7 +283,10 @@ Result<std::unique_ptr<Results>> Results::create(const std::string& path) {
   results->path_ = path;
   if (path.empty()) return results;
   results->part_.open(path + ".part", std::ios::trunc);
-  if (results->part_) return results;
+  if (results->part_) {
+    print_when_ended("musacoder: interrupted; the verdicts so far are in " + path + ".part");
+    return results;
+  }
   return Error{ErrorCode::kIo, "cannot write " + path + ".part"};
 }
 
@@ -242,6 +301,7 @@ Status Results::finish(const std::vector<report::Judged>& judged) {
   std::string text;
   for (const report::Judged& item : judged) text += report::json_line(item);
   MC_TRY_VOID(write_file_atomically(path_, text), "--out");
+  print_when_ended("");
   std::error_code ignored;
   std::filesystem::remove(path_ + ".part", ignored);
   return ok();
@@ -251,7 +311,9 @@ report::Judged judged_since(std::chrono::steady_clock::time_point start, task::V
                             const EvalArguments& arguments) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   const std::optional<double> reward = reward::score(verdict, arguments.score);
-  return {std::move(verdict), reward, taken.count()};
+  std::string feedback =
+      reward::feedback(verdict, {.tokens_max = static_cast<size_t>(arguments.feedback_tokens)});
+  return {std::move(verdict), reward, taken.count(), std::move(feedback)};
 }
 
 void print(const std::vector<report::Judged>& judged, const EvalArguments& arguments) {
@@ -262,11 +324,20 @@ void print(const std::vector<report::Judged>& judged, const EvalArguments& argum
   std::cout << report::table(judged, {}) << report::summary(judged) << "\n";
   if (!arguments.feedback && judged.size() > 1) return;
   for (const report::Judged& item : judged) {
-    reward::FeedbackOptions options;
-    options.tokens_max = static_cast<size_t>(arguments.feedback_tokens);
-    std::cout << "\n--- feedback: " << item.verdict.candidate << "\n"
-              << reward::feedback(item.verdict, options) << "\n";
+    std::cout << "\n--- feedback: " << item.verdict.candidate << "\n" << item.feedback << "\n";
   }
+}
+
+int exit_code_of(const std::vector<Error>& bad, const std::vector<report::Judged>& judged,
+                 const EvalArguments& arguments) {
+  if (!bad.empty()) return kExitInput;
+  if (!arguments.exit_code) return kExitDone;
+  const auto passes = [](const report::Judged& one) {
+    return std::holds_alternative<task::Passed>(one.verdict.outcome);
+  };
+  const auto fails = [&](const report::Judged& one) { return one.reward && !passes(one); };
+  if (std::ranges::any_of(judged, fails)) return kExitFailed;
+  return std::ranges::all_of(judged, passes) ? kExitDone : kExitUnscored;
 }
 
 Result<task::Backend> chosen_backend(const std::string& name) {

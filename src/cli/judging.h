@@ -28,11 +28,13 @@ namespace mc::cli {
 
 struct EvalArguments {
   std::string task;
+  std::string suite;
   std::vector<std::string> candidates;
   std::vector<std::string> prepared;
   std::string backend = "auto";
   std::string out;
   bool json = false;
+  bool exit_code = false;
   bool feedback = false;
   bool stream = false;
   bool no_static_rules = false;
@@ -53,7 +55,17 @@ struct Work {
   task::Candidate candidate;
 };
 
+// What was given: what can be judged, and why the rest cannot.
+struct Given {
+  std::vector<Work> work;
+  std::vector<Error> bad;  // Each names its file and line, or its task.
+};
+
 // ---- Options, in groups of --help ---------------------------------------------------------------
+
+inline constexpr const char* kCorrectnessGroup = "Correctness";
+inline constexpr const char* kTimingGroup = "Timing (on a device)";
+inline constexpr const char* kLimitsGroup = "Limits";
 
 void add_candidates(CLI::App& command, EvalArguments& arguments);
 void add_machine(CLI::App& command, EvalArguments& arguments);
@@ -71,17 +83,19 @@ Status settle(EvalArguments& arguments, const CLI::App& command);
 // ---- Work ---------------------------------------------------------------------------------------
 
 task::Roots roots_of(const Layout& layout);
-// kInvalidInput or kNotFound names the file.
-Result<std::vector<Work>> load_work(const EvalArguments& arguments, const Layout& layout);
-// kInvalidInput where a task is none.
-Status check_tasks(eval::Pipeline& pipeline, const std::vector<Work>& work, int jobs);
+// kInvalidInput or kNotFound where --task or --suite cannot be used.
+Result<Given> load_work(const EvalArguments& arguments, const Layout& layout);
+// Moves the work of each task that is none to what is bad.  An error is the machine's.
+Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs);
+// To standard error, a line each.
+void report_bad(const std::vector<Error>& bad);
 // Calls `f(i)` for each i below `count`, by `jobs` threads.
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f);
 
 // ---- Verdicts -----------------------------------------------------------------------------------
 
 // --out while candidates are still being judged: <path>.part has a line for each verdict so far, so
-// that a run that is cut short loses none.
+// that a run that is cut short loses none.  A signal that ends the run prints its name.
 class Results {
  public:
   // Does nothing where `path` is "".
@@ -96,12 +110,17 @@ class Results {
   std::ofstream part_;  // Guarded by mutex_.
 };
 
-// A verdict with its reward and the time since `start`.
+// A verdict with its reward, its feedback and the time since `start`.
 report::Judged judged_since(std::chrono::steady_clock::time_point start, task::Verdict verdict,
                             const EvalArguments& arguments);
 
 // To standard output, as --json and --feedback ask for it.
 void print(const std::vector<report::Judged>& judged, const EvalArguments& arguments);
+
+// What the program ends with: kExitInput where some of it was bad; with --exit-code, by the
+// verdicts.
+int exit_code_of(const std::vector<Error>& bad, const std::vector<report::Judged>& judged,
+                 const EvalArguments& arguments);
 
 }  // namespace mc::cli
 

@@ -28,6 +28,17 @@ void log_to_stderr() {
   spdlog::set_pattern("%H:%M:%S.%e [%t] %v");
 }
 
+// Of the subcommand that was given, without their dashes.
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+    }
+  }
+  return names;
+}
+
 int main(int argc, char** argv) {
   allow_many_descriptors();
   log_to_stderr();
@@ -60,7 +71,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
     if (wrong.get_exit_code() == 0) return app.exit(wrong);  // --help, --version
-    std::cerr << "musacoder: " << wrong.what() << "; --help tells more\n";
+    const auto nearest = mc::cli::unknown_option({argv + 1, argv + argc}, options_of(app));
+    std::cerr << "musacoder: " << wrong.what() << "; " << nearest.value_or("--help tells more")
+              << "\n";
     return kWrongUse;
   }
   return exit_code;

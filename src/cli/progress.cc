@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <unistd.h>
@@ -44,8 +45,13 @@ void ProgressBar::draw(std::string_view text) {
   const size_t filled = total_ == 0 ? 0 : kBarColumns * done_ / total_;
   const std::string bar = std::string(filled, '#') + std::string(kBarColumns - filled, '.');
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  std::fprintf(stderr, "\r\033[K[%s] %zu/%zu %.0f s  %.*s", bar.c_str(), done_, total_,
-               elapsed.count(), static_cast<int>(std::min(text.size(), kTextColumns)), text.data());
+  const double left_s = done_ == 0 ? 0
+                                   : elapsed.count() * static_cast<double>(total_ - done_) /
+                                         static_cast<double>(done_);
+  const std::string left = left_s > 0 ? ", " + std::to_string(std::lround(left_s)) + " s left" : "";
+  std::fprintf(stderr, "\r\033[K[%s] %zu/%zu %.0f s%s  %.*s", bar.c_str(), done_, total_,
+               elapsed.count(), left.c_str(), static_cast<int>(std::min(text.size(), kTextColumns)),
+               text.data());
   std::fflush(stderr);
   drawn_ = true;
 }

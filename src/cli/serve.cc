@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "compile/pytorch.h"
 #include "core/fd.h"
 #include "core/layout.h"
@@ -23,22 +24,15 @@ struct ServeArguments {
   std::string host = "127.0.0.1";
   int port = 8377;
   int queue = 4096;
+  double grace_s = 30;
+  std::string token_file;
+  std::vector<std::string> names;
 };
-
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
 
 bool names_jobs(const std::string& word) { return word.starts_with("--jobs") || word == "-j"; }
 
 // Returns only where Python does not start.
 Error start(const ServeArguments& arguments, const std::vector<std::string>& of_verifier) {
-  if (!is_loopback(arguments.host)) {
-    return Error{ErrorCode::kInvalidInput,
-                 "--host " + arguments.host +
-                     " is not this machine: serve asks nobody who they are, so it listens on "
-                     "127.0.0.1 alone"};
-  }
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
   const std::string python = compile::default_python();
@@ -47,8 +41,13 @@ Error start(const ServeArguments& arguments, const std::vector<std::string>& of_
       "--host",  arguments.host,
       "--port",  std::to_string(arguments.port),
       "--queue", std::to_string(arguments.queue),
-      "--",      (layout->prefix / "bin/musacoder").string(),
-      "eval",    "--stream"};
+      "--grace", fmt::format("{}", arguments.grace_s)};
+  if (!arguments.token_file.empty()) {
+    words.insert(words.end(), {"--token-file", arguments.token_file});
+  }
+  for (const std::string& name : arguments.names) words.insert(words.end(), {"--allow-host", name});
+  words.insert(words.end(),
+               {"--", (layout->prefix / "bin/musacoder").string(), "eval", "--stream"});
   if (std::none_of(of_verifier.begin(), of_verifier.end(), names_jobs)) {
     words.insert(words.end(),
                  {"--jobs", std::to_string(std::max(1U, std::thread::hardware_concurrency()))});
@@ -69,7 +68,9 @@ void add_serve(CLI::App& app, int& exit_code) {
       "serve", "Judge answers that come over HTTP; other options are those of eval");
   command->allow_extras();
   command->fallthrough(false);  // What it does not know is another program's.
-  command->add_option("--host", arguments->host, "An address of this machine")
+  command
+      ->add_option("--host", arguments->host,
+                   "An address of this machine; one that others reach needs a token")
       ->capture_default_str();
   command->add_option("--port", arguments->port, "0: any that is free")
       ->check(CLI::Range(0, 65535))
@@ -77,6 +78,15 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--queue", arguments->queue, "Questions that may wait; more get 429")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  command
+      ->add_option("--grace", arguments->grace_s,
+                   "Seconds for what is being judged when SIGTERM or Ctrl-C ends the service")
+      ->check(kNotNegative)
+      ->capture_default_str();
+  command->add_option("--token-file", arguments->token_file,
+                      "Holds the bearer token that requests must have (or: $MUSACODER_TOKEN)");
+  command->add_option("--allow-host", arguments->names,
+                      "A name of this machine that requests may have as their Host");
   command->footer("All other options are of the verifier, such as --policy: musacoder eval --help");
   command->callback([arguments, command, &exit_code] {
     exit_code = report_error(start(*arguments, command->remaining()));

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/hash.h"
+#include "core/utf8.h"
 #include "reward/feedback.h"
 #include "task/verdict_json.h"
 
@@ -32,6 +33,11 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Also where a text holds half of a UTF-16 pair.
+Json parse_leniently(std::string_view text) {
+  return Json::parse(without_lone_surrogates(text), nullptr, /*allow_exceptions=*/false);
+}
+
 Result<task::Task> parse_task(const Json& json, const task::Roots& roots) {
   if (json.is_string()) return task::load_task(json.get<std::string>(), roots);
   if (!has_text(json, "code")) return wrong("\"task\" is neither a name nor has \"code\"");
@@ -50,6 +56,7 @@ Result<Question> parse_question(std::string_view text, const task::Roots& roots)
     return wrong(fmt::format("a question has at most {} bytes", kQuestionBytesMax));
   }
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() && parse_leniently(text).is_object()) return wrong(kLoneSurrogate);
   if (!json.is_object()) return wrong("a question is a JSON object");
   if (!has_text(json, "answer")) return wrong("a question needs \"answer\", a text");
   if (!json.contains("task")) return wrong("a question needs \"task\"");
@@ -62,7 +69,7 @@ Result<Question> parse_question(std::string_view text, const task::Roots& roots)
 }
 
 std::string question_id(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_leniently(text);
   return has_text(json, "id") ? json["id"].get<std::string>() : "";
 }
 

@@ -7,14 +7,27 @@
 
 namespace mc::cli {
 
+namespace {
+
+// For the CPU backend, and for the one that `eval` would choose.
+Status set_up_all() {
+  ProgressBar bar(0);
+  const auto note = [&](std::string_view step) { bar.note(step); };
+  eval::Options options;
+  const task::Backend best = eval::best_backend(options.python);
+  MC_TRY_VOID(eval::set_up_machine(options, note), "set-up");
+  if (options.backend == best) return ok();
+  options.backend = best;
+  return eval::set_up_machine(options, note);
+}
+
+}  // namespace
+
 void add_setup(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("setup", "Build what is needed against the installed PyTorch (once)");
   command->callback([&exit_code] {
-    ProgressBar bar(0);
-    const Status status =
-        eval::set_up_machine(eval::Options{}, [&](std::string_view step) { bar.note(step); });
-    bar.finish();
+    const Status status = set_up_all();
     exit_code = status ? kExitDone : report_error(status.error());
   });
 }

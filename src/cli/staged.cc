@@ -48,19 +48,35 @@ fs::path file_of(const std::string& directory, size_t index) {
   return fs::path(directory) / fmt::format("{:05}.prepared", index);
 }
 
-Status run_prepare(EvalArguments& arguments, const CLI::App& command) {
-  if (!arguments.options.architecture.empty()) arguments.backend = arguments.options.architecture;
+// "90" of "sm_90" and "compute_90", as nvcc calls it.
+std::string plain_architecture(const std::string& name) {
+  for (const std::string_view prefix : {"sm_", "compute_"}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
+Result<int> run_prepare(EvalArguments& arguments, const CLI::App& command) {
+  if (!arguments.options.architecture.empty()) {
+    arguments.options.architecture = plain_architecture(arguments.options.architecture);
+    arguments.backend = arguments.options.architecture;
+  }
   MC_TRY_VOID(settle(arguments, command), "prepare");
   MC_TRY(const Layout layout, find_layout(), "prepare");
-  const Result<std::vector<Work>> loaded = load_work(arguments, layout);
+  auto loaded = load_work(arguments, layout);
   if (!loaded) return loaded.error();
-  const std::vector<Work>& work = *loaded;
+  Given& given = *loaded;
+  report_bad(given.bad);
+  if (given.work.empty()) return kExitInput;
+  const size_t num_reported = given.bad.size();
   MC_TRY_VOID(make_directory(arguments.out), "--out");
-  ProgressBar bar(work.size());
+  ProgressBar bar(given.work.size());
   MC_TRY(auto pipeline,
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "prepare");
-  MC_TRY_VOID(check_tasks(*pipeline, work, arguments.jobs), "prepare");
+  MC_TRY_VOID(check_tasks(*pipeline, given, arguments.jobs), "prepare");
+  report_bad({given.bad.begin() + static_cast<std::ptrdiff_t>(num_reported), given.bad.end()});
+  const std::vector<Work>& work = given.work;
   std::vector<std::optional<report::Judged>> decided(work.size());
   std::vector<Status> written(work.size(), ok());
   for_each_index(work.size(), arguments.jobs, [&](size_t i) {
@@ -84,7 +100,7 @@ Status run_prepare(EvalArguments& arguments, const CLI::App& command) {
   if (!verdicts.empty() || arguments.json) print(verdicts, arguments);
   std::cerr << fmt::format("musacoder: {} to be measured, in {}; {} decided\n",
                            work.size() - verdicts.size(), arguments.out, verdicts.size());
-  return ok();
+  return exit_code_of(given.bad, verdicts, arguments);
 }
 
 Result<eval::Prepared> load_prepared(const std::string& path) {
@@ -94,21 +110,30 @@ Result<eval::Prepared> load_prepared(const std::string& path) {
   return prepared;
 }
 
-Status run_measure(EvalArguments& arguments, const CLI::App& command) {
+Result<int> run_measure(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "measure");
+  MC_TRY_VOID(prepare_cache_directory(), "measure");
   std::vector<eval::Prepared> prepared;
+  std::vector<std::string> paths;
+  std::vector<Error> bad;
   for (const std::string& path : arguments.prepared) {
     auto loaded = load_prepared(path);
-    if (!loaded) return loaded.error();
+    if (!loaded) {
+      bad.push_back(loaded.error());
+      continue;
+    }
     prepared.push_back(std::move(*loaded));
+    paths.push_back(path);
   }
+  report_bad(bad);
+  if (prepared.empty()) return kExitInput;
   MC_TRY(const auto results, Results::create(arguments.out), "measure");
   ProgressBar bar(prepared.size());
   MC_TRY(auto pipeline,
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "measure");
   for (size_t i = 0; i < prepared.size(); ++i) {
-    MC_TRY_VOID(pipeline->can_measure(prepared[i]), arguments.prepared[i]);
+    MC_TRY_VOID(pipeline->can_measure(prepared[i]), paths[i]);
   }
   std::vector<report::Judged> judged(prepared.size());
   for_each_index(prepared.size(), arguments.jobs, [&](size_t i) {
@@ -120,7 +145,7 @@ Status run_measure(EvalArguments& arguments, const CLI::App& command) {
   bar.finish();
   MC_TRY_VOID(results->finish(judged), "measure");
   print(judged, arguments);
-  return ok();
+  return exit_code_of(bad, judged, arguments);
 }
 
 }  // namespace
@@ -135,7 +160,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
       ->required();
   add_machine(*command, *arguments);
   command->add_option("--architecture", arguments->options.architecture,
-                      "For a device that need not be here: its compute capability, 90");
+                      "For a device that need not be here: its compute capability, 90 or sm_90");
   command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for these");
   command->add_flag("--no-shapes", arguments->no_shapes, "Judge at the task's own shape only");
@@ -143,8 +168,8 @@ void add_prepare(CLI::App& app, int& exit_code) {
   add_reward(*command, *arguments);
   add_experiments(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
-    const Status status = run_prepare(*arguments, *command);
-    exit_code = status ? kExitDone : report_error(status.error());
+    const Result<int> code = run_prepare(*arguments, *command);
+    exit_code = code ? *code : report_error(code.error());
   });
 }
 
@@ -161,8 +186,8 @@ void add_measure(CLI::App& app, int& exit_code) {
   add_reward(*command, *arguments);
   add_experiments(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
-    const Status status = run_measure(*arguments, *command);
-    exit_code = status ? kExitDone : report_error(status.error());
+    const Result<int> code = run_measure(*arguments, *command);
+    exit_code = code ? *code : report_error(code.error());
   });
 }
 

@@ -44,4 +44,18 @@ std::optional<std::string> unknown_subcommand(const std::vector<std::string>& wo
          (is_slip ? "; did you mean " + *nearest + "?" : "; --help lists them");
 }
 
+std::optional<std::string> unknown_option(const std::vector<std::string>& words,
+                                          const std::vector<std::string>& options) {
+  for (const std::string& word : words) {
+    if (!word.starts_with("--") || options.empty()) continue;
+    const std::string name = word.substr(2, word.find('=') - 2);
+    if (std::ranges::find(options, name) != options.end()) continue;
+    const auto nearest = std::ranges::min_element(
+        options, {}, [&](const std::string& option) { return edit_distance(name, option); });
+    if (is_near(name, *nearest))
+      return "did you mean --" + *nearest + " in place of --" + name + "?";
+  }
+  return std::nullopt;
+}
+
 }  // namespace mc::cli

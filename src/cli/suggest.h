@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to say to a subcommand that there is not.
+// What to say to a subcommand, or an option, that there is not.
 //
 //   musacoder evl  →  "no subcommand evl; did you mean eval?"
 #ifndef MC_CLI_SUGGEST_H_
@@ -20,6 +20,11 @@ size_t edit_distance(std::string_view a, std::string_view b);
 // one line that names it, and the nearest of `names` where one is near.
 std::optional<std::string> unknown_subcommand(const std::vector<std::string>& words,
                                               const std::vector<std::string>& names);
+
+// The same for options: the first of `words` that begins with "--", is none of `options` ("task")
+// and is near to one, as "did you mean --task in place of --taks?".
+std::optional<std::string> unknown_option(const std::vector<std::string>& words,
+                                          const std::vector<std::string>& options);
 
 }  // namespace mc::cli
 

@@ -38,5 +38,23 @@ TEST(UnknownSubcommand, NamesTheNearestOneWhereOneIsNear) {
   for (const auto& row : kTable) EXPECT_EQ(unknown_subcommand(row.words, names), row.said);
 }
 
+TEST(UnknownOption, NamesTheNearestOneWhereOneIsNear) {
+  const std::vector<std::string> options = {"task", "trials", "json", "no-shapes"};
+  const struct {
+    std::vector<std::string> words;
+    std::optional<std::string> said;
+  } kTable[] = {
+      {{"eval", "--taks", "t"}, "did you mean --task in place of --taks?"},
+      {{"eval", "--trails=3"}, "did you mean --trials in place of --trails?"},
+      {{"eval", "--task", "--no-shape"}, "did you mean --no-shapes in place of --no-shape?"},
+      {{"eval", "--frobnicate"}, std::nullopt},
+      {{"eval", "--x", "--", "-t", "taks"}, std::nullopt},
+      {{"eval", "--json"}, std::nullopt},
+      {{}, std::nullopt},
+  };
+  for (const auto& row : kTable) EXPECT_EQ(unknown_option(row.words, options), row.said);
+  EXPECT_EQ(unknown_option({"--taks"}, {}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace mc::cli

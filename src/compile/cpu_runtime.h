@@ -4,7 +4,7 @@
 //
 // The precompiled preludes (the facade's or PyTorch's own tensor headers, and the emulator's
 // language) and the shim that the contestant loads, with the facade's runtime in it.  Built once
-// per PyTorch and per content of emu/ (once.h); takes about a minute the first time.
+// per PyTorch and per content of emu/ (once.h); takes one to three minutes the first time.
 #ifndef MC_COMPILE_CPU_RUNTIME_H_
 #define MC_COMPILE_CPU_RUNTIME_H_
 

@@ -49,6 +49,7 @@ Result<fs::path> make_once(const Once& once, const Progress& progress,
                            const std::function<Status(const fs::path& folder)>& make) {
   const fs::path folder = once.folder();
   const fs::path home = folder.parent_path();
+  if (const Status cache = prepare_cache_directory(); !cache) return cache.error();
   std::error_code failure;
   fs::create_directories(home, failure);
   MC_TRY(const Fd held, lock(home / "lock"), once.kind);

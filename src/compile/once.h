@@ -25,7 +25,7 @@ inline constexpr size_t kOnceKept = 4;
 struct Once {
   std::string kind;  // "runtimes"
   std::string key;   // A content_hash.
-  std::string what;  // For a person who waits: "preparing the CPU backend (about a minute, once)".
+  std::string what;  // For a person who waits: "preparing the CPU backend (a minute, once)".
 
   std::filesystem::path folder() const;
 };

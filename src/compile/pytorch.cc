@@ -35,9 +35,10 @@ std::vector<fs::path> PyTorch::include_dirs() const {
 
 fs::path default_python() {
   if (const char* given = std::getenv("MC_PYTHON")) return given;
-  const fs::path own = cache_directory() / "venv/bin/python";
+  const fs::path cache = cache_directory();
+  const fs::path own = cache / "venv/bin/python";
   std::error_code failure;
-  return fs::exists(own, failure) ? own : fs::path("python3");
+  return !cache.empty() && fs::exists(own, failure) ? own : fs::path("python3");
 }
 
 Result<PyTorch> find_pytorch(const fs::path& python) {

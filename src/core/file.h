@@ -13,7 +13,8 @@
 
 namespace mc {
 
-// The file's bytes.  kNotFound, kIo, or kInvalidInput when it holds more than `size_max` bytes.
+// The file's bytes.  kNotFound, kIo, or kInvalidInput when it holds more than `size_max` bytes, or
+// is a pipe that stays silent.
 Result<std::string> read_file(const std::filesystem::path& path, size_t size_max);
 
 // Writes a temporary file beside `path` and renames it over.
@@ -36,8 +37,11 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// $MC_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else ~/.cache/musacoder.
+// $MC_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else $HOME/.cache/musacoder; "" where none is set.
 std::filesystem::path cache_directory();
+
+// Makes it.  kUnavailable says why it cannot be used, and what to do.
+Status prepare_cache_directory();
 
 }  // namespace mc
 

@@ -1,11 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/utf8.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include <utf8proc.h>
 
 #include "core/check.h"
 
 namespace mc {
+namespace {
+
+constexpr size_t kEscapeBytes = 6;  // "\ud800"
+
+// The code unit of the escape that `text` begins with; 0 where it begins with none.
+uint16_t escaped_unit(std::string_view text) {
+  if (text.size() < kEscapeBytes || !text.starts_with("\\u")) return 0;
+  uint16_t unit = 0;
+  const char* end = text.data() + kEscapeBytes;
+  const auto read = std::from_chars(text.data() + 2, end, unit, 16);
+  return read.ec == std::errc() && read.ptr == end ? unit : 0;
+}
+
+bool is_high_half(uint16_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
+bool is_low_half(uint16_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
+
+// How many bytes of `text`, which begins with a backslash, are one character; 0 for a lone half.
+size_t escape_bytes(std::string_view text) {
+  const uint16_t unit = escaped_unit(text);
+  if (is_low_half(unit)) return 0;
+  if (!is_high_half(unit)) return std::min(text.size(), size_t{2});
+  return is_low_half(escaped_unit(text.substr(kEscapeBytes))) ? 2 * kEscapeBytes : 0;
+}
+
+}  // namespace
 
 Character first_character(std::string_view text) {
   MC_CHECK(!text.empty());
@@ -24,6 +52,21 @@ size_t first_invalid_utf8(std::string_view text) {
     offset += num_bytes;
   }
   return offset;
+}
+
+std::string without_lone_surrogates(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const size_t plain = std::min(json.find('\\'), json.size());
+    out += json.substr(0, plain);
+    json.remove_prefix(plain);
+    if (json.empty()) break;
+    const size_t num_bytes = escape_bytes(json);
+    out += num_bytes == 0 ? "\\ufffd" : json.substr(0, num_bytes);
+    json.remove_prefix(num_bytes == 0 ? kEscapeBytes : num_bytes);
+  }
+  return out;
 }
 
 }  // namespace mc

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace mc {
@@ -21,6 +22,13 @@ Character first_character(std::string_view text);
 
 // The offset of the first byte that is not part of a character; text.size() if all are.
 size_t first_invalid_utf8(std::string_view text);
+
+// JSON can escape one half of a UTF-16 pair without the other, "\ud800", which is in no text:
+// parsers refuse the whole line.  This is the same JSON with U+FFFD in place of each such half.
+std::string without_lone_surrogates(std::string_view json);
+
+inline constexpr const char* kLoneSurrogate =
+    "a lone surrogate, half of a UTF-16 pair, is in no text: remove it";
 
 }  // namespace mc
 

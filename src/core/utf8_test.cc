@@ -40,5 +40,22 @@ TEST(Utf8, ReadsACharacter) {
   EXPECT_EQ(first_character("\x80x").num_bytes, 0u);
 }
 
+TEST(LoneSurrogates, AreReplacedAndNothingElseIs) {
+  const std::pair<const char*, const char*> kTable[] = {
+      {R"("plain")", R"("plain")"},
+      {R"("\ud800")", R"("\ufffd")"},
+      {R"("\uDFFF\uD800")", R"("\ufffd\ufffd")"},
+      {R"("\ud83d\ude00")", R"("\ud83d\ude00")"},
+      {R"("\ud83d\ud83d\ude00x")", R"("\ufffd\ud83d\ude00x")"},
+      {R"("\\ud800")", R"("\\ud800")"},    // A backslash, and then letters.
+      {R"("\\\ud800")", R"("\\\ufffd")"},  // A backslash, and then half a pair.
+      {R"("\u0041\n\ud7ff\ue000")", R"("\u0041\n\ud7ff\ue000")"},
+      {R"("\ud8)", R"("\ud8)"},
+      {R"("\)", R"("\)"},
+      {R"("\u-800")", R"("\u-800")"},
+  };
+  for (const auto& [text, expected] : kTable) EXPECT_EQ(without_lone_surrogates(text), expected);
+}
+
 }  // namespace
 }  // namespace mc

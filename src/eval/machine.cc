@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/check.h"
+#include "core/file.h"
 
 namespace mc::eval {
 
@@ -24,6 +25,7 @@ Result<compile::PyTorch> pytorch_of(const std::filesystem::path& python) {
 Result<Machine> find_machine(const Options& options, const Progress& progress) {
   Machine machine;
   machine.backend = options.backend;
+  if (const Status cache = prepare_cache_directory(); !cache) return cache.error();
   MC_TRY(machine.layout, find_layout(), "set-up");
   MC_TRY(machine.pytorch, pytorch_of(options.python), "set-up");
   const auto backend = std::ranges::find(backends(), options.backend, &Backend::name);

@@ -123,10 +123,12 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
   execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min};
   progress("starting the zygotes (import torch)");
-  MC_TRY(auto trusted, execute::Zygote::start(zygote_options(machine, execute::Roles::kTrusted)),
+  MC_TRY(auto zygotes,
+         execute::Zygote::start_pair(zygote_options(machine, execute::Roles::kTrusted),
+                                     zygote_options(machine, execute::Roles::kCandidates)),
          "pipeline");
-  MC_TRY(auto candidates,
-         execute::Zygote::start(zygote_options(machine, execute::Roles::kCandidates)), "pipeline");
+  std::unique_ptr<execute::Zygote> trusted = std::move(zygotes.trusted);
+  std::unique_ptr<execute::Zygote> candidates = std::move(zygotes.candidates);
   MC_TRY_VOID(trusted->await_start(), "pipeline");
   MC_TRY_VOID(candidates->await_start(), "pipeline");
   execute::StageLimits limits = stage_limits(options, machine);
@@ -148,6 +150,13 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
                 std::move(trusted), std::move(candidates), std::move(device), std::move(memory),
                 std::move(judges), std::move(spares), executor, JudgePool(judges_idle),
                 std::move(nvml), BaselineStore(cache_directory() / "baselines")})));
+}
+
+Status Pipeline::check_machine() {
+  const execute::ChildLimits limits = stage_limits(state_->options, state_->machine).child;
+  MC_TRY_VOID(state_->trusted->spawn(execute::Role::kInspector, limits), "sandbox");
+  MC_TRY_VOID(state_->candidates->spawn(execute::Role::kRecorder, limits), "sandbox");
+  return ok();
 }
 
 Status Pipeline::check_task(const task::Task& task) {

@@ -87,6 +87,9 @@ class Pipeline final : public task::Evaluator {
   static Result<std::unique_ptr<Pipeline>> create(const Options& options, const Progress& progress);
   ~Pipeline() override;
 
+  // ok, or why this machine cannot judge: a child of each zygote is made, in its sandbox.
+  Status check_machine();
+
   // ok, or why `task` is no task: it does not parse, or lacks Model, get_inputs, get_init_inputs.
   Status check_task(const task::Task& task);
 

@@ -133,7 +133,8 @@ class Runner {
       num_barren_ = it->second.tasks == 0 ? num_barren_ + 1 : 0;
       ++num_ready_;
     }
-    made_.tasks += found.tasks;
+    // A chunk holds more than is kept of the last one.
+    made_.tasks = std::min(made_.tasks + found.tasks, options_.settings.tasks);
     made_.solutions += found.solutions;
     progress_(made_);
   }

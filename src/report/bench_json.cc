@@ -60,6 +60,7 @@ std::string bench_json(const BenchReport& report) {
   Json groups = Json::object();
   for (const BenchRow& row : report.rows) groups[row.name] = json_of(row.figures);
   const Json json = {{"missing", report.num_missing},
+                     {"cut", report.num_cut},
                      {"outcomes", outcomes},
                      {"groups", groups},
                      {"paired", report.paired ? json_of(*report.paired) : Json(nullptr)}};

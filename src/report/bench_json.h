@@ -18,6 +18,7 @@ struct BenchReport {
   std::span<const BenchRow> rows;
   std::span<const Judged> judged;
   int64_t num_missing = 0;  // Answers that were wanted and are not there.
+  int64_t num_cut = 0;      // Answers that the limit on tokens cut off.
   std::optional<Paired> paired;
 };
 

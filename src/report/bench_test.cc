@@ -269,7 +269,7 @@ TEST(BenchJson, SaysNullForWhatIsNotKnown) {
   judged.verdict.outcome = task::Passed{};
   const std::vector<Judged> all = {judged};
   const auto json = nlohmann::json::parse(
-      bench_json({.rows = rows, .judged = all, .num_missing = 2, .paired = {}}));
+      bench_json({.rows = rows, .judged = all, .num_missing = 2, .num_cut = 1, .paired = {}}));
   EXPECT_EQ(json["missing"], 2);
   EXPECT_EQ(json["outcomes"]["pass"], 1);
   EXPECT_EQ(json["groups"]["all"]["pass_at"]["1"]["value"], 1.0);

@@ -50,10 +50,12 @@ std::string check_phrase(const task::OutputCheck& check) {
   return joined(what, check.detail);
 }
 
+// A finding says why values differ, so it goes before them.
 std::string trial_phrase(const task::Trial& trial) {
+  if (!trial.findings.empty()) return finding_phrase(trial.findings);
   if (!trial.checks.empty()) return check_phrase(trial.checks.front());
   if (!trial.inputs_mutated.empty()) return "overwrites its input " + trial.inputs_mutated;
-  return finding_phrase(trial.findings);
+  return "";
 }
 
 std::string speedup_phrase(const task::Estimate& speedup, std::string_view baseline) {
@@ -93,12 +95,14 @@ struct Phraser {
   }
   std::string operator()(const task::Wrong& x) const {
     const auto failed = [](const task::Trial& trial) { return !trial.passed; };
+    const auto has_finding = [](const task::Trial& t) { return !t.passed && !t.findings.empty(); };
     const auto first = std::find_if(x.trials.begin(), x.trials.end(), failed);
     const auto num = std::count_if(x.trials.begin(), x.trials.end(), failed);
     if (first == x.trials.end()) return "";
-    const std::string where = fmt::format("{} of {} trials fail, first {}/{}", num, x.trials.size(),
-                                          first->shape, first->distribution);
-    return joined(where, trial_phrase(*first));
+    const auto found = std::find_if(x.trials.begin(), x.trials.end(), has_finding);
+    const std::string why = trial_phrase(found == x.trials.end() ? *first : *found);
+    return fmt::format("{}{}{} of {} trials fail, first {}/{}", why, why.empty() ? "" : "; ", num,
+                       x.trials.size(), first->shape, first->distribution);
   }
   std::string operator()(const task::Passed& x) const {
     const std::string times = x.performance ? time_phrase(*x.performance) : "";
@@ -322,8 +326,10 @@ std::string summary(std::span<const Judged> judged) {
 std::string json_line(const Judged& judged) {
   const std::string verdict = task::to_json(judged.verdict, task::Indent::kCompact);
   const nlohmann::json reward = judged.reward ? nlohmann::json(*judged.reward) : nlohmann::json();
-  return fmt::format("{{\"reward\":{},\"seconds\":{:.6f},\"verdict\":{}}}\n", reward.dump(),
-                     judged.seconds, verdict);
+  const std::string feedback = nlohmann::json(judged.feedback)
+                                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return fmt::format("{{\"reward\":{},\"seconds\":{:.6f},\"feedback\":{},\"verdict\":{}}}\n",
+                     reward.dump(), judged.seconds, feedback, verdict);
 }
 
 double pass_at_k(int64_t num, int64_t num_passed, int64_t k) {

@@ -26,6 +26,7 @@ struct Judged {
   task::Verdict verdict;
   std::optional<double> reward;  // Empty where it is not scored.
   double seconds = 0;            // From the first stage to the verdict.
+  std::string feedback{};        // For the next turn of a model.
 };
 
 struct TableOptions {
@@ -36,9 +37,10 @@ struct TableOptions {
 // it failed or how fast it is.  What a candidate wrote is shown without control characters.
 std::string table(std::span<const Judged> judged, const TableOptions& options);
 
-// Where and why in one plain line of at most `bytes_max` bytes; for a pass that was timed its time
-// a call and its speed-ups with their 95 % confidence intervals, "12.3 us, 2.00x eager
-// [1.90, 2.10], 1.30x torch.compile [1.21, 1.40]"; "" for a pass that was not. REQUIRES: bytes_max
+// Why and where, the decisive finding first, in one plain line of at most `bytes_max` bytes; for a
+// pass that was timed its time a call and its speed-ups with their 95 % confidence intervals, "12.3
+// us, 2.00x eager [1.90, 2.10], 1.30x torch.compile [1.21, 1.40]"; "" for a pass that was not.
+// REQUIRES: bytes_max
 // >= 3.
 std::string phrase(const task::Verdict& verdict, size_t bytes_max);
 
@@ -51,8 +53,8 @@ std::optional<double> share_passed(const task::Outcome& outcome);
 // verdict was reached without, if any.
 std::string summary(std::span<const Judged> judged);
 
-// One line of JSON with the verdict (docs/verdict.md), the reward (null where not scored) and the
-// seconds; ends in a newline.
+// One line of JSON with the verdict (docs/verdict.md), the reward (null where not scored), the
+// seconds and the feedback; ends in a newline.
 std::string json_line(const Judged& judged);
 
 // ---- Metrics ------------------------------------------------------------------------------------

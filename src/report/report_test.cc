@@ -85,7 +85,7 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
        "forward: out_of_bounds_write in add: cuda_sources[0]:12: 4 bytes past"},
       {task::TimedOut{"forward", 10, {}}, "forward took more than 10 s"},
       {task::OutOfMemory{"init", int64_t{4} << 30}, "init needs more than 4096 MiB"},
-      {wrong_kernel(), "1 of 2 trials fail, first ragged/native: output value: 12 of 40 elements"},
+      {wrong_kernel(), "output value: 12 of 40 elements; 1 of 2 trials fail, first ragged/native"},
       {task::Passed{}, ""},
       {task::Passed{{}, {}, 0.5}, "generality 0.50"},
       {timed({2, 1.9, 2.1}), "12.2 us, 2.00x eager [1.90, 2.10]"},
@@ -96,6 +96,24 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {task::Infra{"fork failed"}, "fork failed"},
   };
   for (const auto& row : kTable) EXPECT_EQ(phrase_of(row.outcome), row.phrase);
+}
+
+TEST(Phrase, BeginsWithTheFindingThatExplainsWrongValues) {
+  const task::SourceLocation location{"candidate", 33, 3, "x = y"};
+  task::Wrong wrong = wrong_kernel();
+  const task::Trial without = wrong.trials.back();
+  wrong.trials.back().findings = {{"shared_race", "row_sum", {}, {}, "no barrier", location}};
+  const std::string race = "shared_race in row_sum: candidate:33: no barrier; ";
+  EXPECT_EQ(phrase_of(wrong), race + "1 of 2 trials fail, first ragged/native");
+  wrong.trials.insert(wrong.trials.begin(), without);  // One that fails by its values alone.
+  EXPECT_EQ(phrase_of(wrong), race + "2 of 3 trials fail, first ragged/native");
+}
+
+TEST(Table, ShowsTheRaceWhereThereIsLittleRoom) {
+  task::Wrong wrong = wrong_kernel();
+  wrong.trials.back().findings = {{"shared_race", "row_sum_kernel", {}, {}, "no barrier", {}}};
+  const Judged judged = judged_of("reduction/row_sum", wrong, -1.0);
+  EXPECT_THAT(table(std::vector{judged}, {.columns_max = 80}), HasSubstr("  shared_race in "));
 }
 
 TEST(Phrase, IsOnePlainBoundedLineWhateverTheVerdict) {
@@ -119,7 +137,7 @@ TEST(Table, ShowsOneLineAVerdict) {
             "task              candidate           outcome     q  reward  seconds  where and why\n"
             "loss/mse          loss/mse#0          pass     1.00    1.00      1.2\n"
             "scan/cumsum_rows  scan/cumsum_rows#0  wrong    0.50   -0.25      0.0  "
-            "1 of 2 trials fail, first r...\n"
+            "output value: 12 of 40 elem...\n"
             "loss/huber        loss/huber#0        infra       -       -      0.0  fork failed\n");
 }
 
@@ -186,11 +204,13 @@ TEST(Summary, NamesTheAuditsThatDidNotRunAndWhy) {
 }
 
 TEST(JsonLine, HoldsTheVerdictAndTheReward) {
-  const Judged judged = judged_of("a\n", wrong_kernel(), -0.25);
+  Judged judged = judged_of("a\n", wrong_kernel(), -0.25);
+  judged.feedback = "Result: wrong\n\xff";
   const std::string line = json_line(judged);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["reward"], -0.25);
+  EXPECT_EQ(json["feedback"], "Result: wrong\n\xef\xbf\xbd");
   EXPECT_EQ(*task::verdict_from_json(json["verdict"].dump()), judged.verdict);
   EXPECT_TRUE(nlohmann::json::parse(json_line(judged_of("a", task::Infra{})))["reward"].is_null());
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/utf8.h"
 #include "task/text.h"
 
 namespace mc::sample {
@@ -58,9 +59,9 @@ std::string message_of(const HttpResponse& response) {
 Error refusal(const std::string& url, const HttpResponse& response) {
   const std::string what =
       fmt::format("{} answers {}: {}", url, response.status, message_of(response));
-  if (may_pass(response.status)) return {ErrorCode::kUnavailable, what};
-  const bool is_this_one =
-      response.status == 400 || response.status == 413 || response.status == 422;
+  // A server fails at one prompt, each time, and answers the others.
+  const bool is_this_one = may_pass(response.status) || response.status == 400 ||
+                           response.status == 413 || response.status == 422;
   if (is_this_one) return {ErrorCode::kInvalidInput, what};
   const bool is_key = response.status == 401 || response.status == 403;
   return {ErrorCode::kNotFound, what + (is_key ? " (the key is that of $OPENAI_API_KEY)" : "")};
@@ -73,17 +74,39 @@ Error not_an_endpoint(const std::string& url, const HttpResponse& response) {
                       url, response.content_type.empty() ? "text" : response.content_type)};
 }
 
+// A member that is a text, or a list of parts with texts; "" where it is null or not there.
+std::string text_of(const Json& message, const char* name) {
+  const Json& content = message.contains(name) ? message[name] : Json();
+  if (content.is_null()) return "";
+  if (!content.is_array()) return content.get<std::string>();
+  std::string text;
+  for (const Json& part : content) text += part.value("text", "");
+  return text;
+}
+
+// A reasoning model has its thoughts in a member of their own, by the server's name for it.  Where
+// it has no other content, the answer is at the end of them, or was cut off there.
+std::string answer_of(const Json& message) {
+  for (const char* name : {"content", "reasoning_content", "reasoning"}) {
+    std::string text = text_of(message, name);
+    if (text.find_first_not_of(" \t\r\n") != std::string::npos) return text;
+  }
+  return "";
+}
+
 Result<Completion> completion_of(const std::string& url, const HttpResponse& response) {
-  const Json json = Json::parse(response.body, nullptr, false);
+  const Json json = Json::parse(without_lone_surrogates(response.body), nullptr, false);
   try {
     const Json& choice = json.at("choices").at(0);
-    const Json& content = choice.at("message").at("content");
+    const Json& message = choice.at("message");
+    if (!message.is_object()) return not_an_endpoint(url, response);
     Completion out;
-    if (!content.is_null()) out.text = content.get<std::string>();
+    out.text = answer_of(message);
     const Json finish = choice.value("finish_reason", Json());
     if (finish.is_string()) out.finish = finish;
     const Json usage = json.value("usage", Json());
-    if (usage.is_object()) out.num_tokens = usage.value("completion_tokens", int64_t{0});
+    const Json tokens = usage.is_object() ? usage.value("completion_tokens", Json()) : Json();
+    if (tokens.is_number_integer()) out.num_tokens = tokens;
     return out;
   } catch (const Json::exception&) {
     return not_an_endpoint(url, response);

@@ -39,7 +39,7 @@ struct Sampling {
 };
 
 struct Completion {
-  std::string text;
+  std::string text;    // The content; of a reasoning model without any, its reasoning.
   std::string finish;  // "stop", "length", or what the server says.
   int64_t num_tokens = 0;
 };
@@ -51,9 +51,10 @@ class ChatClient {
   ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep);
 
   // Thread-safe where `sleep` is.
-  // kInvalidInput: the server refuses this request (a prompt that is too long, say), others may do.
+  // kInvalidInput: the server refuses this request (a prompt that is too long, say), or fails at it
+  // however often it is tried; others may do.
   // kNotFound: this is no such endpoint, key or model, and no request will do.
-  // kUnavailable, kTimeout: nothing came, however often it was tried.
+  // kUnavailable, kTimeout: no response came, however often it was tried.
   Result<Completion> complete(const Messages& messages, const Sampling& sampling) const;
 
  private:

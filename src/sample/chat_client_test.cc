@@ -82,6 +82,7 @@ TEST(ChatClient, GivesUpInOneLine) {
   EXPECT_THAT(down.pauses, ElementsAre(1, 2, 4, 8));
   Client busy({response(500, R"({"error": {"message": "no\nmemory"}})")});
   EXPECT_THAT(busy.ask().error().message, HasSubstr("answers 500: no memory"));
+  EXPECT_EQ(busy.ask().error().code, ErrorCode::kInvalidInput) << "another prompt may do";
 }
 
 TEST(ChatClient, DoesNotTryAgainWhatWillNotPass) {
@@ -117,6 +118,25 @@ TEST(ChatClient, TakesNoContentForAnEmptyAnswer) {
   ASSERT_TRUE(completion);
   EXPECT_EQ(completion->text, "");
   EXPECT_EQ(completion->finish, "length");
+}
+
+TEST(ChatClient, ReadsWhatAReasoningModelAnswers) {
+  const std::pair<std::string, std::string> kTable[] = {
+      {R"({"content": null, "reasoning_content": "so: x"})", "so: x"},
+      {R"({"content": "\n", "reasoning": "so: x"})", "so: x"},
+      {R"({"reasoning_content": "so: x"})", "so: x"},
+      {R"({"content": "x", "reasoning_content": "so"})", "x"},
+      {R"({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]})", "ab"},
+      {R"({"content": "half \ud83d a pair"})", "half \xef\xbf\xbd a pair"},
+      {R"({"content": null, "reasoning_content": null})", ""},
+  };
+  for (const auto& [message, text] : kTable) {
+    Client client({response(200, R"({"choices": [{"message": )" + message +
+                                     R"(}], "usage": {"completion_tokens": null}})")});
+    const auto completion = client.ask();
+    ASSERT_TRUE(completion) << message << ": " << completion.error().message;
+    EXPECT_EQ(completion->text, text);
+  }
 }
 
 TEST(HttpClient, SaysInALineThatNobodyListens) {

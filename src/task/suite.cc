@@ -42,9 +42,9 @@ std::string numbered_id(const std::string& suite, int64_t level, int64_t problem
 // ---- JSON Lines ---------------------------------------------------------------------------------
 
 // The second argument is the place, "<file>: line <n>", as context for the handler's own errors.
-using LineHandler = std::function<Status(const Json&, const std::string&)>;
+using LineHandler = std::function<Status(std::string_view, const std::string&)>;
 
-// Calls `handle` with each line's object; an error names the file and the line.
+// Calls `handle` with each line that holds something; its first error ends the reading.
 Status for_each_line(const fs::path& path, size_t bytes_max, const LineHandler& handle) {
   const auto text = read_file(path, bytes_max);
   if (!text) return text.error();
@@ -55,12 +55,17 @@ Status for_each_line(const fs::path& path, size_t bytes_max, const LineHandler& 
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string place = path.string() + ": line " + std::to_string(number);
-    const Json json = Json::parse(line, nullptr, false);
-    if (json.is_discarded()) return invalid(place + ": not JSON");
-    if (!json.is_object()) return invalid(place + ": not a JSON object");
-    MC_TRY_VOID(handle(json, place), place);
+    MC_TRY_VOID(handle(line, place), place);
   }
   return ok();
+}
+
+Result<Json> parse_object(std::string_view line) {
+  Json json = Json::parse(line, nullptr, false);
+  if (json.is_object()) return json;
+  if (!json.is_discarded()) return invalid("not a JSON object");
+  const bool is_whole = !Json::parse(without_lone_surrogates(line), nullptr, false).is_discarded();
+  return invalid(is_whole ? kLoneSurrogate : "not JSON");
 }
 
 Result<std::string> text_field(const Json& json, const char* name, size_t bytes_max) {
@@ -144,16 +149,19 @@ std::optional<int64_t> leading_number(std::string_view text, std::string_view pr
 // ---- Suites -------------------------------------------------------------------------------------
 
 Status append_jsonl(const fs::path& path, const std::string& suite, std::vector<Numbered>& out) {
-  return for_each_line(path, kSuiteBytesMax, [&](const Json& json, const auto& place) -> Status {
-    MC_TRY(const int64_t level, count_field(json, "level"), place);
-    MC_TRY(const int64_t problem, count_field(json, "problem_id"), place);
-    MC_TRY(std::string name, text_field(json, "name", kNameBytesMax), place);
-    MC_TRY(std::string code, text_field(json, "code", kTaskBytesMax), place);
-    if (code.empty()) return invalid("\"code\" is empty");
-    if (out.size() == kSuiteTasksMax) return invalid("more than 100000 tasks");
-    out.push_back({level, problem, {numbered_id(suite, level, problem), name, std::move(code)}});
-    return ok();
-  });
+  return for_each_line(
+      path, kSuiteBytesMax, [&](std::string_view line, const auto& place) -> Status {
+        MC_TRY(const Json json, parse_object(line), place);
+        MC_TRY(const int64_t level, count_field(json, "level"), place);
+        MC_TRY(const int64_t problem, count_field(json, "problem_id"), place);
+        MC_TRY(std::string name, text_field(json, "name", kNameBytesMax), place);
+        MC_TRY(std::string code, text_field(json, "code", kTaskBytesMax), place);
+        if (code.empty()) return invalid("\"code\" is empty");
+        if (out.size() == kSuiteTasksMax) return invalid("more than 100000 tasks");
+        out.push_back(
+            {level, problem, {numbered_id(suite, level, problem), name, std::move(code)}});
+        return ok();
+      });
 }
 
 // level<n>/<problem>_<name>.py of a checkout.
@@ -291,23 +299,60 @@ Result<std::string> sample_field(const Json& json) {
   return std::to_string(*number);
 }
 
-Result<std::vector<Submission>> load_many(const fs::path& path) {
-  std::vector<Submission> out;
+// By the name that `eval` gives the member, or the one that `bench` gives it.
+Result<std::string> text_of_either(const Json& json, const char* name, const char* of_bench,
+                                   size_t bytes_max) {
+  return text_field(json,
+                    json.contains(name)       ? name
+                    : json.contains(of_bench) ? of_bench
+                                              : name,
+                    bytes_max);
+}
+
+// "#0", and "#0.1" for a later turn of an episode.
+Result<std::string> answer_suffix(const Json& json) {
+  const auto sample = sample_field(json);
+  if (!sample) return sample.error();
+  if (!json.contains("turn")) return '#' + *sample;
+  const auto turn = count_field(json, "turn");
+  if (!turn) return turn.error();
+  return '#' + *sample + (*turn == 0 ? "" : '.' + std::to_string(*turn));
+}
+
+Result<Submission> submission_of(std::string_view line) {
+  auto json = parse_object(line);
+  if (!json) return json.error();
+  auto task = text_of_either(*json, "task", "id", kNameBytesMax);
+  if (!task) return task.error();
+  if (task->empty()) return invalid("\"task\" is empty");
+  const auto suffix = answer_suffix(*json);
+  if (!suffix) return suffix.error();
+  auto response = text_of_either(*json, "response", "completion", kAnswerBytesMax);
+  if (!response) return response.error();
+  const std::string id = *task + *suffix;
+  return Submission{std::move(*task), {id, std::move(*response)}, ""};
+}
+
+Result<Submissions> load_many(const fs::path& path) {
+  Submissions out;
   std::set<std::string> ids;
-  const auto add = [&](const Json& json, const std::string& place) -> Status {
-    MC_TRY(std::string task, text_field(json, "task", kNameBytesMax), place);
-    if (task.empty()) return invalid("\"task\" is empty");
-    MC_TRY(const std::string sample, sample_field(json), place);
-    MC_TRY(std::string response, text_field(json, "response", kAnswerBytesMax), place);
-    const std::string id = task + '#' + sample;
-    if (!ids.insert(id).second) return invalid("a second answer " + id);
-    if (out.size() == kSubmissionsMax) return invalid("more than 10^7 candidates");
-    out.push_back({task, {id, std::move(response)}});
+  const auto add = [&](std::string_view line, const std::string& place) -> Status {
+    if (out.good.size() == kSubmissionsMax) return invalid("more than 10^7 candidates");
+    auto submission = submission_of(line);
+    if (submission && !ids.insert(submission->candidate.id).second) {
+      submission = invalid("a second answer " + submission->candidate.id);
+    }
+    if (!submission) {
+      out.bad.push_back(with_context(submission.error(), place));
+      return ok();
+    }
+    submission->place = place;
+    out.good.push_back(std::move(*submission));
     return ok();
   };
   const Status read = for_each_line(path, kSubmissionsBytesMax, add);
   if (!read) return read.error();
-  if (out.empty()) return invalid(path.string() + " is empty");
+  if (out.good.empty() && out.bad.empty()) return invalid(path.string() + " is empty");
   return out;
 }
 
@@ -342,11 +387,13 @@ Result<Task> load_task(const std::string& spec, const Roots& roots) {
   return read_task(file, spec);
 }
 
-Result<std::vector<Submission>> load_submissions(const fs::path& path) {
+Result<Submissions> load_submissions(const fs::path& path) {
   if (path.extension() == ".jsonl") return load_many(path);
   auto answer = read_text(path, kAnswerBytesMax);
   if (!answer) return answer.error();
-  return std::vector<Submission>{{"", {path.string(), std::move(*answer)}}};
+  Submissions out;
+  out.good.push_back({"", {path.string(), std::move(*answer)}, path.string()});
+  return out;
 }
 
 }  // namespace mc::task

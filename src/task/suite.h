@@ -54,14 +54,21 @@ Result<Task> load_task(const std::string& spec, const Roots& roots);
 struct Submission {
   std::string task;
   Candidate candidate;
+  std::string place;  // "answers.jsonl: line 3", or the path.
+};
+
+struct Submissions {
+  std::vector<Submission> good;
+  std::vector<Error> bad;  // One for each line that cannot be used, with its place.
 };
 
 // The candidates in a file: a .jsonl file holds many, {"task", "sample", "response"} a line, with
-// ids "task#sample" (a number or a name); any other file holds one, whose id is the path.
-// kInvalidInput for a file or response that is larger than kAnswerBytesMax or is not UTF-8, for a
-// line that cannot be read or repeats a sample, and for a file with nothing in it.  A response that
-// is empty is kept, because that is what some model answered; a file that is empty is a mistake.
-Result<std::vector<Submission>> load_submissions(const std::filesystem::path& path);
+// ids "task#sample" (a number or a name), or {"id", "sample", "turn", "completion"} as `bench`
+// keeps them; any other file holds one, whose id is the path. A line that cannot be read or repeats
+// a sample is bad, and the others are good.  kInvalidInput for a file that is too large or not
+// UTF-8, and for one with nothing in it.  A response that is empty is kept, because that is what
+// some model answered; a file that is empty is a mistake.
+Result<Submissions> load_submissions(const std::filesystem::path& path);
 
 }  // namespace mc::task
 

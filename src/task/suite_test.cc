@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.h"
+#include "core/utf8.h"
 
 namespace mc::task {
 namespace {
@@ -30,7 +31,8 @@ class Suite : public testing::Test {
   }
   std::string error_of_submissions(const std::string& name, const std::string& text) const {
     const auto loaded = load_submissions(write(name, text));
-    return loaded ? "" : loaded.error().message;
+    if (!loaded) return loaded.error().message;
+    return loaded->bad.empty() ? "" : loaded->bad.front().message;
   }
 
  private:
@@ -170,10 +172,10 @@ TEST_F(Suite, ReadsOneAnswer) {
   const std::string path = write("answer.md", "Here is the kernel.\n");
   const auto submissions = load_submissions(path);
   ASSERT_TRUE(submissions.has_value()) << submissions.error().message;
-  ASSERT_EQ(submissions->size(), 1U);
-  EXPECT_EQ(submissions->at(0).task, "");
-  EXPECT_EQ(submissions->at(0).candidate.id, path);
-  EXPECT_EQ(submissions->at(0).candidate.answer, "Here is the kernel.\n");
+  ASSERT_EQ(submissions->good.size(), 1U);
+  EXPECT_EQ(submissions->good.at(0).task, "");
+  EXPECT_EQ(submissions->good.at(0).candidate.id, path);
+  EXPECT_EQ(submissions->good.at(0).candidate.answer, "Here is the kernel.\n");
 }
 
 TEST_F(Suite, ReadsManyAnswersAndKeepsAnEmptyOne) {
@@ -182,17 +184,53 @@ TEST_F(Suite, ReadsManyAnswersAndKeepsAnEmptyOne) {
                              "\n"
                              R"({"task": "loss/mse", "sample": 1, "response": ""})"));
   ASSERT_TRUE(submissions.has_value()) << submissions.error().message;
-  ASSERT_EQ(submissions->size(), 2U);
-  EXPECT_EQ(submissions->at(1).task, "loss/mse");
-  EXPECT_EQ(submissions->at(1).candidate.id, "loss/mse#1");
-  EXPECT_EQ(submissions->at(1).candidate.answer, "");
+  ASSERT_EQ(submissions->good.size(), 2U);
+  EXPECT_EQ(submissions->good.at(1).task, "loss/mse");
+  EXPECT_EQ(submissions->good.at(1).candidate.id, "loss/mse#1");
+  EXPECT_EQ(submissions->good.at(1).candidate.answer, "");
 }
 
 TEST_F(Suite, TakesANameForASample) {
   const auto submissions = load_submissions(
       write("answers.jsonl", R"({"task": "loss/mse", "sample": "race", "response": "a"})"));
   ASSERT_TRUE(submissions.has_value()) << submissions.error().message;
-  EXPECT_EQ(submissions->at(0).candidate.id, "loss/mse#race");
+  EXPECT_EQ(submissions->good.at(0).candidate.id, "loss/mse#race");
+}
+
+TEST_F(Suite, ReadsTheAnswersThatABenchmarkKept) {
+  const auto submissions = load_submissions(
+      write("answers.jsonl",
+            R"({"id": "kb:1/2", "sample": 3, "completion": "a", "num_tokens": 1, "finish": "stop"})"
+            "\n"
+            R"({"id": "kb:1/2", "sample": 3, "turn": 1, "completion": "b"})"));
+  ASSERT_TRUE(submissions.has_value()) << submissions.error().message;
+  ASSERT_EQ(submissions->good.size(), 2U);
+  EXPECT_EQ(submissions->good[0].task, "kb:1/2");
+  EXPECT_EQ(submissions->good[0].candidate.id, "kb:1/2#3");
+  EXPECT_EQ(submissions->good[1].candidate.id, "kb:1/2#3.1");
+  EXPECT_EQ(submissions->good[1].candidate.answer, "b");
+}
+
+TEST_F(Suite, KeepsTheGoodLinesBesideBadOnes) {
+  const auto line = [](const char* sample, const char* response) {
+    return std::string(R"({"task": "a", "sample": )") + sample + R"(, "response": )" + response +
+           "}\n";
+  };
+  const auto submissions = load_submissions(write(
+      "mixed.jsonl", line("0", "\"x\"") + "{\n" + line("1", "\"\\ud800\"") + line("0", "\"y\"") +
+                         line("2", "7") + "[]\n" + line("3", "\"\\ud83d\\ude00\"")));
+  ASSERT_TRUE(submissions.has_value()) << submissions.error().message;
+  ASSERT_EQ(submissions->good.size(), 2U);
+  EXPECT_THAT(submissions->good[1].place, EndsWith("mixed.jsonl: line 7"));
+  EXPECT_EQ(submissions->good[1].candidate.answer, "\xf0\x9f\x98\x80");
+  std::vector<std::string> bad;
+  for (const Error& error : submissions->bad) {
+    bad.push_back(error.message.substr(error.message.find("line")));
+  }
+  EXPECT_EQ(bad, (std::vector<std::string>{
+                     "line 2: not JSON", std::string("line 3: ") + kLoneSurrogate,
+                     "line 4: a second answer a#0", "line 5: \"response\" is not a string",
+                     "line 6: not a JSON object"}));
 }
 
 TEST_F(Suite, RefusesAnswersThatCannotBeUsed) {

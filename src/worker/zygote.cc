@@ -5,7 +5,10 @@
 #include <chrono>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -102,6 +105,14 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
   return argv;
 }
 
+// What follows --twin: its descriptors, and its command line without Python's part.
+std::string twin_argument(const ZygoteOptions& options, const std::vector<int>& fds) {
+  std::vector<std::string> argv = arguments_for(options, fds[0]);
+  const auto script = std::ranges::find(argv, (options.harness / "worker/zygote.py").string());
+  argv.erase(argv.begin(), script + 1);
+  return Json::array({fds[0], fds[1], argv}).dump();
+}
+
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -131,13 +142,14 @@ Result<std::vector<std::string>> ask_protections(Session& session) {
 }
 
 Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::string> env,
-                            int channel, int output) {
+                            int channel, int output, std::span<const int> of_twin) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output, 1);
   posix_spawn_file_actions_adddup2(&actions, output, 2);
   posix_spawn_file_actions_adddup2(&actions, channel, channel);  // Clears close-on-exec.
+  for (const int fd : of_twin) posix_spawn_file_actions_adddup2(&actions, fd, fd);
   pid_t pid = -1;
   const int failure = ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr,
                                      pointers_to(argv).data(), pointers_to(env).data());
@@ -153,12 +165,13 @@ Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::stri
 struct Process {
   OutputTail output;
   Channel channel;
-  pid_t pid;
+  pid_t pid;  // 0: a twin that has not said hello; it ends when its channel closes.
 
   Process(OutputTail tail, Channel ours, pid_t process)
       : output(std::move(tail)), channel(std::move(ours)), pid(process) {}
   Process(const Process&) = delete;
   ~Process() {
+    if (pid == 0) return;
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
@@ -179,14 +192,28 @@ struct Zygote::State {
   mutable std::mutex protections_mutex;
   std::set<std::string> protections_off;  // Guarded by protections_mutex.
 
-  Status start() {
+  // With `twin`, the process makes that one's as well, once it has imported torch.
+  Status start(State* twin = nullptr) {
     MC_TRY_VOID(sandbox::become_reaper(), "zygote");
     MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "zygote");
     MC_TRY(auto ends, Channel::create_pair(), "zygote");
+    std::vector<std::string> argv = arguments_for(options, ends.second.get());
+    std::vector<int> of_twin;
+    std::optional<std::pair<OutputTail, Fd>> twin_pipe;
+    std::optional<std::pair<Channel, Fd>> twin_ends;
+    if (twin != nullptr) {
+      MC_TRY(twin_pipe, OutputTail::create(kErrorTailBytes), "zygote");
+      MC_TRY(twin_ends, Channel::create_pair(), "zygote");
+      of_twin = {twin_ends->second.get(), twin_pipe->second.get()};
+      argv.insert(argv.end(), {"--twin", twin_argument(twin->options, of_twin)});
+    }
     MC_TRY(const pid_t pid,
-           start_process(arguments_for(options, ends.second.get()), environment(options),
-                         ends.second.get(), pipe.second.get()),
+           start_process(argv, environment(options), ends.second.get(), pipe.second.get(), of_twin),
            "zygote");
+    if (twin != nullptr) {
+      twin->process =
+          std::make_unique<Process>(std::move(twin_pipe->first), std::move(twin_ends->first), 0);
+    }
     spdlog::debug("zygote {} of {}: started", pid,
                   options.roles == Roles::kTrusted ? "the trusted" : "candidates");
     process = std::make_unique<Process>(std::move(pipe.first), std::move(ends.first), pid);
@@ -200,6 +227,7 @@ struct Zygote::State {
     if (!pytorch_version.empty()) return ok();
     MC_TRY(const Json hello, ask({{"op", "hello"}}, {}, kStartLimit), "start the zygote");
     pytorch_version = hello.value("pytorch", "?");
+    if (process->pid == 0) process->pid = hello.value("pid", 0);
     files = hello.value("files", files);
     return ok();
   }
@@ -253,6 +281,18 @@ Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
   state->options = options;
   MC_TRY_VOID(state->start(), "zygote");
   return std::unique_ptr<Zygote>(new Zygote(std::move(state)));
+}
+
+Result<ZygotePair> Zygote::start_pair(const ZygoteOptions& trusted,
+                                      const ZygoteOptions& candidates) {
+  MC_CHECK(trusted.python == candidates.python && trusted.environment == candidates.environment);
+  auto first = std::make_unique<State>();
+  auto second = std::make_unique<State>();
+  first->options = trusted;
+  second->options = candidates;
+  MC_TRY_VOID(first->start(second.get()), "zygote");
+  return ZygotePair{std::unique_ptr<Zygote>(new Zygote(std::move(first))),
+                    std::unique_ptr<Zygote>(new Zygote(std::move(second)))};
 }
 
 Status Zygote::await_start() {

@@ -7,9 +7,8 @@
 // A fork has all that its zygote has, so there are two: those who run candidate code come from one
 // that has nothing of the judge's.
 //
-//   MC_TRY(auto judges, Zygote::start(options), "judges");         // Both import at once.
-//   MC_TRY(auto contestants, Zygote::start(others), "contestants");
-//   MC_TRY_VOID(judges->await_start(), "judges");
+//   MC_TRY(auto zygotes, Zygote::start_pair(options, others), "zygotes");  // One import of torch.
+//   MC_TRY_VOID(zygotes.trusted->await_start(), "zygotes");
 #ifndef MC_WORKER_ZYGOTE_H_
 #define MC_WORKER_ZYGOTE_H_
 
@@ -59,10 +58,22 @@ struct ChildLimits {
   int device_channel = -1;
 };
 
+class Zygote;
+
+struct ZygotePair {
+  std::unique_ptr<Zygote> trusted;
+  std::unique_ptr<Zygote> candidates;
+};
+
 class Zygote {
  public:
   // Does not wait for the imports.
   static Result<std::unique_ptr<Zygote>> start(const ZygoteOptions& options);
+  // Both, by a process that imports torch and then makes the candidates' zygote of itself before it
+  // imports what is the judge's.  One that is lost later is replaced by itself.
+  // REQUIRES: they have the same Python and the same environment.
+  static Result<ZygotePair> start_pair(const ZygoteOptions& trusted,
+                                       const ZygoteOptions& candidates);
   Status await_start();
   ~Zygote();
 

@@ -39,11 +39,24 @@ def send(channel, body):
     data = json.dumps({"ok": True, **body}).encode()
     channel.sendall(struct.pack("<I", len(data)) + data)
 
+if "--twin" in sys.argv:
+    at = sys.argv.index("--twin")
+    theirs, output, arguments = json.loads(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+    if os.fork() == 0:
+        if os.fork():
+            os._exit(0)
+        os.close(int(sys.argv[sys.argv.index("--channel") + 1]))
+        sys.argv[1:] = arguments
+    else:
+        os.wait()
+        os.close(theirs)
 channel = socket.socket(fileno=int(sys.argv[sys.argv.index("--channel") + 1]))
+roles = sys.argv[sys.argv.index("--roles") + 1]
 while True:
     question, descriptors = receive(channel)
     if question["op"] == "hello":
-        send(channel, {"pytorch": "fake", "files": []})
+        send(channel, {"pytorch": "fake " + roles, "files": [], "pid": os.getpid()})
         continue
     read_end, write_end = os.pipe()
     if os.fork() == 0:
@@ -106,7 +119,37 @@ TEST_F(ZygoteTest, ServesAsLongAsItLives) {
   start();
   EXPECT_EQ(maker(), kOfTheFirst);
   EXPECT_EQ(maker(), kOfTheFirst);
-  EXPECT_EQ(zygote_->pytorch_version(), "fake");
+  EXPECT_EQ(zygote_->pytorch_version(), "fake judge");
+}
+
+TEST_F(ZygoteTest, MakesItsTwinAndEachIsReplacedByItself) {
+  ZygoteOptions trusted;
+  trusted.python = "python3";
+  trusted.harness = folder_.path();
+  ZygoteOptions candidates = trusted;
+  candidates.roles = Roles::kCandidates;
+  auto pair = Zygote::start_pair(trusted, candidates);
+  ASSERT_TRUE(pair) << pair.error().message;
+  for (Zygote* zygote : {pair->trusted.get(), pair->candidates.get()}) {
+    const Status started = zygote->await_start();
+    ASSERT_TRUE(started) << started.error().message;
+    EXPECT_GT(zygote->pid(), 0);
+  }
+  EXPECT_EQ(pair->trusted->pytorch_version(), "fake judge");
+  EXPECT_EQ(pair->candidates->pytorch_version(), "fake contestant");
+  const pid_t first = pair->trusted->pid();
+  const pid_t twin = pair->candidates->pid();
+  EXPECT_NE(first, twin);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "started1"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "started2")) << "one start makes both";
+  kill(twin, SIGKILL);
+  EXPECT_TRUE(pair->candidates->spawn(Role::kRecorder, {}));
+  EXPECT_NE(pair->candidates->pid(), twin);
+  EXPECT_TRUE(pair->trusted->spawn(Role::kJudge, {}));
+  EXPECT_EQ(pair->trusted->pid(), first);
+  const pid_t second = pair->candidates->pid();
+  pair->candidates.reset();
+  EXPECT_EQ(kill(second, 0), -1) << "it is ended and reaped";
 }
 
 TEST_F(ZygoteTest, IsReplacedWhereItDied) {

@@ -137,6 +137,19 @@ class Stored(Bench):
         self.assertEqual(summary["missing"], 1, "the task that has no answer is not told")
         self.assertEqual(summary["groups"]["all"]["tasks"], 1)
 
+    def test_a_part_of_the_suite_under_other_settings(self) -> None:
+        given = ("--answers", self.answers(), "--level", 2)
+        self.refuse("no task of that --level", BAD_INPUT, *given)
+        given = ("--answers", self.answers(), "--problem", "1/2")
+        summary = self.measure(*given, "--trials", 2, "--no-shapes")
+        self.assertEqual(summary["outcomes"], {"pass": 1})
+        settings = json.loads((self.out / "bench.json").read_text())
+        self.assertEqual(settings["options"]["--trials"], ["2"])
+        trials = json.loads(self.lines("verdicts.jsonl")[-1])["verdict"]["outcome"]["trials"]
+        self.assertEqual(len(trials), 2)
+        shutil.move(self.out / "summary.json", self.folder)
+        self.refuse("another benchmark", BAD_INPUT, *given, "--trials", 3)
+
     def test_what_users_get_wrong(self) -> None:
         answers = self.answers()
         self.refuse("one of --model, --endpoint, --answers and --runs", BAD_INPUT)
@@ -186,6 +199,23 @@ def completion(text: str) -> tuple[int, str, str]:
     return 200, "application/json", json.dumps(body)
 
 
+# What a reasoning model says whose limit of tokens was reached as it had nearly ended.
+REASONING = {
+    "choices": [
+        {
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "reasoning_content": "Thus:\n```python\n"
+                + (HONEST / f"{TASKS[1]}.py").read_text()
+                + "```",
+            },
+            "finish_reason": "length",
+        }
+    ]
+}
+
+
 class Endpoint(Bench):
     def serve(self, reply: Reply) -> tuple[object, ...]:
         server = Server(reply)
@@ -208,6 +238,27 @@ class Endpoint(Bench):
         self.assertEqual(summary["missing"], 1, "a prompt that was refused is no failure")
         answer = json.loads(self.lines("answers.jsonl")[0])
         self.assertEqual((answer["id"], answer["num_tokens"]), ("kernelbench:1/1", 5))
+
+    def test_a_prompt_that_the_server_fails_at_is_one_answer_less(self) -> None:
+        def reply(number: int, request: dict[str, Any]) -> tuple[int, str, str]:
+            if "softmax" in request["messages"][-1]["content"]:
+                return 200, "application/json", json.dumps(REASONING)
+            return 500, "text/plain", "out of memory"
+
+        given = (*self.serve(reply), "--retries", 1)
+        done = self.run_bench(*given)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 without an answer", done.stdout)
+        self.assertIn("1 times", done.stdout)
+        self.assertIn("answers 500: out of memory", done.stdout)
+        self.assertIn("1 cut off", done.stdout)
+        summary = json.loads((self.out / "summary.json").read_text())
+        self.assertEqual((summary["missing"], summary["cut"]), (1, 1))
+        self.assertEqual(summary["outcomes"], {"pass": 1})
+
+    def test_one_that_fails_at_all_prompts(self) -> None:
+        given = self.serve(lambda number, request: (500, "text/plain", "broken"))
+        self.refuse("no answer to any task", BAD_INPUT, *given, "--retries", 0)
 
     def test_one_that_answers_html(self) -> None:
         given = self.serve(lambda number, request: (200, "text/html", "<html>welcome</html>"))

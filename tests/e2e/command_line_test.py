@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +24,7 @@ TASK = "reduction/row_sum"
 HONEST = CORPUS / "honest" / f"{TASK}.py"
 MACHINE_FAILED = 1
 BAD_INPUT = 2
+SOME_FAIL = 3
 # Runs a program on a machine that cannot make a UTS namespace, and can do everything else.
 FORBID_UTS = 'echo 0 > /proc/sys/user/max_uts_namespaces && exec "$@"'
 WITHOUT_UTS = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID_UTS, "-"]
@@ -30,6 +33,10 @@ WITHOUT_UTS = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID_UTS, "
 def run(*arguments: str, within: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     command = [*within, MUSACODER, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def can_do_without_uts() -> bool:
+    return subprocess.run([*WITHOUT_UTS, "true"], capture_output=True, check=False).returncode == 0
 
 
 def verdicts(*arguments: str) -> list[dict[str, Any]]:
@@ -67,8 +74,7 @@ class BadInput(unittest.TestCase):
         self.refuse("directory", "--task", TASK, "-c", str(self.folder))
 
     def test_a_broken_line_is_named(self) -> None:
-        path = self.write("a.jsonl", b'{"task": "t", "sample": 0, "response": "x"}\n{"task": \n')
-        self.refuse("line 2", "-c", path)
+        self.refuse("a.jsonl: line 2: not JSON", "-c", self.write("a.jsonl", b'\n{"task": \n'))
 
     def test_an_empty_answer(self) -> None:
         self.refuse("empty", "--task", TASK, "-c", self.write("a.md", b""))
@@ -108,6 +114,143 @@ class BadInput(unittest.TestCase):
         self.refuse(f'musacoder: {path}: line 1: "sample" is missing', "-c", path)
 
 
+class Mixed(unittest.TestCase):
+    """Some of what is given is bad; the rest is judged."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_each_bad_line_has_its_error_and_the_others_their_verdicts(self) -> None:
+        honest = HONEST.read_text()
+        (self.folder / "bad_task.py").write_text("class Model: pass\n")
+        bad_task = str(self.folder / "bad_task.py")
+        lines = [
+            json.dumps({"task": TASK, "sample": 0, "response": honest}),
+            '{"task": ',
+            json.dumps({"task": TASK, "sample": 1, "response": "half a pair: \ud800"}),
+            json.dumps({"task": "reduction/no_such_task", "sample": 0, "response": honest}),
+            json.dumps({"task": bad_task, "sample": 0, "response": honest}),
+            # As bench keeps it.
+            json.dumps({"id": TASK, "sample": 2, "completion": "I cannot.", "finish": "stop"}),
+        ]
+        answers, out = self.folder / "answers.jsonl", self.folder / "out.jsonl"
+        answers.write_text("\n".join(lines))
+        missing = self.folder / "missing.jsonl"
+        done = run("eval", "-c", str(answers), str(missing), "--out", str(out), "--json")
+        self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+        for words in (
+            "answers.jsonl: line 2: not JSON",
+            "answers.jsonl: line 3: a lone surrogate",
+            "answers.jsonl: line 4: no task reduction/no_such_task",
+            "bad_task.py: it defines no function get_inputs",
+            "missing.jsonl",
+        ):
+            found = [line for line in done.stderr.splitlines() if words in line]
+            self.assertEqual(len(found), 1, (words, done.stderr))
+        self.assertEqual(done.stdout, out.read_text())
+        judged = [json.loads(line) for line in done.stdout.splitlines()]
+        kinds = {one["verdict"]["candidate"]: one["verdict"]["outcome"]["kind"] for one in judged}
+        self.assertEqual(kinds, {f"{TASK}#0": "pass", f"{TASK}#2": "extraction"})
+        self.assertIn("Result: correct", judged[0]["feedback"])
+        self.assertFalse(out.with_name("out.jsonl.part").exists())
+
+    def test_tasks_of_answers_may_come_from_a_suite(self) -> None:
+        suite = self.folder / "suite"
+        suite.mkdir()
+        (suite / "mine.py").write_text((ROOT / "tasks" / f"{TASK}.py").read_text())
+        answers = self.folder / "answers.jsonl"
+        rows = [{"id": name, "sample": 0, "completion": "I cannot."} for name in ("mine", "other")]
+        answers.write_text("\n".join(map(json.dumps, rows)))
+        done = run("eval", "--json", "-c", str(answers), "--suite", str(suite))
+        self.assertEqual(done.returncode, BAD_INPUT)
+        self.assertIn("line 2: the suite has no task other", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["verdict"]["candidate"], "mine#0")
+
+    def test_the_exit_code_tells_of_verdicts_where_it_is_asked_to(self) -> None:
+        answer = self.folder / "answer.md"
+        answer.write_text("I cannot.")
+        for given, code in (((), 0), (("--exit-code",), SOME_FAIL)):
+            done = run("eval", "--task", TASK, "-c", str(answer), *given)
+            self.assertEqual(done.returncode, code, done.stderr)
+        done = run("eval", "--task", TASK, "-c", str(HONEST), "--exit-code")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_run_that_is_interrupted_names_the_file_with_its_verdicts(self) -> None:
+        answers, out = self.folder / "answers.jsonl", self.folder / "out.jsonl"
+        rows = [{"task": TASK, "sample": i, "response": "I cannot."} for i in range(20_000)]
+        answers.write_text("\n".join(map(json.dumps, rows)))
+        part = out.with_name("out.jsonl.part")
+        command = [MUSACODER, "eval", "-c", str(answers), "--out", str(out)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            for _ in range(600):
+                if part.exists() and part.stat().st_size > 0:
+                    break
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            said = process.stderr.read()
+            self.assertEqual(process.wait(timeout=20), -signal.SIGINT)
+        self.assertIn(f"interrupted; the verdicts so far are in {part}\n", said)
+        self.assertIn("verdict", json.loads(part.read_text().splitlines()[0]))
+
+
+class Caches(unittest.TestCase):
+    """Where the cache cannot be, one line says so and what to do."""
+
+    REMEDY = "set MC_CACHE_DIR to a folder that you can write"
+
+    def refuse(self, why: str, within: Sequence[str], **environment: str) -> None:
+        kept = {"PATH": os.environ["PATH"], "MC_PYTHON": os.environ.get("MC_PYTHON", "python3")}
+        for subcommand in (["eval", "--task", TASK, "-c", str(HONEST)], ["setup"], ["doctor"]):
+            done = subprocess.run(
+                [*within, MUSACODER, *subcommand],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+                env={**kept, **environment},
+            )
+            self.assertEqual(done.returncode, MACHINE_FAILED, done.stderr)
+            said = done.stdout if subcommand == ["doctor"] else done.stderr
+            self.assertIn(why, said)
+            self.assertIn(self.REMEDY, said)
+            if subcommand != ["doctor"]:
+                self.assertEqual(len(said.splitlines()), 1, said)
+
+    def test_without_a_home(self) -> None:
+        guessable = Path("/tmp/.cache/musacoder")
+        was_there = guessable.exists()
+        self.refuse("HOME is not set", ())
+        self.refuse("HOME is not set", (), HOME="", XDG_CACHE_HOME="relative")
+        self.assertEqual(guessable.exists(), was_there)
+
+    @unittest.skipUnless(can_do_without_uts(), "needs to make a user namespace")
+    def test_in_a_home_that_is_read_only(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            mount = f'mount -t tmpfs -o ro none {folder} && exec "$@"'
+            within = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "-"]
+            self.refuse("Read-only file system", within, HOME=folder)
+
+
+class Pipes(unittest.TestCase):
+    def test_one_into_which_nothing_is_written_is_no_file(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = f"{folder}/a.prepared"
+            os.mkfifo(pipe)
+            begin = time.monotonic()
+            done = run("measure", pipe)
+            self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+            self.assertIn("is a pipe into which nothing was written", done.stderr)
+            self.assertLess(time.monotonic() - begin, 60)
+
+    def test_one_that_another_program_writes_is_read(self) -> None:
+        command = f"{MUSACODER} eval --json --task {TASK} -c <(sleep 1; echo I cannot.)"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+        self.assertEqual(json.loads(done.stdout)["verdict"]["outcome"]["kind"], "extraction")
+
+
 class Words(unittest.TestCase):
     """What the program says of its own subcommands and options."""
 
@@ -120,10 +263,20 @@ class Words(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
             self.assertEqual(done.stderr, f"musacoder: {said}\n")
 
+    def test_an_option_that_there_is_not(self) -> None:
+        for given, said in (
+            (("eval", "--taks", TASK), "did you mean --task in place of --taks?"),
+            (("bench", "--suit=x", "--out", "y"), "did you mean --suite in place of --suit?"),
+            (("eval", "--frobnicate"), "--help tells more"),
+        ):
+            done = run(*given)
+            self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
+            self.assertTrue(done.stderr.endswith(f"; {said}\n"), done.stderr)
+
     def test_help_begins_with_what_is_needed_most(self) -> None:
         for subcommand, first, groups in (
             ("eval", "--task", ["Correctness", "Timing (on a device)", "Limits"]),
-            ("bench", "--model", ["Judging", "Sampling (--model and --endpoint)"]),
+            ("bench", "--model", ["Judging", "Correctness", "Timing (on a device)", "Limits"]),
             ("forge", "--tasks", ["What is made", "Checks of the data"]),
         ):
             lines = run(subcommand, "--help").stdout.splitlines()
@@ -348,10 +501,6 @@ class Strict(unittest.TestCase):
         self.fail("no seed tells one run from three")
 
 
-def can_do_without_uts() -> bool:
-    return subprocess.run([*WITHOUT_UTS, "true"], capture_output=True, check=False).returncode == 0
-
-
 @unittest.skipUnless(can_do_without_uts(), "needs to make a user namespace with limits of its own")
 class WeakSandbox(unittest.TestCase):
     ARGUMENTS = ("eval", "--no-shapes", "--trials", "1", "--task", TASK, "-c", str(HONEST))
@@ -370,6 +519,11 @@ class WeakSandbox(unittest.TestCase):
     def test_without_leave_nothing_is_judged(self) -> None:
         done = run(*self.ARGUMENTS, within=WITHOUT_UTS)
         self.assertEqual(done.returncode, MACHINE_FAILED, done.stdout)
+        self.assertIn("uts_namespace", done.stderr.splitlines()[-1])
+
+    def test_no_service_is_offered_that_could_not_judge(self) -> None:
+        done = run("serve", "--port", "0", within=WITHOUT_UTS)
+        self.assertEqual((done.returncode, done.stdout), (MACHINE_FAILED, ""), done.stderr)
         self.assertIn("uts_namespace", done.stderr.splitlines()[-1])
 
     def test_the_doctor_names_it_too(self) -> None:

@@ -43,7 +43,8 @@ class Serve(unittest.TestCase):
 
     def test_wrong_use_is_said_in_one_line(self) -> None:
         for options, words in (
-            (["--host", "0.0.0.0"], "not this machine"),
+            (["--host", "0.0.0.0"], "--token-file"),
+            (["--grace", "-1"], "--grace"),
             (["--port", "99999"], "99999"),
             (["--bakcend", "cpu", "--port", "0"], "--bakcend"),
         ):

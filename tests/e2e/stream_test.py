@@ -42,9 +42,10 @@ class Stream(unittest.TestCase):
             {"id": "no task", "task": "no/such", "answer": HONEST},
             {"id": "no Model", "task": {"code": "import torch"}, "answer": HONEST},
         ]
+        questions.append({"id": "half a pair", "task": TASK, "answer": "\ud800"})
         replies = ask(*map(json.dumps, questions), "", "no JSON")
         by_id = {reply["id"]: reply for reply in replies}
-        self.assertEqual(len(replies), 6)
+        self.assertEqual(len(replies), 7)
         self.assertEqual(set(by_id), {question["id"] for question in questions} | {""})
         self.assertEqual(by_id["by name"]["reward"], 1.0)
         self.assertEqual(by_id["by name"]["verdict"]["outcome"]["kind"], "pass")
@@ -55,6 +56,7 @@ class Stream(unittest.TestCase):
             ("no answer", '"answer"'),
             ("no task", "no/such"),
             ("no Model", "no class Model"),
+            ("half a pair", "lone surrogate"),
             ("", "JSON object"),
         ):
             self.assertEqual(set(by_id[wrong]), {"id", "error"})

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/interrupt.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+
+#include <unistd.h>
+
+namespace mc::cli {
+namespace {
+
+// A signal handler reaches nothing but global state, and may not allocate.
+constexpr size_t kBytesMax = 4096 + 200;  // A path, and words around it.
+char g_line[kBytesMax];
+std::atomic<size_t> g_bytes = 0;
+
+void end(int signal) {
+  const ssize_t ignored = ::write(STDERR_FILENO, g_line, g_bytes.load());
+  static_cast<void>(ignored);
+  ::raise(signal);  // Its default action is back (SA_RESETHAND), and ends the program on return.
+}
+
+}  // namespace
+
+void print_when_ended(std::string_view line) {
+  g_bytes = 0;
+  const size_t bytes = std::min(line.size(), kBytesMax - 2);
+  g_line[0] = '\n';  // Behind the bar of progress.
+  std::copy_n(line.data(), bytes, g_line + 1);
+  g_line[bytes + 1] = '\n';
+  g_bytes = line.empty() ? 0 : bytes + 2;
+  struct sigaction action{};
+  action.sa_handler = line.empty() ? SIG_DFL : &end;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace mc::cli
