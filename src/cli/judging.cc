@@ -29,6 +29,9 @@ Status add_work(const std::string& path, const EvalArguments& arguments, const t
       return Error{ErrorCode::kInvalidInput, path + " names no task: give --task"};
     }
     MC_TRY(task::Task task, task::load_task(spec, roots), "task");
+    if (!arguments.entry_point.empty()) {
+      MC_TRY(task, task::with_entry_point(std::move(task), arguments.entry_point), spec);
+    }
     work.push_back({std::move(task), std::move(submission.candidate)});
   }
   return ok();
@@ -52,6 +55,8 @@ const CLI::Validator& positive() {
 void add_candidates(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--task", arguments.task,
                      "A KernelBench .py file, suite:level/id, or family/name of tasks/");
+  command.add_option("--entry-point", arguments.entry_point,
+                     "The task's class that is the model, where none is called Model");
   command.add_option("--candidate,-c", arguments.candidates,
                      "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}");
 }

@@ -31,6 +31,13 @@ constexpr int kMainShape = 0;
 
 constexpr double kWallFactor = 4;
 
+// Trials of values that a task's own inputs do not hold (harness/judge/specials.py).
+bool is_special(const TrialPlan& plan) {
+  return plan.distribution == "nan" || plan.distribution == "nonfinite";
+}
+
+bool is_main(const TrialPlan& plan) { return plan.shape == kMainShape && !is_special(plan); }
+
 // How a call ended that only fails its trial.
 task::OutputCheck check_of(const task::Outcome& outcome) {
   task::OutputCheck check;
@@ -84,10 +91,15 @@ Result<Measured> Measurement::run(const Pause& pause) {
       fail(plan, *why);
       continue;
     }
+    // Such a trial asks little, and must not lift the q of a candidate that fails all others.
+    if (is_special(plan) && std::ranges::none_of(trials_, &task::Trial::passed)) {
+      trials_.push_back(trial_of(plan));
+      continue;
+    }
     pause(session_);
     MC_TRY(EarlyOutcome outcome, run_trial(plan), "trial " + std::to_string(plan.index));
     if (!outcome) continue;
-    if (counts(plan.shape) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
+    if (counts(plan) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
       return finish(std::move(*outcome));
     }
     fail(plan, *outcome);
@@ -96,21 +108,21 @@ Result<Measured> Measurement::run(const Pause& pause) {
   return finish(conclude());
 }
 
-Result<task::Outcome> Measurement::run_last() {
+Result<Tried> Measurement::run_last() {
   MC_TRY(EarlyOutcome loaded, load(), "load");
-  if (loaded) return std::move(*loaded);
+  if (loaded) return Tried{std::move(*loaded)};
   const TrialPlan& plan = judge_.plan().trials.back();
   MC_TRY(EarlyOutcome built, build(plan.shape), "build");
-  if (built) return std::move(*built);
-  if (const task::Outcome* why = cannot_run(plan)) return *why;
+  if (built) return Tried{std::move(*built)};
+  if (const task::Outcome* why = cannot_run(plan)) return Tried{*why};
   MC_TRY(EarlyOutcome ran, run_trial(plan), "trial " + std::to_string(plan.index));
-  if (ran) return std::move(*ran);
-  if (!trials_.back().passed) return task::Outcome(task::Wrong{0, false, trials_});
-  return task::Outcome(task::Passed{trials_, std::nullopt});
+  if (ran) return Tried{std::move(*ran)};
+  if (!trials_.back().passed) return Tried{task::Wrong{0, false, trials_}};
+  return Tried{task::Passed{trials_, std::nullopt}, forward_work_s_};
 }
 
-bool Measurement::counts(int shape) const {
-  return shape == kMainShape || judge_.plan().needs_general;
+bool Measurement::counts(const TrialPlan& plan) const {
+  return is_main(plan) || judge_.plan().needs_general;
 }
 
 const task::Outcome* Measurement::cannot_run(const TrialPlan& plan) const {
@@ -176,7 +188,8 @@ Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
   }
   task::Outcome failure =
       std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer);
-  if (counts(shape) || !std::holds_alternative<Refusal>(answer))
+  if (shape == kMainShape || judge_.plan().needs_general ||
+      !std::holds_alternative<Refusal>(answer))
     return EarlyOutcome(std::move(failure));
   shapes_refused_.emplace(shape, std::move(failure));
   return EarlyOutcome();
@@ -188,8 +201,9 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("forward"));
   MC_TRY(const auto given, std::move(asked), "inputs");
   trial.inputs_digest = given.said.digest;
-  const worker::ContestantRunQuestion question{plan.shape, given.said.inputs};
+  const worker::ContestantRunQuestion question{plan.shape, given.said.inputs, given.said.written};
   Answer answer = ask(question, &given.region, limits_.forward_s);
+  forward_work_s_ = program_.is_emulated ? session_.work().count() : 0;
   trial.findings = new_findings();
   if (EarlyOutcome lacking = unsupported(trial.findings)) return lacking;
 
@@ -228,7 +242,7 @@ Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
   const auto is_fatal = [](const task::KernelFinding& finding) {
     return kFatalKinds.contains(finding.kind);
   };
-  if (crashed == nullptr || plan.shape == kMainShape || !crashed->exception ||
+  if (crashed == nullptr || is_main(plan) || !crashed->exception ||
       std::ranges::any_of(crashed->findings, is_fatal)) {
     return failure;
   }
@@ -321,7 +335,8 @@ Measurement::EarlyOutcome Measurement::host_made() const {
     return illegal("no kernel of the candidate wrote " + std::to_string(others) +
                    " bytes of the outputs: the host made them");
   }
-  if (call_->from_kernels + call_->from_inputs == 0) {
+  // A reference may return numbers alone; then nothing left the device as an output.
+  if (call_->from_kernels + call_->from_inputs == 0 && call_->from_fills > 0) {
     return illegal("no kernel of the candidate wrote the outputs: they were filled");
   }
   if (call_->unknown_reads == 0) return std::nullopt;
@@ -401,8 +416,7 @@ double Measurement::share_passed(std::span<task::Trial> trials) {
 
 task::Outcome Measurement::conclude() {
   const auto trials = std::span(trials_);
-  const auto num_main =
-      static_cast<size_t>(std::ranges::count(judge_.plan().trials, kMainShape, &TrialPlan::shape));
+  const auto num_main = static_cast<size_t>(std::ranges::count_if(judge_.plan().trials, is_main));
   const size_t num_counted = judge_.plan().needs_general ? trials.size() : num_main;
   const double q = share_passed(trials.first(num_counted));
   const double generality = share_passed(trials.subspan(num_counted));
