@@ -242,9 +242,10 @@ def _is_usable(case: _Case, name: str) -> bool:
 
 def _find_usable(case: _Case, name: str) -> bool:
     assert case.native is not None and case.seed == _PLANNING_SEED
-    if name in distributions.WITH_TIES and case.native.is_exact:
+    plain = name.removesuffix(distributions.WITHOUT_ZEROS)
+    if plain in distributions.WITH_TIES and case.native.is_exact:
         return False
-    if not name.endswith(distributions.WITHOUT_ZEROS) and case.native.has_indices:
+    if plain == name and case.native.has_indices:
         return False
     if not case.native.can_change:
         return False

@@ -421,7 +421,12 @@ task::Outcome Measurement::conclude() {
   const double q = share_passed(trials.first(num_counted));
   const double generality = share_passed(trials.subspan(num_counted));
   if (q == 1) return task::Passed{trials_, std::nullopt, generality};
-  const bool is_specialised = std::ranges::all_of(trials.first(num_main), &task::Trial::passed);
+  bool fails_elsewhere = false;
+  for (size_t i = num_main; i < trials.size(); ++i) {
+    fails_elsewhere |= !trials[i].passed && judge_.plan().trials.at(i).shape != kMainShape;
+  }
+  const bool is_specialised =
+      fails_elsewhere && std::ranges::all_of(trials.first(num_main), &task::Trial::passed);
   return task::Wrong{q, is_specialised, trials_};
 }
 

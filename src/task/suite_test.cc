@@ -62,7 +62,7 @@ TEST_F(Suite, NamesTheEntryPointModel) {
   const auto tasks = load_suite(write("a.jsonl", line + R"("entry_point": "Net"})"), "kb");
   ASSERT_TRUE(tasks) << tasks.error().message;
   EXPECT_THAT(tasks->at(0).code, EndsWith("\n\nModel = Net\n"));
-  for (const std::string& name : {"Ne", "Nets", "", "Net; import os"}) {
+  for (const char* name : {"Ne", "Nets", "", "Net; import os"}) {
     const auto refused = with_entry_point({"id", "name", "class Net: pass"}, name);
     ASSERT_FALSE(refused) << name;
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidInput);
