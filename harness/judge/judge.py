@@ -194,10 +194,18 @@ def _choose_distributions(case: _Case, seed: int) -> list[str]:
     num_native = max(1, num - len(others))
     chosen: list[str] = []
     for name in [distributions.NATIVE] * num_native + others[: num - num_native]:
-        alternatives = [name, *_INSTEAD, distributions.NATIVE]
-        if name != distributions.NATIVE:
-            alternatives.insert(1, name + distributions.WITHOUT_ZEROS)
-        alternatives.sort(key=lambda other: other != name and other in chosen)
+        drawn = [name, *_INSTEAD] if name != distributions.NATIVE else _INSTEAD
+        alternatives = [
+            other for plain in drawn for other in (plain, plain + distributions.WITHOUT_ZEROS)
+        ]
+        if name == distributions.NATIVE:
+            alternatives.insert(0, name)
+        alternatives.append(distributions.NATIVE)
+        taken = {other.removesuffix(distributions.WITHOUT_ZEROS) for other in chosen}
+        alternatives.sort(
+            key=lambda other: other != name
+            and other.removesuffix(distributions.WITHOUT_ZEROS) in taken
+        )
         usable = (other for other in alternatives if _is_usable(case, other))
         chosen.append(next(usable, distributions.NATIVE))
     return chosen
