@@ -198,7 +198,7 @@ def standing_in(device: torch.device) -> Iterator[None]:
 
 
 def _patches() -> list[tuple[Any, str, Any]]:
-    """What is replaced in torch, as owner, name and replacement."""
+    """Replacements of what torch has, as owner, name and replacement."""
     default_device = torch.set_default_device
     default_type = torch.set_default_tensor_type
     scope_init: Callable[..., None] = _device.DeviceContext.__init__

@@ -124,7 +124,7 @@ class _Prepared:
         shapes = sorted({trial["shape"] for trial in self.plan["trials"]})
         # In the order in which a judge is asked: weights first, as they are built.
         self.inits = {s: self.judge.answer(Question({"op": "init", "shape": s})) for s in shapes}
-        self.written = []  # Of each trial, the inputs that the reference writes to.
+        self.written = []  # The inputs that the reference writes to, for each trial.
         for index in range(len(self.plan["trials"])):
             answer = self.judge.answer(Question({"op": "trial", "index": index}))
             self.written.append(answer.body["written"])

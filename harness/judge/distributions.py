@@ -82,7 +82,7 @@ def _nonfinite(x: torch.Tensor) -> torch.Tensor:
 
 
 def _other_scatter(x: torch.Tensor) -> torch.Tensor:
-    """As `_scatter`, and independent of it."""
+    """Like `_scatter`, and independent of it."""
     return (x.abs() * 104729.0 + 0.5).remainder(1.0)
 
 

@@ -83,7 +83,7 @@ def _run(subject: Reference, name: str, mode: Any = None) -> Outcome | None:
 
 
 def _selects(outcome: Outcome) -> bool:
-    """Whether each output element is an element of the inputs."""
+    """True where each output element is an element of the inputs."""
     given = [one.reshape(-1) for one in _floats(outcome.inputs)]
     return bool(given) and all(
         bool(torch.isin(one, torch.cat(given)).all()) for one in _floats(outcome.outputs)
@@ -95,8 +95,8 @@ def _floats(value: Any) -> list[torch.Tensor]:
 
 
 def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
-    """What is wrong with a candidate's outputs for inputs of which some were NaN: whatever is wrong
-    where both are finite, and numbers in place of NaN that are no constants.
+    """The faults of a candidate's outputs for inputs of which some were NaN: any where both outputs
+    are finite, and numbers in place of NaN that are no constants.
     """
     given = iter(tensors_of(got))
     found: list[Json] = []

@@ -79,7 +79,7 @@ def _binds(function: Callable[..., Any], positional: Any, named: dict[Any, Any])
 
 
 def inputs_of(model: torch.nn.Module, given: object) -> Any:
-    """What `get_inputs` returned, in the form that `call` takes: a list, or a dict by name."""
+    """A list, or a dict by name, as `call` takes it, of what `get_inputs` returned."""
     positional, named = arguments_of(model.forward, given)
     if named and positional:
         return dict(inspect.signature(model.forward).bind(*positional, **named).arguments)
@@ -140,7 +140,7 @@ def _names_used(module: ModuleType) -> set[str]:
 
 
 def _fits(module: ModuleType, name: str) -> bool:
-    """Whether the class takes the arguments that the module makes for its model."""
+    """True where the class takes the arguments that the module makes for its model."""
     model_class = getattr(module, name)
     positional, named = arguments_of(model_class, module.get_init_inputs())
     if not _binds(model_class, positional, named):

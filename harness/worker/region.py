@@ -94,7 +94,7 @@ def pack_named(
 
 @contextlib.contextmanager
 def must_pass(source: str) -> Iterator[None]:
-    """Where a task's own value cannot be packed, the task cannot be judged."""
+    """A task whose own value cannot be packed inside this context cannot be judged."""
     try:
         yield
     except Refusal as error:

@@ -194,7 +194,7 @@ def charged_to_task() -> Iterator[None]:
 
 
 def is_of_task(error: Exception) -> bool:
-    """Whether a task's own code failed, rather than ours around it."""
+    """True where a task's own code failed, rather than ours around it."""
     return isinstance(error, Refusal) or _kind(error) == "oom"
 
 

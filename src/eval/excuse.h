@@ -27,8 +27,8 @@
 namespace mc::eval {
 
 struct Excuse {
-  // Where the candidate may show that it is right, as the judge names the sizes: at the first of
-  // them that the task can be judged at, or, of a slow candidate, at all of them, smallest first.
+  // The sizes at which the candidate may show that it is right, as the judge names them: the first
+  // that the task can be judged at or, for a slow candidate, all of them, smallest first.
   std::span<const char* const> shapes;
   double forward_s = 0;  // Processor time for one trial there; 0 for the usual.
   task::RuleFinding why;
@@ -40,7 +40,7 @@ struct Excuse {
 std::optional<Excuse> excuse_for(const task::Outcome& outcome, const execute::JudgePlan& plan,
                                  const std::set<int64_t>& sizes);
 
-// Whether the trials that were made bear the excuse out.  `limit_s` is that of each of them.
+// True where the trials that were made bear the excuse out.  `limit_s` is that of each of them.
 bool is_excused(const Excuse& excuse, std::span<const execute::Tried> tried, double limit_s);
 
 }  // namespace mc::eval

@@ -82,7 +82,7 @@ class Measurement {
   task::StateMatch state_;          // At the main shape.
   std::optional<CallRecord> call_;  // The emulator's, of the last call.
   int64_t num_calls_ = 0;
-  double forward_work_s_ = 0;  // Of the last call, on the emulator.
+  double forward_work_s_ = 0;  // The last call's, on the emulator.
   std::optional<Error> check_error_;
   bool is_judge_crowded_out_ = false;  // By what the contestant holds of the device.
   size_t report_read_ = 0;             // Bytes of the emulator's report that were decoded.

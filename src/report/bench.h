@@ -80,7 +80,7 @@ struct BenchFigures {
   int64_t num_tasks = 0;       // With at least one attempt.
   int64_t num_attempts = 0;    // All turns.
   int64_t num_not_scored = 0;  // Of them: unsupported, infra.
-  // Of these, what the backend lacks, by task: a model gains by such an answer if it is wrong.
+  // The unsupported ones by task: a model gains by such an answer if it is wrong.
   std::map<std::string, int64_t> unsupported;
   int64_t num_samples = 0;     // With at least one scored turn.
   int64_t num_passed = 0;      // Of them.
