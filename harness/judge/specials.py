@@ -27,6 +27,7 @@ from harness.worker.region import map_tensors, tensors_of
 from harness.worker.wire import Json, is_of_task
 
 CONSTANTS_MAX = 2  # A clamp has two bounds.
+ELEMENTS_MAX = 1 << 25  # A larger task has no room for the search in `_selects`.
 
 # Operators that no kernel implements by a clamp.
 _CARRYING = frozenset(
@@ -63,6 +64,9 @@ def distribution_for(subject: Reference) -> str | None:
     operators = _Operators()
     native = _run(subject, distributions.NATIVE, operators)
     if native is None or native.written or not operators.names <= _CARRYING:
+        return None
+    tensors = tensors_of([native.inputs, native.outputs])
+    if sum(one.numel() for one in tensors) > ELEMENTS_MAX:
         return None
     name = distributions.NONFINITE if _selects(native) else distributions.ONLY_NAN
     outcome = _run(subject, name)
