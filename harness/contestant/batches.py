@@ -18,6 +18,7 @@ from harness.worker import output_places, region
 from harness.contestant.device import Device
 from harness.worker.output_places import NOWHERE, Memories
 from harness.worker.place import Place
+from harness.worker.program import call
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 Model = Callable[..., Any]
@@ -43,7 +44,7 @@ class Batches:
     def __init__(self, device: Device, place: Place) -> None:
         self._device = device
         self._place = place
-        self._inputs: list[list[Any]] = []
+        self._inputs: list[Any] = []
         self._written: torch.Tensor | None = None  # The inputs' memory, if outputs may lie there.
         self._arena: torch.Tensor | None = None
         self._memories = Memories()
@@ -98,7 +99,7 @@ class Batches:
     def _run(self, batch: _Batch, model: Model, begin: Callable[[int], None]) -> None:
         with self._device.pool():
             begin(batch.number)
-            batch.outputs = [model(*inputs) for inputs in self._inputs[: batch.calls]]
+            batch.outputs = [call(model, inputs) for inputs in self._inputs[: batch.calls]]
             batch.visible = [region.map_tensors(one, self._visible) for one in batch.outputs]
             self._device.end()
 

@@ -28,7 +28,7 @@ from harness.contestant.guard import OperatorGuard
 from harness.worker.cuda_memory import RemoteMemory
 from harness.worker.place import HOST_PLACE, Place
 from harness.worker.perturb import Constants
-from harness.worker.program import construct, run_module
+from harness.worker.program import call, construct, run_module
 from harness.worker.wire import (
     CANDIDATE_FILE,
     Answer,
@@ -215,7 +215,7 @@ class Contestant:
         if self._emulator is not None:
             self._emulator.begin_call()
         try:
-            return self._call(built.model, inputs)
+            return self._call(built.model, inputs, question.body["written"])
         finally:
             if self._emulator is not None:
                 self._emulator.end_call()
@@ -231,17 +231,18 @@ class Contestant:
         _copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
-        return self._call(built.model, inputs)
+        return self._call(built.model, inputs, question.body["written"])
 
-    def _call(self, model: torch.nn.Module, inputs: list[Any]) -> Answer:
-        """One call of forward, and its outputs in a region."""
+    def _call(self, model: torch.nn.Module, inputs: Any, written: list[int]) -> Answer:
+        """One call of forward, and its outputs in a region, with the inputs that it is to write."""
+        given = region.tensors_of(inputs)
         aten: Json = {}
         sticky = ""
         before = 0 if self._device is None else self._device.launches()
         try:
             if self._recorder is not None:
                 self._recorder.start()
-            outputs = model(*inputs)
+            outputs = call(model, inputs)
             if self._recorder is not None:
                 aten = self._recorder.stop()
             if self._emulator is not None:
@@ -254,7 +255,7 @@ class Contestant:
         if self._device is not None:
             body["launches"] = self._device.launches() - before
         try:
-            return self._pack(outputs, model, body)
+            return self._pack((outputs, [given[number] for number in written]), model, body)
         except BaseException as error:
             set_stage(error, "outputs")
             raise

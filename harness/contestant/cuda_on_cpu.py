@@ -3,14 +3,15 @@
 
 A TorchFunctionMode rewrites cuda devices in arguments to the emulated device (emulator.py) and
 makes its tensors say that they are on cuda:0; `torch.cuda` gets the answers of one GPU whose work
-is always finished. Only the recorder, for which the host's memory is the device's, and the
-contestant install this.
+is always finished. The recorder, for which the host's memory is the device's, and the contestant
+install this for good; a judge on the CPU stands in for a device while a task's own code runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -163,18 +164,62 @@ def install(device: torch.device = DEVICE) -> None:
     """Patches torch for the rest of this process; cuda is `device` from now on."""
     global _emulated
     _emulated = device
-    # Recurrent layers would call cuDNN in their constructor, seeing tensors that say they are CUDA.
-    torch.backends.cudnn.enabled = False
-    for name, replacement in _torch_cuda().items():
-        setattr(torch.cuda, name, replacement)
-    default_device = torch.set_default_device
-    setattr(torch, "set_default_device", lambda device: default_device(to_emulated(device)))
-    scope = _device.DeviceContext
-    scope_init: Callable[..., None] = scope.__init__
-    setattr(scope, "__init__", lambda self, device: scope_init(self, to_emulated(device)))
+    for owner, name, replacement in _patches():
+        setattr(owner, name, replacement)
     setattr(torch, "compile", refuse_compile)
-    setattr(torch, "Generator", Generator)
     CudaOnCpu().__enter__()  # type: ignore[no-untyped-call]
+
+
+def standing_in_for(text: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """`standing_in` where a program says cuda and `device` is none of CUDA's."""
+    is_needed = "cuda" in text and device.type != "cuda"
+    return standing_in(device) if is_needed else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def standing_in(device: torch.device) -> Iterator[None]:
+    """A context in which cuda is `device`, which may be the meta device."""
+    global _emulated
+    before, _emulated = _emulated, device
+    patches = _patches()
+    originals = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
+    default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    for owner, name, replacement in patches:
+        setattr(owner, name, replacement)
+    try:
+        with CudaOnCpu():  # type: ignore[no-untyped-call]
+            yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+        _emulated = before
+        if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not default:
+            torch.set_default_device(None if default is None else default.device)
+
+
+def _patches() -> list[tuple[Any, str, Any]]:
+    """Replacements of what torch has, as owner, name and replacement."""
+    default_device = torch.set_default_device
+    default_type = torch.set_default_tensor_type
+    scope_init: Callable[..., None] = _device.DeviceContext.__init__
+
+    def set_default_tensor_type(kind: Any) -> None:
+        default_type(kind.replace(".cuda", "") if isinstance(kind, str) else kind)
+
+    return [
+        # Recurrent layers would call cuDNN in their constructor, seeing tensors that say they are
+        # CUDA.
+        (torch.backends.cudnn, "enabled", False),
+        *((torch.cuda, name, replacement) for name, replacement in _torch_cuda().items()),
+        (torch, "set_default_device", lambda device: default_device(to_emulated(device))),
+        (torch, "set_default_tensor_type", set_default_tensor_type),
+        (
+            _device.DeviceContext,
+            "__init__",
+            lambda self, device: scope_init(self, to_emulated(device)),
+        ),
+        (torch, "Generator", Generator),
+    ]
 
 
 def refuse_compile(*_args: Any, **_kwargs: Any) -> Any:

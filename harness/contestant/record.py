@@ -53,7 +53,7 @@ class Recorder:
             self._run(str(body["source"]), initials)
         return Answer({"extensions": self._found})
 
-    def _run(self, source: str, initials: list[list[object]]) -> None:
+    def _run(self, source: str, initials: list[list[Any]]) -> None:
         try:
             module = run_module(source, CANDIDATE_FILE)
         except Exception as error:

@@ -15,6 +15,7 @@ from harness.judge import distributions
 from harness.judge.judge import Judge, _reference
 from harness.judge.reference import Outcome, is_finite
 from harness.judge.task import Task
+from harness.worker.program import arguments_of
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.worker.wire import Json
 
@@ -100,7 +101,8 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
 def complaints_of_probe(task: Task, probe: Json) -> list[str]:
     """The forge's interpreter against PyTorch, both in double precision, at small sizes."""
     module = task.run(probe["sizes"])
-    model = module.Model(*module.get_init_inputs()).double()
+    positional, named = arguments_of(module.Model, module.get_init_inputs())
+    model = module.Model(*positional, **named).double()
     state = state_of(model)
     given = {entry["name"]: entry for entry in probe["parameters"]}
     if sorted(given) != sorted(state):

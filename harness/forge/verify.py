@@ -117,15 +117,18 @@ class _Prepared:
 
     def __init__(self, source: str, seed: int) -> None:
         self.judge = Judge()
-        self.judge.answer(Question({"op": "open", "source": source, "options": {}}))
+        self.judge.answer(
+            Question({"op": "open", "source": source, "options": {"specials": False}})
+        )
         self.plan = self.judge.answer(Question({"op": "begin", "seed": seed})).body["plan"]
         shapes = sorted({trial["shape"] for trial in self.plan["trials"]})
         # In the order in which a judge is asked: weights first, as they are built.
         self.inits = {s: self.judge.answer(Question({"op": "init", "shape": s})) for s in shapes}
+        self.written = []  # The inputs that the reference writes to, for each trial.
         for index in range(len(self.plan["trials"])):
-            for descriptor in self.judge.answer(
-                Question({"op": "trial", "index": index})
-            ).descriptors:
+            answer = self.judge.answer(Question({"op": "trial", "index": index}))
+            self.written.append(answer.body["written"])
+            for descriptor in answer.descriptors:
                 os.close(descriptor)
         assert self.judge._opened is not None
         self.given = list(self.judge._opened.given.values())
@@ -262,6 +265,7 @@ class _Verifier:
                 return
         for plan, (tree, descriptor) in zip(prepared.plan["trials"], trials):
             run = {"op": "run", "shape": plan["shape"], "inputs": tree}
+            run["written"] = prepared.written[plan["index"]]
             answer, error = _ask(one, run, [descriptor])
             event = {"at": "trial", **plan, "error": error, "sticky": ""}
             event["fault"] = self._emulator.sticky_error()

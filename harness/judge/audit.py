@@ -83,7 +83,8 @@ def main() -> int:
     try:
         cases = list(_cases(Task(str(question["task"])), int(question["seed"]), place))
     except Exception as error:
-        print(f"audit: cannot: {type(error).__name__}: {error}"[:TEXT_MAX], flush=True)
+        why = str(error) if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"
+        print(f"audit: cannot: {why}"[:TEXT_MAX], flush=True)
         return CANNOT
     num = _run_all(question, cases, place)
     print(f"audit: done, {num} of {len(cases)}", flush=True)
@@ -143,7 +144,8 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
             "state": entries[1:],
         }
         if _tries(shape.label, contestant, build):
-            run = {"op": "run", "shape": number, "inputs": region.pack(inputs, place.memory)[0]}
+            run = {"op": "run", "shape": number, "written": []}
+            run["inputs"] = region.pack(inputs, place.memory)[0]
             questions.append((shape, run))
     num = 0
     for shape, run in questions:

@@ -55,7 +55,7 @@ def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Te
     if not expected.is_floating_point() and not expected.is_complex():
         return torch.empty(0)
     exact, *rest = (torch.view_as_real(t) if t.is_complex() else t for t in (expected, *others))
-    dtype = torch.promote_types(exact.dtype, torch.float32)
+    dtype = torch.float64 if exact.dtype == torch.float64 else torch.float32
     doubt = torch.zeros(exact.shape, dtype=dtype, device=exact.device)
     flat = doubt.view(-1)
     for other in rest:

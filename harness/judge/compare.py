@@ -28,6 +28,8 @@ TOLERANCES: Mapping[str, float] = {
     "float32": 1e-4,
     "float16": 1e-2,
     "bfloat16": 1e-2,
+    "float8_e4m3fn": 0.125,  # One step of the last of three bits.
+    "float8_e5m2": 0.25,
     "complex64": 1e-4,
     "complex128": 1e-7,
 }

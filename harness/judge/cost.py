@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from harness.worker.program import forget_module
+from harness.worker.program import arguments_of, call, forget_module, inputs_of
 from harness.worker.region import state_of, tensors_of
 from harness.judge.task import Task
 from harness.worker.wire import TASK_FILE
@@ -75,6 +75,16 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
+class _NoGenerators(TorchFunctionMode):
+    """Leaves generators out, of which the meta device has none."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = {name: value for name, value in (kwargs or {}).items() if name != "generator"}
+        return function(*args, **kwargs)
+
+
 class _RecurrentLayers(TorchFunctionMode):
     """Answers recurrent layers by formula: step by step they take the meta device a minute."""
 
@@ -108,15 +118,16 @@ def bytes_of(tensor: torch.Tensor) -> int:
 
 def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
     """The cost of one forward with these sizes. Raises whatever the program raises."""
-    with warnings.catch_warnings(), torch.device("meta"), torch.no_grad():
+    meta, counter = torch.device("meta"), _Counter()
+    with warnings.catch_warnings(), meta, torch.no_grad(), task.running(meta), _NoGenerators():
         warnings.simplefilter("ignore")
         module = task.run(bound)
-        model = module.Model(*module.get_init_inputs())
-        inputs = module.get_inputs()
-        counter = _Counter()
+        positional, named = arguments_of(module.Model, module.get_init_inputs())
+        model = module.Model(*positional, **named)
+        inputs = inputs_of(model, module.get_inputs())
         with _RecurrentLayers(counter), counter:
-            outputs = model(*inputs)
-    given = tensors_of(list(inputs))
+            outputs = call(model, inputs)
+    given = tensors_of(inputs)
     return Cost(
         work=counter.work,
         bytes_io=sum(bytes_of(tensor) for tensor in [*given, *tensors_of(outputs)]),

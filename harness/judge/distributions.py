@@ -2,9 +2,10 @@
 """Other values for a task's inputs than those that `get_inputs` draws.
 
 Each distribution is a function of the value alone, applied to every element, so what a task builds
-into its inputs (symmetry, zeros, repeated rows) stays. Integer and boolean tensors, tensors with
-non-finite elements, and those that hold at most three different values (labels, masks, signs) are
-left as they are.
+into its inputs (symmetry, zeros, repeated rows) stays; what was sorted along a dimension is sorted
+again. All but the native one hold some exact zeros, or none where their name says so. Integer and
+boolean tensors, tensors with non-finite elements, and those that hold at most three different
+values (labels, masks, signs) are left as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from harness.worker import pieces
 from harness.worker.region import map_tensors, tensors_of
 
 NATIVE = "native"
+NONFINITE = "nonfinite"  # Native values, some of them NaN, infinite or zero.
+ONLY_NAN = "nan"  # Native values, some of them NaN.
+WITHOUT_ZEROS = ", without zeros"  # The end of such a distribution's name.
 _SAMPLE = 4096
+_SORTED_MIN = 4  # Fewer elements in a row are often sorted by chance.
 
 
 def _large(x: torch.Tensor) -> torch.Tensor:
@@ -31,7 +36,7 @@ def _heavy_tail(x: torch.Tensor) -> torch.Tensor:
 
 
 def _negative(x: torch.Tensor) -> torch.Tensor:
-    return -x.abs()
+    return 0.0 - x.abs()  # Never a negative zero.
 
 
 def _integers(x: torch.Tensor) -> torch.Tensor:
@@ -59,6 +64,28 @@ def _scatter(x: torch.Tensor) -> torch.Tensor:
     return (x.abs() * 7919.0).remainder(1.0)
 
 
+def _zeros(x: torch.Tensor) -> torch.Tensor:
+    """Zero in place of about one value of 32."""
+    return torch.where(_other_scatter(x) < 1 / 32, 0.0, x)
+
+
+def _nan(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(_other_scatter(x) < 1 / 128, torch.nan, x)
+
+
+def _nonfinite(x: torch.Tensor) -> torch.Tensor:
+    draw = _other_scatter(x)
+    x = torch.where(draw < 4 / 128, 0.0, x)
+    x = torch.where(draw < 3 / 128, torch.inf, x)
+    x = torch.where(draw < 2 / 128, -torch.inf, x)
+    return torch.where(draw < 1 / 128, torch.nan, x)
+
+
+def _other_scatter(x: torch.Tensor) -> torch.Tensor:
+    """Like `_scatter`, and independent of it."""
+    return (x.abs() * 104729.0 + 0.5).remainder(1.0)
+
+
 TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "large": _large,
     "heavy_tail": _heavy_tail,
@@ -69,31 +96,79 @@ TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "signed_large": _signed_large,
     "signed_heavy_tail": _signed_heavy_tail,
 }
+_SPECIAL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    NONFINITE: _nonfinite,
+    ONLY_NAN: _nan,
+}
 # Equal values make the place of an extremum ambiguous.
 WITH_TIES = frozenset({"integers", "sparse"})
 
 
-def apply(name: str, inputs: list[Any]) -> list[Any]:
+def apply(name: str, inputs: Any) -> Any:
     """The inputs with their floating tensors' values changed."""
     if name == NATIVE:
         return inputs
-    transform = TRANSFORMS[name]
+    if name in _SPECIAL:
+        return map_tensors(inputs, lambda tensor: _changed(tensor, _SPECIAL[name]))
+    plain = name.removesuffix(WITHOUT_ZEROS)
+    transform = TRANSFORMS[plain]
+    if plain != name:
+        return map_tensors(inputs, lambda tensor: _changed(tensor, transform))
+    return map_tensors(inputs, lambda tensor: _changed(tensor, lambda x: transform(_zeros(x))))
 
-    def change(tensor: torch.Tensor) -> torch.Tensor:
-        if not _may_change(tensor):
-            return tensor
-        limit = torch.finfo(tensor.dtype).max / 4
-        flat = tensor.reshape(-1)
-        changed = torch.empty_like(flat)
-        for start, end in pieces.starts(flat):
-            changed[start:end] = transform(flat[start:end].double()).clamp(-limit, limit)
-        return changed.view(tensor.shape)
 
-    changed: list[Any] = map_tensors(inputs, change)
+def _changed(
+    tensor: torch.Tensor, transform: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    if not _may_change(tensor):
+        return tensor
+    orders = _orders_of(tensor)
+    if transform in _SPECIAL.values():
+        return tensor if orders else _mapped(tensor, transform)
+    limit = torch.finfo(tensor.dtype).max / 4
+    changed = _mapped(tensor, lambda x: transform(x).clamp(-limit, limit))
+    for dim, descending in orders:
+        values = _wide(changed).sort(dim, descending=descending).values
+        changed = values.to(changed.dtype).contiguous()
     return changed
 
 
-def can_change(inputs: list[Any]) -> bool:
+def _mapped(
+    tensor: torch.Tensor, transform: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    flat = tensor.reshape(-1)
+    changed = torch.empty_like(flat)
+    for start, end in pieces.starts(flat):
+        changed[start:end] = transform(flat[start:end].double())
+    return changed.view(tensor.shape)
+
+
+def _orders_of(tensor: torch.Tensor) -> list[tuple[int, bool]]:
+    """The dimensions along which the tensor is sorted, and whether it falls."""
+    found = []
+    for dim in range(tensor.dim()):
+        if tensor.shape[dim] < _SORTED_MIN:
+            continue
+        first = tensor[(0,) * dim + (slice(None),) + (0,) * (tensor.dim() - dim - 1)]
+        for descending in (False, True):
+            if _is_sorted(first, 0, descending) and _is_sorted(tensor, dim, descending):
+                found.append((dim, descending))
+                break
+    return found
+
+
+def _is_sorted(tensor: torch.Tensor, dim: int, descending: bool) -> bool:
+    num = tensor.shape[dim] - 1
+    first, second = _wide(tensor.narrow(dim, 0, num)), _wide(tensor.narrow(dim, 1, num))
+    return bool((first >= second if descending else first <= second).all())
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """In fp32 where PyTorch cannot compare: the 8-bit floats."""
+    return tensor.float() if tensor.element_size() == 1 else tensor
+
+
+def can_change(inputs: Any) -> bool:
     """Whether a distribution other than the native one changes any of these inputs."""
     return any(map(_may_change, tensors_of(inputs)))
 
@@ -101,6 +176,6 @@ def can_change(inputs: list[Any]) -> bool:
 def _may_change(tensor: torch.Tensor) -> bool:
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return False
-    sample = tensor.detach().reshape(-1)[:_SAMPLE]
+    sample = tensor.detach().reshape(-1)[:_SAMPLE].double()
     few = tensor.numel() > 3 and torch.unique(sample).numel() <= 3
     return not few and pieces.is_finite(tensor)

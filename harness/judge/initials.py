@@ -9,49 +9,51 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import io
+import os
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 
 from harness.judge.shapes import Options, ShapePlanner
 from harness.judge.task import Task
 from harness.worker import region
-from harness.worker.wire import Answer, Question, set_stage
+from harness.worker.program import arguments_of
+from harness.worker.wire import Answer, Question, Refusal
 
 
 def answer(question: Question) -> Answer:
     """To `initials`: the arguments at the main size first, then all that differ from them."""
     options = Options(**question.body["options"])
-    try:
-        task = Task(str(question.body["source"]))
-        planner = ShapePlanner(task, options)
-        main = planner.main()
-        first = _initial(task, main.bound)
-        found = {_bytes_of(first): first}
-        # The task's own sizes count where a candidate is not made for reduced ones.
-        others = [shape.bound for shape in planner.variants(main)] if options.shapes else []
-        for bound in [*others, {}]:
-            with contextlib.suppress(Exception):  # The judge will not get further either.
-                init = _initial(task, bound)
-                found.setdefault(_bytes_of(init), init)
-    except Exception as error:
-        set_stage(error, "reference")
-        raise
+    task = Task(str(question.body["source"]))
+    planner = ShapePlanner(task, options)
+    main = planner.main()
+    first = _initial(task, main.bound)
+    found = {_digest_of(first): first}
+    # The task's own sizes count where a candidate is not made for reduced ones.
+    others = [shape.bound for shape in planner.variants(main)] if options.shapes else []
+    for bound in [*others, {}]:
+        with contextlib.suppress(Refusal):  # The judge will not get further either.
+            init = _initial(task, bound)
+            found.setdefault(_digest_of(init), init)
     named = [(str(number), init) for number, init in enumerate(found.values())]
-    entries, descriptor = region.pack_named(named)
+    with region.must_pass("get_init_inputs"):
+        entries, descriptor = region.pack_named(named)
     # One region serves all candidates of the task, none of which may write to it.
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL)
     return Answer({"initials": [entry["tree"] for entry in entries]}, [descriptor])
 
 
-def _initial(task: Task, bound: Mapping[str, int]) -> list[object]:
+def _initial(task: Task, bound: Mapping[str, int]) -> list[Any]:
     torch.default_generator.manual_seed(0)
-    return list(task.run(bound).get_init_inputs())
+    with task.running(region.CPU):
+        module = task.run(bound)
+        return arguments_of(module.Model, module.get_init_inputs())
 
 
-def _bytes_of(init: list[object]) -> bytes:
+def _digest_of(init: list[Any]) -> str:
     """The same for the same arguments."""
-    file = io.BytesIO()
-    torch.save(init, file)
-    return file.getvalue()
+    with region.must_pass("get_init_inputs"):
+        tree, descriptor = region.pack(init)
+    os.close(descriptor)
+    return region.digest(tree, region.tensors_of(init))

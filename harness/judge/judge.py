@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness.judge import distributions
+from harness.judge import distributions, specials
 from harness.timing import device_speed
 from harness.worker import region
 from harness.judge.closeness import is_doubtful
@@ -31,7 +31,7 @@ from harness.judge.reference import (
 )
 from harness.judge.shapes import Options, Shape, ShapePlanner
 from harness.judge.task import Task
-from harness.worker.wire import Answer, Json, Question, Refusal
+from harness.worker.wire import Answer, Json, Question, Refusal, is_of_task
 
 OUTPUT_SLACK_BYTES = 1 << 20
 SAMPLE = 1 << 15  # Elements looked at to see whether a trivial answer would pass.
@@ -40,6 +40,9 @@ _AT_MAIN_SHAPE = ("signed", "large", "negative")
 _INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
 _ONE_OF = ("heavy_tail", "integers", "sparse")
 WEIGHTS_TRIES = 4
+# A counter that a norm layer keeps beside its statistics, and that no output depends on.
+_COUNTER = "num_batches_tracked"
+_MISSING_BUFFER = "the reference's forward changes this buffer, and the candidate has none so named"
 _PLANNING_SEED = (
     0  # Of what all candidates of a task share; nothing that is judged follows from it.
 )
@@ -69,6 +72,7 @@ class _Native:
     """Of the task's own values at the main shape."""
 
     is_exact: bool  # Some outputs are integers or booleans.
+    has_indices: bool  # Some outputs are integers.
     is_finite: bool
     can_change: bool  # By a distribution.
 
@@ -89,6 +93,8 @@ class _Case:
     num_planned: int = 0  # Of these; what was offered to one candidate follows.
     native: _Native | None = None  # What the first forward of the main shape shows.
     usable: dict[str, bool] = field(default_factory=dict)  # Distributions there, once looked at.
+    special: str | None = None  # The distribution of the trial with NaN or infinities, if any.
+    has_looked_for_special: bool = False
 
     seed: int = _PLANNING_SEED
     trials: list[_Trial] = field(default_factory=list)
@@ -161,6 +167,8 @@ def _begin(case: _Case, question: Question) -> Answer:
     case.timing = None
     case.seed = _PLANNING_SEED
     chosen = _choose_distributions(case, question.body["seed"])
+    if _special_of(case) is not None:
+        chosen.append(str(case.special))
     case.references.clear()
     case.place.trim()
     case.seed = question.body["seed"]
@@ -186,8 +194,18 @@ def _choose_distributions(case: _Case, seed: int) -> list[str]:
     num_native = max(1, num - len(others))
     chosen: list[str] = []
     for name in [distributions.NATIVE] * num_native + others[: num - num_native]:
-        alternatives = [name, *_INSTEAD, distributions.NATIVE]
-        alternatives.sort(key=lambda other: other != name and other in chosen)
+        drawn = [name, *_INSTEAD] if name != distributions.NATIVE else _INSTEAD
+        alternatives = [
+            other for plain in drawn for other in (plain, plain + distributions.WITHOUT_ZEROS)
+        ]
+        if name == distributions.NATIVE:
+            alternatives.insert(0, name)
+        alternatives.append(distributions.NATIVE)
+        taken = {other.removesuffix(distributions.WITHOUT_ZEROS) for other in chosen}
+        alternatives.sort(
+            key=lambda other: other != name
+            and other.removesuffix(distributions.WITHOUT_ZEROS) in taken
+        )
         usable = (other for other in alternatives if _is_usable(case, other))
         chosen.append(next(usable, distributions.NATIVE))
     return chosen
@@ -195,10 +213,14 @@ def _choose_distributions(case: _Case, seed: int) -> list[str]:
 
 def _look_at_native(case: _Case) -> None:
     outcome = _first_outcome(case, 0)
+    for value, source in ((outcome.inputs, "get_inputs"), (outcome.outputs, "forward")):
+        with region.must_pass(f"what {source} returns"):
+            region.form_of(value)
     outputs = region.tensors_of(outcome.outputs)
     case.call_bytes = sum(one.nbytes for one in [*region.tensors_of(outcome.inputs), *outputs])
     case.native = _Native(
         is_exact=not all(map(_is_inexact, outputs)),
+        has_indices=not all(_is_inexact(one) or one.dtype == torch.bool for one in outputs),
         is_finite=is_finite(outcome.outputs),
         can_change=distributions.can_change(outcome.inputs),
     )
@@ -228,7 +250,10 @@ def _is_usable(case: _Case, name: str) -> bool:
 
 def _find_usable(case: _Case, name: str) -> bool:
     assert case.native is not None and case.seed == _PLANNING_SEED
-    if name in distributions.WITH_TIES and case.native.is_exact:
+    plain = name.removesuffix(distributions.WITHOUT_ZEROS)
+    if plain in distributions.WITH_TIES and case.native.is_exact:
+        return False
+    if plain == name and case.native.has_indices:
         return False
     if not case.native.can_change:
         return False
@@ -236,7 +261,9 @@ def _find_usable(case: _Case, name: str) -> bool:
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), name)
     try:
         outcome = reference.run(inputs, 0)
-    except Exception:  # Values outside the domain of the reference.
+    except Exception as error:  # Values outside the domain of the reference.
+        if not is_of_task(error):
+            raise
         return False
     if case.native.is_finite and not is_finite(outcome.outputs):
         return False
@@ -245,13 +272,24 @@ def _find_usable(case: _Case, name: str) -> bool:
     return _discriminates(case, outcome)
 
 
+def _special_of(case: _Case) -> str | None:
+    """The distribution of the trial with NaN or infinities (specials.py); found once for a task."""
+    assert case.native is not None
+    if not case.has_looked_for_special and case.seed == _PLANNING_SEED:
+        case.has_looked_for_special = True
+        may = case.options.distributions and case.options.specials and case.native.can_change
+        if may and case.native.is_finite and not case.native.is_exact:
+            case.special = specials.distribution_for(_reference(case, 0))
+    return case.special
+
+
 def _is_inexact(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _discriminates(case: _Case, outcome: Outcome) -> bool:
     """Whether zeros, a constant and copies of the inputs are all wrong answers (on a sample)."""
-    expected = region.map_tensors(outcome.outputs, _sample)
+    expected = region.map_tensors(_as_tensors([outcome.outputs, outcome.written]), _sample)
 
     def passes(value: Any) -> bool:
         return not case.comparer.failures(expected, value, None)
@@ -264,7 +302,18 @@ def _discriminates(case: _Case, outcome: Outcome) -> bool:
         return True
     inputs = region.tensors_of(outcome.inputs)
     alike = [one for one in inputs if one.shape == outcome.outputs.shape]
-    return not any(passes(_sample(one)) for one in alike)
+    return not any(passes([_sample(one), expected[1]]) for one in alike)
+
+
+def _as_tensors(value: Any) -> Any:
+    """The value with its floating numbers as tensors."""
+    if isinstance(value, float):
+        return torch.tensor(value)
+    if isinstance(value, dict):
+        return {key: _as_tensors(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_tensors(item) for item in value]
+    return value
 
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor:
@@ -288,7 +337,9 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
         case.shapes.append(shape)
         try:
             usable = is_finite(_first_outcome(case, number).outputs)
-        except Exception:
+        except Exception as error:
+            if not is_of_task(error):
+                raise
             usable = False
         case.references.pop(number, None)
         if not usable:
@@ -297,7 +348,8 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
 
 def _offer(case: _Case, question: Question) -> Answer:
     """The plan, with a trial at one more shape at its end where the task can be judged there."""
-    shape = ShapePlanner(case.task, case.options).other(question.body["label"])
+    planner = ShapePlanner(case.task, case.options)
+    shape = planner.other(question.body["label"], question.body["kept"])
     if shape is not None:
         case.references.clear()
         case.place.trim()
@@ -375,6 +427,7 @@ def _trial(case: _Case, question: Question) -> Answer:
     body = {
         "inputs": tree,
         "digest": case.place.digest(tree, tensors),
+        "written": [number for number, _ in outcome.written_numbers],
         "outputs_bytes_max": _bytes_allowed(outcome),
         # The reference computes nothing: its outputs are inputs, or views of them.
         "returns_inputs": outcome.in_place and outcome.inputs_after is outcome.inputs,
@@ -389,7 +442,7 @@ def _forget(case: _Case, index: int) -> None:
 
 def _bytes_allowed(outcome: Outcome) -> int:
     """How many bytes of outputs and buffers are read from a contestant's answer."""
-    expected = [*region.tensors_of(outcome.outputs), *outcome.buffers.values()]
+    expected = [*region.tensors_of(outcome.outputs), *outcome.buffers.values(), *outcome.written]
     needed = sum(tensor.numel() * tensor.element_size() for tensor in expected)
     return OUTPUT_SLACK_BYTES + 2 * needed
 
@@ -409,7 +462,8 @@ def _check(case: _Case, question: Question) -> Answer:
         raise Refusal("protocol", "check before trial, or a second check")
     given = case.given[index]
     try:
-        checks = [*_check_outputs(case, given.outcome, question)]
+        distribution = case.trials[index].distribution
+        checks = [*_check_outputs(case, given.outcome, question, distribution)]
         mutated = _mutated_inputs(case, given)
     finally:
         _forget(case, index)
@@ -424,21 +478,32 @@ def _check(case: _Case, question: Question) -> Answer:
     return Answer(body)
 
 
-def _check_outputs(case: _Case, outcome: Outcome, question: Question) -> Iterator[Json]:
+def _check_outputs(
+    case: _Case, outcome: Outcome, question: Question, distribution: str
+) -> Iterator[Json]:
     try:
         bytes_max = _bytes_allowed(outcome)
         source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
-        got = region.unpack(question.body["outputs"], source, bytes_max)
-        _require_digest(region.tensors_of(got), question.body.get("digest"))
+        returned = region.unpack(question.body["outputs"], source, bytes_max)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise Refusal("protocol", "outputs come with what was written to inputs")
+        got, written = returned
+        _require_digest(region.tensors_of(returned), question.body.get("digest"))
+        if distribution == distributions.ONLY_NAN:
+            yield from specials.failures(outcome, got, case.comparer)
+            return
         yield from failures(outcome, got, case.comparer)
+        yield from case.comparer.failures(outcome.written, written, None, "written input")
         buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
     for name, expected in outcome.buffers.items():
+        path = f"buffer {name}"
         if name in buffers:
-            path = f"buffer {name}"
             yield from case.comparer.failures(expected, buffers[name], None, path)
+        elif not name.endswith(_COUNTER):
+            yield {"path": path, "problem": "missing", "detail": _MISSING_BUFFER}
 
 
 def _require_digest(outputs: list[torch.Tensor], digest: Json | None) -> None:

@@ -26,10 +26,10 @@ from harness.judge.compare import Comparer
 from harness.judge.rounding import OneAfterTheOther
 from harness.worker import pieces
 from harness.worker.perturb import Constants
-from harness.worker.program import construct
+from harness.worker.program import arguments_of, call, construct, inputs_of
 from harness.worker.region import CPU, map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
-from harness.worker.wire import Json, set_stage
+from harness.worker.wire import Json, Refusal
 
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
 # Of state and inputs in double precision.
@@ -41,12 +41,26 @@ _DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
 class Outcome:
     """What one forward of the reference did."""
 
-    inputs: list[Any]  # As given.
-    inputs_after: list[Any]  # As the forward left them.
+    inputs: Any  # As given.
+    inputs_after: Any  # As the forward left them.
     outputs: Any
     buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
     in_place: bool  # Whether all outputs lay in the memory of inputs.
     find_doubt: Callable[[], Any]
+
+    @functools.cached_property
+    def written_numbers(self) -> list[tuple[int, torch.Tensor]]:
+        """The input tensors that the forward changed: their numbers, and what it left in them."""
+        pairs = zip(tensors_of(self.inputs), tensors_of(self.inputs_after))
+        return [
+            (number, left)
+            for number, (given, left) in enumerate(pairs)
+            if given is not left and not same_bytes(given, left)
+        ]
+
+    @property
+    def written(self) -> list[torch.Tensor]:
+        return [left for _, left in self.written_numbers]
 
     @functools.cached_property
     def doubt(self) -> Any:
@@ -73,19 +87,17 @@ class Reference:
         self.constants = Constants()
         self._device = device
         self._num_orders = ORDERS  # Until a run shows that fewer are enough.
-        try:
+        self._task = task
+        with task.running(device):
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
-            self.init = list(self._module.get_init_inputs())
+            self.init = arguments_of(self._module.Model, self._module.get_init_inputs())
             # A private copy: the constructor must not change what the candidate is given.
             init = copy.deepcopy(self.init)
             model = construct(self._module.Model, init, init_seed, self.constants)
             self.model = model.to(device)
-        except Exception as error:
-            set_stage(error, "reference")
-            raise
 
-    def draw_inputs(self, seed: int, distribution: str) -> list[Any]:
+    def draw_inputs(self, seed: int, distribution: str) -> Any:
         """Fresh inputs, contiguous, each in memory of its own.
 
         On a CUDA device they are drawn there, by PyTorch's Philox generator, which counts: the same
@@ -94,12 +106,17 @@ class Reference:
         torch.manual_seed(seed)
         return distributions.apply(distribution, self.draw_more())
 
-    def draw_more(self) -> list[Any]:
+    def draw_more(self) -> Any:
         """The next inputs of the generators as they stand, in their native distribution."""
-        drawn: list[Any] = map_tensors(
-            list(self._draw()), lambda tensor: tensor.detach().to(self._device).contiguous()
-        )
-        return drawn
+        with self._task.running(self._device):
+            drawn = inputs_of(self.model, self._draw())
+        return map_tensors(drawn, self._plain_input)
+
+    def _plain_input(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout != torch.strided or tensor.is_nested:
+            layout = str(tensor.layout).removeprefix("torch.")
+            raise Refusal("unsupported", f"an input is a {layout} tensor, which no judge passes on")
+        return tensor.detach().to(self._device).contiguous()
 
     def _draw(self) -> Any:
         if self._device == CPU:
@@ -107,15 +124,12 @@ class Reference:
         with self._device:
             return self._module.get_inputs()
 
-    def run(self, inputs: list[Any], seed: int, with_doubt: bool = True) -> Outcome:
-        """One forward. Raises what the reference raises."""
+    def run(self, inputs: Any, seed: int, with_doubt: bool = True) -> Outcome:
+        """One forward. Raises Refusal("task") for what the reference raises."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         given = _clone(inputs)
-        try:
+        with self._task.running(self._device):
             outputs = _forward(self.model, given, seed)
-        except Exception as error:
-            set_stage(error, "reference")
-            raise
         in_place = _lies_in(outputs, given)
         outputs = _clone(outputs)
         if all(map(same_bytes, tensors_of(inputs), tensors_of(given))):
@@ -127,7 +141,7 @@ class Reference:
 
         return Outcome(inputs, given, outputs, changed, in_place, find_doubt)
 
-    def settle_mode(self, inputs: list[Any], comparer: Comparer) -> bool:
+    def settle_mode(self, inputs: Any, comparer: Comparer) -> bool:
         """Puts the model into eval mode if its forward is random; whether it is repeatable now:
         within the tolerance, since some of a device's kernels add in any order.
         """
@@ -136,7 +150,7 @@ class Reference:
         self.model.eval()
         return self._is_repeatable(inputs, comparer)
 
-    def _is_repeatable(self, inputs: list[Any], comparer: Comparer) -> bool:
+    def _is_repeatable(self, inputs: Any, comparer: Comparer) -> bool:
         first, second = (self.run(inputs, seed, False).outputs for seed in (1, 2))
         return not comparer.failures(first, second, None)
 
@@ -150,7 +164,7 @@ class Reference:
                 buffer.copy_(old)
         return changed
 
-    def _doubt(self, inputs: list[Any], outputs: Any, seed: int) -> Any:
+    def _doubt(self, inputs: Any, outputs: Any, seed: int) -> Any:
         """By how much each output differs from what the same program gives in double precision, and
         with its sums in another order; None where neither fits or runs.
         """
@@ -168,25 +182,29 @@ class Reference:
         doubts = map(doubt_of, mine, zip(*others))
         return map_tensors(outputs, lambda _: next(doubts)) if others else None
 
-    def _other_outputs(self, inputs: list[Any], seed: int) -> Iterator[list[torch.Tensor]]:
+    def _other_outputs(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
         # What fails, for example by a dtype that the program fixes, is left out.
         with contextlib.suppress(Exception):
             model = copy.deepcopy(self.model).double()
-            yield tensors_of(_forward(model, map_tensors(_clone(inputs), _to_double), seed))
+            yield self._outputs_of(model, map_tensors(_clone(inputs), _to_double), seed)
         for number in range(ORDERS):
             if number >= self._num_orders:
                 break
             order = OneAfterTheOther(derive_seed(seed, "order", number), self._device)
             with contextlib.suppress(Exception), sdpa_kernel(SDPBackend.MATH), order:
-                yield tensors_of(_forward(copy.deepcopy(self.model), _clone(inputs), seed))
+                yield self._outputs_of(copy.deepcopy(self.model), _clone(inputs), seed)
             self._num_orders = ORDERS if order.has_walks else int(order.has_sums)
 
+    def _outputs_of(self, model: torch.nn.Module, inputs: Any, seed: int) -> list[torch.Tensor]:
+        with self._task.running(self._device):
+            return tensors_of(_forward(model, inputs, seed))
 
-def _forward(model: torch.nn.Module, inputs: list[Any], seed: int) -> Any:
+
+def _forward(model: torch.nn.Module, inputs: Any, seed: int) -> Any:
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model(*inputs)
+        return call(model, inputs)
 
 
 def _lies_in(outputs: Any, inputs: Any) -> bool:

@@ -10,7 +10,7 @@ Reduction: while one forward costs more than the backend allows, the largest siz
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.judge.cost import Cost, estimate
@@ -35,6 +35,7 @@ class Options:
     distributions: bool = True
     shapes: bool = True
     require_general: bool = False
+    specials: bool = True
     tolerance_fp32: float = 1e-4
     tolerance_half: float = 1e-2
     cost_max: float = 6e7
@@ -51,7 +52,6 @@ class Options:
 
 
 NATIVE_EXCESS_MAX = 40.0
-TINY_DIVISOR = 1000
 EXCESS_MAX = 60.0  # What cannot be reduced further is still judged up to this excess.
 
 
@@ -59,7 +59,7 @@ EXCESS_MAX = 60.0  # What cannot be reduced further is still judged up to this e
 class Shape:
     """One binding of the task's sizes."""
 
-    label: str  # "native", "reduced", "ragged", "small"; "tiny" in `other` alone
+    label: str  # "native", "reduced", "ragged", "small"; in `other` more.
     bound: Mapping[str, int]  # What differs from the text.
     constants: Mapping[str, int]
     cost: Cost | None  # None where the reference cannot run on the meta device.
@@ -74,9 +74,10 @@ class Shape:
 class ShapePlanner:
     """Finds the shapes of one task."""
 
-    def __init__(self, task: Task, options: Options) -> None:
+    def __init__(self, task: Task, options: Options, kept: Sequence[int] = ()) -> None:
         self._task = task
         self._options = options
+        self._kept = kept
         self._tries_left = VARIANT_TRIES
         self._may_be_empty = False
         self.native = {site.name: site.value for site in task.sites}
@@ -85,6 +86,7 @@ class ShapePlanner:
             site
             for site in task.sites
             if site.used_by and "Model" not in site.used_by and not _is_structural(site)
+            if site.value not in kept
         ]
 
     def main(self) -> Shape:
@@ -105,24 +107,48 @@ class ShapePlanner:
         reason = f"the native shape needs {_text(native)}; reduced to {_text(cost)}"
         return self._shape("reduced" if bound else "native", bound, cost, reason)
 
-    def other(self, label: str) -> Shape | None:
-        """One at which a candidate may show that only the emulator made it fail: the native sizes,
-        where one forward may take long, or sizes a thousand times cheaper than the main ones.
+    def other(self, label: str, kept: Sequence[int] = ()) -> Shape | None:
+        """One at which a candidate may show that only the emulator made it fail.
+
+        "native" are the task's own sizes, where one forward may take long; in "named" those of
+        `kept` are the task's own; "1/8" are sizes at which a forward costs about an eighth of what
+        it costs at the main ones.
         """
-        if label == "native":
-            cost = self._estimate({})
-            fits = cost is not None and self._options.excess(cost) <= NATIVE_EXCESS_MAX
-            return self._shape("native", {}, cost) if fits else None
-        cheap = replace(
+        if label in ("native", "named"):
+            return self._roomy(label, kept)
+        divisor = int(label.removeprefix("1/"))
+        main = self.main()
+        if main.cost is None:
+            return None
+        excess = min(1.0, self._options.excess(main.cost))
+        shape = self._within(excess / divisor)
+        if shape is None or not shape.bound or shape.cost is None:
+            return None
+        is_cheaper = self._options.excess(shape.cost) <= self._options.excess(main.cost) / 4
+        return replace(shape, label=label) if is_cheaper else None
+
+    def _roomy(self, label: str, kept: Sequence[int]) -> Shape | None:
+        """The task's own sizes, or those that are kept, where one forward may take long."""
+        if label == "named" and not kept:
+            return None
+        planner = ShapePlanner(self._task, self._options, kept)
+        shape = planner._within(NATIVE_EXCESS_MAX)
+        if shape is None or shape.cost is None or (label == "native" and shape.bound):
+            return None
+        fits = self._options.excess(shape.cost) <= NATIVE_EXCESS_MAX
+        return replace(shape, label=label) if fits else None
+
+    def _within(self, excess: float) -> Shape | None:
+        """The main shape if limits were so many times what they are."""
+        options = replace(
             self._options,
-            cost_max=self._options.cost_max / TINY_DIVISOR,
-            bytes_max=self._options.bytes_max // TINY_DIVISOR,
+            cost_max=self._options.cost_max * excess,
+            bytes_max=int(self._options.bytes_max * excess),
         )
         try:
-            shape = ShapePlanner(self._task, cheap).main()
+            return ShapePlanner(self._task, options, self._kept).main()
         except Refusal:
             return None
-        return replace(shape, label="tiny") if shape.cost is not None and shape.bound else None
 
     def variants(self, main: Shape) -> Iterator[Shape]:
         """Candidates for "ragged", then for "small"; the caller runs the reference on each."""

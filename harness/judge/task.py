@@ -10,6 +10,7 @@ constants follow by themselves.
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import operator
 import symtable
@@ -18,8 +19,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from harness.worker.program import run_module
-from harness.worker.wire import TASK_FILE, Refusal
+import torch
+
+from harness.contestant import cuda_on_cpu
+from harness.worker import settings
+from harness.worker.program import name_model, run_module
+from harness.worker.wire import TASK_FILE, charged_to_task
 
 LITERAL_MIN = 16
 MAKERS = ("get_inputs", "get_init_inputs")
@@ -46,7 +51,8 @@ class Task:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._tree = ast.parse(source, TASK_FILE)
+        with charged_to_task():
+            self._tree = ast.parse(source, TASK_FILE)
         self._nodes = dict(_find_sites(self._tree))
         uses = _uses(source, self._tree)
         self.needs_general = any(map(_asks_for_general, self._tree.body))
@@ -54,16 +60,28 @@ class Task:
             Site(name, _integer(node), _used_by(name, uses)) for name, node in self._nodes.items()
         ]
 
+    @contextlib.contextmanager
+    def running(self, device: torch.device) -> Iterator[None]:
+        """All of the task's own code runs in this context, on `device`: what it raises is the
+        task's fault (wire.charged_to_task), and where the device is none of CUDA's, the task may
+        say cuda all the same.
+        """
+        with charged_to_task(), cuda_on_cpu.standing_in_for(self._source, device):
+            yield
+
     def run(self, bound: Mapping[str, int]) -> ModuleType:
         """A fresh module in which the named sites have these values."""
         originals = {self._nodes[name]: value for name, value in bound.items()}
         memo: dict[int, Any] = {id(node): ast.copy_location(ast.Constant(value), node)
                                 for node, value in originals.items()}  # fmt: skip
         tree = copy.deepcopy(self._tree, memo) if memo else self._tree
-        module = run_module(self._source, TASK_FILE, tree)
-        for name in ("Model", *MAKERS):
-            if not callable(getattr(module, name, None)):
-                raise Refusal("exception", f"the task does not define {name}")
+        settings.provide()
+        with charged_to_task():
+            module = run_module(self._source, TASK_FILE, tree)
+            for name in MAKERS:
+                if not callable(getattr(module, name, None)):
+                    raise TypeError(f"the task does not define {name}")
+            name_model(module)
         return module
 
 

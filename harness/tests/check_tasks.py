@@ -62,7 +62,8 @@ def take_through(source: str) -> str:
         given = one.answer(ask("trial", index=trial["index"]))
         leave_inputs(given, one._opened.given[trial["index"]].outcome)  # type: ignore[union-attr]
         outcome = one._opened.given[trial["index"]].outcome  # type: ignore[union-attr]
-        entries, descriptor = region.pack_named([("", outcome.outputs), *outcome.buffers.items()])
+        returned = (outcome.outputs, outcome.written)
+        entries, descriptor = region.pack_named([("", returned), *outcome.buffers.items()])
         question = ask(
             "check", index=trial["index"], outputs=entries[0]["tree"], buffers=entries[1:]
         )

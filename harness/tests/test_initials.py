@@ -9,7 +9,7 @@ import torch
 
 from harness.judge import initials
 from harness.worker import region
-from harness.worker.wire import Question
+from harness.worker.wire import Question, Refusal
 
 TASK = """
 import torch
@@ -36,9 +36,11 @@ def asked(source: str, **options: Any) -> list[Any]:
     (descriptor,) = answer.descriptors
     try:
         snapshot = region.Snapshot(descriptor, 1 << 20)
-        return [region.unpack(tree, snapshot) for tree in answer.body["initials"]]
+        found = [region.unpack(tree, snapshot) for tree in answer.body["initials"]]
     finally:
         os.close(descriptor)
+    assert all(named == {} for _, named in found)
+    return [positional for positional, _ in found]
 
 
 class Initials(unittest.TestCase):
@@ -61,9 +63,14 @@ class Initials(unittest.TestCase):
         self.assertEqual([width for width, _ in asked(picky)], [512])
 
     def test_a_task_that_fails_at_its_own_says_so(self) -> None:
-        with self.assertRaises(ZeroDivisionError) as caught:
+        with self.assertRaisesRegex(Refusal, "ZeroDivisionError") as caught:
             asked(TASK.replace("return [width,", "return [1 // 0,"))
-        self.assertEqual(getattr(caught.exception, "mc_stage", ""), "reference")
+        self.assertEqual(caught.exception.kind, "task")
+
+    def test_what_cannot_be_passed_on_is_unsupported(self) -> None:
+        with self.assertRaisesRegex(Refusal, "get_init_inputs: a value of type object") as caught:
+            asked(TASK.replace("torch.zeros(2)", "object()"))
+        self.assertEqual(caught.exception.kind, "unsupported")
 
     def test_nobody_who_gets_them_can_change_them(self) -> None:
         answer = initials.answer(Question({"op": "initials", "source": TASK, "options": {}}))

@@ -77,7 +77,7 @@ class Scale(torch.nn.Module):
 
 def state(model: Callable[[], torch.nn.Module], seed: int) -> dict[str, Any]:
     """A model's state as lists, and what else its constructor left."""
-    made = construct(model, [], seed)
+    made = construct(model, [[], {}], seed)
     values = {name: tensor.tolist() for name, tensor in made.state_dict().items()}
     values["random"] = torch.rand(1).item()
     if isinstance(made, Renamed):
@@ -132,14 +132,14 @@ class PerturbTest(unittest.TestCase):
 
     def test_what_the_reference_does_not_have_is_left_alone(self) -> None:
         reference, both = Constants(), type("Both", (Own,), {})
-        construct(Scale, [], 5, reference)
-        candidate = construct(both, [], 5, Constants(reference.noted)).state_dict()
+        construct(Scale, [[], {}], 5, reference)
+        candidate = construct(both, [[], {}], 5, Constants(reference.noted)).state_dict()
         self.assertEqual(candidate["gamma"].tolist(), [1.0] * 4)
-        same = construct(Scale, [], 5, Constants(reference.noted)).state_dict()
+        same = construct(Scale, [[], {}], 5, Constants(reference.noted)).state_dict()
         self.assertNotEqual(same["scale"].item(), 1.5)
 
     def test_what_is_copied_is_disturbed_once(self) -> None:
-        made = construct(Scale, [], 5)
+        made = construct(Scale, [[], {}], 5)
         scale, again = made.state_dict().values()
         self.assertNotEqual(scale.item(), 1.5)
         self.assertEqual(again.item(), scale.item())

@@ -82,7 +82,8 @@ class RolesTest(ZygoteTest):
             if not built["ok"]:
                 return built["error"]
             given, regions = judge.ask({"op": "trial", "index": trial["index"]})
-            question = {"op": "run", "shape": trial["shape"], "inputs": given["inputs"]}
+            question = {"op": "run", "shape": trial["shape"]}
+            question |= {"inputs": given["inputs"], "written": given["written"]}
             ran, outputs = contestant.ask(question, regions[0])
             if not ran["ok"]:
                 return ran["error"]

@@ -176,6 +176,33 @@ class PlanTest(unittest.TestCase):
         found = self.plan(one)
         self.assertEqual(found["reduced"]["HEADS"], 12)
 
+    def test_smaller_sizes_for_what_is_slow(self) -> None:
+        one = task("BATCH = 64\nN = 1 << 20", "x[0] * 2", "torch.rand(BATCH, N)")
+        planner = ShapePlanner(one, Options())
+        main, sizes = planner.main(), []
+        for label in ("1/512", "1/64", "1/8"):
+            shape = planner.other(label)
+            assert shape is not None and shape.cost is not None and main.cost is not None
+            self.assertEqual(shape.label, label)
+            ratio = main.cost.bytes_io / shape.cost.bytes_io
+            divisor = int(label.removeprefix("1/"))
+            self.assertTrue(divisor <= ratio <= 4 * divisor, f"{label} {ratio}")
+            sizes.append(shape.cost.bytes_io)
+        self.assertEqual(sizes, sorted(sizes))
+        fixed = task("", "x[0] * 2", "torch.rand(4, 3)")
+        self.assertIsNone(ShapePlanner(fixed, Options()).other("1/8"))
+
+    def test_named_sizes_stay_where_that_can_be_tried(self) -> None:
+        one = task("B = 1 << 16\nM = 1 << 11", "x[0] @ x[1]", "torch.rand(B, M), torch.rand(M, M)")
+        planner = ShapePlanner(one, Options())
+        self.assertIsNone(planner.other("native"))
+        shape = planner.other("named", [1 << 11])
+        assert shape is not None
+        self.assertEqual((shape.label, shape.constants["M"]), ("named", 1 << 11))
+        self.assertLess(shape.constants["B"], 1 << 16)
+        self.assertIsNone(planner.other("named", [1 << 11, 1 << 16]))
+        self.assertIsNone(planner.other("named", []))
+
     def test_what_the_model_reads_is_not_touched(self) -> None:
         found = self.plan(task("N = 40\nK = 64", "x[0] * K", "torch.rand(N, 3)"))
         self.assertTrue(all(constants["K"] == 64 for constants in found.values()))

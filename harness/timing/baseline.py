@@ -13,8 +13,9 @@ import torch
 from harness.contestant.batches import Batches
 from harness.contestant.contestant import Contestant
 from harness.contestant.device import Device
+from harness.worker import settings
 from harness.worker.place import Place
-from harness.worker.program import forget_module, run_module
+from harness.worker.program import forget_module, name_model, run_module
 from harness.worker.wire import TASK_FILE, Answer, Question
 
 
@@ -32,7 +33,9 @@ class Baseline(Contestant):
 
     def _load(self, question: Question) -> Answer:
         torch.set_grad_enabled(False)
+        settings.provide()
         self._module = run_module(question.body["source"], TASK_FILE)
+        name_model(self._module)
         return Answer()
 
     def _release(self) -> Answer:

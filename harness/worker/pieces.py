@@ -32,4 +32,6 @@ def values(scalars: Iterable[torch.Tensor]) -> list[float]:
 
 def is_finite(tensor: torch.Tensor) -> bool:
     flat = tensor.detach().reshape(-1)
+    if flat.element_size() == 1:  # PyTorch knows little of the 8-bit floats.
+        flat = flat.float()
     return all(values(flat[start:end].isfinite().all() for start, end in starts(flat)))

@@ -11,6 +11,7 @@ emulator can put a guard page behind it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import hashlib
@@ -24,6 +25,7 @@ from typing import Any, Protocol
 
 import torch
 
+from harness.worker import settings
 from harness.worker.wire import Json, Refusal
 
 CPU = torch.device("cpu")
@@ -98,6 +100,15 @@ def describe_named(
     return entries, tensors
 
 
+@contextlib.contextmanager
+def must_pass(source: str) -> Iterator[None]:
+    """A task whose own value cannot be packed inside this context cannot be judged."""
+    try:
+        yield
+    except Refusal as error:
+        raise Refusal("unsupported", f"{source}: {error}") from None
+
+
 def lay_out(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
     """Completes the offsets of the tensors' nodes, and returns a sealed memfd for their bytes."""
     end = 0
@@ -143,8 +154,11 @@ def _tree(value: object, tensors: list[tuple[Json, torch.Tensor]], depth: int) -
             raise Refusal("exception", f"a sequence of {len(value)} items is too long")
         kind = "list" if isinstance(value, list) else "tuple"
         return {"t": kind, "items": [_tree(item, tensors, depth + 1) for item in value]}
+    if isinstance(value, settings.NAMESPACES):
+        value = settings.Config(vars(value))
     if isinstance(value, dict):
-        return {"t": "dict", "items": [_item(k, v, tensors, depth) for k, v in value.items()]}
+        node = {"t": "dict", "items": [_item(k, v, tensors, depth) for k, v in value.items()]}
+        return node | ({"config": True} if isinstance(value, settings.Config) else {})
     return _leaf(value)
 
 
@@ -368,7 +382,8 @@ def _read_dict(tree: Json, source: Source, depth: int, left: _Left) -> dict[Any,
     for key, _ in tree["items"]:
         if not isinstance(key, (str, int)):
             raise ValueError("bad key")
-    return {key: _value(item, source, depth + 1, left) for key, item in tree["items"]}
+    items = {key: _value(item, source, depth + 1, left) for key, item in tree["items"]}
+    return settings.Config(items) if tree.get("config") else items
 
 
 def _read_dtype(tree: Json, _s: Source, _depth: int, _left: _Left) -> torch.dtype:
@@ -404,6 +419,8 @@ def tensors_of(value: object) -> list[torch.Tensor]:
     """All tensors in a value, in the order of its tree."""
     if isinstance(value, torch.Tensor):
         return [value]
+    if isinstance(value, settings.NAMESPACES):
+        value = vars(value)
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

@@ -9,6 +9,7 @@ Neither believes the peer: every length is bounded and every failure of a questi
 from __future__ import annotations
 
 import array
+import contextlib
 import errno
 import json
 import linecache
@@ -17,7 +18,7 @@ import socket
 import struct
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,6 +174,28 @@ def set_stage(error: BaseException, stage: str) -> None:
             error.mc_stage = stage  # type: ignore[attr-defined]
         except (AttributeError, TypeError):
             pass
+
+
+@contextlib.contextmanager
+def charged_to_task() -> Iterator[None]:
+    """Turns what a task's own code raises into Refusal("task"), which names it and its line.
+
+    Memory that runs out stays what it is, since it may suffice at another time.
+    """
+    try:
+        yield
+    except Refusal:
+        raise
+    except Exception as error:
+        if _kind(error) == "oom":
+            raise
+        message = f"{type(error).__name__}: {_text(error)}"[:TEXT_MAX]
+        raise Refusal("task", message).with_traceback(error.__traceback__) from error
+
+
+def is_of_task(error: Exception) -> bool:
+    """True where a task's own code failed, rather than ours around it."""
+    return isinstance(error, Refusal) or _kind(error) == "oom"
 
 
 def _kind(error: BaseException) -> str:

@@ -51,7 +51,8 @@ class Tasks {
 };
 
 // The candidates of one file, each with its task: the one given by --task, or the file's own.
-void add_work(const std::string& path, const std::string& task, Tasks& tasks, Given& given) {
+void add_work(const std::string& path, const std::string& task, const std::string& entry_point,
+              Tasks& tasks, Given& given) {
   auto submissions = task::load_submissions(path);
   if (!submissions) {
     given.bad.push_back(submissions.error());
@@ -64,6 +65,9 @@ void add_work(const std::string& path, const std::string& task, Tasks& tasks, Gi
         name.empty()
             ? Result<task::Task>(Error{ErrorCode::kInvalidInput, "it names no task: give --task"})
             : tasks.find(name);
+    if (found && !entry_point.empty()) {
+      found = task::with_entry_point(std::move(*found), entry_point);
+    }
     if (found) {
       given.work.push_back({std::move(*found), std::move(submission.candidate)});
     } else {
@@ -90,6 +94,8 @@ const CLI::Validator& positive() {
 void add_candidates(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--task", arguments.task,
                      "A KernelBench .py file, suite:level/id, or family/name of tasks/");
+  command.add_option("--entry-point", arguments.entry_point,
+                     "The task's class that is the model, where none is called Model");
   command.add_option("--candidate,-c", arguments.candidates,
                      "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}");
   command.add_option("--suite", arguments.suite,
@@ -236,7 +242,9 @@ Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
   MC_TRY(Tasks tasks, Tasks::create(arguments.suite, roots_of(layout)), "eval");
   if (!arguments.task.empty()) MC_TRY_VOID(tasks.find(arguments.task), "--task");
   Given given;
-  for (const std::string& path : arguments.candidates) add_work(path, arguments.task, tasks, given);
+  for (const std::string& path : arguments.candidates) {
+    add_work(path, arguments.task, arguments.entry_point, tasks, given);
+  }
   return given;
 }
 

@@ -29,6 +29,7 @@ namespace mc::cli {
 struct EvalArguments {
   std::string task;
   std::string suite;
+  std::string entry_point;
   std::vector<std::string> candidates;
   std::vector<std::string> prepared;
   std::string backend = "auto";

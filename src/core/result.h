@@ -26,7 +26,8 @@ enum class ErrorCode {
   kUnavailable,  // A tool, feature or process is missing or died.
   kIo,
   kTimeout,
-  kProtocol,  // A peer said something that it may not say.
+  kProtocol,     // A peer said something that it may not say.
+  kUnsupported,  // The request cannot be served here, however often it is repeated.
 };
 
 struct Error {

@@ -64,6 +64,10 @@ task::Verdict Evaluation::run() {
     verdict_.outcome = task::Unsupported{{{"task.does_not_fit", stage.error().message, {}}}};
     return std::move(verdict_);
   }
+  if (!stage && stage.error().code == ErrorCode::kUnsupported) {
+    verdict_.outcome = task::Unsupported{{{"task.fails", stage.error().message, {}}}};
+    return std::move(verdict_);
+  }
   if (!stage) {
     verdict_.outcome = task::Infra{stage.error().message};  // The judge may be broken: not kept.
     return std::move(verdict_);
@@ -234,16 +238,19 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   const std::optional<Excuse> excuse = excuse_for(outcome, judge_->plan(), sizes);
   if (!excuse) return ok();
   const Limits& limits = context_.options.limits;
-  MC_TRY(const bool is_offered, judge_->offer(excuse->shape, limits.judge_s), "excuse");
-  std::optional<task::Outcome> tried;
-  if (is_offered) {
-    MC_TRY(tried,
+  const double limit_s = std::max(excuse->forward_s, limits.forward_s);
+  std::vector<execute::Tried> tried;
+  for (const char* shape : excuse->shapes) {
+    MC_TRY(const bool is_offered, judge_->offer(shape, sizes, limits.judge_s), "excuse");
+    if (!is_offered) continue;
+    MC_TRY(execute::Tried one,
            context_.executor.measure_last(program, *judge_, context_.run_policy,
-                                          derive_seed(verdict_.seed, "schedule"),
-                                          std::max(excuse->forward_s, limits.forward_s)),
+                                          derive_seed(verdict_.seed, "schedule"), limit_s),
            "excuse");
+    tried.push_back(std::move(one));
+    if (!excuse->is_slow || !std::holds_alternative<task::Passed>(tried.back().outcome)) break;
   }
-  if (is_excused(*excuse, tried)) outcome = task::Unsupported{{excuse->why}};
+  if (is_excused(*excuse, tried, limit_s)) outcome = task::Unsupported{{excuse->why}};
   return ok();
 }
 

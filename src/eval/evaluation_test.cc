@@ -156,6 +156,16 @@ TEST_F(EvaluationTest, IsUnsupportedWhereTheTaskIsTooLarge) {
   EXPECT_EQ(num_spawned(Role::kContestant), 0);
 }
 
+TEST_F(EvaluationTest, IsUnsupportedAndNotAskedAgainWhereTheTaskFails) {
+  const Refusal fails{"task", "", {"Refusal", "ImportError: no such package", {}, {}}};
+  stand_.judges().fail<worker::JudgeOpenQuestion>(fails);
+  EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.fails");
+  EXPECT_EQ(num_spawned(Role::kJudge), 1);
+  stand_.judges().fail<worker::JudgeOpenQuestion>(Death{11, 0});
+  EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.fails");
+  EXPECT_EQ(num_spawned(Role::kJudge), 2);
+}
+
 TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
   plan({{"native", {}, {}}}, {{0, 0, "native"}, {1, 0, "native"}});
   std::atomic<bool> was_alone = false;

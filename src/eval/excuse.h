@@ -3,27 +3,36 @@
 // Excuses: failures that only the emulator may be the reason of.
 //
 // It judges large tasks at smaller sizes, for which a candidate may not be made, and it is slow.  A
-// candidate is excused (`unsupported`) where it shows that it is right: at the task's own sizes, in
-// one trial, or at much smaller ones.  One whose own check refuses the smaller sizes (it raises, or
-// what it says names the task's size) is excused also where the task's own are too much to be tried
-// here.
+// candidate is excused (`unsupported`) only on evidence that it is right: a trial that passed at
+// other sizes.  A wrong candidate must not gain by looking like one that is made for large sizes or
+// slow:
+//
+// - A candidate that fails at reduced sizes must be right where the sizes that its text names are
+//   the task's own.
+// - A candidate that is too slow must be right at smaller sizes, and the time that it took at the
+//   largest one that it finished must explain that it does not finish the next.  One that hangs
+//   wherever the sizes are not tiny is fast there.
 #ifndef MC_EVAL_EXCUSE_H_
 #define MC_EVAL_EXCUSE_H_
 
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "execute/decode.h"
+#include "execute/executor.h"
 #include "task/verdict.h"
 
 namespace mc::eval {
 
 struct Excuse {
-  const char* shape = "";  // Where to try it: "native" or "tiny", as the judge knows them.
-  double forward_s = 0;    // Processor time for that; 0 for the usual.
+  // The sizes at which the candidate may show that it is right, as the judge names them: the first
+  // that the task can be judged at or, for a slow candidate, all of them, smallest first.
+  std::span<const char* const> shapes;
+  double forward_s = 0;  // Processor time for one trial there; 0 for the usual.
   task::RuleFinding why;
-  bool holds_untried = false;  // Where the task cannot be judged there, or takes too long.
+  bool is_slow = false;
 };
 
 // The excuse that would fit a failure on the emulator, if any.  `sizes`: those of the task's own
@@ -31,8 +40,8 @@ struct Excuse {
 std::optional<Excuse> excuse_for(const task::Outcome& outcome, const execute::JudgePlan& plan,
                                  const std::set<int64_t>& sizes);
 
-// Whether `tried` bears it out; empty where the task could not be judged there.
-bool is_excused(const Excuse& excuse, const std::optional<task::Outcome>& tried);
+// True where the trials that were made bear the excuse out.  `limit_s` is that of each of them.
+bool is_excused(const Excuse& excuse, std::span<const execute::Tried> tried, double limit_s);
 
 }  // namespace mc::eval
 

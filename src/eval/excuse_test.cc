@@ -10,6 +10,7 @@ namespace mc::eval {
 namespace {
 
 using execute::JudgePlan;
+using execute::Tried;
 using task::Crashed;
 using task::Outcome;
 using task::TimedOut;
@@ -39,7 +40,9 @@ Crashed raised(std::string stage, std::vector<task::KernelFinding> findings = {}
           {}};
 }
 
-std::string shape_of(const std::optional<Excuse>& excuse) { return excuse ? excuse->shape : ""; }
+std::string first_shape_of(const std::optional<Excuse>& excuse) {
+  return excuse ? excuse->shapes.front() : "";
+}
 
 TEST(Excuse, FitsWhatTheEmulatorMayBeTheReasonOf) {
   const Wrong wrong_throughout{0, false, {trial(false), trial(false)}};
@@ -56,74 +59,62 @@ TEST(Excuse, FitsWhatTheEmulatorMayBeTheReasonOf) {
       {"reduced", raised("init"), "native"},
       {"reduced", raised("load"), ""},
       {"reduced", Crashed{"forward", {}, 11, 0, {}, {}}, "native"},
-      {"native", TimedOut{"forward", 30, {}}, "tiny"},
-      {"reduced", TimedOut{"forward", 30, {}}, "tiny"},
+      {"native", TimedOut{"forward", 30, {}}, "1/512"},
+      {"reduced", TimedOut{"forward", 30, {}}, "1/512"},
       {"reduced", TimedOut{"load", 60, {}}, ""},
       {"reduced", task::OutOfMemory{"forward", 1}, ""},
       {"reduced", task::Illegal{"run", {}}, ""},
       {"reduced", task::Passed{}, ""},
   };
   for (const auto& row : kTable) {
-    EXPECT_EQ(shape_of(excuse_for(row.outcome, plan_at(row.main), kSizes)), row.shape)
+    EXPECT_EQ(first_shape_of(excuse_for(row.outcome, plan_at(row.main), kSizes)), row.shape)
         << row.main << ' ' << task::outcome_name(row.outcome);
   }
 }
 
 TEST(Excuse, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
   JudgePlan plan = plan_at("reduced");
-  EXPECT_EQ(shape_of(excuse_for(raised("forward"), plan, {})), "");
+  EXPECT_FALSE(excuse_for(raised("forward"), plan, {}));
   plan.needs_general = true;
-  EXPECT_EQ(shape_of(excuse_for(raised("forward"), plan, kSizes)), "");
-  EXPECT_EQ(shape_of(excuse_for(TimedOut{"forward", 30, {}}, plan, {})), "tiny");
+  EXPECT_FALSE(excuse_for(raised("forward"), plan, kSizes));
+  EXPECT_TRUE(excuse_for(TimedOut{"forward", 30, {}}, plan, {}));
 }
 
-TEST(Excuse, StandsUntriedForAnOwnCheckAlone) {
-  const JudgePlan plan = plan_at("reduced");
-  const Excuse refuses = *excuse_for(raised("forward"), plan, kSizes);
-  const Excuse faults = *excuse_for(raised("forward", {{}}), plan, kSizes);
-  const Excuse dies = *excuse_for(Crashed{"forward", {}, 11, 0, {}, {}}, plan, kSizes);
-  const Excuse wrong = *excuse_for(Wrong{0, false, {trial(false)}}, plan, kSizes);
-  for (const auto& tried : std::vector<std::optional<Outcome>>{
-           std::nullopt, TimedOut{"forward", 60, {}}, task::OutOfMemory{"forward", 1}}) {
-    EXPECT_TRUE(is_excused(refuses, tried));
-    EXPECT_FALSE(is_excused(faults, tried));
-    EXPECT_FALSE(is_excused(dies, tried));
-    EXPECT_FALSE(is_excused(wrong, tried));
+TEST(Excuse, OfASizeNeedsATrialThatPassed) {
+  const Excuse refuses = *excuse_for(raised("forward"), plan_at("reduced"), kSizes);
+  EXPECT_TRUE(is_excused(refuses, std::vector<Tried>{{task::Passed{}}}, 60));
+  EXPECT_FALSE(is_excused(refuses, {}, 60));  // The task cannot be judged there.
+  for (const Outcome& outcome :
+       {Outcome(Wrong{}), Outcome(raised("forward")), Outcome(TimedOut{"forward", 60, {}}),
+        Outcome(task::OutOfMemory{"forward", 1}), Outcome(task::Illegal{})}) {
+    EXPECT_FALSE(is_excused(refuses, std::vector<Tried>{{outcome}}, 60))
+        << task::outcome_name(outcome);
   }
 }
 
-TEST(Excuse, StandsUntriedOnlyWhereTheCandidateItselfRefusedTheSize) {
+TEST(Excuse, OfATimeNeedsATimeThatExplainsIt) {
+  const Excuse slow = *excuse_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
+  const auto passed = [](double work_s) { return Tried{task::Passed{}, work_s}; };
+  const Tried late{TimedOut{"forward", 30, {}}};
   const struct {
-    const char *message, *line;
-    bool stands;
+    std::vector<Tried> tried;
+    bool is_excused;
   } kTable[] = {
-      {"expected 4096 rows", "ext.f(x)", true},
-      {"expected 40960 rows", "ext.f(x)", false},
-      {"not implemented", "x = self.conv(x)", false},
-      {"too small", "    raise ValueError('too small')", true},
-      {"", "assert x.shape[0] == N", true},
-      {"14096", "ext.f(x)", false},
+      {{passed(0.06), passed(0.5), passed(4)}, true},
+      {{passed(0.01), passed(0.1), passed(0.6)}, true},  // Its time grows with the square.
+      {{passed(0.5), passed(5), late}, true},
+      {{passed(4), late}, true},
+      {{passed(0.001), passed(0.001), passed(0.002)}, false},  // It hangs at the main sizes alone,
+      {{passed(0.001), passed(0.002), late}, false},           // or where they are not small,
+      {{passed(0.001), late}, false},                          // or not tiny.
+      {{late}, false},
+      {{}, false},
+      {{passed(0.5), passed(5), Tried{Wrong{}}}, false},
+      {{Tried{raised("forward")}}, false},
   };
   for (const auto& row : kTable) {
-    const auto excuse =
-        excuse_for(raised("forward", {}, row.message, row.line), plan_at("reduced"), kSizes);
-    ASSERT_TRUE(excuse);
-    EXPECT_EQ(is_excused(*excuse, std::nullopt), row.stands) << row.message << row.line;
+    EXPECT_EQ(is_excused(slow, row.tried, 30), row.is_excused) << &row - kTable;
   }
-}
-
-TEST(Excuse, StandsWhereTheCandidateIsRightAndFallsWhereItFails) {
-  const JudgePlan plan = plan_at("reduced");
-  const Excuse refuses = *excuse_for(raised("forward"), plan, kSizes);
-  const Excuse slow = *excuse_for(TimedOut{"forward", 30, {}}, plan, kSizes);
-  for (const Excuse& excuse : {refuses, slow}) {
-    EXPECT_TRUE(is_excused(excuse, task::Passed{}));
-    EXPECT_FALSE(is_excused(excuse, Wrong{}));
-    EXPECT_FALSE(is_excused(excuse, raised("forward")));
-    EXPECT_FALSE(is_excused(excuse, task::Illegal{}));
-  }
-  EXPECT_FALSE(is_excused(slow, std::nullopt));
-  EXPECT_FALSE(is_excused(slow, TimedOut{"forward", 30, {}}));
 }
 
 }  // namespace

@@ -173,8 +173,8 @@ Status Pipeline::check_task(const task::Task& task) {
   const auto lacks = [](const std::vector<std::string>& names, const char* name) {
     return std::find(names.begin(), names.end(), name) == names.end();
   };
-  if (lacks(inspection.classes, "Model")) {
-    return Error{ErrorCode::kInvalidInput, "it defines no class Model"};
+  if (inspection.classes.empty()) {
+    return Error{ErrorCode::kInvalidInput, "it defines no class Model, nor any other"};
   }
   for (const char* name : {"get_inputs", "get_init_inputs"}) {
     if (lacks(inspection.functions, name)) {

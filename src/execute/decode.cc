@@ -182,6 +182,7 @@ std::vector<CallRecord> decode_calls(std::string_view report) {
     call.launches = line.at("launches").get<int64_t>();
     call.digest = line.at("digest").get<std::string>();
     call.from_kernels = line.at("kernel").get<int64_t>();
+    call.from_fills = line.at("fill").get<int64_t>();
     call.from_inputs = line.at("given").get<int64_t>();
     call.from_host = line.at("host").get<int64_t>();
     call.from_nowhere = line.at("nowhere").get<int64_t>();

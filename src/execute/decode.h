@@ -63,6 +63,7 @@ struct CallRecord {
   std::string digest;  // Of the outputs, as they left the device.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;
+  int64_t from_fills = 0;
   int64_t from_inputs = 0;
   int64_t from_host = 0;
   int64_t from_nowhere = 0;

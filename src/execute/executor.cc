@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 
 #include <nlohmann/json.hpp>
 
@@ -41,26 +42,53 @@ worker::JudgeOptions sent(const JudgeOptions& options) {
           .distributions = options.distributions,
           .shapes = options.shapes,
           .require_general = options.require_general,
+          .specials = options.specials,
           .tolerance_fp32 = options.tolerance_fp32,
           .tolerance_half = options.tolerance_half,
           .cost_max = options.cost_max,
           .bytes_max = options.bytes_max};
 }
 
-// Of a question that made a role run a task's text; nothing where it went well.
+// A task's own failure, as harness/worker/wire.py (charged_to_task) reports it.
+std::string task_failure(const Refusal& refusal) {
+  const int line = refusal.exception.location.line;
+  return "the task fails: " + refusal.exception.message +
+         (line > 0 ? " (line " + std::to_string(line) + ")" : "");
+}
+
+// A signal by which a process ends itself; SIGKILL may come from a machine that is short of memory.
+bool is_own_crash(const Death& death) {
+  return death.signal == SIGSEGV || death.signal == SIGABRT || death.signal == SIGFPE ||
+         death.signal == SIGBUS || death.signal == SIGILL;
+}
+
+// Why a role that ran a task's text gave no answer; nothing where it gave one.
 std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
-  const auto* refusal = std::get_if<Refusal>(&answer);
-  if (refusal != nullptr && refusal->kind == "unsupported") {
-    return task::Outcome(
-        task::Unsupported{{{"task.does_not_fit", refusal->exception.message, {}}}});
-  }
-  if (refusal != nullptr && refusal->kind == "oom") return no_room(*refusal);
-  if (refusal != nullptr) {
-    const int line = refusal->exception.location.line;
-    return infra("the task failed: " + refusal->exception.type + ": " + refusal->exception.message +
-                 (line > 0 ? " (line " + std::to_string(line) + ")" : ""));
-  }
+  const auto unsupported = [](const char* rule, std::string why) {
+    return task::Outcome(task::Unsupported{{{rule, std::move(why), {}}}});
+  };
   if (std::holds_alternative<Reply>(answer)) return std::nullopt;
+  if (const auto* refusal = std::get_if<Refusal>(&answer)) {
+    if (refusal->kind == "unsupported") {
+      return unsupported("task.does_not_fit", refusal->exception.message);
+    }
+    if (refusal->kind == "task") return unsupported("task.fails", task_failure(*refusal));
+    if (refusal->kind == "oom") return no_room(*refusal);
+    if (refusal->kind == "task") return Error{ErrorCode::kUnsupported, task_failure(*refusal)};
+    if (refusal->kind == "unsupported") {
+      return Error{ErrorCode::kUnsupported, refusal->exception.message};
+    }
+    return infra("the judge failed: " + refusal->exception.type + ": " +
+                 refusal->exception.message);
+  }
+  if (const auto* death = std::get_if<Death>(&answer); death != nullptr && is_own_crash(*death)) {
+    return unsupported("task.fails", "the process that runs the task's code died of signal " +
+                                         std::to_string(death->signal));
+  }
+  if (const auto* overrun = std::get_if<Overrun>(&answer);
+      overrun != nullptr && overrun->limit != Limit::kMemory) {
+    return unsupported("task.too_slow", "the task's own code exceeds the limits of the judge");
+  }
   return infra("the judge died or exceeded its limits opening the task");
 }
 
@@ -81,8 +109,9 @@ Status Judge::begin(uint64_t seed, double limit_s) {
   return ok();
 }
 
-Result<bool> Judge::offer(const std::string& shape, double limit_s) {
-  MC_TRY(const auto offered, ask(worker::JudgeOfferQuestion{shape}, limit_s), "offer");
+Result<bool> Judge::offer(const std::string& shape, const std::set<int64_t>& kept, double limit_s) {
+  const worker::JudgeOfferQuestion question{shape, {kept.begin(), kept.end()}};
+  MC_TRY(const auto offered, ask(question, limit_s), "offer");
   const size_t num_planned = plan_.trials.size();
   plan_ = plan_of(offered.said.plan);
   return plan_.trials.size() > num_planned;
@@ -97,6 +126,10 @@ Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, dou
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
   if (auto* refusal = std::get_if<Refusal>(&answer)) {
     if (refusal->kind == "oom") return no_room(*refusal);
+    if (refusal->kind == "task") return Error{ErrorCode::kUnsupported, task_failure(*refusal)};
+    if (refusal->kind == "unsupported") {
+      return Error{ErrorCode::kUnsupported, refusal->exception.message};
+    }
     return infra("the judge failed: " + refusal->exception.type + ": " +
                  refusal->exception.message);
   }
@@ -104,7 +137,13 @@ Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, dou
     return infra("the judge died of signal " + std::to_string(death->signal) + ", exit code " +
                  std::to_string(death->exit_code) + ": " + session_.output_tail());
   }
-  return infra("the judge exceeded its limits: the reference is too slow or too large here");
+  const std::string late =
+      "the judge exceeded its limits: the reference is too slow or too large here";
+  const auto* overrun = std::get_if<Overrun>(&answer);
+  if (overrun != nullptr && overrun->limit != Limit::kMemory) {
+    return Error{ErrorCode::kUnsupported, late};
+  }
+  return infra(late);
 }
 
 Stage<InspectorAnswer> Executor::inspect(const std::string& source,
@@ -218,9 +257,8 @@ Result<Measured> Executor::measure(Contestant contestant, const Program& program
   return measured;
 }
 
-Result<task::Outcome> Executor::measure_last(const Program& program, Judge& judge,
-                                             const RunPolicy& policy, uint64_t schedule_seed,
-                                             double forward_s) {
+Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
+                                     uint64_t schedule_seed, double forward_s) {
   StageLimits limits = limits_;
   limits.forward_s = forward_s;
   MC_TRY(Contestant contestant, this->contestant(Spare::kIfReady), "contestant");

@@ -57,6 +57,7 @@ struct JudgeOptions {
   bool distributions = true;
   bool shapes = true;
   bool require_general = false;  // As if the task asked for it.
+  bool specials = true;          // A trial with NaN or infinities where the reference passes them.
   double tolerance_fp32 = 1e-4;
   double tolerance_half = 1e-2;
   double cost_max = 6e7;                 // Operations of one forward (harness/judge/cost.py).
@@ -84,9 +85,10 @@ class Judge {
   // Begins with a candidate: from now on weights, inputs and expected outputs come of its secret
   // seed, and nothing is left of the candidate before.
   Status begin(uint64_t seed, double limit_s);
-  // Adds a trial at one more shape ("native" or "tiny") to this candidate's plan, at its end;
-  // whether the task can be judged there.
-  Result<bool> offer(const std::string& shape, double limit_s);
+  // Adds a trial at one more shape, by one of the names of harness/judge/shapes.py (`other`), to
+  // this candidate's plan, at its end; whether the task can be judged there.  `kept` are sizes that
+  // the shape "named" leaves as the task has them.
+  Result<bool> offer(const std::string& shape, const std::set<int64_t>& kept, double limit_s);
   // REQUIRES: begin() returned ok.
   const JudgePlan& plan() const { return plan_; }
   Result<Initial> init(int shape, double limit_s);
@@ -128,6 +130,12 @@ struct Program {
   std::vector<Library> libraries;
   Locate locate;
   bool is_emulated = false;  // On the CPU backend: the emulator reports on each call.
+};
+
+// One trial by itself.
+struct Tried {
+  task::Outcome outcome;  // Passed, or why not.
+  double work_s = 0;      // Processor time of the call of forward, where it returned.
 };
 
 struct Measured {
@@ -189,9 +197,9 @@ class Executor {
       Contestant contestant, const Program& program, Judge& judge, const RunPolicy& policy,
       uint64_t schedule_seed, const Pause& pause = [](Session&) {});
 
-  // The plan's last trial alone, by a new contestant, with `forward_s` for it: Passed or why not.
-  Result<task::Outcome> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
-                                     uint64_t schedule_seed, double forward_s);
+  // The plan's last trial alone, by a new contestant, with `forward_s` for it.
+  Result<Tried> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
+                             uint64_t schedule_seed, double forward_s);
 
   // Processes that are ready to be timed at the main shape: the task's own Model, and a candidate.
   // A baseline never runs candidate code, so an eager one may have served another task before.

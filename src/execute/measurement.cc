@@ -35,6 +35,13 @@ constexpr double kWallFactor = 4;
 // For scalars and shapes, on a device.
 constexpr int64_t kHostBytesOfCall = 64;
 
+// Trials of values that a task's own inputs do not hold (harness/judge/specials.py).
+bool is_special(const TrialPlan& plan) {
+  return plan.distribution == "nan" || plan.distribution == "nonfinite";
+}
+
+bool is_main(const TrialPlan& plan) { return plan.shape == kMainShape && !is_special(plan); }
+
 // How a call ended that only fails its trial.
 task::OutputCheck check_of(const task::Outcome& outcome) {
   task::OutputCheck check;
@@ -90,10 +97,15 @@ Result<Measured> Measurement::run(const Pause& pause) {
       fail(plan, *why);
       continue;
     }
+    // Such a trial asks little, and must not lift the q of a candidate that fails all others.
+    if (is_special(plan) && std::ranges::none_of(trials_, &task::Trial::passed)) {
+      trials_.push_back(trial_of(plan));
+      continue;
+    }
     pause(session_);
     MC_TRY(EarlyOutcome outcome, run_trial(plan), "trial " + std::to_string(plan.index));
     if (!outcome) continue;
-    if (counts(plan.shape) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
+    if (counts(plan) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
       return finish(std::move(*outcome));
     }
     fail(plan, *outcome);
@@ -102,21 +114,21 @@ Result<Measured> Measurement::run(const Pause& pause) {
   return finish(conclude());
 }
 
-Result<task::Outcome> Measurement::run_last() {
+Result<Tried> Measurement::run_last() {
   MC_TRY(EarlyOutcome loaded, load(), "load");
-  if (loaded) return std::move(*loaded);
+  if (loaded) return Tried{std::move(*loaded)};
   const TrialPlan& plan = judge_.plan().trials.back();
   MC_TRY(EarlyOutcome built, build(plan.shape), "build");
-  if (built) return std::move(*built);
-  if (const task::Outcome* why = cannot_run(plan)) return *why;
+  if (built) return Tried{std::move(*built)};
+  if (const task::Outcome* why = cannot_run(plan)) return Tried{*why};
   MC_TRY(EarlyOutcome ran, run_trial(plan), "trial " + std::to_string(plan.index));
-  if (ran) return std::move(*ran);
-  if (!trials_.back().passed) return task::Outcome(task::Wrong{0, false, trials_});
-  return task::Outcome(task::Passed{trials_, std::nullopt});
+  if (ran) return Tried{std::move(*ran)};
+  if (!trials_.back().passed) return Tried{task::Wrong{0, false, trials_}};
+  return Tried{task::Passed{trials_, std::nullopt}, forward_work_s_};
 }
 
-bool Measurement::counts(int shape) const {
-  return shape == kMainShape || judge_.plan().needs_general;
+bool Measurement::counts(const TrialPlan& plan) const {
+  return is_main(plan) || judge_.plan().needs_general;
 }
 
 const task::Outcome* Measurement::cannot_run(const TrialPlan& plan) const {
@@ -189,7 +201,8 @@ Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
   }
   task::Outcome failure =
       std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer);
-  if (counts(shape) || !std::holds_alternative<Refusal>(answer))
+  if (shape == kMainShape || judge_.plan().needs_general ||
+      !std::holds_alternative<Refusal>(answer))
     return EarlyOutcome(std::move(failure));
   shapes_refused_.emplace(shape, std::move(failure));
   return EarlyOutcome();
@@ -202,6 +215,7 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
   MC_TRY(const auto given, std::move(asked), "inputs");
   trial.inputs_digest = given.said.digest;
   MC_TRY(Answer answer, ask_to_run(plan, given), "forward");
+  forward_work_s_ = program_.is_emulated ? session_.work().count() : 0;
   trial.findings = new_findings();
   if (std::holds_alternative<Reply>(answer) || std::holds_alternative<Refusal>(answer)) {
     MC_TRY(EarlyOutcome forbidden, forbidden_there(), "forward");
@@ -255,8 +269,8 @@ Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
 Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
                                        const worker::Told<worker::JudgeTrialQuestion>& given) {
   if (device_ == nullptr) {
-    return ask(worker::ContestantRunQuestion{plan.shape, given.said.inputs}, &given.region,
-               limits_.forward_s);
+    return ask(worker::ContestantRunQuestion{plan.shape, given.said.inputs, given.said.written},
+               &given.region, limits_.forward_s);
   }
   MC_TRY(const auto before, device_->used(), "before the call");
   if (!bytes_to_host_before_) bytes_to_host_before_ = before.bytes_to_host;
@@ -268,7 +282,8 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
     return Answer(Refusal{.kind = "exception", .stage = "forward", .exception = fault});
   }
   MC_TRY(const int64_t address, put, "inputs");
-  Answer answer = ask(worker::ContestantRunThereQuestion{plan.shape, given.said.inputs, address},
+  Answer answer = ask(worker::ContestantRunThereQuestion{plan.shape, given.said.inputs,
+                                                         given.said.written, address},
                       nullptr, limits_.forward_s);
   if (std::holds_alternative<Reply>(answer)) {
     MC_TRY(const auto after, device_->used(), "after the call");
@@ -331,7 +346,7 @@ Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
   const auto is_fatal = [](const task::KernelFinding& finding) {
     return kFatalKinds.contains(finding.kind);
   };
-  if (crashed == nullptr || plan.shape == kMainShape || !crashed->exception ||
+  if (crashed == nullptr || is_main(plan) || !crashed->exception ||
       std::ranges::any_of(crashed->findings, is_fatal)) {
     return failure;
   }
@@ -424,7 +439,8 @@ Measurement::EarlyOutcome Measurement::host_made() const {
     return illegal("no kernel of the candidate wrote " + std::to_string(others) +
                    " bytes of the outputs: the host made them");
   }
-  if (call_->from_kernels + call_->from_inputs == 0) {
+  // A reference may return numbers alone; then nothing left the device as an output.
+  if (call_->from_kernels + call_->from_inputs == 0 && call_->from_fills > 0) {
     return illegal("no kernel of the candidate wrote the outputs: they were filled");
   }
   if (call_->unknown_reads == 0) return std::nullopt;
@@ -504,13 +520,17 @@ double Measurement::share_passed(std::span<task::Trial> trials) {
 
 task::Outcome Measurement::conclude() {
   const auto trials = std::span(trials_);
-  const auto num_main =
-      static_cast<size_t>(std::ranges::count(judge_.plan().trials, kMainShape, &TrialPlan::shape));
+  const auto num_main = static_cast<size_t>(std::ranges::count_if(judge_.plan().trials, is_main));
   const size_t num_counted = judge_.plan().needs_general ? trials.size() : num_main;
   const double q = share_passed(trials.first(num_counted));
   const double generality = share_passed(trials.subspan(num_counted));
   if (q == 1) return task::Passed{trials_, std::nullopt, generality};
-  const bool is_specialised = std::ranges::all_of(trials.first(num_main), &task::Trial::passed);
+  bool fails_elsewhere = false;
+  for (size_t i = num_main; i < trials.size(); ++i) {
+    fails_elsewhere |= !trials[i].passed && judge_.plan().trials.at(i).shape != kMainShape;
+  }
+  const bool is_specialised =
+      fails_elsewhere && std::ranges::all_of(trials.first(num_main), &task::Trial::passed);
   return task::Wrong{q, is_specialised, trials_};
 }
 

@@ -26,8 +26,8 @@ class Measurement {
   // `pause` as in Executor::measure.
   Result<Measured> run(const Pause& pause);
 
-  // Only the plan's last trial: whether that passes.
-  Result<task::Outcome> run_last();
+  // Only the plan's last trial.
+  Result<Tried> run_last();
 
   // Only loads the candidate and builds it at the main shape.
   Stage<Session> start();
@@ -41,7 +41,7 @@ class Measurement {
   Result<EarlyOutcome> build(int shape);
   Result<EarlyOutcome> run_trial(const TrialPlan& plan);
   EarlyOutcome refused(const task::Outcome& failure, const TrialPlan& plan);
-  bool counts(int shape) const;
+  bool counts(const TrialPlan& plan) const;
   const task::Outcome* cannot_run(const TrialPlan& plan) const;  // Why; null where it can.
   task::Trial trial_of(const TrialPlan& plan) const;
   void fail(const TrialPlan& plan, const task::Outcome& outcome);
@@ -92,6 +92,7 @@ class Measurement {
   task::StateMatch state_;          // At the main shape.
   std::optional<CallRecord> call_;  // The emulator's, of the last call.
   int64_t num_calls_ = 0;
+  double forward_work_s_ = 0;  // The last call's, on the emulator.
   std::optional<Error> check_error_;
   bool is_judge_crowded_out_ = false;  // By what the contestant holds of the device.
   size_t report_read_ = 0;             // Bytes of the emulator's report that were decoded.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/measurement.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +55,7 @@ class MeasurementTest : public testing::Test {
     JudgePlan plan;
     plan.shapes.push_back({"native", {}, {}});
     plan.shapes.push_back({"ragged", {{"N", 7}}, {}});
-    plan.trials = {{0, 0, "native"}, {1, last_shape_, "signed"}};
+    plan.trials = {{0, 0, "native"}, {1, last_shape_, last_distribution_}};
     plan.needs_general = needs_general_;
     Judge judge(judges_.session(), plan);
     return Measurement(limits_, program_, judge, policy_, 5, contestants_.session()).run(pause);
@@ -75,6 +76,7 @@ class MeasurementTest : public testing::Test {
   Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   RunPolicy policy_{"test", {"*"}, 0};
   int last_shape_ = 0;
+  std::string last_distribution_ = "signed";
   bool needs_general_ = false;
 };
 
@@ -129,6 +131,46 @@ TEST_F(MeasurementTest, CountsOtherShapesOnlyWhereTheTaskWantsGeneralKernels) {
   in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
                            worker::JudgeCheckAnswer{.passed = false}.to_json()});
   EXPECT_EQ(decided<task::Passed>().generality, 0);
+}
+
+TEST_F(MeasurementTest, CountsNaNOnlyWhereTheTaskWantsGeneralKernels) {
+  last_distribution_ = "nan";
+  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
+                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  EXPECT_EQ(decided<task::Passed>().generality, 0);
+  needs_general_ = true;
+  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
+                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  const auto wrong = decided<task::Wrong>();
+  EXPECT_EQ(wrong.q, 0.5);
+  EXPECT_FALSE(wrong.specialised);
+}
+
+TEST_F(MeasurementTest, DoesNotRunATrialOfNaNThatNoOtherTrialPassedBefore) {
+  last_distribution_ = "nonfinite";
+  needs_general_ = true;
+  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = false}.to_json(),
+                           worker::JudgeCheckAnswer{.passed = true}.to_json()});
+  const auto wrong = decided<task::Wrong>();
+  EXPECT_EQ(wrong.q, 0);
+  EXPECT_EQ(wrong.trials.size(), 2u);
+}
+
+TEST_F(MeasurementTest, IsUnsupportedWhereTheTaskItselfFails) {
+  judges_.fail<Trial>(Refusal{"task", "", {"Refusal", "ValueError: no", {"task", 7, 0, ""}, {}}});
+  const auto measured = measure();
+  ASSERT_FALSE(measured);
+  EXPECT_EQ(measured.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(measured.error().message, testing::HasSubstr("ValueError: no (line 7)"));
+}
+
+TEST_F(MeasurementTest, TellsAContestantWhichInputsToWrite) {
+  judges_.say<Trial>({.written = {2, 0}});
+  contestants_.on<Forward>([](const Forward& asked, const Fd&) {
+    EXPECT_EQ(asked.written, (std::vector<int64_t>{2, 0}));
+    return worker::ContestantRunAnswer();
+  });
+  decided<task::Passed>();
 }
 
 TEST_F(MeasurementTest, IsWrongAndSpecialisedWhereOtherShapesCount) {

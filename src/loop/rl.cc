@@ -86,6 +86,20 @@ double share(size_t part, size_t all) {
   return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }
 
+// The share of first turns that are unsupported though no answer to their prompt passes.  They are
+// left out of the group's mean, and so fare better than the failures that they probably are.
+double unsupported_gains(std::span<const Episode> episodes) {
+  std::set<int64_t> passed;
+  for (const Episode& episode : episodes) {
+    if (episode.passed()) passed.insert(episode.group);
+  }
+  const auto gains = std::ranges::count_if(episodes, [&](const Episode& episode) {
+    return episode.turns.front().judgement.outcome == "unsupported" &&
+           !passed.contains(episode.group);
+  });
+  return share(static_cast<size_t>(gains), episodes.size());
+}
+
 void add_episodes(std::span<const Episode> episodes, Scalars& scalars) {
   size_t num_scored = 0, num_first = 0, num_best = 0, num_cut = 0, num_turns = 0, num_tokens = 0;
   double s_first = 0;
@@ -109,6 +123,7 @@ void add_episodes(std::span<const Episode> episodes, Scalars& scalars) {
   if (num_best > 0) scalars.emplace_back("turns_to_success", share(num_turns, num_best));
   scalars.emplace_back("answer_tokens", share(num_tokens, episodes.size()));
   scalars.emplace_back("cut_share", share(num_cut, episodes.size()));
+  scalars.emplace_back("unsupported_gains", unsupported_gains(episodes));
   for (const auto& [name, tag] : outcome_tags()) {
     if (outcomes[name] > 0) scalars.emplace_back(tag, share(outcomes[name], episodes.size()));
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/check.h"
 #include "report/report.h"
@@ -16,6 +17,12 @@ namespace mc::report {
 namespace {
 
 // ---- Samples ------------------------------------------------------------------------------------
+
+constexpr size_t kTasksNamed = 8;
+
+bool is_scored(const Attempt& attempt) {
+  return attempt.said == Attempt::Said::kPassed || attempt.said == Attempt::Said::kFailed;
+}
 
 struct Sample {
   bool is_scored = false;
@@ -27,7 +34,7 @@ struct Sample {
 using Samples = std::vector<Sample>;  // Those of one task.
 
 void add_turn(Sample& sample, const Attempt& attempt) {
-  if (attempt.said == Attempt::Said::kNothing) return;
+  if (!is_scored(attempt)) return;
   const bool passed = attempt.said == Attempt::Said::kPassed;
   sample.is_scored = true;
   sample.passed = sample.passed || passed;
@@ -199,10 +206,8 @@ std::optional<Figure> figure_of(std::span<const double> task_values) {
 Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn) {
   Attempt out{verdict.task, sample, turn, Attempt::Said::kFailed, {}};
   const task::Outcome& outcome = verdict.outcome;
-  if (std::holds_alternative<task::Unsupported>(outcome) ||
-      std::holds_alternative<task::Infra>(outcome)) {
-    out.said = Attempt::Said::kNothing;
-  }
+  if (std::holds_alternative<task::Unsupported>(outcome)) out.said = Attempt::Said::kUnsupported;
+  if (std::holds_alternative<task::Infra>(outcome)) out.said = Attempt::Said::kInfra;
   const auto* passed = std::get_if<task::Passed>(&outcome);
   if (passed == nullptr) return out;
   out.said = Attempt::Said::kPassed;
@@ -215,7 +220,8 @@ BenchFigures bench_figures(std::span<const Attempt> attempts, const BenchOptions
   std::map<std::string, int64_t> num_by_task;
   for (const Attempt& attempt : attempts) {
     ++num_by_task[attempt.task];
-    if (attempt.said == Attempt::Said::kNothing) ++out.num_not_scored;
+    if (!is_scored(attempt)) ++out.num_not_scored;
+    if (attempt.said == Attempt::Said::kUnsupported) ++out.unsupported[attempt.task];
   }
   out.num_tasks = static_cast<int64_t>(num_by_task.size());
   out.num_attempts = static_cast<int64_t>(attempts.size());
@@ -276,6 +282,23 @@ std::string percent(const Figure& figure) {
                      100 * figure.interval.high);
 }
 
+std::string unsupported_line(const BenchFigures& figures) {
+  int64_t num = 0;
+  std::vector<std::string> names;
+  for (const auto& [task, count] : figures.unsupported) {
+    num += count;
+    names.push_back(count == 1 ? task : fmt::format("{} ({} times)", task, count));
+  }
+  if (num == 0) return "";
+  const size_t num_more = names.size() - std::min(names.size(), kTasksNamed);
+  names.resize(names.size() - num_more);
+  return fmt::format(
+      "unsupported: {} of {} answers ({:.1f} %), which gain by it where they are wrong: {}{}\n",
+      num, figures.num_attempts,
+      100 * static_cast<double>(num) / static_cast<double>(figures.num_attempts),
+      fmt::join(names, ", "), num_more > 0 ? fmt::format(", and {} tasks more", num_more) : "");
+}
+
 std::string bench_table(std::span<const BenchRow> rows) {
   if (rows.empty()) return "";
   const bool shows_turns = std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) {
@@ -284,7 +307,7 @@ std::string bench_table(std::span<const BenchRow> rows) {
   const Cells header = header_of(rows.front().figures, shows_turns);
   std::vector<Cells> lines = {header};
   for (const BenchRow& row : rows) lines.push_back(cells_of(row, header));
-  return lines_of(lines);
+  return lines_of(lines) + unsupported_line(rows.front().figures);
 }
 
 }  // namespace mc::report

@@ -58,11 +58,11 @@ std::optional<Figure> figure_of(std::span<const double> task_values);
 
 // What counts of one verdict.
 struct Attempt {
-  enum class Said { kPassed, kFailed, kNothing };
+  enum class Said { kPassed, kFailed, kUnsupported, kInfra };
   std::string task;
   int64_t sample = 0;
   int64_t turn = 0;
-  Said said = Said::kNothing;
+  Said said = Said::kInfra;
   std::optional<double> speedup;  // Over eager; of a pass that was timed.
 };
 Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn);
@@ -80,6 +80,8 @@ struct BenchFigures {
   int64_t num_tasks = 0;       // With at least one attempt.
   int64_t num_attempts = 0;    // All turns.
   int64_t num_not_scored = 0;  // Of them: unsupported, infra.
+  // The unsupported ones by task: a model gains by such an answer if it is wrong.
+  std::map<std::string, int64_t> unsupported;
   int64_t num_samples = 0;     // With at least one scored turn.
   int64_t num_passed = 0;      // Of them.
   // Absent where no task has a scored sample.

@@ -31,6 +31,7 @@ Json json_of(const BenchFigures& figures) {
   return {{"tasks", figures.num_tasks},
           {"answers", figures.num_attempts},
           {"not_scored", figures.num_not_scored},
+          {"unsupported", figures.unsupported},
           {"samples", figures.num_samples},
           {"passed", figures.num_passed},
           {"pass_at", pass_at},

@@ -119,12 +119,12 @@ RandomRun random_run(uint64_t seed) {
     run.speedups.emplace_back();
     const uint64_t num = 1 + draw(8);
     for (uint64_t i = 0; i < num; ++i) {
-      const auto said = static_cast<Said>(draw(3));
+      const auto said = static_cast<Said>(draw(4));
       const double speedup = 0.25 * static_cast<double>(1 + draw(12));
       const bool passes = said == Said::kPassed;
       run.attempts.push_back(attempt("task " + std::to_string(t), static_cast<int64_t>(i), said,
                                      passes ? std::optional(speedup) : std::nullopt));
-      if (said == Said::kNothing) continue;
+      if (said == Said::kUnsupported || said == Said::kInfra) continue;
       run.passed.back().push_back(passes);
       run.speedups.back().push_back(passes ? speedup : 0);
     }
@@ -168,11 +168,12 @@ TEST(BenchFigures, EqualTheirSlowTwins) {
 
 TEST(BenchFigures, CountAndLeaveOutWhatSaysNothing) {
   const std::vector<Attempt> attempts = {attempt("a", 0, Said::kPassed),
-                                         attempt("a", 1, Said::kNothing),
-                                         attempt("b", 0, Said::kNothing)};
+                                         attempt("a", 1, Said::kUnsupported),
+                                         attempt("b", 0, Said::kInfra)};
   const BenchFigures found = bench_figures(attempts, {.ks = {1, 2}});
   EXPECT_EQ(found.num_tasks, 2);
   EXPECT_EQ(found.num_not_scored, 2);
+  EXPECT_EQ(found.unsupported, (std::map<std::string, int64_t>{{"a", 1}}));
   EXPECT_EQ(found.num_samples, 1);
   EXPECT_DOUBLE_EQ(found.pass_at.at(1).value, 1);
   EXPECT_EQ(found.pass_at.at(1).num_tasks, 1);
@@ -189,7 +190,7 @@ TEST(BenchFigures, KnowNoSpeedWhereAPassWasNotTimed) {
 }
 
 TEST(BenchFigures, ASamplePassesWhenOneOfItsTurnsDoes) {
-  const std::vector<Attempt> attempts = {turn(0, Said::kFailed), turn(1, Said::kNothing),
+  const std::vector<Attempt> attempts = {turn(0, Said::kFailed), turn(1, Said::kInfra),
                                          turn(2, Said::kPassed)};
   const BenchFigures found = bench_figures(attempts, {});
   EXPECT_DOUBLE_EQ(found.pass_at.at(1).value, 1);
@@ -199,13 +200,24 @@ TEST(BenchFigures, ASamplePassesWhenOneOfItsTurnsDoes) {
   EXPECT_EQ(found.num_samples, 1);
 }
 
+TEST(BenchTable, NamesWhatGainsByBeingUnsupported) {
+  const std::vector<Attempt> attempts = {
+      attempt("a", 0, Said::kUnsupported), attempt("a", 1, Said::kUnsupported),
+      attempt("b", 0, Said::kUnsupported), attempt("b", 1, Said::kPassed)};
+  const std::vector<BenchRow> rows = {{"all", bench_figures(attempts, {})}};
+  EXPECT_THAT(bench_table(rows), HasSubstr("unsupported: 3 of 4 answers (75.0 %), which gain by it "
+                                           "where they are wrong: a (2 times), b\n"));
+}
+
 TEST(AttemptOf, NeverScoresWhatTheWorldDid) {
   task::Verdict verdict;
   verdict.task = "t";
   for (const task::Outcome& outcome :
        {task::Outcome(task::Infra{"x"}), task::Outcome(task::Unsupported{})}) {
     verdict.outcome = outcome;
-    EXPECT_EQ(attempt_of(verdict, 0, 0).said, Said::kNothing);
+    const Said said = attempt_of(verdict, 0, 0).said;
+    EXPECT_EQ(said,
+              std::holds_alternative<task::Infra>(outcome) ? Said::kInfra : Said::kUnsupported);
   }
   verdict.outcome = task::Wrong{0.9, false, {}};
   EXPECT_EQ(attempt_of(verdict, 0, 0).said, Said::kFailed);

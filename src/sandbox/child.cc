@@ -280,6 +280,11 @@ void Child::limit_work(std::chrono::milliseconds more) {
   work_limit_ = WorkLimit{more, use_of_descendants(init_).cpu, Clock::now()};
 }
 
+std::chrono::milliseconds Child::work() const {
+  if (!work_limit_ || ending_) return {};
+  return use_of_descendants(init_).cpu - work_limit_->cpu;
+}
+
 Ending Child::end_with(const Ending& ending) {
   ending_ = ending;
   kill_tree();

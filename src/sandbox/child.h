@@ -108,6 +108,8 @@ class Child {
   // as CpuExceeded; one that still lives after as much time by the clock and hardly used any
   // sleeps, and ends as TimedOut.  Looked at with memory and threads.
   void limit_work(std::chrono::milliseconds more);
+  // The processor time that was used since limit_work(); none once the child has ended.
+  std::chrono::milliseconds work() const;
 
   // Stops every process of the tree but init, whose threads run no further until `go_on`; nothing
   // inside can undo that.  What it has queued on a device goes on.  Limits hold; both idempotent.

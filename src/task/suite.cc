@@ -158,8 +158,12 @@ Status append_jsonl(const fs::path& path, const std::string& suite, std::vector<
         MC_TRY(std::string code, text_field(json, "code", kTaskBytesMax), place);
         if (code.empty()) return invalid("\"code\" is empty");
         if (out.size() == kSuiteTasksMax) return invalid("more than 100000 tasks");
-        out.push_back(
-            {level, problem, {numbered_id(suite, level, problem), name, std::move(code)}});
+        Task task{numbered_id(suite, level, problem), name, std::move(code)};
+        if (json.contains("entry_point")) {
+          MC_TRY(const std::string entry, text_field(json, "entry_point", kNameBytesMax), place);
+          MC_TRY(task, with_entry_point(std::move(task), entry), place);
+        }
+        out.push_back({level, problem, std::move(task)});
         return ok();
       });
 }
@@ -370,6 +374,24 @@ Result<std::vector<Task>> load_suite(const fs::path& path, const std::string& na
   auto tasks = is_folder(path) ? load_families(path) : std::vector<Task>();
   if (tasks && tasks->empty()) return invalid(path.string() + " holds no tasks");
   return tasks;
+}
+
+Result<Task> with_entry_point(Task task, const std::string& name) {
+  if (name == "Model") return task;
+  const bool is_name = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+  if (!is_name) return invalid("the entry point \"" + name + "\" is no name of a class");
+  const std::string head = "class " + name;
+  size_t at = task.code.find(head);
+  while (at != task.code.npos && at + head.size() < task.code.size() &&
+         (std::isalnum(static_cast<unsigned char>(task.code[at + head.size()])) != 0 ||
+          task.code[at + head.size()] == '_')) {
+    at = task.code.find(head, at + 1);
+  }
+  if (at == task.code.npos) return invalid("the task defines no class " + name);
+  task.code += "\n\nModel = " + name + "\n";
+  return task;
 }
 
 Result<Task> load_task(const std::string& spec, const Roots& roots) {

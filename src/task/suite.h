@@ -3,7 +3,8 @@
 // Where tasks and candidates come from: files that a user names.
 //
 // A suite is one of
-//   - a JSON Lines file of {"level", "problem_id", "name", "code"}, the public data set's layout;
+//   - a JSON Lines file of {"level", "problem_id", "name", "code"}, the public data set's layout,
+//     where "entry_point" may name the model's class;
 //   - a directory of such files, level*.jsonl;
 //   - a KernelBench checkout: [KernelBench/]level1/19_ReLU.py and so on;
 //   - a directory of families: reduction/row_sum.py and so on (the project's own tasks/);
@@ -49,6 +50,10 @@ struct Roots {
 //   "reduction/row_sum"        a task of roots.tasks
 // kNotFound says where it was looked for.
 Result<Task> load_task(const std::string& spec, const Roots& roots);
+
+// The task with its class `name` under the name that the harness looks for, Model, as its last
+// line.  kInvalidInput where the task defines no such class.
+Result<Task> with_entry_point(Task task, const std::string& name);
 
 // A candidate and the task that it says it is for ("" when the file does not say).
 struct Submission {

@@ -58,6 +58,20 @@ TEST_F(Suite, ReadsJsonLinesInOrderOfLevelAndNumber) {
   EXPECT_EQ(tasks->at(1).code, "import torch\n");
 }
 
+TEST_F(Suite, NamesTheEntryPointModel) {
+  const std::string line =
+      R"({"level": 1, "problem_id": 3, "name": "x", "code": "class Netto: pass\nclass Net: pass",)";
+  const auto tasks = load_suite(write("a.jsonl", line + R"("entry_point": "Net"})"), "kb");
+  ASSERT_TRUE(tasks) << tasks.error().message;
+  EXPECT_THAT(tasks->at(0).code, EndsWith("\n\nModel = Net\n"));
+  for (const char* name : {"Ne", "Nets", "", "Net; import os"}) {
+    const auto refused = with_entry_point({"id", "name", "class Net: pass"}, name);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidInput);
+  }
+  EXPECT_EQ(with_entry_point({"id", "name", "x"}, "Model")->code, "x");
+}
+
 TEST_F(Suite, ReadsADirectoryOfJsonLines) {
   write("level2.jsonl", R"({"level": 2, "problem_id": 1, "name": "x", "code": "y"})");
   write("level1.jsonl", kTwoLines);

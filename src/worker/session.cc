@@ -136,6 +136,8 @@ void Session::limit_work(std::chrono::duration<double> more) {
   impl_->child->limit_work(std::chrono::duration_cast<std::chrono::milliseconds>(more));
 }
 
+std::chrono::duration<double> Session::work() const { return impl_->child->work(); }
+
 void Session::rest() {
   if (std::exchange(impl_->owes_answer, false)) return end();
   impl_->rests = true;

@@ -81,6 +81,8 @@ class Session {
   // From now on the child may use this much more processor time, all its threads together, and may
   // not sleep in its place (sandbox::Child).
   void limit_work(std::chrono::duration<double> more);
+  // The processor time that the child used since then; none where it is dead.
+  std::chrono::duration<double> work() const;
 
   // The two halves of `ask`, for a question that the child answers later.  After a failed send,
   // `receive` tells why.  REQUIRES: they alternate.

@@ -98,6 +98,7 @@ class FakeWorker::Handle final : public ChildHandle {
   }
 
   void limit_work(std::chrono::milliseconds) override {}
+  std::chrono::milliseconds work() const override { return {}; }
   void stop() override { state_->rests = rests_ = true; }
   void go_on() override { state_->rests = rests_ = false; }
   void kill_tree() override { end(sandbox::Signaled{SIGKILL}); }
