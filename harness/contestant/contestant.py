@@ -275,7 +275,10 @@ class Contestant:
 
 
 def _import(name: str, compiled_as: str, path: str) -> ModuleType:
-    """The module that the candidate calls `name`, whose library says PyInit_<compiled_as>."""
+    """The module that the candidate calls `name`.
+
+    Its library says PyInit_<compiled_as>, or PyInit_<name> where the candidate wrote it by hand.
+    """
     loader = ExtensionFileLoader(compiled_as, path)
     spec = spec_from_file_location(compiled_as, path, loader=loader)
     if spec is None or not os.path.exists(path):
@@ -284,7 +287,9 @@ def _import(name: str, compiled_as: str, path: str) -> ModuleType:
         module = module_from_spec(spec)
     except ImportError as error:
         _raise_if_undefined(error)
-        raise
+        if "PyInit_" not in str(error) or name == compiled_as:
+            raise
+        return _import(name, name, path)
     loader.exec_module(module)
     sys.modules.pop(compiled_as, None)
     module.__name__ = name

@@ -22,6 +22,7 @@ FILE_BYTES_MAX = 4 << 20
 FILES_MAX = 64
 _CUDA_SUFFIXES = {".cu", ".cuh", ".mu"}
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]{1,200})[">]', re.MULTILINE)
+_LIBRARY_OF_THE_EXTENSION = re.compile(r"\b(TORCH_LIBRARY\w*\s*\(\s*)TORCH_EXTENSION_NAME\b")
 _INSTALLED = re.compile(r"/usr/|.*/site-packages/|.*/dist-packages/")  # Headers of others.
 
 _INLINE = inspect.signature(
@@ -108,6 +109,8 @@ def _bind(
 
 def _finish(given: Mapping[str, Any], **parts: Any) -> Json:
     extension: Json = dict(parts)
+    for name in ("cpp_sources", "cuda_sources"):
+        extension[name] = [_with_namespace(text, str(given["name"])) for text in parts[name]]
     for name in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"):
         extension[name] = _texts(given.get(name), what=name)
     if not given.get("is_python_module", True):
@@ -117,6 +120,14 @@ def _finish(given: Mapping[str, Any], **parts: Any) -> Json:
     extension["key"] = hashlib.blake2b(canonical, digest_size=32).hexdigest()
     extension["name"] = str(given["name"])
     return extension
+
+
+def _with_namespace(text: str, name: str) -> str:
+    """TORCH_LIBRARY(TORCH_EXTENSION_NAME, …) means the name that the candidate gave.
+
+    Libraries are compiled under a name made of their key, so that equal ones are shared.
+    """
+    return _LIBRARY_OF_THE_EXTENSION.sub(lambda found: found[1] + name, text)
 
 
 def _texts(value: object, what: str = "sources") -> list[str]:

@@ -73,6 +73,13 @@ class NormalFormTest(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             extensions.normal_form_load(("e", []), {"is_standalone": True})
 
+    def test_a_namespace_is_named_as_the_extension_is(self) -> None:
+        text = "TORCH_LIBRARY_IMPL( TORCH_EXTENSION_NAME, CUDA, m) {} int TORCH_EXTENSION_NAME;"
+        one, other = inline("one", "", text), inline("other", "", text)
+        self.assertNotEqual(one["key"], other["key"])
+        expected = "TORCH_LIBRARY_IMPL( one, CUDA, m) {} int TORCH_EXTENSION_NAME;"
+        self.assertEqual(one["cuda_sources"], [expected])
+
     def test_every_alias_is_replaced(self) -> None:
         module = ModuleType("m")
         seen: list[Any] = []
