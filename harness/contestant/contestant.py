@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -125,6 +126,7 @@ class Contestant:
         own_operators.install(is_emulated=self._emulator is not None)
         self._end_library_calls()
         torch.set_grad_enabled(False)
+        os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.
         try:
             self._module = run_module(body["source"], CANDIDATE_FILE)
         except BaseException as error:

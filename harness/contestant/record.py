@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
+import tempfile
 from types import ModuleType
 from typing import Any
 
@@ -42,6 +44,7 @@ class Recorder:
         cuda_on_cpu.install(torch.device("cpu"))
         own_operators.install(is_emulated=True)
         self._stand_in_for_operators()
+        os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.
         with contextlib.suppress(Stop):
             module = self._run(str(body["source"]), initials)
             if not self._found:

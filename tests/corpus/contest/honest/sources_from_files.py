@@ -5,10 +5,9 @@
 # would gain: nothing: honest work
 # expect: pass
 # honest: yes
-"""Sources that the module writes to a temporary folder and loads by their paths."""
+"""Sources that the module writes to a folder beside itself and loads by their paths."""
 
 import os
-import tempfile
 
 import torch
 import torch.nn as nn
@@ -23,7 +22,7 @@ __global__ void swish_kernel(const float* x, float* y, int n) {
 """
 launch = r"""
 #include <torch/extension.h>
-#include "swish_kernel.cuh"
+#include <swish_kernel.cuh>
 
 torch::Tensor swish(const torch::Tensor& x) {
   auto y = torch::empty_like(x);
@@ -38,7 +37,8 @@ torch::Tensor swish(const torch::Tensor& x);
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("swish", &swish); }
 """
 
-folder = tempfile.mkdtemp()
+folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sources_from_files")
+os.makedirs(folder, exist_ok=True)
 for name, text in [("swish_kernel.cuh", kernel), ("swish.cu", launch), ("binding.cpp", binding)]:
     with open(os.path.join(folder, name), "w") as file:
         file.write(text)
