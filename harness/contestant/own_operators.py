@@ -38,9 +38,10 @@ def _impl(library: Library, op_name: Any, fn: Any, dispatch_key: str = "", **opt
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         # A kernel for autograd calls the one for the device; two stand-ins would undo each other.
-        if any(isinstance(mode, CudaOnCpu) for mode in _get_current_function_mode_stack()):
+        modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        if any(isinstance(mode, CudaOnCpu) for mode in modes):
             return fn(*args, **kwargs)
-        with CudaOnCpu():  # type: ignore[no-untyped-call]
+        with CudaOnCpu():
             return fn(*args, **kwargs)
 
     is_function = hasattr(fn, "__code__") and fn is not fallthrough_kernel
