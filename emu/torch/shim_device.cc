@@ -20,6 +20,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
+#include <array>
 #include <atomic>
 #include <set>
 #include <sstream>
@@ -122,11 +123,8 @@ struct HostOperators {
   HostOperator random_to{"aten::random_", "to"};
   HostOperator random_from{"aten::random_", "from"};
 
-  void remember() const {
-    for (const HostOperator* one :
-         {&copy, &item, &fill, &zero, &normal, &uniform, &random, &random_to, &random_from}) {
-      one->remember();
-    }
+  std::array<const HostOperator*, 9> all() const {
+    return {&copy, &item, &fill, &zero, &normal, &uniform, &random, &random_to, &random_from};
   }
 };
 
@@ -334,7 +332,11 @@ void run_own(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void run_or_refuse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (mc::shim::is_own(op.operator_name().name)) return run_own(op, stack);
   const OnHost on_host(op);
-  mc::shim::require_same_kernels(op);
+  if (!allowed().everything) {
+    mc::shim::require_same_kernels(op);
+    // The operator may be made of these, and would hand them copies of device memory.
+    for (const HostOperator* one : host_operators().all()) one->require_same();
+  }
   at::native::cpu_fallback(op, stack);
 }
 
@@ -418,7 +420,7 @@ void mc_shim_allow(const char* names) {
   if (std::string(names) == "*") allowed().everything = true;
   std::istringstream stream(names);
   for (std::string line; std::getline(stream, line);) allowed().names.insert("aten::" + line);
-  host_operators().remember();
+  for (const HostOperator* one : host_operators().all()) one->remember();
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (allowed().names.count(name.name) == 0) continue;

@@ -107,6 +107,9 @@ int remove(DispatchKey key, const Allowed& allowed) {
     guard().registrations.push_back(dispatcher.registerImpl(
         name, key, c10::KernelFunction::makeFromBoxedFunction<&refuse_boxed>(), std::nullopt,
         nullptr, "not available to a candidate"));
+    if (const auto found = guard().kernels.find(name); found != guard().kernels.end()) {
+      found->second = kernels_of(*op);
+    }
     ++removed;
   }
   return removed;
