@@ -52,6 +52,43 @@ TABLE = (
 )
 
 
+# The beginning of a comment, and whether the rule for comments refuses it.
+COMMENTS = (
+    ("// Of the baseline.\n", True),
+    ("// What waits.\n", True),
+    ("// lower case.\n", True),
+    ("int x;  // who waits\n", True),
+    ("// The process that waits.\n", False),
+    ("// The first line,\n// what goes on.\n", False),
+    ("// mc_emu_init starts it.\n", False),
+    ("// clang-format off\n", False),
+    ('}  // extern "C"\n', False),
+    ('auto x = "a  // what";\n', False),
+    ("// Offsets are sorted.\n", False),
+)
+
+
+class Comments(unittest.TestCase):
+    def test_a_comment_begins_with_a_noun_as_its_subject(self) -> None:
+        for text, is_refused in COMMENTS:
+            with self.subTest(text=text):
+                found = tidy.badly_begun_comments(tidy.File("src/core/x.cc", CC + text))
+                self.assertEqual(len(found), int(is_refused))
+
+    def test_old_comments_are_accepted_by_number_and_the_number_only_falls(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            (root / "tools").mkdir()
+            (root / tidy.OLD_COMMENTS).write_text('{"a.cc": 2, "b.cc": 1}\n')
+            two = tidy.File("a.cc", CC + "// What.\n\n// Whether.\n")
+            self.assertEqual([*tidy.new_comments([two], root)], [])
+            tidy.lower_old_comments([tidy.File("a.cc", CC + "// What.\n")], root)
+            self.assertEqual(tidy.old_comments(root), {"a.cc": 1})
+            self.assertEqual(len([*tidy.new_comments([two], root)]), 2)
+            tidy.lower_old_comments([two], root)
+            self.assertEqual(tidy.old_comments(root), {"a.cc": 1})
+
+
 class Rules(unittest.TestCase):
     def test_each_rule_finds_its_breach_and_no_more(self) -> None:
         for path, text, expected in TABLE:

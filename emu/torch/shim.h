@@ -30,6 +30,10 @@ int mc_shim_export(void* tensor, void* target);
 void mc_shim_record_start(void);
 const char* mc_shim_record_stop(void);
 
+// All operators that are defined by now are PyTorch's; those that come later are a candidate's own.
+// They are neither counted nor removed, since what they are made of is.
+void mc_guard_know(void);
+
 // From now on no operator computes for this backend ("CUDA", "CPU", "PrivateUse1"; its sparse,
 // quantized and nested tensors too) but those that are allowed: all others refuse with
 // NotImplementedError, which names the operator and the policy.  `allowed` are names without

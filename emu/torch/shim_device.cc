@@ -20,6 +20,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
+#include <array>
 #include <atomic>
 #include <set>
 #include <sstream>
@@ -99,6 +100,39 @@ class Opened {
 
 bool is_on_device(const at::Tensor& tensor) { return tensor.device().type() == kDeviceType; }
 
+// An operator by which the host works on device memory: PyTorch's own kernel, or none.
+class HostOperator {
+ public:
+  HostOperator(const char* name, const char* overload)
+      : op_(c10::Dispatcher::singleton().findSchemaOrThrow(name, overload)) {}
+  void remember() const { mc::shim::remember_kernels(op_); }
+  void require_same() const { mc::shim::require_same_kernels(op_); }
+
+ private:
+  c10::OperatorHandle op_;
+};
+
+struct HostOperators {
+  HostOperator copy{"aten::copy_", ""};
+  HostOperator item{"aten::_local_scalar_dense", ""};
+  HostOperator fill{"aten::fill_", "Scalar"};
+  HostOperator zero{"aten::zero_", ""};
+  HostOperator normal{"aten::normal_", ""};
+  HostOperator uniform{"aten::uniform_", ""};
+  HostOperator random{"aten::random_", ""};
+  HostOperator random_to{"aten::random_", "to"};
+  HostOperator random_from{"aten::random_", "from"};
+
+  std::array<const HostOperator*, 9> all() const {
+    return {&copy, &item, &fill, &zero, &normal, &uniform, &random, &random_to, &random_from};
+  }
+};
+
+const HostOperators& host_operators() {
+  static const HostOperators* const instance = new HostOperators;
+  return *instance;
+}
+
 // A host tensor over the same memory.
 at::Tensor on_host(const at::Tensor& tensor) {
   if (!is_on_device(tensor)) return tensor;
@@ -128,6 +162,7 @@ thread_local bool runs_on_host = false;
 at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool) {
   if (target.numel() == 0) return target;
   const at::Tensor from = source.expand(target.sizes());
+  host_operators().copy.require_same();
   {
     const Opened opened_source(source), opened_target(target);
     on_host(target).copy_(on_host(from));
@@ -153,13 +188,15 @@ at::Tensor copy_from_and_resize(const at::Tensor& source, const at::Tensor& targ
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   if (!runs_on_host) mc_emu_note_to_host(self.itemsize());
+  host_operators().item.require_same();
   const Opened opened(self);
-  return on_host(self).item();
+  return at::_local_scalar_dense(on_host(self));
 }
 
 template <class Function>
-at::Tensor& fill_on_host(at::Tensor& self, Function function) {
+at::Tensor& fill_on_host(at::Tensor& self, const HostOperator& op, Function function) {
   if (self.numel() == 0) return self;
+  op.require_same();
   const Opened opened(self);
   at::Tensor host = on_host(self);
   function(host);
@@ -168,7 +205,7 @@ at::Tensor& fill_on_host(at::Tensor& self, Function function) {
 }
 
 at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
-  return fill_on_host(self, [&](at::Tensor& host) { host.fill_(value); });
+  return fill_on_host(self, host_operators().fill, [&](at::Tensor& host) { host.fill_(value); });
 }
 
 at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
@@ -177,30 +214,35 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
 }
 
 at::Tensor& zero(at::Tensor& self) {
-  return fill_on_host(self, [](at::Tensor& host) { host.zero_(); });
+  return fill_on_host(self, host_operators().zero, [](at::Tensor& host) { host.zero_(); });
 }
 
 using Generator = std::optional<at::Generator>;
 
 at::Tensor& normal(at::Tensor& self, double mean, double deviation, Generator generator) {
-  return fill_on_host(self, [&](at::Tensor& host) { host.normal_(mean, deviation, generator); });
+  return fill_on_host(self, host_operators().normal,
+                      [&](at::Tensor& host) { host.normal_(mean, deviation, generator); });
 }
 
 at::Tensor& uniform(at::Tensor& self, double from, double to, Generator generator) {
-  return fill_on_host(self, [&](at::Tensor& host) { host.uniform_(from, to, generator); });
+  return fill_on_host(self, host_operators().uniform,
+                      [&](at::Tensor& host) { host.uniform_(from, to, generator); });
 }
 
 at::Tensor& random_full(at::Tensor& self, Generator generator) {
-  return fill_on_host(self, [&](at::Tensor& host) { host.random_(generator); });
+  return fill_on_host(self, host_operators().random,
+                      [&](at::Tensor& host) { host.random_(generator); });
 }
 
 at::Tensor& random_to(at::Tensor& self, int64_t to, Generator generator) {
-  return fill_on_host(self, [&](at::Tensor& host) { host.random_(to, generator); });
+  return fill_on_host(self, host_operators().random_to,
+                      [&](at::Tensor& host) { host.random_(to, generator); });
 }
 
 at::Tensor& random_from(at::Tensor& self, int64_t from, std::optional<int64_t> to,
                         Generator generator) {
-  return fill_on_host(self, [&](at::Tensor& host) { host.random_(from, to, generator); });
+  return fill_on_host(self, host_operators().random_from,
+                      [&](at::Tensor& host) { host.random_(from, to, generator); });
 }
 
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
@@ -277,9 +319,35 @@ class OnHost {
   bool before_;
 };
 
+// The kernel that a candidate registered for CUDA, which is what this device stands for.  Its
+// kernel for the host would get copies of device memory that nobody counts.
+void run_own(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.hasKernelForDispatchKey(c10::DispatchKey::CUDA), "Could not run '",
+      op.operator_name().name,
+      "' with arguments from the 'CUDA' backend: no kernel was registered for CUDA tensors");
+  op.callBoxedForDispatchKey(c10::DispatchKey::CUDA, *stack);
+}
+
 void run_or_refuse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (mc::shim::is_own(op.operator_name().name)) return run_own(op, stack);
   const OnHost on_host(op);
+  if (!allowed().everything) {
+    mc::shim::require_same_kernels(op);
+    // The operator may be made of these, and would hand them copies of device memory.
+    for (const HostOperator* one : host_operators().all()) one->require_same();
+  }
   at::native::cpu_fallback(op, stack);
+}
+
+// Whether the operator has nothing for this device but run_or_refuse.
+bool falls_back(const c10::OperatorHandle& op) {
+  for (const c10::DispatchKey key :
+       {c10::DispatchKey::PrivateUse1, c10::DispatchKey::CompositeImplicitAutograd,
+        c10::DispatchKey::CompositeExplicitAutograd}) {
+    if (op.hasKernelForDispatchKey(key)) return false;
+  }
+  return true;
 }
 
 std::optional<at::Tensor> to_host(const std::optional<at::Tensor>& tensor) {
@@ -352,6 +420,13 @@ void mc_shim_allow(const char* names) {
   if (std::string(names) == "*") allowed().everything = true;
   std::istringstream stream(names);
   for (std::string line; std::getline(stream, line);) allowed().names.insert("aten::" + line);
+  for (const HostOperator* one : host_operators().all()) one->remember();
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (allowed().names.count(name.name) == 0) continue;
+    const auto op = dispatcher.findOp(name);
+    if (op && falls_back(*op)) mc::shim::remember_kernels(*op);
+  }
 }
 
 void* mc_shim_map(int descriptor, uint64_t offset, size_t size) {

@@ -13,6 +13,8 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "torch/shim.h"
@@ -30,6 +32,9 @@ struct Guard {
   std::vector<c10::RegistrationHandleRAII> registrations;  // Never given back.
   std::map<std::string, uint64_t> refused;
   std::string json;
+  // Constant once candidate code runs.
+  std::unordered_set<std::string> known;  // PyTorch's operators, without overloads.
+  std::unordered_map<c10::OperatorName, std::string> kernels;
 };
 
 Guard& guard() {
@@ -40,6 +45,9 @@ Guard& guard() {
 std::string full_name(const c10::OperatorName& name) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
+
+// All kernels of the operator, one a line, also those that another one replaced.
+std::string kernels_of(const c10::OperatorHandle& op) { return op.dumpState(); }
 
 [[noreturn]] void refuse_boxed(const c10::OperatorHandle& op, torch::jit::Stack*) {
   mc::shim::refuse(op);
@@ -95,10 +103,13 @@ int remove(DispatchKey key, const Allowed& allowed) {
   int removed = 0;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
-    if (!op || allowed.holds(name) || !computes(*op, key)) continue;
+    if (!op || allowed.holds(name) || mc::shim::is_own(name.name) || !computes(*op, key)) continue;
     guard().registrations.push_back(dispatcher.registerImpl(
         name, key, c10::KernelFunction::makeFromBoxedFunction<&refuse_boxed>(), std::nullopt,
         nullptr, "not available to a candidate"));
+    if (const auto found = guard().kernels.find(name); found != guard().kernels.end()) {
+      found->second = kernels_of(*op);
+    }
     ++removed;
   }
   return removed;
@@ -127,7 +138,26 @@ void mc::shim::refuse(const c10::OperatorHandle& op) {
                   name + " is not available to a candidate (policy " + policy + ")");
 }
 
+bool mc::shim::is_own(const std::string& name) {
+  return !guard().known.empty() && guard().known.count(name) == 0;
+}
+
+void mc::shim::remember_kernels(const c10::OperatorHandle& op) {
+  guard().kernels.emplace(op.operator_name(), kernels_of(op));
+}
+
+void mc::shim::require_same_kernels(const c10::OperatorHandle& op) {
+  const auto found = guard().kernels.find(op.operator_name());
+  if (found != guard().kernels.end() && found->second != kernels_of(op)) refuse(op);
+}
+
 extern "C" {
+
+void mc_guard_know(void) {
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    guard().known.insert(name.name);
+  }
+}
 
 int mc_guard_remove(const char* dispatch_key, const char* allowed, const char* policy) {
   const std::lock_guard lock(guard().mutex);

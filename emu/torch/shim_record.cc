@@ -8,6 +8,7 @@
 #include <string>
 
 #include "torch/shim.h"
+#include "torch/shim_guard.h"
 
 namespace {
 
@@ -29,6 +30,7 @@ Recording& recording() {
 void on_end(const at::RecordFunction& function, at::ObserverContext*) {
   const auto operation = function.operator_name();
   if (!operation || std::uncaught_exceptions() > 0) return;
+  if (mc::shim::is_own(operation->name)) return;  // Its parts are counted.
   const std::lock_guard lock(recording().mutex);
   ++recording().calls[operation->name];
 }

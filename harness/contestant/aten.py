@@ -14,8 +14,9 @@ class AtenRecorder:
     """Counts the operators of one process between `start` and `stop`."""
 
     def __init__(self, library: Any) -> None:
-        """`library` has mc_shim_record_start and mc_shim_record_stop (emu/torch/shim.h)."""
+        """`library` has what emu/torch/shim.h declares of recording. REQUIRES: no candidate ran."""
         self.library = library
+        library.mc_guard_know()  # Later ones are a candidate's own.
         library.mc_shim_record_start.restype = None
         library.mc_shim_record_stop.restype = ctypes.c_char_p
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from harness.contestant import cuda_on_cpu, extensions
+from harness.contestant import cuda_on_cpu, extensions, own_operators
 from harness.worker import region
 from harness.contestant.aten import AtenRecorder
 from harness.contestant.batches import Batches
@@ -91,7 +92,7 @@ class Contestant:
         self._class_name = "ModelNew"
         self._outputs: list[torch.Tensor] = []  # They live until the device process copied them.
         self._artifacts: Json = {}
-        self._modules: dict[str, ModuleType] = {}
+        self._modules: dict[str, ModuleType | str] = {}
 
     def answer(self, question: Question) -> Answer:
         operations = {
@@ -130,8 +131,10 @@ class Contestant:
             cuda_on_cpu.install()
         else:
             setattr(torch, "compile", cuda_on_cpu.refuse_compile)
+        own_operators.install(is_emulated=self._emulator is not None)
         self._end_library_calls()
         torch.set_grad_enabled(False)
+        os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.
         try:
             self._module = run_module(body["source"], CANDIDATE_FILE)
         except BaseException as error:
@@ -151,21 +154,24 @@ class Contestant:
         self._device.remove_vendors()
         self._place.disable_vendor_libraries()
 
-    def _find(self, extension: Json) -> ModuleType:
-        """The compiled module of an extension that the candidate asks for."""
+    def _find(self, extension: Json) -> ModuleType | str:
+        """The compiled module of an extension that the candidate asks for, or its path."""
         key = str(extension["key"])
         if key not in self._artifacts:
             raise RuntimeError(
                 f"extension {extension['name']!r} is not the one that was compiled: "
-                "its sources or flags differ from those of the recorded run"
+                "its sources or flags differ from those of the recorded run; call load_inline or "
+                "load when the module is imported, with the same arguments each time"
             )
         if key not in self._modules:
             artifact = self._artifacts[key]
             if self._device is not None:
                 self._device.own(str(artifact["path"]))
-            self._modules[key] = _import(
-                str(extension["name"]), str(artifact["module"]), str(artifact["path"])
-            )
+            path = str(artifact["path"])
+            if extension.get("is_python_module", True):
+                self._modules[key] = _import(str(extension["name"]), str(artifact["module"]), path)
+            else:
+                self._modules[key] = _load_library(path)
         return self._modules[key]
 
     def _build(self, question: Question) -> Answer:
@@ -303,7 +309,10 @@ class Contestant:
 
 
 def _import(name: str, compiled_as: str, path: str) -> ModuleType:
-    """The module that the candidate calls `name`, whose library says PyInit_<compiled_as>."""
+    """The module that the candidate calls `name`.
+
+    Its library says PyInit_<compiled_as>, or PyInit_<name> where the candidate wrote it by hand.
+    """
     loader = ExtensionFileLoader(compiled_as, path)
     spec = spec_from_file_location(compiled_as, path, loader=loader)
     if spec is None or not os.path.exists(path):
@@ -311,16 +320,32 @@ def _import(name: str, compiled_as: str, path: str) -> ModuleType:
     try:
         module = module_from_spec(spec)
     except ImportError as error:
-        # The linker leaves open what PyTorch and Python may define.
-        _, is_undefined, symbol = str(error).partition("undefined symbol: ")
-        if is_undefined:
-            raise Refusal("link", symbol) from None
-        raise
+        _raise_if_undefined(error)
+        if "PyInit_" not in str(error) or name == compiled_as:
+            raise
+        return _import(name, name, path)
     loader.exec_module(module)
     sys.modules.pop(compiled_as, None)
     module.__name__ = name
     sys.modules[name] = module
     return module
+
+
+def _load_library(path: str) -> str:
+    """Loads a library that only defines operators, and returns its path as PyTorch does."""
+    try:
+        torch.ops.load_library(path)  # type: ignore[no-untyped-call]
+    except OSError as error:
+        _raise_if_undefined(error.__cause__ or error)
+        raise
+    return path
+
+
+def _raise_if_undefined(error: BaseException) -> None:
+    """The linker leaves open what PyTorch and Python may define."""
+    _, is_undefined, symbol = str(error).partition("undefined symbol: ")
+    if is_undefined:
+        raise Refusal("link", symbol) from None
 
 
 def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:

@@ -167,6 +167,9 @@ def install(device: torch.device = DEVICE) -> None:
     for owner, name, replacement in _patches():
         setattr(owner, name, replacement)
     setattr(torch, "compile", refuse_compile)
+    setattr(torch.cuda, "_compile_kernel", refuse_nvrtc)
+    # PyTorch would refuse the stand-in for a stream; all work is finished anyway.
+    setattr(torch.Tensor, "record_stream", lambda *_args, **_kwargs: None)
     CudaOnCpu().__enter__()  # type: ignore[no-untyped-call]
 
 
@@ -224,6 +227,13 @@ def _patches() -> list[tuple[Any, str, Any]]:
 
 def refuse_compile(*_args: Any, **_kwargs: Any) -> Any:
     raise RuntimeError("torch.compile is not available to candidates")
+
+
+def refuse_nvrtc(*_args: Any, **_kwargs: Any) -> Any:
+    raise RuntimeError(
+        "torch.cuda._compile_kernel is not available to candidates: compile native source with "
+        "torch.utils.cpp_extension.load_inline or load when the module is imported"
+    )
 
 
 def _torch_cuda() -> dict[str, Any]:

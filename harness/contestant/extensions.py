@@ -21,7 +21,9 @@ from harness.worker.wire import Json, Refusal
 FILE_BYTES_MAX = 4 << 20
 FILES_MAX = 64
 _CUDA_SUFFIXES = {".cu", ".cuh", ".mu"}
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]{1,200})"', re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]{1,200})[">]', re.MULTILINE)
+_LIBRARY_OF_THE_EXTENSION = re.compile(r"\b(TORCH_LIBRARY\w*\s*\(\s*)TORCH_EXTENSION_NAME\b")
+_INSTALLED = re.compile(r"/usr/|.*/site-packages/|.*/dist-packages/")  # Headers of others.
 
 _INLINE = inspect.signature(
     lambda name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None,
@@ -51,7 +53,10 @@ def install(module: ModuleType, provide: Callable[[Json], object]) -> None:
         return provide(normal_form_load(args, kwargs))
 
     def refuse(*_args: Any, **_kwargs: Any) -> object:
-        raise RuntimeError("only load_inline and load build extensions here")
+        raise RuntimeError(
+            "setuptools cannot build extensions here: call torch.utils.cpp_extension.load_inline "
+            "or load when the module is imported"
+        )
 
     vars(module).update(load_inline=load_inline, load=load)
     vars(module).update(CUDAExtension=refuse, CppExtension=refuse, BuildExtension=refuse)
@@ -97,19 +102,32 @@ def _bind(
         raise TypeError(f"{what}() {error}") from None
     if given.get("sycl_sources") or given.get("with_sycl"):
         raise RuntimeError("SYCL sources are not supported")
-    if given.get("is_python_module", True) is False or given.get("is_standalone", False):
-        raise RuntimeError("only extensions that are Python modules are supported")
+    if given.get("is_standalone", False):
+        raise RuntimeError("a standalone program is no extension: leave is_standalone out")
     return given
 
 
 def _finish(given: Mapping[str, Any], **parts: Any) -> Json:
     extension: Json = dict(parts)
+    for name in ("cpp_sources", "cuda_sources"):
+        extension[name] = [_with_namespace(text, str(given["name"])) for text in parts[name]]
     for name in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"):
         extension[name] = _texts(given.get(name), what=name)
+    if not given.get("is_python_module", True):
+        extension["functions"] = None  # Only a module binds functions.
+        extension["is_python_module"] = False
     canonical = json.dumps(extension, sort_keys=True, ensure_ascii=True).encode()
     extension["key"] = hashlib.blake2b(canonical, digest_size=32).hexdigest()
     extension["name"] = str(given["name"])
     return extension
+
+
+def _with_namespace(text: str, name: str) -> str:
+    """TORCH_LIBRARY(TORCH_EXTENSION_NAME, …) means the name that the candidate gave.
+
+    Libraries are compiled under a name made of their key, so that equal ones are shared.
+    """
+    return _LIBRARY_OF_THE_EXTENSION.sub(lambda found: found[1] + name, text)
 
 
 def _texts(value: object, what: str = "sources") -> list[str]:
@@ -132,7 +150,8 @@ def _read(path: Path) -> str:
 
 
 def _included(texts: list[str], folders: list[Path]) -> list[Json]:
-    """The files that the sources include by relative name, and those that these include."""
+    """The candidate's own files that the sources include, and those that these include."""
+    folders = [folder for folder in folders if not _INSTALLED.match(f"{folder.resolve()}/")]
     files: dict[str, str] = {}
     waiting = list(texts)
     while waiting and len(files) < FILES_MAX:

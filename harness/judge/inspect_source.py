@@ -14,7 +14,10 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+import torch
 
 from harness.worker.wire import Answer, Json, Question
 
@@ -86,6 +89,7 @@ class Program:
     tree: ast.Module
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
+    assigned: dict[str, ast.AST] = field(default_factory=dict)  # Module-level names -> statement.
     aliases: dict[str, str] = field(default_factory=dict)  # Local name -> dotted name.
 
     @staticmethod
@@ -96,17 +100,21 @@ class Program:
                 program.classes[statement.name] = statement
             elif isinstance(statement, Function):
                 program.functions[statement.name] = statement
-            elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
-                program._note_second_names(statement.targets, statement.value.id)
+            elif isinstance(statement, ast.Assign):
+                program._note_assignment(statement)
         for node in ast.walk(tree):
             program._note_alias(node)
         return program
 
-    def _note_second_names(self, targets: list[ast.expr], name: str) -> None:
+    def _note_assignment(self, statement: ast.Assign) -> None:
         """`ModelNew = Other` defines ModelNew where Other is a class of the module."""
-        for target in targets:
-            if isinstance(target, ast.Name) and name in self.classes:
-                self.classes[target.id] = self.classes[name]
+        value = statement.value
+        for target in statement.targets:
+            if not isinstance(target, ast.Name):
+                continue
+            self.assigned[target.id] = statement
+            if isinstance(value, ast.Name) and value.id in self.classes:
+                self.classes[target.id] = self.classes[value.id]
 
     def _note_alias(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -153,8 +161,8 @@ class Program:
                 waiting.extend(ast.iter_child_nodes(node))
 
     def within(self, name: str) -> list[ast.AST]:
-        """The class or function of the module, and those that it names, and so on."""
-        definitions = self.functions | self.classes
+        """What the module defines under the name, and what that names, and so on."""
+        definitions = self.assigned | self.functions | self.classes
         found: dict[str, ast.AST] = {}
         waiting = [name]
         while waiting:
@@ -253,13 +261,24 @@ class _Rules:
             return
         for definition in self.program.within("ModelNew"):
             for node in ast.walk(definition):
-                for decorator in node.decorator_list if isinstance(node, Function) else ():
-                    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-                    for language in self._list("unsupported_languages"):
-                        if _matches(self.program.dotted(called), [language]):
-                            message = f"{language} kernels are not judged: write native source"
-                            yield self._finding("unsupported_language", message, decorator)
-                            return
+                for language in self._list("unsupported_languages"):
+                    if place := self._maker_of(node, language):
+                        message = (
+                            f"{language} kernels are not judged: compile native source with "
+                            "load_inline or load when the module is imported"
+                        )
+                        yield self._finding("unsupported_language", message, place)
+                        return
+
+    def _maker_of(self, node: ast.AST, language: str) -> ast.AST | None:
+        """What makes a kernel: a decorator from the language, or a call of exactly that name."""
+        for decorator in node.decorator_list if isinstance(node, Function) else ():
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if _matches(self.program.dotted(called), [language]):
+                return decorator
+        if isinstance(node, ast.Call) and self.program.dotted(node.func) == language:
+            return node
+        return None
 
     def _in_forward(self) -> Iterator[Json]:
         if "ModelNew" not in self.program.classes:
@@ -269,8 +288,9 @@ class _Rules:
         starts = [methods[name] for name in ("forward", "__call__") if name in methods]
         for start in starts:
             for function in self.program.reachable(start, methods):
-                for node in ast.walk(function):
-                    yield from self._in_function(node, held)
+                for statement in function.body:  # Decorators run when the module is imported.
+                    for node in ast.walk(statement):
+                        yield from self._in_function(node, held)
 
     def _torch_modules(self, init: Function | None) -> dict[str, str]:
         """Attributes that `__init__` binds to layers of torch: {"self.fc": "torch.nn.Linear"}."""
@@ -293,7 +313,7 @@ class _Rules:
         if dotted in held:
             message = f"{dotted} is a {held[dotted]}, which may hold parameters, not compute"
             yield self._finding("module_call", message, node)
-        if dotted in self._list("allowed") or self._is_operator(dotted):
+        if dotted in self._list("allowed") or self._is_operator(dotted) or _is_own(dotted):
             return
         if _matches(dotted, self._list("forbidden_calls")):
             yield self._finding("forbidden_call", f"call of {dotted} in forward", node)
@@ -317,6 +337,18 @@ class _Rules:
             "column": getattr(node, "col_offset", -1) + 1,
             "text": text,
         }
+
+
+def _is_own(dotted: str) -> bool:
+    """torch.ops.mine.swish, an operator of a namespace that PyTorch does not have."""
+    parts = dotted.split(".")
+    return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in _namespaces()
+
+
+@cache
+def _namespaces() -> frozenset[str]:
+    names = torch._C._dispatch_get_all_op_names()
+    return frozenset(name.partition("::")[0] for name in names)
 
 
 def _names_bound_in(tree: ast.Module) -> set[str]:

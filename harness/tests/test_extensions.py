@@ -55,7 +55,7 @@ class NormalFormTest(unittest.TestCase):
             (root / "inc").mkdir()
             (root / "main.cpp").write_text('#include "a.h"\n#include <vector>\n')
             (root / "k.cu").write_text('#include "a.h"\n#include "../secret.h"\n')
-            (root / "a.h").write_text('#  include "inc/b.h"\n')
+            (root / "a.h").write_text("#  include <inc/b.h>\n")
             (root / "inc/b.h").write_text("int b;\n")
             paths = [str(root / "main.cpp"), root / "k.cu"]
             form = extensions.normal_form_load(("e", paths), {})
@@ -64,6 +64,21 @@ class NormalFormTest(unittest.TestCase):
         self.assertEqual(len(form["cpp_sources"]), 1)
         self.assertEqual(len(form["cuda_sources"]), 1)
         self.assertEqual([file["name"] for file in form["files"]], ["a.h", "inc/b.h"])
+
+    def test_a_library_of_operators_is_another_extension_than_a_module(self) -> None:
+        module = inline("e", "c", "k", functions=["f"])
+        library = inline("e", "c", "k", functions=["f"], is_python_module=False)
+        self.assertNotEqual(module["key"], library["key"])
+        self.assertIsNone(library["functions"])
+        with self.assertRaises(RuntimeError):
+            extensions.normal_form_load(("e", []), {"is_standalone": True})
+
+    def test_a_namespace_is_named_as_the_extension_is(self) -> None:
+        text = "TORCH_LIBRARY_IMPL( TORCH_EXTENSION_NAME, CUDA, m) {} int TORCH_EXTENSION_NAME;"
+        one, other = inline("one", "", text), inline("other", "", text)
+        self.assertNotEqual(one["key"], other["key"])
+        expected = "TORCH_LIBRARY_IMPL( one, CUDA, m) {} int TORCH_EXTENSION_NAME;"
+        self.assertEqual(one["cuda_sources"], [expected])
 
     def test_every_alias_is_replaced(self) -> None:
         module = ModuleType("m")
@@ -106,6 +121,15 @@ class RecorderTest(ZygoteTest):
             "file": "import torch, tempfile, os\nfrom torch.utils.cpp_extension import load\n"
             "d = tempfile.mkdtemp()\np = os.path.join(d, 'x.cu')\nopen(p, 'w').write('k')\n"
             "e = load('e', [p])" + MODEL,
+            "operator at once": "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+            "load_inline('e', 'c', is_python_module=False)\n"
+            "f = torch.ops.test_no_such.f.default\n"
+            "torch.library.register_fake('test_no_such::f', lambda x: x)\n" + MODEL,
+            "first forward": "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+            "class ModelNew(torch.nn.Module):\n    def forward(self, x, w, bias=None):\n"
+            "        n, m = x.shape\n        assert x.is_cuda and n * m > 0 and x.dim() == 2\n"
+            "        y = torch.empty_like(x)\n"
+            "        return load_inline('e', 'c').f(x, w, y)\n",
             "cuda tensors": "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
             "x = torch.zeros(3, device='cuda')\ne = load_inline('e', 'c')" + MODEL,
         }
@@ -120,6 +144,11 @@ class RecorderTest(ZygoteTest):
 
     def test_a_module_without_native_source_records_nothing(self) -> None:
         self.assertEqual(self.names("import torch" + MODEL), [])
+
+    def test_a_forward_that_does_not_end_is_left(self) -> None:
+        source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+        source += "        while x.numel() > 1:\n            x = x[0]\n"
+        self.assertEqual(self.names(source), [])
 
     def test_an_exception_is_reported_with_its_line(self) -> None:
         answer = self.record("import torch\n\nraise ValueError('no')\n")

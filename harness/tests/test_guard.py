@@ -45,6 +45,11 @@ def _guarded(shim: str, results: Any) -> None:
     guard, recorder = OperatorGuard(library), AtenRecorder(library)
     x = torch.arange(6.0).reshape(2, 3)
     scripted = torch.jit.script(_composite)
+    own = torch.library.Library("test_guard", "DEF")
+    own.define("same(Tensor x) -> Tensor")
+    own.define("plus(Tensor x) -> Tensor")
+    own.impl("same", torch.clone, "CompositeExplicitAutograd")
+    own.impl("plus", lambda x: x + 1, "CPU")
     for _ in range(2):  # Again is no error, and brings nothing back.
         guard.remove("CPU", ALLOWED, POLICY)
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
@@ -64,6 +69,8 @@ def _guarded(shim: str, results: Any) -> None:
         "vmap": lambda: torch.vmap(_composite)(x),
         "redispatch": lambda: torch.ops.aten.mm.default.redispatch(cpu, x, x.t()),
         "sparse": lambda: torch.tensor([0.0, 1.0]).to_sparse(),
+        "own": lambda: torch.ops.test_guard.same(x),
+        "own that computes": lambda: torch.ops.test_guard.plus(x),
     }
     said = {}
     for name, call in calls.items():
@@ -74,6 +81,7 @@ def _guarded(shim: str, results: Any) -> None:
             said[name] = str(error)
     recorder.start()
     calls["empty_like"]()
+    calls["own"]()
     for name in ("linear", "add_"):
         try:
             calls[name]()
@@ -100,6 +108,12 @@ class Guard(unittest.TestCase):
     def test_memory_and_views_stay(self) -> None:
         for name in ("empty_like", "tensor", "randn", "full", "contiguous", "half", "item"):
             self.assertEqual(self.said[name], "", name)
+
+    def test_an_operator_that_came_later_is_what_it_is_made_of(self) -> None:
+        self.assertEqual(self.said["own"], "")
+        self.assertIn("aten::add", self.said["own that computes"])
+        self.assertIn("aten::clone", self.recorded)
+        self.assertNotIn("test_guard::same", self.recorded)
 
     def test_what_computes_is_refused_by_every_way(self) -> None:
         for name in ("add", "add_", "linear", "autograd", "script", "vmap", "redispatch", "sparse"):

@@ -9,7 +9,7 @@ RULES = {
     "forbidden_imports": ["ctypes", "torch.jit", "triton"],
     "forbidden_names": ["eval", "exec", "__import__"],
     "forbidden_calls": ["torch", "numpy"],
-    "unsupported_languages": ["triton"],
+    "unsupported_languages": ["torch.cuda._compile_kernel", "triton"],
     "allowed": ["torch.utils.cpp_extension.load_inline", "torch.jit.is_scripting"],
     "operators": ["empty_like", "view"],
     "parameter_containers": ["torch.nn.Linear", "torch.nn.Identity"],
@@ -146,6 +146,9 @@ class RuleTest(unittest.TestCase):
             forward("return math.sqrt(2)", extra="import math, os, tempfile"),
             forward("return torch.Tensor.view(torch.empty_like(x), -1)"),
             forward("return x if torch.jit.is_scripting() else ext.f(x)"),
+            forward("return torch.ops.test_mine.swish(x)"),
+            forward("return op(x)", extra="op = torch.ops.test_mine.swish.default"),
+            forward("return f(x)", extra="@torch.library.custom_op('a::f')\ndef f(x): return x"),
             "import ctypes, triton.language as tl\nfrom torch import jit\n",
             "def build(exec=None):\n    return exec\n",
             "ctypes = 3\nprint(ctypes)\n",
@@ -166,6 +169,9 @@ class RuleTest(unittest.TestCase):
             (forward("return torch.relu(x)", extra=f"import triton\n{kernel}"), False),
             (forward("return triton.cdiv(x, 2)", extra="import triton"), False),
             (forward("return run(x)", extra=f"import triton\n{native}\n{kernel}"), False),
+            (forward("return k(x)", extra="k = torch.cuda._compile_kernel('s', 'k')"), True),
+            (forward("return x", extra="k = torch.cuda._compile_kernel('s', 'k')"), False),
+            (forward("return self.k(x)", init="self.k = torch.cuda._compile_kernel('s')"), True),
         ]:
             with self.subTest(source):
                 found = inspect_source(source, RULES)["unsupported"]

@@ -119,7 +119,10 @@ Stage Candidate::record() {
   if (extensions_.empty()) {
     return EarlyOutcome(task::Illegal{
         "static",
-        {{"native.none", "the module compiles no native source with load_inline or load", {}}}});
+        {{"native.none",
+          "the module compiles no native source: call load_inline or load when the module is "
+          "imported or ModelNew is constructed, not later",
+          {}}}});
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
   return EarlyOutcome();

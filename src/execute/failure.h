@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "execute/executor.h"
 #include "execute/children.h"
+#include "execute/executor.h"
 #include "task/verdict.h"
 
 namespace mc::execute {

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "core/check.h"
-#include "legality/extract.h"
 #include "core/utf8.h"
+#include "legality/extract.h"
 
 namespace mc::legality {
 namespace {
