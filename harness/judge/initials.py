@@ -17,6 +17,7 @@ import torch
 from harness.judge.shapes import Options, ShapePlanner
 from harness.judge.task import Task
 from harness.worker import region
+from harness.worker.precision import cast
 from harness.worker.wire import Answer, Question, set_stage
 
 
@@ -27,13 +28,13 @@ def answer(question: Question) -> Answer:
         task = Task(str(question.body["source"]))
         planner = ShapePlanner(task, options)
         main = planner.main()
-        first = _initial(task, main.bound)
+        first = _initial(task, main.bound, options.precision)
         found = {_bytes_of(first): first}
         # The task's own sizes count where a candidate is not made for reduced ones.
         others = [shape.bound for shape in planner.variants(main)] if options.shapes else []
         for bound in [*others, {}]:
             with contextlib.suppress(Exception):  # The judge will not get further either.
-                init = _initial(task, bound)
+                init = _initial(task, bound, options.precision)
                 found.setdefault(_bytes_of(init), init)
     except Exception as error:
         set_stage(error, "reference")
@@ -45,9 +46,9 @@ def answer(question: Question) -> Answer:
     return Answer({"initials": [entry["tree"] for entry in entries]}, [descriptor])
 
 
-def _initial(task: Task, bound: Mapping[str, int]) -> list[object]:
+def _initial(task: Task, bound: Mapping[str, int], precision: str) -> list[object]:
     torch.default_generator.manual_seed(0)
-    return list(task.run(bound).get_init_inputs())
+    return list(cast(list(task.run(bound).get_init_inputs()), precision))
 
 
 def _bytes_of(init: list[object]) -> bytes:

@@ -26,6 +26,7 @@ from harness.judge.compare import Comparer
 from harness.judge.rounding import OneAfterTheOther
 from harness.worker import pieces
 from harness.worker.perturb import Constants
+from harness.worker.precision import cast, cast_model
 from harness.worker.program import construct
 from harness.worker.region import CPU, map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
@@ -67,20 +68,26 @@ class Reference:
     """One task's Model with one binding of its sizes."""
 
     def __init__(
-        self, task: Task, bound: Mapping[str, int], init_seed: int, device: torch.device = CPU
+        self,
+        task: Task,
+        bound: Mapping[str, int],
+        init_seed: int,
+        device: torch.device = CPU,
+        precision: str = "task",
     ) -> None:
         self.init_seed = init_seed
         self.constants = Constants()
         self._device = device
+        self._precision = precision
         self._num_orders = ORDERS  # Until a run shows that fewer are enough.
         try:
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
-            self.init = list(self._module.get_init_inputs())
+            self.init = cast(list(self._module.get_init_inputs()), precision)
             # A private copy: the constructor must not change what the candidate is given.
             init = copy.deepcopy(self.init)
             model = construct(self._module.Model, init, init_seed, self.constants)
-            self.model = model.to(device)
+            self.model = cast_model(model.to(device), precision)
         except Exception as error:
             set_stage(error, "reference")
             raise
@@ -99,7 +106,7 @@ class Reference:
         drawn: list[Any] = map_tensors(
             list(self._draw()), lambda tensor: tensor.detach().to(self._device).contiguous()
         )
-        return drawn
+        return cast(drawn, self._precision)
 
     def _draw(self) -> Any:
         if self._device == CPU:
@@ -126,6 +133,16 @@ class Reference:
             return self._doubt(inputs, outputs, seed) if with_doubt else None
 
         return Outcome(inputs, given, outputs, changed, in_place, find_doubt)
+
+    def run_by(self, model: torch.nn.Module, inputs: list[Any], seed: int) -> Any:
+        """What another model, such as a changed copy of this one, makes of inputs."""
+        return _forward(model, _clone(inputs), seed)
+
+    def forget_disturbance(self) -> None:
+        """Makes the model again with its constants as the task has them (perturb.py)."""
+        torch.default_generator.manual_seed(self.init_seed)
+        model = self._module.Model(*copy.deepcopy(self.init))
+        self.model = cast_model(model.to(self._device), self._precision)
 
     def settle_mode(self, inputs: list[Any], comparer: Comparer) -> bool:
         """Puts the model into eval mode if its forward is random; whether it is repeatable now:

@@ -32,6 +32,7 @@ class Baseline(Contestant):
 
     def _load(self, question: Question) -> Answer:
         torch.set_grad_enabled(False)
+        self._place.set_tf32(question.body["tf32"])
         self._module = run_module(question.body["source"], TASK_FILE)
         return Answer()
 

@@ -148,6 +148,8 @@ def parse_question(data: Any) -> Json:
     elif task.startswith((".", "/", "~")) or task.endswith((".py", ".jsonl")) or ".." in task:
         raise Wrong('"task" names no file here: send {"id", "code"}')
     question = {"task": task, "answer": data["answer"], "id": str(data.get("id", ""))}
+    if "options" in data:
+        question["options"] = data["options"]
     if len(question["answer"]) + len(str(task)) > QUESTION_BYTES_MAX:
         raise Wrong(f"a question has at most {QUESTION_BYTES_MAX} bytes")
     return question

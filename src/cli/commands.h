@@ -17,6 +17,7 @@ namespace mc::cli {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;
+inline constexpr int kExitFound = 3;  // Of `task check`: a task is trivial or cannot be judged.
 
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
@@ -27,6 +28,7 @@ void add_setup(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
+void add_task(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // What musacoder-learn does: init, sft, ...
 
 // Of --backend: auto, cpu or cuda; auto is the best that this machine has.

@@ -92,7 +92,9 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
       machine.environment,
       context_.executor.limits().child};
   const execute::AuditSubject subject{subject_.task_source, subject_.program, subject_.kernels,
-                                      derive_seed(subject_.seed, "audit")};
+                                      derive_seed(subject_.seed, "audit"),
+                                      subject_.judge.correctness.mode,
+                                      subject_.judge.correctness.precision};
   const auto turn = context_.device.take(subject_.use);
   auto end = execute::audit(tool, options, subject);
   if (!end) return {{name, "not_run", end.error().message}, {}};
