@@ -53,7 +53,7 @@ class Call {
   std::atomic<uint64_t> to_host_{0};
   std::atomic<uint64_t> unknown_reads_{0};
   std::atomic<bool> reads_given_{false};  // True from the start where no input was given.
-  uint64_t output_bytes_[5] = {};  // By Origin.
+  uint64_t output_bytes_[5] = {};         // By Origin.
   Digest digest_;
 };
 

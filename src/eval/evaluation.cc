@@ -47,8 +47,8 @@ Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepare
       prepared_(prepared),
       use_(context.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
       verdict_(prepared.verdict),
-      judge_key_(content_hash(
-          {prepared.task.code, to_string(prepared.verdict.protocol.correctness)})) {
+      judge_key_(
+          content_hash({prepared.task.code, to_string(prepared.verdict.protocol.correctness)})) {
   const task::Candidate& candidate = prepared.candidate;
   verdict_.protocol = protocol_of(context.options, context.machine, context.policy.version,
                                   prepared.verdict.protocol.correctness);
@@ -283,8 +283,8 @@ Stage Evaluation::strict() {
 
 Stage Evaluation::time() {
   const execute::Program program = this->program();
-  const TimingSubject subject{prepared_.task, program, prepared_.artifacts, *judge_, use_,
-                              correctness()};
+  const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
+                              *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
   auto stage = timing.run(std::move(contestant_));
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));

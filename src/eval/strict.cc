@@ -91,7 +91,9 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
       task::to_string(machine.backend),
       machine.environment,
       context_.executor.limits().child};
-  const execute::AuditSubject subject{subject_.task_source, subject_.program, subject_.kernels,
+  const execute::AuditSubject subject{subject_.task_source,
+                                      subject_.program,
+                                      subject_.kernels,
                                       derive_seed(subject_.seed, "audit"),
                                       subject_.judge.correctness.mode,
                                       subject_.judge.correctness.precision};

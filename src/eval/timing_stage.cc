@@ -156,8 +156,7 @@ Result<execute::Session*> TimingStage::baseline() {
     }
     baseline_ = std::move(*std::get<SessionPointer>(started));
   } else {
-    MC_TRY(baseline_, context_.executor.start_baseline(subject_.judge, options_of("")),
-           "baseline");
+    MC_TRY(baseline_, context_.executor.start_baseline(subject_.judge, options_of("")), "baseline");
   }
   return &*baseline_;
 }
@@ -281,8 +280,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   using Started = std::variant<SessionPointer, task::Outcome>;
   const auto start = [&]() -> execute::Stage<SessionPointer> {
     MC_TRY(execute::Session session,
-           context_.executor.start_baseline(subject_.judge, options_of(key.mode)),
-           "baseline");
+           context_.executor.start_baseline(subject_.judge, options_of(key.mode)), "baseline");
     return Started(std::make_unique<execute::Session>(std::move(session)));
   };
   timing::RunOptions options;

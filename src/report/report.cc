@@ -275,8 +275,8 @@ std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
 std::string phrase(const task::Verdict& verdict, size_t bytes_max) {
   const std::string phrase = std::visit(Phraser{}, verdict.outcome);
   if (!task::is_earned_by_any_constant(verdict)) return plain_line(phrase, bytes_max);
-  const std::string why = fmt::format("trivial task, no reward ({})",
-                                      fmt::join(verdict.task_grade.reasons, "; "));
+  const std::string why =
+      fmt::format("trivial task, no reward ({})", fmt::join(verdict.task_grade.reasons, "; "));
   return plain_line(phrase.empty() ? why : why + "; " + phrase, bytes_max);
 }
 
@@ -333,8 +333,8 @@ std::string summary(std::span<const Judged> judged) {
   if (num_rewards > 0) {
     out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
   }
-  return out + '\n' + speedups_line(judged) + trivial_line(judged) +
-         protections_line(judged) + audits_line(judged);
+  return out + '\n' + speedups_line(judged) + trivial_line(judged) + protections_line(judged) +
+         audits_line(judged);
 }
 
 std::string json_line(const Judged& judged) {

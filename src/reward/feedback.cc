@@ -362,9 +362,10 @@ struct Writer {
   }
   void write_grade() const {
     if (!task::is_earned_by_any_constant(verdict)) return;
-    page.say(fmt::format("Note: this task cannot tell a right answer from one that computes "
-                         "nothing ({}), so passing it earns no reward.",
-                         fmt::join(verdict.task_grade.reasons, "; ")));
+    page.say(
+        fmt::format("Note: this task cannot tell a right answer from one that computes "
+                    "nothing ({}), so passing it earns no reward.",
+                    fmt::join(verdict.task_grade.reasons, "; ")));
   }
   void write_reduction() const {
     const task::Reduction& reduction = verdict.telemetry.reduction;
