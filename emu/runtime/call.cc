@@ -32,6 +32,7 @@ void Call::begin(uint64_t given_bytes, const Digest& key) {
   ++number_;
   to_host_max_ = std::max(kToHostLeast, given_bytes / kPartToHost);
   launches_ = to_host_ = unknown_reads_ = 0;
+  reads_given_ = given_bytes == 0;
   std::fill(std::begin(output_bytes_), std::end(output_bytes_), 0);
   digest_ = key;
 }
@@ -61,11 +62,11 @@ int Call::describe(char* text, size_t capacity) const {
   return std::snprintf(
       text, capacity,
       "\"call\":%zu,\"launches\":%zu,\"digest\":\"%016zx\",\"kernel\":%zu,\"fill\":%zu,"
-      "\"given\":%zu,\"host\":%zu,\"nowhere\":%zu,\"unknown_reads\":%zu",
+      "\"given\":%zu,\"host\":%zu,\"nowhere\":%zu,\"reads_given\":%s,\"unknown_reads\":%zu",
       static_cast<size_t>(number_), static_cast<size_t>(launches_),
       static_cast<size_t>(digest_.total), bytes(Origin::kKernel), bytes(Origin::kFill),
       bytes(Origin::kGiven), bytes(Origin::kHost), bytes(Origin::kNowhere),
-      static_cast<size_t>(unknown_reads_));
+      reads_given_ ? "true" : "false", static_cast<size_t>(unknown_reads_));
 }
 
 }  // namespace mc::emu

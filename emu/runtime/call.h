@@ -38,6 +38,8 @@ class Call {
   void note_to_host(size_t bytes);
   // A kernel read what nobody wrote: or what somebody did whom the checks did not see.
   void note_unknown_read(size_t bytes) { unknown_reads_ += bytes; }
+  // A kernel read inputs or parameters.
+  void note_given_read() { reads_given_ = true; }
   void note_output(const void* bytes, size_t size, const Origin* origins);
 
   // One line of JSON without its braces.
@@ -50,7 +52,8 @@ class Call {
   std::atomic<uint64_t> launches_{0};
   std::atomic<uint64_t> to_host_{0};
   std::atomic<uint64_t> unknown_reads_{0};
-  uint64_t output_bytes_[5] = {};  // By Origin.
+  std::atomic<bool> reads_given_{false};  // True from the start where no input was given.
+  uint64_t output_bytes_[5] = {};         // By Origin.
   Digest digest_;
 };
 

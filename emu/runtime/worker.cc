@@ -97,6 +97,7 @@ void Worker::run(Job* job) {
     run_blocks();
   }
   running_worker = nullptr;
+  if (reads_given_) Runtime::get().call().note_given_read();
 }
 
 void Worker::run_blocks() {
@@ -110,6 +111,7 @@ void Worker::run_blocks() {
 void Worker::prepare(Job* job) {
   job_ = job;
   has_checks_ = Runtime::get().has_race_checks();
+  reads_given_ = false;
   num_threads_ = job->num_threads;
   arena_ = Runtime::get().arena().view();
   const uint32_t* block = job->launch->block;

@@ -285,6 +285,7 @@ class Worker {
   // Constant during a launch.
   Job* job_ = nullptr;
   bool has_checks_ = true;
+  bool reads_given_ = false;  // Whether a block that is traced read inputs or parameters.
   int num_threads_ = 0;
   ArenaView arena_;
   uintptr_t static_begin_ = 0;
@@ -349,9 +350,11 @@ inline void Worker::check_arena(uintptr_t address, size_t size, uint16_t flags, 
     std::memset(arena_.origin_of(address), static_cast<int>(Origin::kKernel), size);
     if (allocation->is_host_visible) [[unlikely]]
       note_to_host(size);
-  } else if (block_.index < kBlocksTraced && *arena_.origin_of(address) == Origin::kNowhere)
-      [[unlikely]] {
-    note_unknown_read(size);
+  } else if (block_.index < kBlocksTraced) {
+    const Origin origin = *arena_.origin_of(address);
+    reads_given_ |= origin == Origin::kGiven;
+    if (origin == Origin::kNowhere) [[unlikely]]
+      note_unknown_read(size);
   }
   if (!has_checks_ || (flags & kAtomic) != 0) return;
   const bool is_fresh = allocation->written_in.load(std::memory_order_relaxed) == job_->number;

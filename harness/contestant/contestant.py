@@ -29,6 +29,7 @@ from harness.contestant.guard import OperatorGuard
 from harness.worker.cuda_memory import RemoteMemory
 from harness.worker.place import HOST_PLACE, Place
 from harness.worker.perturb import Constants
+from harness.worker.precision import cast_model
 from harness.worker.program import call, construct, run_module
 from harness.worker.wire import (
     CANDIDATE_FILE,
@@ -194,6 +195,7 @@ class Contestant:
             model_class = getattr(self._module, self._class_name)
             constants = Constants(body["constants"])
             model = construct(model_class, init, seed, constants).to(self._place.device)
+            cast_model(model, body["precision"])
         except BaseException as error:
             set_stage(error, "init")
             raise

@@ -3,11 +3,11 @@
 
   audit.py QUESTION.json
 
-QUESTION is {"task", "source", "artifacts", "seed", "device"}. Nothing is compared here: only the
-sanitizer's word counts, so this process may hold the reference beside the candidate. It runs in the
-sandbox, below compute-sanitizer, which makes every kernel 10 to 100 times slower; hence the sizes
-are those of the CPU backend. Each tensor has an allocation of its own, as exact as the driver
-gives, so that the sanitizer sees an access right behind it.
+QUESTION is {"task", "source", "artifacts", "seed", "device", "mode", "precision"}. Nothing is
+compared here: only the sanitizer's word counts, so this process may hold the reference beside the
+candidate. It runs in the sandbox, below compute-sanitizer, which makes every kernel 10 to 100 times
+slower; hence the sizes are those of the CPU backend. Each tensor has an allocation of its own, as
+exact as the driver gives, so that the sanitizer sees an access right behind it.
 
 On standard output: "audit: cannot: why" and exit code 3 where the task itself cannot be run, before
 anything of the candidate ran; else "audit: done, N of M" as the last line, N being the shapes that
@@ -81,7 +81,7 @@ def main() -> int:
     torch.set_grad_enabled(False)
     place = _place(str(question["device"]))
     try:
-        cases = list(_cases(Task(str(question["task"])), int(question["seed"]), place))
+        cases = list(_cases(question, place))
     except Exception as error:
         why = str(error) if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"
         print(f"audit: cannot: {why}"[:TEXT_MAX], flush=True)
@@ -96,25 +96,33 @@ def _place(backend: str) -> Place:
     return Place(device, Allocations(device), lambda tree, tensors: "")
 
 
-def _cases(task: Task, seed: int, place: Place) -> Iterator[tuple[Shape, Reference, list[Any]]]:
+def _cases(question: Json, place: Place) -> Iterator[tuple[Shape, Reference, list[Any]]]:
     """The main shape, and the variants at which the reference runs."""
+    task = Task(str(question["task"]))
     planner = ShapePlanner(task, Options())
     main_shape = planner.main()
-    yield _case(task, main_shape, seed, place)
+    yield _case(task, main_shape, question, place)
     labels = set()
     for shape in planner.variants(main_shape):
         if shape.label in labels:
             continue
         try:
-            found = _case(task, shape, seed, place)
+            found = _case(task, shape, question, place)
         except Exception:
             continue
         labels.add(shape.label)
         yield found
 
 
-def _case(task: Task, shape: Shape, seed: int, place: Place) -> tuple[Shape, Reference, list[Any]]:
-    reference = Reference(task, shape.bound, derive_seed(seed, shape.label), place.device)
+def _case(
+    task: Task, shape: Shape, question: Json, place: Place
+) -> tuple[Shape, Reference, list[Any]]:
+    seed, precision = int(question["seed"]), str(question["precision"])
+    reference = Reference(
+        task, shape.bound, derive_seed(seed, shape.label), place.device, precision
+    )
+    if question["mode"] == "eval":
+        reference.model.eval()
     inputs = reference.draw_inputs(derive_seed(seed, "inputs"), distributions.NATIVE)
     reference.run(inputs, 0, with_doubt=False)
     return shape, reference, inputs
@@ -141,6 +149,7 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
             "init_seed": reference.init_seed,
             "constants": reference.constants.noted,
             "training": reference.model.training,
+            "precision": question["precision"],
             "state": entries[1:],
         }
         if _tries(shape.label, contestant, build):

@@ -86,6 +86,16 @@ def _other_scatter(x: torch.Tensor) -> torch.Tensor:
     return (x.abs() * 104729.0 + 0.5).remainder(1.0)
 
 
+def _times(factor: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: factor * x
+
+
+# KernelBench-Verified's inputs, beside the native ones.
+SCALED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "times_3": _times(3),
+    "times_0.01": _times(0.01),
+    "times_-1": _times(-1),
+}
 TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "large": _large,
     "heavy_tail": _heavy_tail,
@@ -95,6 +105,7 @@ TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "signed": _signed,
     "signed_large": _signed_large,
     "signed_heavy_tail": _signed_heavy_tail,
+    **SCALED,
 }
 _SPECIAL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     NONFINITE: _nonfinite,

@@ -18,6 +18,7 @@ import torch
 from harness.judge.shapes import Options, ShapePlanner
 from harness.judge.task import Task
 from harness.worker import region
+from harness.worker.precision import cast
 from harness.worker.program import arguments_of
 from harness.worker.wire import Answer, Question, Refusal
 
@@ -28,13 +29,13 @@ def answer(question: Question) -> Answer:
     task = Task(str(question.body["source"]))
     planner = ShapePlanner(task, options)
     main = planner.main()
-    first = _initial(task, main.bound)
+    first = _initial(task, main.bound, options.precision)
     found = {_digest_of(first): first}
     # The task's own sizes count where a candidate is not made for reduced ones.
     others = [shape.bound for shape in planner.variants(main)] if options.shapes else []
     for bound in [*others, {}]:
         with contextlib.suppress(Refusal):  # The judge will not get further either.
-            init = _initial(task, bound)
+            init = _initial(task, bound, options.precision)
             found.setdefault(_digest_of(init), init)
     named = [(str(number), init) for number, init in enumerate(found.values())]
     with region.must_pass("get_init_inputs"):
@@ -44,11 +45,12 @@ def answer(question: Question) -> Answer:
     return Answer({"initials": [entry["tree"] for entry in entries]}, [descriptor])
 
 
-def _initial(task: Task, bound: Mapping[str, int]) -> list[Any]:
+def _initial(task: Task, bound: Mapping[str, int], precision: str) -> list[Any]:
     torch.default_generator.manual_seed(0)
     with task.running(region.CPU):
         module = task.run(bound)
-        return arguments_of(module.Model, module.get_init_inputs())
+        init: list[Any] = cast(arguments_of(module.Model, module.get_init_inputs()), precision)
+        return init
 
 
 def _digest_of(init: list[Any]) -> str:

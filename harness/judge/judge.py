@@ -7,6 +7,7 @@ of which it takes private copies under limits. `docs/correctness.md` defines wha
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch
 
-from harness.judge import distributions, specials
+from harness.judge import distributions, hygiene, specials
 from harness.timing import device_speed
 from harness.worker import region
 from harness.judge.closeness import is_doubtful
@@ -34,7 +35,6 @@ from harness.judge.task import Task
 from harness.worker.wire import Answer, Json, Question, Refusal, is_of_task
 
 OUTPUT_SLACK_BYTES = 1 << 20
-SAMPLE = 1 << 15  # Elements looked at to see whether a trivial answer would pass.
 _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
 _AT_MAIN_SHAPE = ("signed", "large", "negative")
 _INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
@@ -75,6 +75,7 @@ class _Native:
     has_indices: bool  # Some outputs are integers.
     is_finite: bool
     can_change: bool  # By a distribution.
+    has_idle_biases: bool  # Without them the outputs are right.
 
 
 @dataclass
@@ -95,6 +96,10 @@ class _Case:
     usable: dict[str, bool] = field(default_factory=dict)  # Distributions there, once looked at.
     special: str | None = None  # The distribution of the trial with NaN or infinities, if any.
     has_looked_for_special: bool = False
+    # Trivial answers that pass under distributions that the reference can take.
+    passing: dict[str, frozenset[str]] = field(default_factory=dict)
+    previous: Any = None  # Sampled outputs for other inputs.
+    grade: hygiene.Grade = field(default_factory=lambda: hygiene.Grade("good"))
 
     seed: int = _PLANNING_SEED
     trials: list[_Trial] = field(default_factory=list)
@@ -127,6 +132,7 @@ class Judge:
                 "trial": _trial,
                 "check": _check,
                 "offer": _offer,
+                "grade": _grade,
             }
             if self._opened is None:
                 raise Refusal("protocol", "a judge answers open, then begin, then all else")
@@ -149,6 +155,7 @@ def _open(place: Place, body: Json) -> _Case:
     }
     is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
     case = _Case(place, task, Comparer(tolerances), options, planner.native, is_random)
+    case.is_in_eval_mode = options.mode == "eval"
     case.shapes.append(planner.main())
     _look_at_native(case)
     if options.shapes:
@@ -167,6 +174,7 @@ def _begin(case: _Case, question: Question) -> Answer:
     case.timing = None
     case.seed = _PLANNING_SEED
     chosen = _choose_distributions(case, question.body["seed"])
+    _find_grade(case)
     if _special_of(case) is not None:
         chosen.append(str(case.special))
     case.references.clear()
@@ -188,8 +196,8 @@ def _choose_distributions(case: _Case, seed: int) -> list[str]:
     another one takes its place, if there is one under which it fails.
     """
     num = case.options.trials
-    if not case.options.distributions:
-        return [distributions.NATIVE] * num
+    if case.options.inputs != "varied":
+        return [name for name, _ in zip(itertools.cycle(_names_of(case)), range(num))]
     others = [*_AT_MAIN_SHAPE, _ONE_OF[derive_seed(seed, "distribution") % len(_ONE_OF)]]
     num_native = max(1, num - len(others))
     chosen: list[str] = []
@@ -211,6 +219,33 @@ def _choose_distributions(case: _Case, seed: int) -> list[str]:
     return chosen
 
 
+def _names_of(case: _Case) -> list[str]:
+    """The distributions at the main shape that belong to every candidate of the task."""
+    if case.options.inputs == "native":
+        return [distributions.NATIVE]
+    if case.options.inputs == "verified":
+        return [distributions.NATIVE, *distributions.SCALED]
+    return [distributions.NATIVE, *_AT_MAIN_SHAPE][: case.options.trials]
+
+
+def _find_grade(case: _Case) -> None:
+    """Grades the task under the distributions that its candidates have in common, and under those
+    that may take their places while one trivial answer passes all of them.
+    """
+    assert case.native is not None
+    names = _names_of(case)
+    if case.options.inputs == "varied":
+        names += [name for name in _INSTEAD if name not in names]
+    found: dict[str, frozenset[str]] = {}
+    for name in names:
+        if found and not frozenset.intersection(*found.values()):
+            break
+        _is_usable(case, name)
+        if name in case.passing:
+            found[name] = case.passing[name]
+    case.grade = hygiene.grade(found, distributions.NATIVE, case.native.has_idle_biases)
+
+
 def _look_at_native(case: _Case) -> None:
     outcome = _first_outcome(case, 0)
     for value, source in ((outcome.inputs, "get_inputs"), (outcome.outputs, "forward")):
@@ -218,13 +253,17 @@ def _look_at_native(case: _Case) -> None:
             region.form_of(value)
     outputs = region.tensors_of(outcome.outputs)
     case.call_bytes = sum(one.nbytes for one in [*region.tensors_of(outcome.inputs), *outputs])
+    reference = _reference(case, 0)
+    other_inputs = reference.draw_inputs(derive_seed(case.seed, "previous"), distributions.NATIVE)
+    case.previous = hygiene.answered(reference.run(other_inputs, 0, with_doubt=False))
     case.native = _Native(
         is_exact=not all(map(_is_inexact, outputs)),
         has_indices=not all(_is_inexact(one) or one.dtype == torch.bool for one in outputs),
         is_finite=is_finite(outcome.outputs),
         can_change=distributions.can_change(outcome.inputs),
+        has_idle_biases=hygiene.ignores_biases(case.comparer, reference, outcome, 0),
     )
-    case.usable[distributions.NATIVE] = _discriminates(case, outcome)
+    case.usable[distributions.NATIVE] = _discriminates(case, distributions.NATIVE, outcome)
 
 
 def _first_outcome(case: _Case, shape: int) -> Outcome:
@@ -234,7 +273,7 @@ def _first_outcome(case: _Case, shape: int) -> Outcome:
     if case.is_random and not reference.settle_mode(inputs, case.comparer):
         raise Refusal("unsupported", "the reference gives random results; they cannot be compared")
     case.is_in_eval_mode = not reference.model.training
-    return reference.run(inputs, 0, with_doubt=False)
+    return reference.run(inputs, 0)
 
 
 def _is_usable(case: _Case, name: str) -> bool:
@@ -269,7 +308,7 @@ def _find_usable(case: _Case, name: str) -> bool:
         return False
     if any(map(is_doubtful, *map(region.tensors_of, (outcome.outputs, outcome.doubt)))):
         return False
-    return _discriminates(case, outcome)
+    return _discriminates(case, name, outcome)
 
 
 def _special_of(case: _Case) -> str | None:
@@ -277,7 +316,8 @@ def _special_of(case: _Case) -> str | None:
     assert case.native is not None
     if not case.has_looked_for_special and case.seed == _PLANNING_SEED:
         case.has_looked_for_special = True
-        may = case.options.distributions and case.options.specials and case.native.can_change
+        is_wanted = case.options.inputs == "varied" and case.options.specials
+        may = is_wanted and case.native.can_change
         if may and case.native.is_finite and not case.native.is_exact:
             case.special = specials.distribution_for(_reference(case, 0))
     return case.special
@@ -287,45 +327,10 @@ def _is_inexact(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _discriminates(case: _Case, outcome: Outcome) -> bool:
-    """Whether zeros, a constant and copies of the inputs are all wrong answers (on a sample)."""
-    expected = region.map_tensors(_as_tensors([outcome.outputs, outcome.written]), _sample)
-
-    def passes(value: Any) -> bool:
-        return not case.comparer.failures(expected, value, None)
-
-    if passes(region.map_tensors(expected, torch.zeros_like)):
-        return False
-    if passes(region.map_tensors(expected, _constant_like)):
-        return False
-    if not isinstance(outcome.outputs, torch.Tensor):
-        return True
-    inputs = region.tensors_of(outcome.inputs)
-    alike = [one for one in inputs if one.shape == outcome.outputs.shape]
-    return not any(passes([_sample(one), expected[1]]) for one in alike)
-
-
-def _as_tensors(value: Any) -> Any:
-    """The value with its floating numbers as tensors."""
-    if isinstance(value, float):
-        return torch.tensor(value)
-    if isinstance(value, dict):
-        return {key: _as_tensors(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_as_tensors(item) for item in value]
-    return value
-
-
-def _sample(tensor: torch.Tensor) -> torch.Tensor:
-    """Every n-th element, so that about SAMPLE are left."""
-    flat = tensor.detach().reshape(-1)
-    return flat[:: max(1, flat.numel() // SAMPLE)]
-
-
-def _constant_like(tensor: torch.Tensor) -> torch.Tensor:
-    if not tensor.is_floating_point() or tensor.numel() < 2:
-        return torch.zeros_like(tensor)
-    return torch.full_like(tensor, float(tensor.double().mean()))
+def _discriminates(case: _Case, name: str, outcome: Outcome) -> bool:
+    """Whether all trivial answers are wrong under a distribution, which is noted."""
+    case.passing[name] = hygiene.passing(case.comparer, outcome, case.previous)
+    return not case.passing[name]
 
 
 def _add_variants(case: _Case, planner: ShapePlanner) -> None:
@@ -360,10 +365,37 @@ def _offer(case: _Case, question: Question) -> Answer:
     return Answer({"plan": _plan_report(case)})
 
 
+def _grade(case: _Case, _question: Question) -> Answer:
+    """The trivial answers that pass on the task's own inputs with weights as the task makes them,
+    which is how other harnesses judge it.
+    """
+    reference = Reference(
+        case.task,
+        case.shapes[0].bound,
+        derive_seed(case.seed, "grade"),
+        case.place.device,
+        case.options.precision,
+    )
+    reference.forget_disturbance()
+    if case.is_in_eval_mode:
+        reference.model.eval()
+    first, second = (
+        reference.run(
+            reference.draw_inputs(derive_seed(case.seed, "grade", n), distributions.NATIVE), 0
+        )
+        for n in range(2)
+    )
+    found = hygiene.passing(case.comparer, first, hygiene.answered(second))
+    known = case.passing[distributions.NATIVE]
+    return Answer({"as_initialised": hygiene.named(found - known)})
+
+
 def _plan_report(case: _Case) -> Json:
     return {
         "call_bytes": case.call_bytes,
         "needs_general": case.options.require_general or case.task.needs_general,
+        "mode": "eval" if case.is_in_eval_mode else "train",
+        "grade": {"grade": case.grade.grade, "reasons": list(case.grade.reasons)},
         "shapes": [shape.report(case.sizes) for shape in case.shapes],
         "trials": [
             {"index": trial.index, "shape": trial.shape, "distribution": trial.distribution}
@@ -380,7 +412,13 @@ def _reference(case: _Case, shape: int) -> Reference:
     if shape not in case.references:
         for number in range(WEIGHTS_TRIES):
             seed = derive_seed(case.seed, "init", shape, number)
-            reference = Reference(case.task, case.shapes[shape].bound, seed, case.place.device)
+            reference = Reference(
+                case.task,
+                case.shapes[shape].bound,
+                seed,
+                case.place.device,
+                case.options.precision,
+            )
             if case.is_in_eval_mode:
                 reference.model.eval()
             if shape != 0 or _tells(case, reference):
@@ -396,7 +434,7 @@ def _tells(case: _Case, reference: Reference) -> bool:
     if not case.usable.get(distributions.NATIVE) or not region.state_of(reference.model):
         return True
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), distributions.NATIVE)
-    return _discriminates(case, reference.run(inputs, 0, with_doubt=False))
+    return not hygiene.passing(case.comparer, reference.run(inputs, 0, with_doubt=False))
 
 
 def _init(case: _Case, question: Question) -> Answer:
@@ -410,6 +448,7 @@ def _init(case: _Case, question: Question) -> Answer:
         "init_seed": reference.init_seed,
         "constants": reference.constants.noted,
         "training": reference.model.training,
+        "precision": case.options.precision,
         "state": entries[1:],
     }
     return Answer(body, [descriptor])

@@ -26,6 +26,7 @@ from harness.judge.compare import Comparer
 from harness.judge.rounding import OneAfterTheOther
 from harness.worker import pieces
 from harness.worker.perturb import Constants
+from harness.worker.precision import cast, cast_model
 from harness.worker.program import arguments_of, call, construct, inputs_of
 from harness.worker.region import CPU, map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
@@ -81,21 +82,28 @@ class Reference:
     """One task's Model with one binding of its sizes."""
 
     def __init__(
-        self, task: Task, bound: Mapping[str, int], init_seed: int, device: torch.device = CPU
+        self,
+        task: Task,
+        bound: Mapping[str, int],
+        init_seed: int,
+        device: torch.device = CPU,
+        precision: str = "task",
     ) -> None:
         self.init_seed = init_seed
         self.constants = Constants()
         self._device = device
+        self._precision = precision
         self._num_orders = ORDERS  # Until a run shows that fewer are enough.
         self._task = task
         with task.running(device):
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
-            self.init = arguments_of(self._module.Model, self._module.get_init_inputs())
+            given = arguments_of(self._module.Model, self._module.get_init_inputs())
+            self.init = cast(given, precision)
             # A private copy: the constructor must not change what the candidate is given.
             init = copy.deepcopy(self.init)
             model = construct(self._module.Model, init, init_seed, self.constants)
-            self.model = model.to(device)
+            self.model = cast_model(model.to(device), precision)
 
     def draw_inputs(self, seed: int, distribution: str) -> Any:
         """Fresh inputs, contiguous, each in memory of its own.
@@ -110,7 +118,7 @@ class Reference:
         """The next inputs of the generators as they stand, in their native distribution."""
         with self._task.running(self._device):
             drawn = inputs_of(self.model, self._draw())
-        return map_tensors(drawn, self._plain_input)
+        return cast(map_tensors(drawn, self._plain_input), self._precision)
 
     def _plain_input(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.layout != torch.strided or tensor.is_nested:
@@ -140,6 +148,19 @@ class Reference:
             return self._doubt(inputs, outputs, seed) if with_doubt else None
 
         return Outcome(inputs, given, outputs, changed, in_place, find_doubt)
+
+    def run_by(self, model: torch.nn.Module, inputs: Any, seed: int) -> Any:
+        """What another model, such as a changed copy of this one, makes of inputs."""
+        with self._task.running(self._device):
+            return _forward(model, _clone(inputs), seed)
+
+    def forget_disturbance(self) -> None:
+        """Makes the model again with its constants as the task has them (perturb.py)."""
+        torch.default_generator.manual_seed(self.init_seed)
+        positional, named = copy.deepcopy(self.init)
+        with self._task.running(self._device):
+            model = self._module.Model(*positional, **named)
+        self.model = cast_model(model.to(self._device), self._precision)
 
     def settle_mode(self, inputs: Any, comparer: Comparer) -> bool:
         """Puts the model into eval mode if its forward is random; whether it is repeatable now:

@@ -32,10 +32,12 @@ class Options:
     """What the supervisor may choose; see docs/correctness.md."""
 
     trials: int = 5
-    distributions: bool = True
+    inputs: str = "varied"  # Or "native", or "verified" (distributions.SCALED).
     shapes: bool = True
     require_general: bool = False
     specials: bool = True
+    mode: str = "train"  # As the constructor leaves the model; or "eval".
+    precision: str = "task"  # precision.py
     tolerance_fp32: float = 1e-4
     tolerance_half: float = 1e-2
     cost_max: float = 6e7

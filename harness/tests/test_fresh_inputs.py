@@ -347,7 +347,7 @@ class InTheJudge(unittest.TestCase):
 
     def setUp(self) -> None:
         self.judge = Judge()
-        options = {"shapes": False, "distributions": False, "trials": 1}
+        options = {"shapes": False, "inputs": "native", "trials": 1}
         self.ask({"op": "open", "source": IN_PLACE, "options": options})
         self.ask({"op": "begin", "seed": 3})
 

@@ -289,7 +289,7 @@ class RolesTest(ZygoteTest):
         with self.zygote.spawn("judge") as judge, self.zygote.spawn("baseline") as baseline:
             self.begin(judge, TASK, 3, {})
             init, regions = judge.ask({"op": "init", "shape": 0})
-            self.assertTrue(baseline.ask({"op": "load", "source": TASK})[0]["ok"])
+            self.assertTrue(baseline.ask({"op": "load", "source": TASK, "tf32": False})[0]["ok"])
             built, _ = baseline.ask(build_question(init, 0, compile=""), regions[0])
             self.assertEqual((built["missing"], built["unmatched"]), ([], []))
 
@@ -298,7 +298,9 @@ class RolesTest(ZygoteTest):
             for task in (TASK, IN_PLACE):
                 self.begin(judge, task, 3, {})
                 init, regions = judge.ask({"op": "init", "shape": 0})
-                self.assertTrue(baseline.ask({"op": "load", "source": task})[0]["ok"])
+                self.assertTrue(
+                    baseline.ask({"op": "load", "source": task, "tf32": False})[0]["ok"]
+                )
                 built, _ = baseline.ask(build_question(init, 0, compile=""), regions[0])
                 self.assertEqual((built["missing"], built["unmatched"]), ([], []))
                 self.assertTrue(baseline.ask({"op": "release"})[0]["ok"])

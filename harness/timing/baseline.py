@@ -34,6 +34,7 @@ class Baseline(Contestant):
     def _load(self, question: Question) -> Answer:
         torch.set_grad_enabled(False)
         settings.provide()
+        self._place.set_tf32(question.body["tf32"])
         self._module = run_module(question.body["source"], TASK_FILE)
         name_model(self._module)
         return Answer()

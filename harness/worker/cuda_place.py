@@ -68,6 +68,10 @@ class CudaPlace(Place):
     def free_workspaces(self) -> None:
         torch._C._cuda_clearCublasWorkspaces()
 
+    def set_tf32(self, is_allowed: bool) -> None:
+        torch.backends.cuda.matmul.allow_tf32 = is_allowed
+        torch.backends.cudnn.allow_tf32 = is_allowed
+
     def poison(self, nbytes: int) -> None:
         small = [self._filled(_SMALL_BLOCK) for _ in range(_SMALL_BLOCKS)]
         large = self._filled(nbytes + _LARGE_MIN)

@@ -64,6 +64,9 @@ class Place:
     def free_workspaces(self) -> None:
         """Frees what vendor libraries keep from call to call."""
 
+    def set_tf32(self, is_allowed: bool) -> None:
+        """Whether products of matrices and convolutions of fp32 may round their factors to TF32."""
+
     def poison(self, nbytes: int) -> None:
         """Makes memory that will be handed out next hold what no kernel wrote: NaN."""
 

@@ -11,12 +11,14 @@ for one, $MUSACODER_TOKEN.
 from __future__ import annotations
 
 import asyncio
+import functools
 import http.client
 import json
 import os
 import threading
 import time
 import urllib.parse
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +26,8 @@ from typing import Any
 DEFAULT_URL = "http://127.0.0.1:8377"
 _RETRIES = 6  # After 0.5, 1, 2, ... s: of a connection that broke, and of 429 and 503.
 _ASYNC_THREADS = 256  # Requests of asyncio in flight; the others wait.
+
+Options = Mapping[str, str | int | float | bool]
 
 
 class Refused(ValueError):
@@ -36,7 +40,11 @@ class Unreachable(ConnectionError):
 
 @dataclass(frozen=True)
 class Judged:
-    """What MooreEval says of an answer; `verdict` is docs/verdict.md's."""
+    """What MooreEval says of an answer; `verdict` is docs/verdict.md's.
+
+    `reward` is None where the verdict says nothing of the answer, and where the answer is right and
+    the task so trivial that a constant would be right as well.
+    """
 
     reward: float | None
     outcome: str
@@ -64,14 +72,24 @@ class Client:
         self._timeout = timeout
         self._local = threading.local()  # A connection a thread.
 
-    def evaluate(self, task: str | dict[str, str], answer: str, infra_retries: int = 2) -> Judged:
+    def evaluate(
+        self,
+        task: str | dict[str, str],
+        answer: str,
+        infra_retries: int = 2,
+        options: Options | None = None,
+    ) -> Judged:
         """Judges one answer: the whole completion, or a module.
 
         task: the code of a KernelBench-format module, the name of a task that the service knows
         ("kernelbench:1/19"), or {"id", "code"}.
+        options: how this answer is judged where that differs from the service's own options, such
+        as {"precision": "bf16"}; docs/serve.md has the names.
         Raises Refused (the task is no task) and Unreachable.
         """
-        question = {"task": task_of(task), "answer": answer}
+        question: dict[str, Any] = {"task": task_of(task), "answer": answer}
+        if options:
+            question["options"] = dict(options)
         for _ in range(infra_retries + 1):
             judged = self._ask(question)
             if judged.outcome != "infra":
@@ -154,13 +172,16 @@ def _shared() -> tuple[Client, ThreadPoolExecutor]:
         return _client, _threads
 
 
-def evaluate(task: str | dict[str, str], answer: str) -> Judged:
+def evaluate(task: str | dict[str, str], answer: str, options: Options | None = None) -> Judged:
     """Client.evaluate with the default address."""
-    return _shared()[0].evaluate(task, answer)
+    return _shared()[0].evaluate(task, answer, options=options)
 
 
-async def evaluate_async(task: str | dict[str, str], answer: str) -> Judged:
+async def evaluate_async(
+    task: str | dict[str, str], answer: str, options: Options | None = None
+) -> Judged:
     """The same for asyncio."""
     client, threads = _shared()
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(threads, client.evaluate, task, answer)
+    judge = functools.partial(client.evaluate, task, answer, options=options)
+    return await loop.run_in_executor(threads, judge)

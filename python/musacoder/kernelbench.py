@@ -15,6 +15,15 @@ from musacoder.client import Judged, evaluate
 
 # Outcomes of answers that did not get as far as a module that loads.
 _NOT_COMPILED = ("extraction", "compile")
+_NOT_JUDGED = ("infra", "unsupported")
+_PRECISIONS = {
+    "float32": "fp32",
+    "fp32": "fp32",
+    "float16": "fp16",
+    "fp16": "fp16",
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+}
 
 
 @dataclass
@@ -31,23 +40,38 @@ class KernelExecResult:
 
 
 def eval_kernel_against_ref(
-    original_model_src: str, custom_model_src: str, **_: Any
+    original_model_src: str, custom_model_src: str, *, precision: Any = None, **_: Any
 ) -> KernelExecResult | None:
     """Judges custom_model_src; None, as KernelBench has it, where it could not be judged.
 
-    KernelBench's other arguments (seeds, numbers of trials, build folder, device) are taken and
-    left aside: these are the service's.
+    precision is a torch.dtype or its name: inputs and models are cast to it. Without it they stay
+    as the task has them, or as the service was told. KernelBench's other arguments (seeds, numbers
+    of trials, build folder, device) are taken and left aside: these are the service's.
+    Raises ValueError for another precision than fp32, fp16 and bf16.
     """
-    return _result_of(evaluate(original_model_src, custom_model_src))
+    options = {} if precision is None else {"precision": _precision_name(precision)}
+    return _result_of(evaluate(original_model_src, custom_model_src, options))
+
+
+def _precision_name(precision: Any) -> str:
+    name = str(precision).removeprefix("torch.")
+    if name not in _PRECISIONS:
+        raise ValueError(f"precision: expected fp32, fp16 or bf16, got {precision!r}")
+    return _PRECISIONS[name]
 
 
 def _result_of(judged: Judged) -> KernelExecResult | None:
-    if judged.reward is None:
+    if judged.outcome in _NOT_JUDGED:
         return None
     result = KernelExecResult(
         compiled=judged.outcome not in _NOT_COMPILED,
         correctness=judged.passed,
-        metadata={"outcome": judged.outcome, "feedback": judged.feedback},
+        metadata={
+            "outcome": judged.outcome,
+            "feedback": judged.feedback,
+            "protocol": judged.verdict["protocol"],
+            "task_grade": judged.verdict["task_grade"],
+        },
     )
     performance = judged.verdict["outcome"].get("performance")
     if performance:

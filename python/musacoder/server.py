@@ -210,6 +210,8 @@ def parse_question(data: Any) -> Json:
     elif task.startswith((".", "/", "~")) or task.endswith((".py", ".jsonl")) or ".." in task:
         raise Wrong('"task" names no file here: send {"id", "code"}')
     question = {"task": task, "answer": data["answer"], "id": str(data.get("id", ""))}
+    if "options" in data:
+        question["options"] = data["options"]
     try:
         size = len(line_of(question).encode())
     except UnicodeEncodeError:

@@ -38,7 +38,8 @@ Status run_stream(const EvalArguments& arguments, const Layout& layout) {
          "eval");
   // Whoever waits for the first reply knows by it that this machine can judge.
   MC_TRY_VOID(pipeline->check_machine(), "eval");
-  Service service(*pipeline, {.score = arguments.score,
+  Service service(*pipeline, {.correctness = arguments.options.correctness,
+                              .score = arguments.score,
                               .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
   serve_lines(std::cin, std::cout, service, roots_of(layout), arguments.jobs);
   return ok();
@@ -84,7 +85,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   add_candidates(*command, *arguments);
   add_machine(*command, *arguments);
   add_verdicts(*command, *arguments);
-  add_correctness(*command, *arguments);
+  add_correctness(*command, arguments->options.correctness);
   add_timing(*command, *arguments);
   add_compile_limits(*command, *arguments);
   add_run_limits(*command, *arguments);

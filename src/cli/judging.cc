@@ -125,11 +125,26 @@ void add_verdicts(CLI::App& command, EvalArguments& arguments) {
                    "Exit with 0 only if all pass; 3: some fail, 4: some are not scored");
 }
 
-void add_correctness(CLI::App& command, EvalArguments& arguments) {
+void add_correctness(CLI::App& command, task::Correctness& correctness) {
   command.option_defaults()->group(kCorrectnessGroup);
-  eval::Correctness& correctness = arguments.options.correctness;
   command.add_option("--trials", correctness.trials, "Trials at the main shape")
-      ->check(CLI::Range(1, 100))
+      ->check(CLI::Range(1, task::kTrialsMax))
+      ->capture_default_str();
+  command
+      .add_option("--inputs", correctness.inputs,
+                  "Values: varied, native (the task's own alone), or verified (these times 1, 3, "
+                  "0.01 and -1)")
+      ->check(CLI::IsMember(task::input_sets()))
+      ->capture_default_str();
+  command
+      .add_option("--mode", correctness.mode,
+                  "Of reference and candidate: train (as the constructor leaves it) or eval")
+      ->check(CLI::IsMember(task::modes()))
+      ->capture_default_str();
+  command
+      .add_option("--precision", correctness.precision,
+                  "Inputs and models are cast to it; task: they stay as the task has them")
+      ->check(CLI::IsMember(task::precisions()))
       ->capture_default_str();
   command.add_option("--tolerance", correctness.tolerance_fp32, "For fp32 and fp64 outputs")
       ->check(positive())
@@ -139,7 +154,13 @@ void add_correctness(CLI::App& command, EvalArguments& arguments) {
       ->capture_default_str();
   command.add_flag("--require-general", correctness.require_general,
                    "Other sizes than the task's own count, whatever the task says");
-  command.add_flag("--no-shapes", arguments.no_shapes, "Judge at the task's own shape only");
+  add_no_shapes(command, correctness);
+}
+
+void add_no_shapes(CLI::App& command, task::Correctness& correctness) {
+  command.add_flag_callback(
+      "--no-shapes", [&correctness] { correctness.shapes = false; },
+      "Judge at the task's own shape only");
 }
 
 void add_timing(CLI::App& command, EvalArguments& arguments) {
@@ -164,6 +185,8 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
       ->check(CLI::IsMember(
           {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}))
       ->capture_default_str();
+  command.add_flag("--tf32", arguments.options.timing.tf32,
+                   "The baselines may round factors of fp32 products to TF32");
   command
       .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
       ->check(positive())
@@ -225,7 +248,6 @@ Status settle(EvalArguments& arguments, const CLI::App& command) {
   if (seed != nullptr && seed->count() > 0) options.seed = arguments.seed;
   options.static_rules = !arguments.no_static_rules;
   options.allow_weak_sandbox = arguments.weak_sandbox;
-  options.correctness.shapes = !arguments.no_shapes;
   options.timing.enabled = !arguments.no_timing && !options.device_process;
   if (arguments.compile_mode == "none") arguments.compile_mode.clear();
   options.timing.compile_mode = arguments.compile_mode;

@@ -22,6 +22,7 @@
 #include "eval/pipeline.h"
 #include "report/report.h"
 #include "reward/score.h"
+#include "task/correctness.h"
 #include "task/suite.h"
 
 namespace mc::cli {
@@ -40,7 +41,6 @@ struct EvalArguments {
   bool stream = false;
   bool no_static_rules = false;
   bool weak_sandbox = false;
-  bool no_shapes = false;
   bool no_timing = false;
   std::string compile_mode = "none";
   std::string tier = "full";
@@ -71,7 +71,8 @@ inline constexpr const char* kLimitsGroup = "Limits";
 void add_candidates(CLI::App& command, EvalArguments& arguments);
 void add_machine(CLI::App& command, EvalArguments& arguments);
 void add_verdicts(CLI::App& command, EvalArguments& arguments);
-void add_correctness(CLI::App& command, EvalArguments& arguments);
+void add_correctness(CLI::App& command, task::Correctness& correctness);
+void add_no_shapes(CLI::App& command, task::Correctness& correctness);
 void add_timing(CLI::App& command, EvalArguments& arguments);
 void add_compile_limits(CLI::App& command, EvalArguments& arguments);
 void add_run_limits(CLI::App& command, EvalArguments& arguments);

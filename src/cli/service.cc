@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/service.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <istream>
+#include <limits>
 #include <ostream>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -49,9 +53,55 @@ Result<task::Task> parse_task(const Json& json, const task::Roots& roots) {
   return task;
 }
 
+template <typename T>
+Status read_option(const Json& value, const std::string& name, T& out) {
+  const bool fits = std::is_same_v<T, std::string> ? value.is_string()
+                    : std::is_same_v<T, bool>      ? value.is_boolean()
+                    : std::is_same_v<T, int>       ? value.is_number_integer()
+                                                   : value.is_number();
+  if (!fits) return wrong("\"options\": " + name + " has the wrong type");
+  if constexpr (std::is_same_v<T, int>) {  // What does not fit is no sound number either.
+    const auto wide = value.get<int64_t>();
+    out = static_cast<int>(std::clamp<int64_t>(wide, -1, std::numeric_limits<int>::max()));
+  } else {
+    out = value.get<T>();
+  }
+  return ok();
+}
+
+Status read_options(const Json& options, task::Correctness& correctness) {
+  if (!options.is_object()) return wrong("\"options\" is an object");
+  for (const auto& [name, value] : options.items()) {
+    Status read = ok();
+    if (name == "trials") {
+      read = read_option(value, name, correctness.trials);
+    } else if (name == "inputs") {
+      read = read_option(value, name, correctness.inputs);
+    } else if (name == "shapes") {
+      read = read_option(value, name, correctness.shapes);
+    } else if (name == "require_general") {
+      read = read_option(value, name, correctness.require_general);
+    } else if (name == "mode") {
+      read = read_option(value, name, correctness.mode);
+    } else if (name == "precision") {
+      read = read_option(value, name, correctness.precision);
+    } else if (name == "tolerance") {
+      read = read_option(value, name, correctness.tolerance_fp32);
+    } else if (name == "tolerance_half") {
+      read = read_option(value, name, correctness.tolerance_half);
+    } else {
+      read = wrong("\"options\" has no " + dump(name));
+    }
+    if (!read) return read;
+  }
+  const Status sound = check(correctness);
+  return sound ? ok() : Status(wrong("\"options\": " + sound.error().message));
+}
+
 }  // namespace
 
-Result<Question> parse_question(std::string_view text, const task::Roots& roots) {
+Result<Question> parse_question(std::string_view text, const task::Roots& roots,
+                                const task::Correctness& correctness) {
   if (text.size() > kQuestionBytesMax) {
     return wrong(fmt::format("a question has at most {} bytes", kQuestionBytesMax));
   }
@@ -63,6 +113,12 @@ Result<Question> parse_question(std::string_view text, const task::Roots& roots)
   Question question;
   if (has_text(json, "id")) question.id = json["id"].get<std::string>();
   MC_TRY(question.task, parse_task(json["task"], roots), "task");
+  question.correctness = correctness;
+  if (json.contains("options")) {
+    if (const Status read = read_options(json["options"], question.correctness); !read) {
+      return read.error();
+    }
+  }
   question.candidate = {question.id.empty() ? question.task.id : question.id,
                         json["answer"].get<std::string>()};
   return question;
@@ -96,7 +152,8 @@ std::optional<std::string> Service::fault_of(const task::Task& task) {
 std::string Service::reply(const Question& question) {
   const auto start = std::chrono::steady_clock::now();
   if (const auto fault = fault_of(question.task)) return error_line(question.id, *fault);
-  const task::Verdict verdict = pipeline_.evaluate(question.task, question.candidate);
+  const task::Verdict verdict =
+      pipeline_.evaluate(question.task, question.candidate, question.correctness);
   const auto score = reward::score(verdict, options_.score);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   return fmt::format(
@@ -118,7 +175,7 @@ void serve_lines(std::istream& in, std::ostream& out, Service& service, const ta
         if (!std::getline(in, line)) return;
       }
       if (line.empty()) continue;
-      const auto question = parse_question(line, roots);
+      const auto question = parse_question(line, roots, service.correctness());
       const std::string reply = question ? service.reply(*question)
                                          : error_line(question_id(line), question.error().message);
       const std::lock_guard lock(out_mutex);

@@ -6,8 +6,11 @@
 //   {"id": "a", "task": {"id": "t", "code": "class Model…"}, "answer": "…"}
 //   → {"id": "a", "reward": 1.0, "seconds": 0.4, "feedback": "…", "verdict": {…}}
 //
+// "options" may change how this one is judged: {"trials", "inputs", "shapes", "require_general",
+// "mode", "precision", "tolerance", "tolerance_half"}, each as the option of the same name.
 // "task" may also be the name of a task, as --task takes it.  A reward of null is no score (infra,
-// unsupported).  A question that cannot be judged gets {"id", "error"}.
+// unsupported,
+// or passed on a trivial task).  A question that cannot be judged gets {"id", "error"}.
 #ifndef MC_CLI_SERVICE_H_
 #define MC_CLI_SERVICE_H_
 
@@ -22,6 +25,7 @@
 #include "core/result.h"
 #include "eval/pipeline.h"
 #include "reward/score.h"
+#include "task/correctness.h"
 #include "task/suite.h"
 
 namespace mc::cli {
@@ -32,15 +36,19 @@ struct Question {
   std::string id;
   task::Task task;
   task::Candidate candidate;
+  task::Correctness correctness;
 };
 
-// kInvalidInput or kNotFound says what is wrong with it.
-Result<Question> parse_question(std::string_view json, const task::Roots& roots);
+// kInvalidInput or kNotFound says what is wrong with it.  What the question does not say of how it
+// is to be judged is as in `correctness`.
+Result<Question> parse_question(std::string_view json, const task::Roots& roots,
+                                const task::Correctness& correctness);
 
 // The "id" of a question, also of one that cannot be judged; "" where it has none.
 std::string question_id(std::string_view json);
 
 struct ServiceOptions {
+  task::Correctness correctness;
   reward::ScoreOptions score;
   size_t feedback_tokens = 2000;
 };
@@ -52,6 +60,7 @@ class Service {
       : pipeline_(pipeline), options_(options) {}
   // One line of JSON with its line break.
   std::string reply(const Question& question);
+  const task::Correctness& correctness() const { return options_.correctness; }
 
  private:
   // What is wrong with the task; each is looked at once.

@@ -163,7 +163,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
                       "For a device that need not be here: its compute capability, 90 or sm_90");
   command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for these");
-  command->add_flag("--no-shapes", arguments->no_shapes, "Judge at the task's own shape only");
+  add_no_shapes(*command, arguments->options.correctness);
   add_compile_limits(*command, *arguments);
   add_reward(*command, *arguments);
   add_experiments(*command, *arguments);
@@ -180,7 +180,7 @@ void add_measure(CLI::App& app, int& exit_code) {
   command->add_option("file", arguments->prepared, "What prepare wrote")->required();
   add_machine(*command, *arguments);
   add_verdicts(*command, *arguments);
-  add_correctness(*command, *arguments);
+  add_correctness(*command, arguments->options.correctness);
   add_timing(*command, *arguments);
   add_run_limits(*command, *arguments);
   add_reward(*command, *arguments);

@@ -40,7 +40,7 @@ bool is_sound(const CompiledBaseline& baseline) {
 std::filesystem::path BaselineStore::path_of(const BaselineKey& key) const {
   MC_CHECK(!key.task_code.empty() && !key.mode.empty());
   const std::string hash =
-      content_hash({kProtocol, key.task_code, key.mode, key.device, key.pytorch});
+      content_hash({kProtocol, key.task_code, key.mode, key.device, key.pytorch, key.protocol});
   return directory_ / (hash.substr(0, 32) + ".json");
 }
 

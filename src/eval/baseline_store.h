@@ -27,9 +27,10 @@ struct CompiledBaseline {
 // All that the figure depends on.
 struct BaselineKey {
   std::string task_code;
-  std::string mode;     // Of torch.compile.
-  std::string device;   // With its driver.
-  std::string pytorch;  // Version.
+  std::string mode;      // Of torch.compile.
+  std::string device;    // With its driver.
+  std::string pytorch;   // Version.
+  std::string protocol;  // How the task is run: mode, precision, TF32.
 };
 
 class BaselineStore {

@@ -26,25 +26,27 @@ class BaselineStoreTest : public ::testing::Test {
 };
 
 TEST_F(BaselineStoreTest, FindsWhatItKept) {
-  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0"};
+  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", "train task"};
   EXPECT_FALSE(store_.find(key).has_value());
   ASSERT_TRUE(store_.keep(key, kBaseline));
   EXPECT_EQ(store_.find(key), kBaseline);
 }
 
 TEST_F(BaselineStoreTest, TellsKeysApart) {
-  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0"};
+  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", "train task"};
   ASSERT_TRUE(store_.keep(key, kBaseline));
-  for (const BaselineKey& other : {BaselineKey{"other", "default", "GPU-1; 580", "2.11.0"},
-                                   BaselineKey{"code", "max-autotune", "GPU-1; 580", "2.11.0"},
-                                   BaselineKey{"code", "default", "GPU-2; 580", "2.11.0"},
-                                   BaselineKey{"code", "default", "GPU-1; 580", "2.12.0"}}) {
+  for (const BaselineKey& other :
+       {BaselineKey{"other", "default", "GPU-1; 580", "2.11.0", "train task"},
+        BaselineKey{"code", "max-autotune", "GPU-1; 580", "2.11.0", "train task"},
+        BaselineKey{"code", "default", "GPU-2; 580", "2.11.0", "train task"},
+        BaselineKey{"code", "default", "GPU-1; 580", "2.12.0", "train task"},
+        BaselineKey{"code", "default", "GPU-1; 580", "2.11.0", "eval bf16"}}) {
     EXPECT_FALSE(store_.find(other).has_value());
   }
 }
 
 TEST_F(BaselineStoreTest, PassesOverABrokenFile) {
-  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0"};
+  const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", "train task"};
   ASSERT_TRUE(store_.keep(key, kBaseline));
   const auto file = *std::filesystem::directory_iterator(directory_.path() / "baselines");
   const std::string sound = R"({"median": 2, "low": 1, "high": 3})";

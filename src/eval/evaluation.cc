@@ -20,6 +20,7 @@
 #include "eval/strict.h"
 #include "eval/timing_stage.h"
 #include "execute/executor.h"
+#include "legality/policy.h"
 #include "task/fixed_sizes.h"
 
 namespace mc::eval {
@@ -46,8 +47,11 @@ Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepare
       prepared_(prepared),
       use_(context.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
       verdict_(prepared.verdict),
-      judge_key_(content_hash({prepared.task.code})) {
+      judge_key_(
+          content_hash({prepared.task.code, to_string(prepared.verdict.protocol.correctness)})) {
   const task::Candidate& candidate = prepared.candidate;
+  verdict_.protocol = protocol_of(context.options, context.machine, context.policy.version,
+                                  prepared.verdict.protocol.correctness);
   verdict_.seed = context.key.derive({candidate.id, candidate.answer, prepared.task.code});
 }
 
@@ -99,6 +103,8 @@ Stage Evaluation::open_judge() {
   MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), context_.options.limits.judge_s),
               "judge");
   memory_.reset();
+  verdict_.protocol.correctness.mode = judge_->plan().mode;
+  verdict_.task_grade = judge_->plan().grade;
   verdict_.telemetry.reduction = judge_->plan().shapes.at(0).reduction;
   return EarlyOutcome();
 }
@@ -128,7 +134,7 @@ Stage Evaluation::open_new_judge(int64_t bytes) {
   if (bytes == DeviceMemory::kAll) end_idle(context_);
   const auto turn = context_.device.take(use_);
   auto stage = context_.executor.open_judge(std::move(*session), prepared_.task.code,
-                                            judge_options(context_.options, context_.machine));
+                                            judge_options(correctness(), context_.machine));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(*stage));
@@ -254,6 +260,11 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   return ok();
 }
 
+// What was asked for; the verdict's own has the mode that was used.
+const task::Correctness& Evaluation::correctness() const {
+  return prepared_.verdict.protocol.correctness;
+}
+
 bool Evaluation::is_timed() const {
   return context_.machine.device && context_.options.timing.enabled;
 }
@@ -268,7 +279,7 @@ Stage Evaluation::strict() {
                               program,
                               kernels,
                               verdict_.seed,
-                              judge_options(context_.options, context_.machine),
+                              judge_options(correctness(), context_.machine),
                               use_};
   Strict strict(context_, subject);
   auto decided = strict.run(std::get<task::Passed>(*passed_));
@@ -279,7 +290,8 @@ Stage Evaluation::strict() {
 
 Stage Evaluation::time() {
   const execute::Program program = this->program();
-  const TimingSubject subject{prepared_.task, program, prepared_.artifacts, *judge_, use_};
+  const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
+                              *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
   auto stage = timing.run(std::move(contestant_));
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));

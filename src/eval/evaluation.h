@@ -75,6 +75,7 @@ class Evaluation {
   Stage measure();
   Status excuse(const execute::Program& program, task::Outcome& outcome);
   bool is_timed() const;
+  const task::Correctness& correctness() const;
   Stage strict();
   Stage time();
   execute::Program program() const;

@@ -80,7 +80,7 @@ TEST_F(EvaluationTest, EndsAloneWhereSomethingThrows) {
   stand_.policy.python_json = "{";  // Which no policy file can hold; the parser throws.
   Preparer preparer(stand_.options, stand_.policy, stand_.machine, stand_.executor);
   const Preparation preparation =
-      preparer.prepare({"task", "task", kTask}, {"a", "class ModelNew: pass\n"});
+      preparer.prepare({"task", "task", kTask}, {"a", "class ModelNew: pass\n"}, {});
   const auto& verdict = std::get<task::Verdict>(preparation);
   ASSERT_TRUE(std::holds_alternative<task::Infra>(verdict.outcome));
   EXPECT_THAT(std::get<task::Infra>(verdict.outcome).message, HasSubstr("exception: "));

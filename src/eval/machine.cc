@@ -35,10 +35,21 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   return machine;
 }
 
-execute::JudgeOptions judge_options(const Options& options, const Machine& machine) {
-  const Correctness& wanted = options.correctness;
-  return {wanted.trials,         wanted.distributions,  wanted.shapes,    wanted.require_general,
-          wanted.tolerance_fp32, wanted.tolerance_half, machine.cost_max, machine.bytes_max};
+execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine) {
+  return {correctness, machine.cost_max, machine.bytes_max};
+}
+
+task::Protocol protocol_of(const Options& options, const Machine& machine,
+                           const std::string& policy, const task::Correctness& correctness) {
+  task::Protocol protocol{.policy = policy, .correctness = correctness, .strict = options.strict};
+  if (!machine.device) return protocol;
+  protocol.device = machine.device->id;
+  if (!options.timing.enabled) return protocol;
+  protocol.timing = options.timing.is_quick ? "quick" : "full";
+  protocol.baseline = options.timing.baseline;
+  protocol.compile_mode = options.timing.compile_mode;
+  protocol.tf32 = options.timing.tf32;
+  return protocol;
 }
 
 execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles) {

@@ -76,7 +76,11 @@ std::span<const Backend* const> backends();  // Those that are preferred first.
 Result<Machine> find_machine(const Options& options, const Progress& progress);
 
 // What judges are asked to do.
-execute::JudgeOptions judge_options(const Options& options, const Machine& machine);
+execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine);
+
+// What a verdict records of how it was found.  `policy` is the policy's version.
+task::Protocol protocol_of(const Options& options, const Machine& machine,
+                           const std::string& policy, const task::Correctness& correctness);
 
 execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles);
 

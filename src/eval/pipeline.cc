@@ -96,6 +96,9 @@ struct Pipeline::State {
 
   std::vector<std::string> protections_off() const;
   void complete(task::Verdict& verdict) const;
+  Preparation prepare(const task::Task& task, const task::Candidate& candidate,
+                      const task::Correctness& correctness);
+  task::Verdict measure(const Prepared& prepared);
 };
 
 std::vector<std::string> Pipeline::State::protections_off() const {
@@ -184,13 +187,40 @@ Status Pipeline::check_task(const task::Task& task) {
   return ok();
 }
 
+Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
+    const task::Task& task) {
+  using Graded = std::variant<Hygiene, task::Unsupported>;
+  State& state = *state_;
+  const double limit_s = state.options.limits.judge_s;
+  MC_TRY(execute::Session session, state.executor.judge(execute::Executor::Spare::kWait), "judge");
+  const auto memory = state.memory->take(DeviceMemory::kAll);
+  const auto turn = state.device->take(DeviceShare::Use::kShared);
+  MC_TRY(auto opened,
+         state.executor.open_judge(std::move(session), task.code,
+                                   judge_options(state.options.correctness, state.machine)),
+         "open");
+  if (auto* outcome = std::get_if<task::Outcome>(&opened)) {
+    return Graded(std::get<task::Unsupported>(std::move(*outcome)));
+  }
+  execute::Judge& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
+  MC_TRY_VOID(judge.begin(state.key.derive({task.code}), limit_s), "begin");
+  MC_TRY(auto said, judge.ask(worker::JudgeGradeQuestion(), limit_s), "grade");
+  return Graded(Hygiene{judge.plan().grade, std::move(said.said.as_initialised),
+                        judge.plan().call_bytes, judge.plan().shapes.at(0).label});
+}
+
 Preparation Pipeline::prepare(const task::Task& task, const task::Candidate& candidate) {
-  Preparation preparation = state_->preparer.prepare(task, candidate);
+  return state_->prepare(task, candidate, state_->options.correctness);
+}
+
+Preparation Pipeline::State::prepare(const task::Task& task, const task::Candidate& candidate,
+                                     const task::Correctness& correctness) {
+  Preparation preparation = preparer.prepare(task, candidate, correctness);
   const auto* verdict = std::get_if<task::Verdict>(&preparation);
   if (verdict != nullptr && std::holds_alternative<task::Infra>(verdict->outcome)) {
-    preparation = state_->preparer.prepare(task, candidate);
+    preparation = preparer.prepare(task, candidate, correctness);
   }
-  if (auto* decided = std::get_if<task::Verdict>(&preparation)) state_->complete(*decided);
+  if (auto* decided = std::get_if<task::Verdict>(&preparation)) complete(*decided);
   return preparation;
 }
 
@@ -202,20 +232,32 @@ Status Pipeline::can_measure(const Prepared& prepared) const {
 }
 
 task::Verdict Pipeline::measure(const Prepared& prepared) {
-  State& state = *state_;
-  MC_CHECK(state.options.architecture.empty() && can_measure(prepared));
-  const EvaluationContext context{state.options,  state.key,     state.policy,   state.run_policy,
-                                  state.executor, state.machine, state.judges,   state.nvml.get(),
-                                  *state.device,  *state.memory, state.baselines};
+  MC_CHECK(can_measure(prepared));
+  Prepared here = prepared;
+  here.verdict.protocol.correctness = state_->options.correctness;
+  return state_->measure(here);
+}
+
+// By the protocol of the prepared candidate's verdict.
+task::Verdict Pipeline::State::measure(const Prepared& prepared) {
+  MC_CHECK(options.architecture.empty());
+  const EvaluationContext context{options, key,        policy,  run_policy, executor, machine,
+                                  judges,  nvml.get(), *device, *memory,    baselines};
   task::Verdict verdict = eval::evaluate(context, prepared);
-  state.complete(verdict);
+  complete(verdict);
   return verdict;
 }
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
-  Preparation preparation = prepare(task, candidate);
+  return evaluate(task, candidate, state_->options.correctness);
+}
+
+task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate,
+                                 const task::Correctness& correctness) {
+  MC_CHECK(check(correctness));
+  Preparation preparation = state_->prepare(task, candidate, correctness);
   if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
-  return measure(std::get<Prepared>(preparation));
+  return state_->measure(std::get<Prepared>(preparation));
 }
 
 Status set_up_machine(const Options& options, const Progress& progress) {

@@ -19,9 +19,11 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/result.h"
 #include "eval/prepared.h"
+#include "task/correctness.h"
 #include "task/evaluator.h"
 
 namespace mc::eval {
@@ -39,21 +41,13 @@ struct Limits {
   int threads_max = 64;
 };
 
-struct Correctness {
-  int trials = 5;
-  bool distributions = true;
-  bool shapes = true;
-  bool require_general = false;  // Other sizes count, whatever the task says.
-  double tolerance_fp32 = 1e-4;
-  double tolerance_half = 1e-2;
-};
-
 // What a correct candidate is timed against, on a device.
 struct Timing {
   bool enabled = true;
   std::string baseline = "eager";  // "eager", or "candidate": against itself, to test the timing.
   std::string compile_mode;        // Of torch.compile, the other baseline; "" for none.
   bool is_quick = false;           // Fewer batches: a reward's precision, not a report's.
+  bool tf32 = false;               // Whether the baselines may use it.
   double budget_s = 6;
 };
 
@@ -63,7 +57,7 @@ struct Options {
   // where absent.  No verdict tells it: each has the seed of its own evaluation.
   std::optional<uint64_t> seed;
   Limits limits;
-  Correctness correctness;
+  task::Correctness correctness;
   Timing timing;
   std::string policy = "musacoder";  // Or "kernelbench": what a candidate may do (policy/).
   std::filesystem::path python;      // Empty: compile::default_python().
@@ -93,12 +87,25 @@ class Pipeline final : public task::Evaluator {
   // ok, or why `task` is no task: it does not parse, or lacks Model, get_inputs, get_init_inputs.
   Status check_task(const task::Task& task);
 
+  // How good its comparison is, and what passes with weights as the task makes them, without the
+  // disturbance of docs/correctness.md; or why it cannot be judged.
+  struct Hygiene {
+    task::TaskGrade grade;
+    std::vector<std::string> as_initialised;
+    double call_bytes = 0;
+    std::string shape;  // "native", or "reduced" to fit the backend.
+  };
+  Result<std::variant<Hygiene, task::Unsupported>> grade_task(const task::Task& task);
+
   Preparation prepare(const task::Task& task, const task::Candidate& candidate);
   // kInvalidInput where it was prepared for another kind of machine, or under another policy.
   Status can_measure(const Prepared& prepared) const;
   // REQUIRES: can_measure(prepared).
   task::Verdict measure(const Prepared& prepared);
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
+  // The same, compared in another way than this pipeline's.  REQUIRES: check(correctness) is ok.
+  task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate,
+                         const task::Correctness& correctness);
 
  private:
   struct State;

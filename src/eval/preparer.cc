@@ -24,7 +24,8 @@ constexpr size_t kInitialsMax = 64;  // Tasks whose arguments are kept.
 // One candidate's way through the stages.
 class Candidate {
  public:
-  Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate);
+  Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate,
+            const task::Correctness& correctness);
   Preparation run();
 
  private:
@@ -44,14 +45,16 @@ class Candidate {
   std::unique_ptr<compile::LocationMapper> mapper_;
 };
 
-Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate)
+Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate,
+                     const task::Correctness& correctness)
     : preparer_(preparer) {
   prepared_.task = task;
   prepared_.candidate = candidate;
   prepared_.verdict.task = task.id;
   prepared_.verdict.candidate = candidate.id;
   prepared_.verdict.backend = preparer.machine().backend;
-  prepared_.verdict.policy = preparer.policy().version;
+  prepared_.verdict.protocol =
+      protocol_of(preparer.options(), preparer.machine(), preparer.policy().version, correctness);
 }
 
 Preparation Candidate::run() {
@@ -104,7 +107,8 @@ Stage Candidate::inspect() {
 }
 
 Stage Candidate::record() {
-  MC_TRY(auto found, preparer_.initials_of(prepared_.task), "initial arguments");
+  MC_TRY(auto found, preparer_.initials_of(prepared_.task, prepared_.verdict.protocol.correctness),
+         "initial arguments");
   if (auto* outcome = std::get_if<task::Outcome>(&found)) return EarlyOutcome(std::move(*outcome));
   const auto& initials = *std::get<Preparer::Initials>(found);
   MC_TRY(auto stage, preparer_.executor().record(prepared_.source, initials), "record");
@@ -221,13 +225,15 @@ Stage Candidate::check_symbols() {
 
 }  // namespace
 
-Preparation Preparer::prepare(const task::Task& task, const task::Candidate& candidate) {
-  return Candidate(*this, task, candidate).run();
+Preparation Preparer::prepare(const task::Task& task, const task::Candidate& candidate,
+                              const task::Correctness& correctness) {
+  return Candidate(*this, task, candidate, correctness).run();
 }
 
-execute::Stage<Preparer::Initials> Preparer::initials_of(const task::Task& task) {
+execute::Stage<Preparer::Initials> Preparer::initials_of(const task::Task& task,
+                                                         const task::Correctness& correctness) {
   using Found = std::variant<Initials, task::Outcome>;
-  const std::string key = content_hash({task.code});
+  const std::string key = content_hash({task.code, to_string(correctness)});
   {
     const std::lock_guard lock(mutex_);
     const auto known = std::ranges::find(initials_, key, &std::pair<std::string, Initials>::first);
@@ -236,7 +242,7 @@ execute::Stage<Preparer::Initials> Preparer::initials_of(const task::Task& task)
       return Found(known->second);
     }
   }
-  MC_TRY(auto stage, executor_.initials(task.code, judge_options(options_, machine_)), "task");
+  MC_TRY(auto stage, executor_.initials(task.code, judge_options(correctness, machine_)), "task");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Found(std::move(*outcome));
   auto found =
       std::make_shared<const execute::Initials>(std::move(std::get<execute::Initials>(stage)));

@@ -30,11 +30,13 @@ class Preparer {
       : options_(options), policy_(policy), machine_(machine), executor_(executor) {}
 
   // Thread-safe.  `Infra` where something fails that is not the candidate's.
-  Preparation prepare(const task::Task& task, const task::Candidate& candidate);
+  Preparation prepare(const task::Task& task, const task::Candidate& candidate,
+                      const task::Correctness& correctness);
 
   // What one candidate's stages call.
   using Initials = std::shared_ptr<const execute::Initials>;
-  execute::Stage<Initials> initials_of(const task::Task& task);
+  execute::Stage<Initials> initials_of(const task::Task& task,
+                                       const task::Correctness& correctness);
   const Options& options() const { return options_; }
   const legality::Policy& policy() const { return policy_; }
   const Machine& machine() const { return machine_; }
@@ -47,7 +49,7 @@ class Preparer {
   execute::Executor& executor_;
 
   std::mutex mutex_;
-  std::list<std::pair<std::string, Initials>> initials_;  // By the task's hash; guarded by mutex_.
+  std::list<std::pair<std::string, Initials>> initials_;  // By hash; guarded by mutex_.
 };
 
 }  // namespace mc::eval

@@ -91,8 +91,12 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
       task::to_string(machine.backend),
       machine.environment,
       context_.executor.limits().child};
-  const execute::AuditSubject subject{subject_.task_source, subject_.program, subject_.kernels,
-                                      derive_seed(subject_.seed, "audit")};
+  const execute::AuditSubject subject{subject_.task_source,
+                                      subject_.program,
+                                      subject_.kernels,
+                                      derive_seed(subject_.seed, "audit"),
+                                      subject_.judge.correctness.mode,
+                                      subject_.judge.correctness.precision};
   const auto turn = context_.device.take(subject_.use);
   auto end = execute::audit(tool, options, subject);
   if (!end) return {{name, "not_run", end.error().message}, {}};

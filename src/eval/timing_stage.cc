@@ -60,6 +60,7 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   auto findings =
       legality::check_kernels(context_.policy, found.kernels, found.own_share, found.is_late);
   if (!findings.empty()) return Ran(task::Outcome(task::Illegal{"run", std::move(findings)}));
+  timed.performance.timing.tf32 = context_.options.timing.tf32;
   timed.performance.kernels = std::move(found.kernels);
   timed.performance.own_share = found.own_share;
   compare_with_compiled(timed.performance);
@@ -155,10 +156,13 @@ Result<execute::Session*> TimingStage::baseline() {
     }
     baseline_ = std::move(*std::get<SessionPointer>(started));
   } else {
-    MC_TRY(baseline_, context_.executor.start_baseline(subject_.judge, {subject_.task.code, ""}),
-           "baseline");
+    MC_TRY(baseline_, context_.executor.start_baseline(subject_.judge, options_of("")), "baseline");
   }
   return &*baseline_;
+}
+
+execute::BaselineOptions TimingStage::options_of(const std::string& compile_mode) const {
+  return {subject_.task.code, compile_mode, context_.options.timing.tf32};
 }
 
 void TimingStage::end_baseline(bool may_serve_again) {
@@ -243,7 +247,9 @@ timing::Provenance TimingStage::owners_of(const timing::Timed& timed) const {
 
 BaselineKey TimingStage::compiled_key() const {
   return {subject_.task.code, context_.options.timing.compile_mode, device_and_driver(),
-          context_.machine.pytorch.version};
+          context_.machine.pytorch.version,
+          subject_.correctness.mode + " " + subject_.correctness.precision +
+              (context_.options.timing.tf32 ? " tf32" : "")};
 }
 
 bool TimingStage::wants_compiled() const {
@@ -274,8 +280,7 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   using Started = std::variant<SessionPointer, task::Outcome>;
   const auto start = [&]() -> execute::Stage<SessionPointer> {
     MC_TRY(execute::Session session,
-           context_.executor.start_baseline(subject_.judge, {subject_.task.code, key.mode}),
-           "baseline");
+           context_.executor.start_baseline(subject_.judge, options_of(key.mode)), "baseline");
     return Started(std::make_unique<execute::Session>(std::move(session)));
   };
   timing::RunOptions options;

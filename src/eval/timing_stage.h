@@ -37,6 +37,7 @@ struct TimingSubject {
   const std::vector<compile::Artifact>& artifacts;
   execute::Judge& judge;
   DeviceShare::Use use;  // While processes start and warm up.
+  task::Correctness correctness{};
 };
 
 class TimingStage {
@@ -73,6 +74,7 @@ class TimingStage {
   execute::Stage<SessionPointer> ready(SessionPointer contestant);
   Result<execute::Session*> baseline();
   void end_baseline(bool may_serve_again);
+  execute::BaselineOptions options_of(const std::string& compile_mode) const;
   Result<EarlyOutcome> time_again(timing::Timed& timed);
   Result<EarlyOutcome> check_claim(timing::Timed& timed);
   timing::Provenance owners_of(const timing::Timed& timed) const;

@@ -40,7 +40,9 @@ std::string question_of(const std::string& device, const AuditSubject& subject) 
                       {"source", subject.program.source},
                       {"artifacts", std::move(artifacts)},
                       {"seed", subject.seed},
-                      {"device", device}};
+                      {"device", device},
+                      {"mode", subject.mode},
+                      {"precision", subject.precision}};
   return question.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

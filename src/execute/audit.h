@@ -48,6 +48,8 @@ struct AuditSubject {
   const Program& program;
   const std::vector<std::string>& kernels;  // Those watched, mangled; where none are given, all.
   uint64_t seed = 0;
+  std::string mode = "train";  // As task::Correctness has these two.
+  std::string precision = "task";
 };
 
 struct AuditEnd {

@@ -128,8 +128,12 @@ InspectorAnswer inspection_of(worker::InspectorInspectAnswer said) {
 }
 
 JudgePlan plan_of(worker::Plan plan) {
-  return {converted(std::move(plan.shapes), shape_of), converted(std::move(plan.trials), trial_of),
-          static_cast<double>(plan.call_bytes), plan.needs_general};
+  return {converted(std::move(plan.shapes), shape_of),
+          converted(std::move(plan.trials), trial_of),
+          static_cast<double>(plan.call_bytes),
+          plan.needs_general,
+          cut(std::move(plan.mode)),
+          {cut(std::move(plan.grade.grade)), converted(std::move(plan.grade.reasons), name_of)}};
 }
 
 void take_check(worker::JudgeCheckAnswer said, task::Trial& trial) {
@@ -186,6 +190,7 @@ std::vector<CallRecord> decode_calls(std::string_view report) {
     call.from_inputs = line.at("given").get<int64_t>();
     call.from_host = line.at("host").get<int64_t>();
     call.from_nowhere = line.at("nowhere").get<int64_t>();
+    call.reads_given = line.at("reads_given").get<bool>();
     call.unknown_reads = line.at("unknown_reads").get<int64_t>();
     calls.push_back(std::move(call));
   });

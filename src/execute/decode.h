@@ -35,6 +35,8 @@ struct JudgePlan {
   std::vector<TrialPlan> trials;
   double call_bytes = 0;       // Inputs and outputs at the main shape.
   bool needs_general = false;  // The trials at other shapes count.
+  std::string mode;            // Of reference and candidate: "train" or "eval".
+  task::TaskGrade grade;
 };
 
 struct InspectorAnswer {
@@ -67,6 +69,7 @@ struct CallRecord {
   int64_t from_inputs = 0;
   int64_t from_host = 0;
   int64_t from_nowhere = 0;
+  bool reads_given = false;   // Some kernel read inputs or parameters, as far as the emulator saw.
   int64_t unknown_reads = 0;  // Bytes that kernels read and nobody wrote that the emulator saw.
 };
 std::vector<CallRecord> decode_calls(std::string_view report);

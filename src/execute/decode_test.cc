@@ -65,10 +65,14 @@ TEST(Decode, ReadsAPlan) {
   const JudgePlan plan =
       plan_of({7,
                true,
+               "eval",
+               {"weak", {"why"}},
                {{"native", {{"N", 4}}, {}}, {"reduced", {}, {{{{"N", 8}}, {{"N", 2}}, "large"}}}},
                {{0, 0, "native"}, {1, 1, "signed"}}});
   EXPECT_EQ(plan.call_bytes, 7);
   EXPECT_TRUE(plan.needs_general);
+  EXPECT_EQ(plan.mode, "eval");
+  EXPECT_EQ(plan.grade, (task::TaskGrade{"weak", {"why"}}));
   ASSERT_EQ(plan.shapes.size(), 2u);
   EXPECT_EQ(plan.shapes[0].constants.at("N"), 4);
   EXPECT_EQ(plan.shapes[0].reduction, task::Reduction());

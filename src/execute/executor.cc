@@ -38,13 +38,15 @@ Error no_room(const Refusal& refusal) {
 Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
 
 worker::JudgeOptions sent(const JudgeOptions& options) {
-  return {.trials = options.trials,
-          .distributions = options.distributions,
-          .shapes = options.shapes,
-          .require_general = options.require_general,
-          .specials = options.specials,
-          .tolerance_fp32 = options.tolerance_fp32,
-          .tolerance_half = options.tolerance_half,
+  const task::Correctness& correctness = options.correctness;
+  return {.trials = correctness.trials,
+          .inputs = correctness.inputs,
+          .shapes = correctness.shapes,
+          .require_general = correctness.require_general,
+          .mode = correctness.mode,
+          .precision = correctness.precision,
+          .tolerance_fp32 = correctness.tolerance_fp32,
+          .tolerance_half = correctness.tolerance_half,
           .cost_max = options.cost_max,
           .bytes_max = options.bytes_max};
 }
@@ -100,6 +102,7 @@ worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& ini
           .init_seed = init.said.init_seed,
           .constants = init.said.constants,
           .training = init.said.training,
+          .precision = init.said.precision,
           .state = init.said.state};
 }
 
@@ -271,12 +274,13 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
 Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
   MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "baseline");
   const auto make_ready = [&](Session& session) -> Status {
-    const worker::BaselineLoadQuestion load{options.task_source};
+    const worker::BaselineLoadQuestion load{options.task_source, options.tf32};
     const worker::BaselineBuildQuestion build{.shape = kMainShape,
                                               .init = init.said.init,
                                               .init_seed = init.said.init_seed,
                                               .constants = init.said.constants,
                                               .training = init.said.training,
+                                              .precision = init.said.precision,
                                               .state = init.said.state,
                                               .compile = options.compile_mode};
     MC_TRY_VOID(ask_baseline(session, load.to_json(), nullptr), "baseline");

@@ -53,13 +53,7 @@ struct Contestant {
 };
 
 struct JudgeOptions {
-  int trials = 5;
-  bool distributions = true;
-  bool shapes = true;
-  bool require_general = false;  // As if the task asked for it.
-  bool specials = true;          // A trial with NaN or infinities where the reference passes them.
-  double tolerance_fp32 = 1e-4;
-  double tolerance_half = 1e-2;
+  task::Correctness correctness;
   double cost_max = 6e7;                 // Operations of one forward (harness/judge/cost.py).
   int64_t bytes_max = int64_t{8} << 20;  // Of its inputs and outputs.
 };
@@ -158,6 +152,7 @@ using Pause = std::function<void(Session& contestant)>;
 struct BaselineOptions {
   std::string task_source;
   std::string compile_mode;  // Of torch.compile; "" for eager.
+  bool tf32 = false;         // Whether it may use it.
 };
 
 class Executor {

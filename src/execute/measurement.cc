@@ -244,6 +244,9 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
       return illegal;
     }
     if (EarlyOutcome illegal = host_made()) return illegal;
+    if (EarlyOutcome illegal = given.said.returns_inputs ? std::nullopt : constant_answer()) {
+      return illegal;
+    }
   }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
   trials_.push_back(std::move(trial));
@@ -446,6 +449,18 @@ Measurement::EarlyOutcome Measurement::host_made() const {
   if (call_->unknown_reads == 0) return std::nullopt;
   return illegal("a kernel read " + std::to_string(call_->unknown_reads) +
                  " bytes that no kernel, copy or fill had written");
+}
+
+// Where the comparison cannot tell a constant from a right answer, the emulator can.
+Measurement::EarlyOutcome Measurement::constant_answer() const {
+  if (!call_ || may_use_all() || !judge_.plan().grade.is_trivial() || call_->reads_given) {
+    return std::nullopt;
+  }
+  return task::Illegal{
+      "run",
+      {{task::kConstantAnswer,
+        "no kernel read anything of what it was given: the outputs are the same for all inputs",
+        {}}}};
 }
 
 Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& region,

@@ -54,6 +54,7 @@ class Measurement {
   EarlyOutcome note_record(std::vector<task::KernelFinding>& findings);
   bool may_use_all() const;  // The policy leaves all of PyTorch.
   EarlyOutcome host_made() const;
+  EarlyOutcome constant_answer() const;
   Result<Checked> check(const RunAnswer& run, const Fd& region, int trial_index);
   task::Outcome uncheckable(Error error, task::Trial trial);
   Result<Answer> ask_to_build(int shape, const Initial& init);

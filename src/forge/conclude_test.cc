@@ -21,7 +21,7 @@ std::string run(const std::string& trials, const char* more = "") {
 
 constexpr const char* kCall =
     R"("{\"call\":1,\"launches\":1,\"digest\":\"0\",\"kernel\":16,\"fill\":0,\"given\":0,)"
-    R"(\"host\":0,\"nowhere\":0,\"unknown_reads\":0}")";
+    R"(\"host\":0,\"nowhere\":0,\"reads_given\":true,\"unknown_reads\":0}")";
 
 std::string name_of(const std::string& ran) {
   const auto outcome =
@@ -44,7 +44,7 @@ TEST(Conclude, IsIllegalWithoutALaunch) {
 TEST(Conclude, SaysOfWrongValuesThatTheyAreWrongThoughNothingWasLaunched) {
   constexpr const char* kIdle =
       R"("{\"call\":1,\"launches\":0,\"digest\":\"0\",\"kernel\":0,\"fill\":0,\"given\":0,)"
-      R"(\"host\":0,\"nowhere\":16,\"unknown_reads\":0}")";
+      R"(\"host\":0,\"nowhere\":16,\"reads_given\":true,\"unknown_reads\":0}")";
   EXPECT_EQ(name_of(run(trial("false", kIdle))), "wrong");
   EXPECT_EQ(name_of(run(trial("true", kIdle))), "illegal");
 }

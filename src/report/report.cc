@@ -170,15 +170,28 @@ std::string line_of(const Cells& cells, const Widths& widths) {
 
 // ---- Metrics ------------------------------------------------------------------------------------
 
-bool is_scored(const task::Outcome& outcome) {
-  return !std::holds_alternative<task::Unsupported>(outcome) &&
-         !std::holds_alternative<task::Infra>(outcome);
+bool is_scored(const task::Verdict& verdict) {
+  return !std::holds_alternative<task::Unsupported>(verdict.outcome) &&
+         !std::holds_alternative<task::Infra>(verdict.outcome) &&
+         !task::is_earned_by_any_constant(verdict);
 }
 
 struct Count {
   int64_t num = 0;
   int64_t num_passed = 0;
 };
+
+std::string trivial_line(std::span<const Judged> judged) {
+  std::set<std::string> tasks;
+  for (const Judged& one : judged) {
+    if (task::is_earned_by_any_constant(one.verdict)) tasks.insert(one.verdict.task);
+  }
+  if (tasks.empty()) return "";
+  return plain_line(fmt::format("no reward on trivial tasks: {} (why: musacoder task check)",
+                                fmt::join(tasks, ", ")),
+                    1000) +
+         '\n';
+}
 
 std::string protections_line(std::span<const Judged> judged) {
   std::set<std::string> off;
@@ -253,7 +266,7 @@ std::string speedups_line(std::span<const Judged> judged) {
 std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
   std::map<std::string, Count> out;
   for (const Judged& one : judged) {
-    if (!is_scored(one.verdict.outcome)) continue;
+    if (!is_scored(one.verdict)) continue;
     Count& count = out[one.verdict.task];
     ++count.num;
     if (std::holds_alternative<task::Passed>(one.verdict.outcome)) ++count.num_passed;
@@ -264,7 +277,11 @@ std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
 }  // namespace
 
 std::string phrase(const task::Verdict& verdict, size_t bytes_max) {
-  return plain_line(std::visit(Phraser{}, verdict.outcome), bytes_max);
+  const std::string phrase = std::visit(Phraser{}, verdict.outcome);
+  if (!task::is_earned_by_any_constant(verdict)) return plain_line(phrase, bytes_max);
+  const std::string why =
+      fmt::format("trivial task, no reward ({})", fmt::join(verdict.task_grade.reasons, "; "));
+  return plain_line(phrase.empty() ? why : why + "; " + phrase, bytes_max);
 }
 
 std::optional<double> share_passed(const task::Outcome& outcome) {
@@ -320,7 +337,8 @@ std::string summary(std::span<const Judged> judged) {
   if (num_rewards > 0) {
     out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
   }
-  return out + '\n' + speedups_line(judged) + protections_line(judged) + audits_line(judged);
+  return out + '\n' + speedups_line(judged) + trivial_line(judged) + protections_line(judged) +
+         audits_line(judged);
 }
 
 std::string json_line(const Judged& judged) {

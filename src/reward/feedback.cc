@@ -271,7 +271,7 @@ struct Writer {
   }
   void operator()(const task::Illegal& x) const {
     page.say(fmt::format("Result: rejected; the candidate does what the policy {} forbids ({}).",
-                         verdict.policy, time_text(x.when)));
+                         verdict.protocol.policy, time_text(x.when)));
     write_rules(page, x.findings);
     say_hint(page, x.when == "timing"
                        ? "each call of forward must do all of its work, on its own inputs and in "
@@ -360,6 +360,13 @@ struct Writer {
     page.say("The end of what it printed:");
     quote_last_lines(page, verdict.telemetry.output_tail, kOutputLinesMax);
   }
+  void write_grade() const {
+    if (!task::is_earned_by_any_constant(verdict)) return;
+    page.say(
+        fmt::format("Note: this task cannot tell a right answer from one that computes "
+                    "nothing ({}), so passing it earns no reward.",
+                    fmt::join(verdict.task_grade.reasons, "; ")));
+  }
   void write_reduction() const {
     const task::Reduction& reduction = verdict.telemetry.reduction;
     if (reduction.reason.empty()) return;
@@ -380,6 +387,7 @@ std::string feedback(const task::Verdict& verdict, const FeedbackOptions& option
   Page page(options.tokens_max);
   const Writer writer{page, verdict};
   std::visit(writer, verdict.outcome);
+  writer.write_grade();
   writer.write_reduction();
   return page.text();
 }

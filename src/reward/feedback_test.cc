@@ -25,7 +25,7 @@ using testing::Not;
 
 std::string feedback_on(const Outcome& outcome) {
   task::Verdict verdict;
-  verdict.policy = "2026.1";
+  verdict.protocol.policy = "2026.1";
   verdict.outcome = outcome;
   return feedback(verdict, {});
 }
@@ -238,7 +238,7 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
   };
   for (const auto& row : kTable) {
     task::Verdict verdict;
-    verdict.policy = "2026.1";
+    verdict.protocol.policy = "2026.1";
     verdict.outcome = row.outcome;
     verdict.telemetry.output_tail = "one\ntwo\nthree\nfour\nfive\nsix\n";
     if (std::string_view(row.name) == "wrong") {

@@ -38,6 +38,7 @@ struct Scorer {
 
 std::optional<double> score(const task::Verdict& verdict, const ScoreOptions& options) {
   MC_CHECK(options.lambda >= 0 && options.nu_max >= 0);
+  if (task::is_earned_by_any_constant(verdict)) return std::nullopt;
   return std::visit(Scorer{options}, verdict.outcome);
 }
 

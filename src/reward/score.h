@@ -9,7 +9,8 @@
 //
 // A speed-up counts by the lower end of its confidence interval, so that noise earns nothing; where
 // nothing was measured (the CPU backend) s = 1.  Verdicts that say nothing of the candidate
-// (`Unsupported`, `Infra`) have no score: they are to be judged again or left out, never averaged.
+// (`Unsupported`, `Infra`) have no score, nor has what a constant would earn on a trivial task:
+// they are to be judged again or left out, never averaged.
 //
 //   if (const auto s = score(verdict, {})) use(*s);
 #ifndef MC_REWARD_SCORE_H_
@@ -26,8 +27,8 @@ struct ScoreOptions {
   double nu_max = 2;     // Most of it that counts.
 };
 
-// Pure.  Empty for Unsupported and Infra, else from -1 to 1 + lambda nu_max.
-// REQUIRES: lambda >= 0 and nu_max >= 0.
+// Pure.  Empty for Unsupported, Infra and what any constant would earn, else from -1 to 1 + lambda
+// nu_max. REQUIRES: lambda >= 0 and nu_max >= 0.
 std::optional<double> score(const task::Verdict& verdict, const ScoreOptions& options);
 
 }  // namespace mc::reward

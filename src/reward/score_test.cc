@@ -34,6 +34,32 @@ std::optional<double> score_of(const Outcome& outcome, const ScoreOptions& optio
   return score(verdict, options);
 }
 
+TEST(Score, GivesNothingForWhatAConstantEarnsOnATrivialTask) {
+  const task::RuleFinding constant{task::kConstantAnswer, "", {}};
+  const task::RuleFinding other{"run.host_output", "", {}};
+  const struct {
+    Outcome outcome;
+    std::optional<double> score;
+  } kTable[] = {
+      {Passed{}, std::nullopt},
+      {passed_at(3), std::nullopt},
+      {wrong_at(0.8), std::nullopt},
+      {task::Illegal{"run", {constant}}, std::nullopt},
+      {wrong_at(0), -1},
+      {task::Illegal{"run", {other}}, -1},
+      {task::CompileFailed{}, -1},
+      {task::Crashed{}, -1},
+  };
+  for (const auto& row : kTable) {
+    task::Verdict verdict;
+    verdict.outcome = row.outcome;
+    verdict.task_grade = {"trivial", {"every trial is passed by zeros"}};
+    EXPECT_EQ(score(verdict, {}), row.score) << task::outcome_name(row.outcome);
+    verdict.task_grade.grade = "weak";
+    EXPECT_TRUE(score(verdict, {}).has_value()) << task::outcome_name(row.outcome);
+  }
+}
+
 TEST(Score, IsThePapersForEveryOutcome) {
   const struct {
     Outcome outcome;

@@ -22,10 +22,12 @@ std::optional<double> training_score(const task::Verdict& verdict,
                                      const TrainingScoreOptions& options) {
   const auto* passed = std::get_if<task::Passed>(&verdict.outcome);
   if (passed == nullptr || !passed->performance) return reward::score(verdict, options.score);
-  task::Performance performance;  // The speed-up alone: reward::score reads nothing else.
+  // The speed-up and the task's grade alone: reward::score reads nothing else.
+  task::Performance performance;
   performance.speedup_eager.low =
       speed_on_grid(passed->performance->speedup_eager.low, options.speed);
   task::Verdict on_grid;
+  on_grid.task_grade = verdict.task_grade;
   on_grid.outcome = task::Passed{.trials = {}, .performance = performance};
   return reward::score(on_grid, options.score);
 }

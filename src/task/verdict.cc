@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task/verdict.h"
 
+#include <algorithm>
+
 namespace mc::task {
 
 const char* to_string(Backend backend) {
@@ -13,6 +15,17 @@ const char* to_string(Backend backend) {
       return "musa";
   }
   return "cpu";
+}
+
+bool is_earned_by_any_constant(const Verdict& verdict) {
+  if (!verdict.task_grade.is_trivial()) return false;
+  if (const auto* wrong = std::get_if<Wrong>(&verdict.outcome)) return wrong->q > 0;
+  if (const auto* illegal = std::get_if<Illegal>(&verdict.outcome)) {
+    return std::ranges::any_of(illegal->findings, [](const RuleFinding& finding) {
+      return finding.rule == kConstantAnswer;
+    });
+  }
+  return std::holds_alternative<Passed>(verdict.outcome);
 }
 
 const std::vector<std::string>& outcome_names() {

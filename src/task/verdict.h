@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include "task/correctness.h"
 #include "task/task.h"
 
 namespace mc::task {
@@ -306,17 +307,49 @@ struct Telemetry {
   bool operator==(const Telemetry&) const = default;
 };
 
+// What the task's comparison is worth (harness/judge/hygiene.py).
+struct TaskGrade {
+  std::string grade;  // "good" | "weak" | "trivial"; "" where no judge opened the task.
+  std::vector<std::string> reasons;
+  // An answer that computes nothing passes: no reward is given for passing.
+  bool is_trivial() const { return grade == "trivial"; }
+  bool operator==(const TaskGrade&) const = default;
+};
+
+// How the candidate was judged.  Two verdicts are comparable where these are equal.
+struct Protocol {
+  std::string policy;  // The legality policy and its version: "musacoder/2".
+  // The mode is the one that was used: a model that is random in training is judged in eval mode.
+  Correctness correctness;
+  std::string timing = "none";  // "full" | "quick" | "none"
+  std::string baseline;         // What the candidate is timed against, "eager"; "" if not timed.
+  std::string compile_mode;     // Of torch.compile, the other baseline; "" for none.
+  bool tf32 = false;            // Whether the baselines may use it.
+  bool strict = false;          // docs/strict.md
+  std::string device;           // "GPU-…"; "" where kernels run by emulation.
+  bool operator==(const Protocol&) const = default;
+};
+
+// A finding of an answer whose kernels read nothing of what they were given, so that it is the same
+// for all inputs.  Only of a trivial task: everywhere else such an answer is wrong.
+inline constexpr const char* kConstantAnswer = "run.constant_answer";
+
 struct Verdict {
   std::string task;
   std::string candidate;
   std::string candidate_hash;  // Of the extracted module.
   Backend backend = Backend::kCpu;
   uint64_t seed = 0;
-  std::string policy;  // Version of the legality policy.
+  Protocol protocol;
+  TaskGrade task_grade;
   Outcome outcome = Infra{"not judged"};
   Telemetry telemetry;
   bool operator==(const Verdict&) const = default;
 };
+
+// Whether an answer that computes nothing would have done as well: what is right, or right in part,
+// on a task that the judge found trivial.
+bool is_earned_by_any_constant(const task::Verdict& verdict);
 
 }  // namespace mc::task
 

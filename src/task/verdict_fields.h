@@ -239,6 +239,29 @@ void fields(V& v, Telemetry& x) {
   v("fixed_sizes", x.fixed_sizes);
 }
 template <typename V>
+void fields(V& v, TaskGrade& x) {
+  v("grade", x.grade);
+  v("reasons", x.reasons);
+}
+template <typename V>
+void fields(V& v, Protocol& x) {
+  v("policy", x.policy);
+  v("trials", x.correctness.trials);
+  v("inputs", x.correctness.inputs);
+  v("shapes", x.correctness.shapes);
+  v("require_general", x.correctness.require_general);
+  v("mode", x.correctness.mode);
+  v("precision", x.correctness.precision);
+  v("tolerance_fp32", x.correctness.tolerance_fp32);
+  v("tolerance_half", x.correctness.tolerance_half);
+  v("timing", x.timing);
+  v("baseline", x.baseline);
+  v("compile_mode", x.compile_mode);
+  v("tf32", x.tf32);
+  v("strict", x.strict);
+  v("device", x.device);
+}
+template <typename V>
 void fields(V& v, Verdict& x) {
   v("task", x.task);
   v("candidate", x.candidate);
@@ -246,7 +269,8 @@ void fields(V& v, Verdict& x) {
   v("backend", x.backend);
   WideRef seed{x.seed};
   v("seed", seed);
-  v("policy", x.policy);
+  v("protocol", x.protocol);
+  v("task_grade", x.task_grade);
   v("outcome", x.outcome);
   v("telemetry", x.telemetry);
 }

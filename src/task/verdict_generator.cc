@@ -17,13 +17,26 @@ class Generator {
   explicit Generator(uint64_t seed) : random_(seed) {}
 
   Verdict verdict(size_t outcome_index) {
-    Verdict v{text(), text(), text(), backend(), random_(), text(), {}, {}};
+    Verdict v{text(), text(), text(), backend(), random_(), protocol(), task_grade(), {}, {}};
     v.outcome = outcome(outcome_index);
     v.telemetry = telemetry();
     return v;
   }
 
  private:
+  const std::string& one_of(const std::vector<std::string>& names) {
+    return names[below(names.size())];
+  }
+  Protocol protocol() {
+    static const std::vector<std::string> kTimings = {"full", "quick", "none"};
+    const Correctness correctness{small(),         one_of(input_sets()), coin(), coin(),
+                                  one_of(modes()), one_of(precisions()), real(), real()};
+    return {text(), correctness, one_of(kTimings), text(), text(), coin(), coin(), text()};
+  }
+  TaskGrade task_grade() {
+    static const std::vector<std::string> kGrades = {"", "good", "weak", "trivial"};
+    return {one_of(kGrades), some(&Generator::text)};
+  }
   size_t below(size_t n) { return random_() % n; }
   bool coin() { return below(2) == 0; }
   int small() { return static_cast<int>(below(1000)); }

@@ -372,7 +372,7 @@ class Policies(unittest.TestCase):
             for policy in ("musacoder", "kernelbench"):
                 given = ("--policy", policy, "--task", TASK, "-c", str(candidate), *arguments)
                 verdict = verdicts("--backend", "cpu", *given)[0]
-                self.assertEqual(verdict["policy"].split("/")[0], policy)
+                self.assertEqual(verdict["protocol"]["policy"].split("/")[0], policy)
                 outcome = verdict["outcome"]
                 found = outcome.get("findings", outcome.get("constructs", []))
                 told.append(" ".join([outcome["kind"], *{one["rule"] for one in found}]))

@@ -26,6 +26,23 @@ TELEMETRY = {
     "state": {"missing": [], "unmatched": [], "own": []},
     "fixed_sizes": [],
 }
+PROTOCOL = {
+    "policy": "musacoder/2",
+    "trials": 5,
+    "inputs": "varied",
+    "shapes": True,
+    "require_general": False,
+    "mode": "train",
+    "precision": "task",
+    "tolerance_fp32": 1e-4,
+    "tolerance_half": 1e-2,
+    "timing": "none",
+    "baseline": "",
+    "compile_mode": "",
+    "tf32": False,
+    "strict": False,
+    "device": "",
+}
 
 
 def outcome_of(question: dict[str, object], answer: str, code: str) -> dict[str, object]:
@@ -43,13 +60,14 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/5",
+            "schema": "musacoder-verdict/6",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",
             "backend": "cpu",
             "seed": "0",
-            "policy": "musacoder/2",
+            "protocol": PROTOCOL,
+            "task_grade": {"grade": "good", "reasons": []},
             "outcome": outcome_of(question, answer, task["code"]),
             "telemetry": TELEMETRY,
         }

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dtype in which a task is judged: the task's own, or another for all floating tensors.
+
+KernelBench casts inputs and model in the same way. Integers and booleans stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.worker.region import map_tensors
+
+# By the names of --precision.
+DTYPES: dict[str, torch.dtype | None] = {
+    "task": None,
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+}
+
+
+def cast(value: Any, precision: str) -> Any:
+    """A value with its floating tensors in that precision."""
+    dtype = DTYPES[precision]
+    if dtype is None:
+        return value
+    return map_tensors(value, lambda one: one.to(dtype) if one.is_floating_point() else one)
+
+
+def cast_model(model: torch.nn.Module, precision: str) -> torch.nn.Module:
+    """A model with its floating parameters and buffers in that precision."""
+    dtype = DTYPES[precision]
+    return model if dtype is None else model.to(dtype=dtype)
