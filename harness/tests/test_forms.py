@@ -246,8 +246,8 @@ class Values(unittest.TestCase):
         spreads = source.replace("return (x", "x = x + 0 * x.sum()\n        return (x")
         self.assertEqual(failed(source, as_candidate(spreads)), set())
 
-    def test_a_clamp_may_drop_nan(self) -> None:
-        for forward in ("x.relu()", "x.sum(1).clamp(0, 6)", "x.sigmoid()"):
+    def test_a_clamp_and_a_running_maximum_may_drop_nan(self) -> None:
+        for forward in ("x.relu()", "x.sum(1).clamp(0, 6)", "x.sigmoid()", "x.softmax(1)"):
             source = task(model(f"return {forward}"), "[torch.randn(32, 100)]")
             names = {check["distribution"] for check in checks_of(source, as_candidate(source))}
             self.assertFalse(names & {"nan", "nonfinite"}, forward)
