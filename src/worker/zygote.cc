@@ -285,7 +285,12 @@ Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
 
 Result<ZygotePair> Zygote::start_pair(const ZygoteOptions& trusted,
                                       const ZygoteOptions& candidates) {
-  MC_CHECK(trusted.python == candidates.python && trusted.environment == candidates.environment);
+  MC_CHECK(trusted.python == candidates.python);
+  if (trusted.environment != candidates.environment) {  // What they load differs.
+    MC_TRY(auto judges, start(trusted), "zygote");
+    MC_TRY(auto others, start(candidates), "zygote");
+    return ZygotePair{std::move(judges), std::move(others)};
+  }
   auto first = std::make_unique<State>();
   auto second = std::make_unique<State>();
   first->options = trusted;
