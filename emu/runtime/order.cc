@@ -15,7 +15,7 @@ struct Access {
   uint32_t step = 0;
 };
 
-// Whether a thread of `reader_block` that acquired the release knows of the access by it.
+// True when a thread of `reader_block` that acquired the release knows of the access by it.
 bool covers(const Release& release, const Access& access, uint64_t reader_block) {
   if (release.block != access.block) return false;
   const bool is_own = release.thread == access.thread;
@@ -52,7 +52,7 @@ class Search {
     return nullptr;
   }
 
-  // Whether what was found was only known to another thread that was acquired from.
+  // True when only another thread, from which this one acquired, knew of the release found.
   bool is_indirect() const { return is_indirect_; }
 
  private:

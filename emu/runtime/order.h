@@ -2,9 +2,9 @@
 // Happens-before between threads of a launch, by the words through which they synchronise.
 //
 // Barriers and warp operations are counted elsewhere (race.h, worker.h).  Here is what remains:
-// atomics, volatile accesses and fences.  A thread that writes such a word *releases*: whoever
-// reads that word afterwards *acquires*, and knows what the release makes visible.  A dummy word
-// orders nothing but those who read it later, and a release covers only what came before it.
+// atomics, volatile accesses and fences.  A thread that writes such a word *releases*: a thread
+// that reads the word afterwards *acquires*, and knows what the release makes visible.  A dummy
+// word orders nothing but those who read it later, and a release covers only what came before it.
 //
 // The rules are CUDA's, where they err on the silent side:
 // - A release covers what the thread's last fence came after: the thread's own accesses, those of
@@ -61,7 +61,7 @@ struct SyncWord {
   std::unordered_map<uint64_t, std::vector<uint32_t>> by_block;  // Indices of the log.
 };
 
-// What a thread knows: the first `length` releases of a word, or one release, and the rest.
+// The knowledge of a thread: the first `length` releases of a word, or one release, and the rest.
 struct Knowledge {
   const SyncWord* word = nullptr;
   uint32_t length = 0;
@@ -91,7 +91,7 @@ class BlockOrder {
   uint32_t step() const { return step_; }
   // Accesses before this step are ordered by a barrier.
   uint32_t barrier_step() const { return barrier_step_; }
-  // Whether lanes of the warp have met since the last barrier.
+  // True when lanes of the warp have met since the last barrier.
   bool has_met(int warp) const { return (warps_met_ >> warp & 1) != 0; }
   uint64_t block() const { return block_; }
   // An access that is not atomic was recorded with the current step.
@@ -108,20 +108,20 @@ class BlockOrder {
   // Completes the last acquisition.
   void settle(int thread);
 
-  // Whether a write of a word by the thread would release something to other blocks.
+  // True when a write of a word by the thread would release something to other blocks.
   bool has_release(int thread) const {
     return threads_[thread].fenced_before != 0 || published_before_ != 0;
   }
   // The thread writes a word; false where that releases nothing.
   bool release(int thread, uintptr_t address, WordPlace place, bool is_exchange);
 
-  // Whether the record `value` of the cell is what the block has lately read there.
+  // True when the record `value` of the cell is what the block has lately read there.
   bool has_seen(const uint64_t* cell, uint64_t value) const;
 
   // The thread read a plain write of another block that was meant as a release.
   void learn(int thread, uint64_t block, int other, uint32_t step);
 
-  // Whether the other thread's access at `step` happened before what `thread` does now, by a
+  // True when the other thread's access at `step` happened before what `thread` does now, by a
   // release.
   bool is_ordered(int thread, uint64_t block, int other, uint32_t step);
 

@@ -30,7 +30,7 @@ namespace mc::emu {
 namespace {
 
 constexpr size_t kNearby = 1024;  // Bytes around static shared memory that nothing else may touch.
-constexpr int kPausesMax = 2;     // Of a block, and of a launch.
+constexpr int kPausesMax = 2;     // In one block.
 constexpr uint32_t kPausesOfLaunchMax = 64;
 constexpr auto kPause = std::chrono::microseconds(200);
 // The writer of a word that only atomics wrote: no thread of any block.
@@ -284,8 +284,8 @@ void Worker::note_unknown_read(size_t size) { Runtime::get().call().note_unknown
 
 void Worker::note_to_host(size_t size) { Runtime::get().call().note_to_host(size); }
 
-// Whether an access conflicts with the write of another thread, of the same launch, that the record
-// tells of.
+// True when an access conflicts with the write of another thread, of the same launch, that the
+// record tells of.
 bool Worker::is_race(uint64_t old, const uint64_t* cell, uint16_t flags) {
   BlockOrder& order = block_.order;
   const bool is_write = (flags & kWrite) != 0;

@@ -242,7 +242,7 @@ TEST_F(Order, ATurnMayBePassedOnThroughAVolatileWord) {
   EXPECT_EQ(report(), "");
 }
 
-// What an earlier block wrote is passed on from one flag to the next.
+// The write of an earlier block is passed on from one flag to the next.
 __global__ void pass_on(volatile int* flags, unsigned* ticket, int* first, int* y) {
   if (threadIdx.x != 0) return;
   const unsigned mine = atomicAdd(ticket, 1u);
