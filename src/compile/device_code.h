@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions that device code may call.  g++ takes a kernel for an ordinary function, so std::sort, a host
-// function, a file or an exception in it compiles; a CUDA compiler refuses them.
+// The functions that device code may call.  g++ takes a kernel for an ordinary function, so
+// std::sort, a host function, a file or an exception in it compiles; a CUDA compiler refuses them.
 //
 // The rule is applied to what the compiler made of the source: the functions after the front end
 // and before inlining (-fdump-tree-gimple-lineno), where macros, aliases and templates are
