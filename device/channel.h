@@ -38,11 +38,11 @@ struct Page {
   alignas(64) uint64_t arena;
   uint64_t arena_bytes;
   uint64_t memory_bytes_max;  // How much of the arena may be mapped at once.
-  uint64_t regions;           // Where the memory of inputs is, which others share.
+  uint64_t regions;           // The place of the memory of inputs, which others share.
   uint64_t regions_bytes;
   uint64_t total_bytes;
   int32_t driver_version;
-  int32_t attributes[kDeviceAttributesMax];  // By CUdevice_attribute.
+  int32_t attributes[kDeviceAttributesMax];  // The index is a CUdevice_attribute.
   char name[256];
   uint8_t uuid[16];
   char pci_bus_id[16];

@@ -68,7 +68,7 @@ constexpr uint32_t kReplyBytesMax = 1u << 20;
 constexpr uint32_t kNameBytesMax = 1u << 16;  // Names of template kernels are long.
 constexpr uint32_t kParametersMax = 1024;
 constexpr uint32_t kArgumentBytesMax = 32764;  // CUDA's limit from sm_70 on.
-constexpr uint64_t kGranularity = 2u << 20;    // Of kMap's addresses and sizes.
+constexpr uint64_t kGranularity = 2u << 20;    // The unit of kMap's addresses and sizes.
 
 constexpr uint32_t kWholeDevice = ~0u;
 // The first streams exist: the legacy default stream, CUDA's two names of it, and the default
@@ -102,7 +102,7 @@ struct Read {
 struct Copy {
   uint64_t target;
   uint64_t source;
-  uint64_t bytes;  // Of a row.
+  uint64_t bytes;  // The bytes of a row.
   uint64_t rows;
   uint64_t target_pitch;
   uint64_t source_pitch;
@@ -120,7 +120,7 @@ struct Fill {
 };
 
 struct LoadModule {
-  uint64_t offset;  // Of the fat binary in its file.
+  uint64_t offset;  // The fat binary's place in its file.
   uint32_t module;
 };
 

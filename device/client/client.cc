@@ -12,7 +12,7 @@
 namespace mc::device {
 namespace {
 
-// Where an address of a mapped library is in the library's file.
+// The place of an address of a mapped library in the library's file.
 struct FilePlace {
   std::string path;
   uint64_t offset = 0;

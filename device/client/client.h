@@ -60,7 +60,7 @@ class Client {
   void remove_binary(Binary* binary);
   void add_function(Binary* binary, const void* host, const char* name);
   void add_variable(Binary* binary, const void* host, const char* name, uint64_t bytes);
-  // By the address of the host's stub, or by what find_function() returned before; null for others.
+  // The function of a host's stub, or of what find_function() returned before; null for others.
   // Looks it up in the device process where that has not been done; `status` tells why not.
   Function* find_function(const void* host);
   cudaError_t prepare(Function& function);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libcudart, for a process that has no device: the functions under CUDA's own names, each of which
-// sends commands to the device process (commands.h).
+// The library libcudart, for a process that has no device: the functions under CUDA's own names,
+// each of which sends commands to the device process (commands.h).
 //
 // The library takes libcudart's place (its SONAME and symbol version), so PyTorch and a candidate's
 // libraries bind to it without knowing.  Tensors are CUDA tensors like any others, and PyTorch's
@@ -65,7 +65,7 @@ struct LaunchOptions {
   bool is_cooperative = false;
 };
 
-// What cudart finds wrong before it launches.
+// The error that cudart finds before it launches.
 cudaError_t check(const Function& function, const Configuration& c) {
   const auto& facts = *function.facts;
   const uint64_t threads = uint64_t{c.block.x} * c.block.y * c.block.z;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libcudart's other functions: each returns cudaErrorNotSupported, and its name reaches the
+// The other functions of libcudart: each returns cudaErrorNotSupported, and its name reaches the
 // verdict. They are declared here without their parameters, so this file includes nothing of
 // CUDA's.
 namespace mc::device {

@@ -45,20 +45,20 @@ class ImageFile {
   uint64_t bytes_;
 };
 
-// What a candidate did, as far as a verdict asks.
+// A candidate's acts, as far as a verdict asks.
 struct Use {
   uint64_t launches = 0;
   uint64_t launches_own = 0;
   uint64_t bytes_to_host = 0;
-  std::string unsupported;  // The first thing that was asked for and is not there,
-  std::string forbidden;    // and the first kernel of PyTorch's that the candidate may not have.
+  std::string unsupported;  // The first thing that was asked for and is not there.
+  std::string forbidden;    // The first kernel of PyTorch's that the candidate may not have.
 };
 
 class Executor {
  public:
   struct Options {
-    uint64_t arena_bytes = uint64_t{64} << 30;     // Of addresses, for what candidates allocate.
-    uint64_t regions_bytes = uint64_t{256} << 30;  // Of addresses, for inputs.
+    uint64_t arena_bytes = uint64_t{64} << 30;     // Addresses, for what candidates allocate.
+    uint64_t regions_bytes = uint64_t{256} << 30;  // Addresses, for inputs.
     uint64_t memory_bytes_max = uint64_t{16} << 30;
   };
   // The device's primary context and the ranges of addresses; null where the driver refuses, and
@@ -149,7 +149,7 @@ class Executor {
   uint64_t arena_ = 0;
   uint64_t regions_ = 0;
 
-  // Of the candidate:
+  // The candidate's:
   Page* page_ = nullptr;
   const char* ring_ = nullptr;
   char* reply_area_ = nullptr;

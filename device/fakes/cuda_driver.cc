@@ -185,7 +185,7 @@ CUresult cuMemExportToShareableHandle(void* target, CUmemGenericAllocationHandle
   *static_cast<int*>(target) = dup(static_cast<int>(handle));
   return CUDA_SUCCESS;
 }
-// As on a device, addresses without memory behind them are refused.
+// Addresses without memory behind them are refused, as on a device.
 static bool is_mapped(CUdeviceptr address, size_t bytes) {
   const auto variable = reinterpret_cast<CUdeviceptr>(device_variable);
   if (address >= variable && address + bytes <= variable + sizeof device_variable) return true;

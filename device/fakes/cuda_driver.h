@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests ask of the CUDA driver that cuda_driver.cc stands in for.
+// The requests of tests to the CUDA driver that cuda_driver.cc stands in for.
 #ifndef MC_DEVICE_FAKES_CUDA_DRIVER_H_
 #define MC_DEVICE_FAKES_CUDA_DRIVER_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of CUDA's runtime interface share: how a call ends, and streams, events and
-// graphs.
+// The shared part of the files of CUDA's runtime interface: how a call ends, and streams, events
+// and graphs.
 //
 // All work is done when the call that submits it returns, so a stream has no queue.  A stream that
 // is captured is the exception: its work is recorded in a graph, and runs when the graph is

@@ -48,7 +48,7 @@ struct Release {
   uint32_t warp_before = 0;    // Accesses of the thread's warp.
   uint32_t thread_before = 0;  // Accesses of the thread.
   uint32_t here_before = 0;    // Accesses of the thread, as threads of its own block see them.
-  const Knowledge* known = nullptr;  // What the thread knew, and what its block did.
+  const Knowledge* known = nullptr;  // The thread's knowledge, and what its block did.
   const Knowledge* block_known = nullptr;
 
   bool is_device_wide() const { return block_before + warp_before + thread_before != 0; }

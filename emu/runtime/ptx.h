@@ -49,7 +49,7 @@ Type type_named(std::string_view name);
 struct Argument {
   enum class Kind : uint8_t { kRegister, kImmediate, kSpecial, kAddress, kVector, kLabel, kSink };
   Kind kind = Kind::kSink;
-  int index = 0;            // Of the register; of an address's base, or -1.
+  int index = 0;            // The register's index; that of an address's base, or -1.
   int64_t value = 0;        // Immediate bits, or the offset of an address.
   bool is_negated = false;  // !p
   std::string name;         // A special register or a label.
@@ -74,7 +74,7 @@ struct Program {
   std::vector<Instruction> instructions;
   std::vector<std::pair<std::string, size_t>> labels;  // To the index of an instruction.
   int num_registers = 0;
-  std::string problem;  // What could not be parsed.
+  std::string problem;  // The part that could not be parsed.
 };
 
 Program parse(std::string_view text, int num_operands, bool is_basic);

@@ -39,7 +39,7 @@ using ptx::Program;
 using ptx::Type;
 using Kind = Argument::Kind;
 
-constexpr int kStepsMax = 1 << 20;  // Of one statement; more is a loop without an end.
+constexpr int kStepsMax = 1 << 20;  // The steps of one statement; more is a loop without an end.
 constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
 
 struct Word128 {
@@ -371,7 +371,7 @@ class Execution {
     if (i.types.size() != 2) refuse(i);
     const Type to = i.types[0], from = i.types[1];
     const Rounding mode = rounding_of(i);
-    if (is_pair(to)) {  // Of two f32: the first becomes the upper half.
+    if (is_pair(to)) {  // A pair of f32: the first becomes the upper half.
       if (from != Type::kF32) refuse(i);
       uint64_t packed = 0;
       for (size_t k = 1; k <= 2; ++k) {
@@ -979,7 +979,7 @@ class Execution {
     return true;
   }
 
-  // shfl.sync.mode.b32 d|p, a, b, c, members: c holds the clamp and the segments' mask.
+  // The form shfl.sync.mode.b32 d|p, a, b, c, members: c holds the clamp and the segments' mask.
   bool shuffle(const Instruction& i) {
     if (!i.has("sync") || i.arguments.size() < 5) refuse(i);
     const int lane = static_cast<int>(special("laneid"));

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kArenaDefaultBytes = size_t{1} << 38;
 constexpr int kWorkersMax = 64;
 constexpr size_t kArgumentBytesMax = 32 * 1024;  // CUDA's limit, about.
-constexpr uint32_t kLaunchNumberMax = 0x7FF;  // What a record of device memory can hold.
+constexpr uint32_t kLaunchNumberMax = 0x7FF;  // The most that a record of device memory can hold.
 
 std::string format(const char* text, size_t a, size_t b) {
   char buffer[160];
@@ -37,7 +37,7 @@ size_t blocks_resident(size_t threads, size_t shared_bytes) {
   return kMultiprocessors * blocks_per_multiprocessor(threads, shared_bytes);
 }
 
-// What threads that run kernels may ask of the system: memory, locks, signals, messages of the
+// The system calls that threads that run kernels may make: memory, locks, signals, messages of the
 // report and printf.  Device code can ask for nothing; this is what the runtime needs around it.
 constexpr int kWorkerCalls[] = {SYS_brk,
                                 SYS_clock_gettime,
@@ -330,8 +330,8 @@ void Runtime::add_worker() {
 // that waits for them.  Irrevocable.
 bool Runtime::start_workers_for_good() {
   while (static_cast<int>(pool_.size()) < num_workers_) add_worker();
-  // Of what a process may call, only these make threads; x86-64's numbers are checked by the
-  // sandbox.
+  // The only calls that make threads, of those a process may make; x86-64's numbers are checked by
+  // the sandbox.
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),

@@ -305,7 +305,7 @@ void Worker::enter(int index) {
   refresh();
 }
 
-// What accesses of the current thread are recorded as, from here on.
+// The record of the current thread's accesses, from here on.
 void Worker::refresh() {
   block_.checker.set_thread(current_, block_.order.step());
   const uint64_t step = std::min(block_.order.step(), kStepMax);
@@ -436,7 +436,7 @@ int Worker::barrier(int kind, int predicate, int line, uintptr_t pc) {
   return block_.barrier_result[kind];
 }
 
-// What the threads of the block did so far is ordered.
+// The acts of the block's threads so far are ordered.
 void Worker::begin_interval() {
   block_.order.barrier(num_threads_);
   block_.checker.begin_interval(num_threads_, block_.order.step());

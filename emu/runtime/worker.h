@@ -38,7 +38,7 @@
 
 namespace mc::emu {
 
-// Of the mapping for dynamic shared memory, with an inaccessible page at either end.
+// The size of the mapping for dynamic shared memory, with an inaccessible page at either end.
 constexpr size_t kDynamicPagesBytes = 264 * 1024;
 
 struct Coordinates {
@@ -77,7 +77,7 @@ struct Thread {
   uint32_t mask = 0;
   int argument = 0;
   int width = 0;
-  int line = 0;                // Where it waits.
+  int line = 0;                // The line where it waits.
   uint32_t busy_accesses = 0;  // Since it last let others run.
   uintptr_t pc = 0;
   uint16_t kind = 0;
@@ -98,7 +98,7 @@ struct WriteSuspect {
   Finding finding;
 };
 
-// What cp.async and its kin were asked for, by one thread.
+// The requests of one thread to cp.async and its kin.
 struct AsyncCopy {
   uintptr_t to = 0, from = 0;
   uint32_t size = 0, zeros = 0;  // Bytes to copy, and to fill after them.
@@ -137,7 +137,7 @@ struct Block {
   std::vector<uint16_t> yielded;
   size_t yielded_head = 0;
   SharedChecker checker;
-  std::map<int, AsyncCopies> copies;  // By thread.
+  std::map<int, AsyncCopies> copies;  // The key is a thread.
   BlockOrder order;
   std::vector<char> shared;  // While suspended: the contents of static, then dynamic shared memory.
 };
@@ -157,7 +157,7 @@ constexpr int kBytesShift = 49;
 constexpr int kLaunchShift = 53;
 constexpr uint64_t kBlockMask = 0xFFFFF;
 
-constexpr uint64_t kBlocksTraced = 2;  // Of a launch, whose reads are asked for their origin.
+constexpr uint64_t kBlocksTraced = 2;  // A launch's, whose reads are asked for their origin.
 
 class Worker {
  public:
@@ -285,7 +285,7 @@ class Worker {
   // Constant during a launch.
   Job* job_ = nullptr;
   bool has_checks_ = true;
-  bool reads_given_ = false;  // Whether a block that is traced read inputs or parameters.
+  bool reads_given_ = false;  // True if a block that is traced read inputs or parameters.
   int num_threads_ = 0;
   ArenaView arena_;
   uintptr_t static_begin_ = 0;
@@ -294,16 +294,16 @@ class Worker {
   uintptr_t dynamic_begin_ = 0;
   uintptr_t data_begin_ = 0, data_end_ = 0;  // Variables of the module, and records of them.
   uint64_t* data_shadow_ = nullptr;
-  uintptr_t stack_begin_ = 0, stack_end_ = 0;  // Of this OS thread, with its own variables.
+  uintptr_t stack_begin_ = 0, stack_end_ = 0;  // This OS thread's stack, with its own variables.
   uintptr_t image_begin_ = 0, image_end_ = 0;  // The loaded file that was used last.
   char* dynamic_ = nullptr;
   char* dynamic_pages_ = nullptr;
   std::array<uint16_t, kThreadsMax> order_;
   std::array<Coordinates, kThreadsMax> coordinates_;
-  Coordinates shape_;  // Of a block, that coordinates_ was made for.
+  Coordinates shape_;  // The shape of a block, that coordinates_ was made for.
 
   Block block_;
-  uint64_t record_ = 0;  // Of the current thread, without bytes.
+  uint64_t record_ = 0;  // The record of the current thread, without bytes.
   int current_ = 0;
   Fibre* current_fibre_ = nullptr;
   void* home_ = nullptr;  // The stack pointer to return to when the block is over or suspended.

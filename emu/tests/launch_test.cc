@@ -61,7 +61,7 @@ TEST_F(Launch, LargeSharedMemoryNeedsAnAttribute) {
       cudaErrorInvalidValue);
 }
 
-// What the rewriter makes of __launch_bounds__.
+// The rewriter's result for __launch_bounds__.
 template <int kThreads>
 __global__ void mark_bounded(int* y) {
   ::mc_emu::check_launch_bounds(kThreads, 2);

@@ -161,7 +161,7 @@ def _nodes_of(trees: list[Any]) -> list[Json]:
         place = (node.get("offset"), node.get("nbytes"))
         if any(type(number) is not int or not 0 <= number < 2**63 for number in place):
             raise Refusal("protocol", "a tensor's place is malformed")
-        node.pop("stride", None)  # What is copied is contiguous.
+        node.pop("stride", None)  # The copied tensor is contiguous.
     return nodes
 
 

@@ -36,8 +36,8 @@ class Options:
     shapes: bool = True
     require_general: bool = False
     specials: bool = True
-    mode: str = "train"  # As the constructor leaves the model; or "eval".
-    precision: str = "task"  # precision.py
+    mode: str = "train"  # "train": as the constructor leaves the model; or "eval".
+    precision: str = "task"  # The names are in precision.py.
     tolerance_fp32: float = 1e-4
     tolerance_half: float = 1e-2
     cost_max: float = 6e7
@@ -54,7 +54,7 @@ class Options:
 
 
 NATIVE_EXCESS_MAX = 40.0
-EXCESS_MAX = 60.0  # What cannot be reduced further is still judged up to this excess.
+EXCESS_MAX = 60.0  # A case that cannot be reduced further is still judged up to this excess.
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Shape:
     """One binding of the task's sizes."""
 
     label: str  # "native", "reduced", "ragged", "small"; in `other` more.
-    bound: Mapping[str, int]  # What differs from the text.
+    bound: Mapping[str, int]  # The sizes that differ from the text.
     constants: Mapping[str, int]
     cost: Cost | None  # None where the reference cannot run on the meta device.
     reason: str = ""
@@ -83,7 +83,7 @@ class ShapePlanner:
         self._tries_left = VARIANT_TRIES
         self._may_be_empty = False
         self.native = {site.name: site.value for site in task.sites}
-        # What the Model class itself reads, a candidate cannot be told.
+        # A candidate cannot be told what the Model class itself reads.
         self._sites = [
             site
             for site in task.sites
@@ -266,9 +266,9 @@ class ShapePlanner:
                 yield self._shape(label, bound, cost)
 
 
-# Whether get_init_inputs reads the size, and the value (of a batch size) below which it is kept.
-# Batches stay at 16 as long as other sizes can give: statistics over two or three rows are so
-# ill-conditioned that a correct sum in another order fails.
+# Each phase tells whether get_init_inputs reads the size, and the value (of a batch size) below
+# which it is kept.  Batches stay at 16 as long as other sizes can give: statistics over two or
+# three rows are so ill-conditioned that a correct sum in another order fails.
 _PHASES = (
     (False, 16, 16),
     (True, 32, 16),

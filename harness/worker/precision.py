@@ -12,7 +12,7 @@ import torch
 
 from harness.worker.region import map_tensors
 
-# By the names of --precision.
+# The keys are the names of --precision.
 DTYPES: dict[str, torch.dtype | None] = {
     "task": None,
     "fp32": torch.float32,

@@ -58,7 +58,7 @@ def _is_address(host: str) -> bool:
 @dataclass(frozen=True)
 class Gate:
     token: str  # "": none is asked for.
-    names: frozenset[str]  # Of this service in a Host header, in small letters.
+    names: frozenset[str]  # The names of this service in a Host header, in small letters.
     takes_addresses: bool  # Beyond loopback: rebinding needs a name.
 
     def check(self, request: Any, needs_token: bool) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// musacoder bench: answers of a model, verdicts of MooreEval, figures.
+// The command `musacoder bench`: answers of a model, verdicts of MooreEval, figures.
 //
 // Three steps that each take up what an earlier run left in the folder: answers come (from a file,
 // a run folder, an endpoint, or a model by musacoder-learn), each is judged as it comes, and at the
@@ -266,7 +266,7 @@ std::set<std::string> ids_of(const std::vector<Item>& items) {
   return out;
 }
 
-// Of a file or run folder; none for a model that is asked.
+// The answers of a file or run folder; none for a model that is asked.
 Result<std::vector<Answer>> load_stored(const BenchArguments& arguments,
                                         const std::vector<Item>& items) {
   if (!arguments.answers.empty()) return sample::load_answers(arguments.answers, items);
@@ -317,14 +317,14 @@ Status generate(const BenchArguments& arguments, const Layout& layout,
 // That no connection could be made for, one after the other: the endpoint is down.
 constexpr int kUnreachableMax = 4;
 
-// What asking an endpoint came to.
+// The outcome of asking an endpoint.
 struct Asked {
   std::mutex mutex;                       // Guards the rest.
   std::map<std::string, int64_t> failed;  // Requests, by what the server said.
   int64_t num_answered = 0;
   int num_unreachable = 0;  // Since the last answer.
   Status status = ok();     // The first error that no request will pass.
-  Status last = ok();       // Of the last request that failed.
+  Status last = ok();       // The status of the last request that failed.
 };
 
 // A prompt that the server cannot answer is one sample less; what no prompt would pass is the end.
@@ -416,7 +416,7 @@ std::vector<report::BenchRow> rows_of(const std::vector<Judgement>& judgements,
                                       const std::vector<Item>& items) {
   const std::vector<report::Attempt> attempts = attempts_of(judgements);
   const report::BenchOptions options{.ks = ks_of(judgements)};
-  std::map<std::string, std::set<std::string>> groups;  // By name, the ids of tasks.
+  std::map<std::string, std::set<std::string>> groups;  // The ids of tasks, by name.
   for (const Item& item : items) {
     if (!item.level.empty()) groups[item.level].insert(item.task.id);
     for (const std::string& family : item.families) groups["family " + family].insert(item.task.id);
@@ -491,7 +491,7 @@ Status report_all(const BenchArguments& arguments, const std::vector<Item>& item
 
 // ---- The command --------------------------------------------------------------------------------
 
-// Of the levels and the problems that were asked for; all where none was.
+// True for the levels and the problems that were asked for; for all where none was.
 bool is_wanted(const BenchArguments& arguments, const Item& item) {
   const auto is_its_level = [&](int level) { return item.level == fmt::format("level {}", level); };
   const auto is_it = [&](const std::string& name) {

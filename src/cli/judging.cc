@@ -281,7 +281,7 @@ void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f
 }
 
 Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs) {
-  std::map<std::string, Error> faults;  // By the tasks' ids.
+  std::map<std::string, Error> faults;  // The key is a task's id.
   std::set<std::string> seen;
   std::vector<const task::Task*> tasks;
   for (const Work& item : given.work) {

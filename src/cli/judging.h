@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `eval`, and its two halves `prepare` and `measure`, have in common: their options, what they
-// read and what they write.
+// The common part of `eval` and of its two halves, `prepare` and `measure`: their options, what
+// they read and what they write.
 #ifndef MC_CLI_JUDGING_H_
 #define MC_CLI_JUDGING_H_
 
@@ -56,7 +56,7 @@ struct Work {
   task::Candidate candidate;
 };
 
-// What was given: what can be judged, and why the rest cannot.
+// The input that was given: what can be judged, and why the rest cannot.
 struct Given {
   std::vector<Work> work;
   std::vector<Error> bad;  // Each names its file and line, or its task.
@@ -119,7 +119,7 @@ report::Judged judged_since(std::chrono::steady_clock::time_point start, task::V
 // To standard output, as --json and --feedback ask for it.
 void print(const std::vector<report::Judged>& judged, const EvalArguments& arguments);
 
-// What the program ends with: kExitInput where some of it was bad; with --exit-code, by the
+// The program's exit code: kExitInput where some of the input was bad; with --exit-code, by the
 // verdicts.
 int exit_code_of(const std::vector<Error>& bad, const std::vector<report::Judged>& judged,
                  const EvalArguments& arguments);

@@ -22,13 +22,13 @@ void allow_many_descriptors() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// What who debugs an evaluation wants to know goes to standard error, with the thread that did it.
+// Messages that help to debug an evaluation go to standard error, with the thread that did it.
 void log_to_stderr() {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("musacoder"));
   spdlog::set_pattern("%H:%M:%S.%e [%t] %v");
 }
 
-// Of the subcommand that was given, without their dashes.
+// The options of the subcommand that was given, without their dashes.
 std::vector<std::string> options_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands()) {

@@ -60,7 +60,7 @@ Status read_option(const Json& value, const std::string& name, T& out) {
                     : std::is_same_v<T, int>       ? value.is_number_integer()
                                                    : value.is_number();
   if (!fits) return wrong("\"options\": " + name + " has the wrong type");
-  if constexpr (std::is_same_v<T, int>) {  // What does not fit is no sound number either.
+  if constexpr (std::is_same_v<T, int>) {  // A number that does not fit is not sound either.
     const auto wide = value.get<int64_t>();
     out = static_cast<int>(std::clamp<int64_t>(wide, -1, std::numeric_limits<int>::max()));
   } else {

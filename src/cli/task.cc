@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// musacoder task check: what the comparison of a task is worth, before anybody is rewarded by it
-// (docs/task_hygiene.md).
+// The command `musacoder task check`: what the comparison of a task is worth, before anybody is
+// rewarded by it (docs/task_hygiene.md).
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -32,7 +32,7 @@ constexpr const char* kFailed = "failed";            // The machine failed, or t
 
 struct Checked {
   std::string task;
-  std::string grade;  // Of task::TaskGrade, or one of the above.
+  std::string grade;  // A grade of task::TaskGrade, or one of the above.
   std::vector<std::string> reasons;
   std::string shape;  // At which it was graded: "native" or "reduced"; "" where it was not.
 };

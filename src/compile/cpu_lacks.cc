@@ -32,7 +32,7 @@ constexpr std::string_view kRule = "cpu.unsupported";
 constexpr std::array<std::string_view, 8> kRoots = {
     "cuda", "cub", "thrust", "nvcuda", "wmma", "cooperative_groups", "cg", "nvstd"};
 
-// Where PyTorch keeps what it has for CUDA, and the namespaces of it.
+// The folders where PyTorch keeps what it has for CUDA, and the namespaces of it.
 constexpr std::array<std::string_view, 4> kPyTorchFolders = {"ATen/cuda", "ATen/native/cuda",
                                                              "c10/cuda", "torch/csrc/cuda"};
 constexpr std::array<std::string_view, 4> kPyTorchScopes = {"at::cuda", "c10::cuda", "torch::cuda",
@@ -61,7 +61,7 @@ Words words_of(std::string_view text) {
   return words;
 }
 
-// What a message quotes, in order: by '...' or `...'.
+// The words that a message quotes, in order: by '...' or `...'.
 std::vector<std::string> quoted_in(std::string_view message) {
   std::vector<std::string> quoted;
   for (size_t i = message.find_first_of("'`"); i != std::string_view::npos;) {
@@ -87,7 +87,7 @@ std::string_view without_suggestion(std::string_view message) {
   return message.substr(0, message.find("; did you mean"));
 }
 
-// Whether a source says `using namespace` of one of CUDA's libraries.
+// True if a source says `using namespace` of one of CUDA's libraries.
 bool opens_library(const Extension& extension) {
   const auto opens = [](const std::string& text) {
     constexpr std::string_view kUsing = "using namespace";
@@ -171,7 +171,7 @@ class Judgement {
   bool takes_scoped_;  // Names of libraries may stand without their namespace.
 };
 
-// What a message calls undeclared, though no list has it.
+// The name that a message calls undeclared, though no list has it.
 std::string undeclared_in(const task::Diagnostic& error) {
   const std::string_view message = without_suggestion(error.message);
   if (!contains_any(message, kMissing)) return "";

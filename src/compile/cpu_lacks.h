@@ -8,8 +8,8 @@
 // a toolkit), since a machine without a GPU need not have CUDA's headers; those of PyTorch are read
 // from its own headers.  One error that no such name explains makes the failure the candidate's.
 //
-//   float v = tex1Dfetch<float>(t, i);   'tex1Dfetch' was not declared: CUDA has it
-//   y[i] = v * missing;                  'missing' was not declared: the candidate's own error
+//   v[i] = tex1Dfetch<float>(t, i);   'tex1Dfetch' was not declared: CUDA has it
+//   y[i] = v[i] * missing;            'missing' was not declared: the candidate's own error
 #ifndef MC_COMPILE_CPU_LACKS_H_
 #define MC_COMPILE_CPU_LACKS_H_
 
@@ -54,7 +54,7 @@ class CudaNames {
 std::vector<std::string> missing_headers(const std::vector<task::Diagnostic>& diagnostics,
                                          const CudaNames& names);
 
-// What a failed compilation is known by, beside its diagnostics.
+// The facts that a failed compilation is known by, beside its diagnostics.
 struct FailedSource {
   const Extension& extension;
   // Constructs that the backend is known to lack, with their places.
@@ -63,7 +63,7 @@ struct FailedSource {
   const std::vector<std::string>& headers;
 };
 
-// What the backend lacks, each once; empty where an error is the candidate's own.
+// The features that the backend lacks, each once; empty where an error is the candidate's own.
 task::Unsupported lacks_of(const std::vector<task::Diagnostic>& diagnostics,
                            const FailedSource& source, const CudaNames& names);
 

@@ -26,7 +26,7 @@ class Lacks : public ::testing::Test {
   void add(const std::string& message, const std::string& line, int number = 1) {
     diagnostics_.push_back({"error", message, {"candidate", number, 1, line}});
   }
-  // What is lacking, by the names that the messages quote.
+  // The lacks, by the names that the messages quote.
   std::vector<std::string> lacks(std::vector<std::string> headers = {},
                                  const std::vector<task::RuleFinding>& constructs = {}) const {
     std::vector<std::string> found;

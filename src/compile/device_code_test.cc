@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What g++ makes of the emulator's words that matter here.
+// The emulator's words that matter here, as g++ sees them.
 constexpr const char* kWords = R"(
 #define __global__ __attribute__((noinline, noclone))
 #define __device__ __attribute__((noclone))
@@ -104,7 +104,7 @@ void run(float* y) {
 struct Refused {
   const char* name;
   const char* before;  // The kernel.
-  const char* body;    // Of the kernel, on line 3.
+  const char* body;    // The kernel's body, on line 3.
   const char* expected;
 };
 

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSilenceMaxMs = 10'000;  // Of a pipe: its writer may be late, or there may be none.
+constexpr int kSilenceMaxMs = 10'000;  // A pipe's: its writer may be late, or there may be none.
 
 // Waits until something can be read; a file never waits.
 Status await_data(int fd, const fs::path& path) {

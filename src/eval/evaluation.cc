@@ -26,7 +26,7 @@
 namespace mc::eval {
 namespace {
 
-// Whether a contestant could send no descriptor, since too many of this user's were on their way: a
+// True if a contestant could send no descriptor, since too many of this user's were on their way: a
 // neighbour may have left them there.
 bool is_crowded_out(const task::Outcome& outcome) {
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
@@ -92,7 +92,7 @@ Stage Evaluation::open_judge() {
   } else {
     auto opened = open_new_judge(need_of_opening(context_.memory));
     if (!opened && opened.error().code == ErrorCode::kExhausted && !context_.is_alone) {
-      // What others hold of the memory may have been too much.
+      // The memory that others hold may have been too much.
       memory_.reset();
       opened = open_new_judge(DeviceMemory::kAll);
     }
@@ -111,7 +111,7 @@ Stage Evaluation::open_judge() {
 
 // REQUIRES: no turn of the device is held, by which those who hold memory go on.
 void Evaluation::hold_memory(int64_t bytes) {
-  MC_CHECK(!memory_);  // Who waits for more with some in hand may wait for itself.
+  MC_CHECK(!memory_);  // An evaluation that waits for more with some in hand may wait for itself.
   if (context_.is_alone) return;
   const auto start = std::chrono::steady_clock::now();
   memory_.emplace(context_.memory.take(bytes));
@@ -168,8 +168,8 @@ execute::Program Evaluation::located_program() {
   return program;
 }
 
-// Where it fails at another shape than the task's own, the cause may stand in the candidate as a
-// number.  A crash comes after the trials that its verdict holds: where those passed, elsewhere.
+// A failure at another shape than the task's own may have its cause in the candidate, as a number.
+// A crash comes after the trials that its verdict holds: where those passed, elsewhere.
 void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
   const std::vector<task::Trial>* trials = nullptr;
   if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) trials = &wrong->trials;
@@ -200,7 +200,7 @@ Stage Evaluation::measure() {
          context_.executor.contestant(execute::Executor::Spare::kWait), "measure");
   hold_memory(need_of_call(judge_->plan().call_bytes));
   std::optional<DeviceShare::Turn> turn(context_.device.take(use_));
-  // Who is to be timed need not wait for all trials of the others.
+  // A candidate that is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
     if (use_ == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;
     running.rest();
@@ -234,7 +234,7 @@ Stage Evaluation::measure() {
   return EarlyOutcome();
 }
 
-// Where only the emulator may be the reason of a failure, the candidate may show that it is.
+// The candidate may show that the emulator is the reason of a failure, where nothing else may be.
 Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcome) {
   if (!program.is_emulated) return ok();
   std::set<int64_t> sizes;
@@ -260,7 +260,7 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   return ok();
 }
 
-// What was asked for; the verdict's own has the mode that was used.
+// The settings that were asked for; the verdict's own has the mode that was used.
 const task::Correctness& Evaluation::correctness() const {
   return prepared_.verdict.protocol.correctness;
 }

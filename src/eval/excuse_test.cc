@@ -104,9 +104,9 @@ TEST(Excuse, OfATimeNeedsATimeThatExplainsIt) {
       {{passed(0.01), passed(0.1), passed(0.6)}, true},  // Its time grows with the square.
       {{passed(0.5), passed(5), late}, true},
       {{passed(4), late}, true},
-      {{passed(0.001), passed(0.001), passed(0.002)}, false},  // It hangs at the main sizes alone,
-      {{passed(0.001), passed(0.002), late}, false},           // or where they are not small,
-      {{passed(0.001), late}, false},                          // or not tiny.
+      {{passed(0.001), passed(0.001), passed(0.002)}, false},  // It hangs at the main sizes alone.
+      {{passed(0.001), passed(0.002), late}, false},           // It hangs where they are not small.
+      {{passed(0.001), late}, false},                          // It hangs where they are not tiny.
       {{late}, false},
       {{}, false},
       {{passed(0.5), passed(5), Tried{Wrong{}}}, false},

@@ -27,7 +27,7 @@
 
 namespace mc::eval {
 
-// Where candidates run natively: what is timed, shared by turns and short of memory.
+// The place where candidates run natively: what is timed, shared by turns and short of memory.
 struct Device {
   std::string id;  // "GPU-…"
   int64_t bytes = 0;
@@ -41,9 +41,9 @@ struct Machine {
   std::unique_ptr<compile::Toolchain> toolchain;
   std::string architecture;  // That the toolchain compiles for: "90"; "" where there is but one.
   std::optional<Device> device;
-  std::optional<compile::CpuRuntime> emulator;  // Where kernels run by emulation.
-  std::filesystem::path sanitizer;              // compute-sanitizer; "" where there is none.
-  // Of one forward at the sizes that are judged.
+  std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
+  std::filesystem::path sanitizer;              // The compute-sanitizer; "" where there is none.
+  // The limits of one forward at the sizes that are judged.
   double cost_max = execute::JudgeOptions().cost_max;
   int64_t bytes_max = execute::JudgeOptions().bytes_max;
   // For harness/worker/zygote.py: of both kinds, of the candidates' besides; and variables of its
@@ -56,14 +56,14 @@ struct Machine {
 
 struct Backend {
   task::Backend name;                                // In Python, too (harness/worker/backends.py).
-  bool (*is_here)(const compile::PyTorch& pytorch);  // Whether this machine can judge by it.
+  bool (*is_here)(const compile::PyTorch& pytorch);  // True if this machine can judge by it.
   // Builds what is missing in the cache.  kUnavailable says what this machine lacks.
   Status (*set_up)(Machine& machine, const Options& options, const Progress& progress);
   const char* summary;  // For the doctor: "judges and times on device 0".
-  // Whether it compiles for devices of this name, which need not be here.
+  // True if it compiles for devices of this name, which need not be here.
   bool (*knows_architecture)(std::string_view) = [](std::string_view) { return false; };
-  // What it alone needs of this machine, in one section; kMissing is what it cannot judge without.
-  // Null: no PyTorch.
+  // The needs that it alone has of this machine, in one section; kMissing is what it cannot judge
+  // without.  Null: no PyTorch.
   std::vector<Fact> (*look)(const compile::PyTorch*) = [](const compile::PyTorch*) {
     return std::vector<Fact>();
   };
@@ -72,13 +72,13 @@ extern const Backend kCpuBackend;
 extern const Backend kCudaBackend;
 std::span<const Backend* const> backends();  // Those that are preferred first.
 
-// By the backend that the options name.
+// The machine for the backend that the options name.
 Result<Machine> find_machine(const Options& options, const Progress& progress);
 
-// What judges are asked to do.
+// The work that judges are asked to do.
 execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine);
 
-// What a verdict records of how it was found.  `policy` is the policy's version.
+// The record in a verdict of how it was found.  `policy` is the policy's version.
 task::Protocol protocol_of(const Options& options, const Machine& machine,
                            const std::string& policy, const task::Correctness& correctness);
 

@@ -238,7 +238,7 @@ task::Verdict Pipeline::measure(const Prepared& prepared) {
   return state_->measure(here);
 }
 
-// By the protocol of the prepared candidate's verdict.
+// The protocol is that of the prepared candidate's verdict.
 task::Verdict Pipeline::State::measure(const Prepared& prepared) {
   MC_CHECK(options.architecture.empty());
   const EvaluationContext context{options, key,        policy,  run_policy, executor, machine,

@@ -2,8 +2,8 @@
 //
 // Pipeline: MooreEval on this machine.
 //
-// prepare (needs CPUs only; preparer.h): a candidate is found legal and compiled, or its outcome is
-// known.  measure (needs the device; on the CPU backend the emulator stands in): correctness on
+// Preparing (needs CPUs only; preparer.h): a candidate is found legal and compiled, or its outcome
+// is known.  Measuring (needs a device; on the CPU backend the emulator stands in): correctness on
 // secret inputs → runtime legality → performance.  Each stage runs only when the one before passed.
 //
 //   MC_TRY(auto pipeline, eval::Pipeline::create({}, progress), "set up");
@@ -41,20 +41,20 @@ struct Limits {
   int threads_max = 64;
 };
 
-// What a correct candidate is timed against, on a device.
+// The baselines that a correct candidate is timed against, on a device.
 struct Timing {
   bool enabled = true;
   std::string baseline = "eager";  // "eager", or "candidate": against itself, to test the timing.
-  std::string compile_mode;        // Of torch.compile, the other baseline; "" for none.
+  std::string compile_mode;        // The mode of torch.compile, the other baseline; "" for none.
   bool is_quick = false;           // Fewer batches: a reward's precision, not a report's.
-  bool tf32 = false;               // Whether the baselines may use it.
+  bool tf32 = false;               // True if the baselines may use it.
   double budget_s = 6;
 };
 
 struct Options {
   task::Backend backend = task::Backend::kCpu;
-  // What all seeds of the run follow from, to repeat it.  A key of the operating system's entropy
-  // where absent.  No verdict tells it: each has the seed of its own evaluation.
+  // The key that all seeds of the run follow from, to repeat it.  One of the operating system's
+  // entropy where absent.  No verdict tells it: each has the seed of its own evaluation.
   std::optional<uint64_t> seed;
   Limits limits;
   task::Correctness correctness;
@@ -65,7 +65,7 @@ struct Options {
   bool static_rules = true;   // Off: only the run decides.
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
   bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
-  int threads = 2;            // Of the emulator, for each contestant.
+  int threads = 2;            // The emulator's, for each contestant.
   // "90": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
   // Candidates run without a device, which a process of ours holds; they are not timed.
@@ -81,10 +81,10 @@ class Pipeline final : public task::Evaluator {
   static Result<std::unique_ptr<Pipeline>> create(const Options& options, const Progress& progress);
   ~Pipeline() override;
 
-  // ok, or why this machine cannot judge: a child of each zygote is made, in its sandbox.
+  // The fault of this machine as a judge, or ok: a child of each zygote is made, in its sandbox.
   Status check_machine();
 
-  // ok, or why `task` is no task: it does not parse, or lacks Model, get_inputs, get_init_inputs.
+  // The fault of `task`, or ok: it does not parse, or lacks Model, get_inputs, get_init_inputs.
   Status check_task(const task::Task& task);
 
   // How good its comparison is, and what passes with weights as the task makes them, without the
@@ -119,7 +119,7 @@ Status set_up_machine(const Options& options, const Progress& progress);
 // The backend that this machine is best judged with: CUDA where nvcc, a GPU and a PyTorch that
 // knows CUDA are, else the CPU.
 task::Backend best_backend(const std::filesystem::path& python);
-// By its name, "cuda", or the architecture of its devices, "90"; none where none is built in.
+// The backend of a name, "cuda", or of its devices' architecture, "90"; none if none is built in.
 std::optional<task::Backend> backend_named(std::string_view name);
 std::string backend_names();  // "auto, cuda, cpu"
 

@@ -37,7 +37,7 @@ struct AuditOptions {
   std::filesystem::path sanitizer;  // The program compute-sanitizer, without symbolic links.
   std::filesystem::path python;
   std::filesystem::path harness;
-  std::string device;                    // As harness/worker/backends.py names it.
+  std::string device;                    // The name in harness/worker/backends.py.
   std::vector<std::string> environment;  // Besides what every audit has.
   ChildLimits child;  // Memory, threads and /tmp are raised to what a sanitizer needs.
   double wall_s = 300;
@@ -48,7 +48,7 @@ struct AuditSubject {
   const Program& program;
   const std::vector<std::string>& kernels;  // Those watched, mangled; where none are given, all.
   uint64_t seed = 0;
-  std::string mode = "train";  // As task::Correctness has these two.
+  std::string mode = "train";  // These two are as task::Correctness has them.
   std::string precision = "task";
 };
 
@@ -68,11 +68,11 @@ inline constexpr int kErrorsFound = 86;  // The front end's exit code.
 struct AuditRun {
   std::string printed;
   bool is_truncated = false;  // The middle of it is missing.
-  int exit_code = -1;         // Of the front end; -1 where it did not end by itself.
+  int exit_code = -1;         // The front end's; -1 where it did not end by itself.
   std::string ending;         // "exit code 3", "time limit", ...
 };
 
-// What a run says of the candidate.  Pure.
+// The conclusions of a run on the candidate.  Pure.
 AuditEnd conclude_audit(SanitizerTool tool, const AuditRun& run);
 
 }  // namespace mc::execute

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the children answered (protocol.json), as the rooms above keep it: long texts are cut and
+// The children's answers (protocol.json), as the rooms above keep them: long texts are cut and
 // long lists shortened, since a contestant's answer is hostile input, and a judge's quotes it.  And
 // what the emulator reports, which is no message: lines that a candidate may have scribbled over.
 #ifndef MC_EXECUTE_DECODE_H_
@@ -35,7 +35,7 @@ struct JudgePlan {
   std::vector<TrialPlan> trials;
   double call_bytes = 0;       // Inputs and outputs at the main shape.
   bool needs_general = false;  // The trials at other shapes count.
-  std::string mode;            // Of reference and candidate: "train" or "eval".
+  std::string mode;            // The mode of reference and candidate: "train" or "eval".
   task::TaskGrade grade;
 };
 
@@ -48,7 +48,7 @@ struct InspectorAnswer {
   std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not judged.
 };
 
-// Where a program counter of a compiled candidate stands in its source.
+// The place in its source of a program counter of a compiled candidate.
 using Locate = std::function<task::SourceLocation(std::string_view module, uint64_t pc)>;
 
 InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
@@ -58,11 +58,11 @@ void take_check(worker::JudgeCheckAnswer said, task::Trial& trial);
 task::StateMatch state_of(worker::ContestantBuildAnswer said);
 // With as many operators, and texts as long, as a verdict has room for.
 worker::ContestantRunAnswer bounded(worker::ContestantRunAnswer said);
-// What the emulator reports at the end of a call (emu/runtime/call.h).
+// The emulator's report at the end of a call (emu/runtime/call.h).
 struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
-  std::string digest;  // Of the outputs, as they left the device.
+  std::string digest;  // The digest of the outputs, as they left the device.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;

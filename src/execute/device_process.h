@@ -43,7 +43,7 @@ class DeviceProcess {
   // Copies the outputs and buffers that a candidate describes into a region for the judge.  Refusal
   // where they are not in the candidate's memory.
   Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
-  // What the candidate did so far.
+  // The candidate's use of the device so far.
   Result<worker::DeviceUsedAnswer> used();
   // Ends with the candidate, whose process must be dead; whether another one may be served.
   bool close();

@@ -318,8 +318,8 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
   return Answer(Reply{said.to_json(), std::move(copied.region)});
 }
 
-// What the device process saw of the candidate that its policy forbids.  Bytes count from the time
-// when there were inputs, in calls and between them.
+// The things seen by the device process that the candidate's policy forbids.  Bytes count from the
+// time when there were inputs, in calls and between them.
 Result<Measurement::EarlyOutcome> Measurement::forbidden_there() {
   if (device_ == nullptr || may_use_all()) return EarlyOutcome();
   MC_TRY(const auto used, device_->used(), "after the call");
@@ -357,7 +357,7 @@ Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
   return std::nullopt;
 }
 
-// What an allowed operator is made of is allowed too, so it does not matter who called.
+// The parts of an allowed operator are allowed too, so it does not matter who called.
 Measurement::EarlyOutcome Measurement::note_aten(const std::map<std::string, int64_t>& calls) {
   task::Illegal illegal{"run", {}};
   for (const auto& [name, count] : calls) {
@@ -386,7 +386,7 @@ Measurement::EarlyOutcome Measurement::lacks_launch(const RunAnswer& run) const 
       "run", {{"run.own_launch", "forward launched no kernel of the candidate's own", {}}}};
 }
 
-// What was reached and cannot be emulated.
+// The features that were reached and cannot be emulated.
 Measurement::EarlyOutcome Measurement::unsupported(
     const std::vector<task::KernelFinding>& findings) {
   task::Unsupported lacking;
@@ -405,7 +405,7 @@ Measurement::EarlyOutcome Measurement::fatal_fault(
   return task::Crashed{"forward", fault, 0, 0, findings, trials_};
 }
 
-// What the emulator reported of the call must be there, once: otherwise its checks were not in
+// The emulator's report of the call must be there, once: otherwise its checks were not in
 // force.
 Measurement::EarlyOutcome Measurement::note_record(std::vector<task::KernelFinding>& findings) {
   if (!program_.is_emulated) return std::nullopt;
@@ -451,7 +451,7 @@ Measurement::EarlyOutcome Measurement::host_made() const {
                  " bytes that no kernel, copy or fill had written");
 }
 
-// Where the comparison cannot tell a constant from a right answer, the emulator can.
+// The emulator can tell a constant from a right answer where the comparison cannot.
 Measurement::EarlyOutcome Measurement::constant_answer() const {
   if (!call_ || may_use_all() || !judge_.plan().grade.is_trivial() || call_->reads_given) {
     return std::nullopt;
@@ -487,7 +487,7 @@ task::Outcome Measurement::uncheckable(Error error, task::Trial trial) {
   return task::Wrong{0, false, trials_};
 }
 
-// Of an emulated candidate the processors' time is limited, which says how much it computes however
+// The processors' time of an emulated candidate is limited, which says how much it computes however
 // many others there are; the clock ends what has no share of them.
 template <typename Question>
 Answer Measurement::ask(const Question& question, const Fd* region, double limit_s) {
@@ -498,8 +498,8 @@ Answer Measurement::ask(const Question& question, const Fd* region, double limit
   return session_.ask(text, region, Seconds(limit_s * kWallFactor));
 }
 
-// Where the judge finds no room on the device, and finds it once the contestant has ended, it is
-// the contestant that had taken it.
+// The contestant had taken the room on the device that the judge does not find, but finds once the
+// contestant has ended.
 template <typename Question>
 Result<worker::Told<Question>> Measurement::ask_judge(const Question& question) {
   auto told = judge_.ask(question, limits_.judge_s);

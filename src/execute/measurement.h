@@ -82,11 +82,11 @@ class Measurement {
 
   Session session_;
   DeviceProcess* device_;  // Null where the contestant has the device itself.
-  int64_t launches_own_ = 0;   // By the last call.
-  int64_t calls_there_ = 0;    // Of the contestant by way of the device process.
+  int64_t launches_own_ = 0;   // The last call's.
+  int64_t calls_there_ = 0;    // The contestant's by way of the device process.
   std::optional<int64_t> bytes_to_host_before_;  // There were inputs.
   std::set<int> shapes_built_;
-  std::map<int, task::Outcome> shapes_refused_;  // By the constructor; they do not count.
+  std::map<int, task::Outcome> shapes_refused_;  // The constructor refused them; they do not count.
   std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
@@ -95,7 +95,7 @@ class Measurement {
   int64_t num_calls_ = 0;
   double forward_work_s_ = 0;  // The last call's, on the emulator.
   std::optional<Error> check_error_;
-  bool is_judge_crowded_out_ = false;  // By what the contestant holds of the device.
+  bool is_judge_crowded_out_ = false;  // The contestant's hold on the device is the cause.
   size_t report_read_ = 0;             // Bytes of the emulator's report that were decoded.
 };
 

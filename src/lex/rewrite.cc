@@ -55,11 +55,11 @@ bool is_device_name(const View& view, std::size_t i) {
          (view.text(i - 2) == "Device" || view.text(i - 2) == "device");
 }
 
-// What the token at `i` becomes, or nothing if it stays.
+// The text that the token at `i` becomes, or nothing if it stays.
 std::optional<std::string_view> renamed(const View& view, std::size_t i) {
   const std::string_view text = view.text(i);
   if (view.code.tokens[i].kind == Kind::kIdentifier) {
-    // x.type().is_cuda(): PyTorch's old type objects know of no other device.
+    // The call x.type().is_cuda(): PyTorch's old type objects know of no other device.
     if (text == "type" && i + 4 < view.code.tokens.size() && view.text(i + 1) == "(" &&
         view.text(i + 2) == ")" && view.text(i + 3) == "." && view.text(i + 4) == "is_cuda") {
       return "device";
@@ -148,7 +148,7 @@ Edit replace(const View& view, std::size_t begin, std::size_t end, std::string t
   return {begin, end - begin, std::move(text) + line_ends(view, begin, end)};
 }
 
-// What stands between the lambda and the arguments.  In a macro, __VA_ARGS__ may be empty.
+// The text between the lambda and the arguments.  In a macro, __VA_ARGS__ may be empty.
 std::string argument_separator(const View& view, const Launch& launch) {
   const std::size_t num_tokens = launch.parenthesis_close - launch.parenthesis_open - 1;
   if (num_tokens == 0) return "";
@@ -180,7 +180,7 @@ void rewrite_launch(const View& view, const Launch& launch, Plan& plan) {
   rewrite_null_arguments(view, launch, plan);
 }
 
-// extern __shared__ type name[...]...; as tokens: [begin, end), `end` at the semicolon.
+// The form extern __shared__ type name[...]...; as tokens: [begin, end), `end` at the semicolon.
 struct SharedDeclaration {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -370,8 +370,8 @@ std::size_t read_operands(const View& view, std::size_t i, std::size_t end, std:
   return i;
 }
 
-// What the asm statement with the parentheses at `open` and `close` becomes, or nothing where its
-// form is unknown.
+// The text that the asm statement with the parentheses at `open` and `close` becomes, or nothing
+// where its form is unknown.
 std::optional<std::string> ptx_call(const View& view, std::size_t open, std::size_t close) {
   std::size_t i = open + 1;
   while (i < close && view.text(i) != ":" && view.text(i) != "::") {
@@ -393,8 +393,8 @@ std::optional<std::string> ptx_call(const View& view, std::size_t open, std::siz
   return "::mc_emu::ptx(" + text + ", __LINE__, " + (is_basic ? "1" : "0") + arguments;
 }
 
-// asm volatile("..." : ...) becomes a call that runs the instructions, or one that says so if it is
-// ever reached.  An empty one is a compiler barrier, which any compiler understands.
+// An asm volatile("..." : ...) becomes a call that runs the instructions, or one that says so if it
+// is ever reached.  An empty one is a compiler barrier, which any compiler understands.
 void rewrite_asm(const View& view, Plan& plan) {
   for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
     if (!is_asm(view, i)) continue;
@@ -483,7 +483,7 @@ std::set<std::string_view> kernels_in(const View& view) {
   return names;
 }
 
-// Whether the expression at `i` is the kernel of a launch through a function of the runtime.
+// True if the expression at `i` is the kernel of a launch through a function of the runtime.
 bool is_launched(const View& view, std::size_t i) {
   return i >= 2 && view.text(i - 1) == "(" &&
          (view.text(i - 2) == "cudaLaunchKernel" ||

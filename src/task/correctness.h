@@ -25,7 +25,7 @@ struct Correctness {
   bool shapes = true;              // Sizes other than the main one are tried, too.
   bool require_general = false;    // They count, whatever the task says.
   std::string mode = "train";      // "train": as the constructor leaves the model; or "eval".
-  std::string precision = "task";  // Of inputs and model: "task" (its own), "fp32", "fp16", "bf16".
+  std::string precision = "task";  // Inputs and model: "task" (its own), "fp32", "fp16", "bf16".
   double tolerance_fp32 = 1e-4;
   double tolerance_half = 1e-2;
   bool operator==(const Correctness&) const = default;
@@ -36,7 +36,7 @@ const std::vector<std::string>& input_sets();
 const std::vector<std::string>& modes();
 const std::vector<std::string>& precisions();
 
-// ok, or kInvalidInput, which names the member and its possible values.
+// The status is ok, or kInvalidInput, which names the member and its possible values.
 Status check(const Correctness& correctness);
 
 // The same text for equal values, for keys.

@@ -112,7 +112,7 @@ Result<Task> read_task(const fs::path& path, const std::string& id) {
   return Task{id, path.stem().string(), std::move(*code)};
 }
 
-// What a directory holds, sorted by name; the error names it.
+// The entries of a directory, sorted by name; the error names it.
 Result<std::vector<fs::path>> entries_of(const fs::path& directory) {
   std::error_code failure;
   std::vector<fs::path> out;
@@ -303,7 +303,7 @@ Result<std::string> sample_field(const Json& json) {
   return std::to_string(*number);
 }
 
-// By the name that `eval` gives the member, or the one that `bench` gives it.
+// The member's text, by the name that `eval` gives it, or the one that `bench` gives it.
 Result<std::string> text_of_either(const Json& json, const char* name, const char* of_bench,
                                    size_t bytes_max) {
   return text_field(json,

@@ -53,7 +53,7 @@ struct RuleFinding {
   bool operator==(const RuleFinding&) const = default;
 };
 
-// What the emulator or the device saw a kernel do.
+// A thing that the emulator or the device saw a kernel do.
 struct KernelFinding {
   std::string kind;  // "out_of_bounds_read", "shared_race", ... (emu/runtime/mc_emu.h)
   std::string kernel;
@@ -61,7 +61,7 @@ struct KernelFinding {
   std::array<int64_t, 3> thread{};
   std::string detail;
   SourceLocation location;
-  SourceLocation other{};  // Of a race: the access of the other thread, as far as it is known.
+  SourceLocation other{};  // A race's: the access of the other thread, as far as it is known.
   bool operator==(const KernelFinding&) const = default;
 };
 
@@ -80,7 +80,7 @@ struct OutputCheck {
   int64_t num_elements = 0;
   int64_t num_wrong = 0;
   double error_max = 0;        // Largest |got - expected|.
-  double error_tolerance = 0;  // What was allowed where the largest error stood.
+  double error_tolerance = 0;  // The error allowed where the largest error stood.
   std::vector<Mismatch> first_mismatches;
   std::map<std::string, int64_t> histogram;  // Error over tolerance, by decade: "1-10", ...
   bool operator==(const OutputCheck&) const = default;
@@ -91,7 +91,7 @@ struct Trial {
   std::string shape;                         // "native", "reduced", "ragged", "small"
   std::string distribution;                  // "native", "heavy_tail", ...
   std::map<std::string, int64_t> constants;  // Module constants bound for this shape.
-  std::string inputs_digest;                 // Of the bytes of all inputs.
+  std::string inputs_digest;                 // The digest of the bytes of all inputs.
   bool passed = false;
   std::vector<OutputCheck> checks;      // Those that failed.
   std::vector<KernelFinding> findings;  // Fatal ones only where the trial does not count.
@@ -125,7 +125,7 @@ struct KernelTime {
       owner;  // "candidate", or the library that holds it: "libtorch_cuda.so", "driver", ...
   double launches = 0;  // A call.
   double time_us = 0;   // A call, by CUPTI.
-  double share = 0;     // Of the device time of a call.
+  double share = 0;     // The part of the device time of a call.
   std::array<int64_t, 3> grid{};
   std::array<int64_t, 3> block{};
   int64_t registers = 0;     // A thread.
@@ -135,18 +135,18 @@ struct KernelTime {
   bool operator==(const KernelTime&) const = default;
 };
 
-// What bounds the candidate: the least time that the device needs for the bytes and operations.
+// The bound of the candidate: the least time that the device needs for the bytes and operations.
 struct Floor {
   double time_us = 0;        // max(bytes / bandwidth, operations / peak)
   std::string bound;         // "memory" or "compute": which of the two.
-  int64_t bytes = 0;         // Of inputs and outputs.
-  double operations = 0;     // Of the reference.
+  int64_t bytes = 0;         // The bytes of inputs and outputs.
+  double operations = 0;     // The operations of the reference.
   double bandwidth_gbs = 0;  // Measured on this device, 1e9 bytes a second.
   double peak_tflops = 0;    // Measured on this device for the task's dtype.
   bool operator==(const Floor&) const = default;
 };
 
-// What the device was doing meanwhile, by NVML.
+// The state of the device meanwhile, by NVML.
 struct Clocks {
   int64_t sm_mhz_min = 0;
   int64_t sm_mhz_max = 0;
@@ -160,11 +160,11 @@ struct Timing {
   // "enqueued": queued, then let run at once; "host_synchronous": forward waits for the device.
   std::string mode;
   std::string cache;           // "inputs_cold": flushed before each batch, each input used once.
-  int64_t batches = 0;         // Of the candidate, and as many of the baseline, by turns.
+  int64_t batches = 0;         // The candidate's, and as many of the baseline, by turns.
   int64_t calls = 0;           // A batch.
-  int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared,
-  int64_t calls_late = 0;      // and of those whose inputs came after their batch began.
-  bool tf32 = false;           // Whether the baselines may use it.
+  int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared.
+  int64_t calls_late = 0;      // Those of them whose inputs came after their batch began.
+  bool tf32 = false;           // True if the baselines may use it.
   std::vector<std::string> notes;
   Clocks clocks;
   bool operator==(const Timing&) const = default;
@@ -177,10 +177,10 @@ struct Performance {
   Estimate time_us;                         // A call.
   Estimate time_eager_us;
   std::optional<Estimate> time_compile_us;
-  double time_kernels_us = 0;        // In which CUPTI saw anything of a call run,
-  double time_kernels_eager_us = 0;  // and of the baseline's.
+  double time_kernels_us = 0;        // The time in which CUPTI saw anything of a call run.
+  double time_kernels_eager_us = 0;  // The same of the baseline's.
   Timing timing;
-  double own_share = 0;             // Of the traced device time, in the candidate's own kernels.
+  double own_share = 0;             // Its own kernels' part of the traced device time.
   std::vector<KernelTime> kernels;  // Longest first.
   Floor floor;
   bool operator==(const Performance&) const = default;
@@ -207,7 +207,7 @@ struct Crashed {      // An exception, a fatal signal, an exit, a fatal kernel f
   std::string stage;  // "record" | "load" | "init" | "forward"
   std::optional<Exception> exception;
   int signal = 0;     // 0 = none.
-  int exit_code = 0;  // Of a process that ended by itself without an answer.
+  int exit_code = 0;  // The code of a process that ended by itself without an answer.
   std::vector<KernelFinding> findings;
   std::vector<Trial> trials;  // Those that ended before.
   bool operator==(const Crashed&) const = default;
@@ -281,7 +281,7 @@ struct Audit {
 // How the parameters and buffers of ModelNew match those of the reference, as its process says.
 // Each is "gemm.weight: float32 [4, 3]".
 struct StateMatch {
-  std::vector<std::string> missing;    // Of the reference, and ModelNew has none of that name.
+  std::vector<std::string> missing;    // The reference's, and ModelNew has none of that name.
   std::vector<std::string> unmatched;  // In ModelNew with another shape or dtype.
   std::vector<std::string> own;        // Parameters of ModelNew that got no value.
   bool operator==(const StateMatch&) const = default;
@@ -293,21 +293,21 @@ struct Telemetry {
   std::map<std::string, int64_t> aten_ops;   // Dispatcher calls seen in forward.
   Reduction reduction;
   std::string pytorch;
-  int64_t memory_peak_bytes = 0;  // Of the contestant.
+  int64_t memory_peak_bytes = 0;  // The contestant's.
   bool compile_cached = false;
   double compile_cpu_s = 0;  // User and system time of the compilers.
-  // Of each extension that the facade does not serve, what it lacks: PyTorch's full headers were
+  // The lacks of each extension that the facade does not serve: PyTorch's full headers were
   // read (docs/facade.md).
   std::vector<std::string> full_headers;
   std::string output_tail;    // End of what the candidate printed, bounded.
-  std::vector<Audit> audits;  // Of the strict tier, as far as it came.
+  std::vector<Audit> audits;  // The strict tier's, as far as it came.
   StateMatch state;
   std::vector<SourceLocation>
       fixed_sizes;  // Lines of a candidate that is wrong that hold a task's size.
   bool operator==(const Telemetry&) const = default;
 };
 
-// What the task's comparison is worth (harness/judge/hygiene.py).
+// The worth of the task's comparison (harness/judge/hygiene.py).
 struct TaskGrade {
   std::string grade;  // "good" | "weak" | "trivial"; "" where no judge opened the task.
   std::vector<std::string> reasons;
@@ -322,9 +322,9 @@ struct Protocol {
   // The mode is the one that was used: a model that is random in training is judged in eval mode.
   Correctness correctness;
   std::string timing = "none";  // "full" | "quick" | "none"
-  std::string baseline;         // What the candidate is timed against, "eager"; "" if not timed.
-  std::string compile_mode;     // Of torch.compile, the other baseline; "" for none.
-  bool tf32 = false;            // Whether the baselines may use it.
+  std::string baseline;         // The candidate is timed against it, "eager"; "" if not timed.
+  std::string compile_mode;     // The mode of torch.compile, the other baseline; "" for none.
+  bool tf32 = false;            // True if the baselines may use it.
   bool strict = false;          // docs/strict.md
   std::string device;           // "GPU-…"; "" where kernels run by emulation.
   bool operator==(const Protocol&) const = default;
@@ -337,7 +337,7 @@ inline constexpr const char* kConstantAnswer = "run.constant_answer";
 struct Verdict {
   std::string task;
   std::string candidate;
-  std::string candidate_hash;  // Of the extracted module.
+  std::string candidate_hash;  // The hash of the extracted module.
   Backend backend = Backend::kCpu;
   uint64_t seed = 0;
   Protocol protocol;
@@ -347,7 +347,7 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
-// Whether an answer that computes nothing would have done as well: what is right, or right in part,
+// True if an answer that computes nothing would have done as well: what is right, or right in part,
 // on a task that the judge found trivial.
 bool is_earned_by_any_constant(const task::Verdict& verdict);
 

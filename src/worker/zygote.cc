@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr auto kStartLimit = std::chrono::seconds(120);  // torch, from a cold disk.
+constexpr auto kStartLimit = std::chrono::seconds(120);  // The import of torch, from a cold disk.
 constexpr auto kRoleLimit = std::chrono::seconds(30);
 constexpr size_t kErrorTailBytes = 4 << 10;
 
@@ -105,7 +105,7 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
   return argv;
 }
 
-// What follows --twin: its descriptors, and its command line without Python's part.
+// The text after --twin: its descriptors, and its command line without Python's part.
 std::string twin_argument(const ZygoteOptions& options, const std::vector<int>& fds) {
   std::vector<std::string> argv = arguments_for(options, fds[0]);
   const auto script = std::ranges::find(argv, (options.harness / "worker/zygote.py").string());
@@ -125,7 +125,7 @@ std::vector<std::string> environment(const ZygoteOptions& options) {
   std::vector<std::string> variables = {
       "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8",
       "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
-      // Of torch.compile, for baselines.
+      // The caches of torch.compile, for baselines.
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TRITON_CACHE_DIR=/tmp/triton",
       "TORCHINDUCTOR_COMPILE_THREADS=1", "USER=musacoder"};
   std::ranges::copy(options.environment, std::back_inserter(variables));
@@ -286,7 +286,7 @@ Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
 Result<ZygotePair> Zygote::start_pair(const ZygoteOptions& trusted,
                                       const ZygoteOptions& candidates) {
   MC_CHECK(trusted.python == candidates.python);
-  if (trusted.environment != candidates.environment) {  // What they load differs.
+  if (trusted.environment != candidates.environment) {  // The things that they load differ.
     MC_TRY(auto judges, start(trusted), "zygote");
     MC_TRY(auto others, start(candidates), "zygote");
     return ZygotePair{std::move(judges), std::move(others)};

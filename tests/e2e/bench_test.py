@@ -199,7 +199,7 @@ def completion(text: str) -> tuple[int, str, str]:
     return 200, "application/json", json.dumps(body)
 
 
-# What a reasoning model says whose limit of tokens was reached as it had nearly ended.
+# The words of a reasoning model whose limit of tokens was reached as it had nearly ended.
 REASONING = {
     "choices": [
         {

@@ -132,7 +132,7 @@ class Mixed(unittest.TestCase):
             json.dumps({"task": TASK, "sample": 1, "response": "half a pair: \ud800"}),
             json.dumps({"task": "reduction/no_such_task", "sample": 0, "response": honest}),
             json.dumps({"task": bad_task, "sample": 0, "response": honest}),
-            # As bench keeps it.
+            # The form in which bench keeps it.
             json.dumps({"id": TASK, "sample": 2, "completion": "I cannot.", "finish": "stop"}),
         ]
         answers, out = self.folder / "answers.jsonl", self.folder / "out.jsonl"

@@ -107,7 +107,7 @@ void mc_emu_gather(const void* own, size_t size, void* all, int line);
 size_t mc_emu_shared_window(const void* address);
 void* mc_emu_shared_address(size_t window);
 
-// Where an address lies: kMcEmuShared, kMcEmuGlobal, kMcEmuConstant (a variable of the module) or
+// The space of an address: kMcEmuShared, kMcEmuGlobal, kMcEmuConstant (a variable of the module) or
 // kMcEmuLocal.
 enum McEmuSpace { kMcEmuLocal, kMcEmuShared, kMcEmuGlobal, kMcEmuConstant };
 int mc_emu_space(const void* address);

@@ -133,7 +133,7 @@ MC_EMU_ATOMIC_CAS(unsigned int)
 MC_EMU_ATOMIC_CAS(unsigned short)
 MC_EMU_ATOMIC_CAS(unsigned long long)
 
-// Of vectors each part is updated atomically, not the whole.
+// Each part of a vector is updated atomically, not the whole.
 inline float2 atomicAdd(float2* address, float2 value) {
   return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
 }

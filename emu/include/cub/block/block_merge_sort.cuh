@@ -2,8 +2,8 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_MERGE_SORT_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_MERGE_SORT_CUH_
 
-// cub::BlockMergeSort: stable sorts of a block's items by a comparison, in the blocked arrangement.
-// Each item counts those before it.
+// The class cub::BlockMergeSort: stable sorts of a block's items by a comparison, in the blocked
+// arrangement.  Each item counts those before it.
 
 #include "cub/util/operators.cuh"
 #include "cub/util/slots.cuh"

@@ -2,8 +2,8 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_NEIGHBOURS_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_NEIGHBOURS_CUH_
 
-// cub::BlockShuffle, BlockDiscontinuity, BlockAdjacentDifference and BlockHistogram: what a thread
-// does with the items of its neighbours.  Items are in the blocked arrangement.
+// The classes cub::BlockShuffle, BlockDiscontinuity, BlockAdjacentDifference and BlockHistogram:
+// what a thread does with the items of its neighbours.  Items are in the blocked arrangement.
 
 #include "cub/util/slots.cuh"
 

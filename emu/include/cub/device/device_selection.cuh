@@ -2,8 +2,8 @@
 #ifndef MC_EMU_CUB_DEVICE_DEVICE_SELECTION_CUH_
 #define MC_EMU_CUB_DEVICE_DEVICE_SELECTION_CUH_
 
-// cub::DeviceSelect, DevicePartition, DeviceRunLengthEncode, DeviceHistogram, DeviceMergeSort,
-// DeviceFor and DeviceTransform, made as those of device_algorithms.cuh are.
+// The algorithms cub::DeviceSelect, DevicePartition, DeviceRunLengthEncode, DeviceHistogram,
+// DeviceMergeSort, DeviceFor and DeviceTransform, made as those of device_algorithms.cuh are.
 
 #include "cub/device/device_algorithms.cuh"
 

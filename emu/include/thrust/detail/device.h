@@ -203,7 +203,7 @@ class device_vector {
 
 namespace detail {
 
-// Whether an iterator points into device memory by its type.
+// True if an iterator points into device memory by its type.
 template <class Iterator, class = void>
 struct IsDevice : std::false_type {};
 template <class T>
@@ -212,7 +212,7 @@ template <class Iterator>
 struct IsDevice<Iterator, std::void_t<typename Iterator::mc_emu_base>>
     : IsDevice<typename Iterator::mc_emu_base> {};
 
-// What an algorithm works on: plain pointers for pointers.
+// The iterators that an algorithm works on: plain pointers for pointers.
 template <class Iterator>
 Iterator plain(Iterator iterator) {
   return iterator;

@@ -9,7 +9,7 @@
 namespace thrust {
 namespace detail {
 
-// What every iterator has that can say its element at a distance: `at(i)` of Derived.
+// The operations of every iterator that can say its element at a distance: `at(i)` of Derived.
 template <class Derived, class Value>
 class Calculated {
  public:
