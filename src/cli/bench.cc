@@ -587,7 +587,7 @@ void add_judging(CLI::App& command, BenchArguments& arguments) {
   command.add_option("--seed", arguments.judging.seed, "Seed of all inputs (default: secret)")
       ->check(kNotNegative);
   command.add_flag("--strict", arguments.judging.options.strict, "As for eval");
-  add_correctness(command, arguments.judging);
+  add_correctness(command, arguments.judging.options.correctness);
   add_timing(command, arguments.judging);
   add_compile_limits(command, arguments.judging);
   add_run_limits(command, arguments.judging);
