@@ -53,7 +53,7 @@ COMMENT_STARTS_BADLY = re.compile(
 )
 DIRECTIVE = re.compile(
     r'clang-format|cmake-format|NOLINT|extern "C"|namespace\b|usage:'
-    r"|(fmt|isort|mypy|noqa|pragma|shellcheck|type)\b"
+    r"|(fmt|include|isort|mypy|noqa|pragma|shellcheck|type)\b"
 )
 
 Finding = tuple[int, str]

@@ -85,7 +85,7 @@ class Runtime {
   uint32_t launch_number_ = 0;
   int last_error_ = 0;
   std::atomic<int> sticky_error_{0};
-  std::map<uintptr_t, size_t> registered_;  // Host memory, by its begin.
+  std::map<uintptr_t, size_t> registered_;        // Host memory, by its begin.
   std::map<std::string, size_t> shared_allowed_;  // By kernel; "" for any.
 
   // The pool: job_, generation_ and running_ are guarded by mutex_.

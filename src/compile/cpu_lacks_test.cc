@@ -12,9 +12,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class Lacks : public ::testing::Test {
+class CpuLacks : public ::testing::Test {
  protected:
-  Lacks() : folder_(TemporaryDirectory::create("mc-lacks-test").value()) {
+  CpuLacks() : folder_(TemporaryDirectory::create("mc-lacks-test").value()) {
     const auto list = folder_.path() / "names";
     EXPECT_TRUE(write_file_atomically(list,
                                       "# Names.\n[headers]\ncuda_fp6.h\n[global]\ncudaDeviceProp\n"
@@ -47,25 +47,25 @@ class Lacks : public ::testing::Test {
   std::vector<task::Diagnostic> diagnostics_;
 };
 
-TEST_F(Lacks, AreNamesThatCudaHas) {
+TEST_F(CpuLacks, AreNamesThatCudaHas) {
   add("'tex1Dfetch' was not declared in this scope", "float v = tex1Dfetch<float>(t, i);");
   EXPECT_THAT(lacks(), ElementsAre("tex1Dfetch"));
 }
 
-TEST_F(Lacks, AreNotNamesThatNobodyHas) {
+TEST_F(CpuLacks, AreNotNamesThatNobodyHas) {
   add("'tex1Dfetsch' was not declared in this scope; did you mean 'tex1Dfetch'?",
       "float v = tex1Dfetsch<float>(t, i);");
   EXPECT_THAT(lacks(), IsEmpty());
 }
 
-TEST_F(Lacks, ExplainWhatFollowsFromThem) {
+TEST_F(CpuLacks, ExplainWhatFollowsFromThem) {
   add("'cudaTextureObject_t' was not declared in this scope", "cudaTextureObject_t object = 0;", 1);
   add("expected ';' before 'object'", "cudaTextureObject_t object = 0;", 1);
   add("'object' was not declared in this scope", "read<<<1, 2>>>(object, y);", 5);
   EXPECT_THAT(lacks(), ElementsAre("cudaTextureObject_t"));
 }
 
-TEST_F(Lacks, DoNotExcuseAnErrorOfAnotherKind) {
+TEST_F(CpuLacks, DoNotExcuseAnErrorOfAnotherKind) {
   add("'tex1Dfetch' was not declared in this scope", "float v = tex1Dfetch<float>(t, i);", 1);
   add("'missing' was not declared in this scope", "y[i] = v * missing;", 2);
   EXPECT_THAT(lacks(), IsEmpty());
@@ -74,7 +74,7 @@ TEST_F(Lacks, DoNotExcuseAnErrorOfAnotherKind) {
   EXPECT_THAT(lacks(), IsEmpty());
 }
 
-TEST_F(Lacks, OfALibraryAreNamedWithTheLibrary) {
+TEST_F(CpuLacks, OfALibraryAreNamedWithTheLibrary) {
   add("'fragment' was not declared in this scope", "fragment<int> f;");
   EXPECT_THAT(lacks(), IsEmpty());
   EXPECT_THAT(lacks({"mma.h"}), ElementsAre("fragment"));
@@ -86,7 +86,7 @@ TEST_F(Lacks, OfALibraryAreNamedWithTheLibrary) {
   EXPECT_THAT(lacks(), ElementsAre("WarpMergeSort"));
 }
 
-TEST_F(Lacks, AreMembersOfCudasStructures) {
+TEST_F(CpuLacks, AreMembersOfCudasStructures) {
   add("'struct cudaDeviceProp' has no member named 'luid'", "int u = p.luid[0];");
   EXPECT_THAT(lacks(), ElementsAre("luid"));
   diagnostics_.clear();
@@ -94,14 +94,14 @@ TEST_F(Lacks, AreMembersOfCudasStructures) {
   EXPECT_THAT(lacks(), IsEmpty());
 }
 
-TEST_F(Lacks, AreConstructsOnALineThatDoesNotCompile) {
+TEST_F(CpuLacks, AreConstructsOnALineThatDoesNotCompile) {
   const std::vector<task::RuleFinding> constructs = {
       {"cpu.unsupported", "CUTLASS and CuTe (cute)", {"candidate", 4, 1, ""}}};
   add("'cute' has not been declared", "auto layout = cute::make_layout(8);", 4);
   EXPECT_THAT(lacks({}, constructs), ElementsAre("CUTLASS and CuTe (cute)"));
 }
 
-TEST_F(Lacks, KnowsTheHeadersOfCuda) {
+TEST_F(CpuLacks, KnowsTheHeadersOfCuda) {
   add("cuda_fp6.h: No such file or directory", "#include <cuda_fp6.h>");
   add("mine.h: No such file or directory", "#include <mine.h>");
   EXPECT_THAT(missing_headers(diagnostics_, names_), ElementsAre("cuda_fp6.h"));

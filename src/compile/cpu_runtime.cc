@@ -169,8 +169,8 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
       Facade::read({sources.facade / "include", sources.facade / "bind", sources.emu / "include"},
                    runtime.directory / kMissing),
       "CPU backend");
-  MC_TRY(runtime.names,
-         CudaNames::read(sources.emu / "cuda_names.txt", pytorch.include_dirs()), "CPU backend");
+  MC_TRY(runtime.names, CudaNames::read(sources.emu / "cuda_names.txt", pytorch.include_dirs()),
+         "CPU backend");
   return runtime;
 }
 

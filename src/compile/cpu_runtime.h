@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "compile/facade.h"
 #include "compile/cpu_lacks.h"
+#include "compile/facade.h"
 #include "compile/pytorch.h"
 #include "core/layout.h"
 #include "core/result.h"

@@ -25,7 +25,6 @@
 #include <string_view>
 #include <vector>
 
-
 namespace mc::compile {
 
 // Facts that the dump does not contain.

@@ -56,7 +56,10 @@ class EvaluationTest : public testing::Test {
     return found == nullptr ? Outcome() : *found;
   }
   int64_t num_spawned(Role role) const { return std::ranges::count(stand_.spawned, role); }
-  bool is_judge_kept() { return stand_.pool.take(content_hash({kTask})) != nullptr; }
+  bool is_judge_kept() {
+    const std::string key = content_hash({kTask, to_string(stand_.options.correctness)});
+    return stand_.pool.take(key) != nullptr;
+  }
 
   // One reaction after the other; the last one stays.
   template <typename Question>

@@ -142,10 +142,10 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   const size_t judges_idle = machine.device ? JudgePool::kIdleMaxOnDevice : JudgePool::kIdleMax;
   auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
   // A candidate process without a device is a fork: none has to be kept ready.
-  auto spares = limits.has_device_process
-                    ? nullptr
-                    : keep_spares(options, *candidates, execute::Role::kContestant, limits.child,
-                                  *device);
+  auto spares =
+      limits.has_device_process
+          ? nullptr
+          : keep_spares(options, *candidates, execute::Role::kContestant, limits.child, *device);
   const execute::Executor executor({*trusted, *candidates}, {spares.get(), judges.get()}, limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(

@@ -34,8 +34,8 @@ class StrictTest : public testing::Test {
     const std::vector<std::string> kernels{"_Z1kPf"};
     const std::string task = "class Model: pass";
     const EvaluationContext context = stand_.context();
-    const StrictSubject subject{task,  program,       kernels,
-                                kSeed, {.trials = 3}, DeviceShare::Use::kShared};
+    const StrictSubject subject{
+        task, program, kernels, kSeed, {.correctness = {.trials = 3}}, DeviceShare::Use::kShared};
     Strict strict(context, subject);
     auto decided = strict.run(passed_);
     audits_ = strict.audits();

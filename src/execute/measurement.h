@@ -81,9 +81,9 @@ class Measurement {
   uint64_t schedule_seed_;
 
   Session session_;
-  DeviceProcess* device_;  // Null where the contestant has the device itself.
-  int64_t launches_own_ = 0;   // The last call's.
-  int64_t calls_there_ = 0;    // The contestant's by way of the device process.
+  DeviceProcess* device_;                        // Null where the contestant has the device itself.
+  int64_t launches_own_ = 0;                     // The last call's.
+  int64_t calls_there_ = 0;                      // The contestant's by way of the device process.
   std::optional<int64_t> bytes_to_host_before_;  // There were inputs.
   std::set<int> shapes_built_;
   std::map<int, task::Outcome> shapes_refused_;  // The constructor refused them; they do not count.

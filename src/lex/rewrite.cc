@@ -312,6 +312,30 @@ void rewrite_shared_declarations(const View& view, Plan& plan) {
   }
 }
 
+// g++ takes alignas only in front of all specifiers, nvcc also behind __shared__.
+void rewrite_aligned_shared(const View& view, Plan& plan) {
+  const auto is_specifier = [&](std::size_t i) {
+    return view.text(i) == "static" || view.text(i) == "const" || view.text(i) == "volatile";
+  };
+  for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
+    if (view.text(i) != "__shared__" || view.text(i + 1) != "alignas" || view.text(i + 2) != "(") {
+      continue;
+    }
+    const std::size_t close = view.code.partners[i + 2];
+    if (close == kNone) continue;
+    std::size_t first = i;
+    while (first > 0 && is_specifier(first - 1)) --first;
+    plan.propose(
+        {replace(view, view.begin(first), view.end(close),
+                 on_one_line(view, i + 1, close + 1) + " " + on_one_line(view, first, i + 1))});
+  }
+}
+
+bool is_bounds(std::string_view text) {
+  return text == "__launch_bounds__" || text == "C10_LAUNCH_BOUNDS_1" ||
+         text == "C10_LAUNCH_BOUNDS_2";
+}
+
 // The `{` of the kernel whose bounds are the group that begins at `open`; kNone for a declaration.
 std::size_t body_of_bounded(const View& view, std::size_t open) {
   std::size_t i = view.code.partners[open] + 1;
@@ -324,7 +348,7 @@ std::size_t body_of_bounded(const View& view, std::size_t open) {
     const std::string_view before = view.text(i - 1);
     i = view.code.partners[i] + 1;
     const bool is_attribute_group = is_attribute(before) || before == "__maxnreg__" ||
-                                    before == "__cluster_dims__" || before == "__launch_bounds__";
+                                    before == "__cluster_dims__" || is_bounds(before);
     if (!is_attribute_group) return view.text(i) == "{" ? i : kNone;
   }
   return kNone;
@@ -333,7 +357,7 @@ std::size_t body_of_bounded(const View& view, std::size_t open) {
 // A kernel checks its __launch_bounds__ itself, where template parameters are known.
 void rewrite_launch_bounds(const View& view, Plan& plan) {
   for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
-    if (view.text(i) != "__launch_bounds__" || view.text(i + 1) != "(") continue;
+    if (!is_bounds(view.text(i)) || view.text(i + 1) != "(") continue;
     const std::size_t close = view.code.partners[i + 1];
     if (close == kNone || close == i + 2) continue;
     const std::size_t body = body_of_bounded(view, i + 1);
@@ -523,6 +547,7 @@ void rewrite_region(const View& view, Plan& plan) {
     rewrite_launch(view, launch, plan);
   }
   rewrite_shared_declarations(view, plan);
+  rewrite_aligned_shared(view, plan);
   rewrite_launch_bounds(view, plan);
   rewrite_asm(view, plan);
   rewrite_kernel_casts(view, plan);

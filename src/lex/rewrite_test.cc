@@ -232,6 +232,19 @@ TEST(Unsupported, ForgivesWhatTheEmulatorRunsAndWhatIsNoCode) {
   EXPECT_THAT(constructs("int cutlass = 1, cute = 2; void asm_free();"), IsEmpty());
 }
 
+TEST(RewriteForCpu, PutsAlignasInFrontOfTheSpecifiersOfASharedVariable) {
+  EXPECT_EQ(rewrite_for_cpu("__shared__ alignas(16) float x[4];").text,
+            "alignas(16) __shared__ float x[4];");
+  EXPECT_EQ(rewrite_for_cpu("static __shared__ alignas(f(1, 2)) char x;").text,
+            "alignas(f(1, 2)) static __shared__ char x;");
+}
+
+TEST(RewriteForCpu, ChecksTheBoundsOfPyTorchsMacros) {
+  EXPECT_EQ(rewrite_for_cpu("C10_LAUNCH_BOUNDS_1(256) __global__ void k(int* x) { *x = 1; }").text,
+            "C10_LAUNCH_BOUNDS_1(256) __global__ void k(int* x) { "
+            "::mc_emu::check_launch_bounds(256); *x = 1; }");
+}
+
 TEST(RewriteForCpu, KeepsTheNumberOfLinesOfAnyText) {
   for (std::uint64_t seed = 0; seed < 5000; ++seed) {
     const std::string source = random_text(seed, 60);

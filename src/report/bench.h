@@ -82,8 +82,8 @@ struct BenchFigures {
   int64_t num_not_scored = 0;  // Of them: unsupported, infra.
   // The unsupported ones by task: a model gains by such an answer if it is wrong.
   std::map<std::string, int64_t> unsupported;
-  int64_t num_samples = 0;     // With at least one scored turn.
-  int64_t num_passed = 0;      // Of them.
+  int64_t num_samples = 0;  // With at least one scored turn.
+  int64_t num_passed = 0;   // Of them.
   // Absent where no task has a scored sample.
   std::optional<Figure> average;      // Avg@k: mean share of samples that pass.
   std::optional<Figure> first_turn;   // The same of turn 0 alone.

@@ -47,10 +47,14 @@ if "--twin" in sys.argv:
         if os.fork():
             os._exit(0)
         os.close(int(sys.argv[sys.argv.index("--channel") + 1]))
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
         sys.argv[1:] = arguments
     else:
         os.wait()
         os.close(theirs)
+        os.close(output)
 channel = socket.socket(fileno=int(sys.argv[sys.argv.index("--channel") + 1]))
 roles = sys.argv[sys.argv.index("--roles") + 1]
 while True:
@@ -140,8 +144,9 @@ TEST_F(ZygoteTest, MakesItsTwinAndEachIsReplacedByItself) {
   const pid_t first = pair->trusted->pid();
   const pid_t twin = pair->candidates->pid();
   EXPECT_NE(first, twin);
-  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "started1"));
-  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "started2")) << "one start makes both";
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "worker/started1"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "worker/started2"))
+      << "one start makes both";
   kill(twin, SIGKILL);
   EXPECT_TRUE(pair->candidates->spawn(Role::kRecorder, {}));
   EXPECT_NE(pair->candidates->pid(), twin);

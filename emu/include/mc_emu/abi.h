@@ -114,7 +114,7 @@ int mc_emu_space(const void* address);
 
 void mc_emu_fence(void);        // __threadfence, and __threadfence_system.
 void mc_emu_fence_block(void);  // __threadfence_block.
-void mc_emu_pause(void);  // Lets other threads run.
+void mc_emu_pause(void);        // Lets other threads run.
 [[noreturn]] void mc_emu_assert_fail(const char* expression, const char* file, int line);
 [[noreturn]] void mc_emu_trap(void);
 // A kernel was launched with more threads than its __launch_bounds__ allow: it does not run.

@@ -318,10 +318,10 @@ MC_EMU_INLINE int __hisinf(const MC_T a) {
 #if MC_OPERATORS
 // For operands of exactly this type: PyTorch's half types convert to it, and compare and calculate
 // as floats.
-#define MC_BINARY(result, operation, function)                                    \
-  template <class MC_A, std::enable_if_t<std::is_same_v<MC_A, MC_T>, int> = 0>    \
-  MC_EMU_INLINE result operator operation(const MC_A& a, const MC_A& b) {         \
-    return function(a, b);                                                        \
+#define MC_BINARY(result, operation, function)                                 \
+  template <class MC_A, std::enable_if_t<std::is_same_v<MC_A, MC_T>, int> = 0> \
+  MC_EMU_INLINE result operator operation(const MC_A& a, const MC_A& b) {      \
+    return function(a, b);                                                     \
   }
 MC_BINARY(MC_T, +, __hadd)
 MC_BINARY(MC_T, -, __hsub)

@@ -28,7 +28,7 @@
 // Not `inline`: that word may stand beside it, and must not stand twice.
 #define __forceinline__ __attribute__((always_inline))
 #define __inline_hint__
-#define __noinline__  // Empty: libstdc++ writes __attribute__((__noinline__)).
+#define __noinline__            // Empty: libstdc++ writes __attribute__((__noinline__)).
 #define __launch_bounds__(...)  // The rewriter lets the kernel check it.
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
@@ -124,7 +124,7 @@ MC_EMU_STORE(__stwt)
 
 inline size_t __cvta_generic_to_shared(const void* p) { return mc_emu_shared_window(p); }
 inline void* __cvta_shared_to_generic(size_t p) { return mc_emu_shared_address(p); }
-#define MC_EMU_SAME_ADDRESS(space)                                                              \
+#define MC_EMU_SAME_ADDRESS(space)                                                               \
   inline size_t __cvta_generic_to_##space(const void* p) { return reinterpret_cast<size_t>(p); } \
   inline void* __cvta_##space##_to_generic(size_t p) { return reinterpret_cast<void*>(p); }
 MC_EMU_SAME_ADDRESS(global)

@@ -518,8 +518,8 @@ inline cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t gra
   cudaStreamCreate(&stream);
   cudaStreamBeginCaptureToGraph(stream, graph, dependencies, nullptr, count,
                                 cudaStreamCaptureModeRelaxed);
-  const cudaError_t error = cudaLaunchKernel(p.func, p.gridDim, p.blockDim, p.kernelParams,
-                                             p.sharedMemBytes, stream);
+  const cudaError_t error =
+      cudaLaunchKernel(p.func, p.gridDim, p.blockDim, p.kernelParams, p.sharedMemBytes, stream);
   cudaStreamEndCapture(stream, &graph);
   cudaStreamDestroy(stream);
   size_t nodes = 0;

@@ -18,6 +18,13 @@
 
 #include "mc_emu/cuda.h"
 
+// PyTorch's headers define these for CUDA's compiler alone.
+#ifndef C10_LAUNCH_BOUNDS_1
+#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
+#define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(threads)
+#define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(threads, blocks)
+#endif
+
 namespace c10::cuda {
 
 class CUDAStream {

@@ -11,6 +11,9 @@
 #define C10_DEVICE
 #define C10_HOST
 #endif
+#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
+#define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(threads)
+#define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(threads, blocks)
 #define C10_ALWAYS_INLINE __attribute__((always_inline)) inline
 #define C10_NOINLINE __attribute__((noinline))
 #define C10_RESTRICT __restrict
