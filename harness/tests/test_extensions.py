@@ -91,9 +91,13 @@ class NormalFormTest(unittest.TestCase):
 
 class RecorderTest(ZygoteTest):
     def record(self, source: str) -> Any:
-        tree, descriptor = empty_region()
+        _, descriptor = empty_region()
+        nothing = {
+            "t": "list",
+            "items": [{"t": "list", "items": []}, {"t": "dict", "items": []}],
+        }
         with self.zygote.spawn("recorder") as child:
-            question = {"op": "record", "source": source, "initials": [tree]}
+            question = {"op": "record", "source": source, "initials": [nothing]}
             answer, _ = child.ask(question, descriptor)
             return answer
 

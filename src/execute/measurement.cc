@@ -264,6 +264,7 @@ Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
                                                   .init_seed = question.init_seed,
                                                   .constants = question.constants,
                                                   .training = question.training,
+                                                  .precision = question.precision,
                                                   .state = question.state,
                                                   .address = address},
              nullptr, limits_.load_s);
