@@ -34,7 +34,12 @@ def reply(question: dict[str, Any]) -> dict[str, Any]:
         "reward": REWARDS[kind],
         "seconds": 0.0,
         "feedback": f"It is {kind}.",
-        "verdict": {"task": str(question["task"]), "outcome": {"kind": kind}},
+        "verdict": {
+            "task": str(question["task"]),
+            "outcome": {"kind": kind},
+            "protocol": {},
+            "task_grade": {"grade": "good", "reasons": []},
+        },
     }
 
 
