@@ -71,7 +71,7 @@ class Zygote {
   static Result<std::unique_ptr<Zygote>> start(const ZygoteOptions& options);
   // Both, by a process that imports torch and then makes the candidates' zygote of itself before it
   // imports what is the judge's.  One that is lost later is replaced by itself.
-  // REQUIRES: they have the same Python and the same environment.
+  // With different environments each imports torch by itself.  REQUIRES: they have the same Python.
   static Result<ZygotePair> start_pair(const ZygoteOptions& trusted,
                                        const ZygoteOptions& candidates);
   Status await_start();
