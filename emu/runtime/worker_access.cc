@@ -183,9 +183,14 @@ bool Worker::release(uintptr_t address, bool is_exchange) {
 
 void Worker::mark_released(uintptr_t address, uint64_t* cell) {
   if (cell == nullptr) return;
-  const bool is_of_launch = record_launch(*cell) == job_->number;
-  *cell = (is_of_launch ? *cell : kNobody | static_cast<uint64_t>(job_->number) << kLaunchShift) |
-          kReleased;
+  const uint64_t nobody = kNobody | static_cast<uint64_t>(job_->number) << kLaunchShift;
+  // The record of a plain store that opens the lock meanwhile must not be lost.
+  uint64_t old = __atomic_load_n(cell, __ATOMIC_RELAXED);
+  uint64_t marked = 0;
+  do {
+    marked = (record_launch(old) == job_->number ? old : nobody) | kReleased;
+  } while (old != marked && !__atomic_compare_exchange_n(cell, &old, marked, true, __ATOMIC_RELAXED,
+                                                         __ATOMIC_RELAXED));
   if (arena_.contains(address)) {
     arena_.find(address)->written_in.store(job_->number, std::memory_order_relaxed);
   }

@@ -130,14 +130,22 @@ class Channel:
         return bytes(chunks)
 
 
-def serve(channel: Channel, answer: Callable[[Question], Answer]) -> None:
-    """Answers questions until the channel closes. The one process boundary of every role."""
+def serve(
+    channel: Channel,
+    answer: Callable[[Question], Answer],
+    after: Callable[[Question], None] = lambda _: None,
+) -> None:
+    """Answers questions until the channel closes. The one process boundary of every role.
+
+    `after` is called when an answer has been sent.
+    """
     while True:
         try:
             question = channel.receive()
         except (EOFError, ConnectionError):
             return
         _serve_one(channel, answer, question)
+        after(question)
 
 
 def _serve_one(channel: Channel, answer: Callable[[Question], Answer], question: Question) -> None:

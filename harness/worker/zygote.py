@@ -81,6 +81,7 @@ from harness.worker.place import HOST_PLACE, Place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.
+INSPECTOR = "inspector"  # The role that a candidate meets first.
 
 # [{"protection": name, "why": text}], or None without a sandbox.
 Missing = list[dict[str, str]] | None
@@ -140,19 +141,48 @@ def main() -> int:
         arguments.device_lib, arguments.executor_lib, arguments.client_lib,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
-    roles = _judge_roles() if arguments.roles == "judge" else _contestant_roles()
+    is_judge = arguments.roles == "judge"
+    roles = _judge_roles() if is_judge else _contestant_roles()
+    is_warm = not is_judge
+    if is_warm:
+        _settle(sandbox)
+
+    def warm_up() -> None:
+        nonlocal is_warm
+        if is_warm:
+            return
+        from harness.judge import cost
+
+        cost.warm_up()
+        _settle(sandbox)
+        is_warm = True
+
+    def answer(question: wire.Question) -> wire.Answer:
+        if question.body.get("role") not in (None, INSPECTOR):
+            warm_up()
+        return _answer(question, libraries, roles)
+
+    def after(question: wire.Question) -> None:
+        """The first inspector does not wait for what only judges need."""
+        if question.body.get("op") == "spawn":
+            warm_up()
+
+    wire.serve(channel, answer, after)
+    return 0
+
+
+def _settle(sandbox: ctypes.CDLL | None) -> None:
+    """Every fork after it is cheaper."""
     gc.collect()
     gc.freeze()
     if sandbox is not None:
-        sandbox.mc_sandbox_compact_memory()  # Once; every fork after it is cheaper.
-    wire.serve(channel, lambda question: _answer(question, libraries, roles))
-    return 0
+        sandbox.mc_sandbox_compact_memory()
 
 
 def _judge_roles() -> Roles:
     """What never runs candidate code, and what all of them need but once."""
     from harness.device import process
-    from harness.judge import cost, initials, inspect_source, judge
+    from harness.judge import initials, inspect_source, judge
     from harness.timing.baseline import Baseline
 
     def baseline(libraries: Libraries) -> Answering:
@@ -163,9 +193,8 @@ def _judge_roles() -> Roles:
         answering = {"initials": initials.answer}.get(question.body["op"], inspect_source.answer)
         return answering(question)
 
-    cost.warm_up()
     return {
-        "inspector": lambda _: inspector,
+        INSPECTOR: lambda _: inspector,
         "judge": lambda libraries: judge.Judge(libraries.backend.open()).answer,
         "baseline": baseline,
         "device": lambda libraries: process.DeviceProcess(libraries.executor_library).answer,

@@ -113,28 +113,35 @@ Result<eval::Prepared> load_prepared(const std::string& path) {
 Result<int> run_measure(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "measure");
   MC_TRY_VOID(prepare_cache_directory(), "measure");
-  std::vector<eval::Prepared> prepared;
-  std::vector<std::string> paths;
+  std::vector<std::pair<std::string, eval::Prepared>> loaded;
   std::vector<Error> bad;
   for (const std::string& path : arguments.prepared) {
-    auto loaded = load_prepared(path);
-    if (!loaded) {
-      bad.push_back(loaded.error());
-      continue;
+    auto one = load_prepared(path);
+    if (one) {
+      loaded.emplace_back(path, std::move(*one));
+    } else {
+      bad.push_back(one.error());
     }
-    prepared.push_back(std::move(*loaded));
-    paths.push_back(path);
   }
   report_bad(bad);
-  if (prepared.empty()) return kExitInput;
+  if (loaded.empty()) return kExitInput;
   MC_TRY(const auto results, Results::create(arguments.out), "measure");
-  ProgressBar bar(prepared.size());
+  ProgressBar bar(loaded.size());
   MC_TRY(auto pipeline,
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "measure");
-  for (size_t i = 0; i < prepared.size(); ++i) {
-    MC_TRY_VOID(pipeline->can_measure(prepared[i]), paths[i]);
+  std::vector<Error> foreign;
+  std::vector<eval::Prepared> prepared;
+  for (auto& [path, one] : loaded) {
+    if (const Status can = pipeline->can_measure(one); !can) {
+      foreign.push_back({can.error().code, path + ": " + can.error().message});
+    } else {
+      prepared.push_back(std::move(one));
+    }
   }
+  report_bad(foreign);
+  bad.insert(bad.end(), foreign.begin(), foreign.end());
+  if (prepared.empty()) return kExitInput;
   std::vector<report::Judged> judged(prepared.size());
   for_each_index(prepared.size(), arguments.jobs, [&](size_t i) {
     const auto start = Clock::now();

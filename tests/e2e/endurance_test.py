@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hundred failures of every kind, with a correct candidate after each few of them: every
+"""Two hundred failures of every kind (of them $MC_CORPUS_SHARE), with a correct candidate after each few of them: every
 verdict is the right one, and no process, file or descriptor is left.
 """
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CORPUS = ROOT / "tests/corpus"
 MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
 TASK = "reduction/row_sum"
-NUM_FAILURES = 200
+NUM_FAILURES = round(200 * float(os.environ.get("MC_CORPUS_SHARE", "1")))
 HONEST_EVERY = 10
 
 # What the honest candidate does first in forward, and the outcome.

@@ -133,7 +133,7 @@ class Staged(unittest.TestCase):
         self.assertGreater(len(widths), 1)
         self.assertTrue(all(trial["passed"] for trial in outcome["trials"]), line)
 
-    def test_what_cannot_be_measured_here_is_refused_before_anything_is(self) -> None:
+    def test_what_cannot_be_measured_here_is_named_and_the_others_are_measured(self) -> None:
         out = self.folder / "out"
         self.assertEqual(run("prepare", "--task", TASK, "-c", HONEST, "--backend", "cpu",
                              "--out", str(out)).returncode, 0)  # fmt: skip
@@ -143,16 +143,20 @@ class Staged(unittest.TestCase):
         other.write_bytes(text.replace(b'"pytorch":"2.', b'"pytorch":"1.', 1))
         cut = self.folder / "cut.prepared"
         cut.write_bytes(text[:-1])
-        for path, words in (
-            (other, "prepared for"),
-            (cut, "cut short"),
-            (Path(HONEST), "first line"),
-        ):
-            done = run("measure", str(good), str(path), "--backend", "cpu")
-            self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
-            self.assertIn(words, done.stderr.splitlines()[-1])
-            self.assertIn(str(path), done.stderr.splitlines()[-1])
-            self.assertEqual(done.stdout, "")
+        bad = {
+            str(other): "prepared for",
+            str(cut): "cut short",
+            HONEST: "first line",
+        }
+        done = run("measure", str(good), *bad, "--backend", "cpu", "--json")
+        self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+        for path, words in bad.items():
+            (line,) = [line for line in done.stderr.splitlines() if path in line]
+            self.assertIn(words, line)
+        (verdict,) = map(json.loads, done.stdout.splitlines())
+        self.assertEqual(verdict["verdict"]["outcome"]["kind"], "pass")
+        alone = run("measure", str(other), "--backend", "cpu")
+        self.assertEqual((alone.returncode, alone.stdout), (BAD_INPUT, ""), alone.stderr)
 
     def test_what_another_run_prepared_is_not_taken_for_this_ones(self) -> None:
         (self.folder / "00007.prepared").touch()
