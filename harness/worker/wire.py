@@ -14,6 +14,7 @@ import errno
 import json
 import linecache
 import os
+import select
 import socket
 import struct
 import time
@@ -27,6 +28,7 @@ Json = dict[str, Any]
 MESSAGE_BYTES_MAX = 16 << 20
 DESCRIPTORS_MAX = 8
 SEND_LIMIT_S = 20.0  # While the descriptors of others are on their way.
+PAUSE_S = 0.2
 TEXT_MAX = 8000  # Of an exception's message.
 FRAMES_MAX = 32
 
@@ -133,19 +135,28 @@ class Channel:
 def serve(
     channel: Channel,
     answer: Callable[[Question], Answer],
-    after: Callable[[Question], None] = lambda _: None,
+    pause: Callable[[], None] | None = None,
 ) -> None:
     """Answers questions until the channel closes. The one process boundary of every role.
 
-    `after` is called when an answer has been sent.
+    `pause` is called once, as soon as nothing has been asked for a while.
     """
-    while True:
+    if pause is not None and _serve_until(channel, answer, PAUSE_S):
+        pause()
+    _serve_until(channel, answer, None)
+
+
+def _serve_until(
+    channel: Channel, answer: Callable[[Question], Answer], quiet_s: float | None
+) -> bool:
+    """Answers until the channel closes or, where a time is given, was quiet for so long: True."""
+    while quiet_s is None or select.select([channel], [], [], quiet_s)[0]:
         try:
             question = channel.receive()
         except (EOFError, ConnectionError):
-            return
+            return False
         _serve_one(channel, answer, question)
-        after(question)
+    return True
 
 
 def _serve_one(channel: Channel, answer: Callable[[Question], Answer], question: Question) -> None:

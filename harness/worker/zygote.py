@@ -148,6 +148,7 @@ def main() -> int:
         _settle(sandbox)
 
     def warm_up() -> None:
+        """What only judges need: done while the first candidate is compiled."""
         nonlocal is_warm
         if is_warm:
             return
@@ -158,16 +159,11 @@ def main() -> int:
         is_warm = True
 
     def answer(question: wire.Question) -> wire.Answer:
-        if question.body.get("role") not in (None, INSPECTOR):
+        if question.body.get("role", INSPECTOR) != INSPECTOR:
             warm_up()
         return _answer(question, libraries, roles)
 
-    def after(question: wire.Question) -> None:
-        """The first inspector does not wait for what only judges need."""
-        if question.body.get("op") == "spawn":
-            warm_up()
-
-    wire.serve(channel, answer, after)
+    wire.serve(channel, answer, None if is_warm else warm_up)
     return 0
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hundred failures of every kind (of them $MC_CORPUS_SHARE), with a correct candidate after each few of them: every
-verdict is the right one, and no process, file or descriptor is left.
+"""Two hundred failures of every kind (of them $MC_CORPUS_SHARE), with a correct candidate after
+each few of them: every verdict is the right one, and no process, file or descriptor is left.
 """
 
 from __future__ import annotations
