@@ -3,7 +3,7 @@
 # task: elementwise/swish
 # backend: both
 # would gain: a copy from the device to pinned memory is, to the count of what comes to the host, one within the device; host code computes there, and a kernel reads it
-# expect: illegal, runtime, wrong, compile
+# expect: illegal, runtime, wrong, compile, unsupported
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
