@@ -97,8 +97,9 @@ class Emulator:
         self.runtime.mc_emu_begin_call()
 
     def end_call(self) -> None:
-        """The call is over and its outputs were exported; says so in the report."""
-        self.runtime.mc_emu_end_call()
+        """The call is over and its outputs were exported; says so in the report, once."""
+        if self.runtime.mc_emu_in_call():
+            self.runtime.mc_emu_end_call()
 
 
 class DeviceMapping:
@@ -124,18 +125,20 @@ class ExportedMemory:
 
     def __init__(self, emulator: Emulator, num_outputs: int) -> None:
         """The first `num_outputs` tensors of a region are the call's outputs."""
-        self._export = emulator.shim.mc_shim_export
+        self._emulator = emulator
         self._num_outputs = num_outputs
 
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
         descriptor = region.lay_out(tensors)
         source = region.Mapping(descriptor)
-        for number, (node, tensor) in enumerate(tensors):
-            target = source.bytes_of(node["offset"], node["nbytes"])
-            if number < self._num_outputs:
-                self._export(tensor, target.data_ptr())
-            else:
-                target.copy_(region.flat_bytes(tensor))
+        targets = [
+            (tensor, source.bytes_of(node["offset"], node["nbytes"])) for node, tensor in tensors
+        ]
+        for tensor, target in targets[: self._num_outputs]:
+            self._emulator.shim.mc_shim_export(tensor, target.data_ptr())
+        self._emulator.end_call()  # What is copied from here on is not the candidate's work.
+        for tensor, target in targets[self._num_outputs :]:
+            target.copy_(region.flat_bytes(tensor))
         return descriptor
 
 
