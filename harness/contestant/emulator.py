@@ -136,7 +136,7 @@ class ExportedMemory:
         ]
         for tensor, target in targets[: self._num_outputs]:
             self._emulator.shim.mc_shim_export(tensor, target.data_ptr())
-        self._emulator.end_call()  # What is copied from here on is not the candidate's work.
+        self._emulator.end_call()  # Copies from here on are not the candidate's work.
         for tensor, target in targets[self._num_outputs :]:
             target.copy_(region.flat_bytes(tensor))
         return descriptor
