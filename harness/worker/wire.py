@@ -28,7 +28,7 @@ Json = dict[str, Any]
 MESSAGE_BYTES_MAX = 16 << 20
 DESCRIPTORS_MAX = 8
 SEND_LIMIT_S = 20.0  # While the descriptors of others are on their way.
-PAUSE_S = 0.2
+PAUSE_S = 0.2  # Without a question.
 TEXT_MAX = 8000  # Of an exception's message.
 FRAMES_MAX = 32
 
