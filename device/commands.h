@@ -52,6 +52,8 @@ enum class Op : uint32_t {
   kLaunchGraph,       // Graph
   kDestroyGraph,      // Handle
   kDestroyGraphExec,  // Handle
+  kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
+  kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
   kUnsupported,       // A name: what the client was asked for and cannot do.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
@@ -207,6 +209,17 @@ struct Graph {
   uint32_t graph;
   uint32_t exec;
   uint32_t stream;
+};
+
+// ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works in calls alone.
+struct Call {
+  uint32_t call;  // 0 for the first of its batch.
+  uint32_t num_parts;
+};
+
+struct OutputPart {
+  uint64_t source;
+  uint64_t bytes;
 };
 
 }  // namespace mc::device

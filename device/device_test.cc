@@ -257,6 +257,130 @@ TEST_F(Device, SharesARegionOfTheJudgesAndCopiesOutputs) {
   close(memory);
 }
 
+// A judge's region with two calls' inputs of 512 bytes, whose first floats are 10 and 20.
+int two_inputs() {
+  const int memory = memfd_create("inputs", MFD_CLOEXEC);
+  EXPECT_EQ(ftruncate(memory, kGranularity), 0);
+  for (const int call : {0, 1}) {
+    const float value = 10.0f * static_cast<float>(call + 1);
+    EXPECT_EQ(pwrite(memory, &value, 4, 512 * call), 4);
+  }
+  return memory;
+}
+
+class Timed : public Device {
+ protected:
+  Timed() : inputs(two_inputs()) {
+    sender.send(Op::kMap, Map{arena(), kGranularity});
+    EXPECT_EQ(synchronize(), 0u);
+    slots = executor->prepare_batches(2, {512, 512});
+  }
+  ~Timed() override { close(inputs); }
+
+  void begin_call(uint32_t call) { sender.send(Op::kBeginCall, Call{call, 0}); }
+  void end_call(uint32_t call, const std::vector<OutputPart>& parts) {
+    sender.send(Op::kEndCall, Call{call, static_cast<uint32_t>(parts.size())},
+                {parts.data(), parts.size() * sizeof(OutputPart)});
+  }
+  void copy(uint64_t target, uint64_t source) {
+    sender.send(Op::kCopy, Copy{target, source, 4, 1, 4, 4, 0});
+  }
+  float output(uint32_t call) {
+    const uint64_t bytes = 4;
+    const int memory = executor->export_outputs(call, &bytes, 1);
+    float value = -1;
+    if (memory < 0 || pread(memory, &value, 4, 0) != 4) return -1;
+    close(memory);
+    return value;
+  }
+
+  int inputs;
+  uint64_t slots = 0;
+  std::vector<Executor::TimedCall> calls;
+};
+
+TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
+  ASSERT_NE(slots, 0u);
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, /*is_gated=*/true));
+  for (const uint32_t call : {0u, 1u}) {
+    begin_call(call);
+    copy(arena(), slots + 512 * call);
+    end_call(call, {{arena(), 4}});
+  }
+  EXPECT_EQ(synchronize(), 0u);
+  ASSERT_TRUE(executor->finish_batch(calls));
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].us, 1500);
+  EXPECT_EQ(calls[0].was_queued_whole, 1u);
+  EXPECT_EQ(FakeDriver::gates_waited_for(), 2);
+  EXPECT_EQ(output(0), 10);  // Although the second call wrote over it.
+  EXPECT_EQ(output(1), 20);
+}
+
+TEST_F(Timed, InputsAreNotThereBeforeTheirCall) {
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, false));
+  begin_call(0);
+  float got = 0;
+  EXPECT_EQ(sender.call(Op::kRead, Read{slots + 512, 4, 4, 1, 0}, &got, 4), 0u);
+  EXPECT_NE(got, 20);
+}
+
+TEST_F(Timed, ACallThatWaitsForTheDeviceIsNotQueuedWhole) {
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, /*is_gated=*/true));
+  begin_call(0);
+  EXPECT_EQ(synchronize(), 0u);
+  end_call(0, {});
+  begin_call(1);
+  end_call(1, {});
+  EXPECT_EQ(synchronize(), 0u);
+  ASSERT_TRUE(executor->finish_batch(calls));
+  EXPECT_EQ(calls[0].was_queued_whole, 0u);
+  EXPECT_EQ(calls[1].was_queued_whole, 1u);
+}
+
+TEST_F(Timed, TheDeviceWorksInCallsAlone) {
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, true));
+  begin_call(0);
+  end_call(0, {});
+  copy(arena(), slots);
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_EQ(taken_error(), 800u);
+  begin_call(1);
+  end_call(1, {});
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_FALSE(executor->finish_batch(calls));
+  sender.send(Op::kMap, Map{arena() + 4 * kGranularity, kGranularity});  // Nor between batches.
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_EQ(taken_error(), 800u);
+}
+
+TEST_F(Timed, CallsComeInTheirOrderAndAllOfThem) {
+  for (const std::vector<uint32_t>& order :
+       std::vector<std::vector<uint32_t>>{{0}, {1}, {0, 0}, {0, 1, 2}}) {
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, true));
+    for (const uint32_t call : order) {
+      begin_call(call);
+      end_call(call, {});
+    }
+    EXPECT_EQ(synchronize(), 0u);
+    EXPECT_FALSE(executor->finish_batch(calls)) << order.size();
+    taken_error();
+  }
+}
+
+TEST_F(Timed, OutputsAreInTheCandidatesMemoryAndFitTheirRoom) {
+  alignas(8) static uint64_t secret = 42;
+  for (const OutputPart& part :
+       {OutputPart{reinterpret_cast<uint64_t>(&secret), 8}, OutputPart{slots, 1024}}) {
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, true));
+    begin_call(0);
+    end_call(0, {part});
+    EXPECT_EQ(synchronize(), 0u);
+    EXPECT_FALSE(executor->finish_batch(calls));
+    taken_error();
+  }
+}
+
 // A malformed command ends the channel, and nothing else.
 TEST_F(Device, ClosesTheChannelOnAMalformedCommand) {
   char* ring = static_cast<char*>(

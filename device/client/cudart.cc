@@ -288,6 +288,16 @@ extern "C" {
 // For the harness: the channel behind the descriptor serves this process; 0, or 1 where it cannot.
 int mc_device_open(int descriptor) { return Client::get().open(descriptor) ? 0 : 1; }
 
+// For the harness: a timed call begins, and ends with these outputs (commands.h).
+void mc_device_begin_call(uint32_t call) {
+  device().send(Op::kBeginCall, mc::device::Call{call, 0});
+}
+
+void mc_device_end_call(uint32_t call, const mc::device::OutputPart* parts, uint32_t num_parts) {
+  device().send(Op::kEndCall, mc::device::Call{call, num_parts},
+                mc::device::Tail{parts, num_parts * sizeof *parts});
+}
+
 // ---- What compiled code calls (crt/host_runtime.h) ----------------------------------------------
 
 void** __cudaRegisterFatBinary(void* wrapper) {

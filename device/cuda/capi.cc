@@ -3,12 +3,14 @@
 // The executor as C functions, for harness/device/process.py.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
 #include "cuda/executor.h"
 
 using mc::device::Executor;
+using mc::device::Stopwatch;
 using mc::device::Use;
 
 namespace {
@@ -75,6 +77,62 @@ void mc_executor_release(void* process, uint64_t address) {
 int mc_executor_export(void* process, const Executor::Part* parts, size_t num_parts,
                        uint64_t bytes) {
   return static_cast<Process*>(process)->executor->export_parts(parts, num_parts, bytes);
+}
+
+// Executor::prepare_batches, start_batch, finish_batch and export_outputs.
+uint64_t mc_executor_prepare_batches(void* process, uint32_t calls, uint64_t inputs_bytes,
+                                     uint64_t outputs_bytes) {
+  return static_cast<Process*>(process)->executor->prepare_batches(
+      calls, {inputs_bytes, outputs_bytes});
+}
+
+int mc_executor_start_batch(void* process, int descriptor, uint64_t bytes, uint32_t calls,
+                            int is_gated) {
+  auto& executor = *static_cast<Process*>(process)->executor;
+  return executor.start_batch(descriptor, bytes, calls, is_gated != 0) ? 0 : 1;
+}
+
+// How many calls there were, at most `calls_max` of which are told; -1 where the batch failed.
+int mc_executor_finish_batch(void* process, Executor::TimedCall* calls, uint32_t calls_max) {
+  std::vector<Executor::TimedCall> found;
+  if (!static_cast<Process*>(process)->executor->finish_batch(found)) return -1;
+  std::copy_n(found.begin(), std::min<size_t>(found.size(), calls_max), calls);
+  return static_cast<int>(found.size());
+}
+
+int mc_executor_export_outputs(void* process, uint32_t call, const uint64_t* bytes,
+                               size_t num_parts) {
+  return static_cast<Process*>(process)->executor->export_outputs(call, bytes, num_parts);
+}
+
+// A stopwatch of the current context for a process that runs calls itself; null where the driver
+// refuses.
+void* mc_stopwatch_create(int device) {
+  std::string why;
+  return Stopwatch::create(device, why).release();
+}
+
+void mc_stopwatch_reset(void* watch) { static_cast<Stopwatch*>(watch)->reset(); }
+
+int mc_stopwatch_begin(void* watch, uint64_t stream, int is_gated) {
+  return static_cast<Stopwatch*>(watch)->begin(reinterpret_cast<CUstream>(stream), is_gated != 0);
+}
+
+int mc_stopwatch_end(void* watch, uint64_t stream) {
+  return static_cast<Stopwatch*>(watch)->end(reinterpret_cast<CUstream>(stream));
+}
+
+// How many calls there were, at most `calls_max` of which are told; -1 for a failure.  Waits for
+// the device.
+int mc_stopwatch_times(void* watch, double* us, int* was_queued_whole, uint32_t calls_max) {
+  std::vector<Stopwatch::Call> calls;
+  if (cuCtxSynchronize() != CUDA_SUCCESS) return -1;
+  if (static_cast<Stopwatch*>(watch)->times(calls) != CUDA_SUCCESS) return -1;
+  for (size_t i = 0; i < calls.size() && i < calls_max; ++i) {
+    us[i] = calls[i].us;
+    was_queued_whole[i] = calls[i].was_queued_whole ? 1 : 0;
+  }
+  return static_cast<int>(calls.size());
 }
 
 // Launches, own launches and bytes to the host so far; the first thing that was not supported, and

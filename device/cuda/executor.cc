@@ -21,6 +21,9 @@ constexpr uint32_t kHandlesMax = 1u << 20;
 constexpr size_t kObjectsMax = 1u << 14;  // Streams, events and graphs, each.
 constexpr size_t kFilesMax = 64;
 constexpr uint64_t kPositionChecks = 4000;  // Looks at the ring before the receiver sleeps.
+// Entries of a call in the device's queue that wait behind a gate; it has room for some 800.
+constexpr uint32_t kEntriesMax = 400;
+constexpr uint32_t kStagedBytesMax = 64u << 10;  // More from the host waits for the stream.
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value) {
@@ -174,6 +177,7 @@ bool Executor::may_launch(const Module& module, const char* name) {
 bool Executor::detach() {
   const std::lock_guard lock(mutex_);
   cuCtxSetCurrent(context_);
+  if (batch_ != nullptr) batch_->open_gate();
   CUresult status = cuCtxSynchronize();
   const auto also = [&](CUresult next) {
     if (status == CUDA_SUCCESS) status = next;
@@ -185,6 +189,12 @@ bool Executor::detach() {
   for (const auto& [handle, module] : modules_) {
     if (module.is_own) also(cuModuleUnload(module.module));
   }
+  for (const CUevent event : joins_) also(cuEventDestroy(event));
+  if (batch_ != nullptr) batch_->release();
+  is_timed_ = false;
+  joins_.clear();
+  streams_used_.clear();
+  slots_ = 0;
   for (const auto& [address, block] : blocks_) unmap_block(address, block);
   for (const auto& [address, block] : region_blocks_) {
     unmap_block(address, block);
@@ -270,14 +280,21 @@ void Executor::fail(CUresult status) {
 
 // ---- Handles ------------------------------------------------------------------------------------
 
-bool Executor::stream_of(uint32_t handle, CUstream& stream) const {
+bool Executor::stream_of(uint32_t handle, CUstream& stream) {
   if (handle < kFirstStream) {
     stream = handle == 2 ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-    return true;
+  } else {
+    const auto found = streams_.find(handle);
+    if (found == streams_.end()) return false;
+    stream = found->second;
   }
-  const auto found = streams_.find(handle);
-  if (found == streams_.end()) return false;
-  stream = found->second;
+  const bool is_timed = batch_ != nullptr && batch_->is_in_call() && stream != CU_STREAM_LEGACY;
+  if (is_timed && std::ranges::find(streams_used_, stream) == streams_used_.end()) {
+    // Nothing of the call may run before its time begins.
+    const bool is_held = cuStreamWaitEvent(stream, batch_->start_event(), 0) == CUDA_SUCCESS;
+    has_failed_ = has_failed_ || !is_held;
+    streams_used_.push_back(stream);
+  }
   return true;
 }
 
@@ -481,34 +498,203 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
       return -1;
     }
   }
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  Block block{bytes, 0};
-  int descriptor = -1;
-  if (cuMemCreate(&block.handle, bytes, &properties, 0) != CUDA_SUCCESS) return -1;
-  const auto place = region_map_.allocate(bytes);
-  if (!place || map_at(place->address, bytes, block.handle) != CUDA_SUCCESS) {
-    if (place) region_map_.release(place->address);
-    return -1;
-  }
+  Block block;
+  const uint64_t place = map_new_region(bytes, block);
+  if (place == 0) return -1;
   CUresult status = CUDA_SUCCESS;
   for (size_t i = 0; i < num_parts && status == CUDA_SUCCESS; ++i) {
     const Part& part = parts[i];
     if (part.bytes == 0) continue;
     status =
-        cuMemcpyDtoDAsync(place->address + part.offset, part.source, part.bytes, CU_STREAM_LEGACY);
+        cuMemcpyDtoDAsync(place + part.offset, part.source, part.bytes, CU_STREAM_LEGACY);
   }
+  return exported(place, block, status);
+}
+
+// Ends the mapping; -1 where what filled the memory failed.
+int Executor::exported(uint64_t place, const Block& block, CUresult status) {
+  int descriptor = -1;
   const CUresult done = cuCtxSynchronize();
   if (status == CUDA_SUCCESS) status = done;
   if (status == CUDA_SUCCESS) {
     status = cuMemExportToShareableHandle(&descriptor, block.handle,
                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   }
-  unmap_block(place->address, block);
-  region_map_.release(place->address);
+  unmap_block(place, block);
+  region_map_.release(place);
   return status == CUDA_SUCCESS ? descriptor : -1;
+}
+
+uint64_t Executor::map_new_region(uint64_t bytes, Block& block) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  block = {bytes, 0};
+  if (cuMemCreate(&block.handle, bytes, &properties, 0) != CUDA_SUCCESS) return 0;
+  const auto place = region_map_.allocate(bytes);
+  if (!place) cuMemRelease(block.handle);
+  if (!place || map_at(place->address, bytes, block.handle) != CUDA_SUCCESS) {
+    if (place) region_map_.release(place->address);
+    return 0;
+  }
+  return place->address;
+}
+
+// ---- Timing -------------------------------------------------------------------------------------
+
+uint64_t Executor::prepare_batches(uint32_t calls, const CallBytes& bytes) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  std::string why;
+  if (batch_ == nullptr) batch_ = TimedBatch::create(device_, why);
+  if (batch_ == nullptr || batch_->prepare(calls, bytes) != CUDA_SUCCESS) return 0;
+  is_timed_ = true;
+  if (slots_ != 0 && bytes.inputs <= call_bytes_.inputs) return slots_;
+  const uint64_t slots_bytes =
+      std::max(kGranularity, (2 * bytes.inputs + kGranularity - 1) / kGranularity * kGranularity);
+  Block block;
+  slots_ = map_new_region(slots_bytes, block);
+  if (slots_ != 0) region_blocks_.emplace(slots_, block);
+  call_bytes_ = bytes;
+  return slots_;
+}
+
+bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool is_gated) {
+  const uint64_t inputs = import_region(descriptor, bytes);
+  if (inputs == 0) return false;
+  bool is_started = false;
+  {
+    const std::lock_guard lock(mutex_);
+    // What the candidate queued before may still run, and see what is unmapped again below.
+    if (batch_ != nullptr && cuCtxSynchronize() == CUDA_SUCCESS &&
+        calls * call_bytes_.inputs <= bytes) {
+      has_failed_ = false;
+      launches_own_.clear();
+      is_started = batch_->start(calls, inputs, slots_, is_gated) == CUDA_SUCCESS;
+    }
+  }
+  release_region(inputs);
+  return is_started;
+}
+
+// Whether the command may be executed now: a candidate that is timed has the device in calls alone.
+// What waits for the device opens the gate of the call that is under way.
+bool Executor::is_allowed_now(Op op, uint32_t bytes) {
+  if (!is_timed_) return true;
+  switch (op) {
+    case Op::kMap:
+    case Op::kLaunch:
+    case Op::kLaunchGraph:
+    case Op::kCopy:
+    case Op::kFill:
+    case Op::kWrite:
+    case Op::kRead:
+      if (!batch_->is_in_call()) return false;
+      break;
+    default:
+      if (!batch_->is_in_call()) return true;
+  }
+  switch (op) {
+    case Op::kLaunch:
+    case Op::kLaunchGraph:
+    case Op::kCopy:
+    case Op::kFill:
+    case Op::kRecordEvent:
+    case Op::kWaitEvent:
+      if (++entries_ > kEntriesMax) batch_->open_gate();
+      return true;
+    case Op::kWrite:
+      if (++entries_ > kEntriesMax || bytes > kStagedBytesMax) batch_->open_gate();
+      return true;
+    case Op::kPad:
+    case Op::kSetAttribute:
+    case Op::kOccupancy:
+    case Op::kCreateStream:
+    case Op::kCreateEvent:
+    case Op::kCaptureInfo:
+    case Op::kBeginCall:
+    case Op::kEndCall:
+    case Op::kUnsupported:
+      return true;
+    default:
+      batch_->open_gate();
+      return true;
+  }
+}
+
+CUresult Executor::begin_call(const Call& command) {
+  if (batch_ == nullptr || !batch_->may_begin(command.call)) return CUDA_ERROR_NOT_PERMITTED;
+  entries_ = 0;
+  num_joins_ = 0;
+  streams_used_.clear();
+  launches_own_before_ = use_.launches_own;
+  return batch_->begin_call();
+}
+
+// Whatever the call queued in the stream belongs to its time.
+CUresult Executor::join(CUstream stream) {
+  if (joins_.size() <= num_joins_) {
+    CUevent event = nullptr;
+    if (const CUresult status = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)) return status;
+    joins_.push_back(event);
+  }
+  const CUevent event = joins_[num_joins_++];
+  const CUresult status = cuEventRecord(event, stream);
+  return status == CUDA_SUCCESS ? cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0) : status;
+}
+
+CUresult Executor::end_call(const Call& command, const char* data, uint32_t bytes) {
+  if (batch_ == nullptr || !batch_->is_in_call() || command.call + 1 != batch_->calls_begun()) {
+    return CUDA_ERROR_NOT_PERMITTED;
+  }
+  std::vector<OutputPart> parts(bytes / sizeof(OutputPart));
+  if (command.num_parts > parts.size()) return CUDA_ERROR_INVALID_VALUE;
+  parts.resize(command.num_parts);
+  std::memcpy(parts.data(), data, parts.size() * sizeof(OutputPart));
+  for (const OutputPart& part : parts) {
+    const bool is_there = part.bytes == 0 || is_device_range(part.source, part.bytes);
+    if (!is_there || part.bytes > options_.memory_bytes_max) return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUresult status = CUDA_SUCCESS;
+  for (const CUstream stream : streams_used_) {
+    if (status == CUDA_SUCCESS) status = join(stream);
+  }
+  launches_own_.push_back(static_cast<uint32_t>(use_.launches_own - launches_own_before_));
+  const CUresult ended = batch_->end_call(parts);
+  return status == CUDA_SUCCESS ? ended : status;
+}
+
+bool Executor::finish_batch(std::vector<TimedCall>& calls) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  calls.clear();
+  if (batch_ == nullptr) return false;
+  batch_->open_gate();
+  const bool is_done = cuCtxSynchronize() == CUDA_SUCCESS;
+  std::vector<Stopwatch::Call> times;
+  if (batch_->finish(times) != CUDA_SUCCESS || !is_done || has_failed_) return false;
+  for (size_t i = 0; i < times.size(); ++i) {
+    calls.push_back({times[i].us, launches_own_[i], times[i].was_queued_whole ? 1u : 0u});
+  }
+  return true;
+}
+
+int Executor::export_outputs(uint32_t call, const uint64_t* bytes, size_t num_parts) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  const std::vector<OutputPart>* parts = batch_ == nullptr ? nullptr : batch_->parts_of(call);
+  if (parts == nullptr || parts->size() != num_parts) return -1;
+  uint64_t end = 0;
+  for (size_t i = 0; i < num_parts; ++i) {
+    if ((*parts)[i].bytes != bytes[i]) return -1;
+    end += TimedBatch::rounded(bytes[i]);
+  }
+  Block block;
+  const uint64_t place = map_new_region(
+      std::max(kGranularity, (end + kGranularity - 1) / kGranularity * kGranularity), block);
+  if (place == 0) return -1;
+  return exported(place, block, batch_->copy_outputs(call, place));
 }
 
 // ---- Modules ------------------------------------------------------------------------------------
@@ -622,6 +808,10 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
   };
   Handle handle{};
   CUstream stream = nullptr;
+  if (!is_allowed_now(op, bytes)) {
+    has_failed_ = true;
+    return op == Op::kRead ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
+  }
   switch (op) {
     case Op::kMap: {
       Map command;
@@ -713,6 +903,9 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       if (!take(handle)) return fail(CUDA_ERROR_INVALID_VALUE);
       const auto found = streams_.find(handle.handle);
       if (found == streams_.end()) return fail(CUDA_ERROR_INVALID_HANDLE);
+      if (std::erase(streams_used_, found->second) > 0) {
+        has_failed_ = join(found->second) != CUDA_SUCCESS || has_failed_;
+      }
       const CUresult status = cuStreamDestroy(found->second);
       streams_.erase(found);
       return fail(status);
@@ -828,6 +1021,20 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       }
       const CUresult status = cuGraphExecDestroy(graph_execs_[handle.handle]);
       graph_execs_.erase(handle.handle);
+      return fail(status);
+    }
+    case Op::kBeginCall: {
+      Call command;
+      const CUresult status =
+          take(command) ? begin_call(command) : CUDA_ERROR_INVALID_VALUE;
+      has_failed_ = has_failed_ || status != CUDA_SUCCESS;
+      return fail(status);
+    }
+    case Op::kEndCall: {
+      Call command;
+      const CUresult status =
+          take(command) ? end_call(command, body, bytes) : CUDA_ERROR_INVALID_VALUE;
+      has_failed_ = has_failed_ || status != CUDA_SUCCESS;
       return fail(status);
     }
     case Op::kUnsupported: {

@@ -25,6 +25,7 @@
 
 #include "arena_map.h"
 #include "channel.h"
+#include "cuda/timed_batch.h"
 
 namespace mc::device {
 
@@ -94,6 +95,27 @@ class Executor {
   };
   int export_parts(const Part* parts, size_t num_parts, uint64_t bytes);
 
+  // ---- Timing, for the judge's side too (timed_batch.h).
+  // Room for batches of at most so many calls, whose inputs and outputs take so many bytes each.
+  // The address at which the candidate sees the first call's inputs, the next one's behind them,
+  // the third one's in the place of the first's; 0 where there is no room.  From now on it has the
+  // device in calls alone.
+  uint64_t prepare_batches(uint32_t calls, const CallBytes& bytes);
+  // A batch begins, whose inputs lie in memory that another process exported; false where it
+  // cannot.  REQUIRES: the candidate waits for a question.
+  bool start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool is_gated);
+  // What each call of the batch took.
+  struct TimedCall {
+    double us;
+    uint32_t launches_own;
+    uint32_t was_queued_whole;
+  };
+  // One for each call; false where the candidate did not make all of them, or failed.
+  bool finish_batch(std::vector<TimedCall>& calls);
+  // The outputs of a finished batch's call, as export_parts() does it: each from a multiple of
+  // TimedBatch::kAlignment on.  `bytes` of them are wanted, one for each; -1 where they are others.
+  int export_outputs(uint32_t call, const uint64_t* bytes, size_t num_parts);
+
  private:
   struct File {
     std::string path_here;
@@ -130,9 +152,16 @@ class Executor {
   CUresult find_variable(const Find& command, const char* name, VariableFacts& facts);
   CUresult launch(const Launch& command, const char* arguments);
   CUresult elapsed(const Elapsed& command, float& ms);
+  CUresult begin_call(const Call& command);
+  CUresult join(CUstream stream);
+  CUresult end_call(const Call& command, const char* parts, uint32_t bytes);
+  bool is_allowed_now(Op op, uint32_t bytes);
+  // New memory, exportable, at an address for regions; 0 where there is none.
+  uint64_t map_new_region(uint64_t bytes, Block& block);
+  int exported(uint64_t place, const Block& block, CUresult status);
 
   bool may_launch(const Module& module, const char* name);
-  bool stream_of(uint32_t handle, CUstream& stream) const;
+  bool stream_of(uint32_t handle, CUstream& stream);
   CUevent event_of(uint32_t handle) const;
   bool is_device_range(uint64_t address, uint64_t bytes) const;
   bool is_capturing(CUstream stream) const;
@@ -169,6 +198,19 @@ class Executor {
   std::unordered_map<uint32_t, CUgraphExec> graph_execs_;
   std::map<uint64_t, uint64_t> variables_;  // Bytes by address.
   Use use_;
+
+  // A batch's:
+  std::unique_ptr<TimedBatch> batch_;  // Null until the first is prepared.
+  bool is_timed_ = false;
+  CallBytes call_bytes_;
+  uint64_t slots_ = 0;  // Where its inputs appear.
+  uint32_t entries_ = 0;  // In the device's queue, of the call that is under way.
+  std::vector<CUstream> streams_used_;  // By it, the legacy one aside.
+  std::vector<CUevent> joins_;
+  size_t num_joins_ = 0;                // Of these, how many the call needed so far.
+  std::vector<uint32_t> launches_own_;  // Of each call.
+  uint64_t launches_own_before_ = 0;
+  bool has_failed_ = false;
 
   // PyTorch's modules stay from one candidate to the next.
   std::map<std::pair<std::string, uint64_t>, CUmodule> kept_modules_;

@@ -12,16 +12,20 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
 #include <string>
+
+#include "cuda/kernels.h"
 
 namespace {
 
 // How a test makes the next calls fail.
 CUresult pending_fault = CUDA_SUCCESS;
 int num_live = 0;
+int gates = 0;
 
 struct Kernel {
   const char* name;
@@ -66,8 +70,9 @@ CUresult settled() { return pending_fault; }
 namespace mc::device {
 void FakeDriver::reset() {
   pending_fault = CUDA_SUCCESS;
-  num_live = 0;
+  num_live = gates = 0;
 }
+int FakeDriver::gates_waited_for() { return gates; }
 size_t FakeDriver::mapped_ranges() { return mappings.size(); }
 int FakeDriver::live_objects() { return num_live; }
 }  // namespace mc::device
@@ -193,6 +198,36 @@ static bool is_mapped(CUdeviceptr address, size_t bytes) {
   if (next == mappings.begin()) return false;
   --next;
   return address + bytes <= next->first + next->second;
+}
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  constexpr size_t kAlignment = 4096;
+  *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(
+      kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  ++num_live;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  std::free(reinterpret_cast<void*>(address));
+  --num_live;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  *memory = std::calloc(1, bytes);
+  ++num_live;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFreeHost(void* memory) {
+  std::free(memory);
+  --num_live;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigned) {
+  *address = reinterpret_cast<CUdeviceptr>(memory);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8_v2(CUdeviceptr target, unsigned char value, size_t count) {
+  std::memset(reinterpret_cast<void*>(target), value, count);
+  return settled();
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes, CUstream) {
   if (!is_mapped(target, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -328,6 +363,13 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream, unsigned) {
 }
 CUresult cuEventQuery(CUevent) { return settled(); }
 CUresult cuEventSynchronize(CUevent) { return settled(); }
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return cuEventRecordWithFlags(event, stream, 0);
+}
+CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
+  ++gates;
+  return settled();
+}
 CUresult cuEventElapsedTime_v2(float* ms, CUevent, CUevent) {
   *ms = 1.5f;
   return settled();
@@ -340,3 +382,22 @@ CUresult cuGraphDestroy(CUgraph) { return CUDA_SUCCESS; }
 CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
 
 }  // extern "C"
+
+// ---- The device process's own kernels -----------------------------------------------------------
+
+namespace mc::device {
+
+CUresult copy_masked(CUdeviceptr target, CUdeviceptr source, uint64_t bytes, const Mask& mask,
+                     uint64_t first_word, CUstream) {
+  auto* to = reinterpret_cast<unsigned char*>(target);
+  const auto* from = reinterpret_cast<const unsigned char*>(source);
+  for (uint64_t i = 0; i < bytes; ++i) {
+    const uint64_t word = mask.words[0] ^ (mask.words[1] * (first_word + i / 8));
+    to[i] = from[i] ^ static_cast<unsigned char>(word >> (i % 8 * 8));
+  }
+  return settled();
+}
+
+CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) { return settled(); }
+
+}  // namespace mc::device

@@ -14,6 +14,8 @@ struct FakeDriver {
   static size_t mapped_ranges();
   // Allocations, modules, streams and events that were made and not destroyed.
   static int live_objects();
+  // Since reset().
+  static int gates_waited_for();
 };
 
 }  // namespace mc::device

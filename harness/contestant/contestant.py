@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from harness.contestant import cuda_on_cpu, extensions, own_operators
+from harness.contestant import cuda_on_cpu, extensions, own_operators, remote_calls
 from harness.worker import region
 from harness.contestant.aten import AtenRecorder
 from harness.contestant.batches import Batches
@@ -102,6 +102,7 @@ class Contestant:
             "run": self._run,
             "build_there": self._build_there,
             "run_there": self._run_there,
+            "time_calls_there": self._time_calls_there,
         }
         operation = operations.get(question.body["op"], self._time)
         try:
@@ -240,6 +241,18 @@ class Contestant:
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
         return self._call(built.model, inputs, question.body["written"])
+
+    def _time_calls_there(self, question: Question) -> Answer:
+        """A batch of calls, which the device process times (remote_calls.py)."""
+        built = self._built.get(0)
+        if built is None:
+            raise Refusal("protocol", "time before build")
+        self._end_init()
+        try:
+            return Answer({"outputs": remote_calls.make(built.model, question.body)})
+        except BaseException as error:
+            set_stage(error, "forward")
+            raise
 
     def _call(self, model: torch.nn.Module, inputs: Any, written: list[int]) -> Answer:
         """One call of forward, and its outputs in a region, with the inputs that it is to write."""

@@ -22,6 +22,8 @@ from harness.worker.wire import Answer, Json, Question, Refusal
 ALIGNMENT = 512
 GRANULARITY = 2 << 20
 OUTPUTS_BYTES_MAX = 64 << 30
+CALLS_MAX = 1024
+_CALL_BYTES = ("inputs_bytes", "outputs_bytes")
 
 
 class _Part(ctypes.Structure):
@@ -34,14 +36,27 @@ class _Part(ctypes.Structure):
     ]
 
 
+class _TimedCall(ctypes.Structure):
+    """Executor::TimedCall."""
+
+    _fields_ = [
+        ("us", ctypes.c_double),
+        ("launches_own", ctypes.c_uint32),
+        ("was_queued_whole", ctypes.c_uint32),
+    ]
+
+
 class DeviceProcess:
-    """Answers `open`, then `put`, `take`, `release` and `used` in any number, then `close`."""
+    """Answers `open`, then `put`, `take`, `release`, `used` and timing's questions in any number,
+    then `close`.
+    """
 
     def __init__(self, library: str) -> None:
         native = ctypes.CDLL(library)
         native.mc_executor_create.restype = ctypes.c_void_p
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64
         native.mc_executor_import.restype = ctypes.c_uint64
+        native.mc_executor_prepare_batches.restype = ctypes.c_uint64
         self._native = native
         why = ctypes.create_string_buffer(500)
         handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
@@ -57,6 +72,10 @@ class DeviceProcess:
             "take": self._take,
             "release": self._release,
             "used": self._used,
+            "time_prepare": self._time_prepare,
+            "time_start": self._time_start,
+            "time_finish": self._time_finish,
+            "time_take": self._time_take,
             "close": self._close,
         }
         return operations[question.body["op"]](question)
@@ -107,6 +126,7 @@ class DeviceProcess:
         parts = (_Part * max(1, len(nodes)))()
         end = 0
         for part, node in zip(parts, nodes):
+            node.pop("stride", None)  # The copied tensor is contiguous.
             part.source, part.bytes, part.offset = node["offset"], node["nbytes"], end
             node["offset"] = end
             end += _round_up(max(1, part.bytes), ALIGNMENT)
@@ -121,6 +141,62 @@ class DeviceProcess:
         if descriptor < 0:
             raise Refusal("protocol", "an output is not in the candidate's memory")
         return Answer({"outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
+
+    # ---- Timing (device/cuda/timed_batch.h) -----------------------------------------------------
+
+    def _time_prepare(self, question: Question) -> Answer:
+        """Room for batches of at most so many calls; the address at which their inputs appear."""
+        body = question.body
+        sizes = (ctypes.c_uint64(_round_up(body[name], ALIGNMENT)) for name in _CALL_BYTES)
+        address = self._native.mc_executor_prepare_batches(
+            self._handle, ctypes.c_uint32(body["calls"]), *sizes
+        )
+        if not address:
+            raise MemoryError("the device process has no room for a batch of calls")
+        return Answer({"address": address})
+
+    def _time_start(self, question: Question) -> Answer:
+        """A batch begins, whose inputs lie in the region that comes along."""
+        body = question.body
+        descriptor = ctypes.c_int(question.descriptors[0])
+        numbers = ctypes.c_uint64(body["nbytes"]), ctypes.c_uint32(body["calls"])
+        is_gated = ctypes.c_int(body["is_gated"])
+        if self._native.mc_executor_start_batch(self._handle, descriptor, *numbers, is_gated):
+            raise Refusal("protocol", "a batch cannot begin")
+        return Answer()
+
+    def _time_finish(self, _question: Question) -> Answer:
+        """What each call of the batch took; how many were queued whole before they began."""
+        calls = (_TimedCall * CALLS_MAX)()
+        count = self._native.mc_executor_finish_batch(self._handle, calls, len(calls))
+        if count < 0:
+            raise Refusal("protocol", "the candidate did not make the batch's calls")
+        found = calls[:count]
+        return Answer(
+            {
+                "us": [call.us for call in found],
+                "launches_own": [call.launches_own for call in found],
+                "queued_whole": sum(call.was_queued_whole for call in found),
+            }
+        )
+
+    def _time_take(self, question: Question) -> Answer:
+        """The outputs of one of the batch's calls, in the form of which the candidate told."""
+        tree = question.body["outputs"]
+        nodes = _nodes_of([tree])
+        sizes = (ctypes.c_uint64 * max(1, len(nodes)))()
+        end = 0
+        for number, node in enumerate(nodes):
+            sizes[number], node["offset"] = node["nbytes"], end
+            end += _round_up(node["nbytes"], ALIGNMENT)
+        for node in nodes:
+            node["region_bytes"] = _round_up(max(1, end), GRANULARITY)
+        descriptor = self._native.mc_executor_export_outputs(
+            self._handle, ctypes.c_uint32(question.body["call"]), sizes, ctypes.c_size_t(len(nodes))
+        )
+        if descriptor < 0:
+            raise Refusal("protocol", "a call's outputs are not of the form that was told")
+        return Answer({"outputs": tree}, [descriptor])
 
     def _used(self, _question: Question) -> Answer:
         counts = (ctypes.c_uint64 * 3)()
@@ -161,7 +237,6 @@ def _nodes_of(trees: list[Any]) -> list[Json]:
         place = (node.get("offset"), node.get("nbytes"))
         if any(type(number) is not int or not 0 <= number < 2**63 for number in place):
             raise Refusal("protocol", "a tensor's place is malformed")
-        node.pop("stride", None)  # The copied tensor is contiguous.
     return nodes
 
 

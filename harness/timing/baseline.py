@@ -7,16 +7,18 @@ It never sees candidate code, so it comes from the judges' zygote, where no oper
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import torch
 
 from harness.contestant.batches import Batches
 from harness.contestant.contestant import Contestant
 from harness.contestant.device import Device
-from harness.worker import settings
+from harness.timing.stopwatch import Stopwatch
+from harness.worker import region, settings
 from harness.worker.place import Place
-from harness.worker.program import forget_module, name_model, run_module
-from harness.worker.wire import TASK_FILE, Answer, Question
+from harness.worker.program import call, forget_module, name_model, run_module
+from harness.worker.wire import TASK_FILE, Answer, Question, Refusal
 
 
 class Baseline(Contestant):
@@ -24,12 +26,15 @@ class Baseline(Contestant):
     another task.
     """
 
-    def __init__(self, place: Place, device: Device | None) -> None:
+    def __init__(self, place: Place, device: Device | None, executor_library: str = "") -> None:
         super().__init__(None, place, device=device)
         self._class_name = "Model"
+        self._executor_library = executor_library
+        self._stopwatch: Stopwatch | None = None
 
     def answer(self, question: Question) -> Answer:
-        return self._release() if question.body["op"] == "release" else super().answer(question)
+        operations = {"release": lambda _: self._release(), "time_calls": self._time_calls}
+        return operations.get(question.body["op"], super().answer)(question)
 
     def _load(self, question: Question) -> Answer:
         torch.set_grad_enabled(False)
@@ -38,6 +43,33 @@ class Baseline(Contestant):
         self._module = run_module(question.body["source"], TASK_FILE)
         name_model(self._module)
         return Answer()
+
+    def _time_calls(self, question: Question) -> Answer:
+        """Calls as a device process times those of a candidate (device/cuda/timed_batch.h)."""
+        body, built = question.body, self._built.get(0)
+        if built is None:
+            raise Refusal("protocol", "time before build")
+        if self._stopwatch is None:
+            self._stopwatch = Stopwatch(self._executor_library)
+        source = self._place.memory.mapping(question.descriptors[0])
+        given = [self._inputs_of(body, number, source) for number in range(body["calls"])]
+        places = [region.map_tensors(one, torch.clone) for one in given[:2]]
+        self._stopwatch.reset()
+        for number, inputs in enumerate(given):
+            place = places[number % 2]
+            for seen, tensor in zip(region.tensors_of(place), region.tensors_of(inputs)):
+                seen.copy_(tensor)
+            self._stopwatch.begin(is_gated=body["is_gated"])
+            call(built.model, place)
+            self._stopwatch.end()
+        times = self._stopwatch.times(body["calls"])
+        return Answer(
+            {"us": [us for us, _ in times], "queued_whole": sum(whole for _, whole in times)}
+        )
+
+    @staticmethod
+    def _inputs_of(body: Any, number: int, source: region.Source) -> Any:
+        return region.unpack(region.shifted(body["inputs"], number * body["stride"]), source)
 
     def _release(self) -> Answer:
         """Gives back the memory of the last task, whose comparison is over."""

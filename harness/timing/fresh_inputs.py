@@ -77,6 +77,8 @@ class FreshInputs:
     malformed: str = ""
 
     def answer(self, operation: str, question: Question) -> Answer:
+        if operation == "check":
+            return self._check(question)
         operations: dict[str, Callable[[Json], Answer]] = {
             "plan": self._plan,
             "room": self._room,
@@ -87,6 +89,7 @@ class FreshInputs:
             "replace_inputs": self._replace_inputs,
             "snapshot_outputs": self._snapshot_outputs,
             "verify": self._verify,
+            "share": self._share,
         }
         if operation not in operations:
             raise Refusal("protocol", f"timing has no {operation!r}")
@@ -98,13 +101,14 @@ class FreshInputs:
         with FlopCounterMode(display=False) as counter:
             outcome = self.reference.run(inputs, self.seed, with_doubt=False)
         self._lay_out(inputs)
-        outputs = region.tensors_of(outcome.outputs)
+        outputs = [*region.tensors_of(outcome.outputs), *outcome.written]
         self.in_place = outcome.in_place
         self.outputs_bytes = sum(_padded(tensor.nbytes) for tensor in outputs)
         body = {
             "inputs_bytes": self.stride,
             "outputs_bytes": self.outputs_bytes,
             "operations": float(counter.get_total_flops() + sum(one.numel() for one in outputs)),
+            "written": [number for number, _ in outcome.written_numbers],
             "is_half": any(one.dtype in (torch.float16, torch.bfloat16) for one in outputs),
         }
         return Answer(body)
@@ -234,6 +238,37 @@ class FreshInputs:
                 problem = found and f"call {one.call}: {found}"[:PROBLEM_MAX]
         self.taken, self.malformed = [], ""
         return Answer({"problem": problem, "late": late, "ignored": ignored})
+
+    # ---- For who is timed by calls (device/cuda/timed_batch.h) ----------------------------------
+
+    def _share(self, body: Json) -> Answer:
+        """Memory in which `generate_inputs` draws the inputs of so many calls from now on."""
+        self.drawings.clear()
+        self.private = None
+        self.private, descriptor = self.place.memory.reserve(self.stride * body["calls"])
+        self.private.zero_()
+        for node in region.tensor_nodes(self.tree):
+            node["region_bytes"] = self.private.numel()
+        body = {"inputs": self.tree, "stride": self.stride, "nbytes": self.private.numel()}
+        return Answer(body, [descriptor])
+
+    def _check(self, question: Question) -> Answer:
+        """What is wrong with one call's outputs; they come with what was written to inputs."""
+        call = question.body["call"]
+        seed = derive_seed(self.seed, "call", call)
+        bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
+        try:
+            source = self.place.memory.snapshot(question.descriptors[0], bytes_max)
+            returned = region.unpack(question.body["outputs"], source, bytes_max)
+            if not isinstance(returned, tuple) or len(returned) != 2:
+                raise Refusal("protocol", "outputs come with what was written to inputs")
+        except Refusal as error:
+            return Answer({"problem": f"malformed outputs: {error}"[:PROBLEM_MAX]})
+        expected = self.reference.run(self._call(self._given(), call), seed)
+        checks = failures(expected, returned[0], self.comparer)
+        checks += self.comparer.failures(expected.written, returned[1], None, "written input")
+        problems = [f"{one['path']}: {one['problem']} {one['detail']}" for one in checks]
+        return Answer({"problem": "; ".join(problems)[:PROBLEM_MAX]})
 
     def _private_copy(self, forms: Any, place: Any, shared: _Shared) -> Any:
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes

@@ -183,7 +183,7 @@ def _judge_roles() -> Roles:
 
     def baseline(libraries: Libraries) -> Answering:
         device = libraries.timed()  # Before the device is used.
-        return Baseline(libraries.backend.open(), device).answer
+        return Baseline(libraries.backend.open(), device, libraries.executor_library).answer
 
     def inspector(question: wire.Question) -> wire.Answer:
         answering = {"initials": initials.answer}.get(question.body["op"], inspect_source.answer)

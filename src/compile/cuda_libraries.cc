@@ -18,7 +18,8 @@ constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_rec
                                         "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
                                         "facade/runtime/cuda.cc"};
 constexpr const char* kDeviceSources[] = {"arena.cc", "gate.cc", "trace.cc", "vendor.cc"};
-constexpr const char* kExecutorSources[] = {"arena_map.cc", "cuda/executor.cc", "cuda/capi.cc"};
+constexpr const char* kExecutorSources[] = {"arena_map.cc", "cuda/executor.cc", "cuda/timed_batch.cc",
+                                            "cuda/stopwatch.cc", "cuda/kernels.cu", "cuda/capi.cc"};
 constexpr const char* kClientSources[] = {"arena_map.cc",     "client/client.cc",
                                           "client/cuda.cc",   "client/cudart.cc",
                                           "client/sender.cc", "client/unsupported.cc"};
@@ -88,10 +89,20 @@ std::vector<std::string> plain_command(std::span<const char* const> names, const
   return argv;
 }
 
-std::vector<std::string> executor_command(const fs::path& toolkit, const fs::path& sources) {
-  std::vector<std::string> argv = plain_command(kExecutorSources, toolkit, sources);
-  argv.insert(argv.end(), {"-Wl,--exclude-libs,ALL", "-L" + (toolkit / "lib64/stubs").string(),
-                           "-lcuda", "-lpthread"});
+// By nvcc, since it has kernels of its own.
+std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::path& sources) {
+  std::vector<std::string> argv = {runtime.nvcc.string(),
+                                   "-std=c++20",
+                                   "-O2",
+                                   "-shared",
+                                   "-arch=sm_" + runtime.architecture,
+                                   "-ccbin=" + runtime.compiler.string(),
+                                   "-Xcompiler=-fPIC,-static-libstdc++,-static-libgcc",
+                                   "-Xlinker=--exclude-libs,ALL",
+                                   "-I" + sources.string(),
+                                   "-L" + (runtime.root / "lib64/stubs").string(),
+                                   "-lcuda"};
+  for (const char* name : kExecutorSources) argv.push_back((sources / name).string());
   return argv;
 }
 
@@ -122,8 +133,9 @@ Result<fs::path> library(const std::string& kind, const std::string& name,
 
 }  // namespace
 
-Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const fs::path& toolkit,
+Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress) {
+  const fs::path& toolkit = runtime.root;
   const fs::path share = fs::weakly_canonical(layout.share("emu")).parent_path();
   const fs::path device = fs::weakly_canonical(layout.share("device"));
   CudaLibraries libraries;
@@ -140,7 +152,7 @@ Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const fs::p
          library("device", "device.so", std::move(command), device_files, pytorch, progress),
          "set-up");
   MC_TRY(libraries.executor,
-         library("executor", "executor.so", executor_command(toolkit, device), device_files,
+         library("executor", "executor.so", executor_command(runtime, device), device_files,
                  pytorch, progress),
          "set-up");
   MC_TRY(libraries.client,

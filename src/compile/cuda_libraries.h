@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "compile/cuda_runtime.h"
 #include "compile/pytorch.h"
 #include "core/layout.h"
 #include "core/result.h"
@@ -25,11 +26,10 @@ struct CudaLibraries {
   std::filesystem::path client;
 };
 
-// `toolkit` holds include/cuda.h.  kUnavailable where CUPTI, which PyTorch for CUDA brings, is not
+// kUnavailable where CUPTI, which PyTorch for CUDA brings, is not
 // found, or the compiler fails.
 Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch,
-                                             const std::filesystem::path& toolkit,
-                                             const Layout& layout, const Progress& progress);
+                                             const CudaRuntime& runtime, const Layout& layout, const Progress& progress);
 
 }  // namespace mc::compile
 

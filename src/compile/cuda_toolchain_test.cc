@@ -275,7 +275,7 @@ TEST_F(Cuda, LibrariesOfContestantsAreMadeOnce) {
   ::setenv("MC_CACHE_DIR", artifacts_->path().c_str(), 1);
   for (int i = 0; i < 2; ++i) {
     const auto libraries =
-        prepare_cuda_libraries(*pytorch, runtime_.root, *layout, [&](std::string_view) { ++made; });
+        prepare_cuda_libraries(*pytorch, runtime_, *layout, [&](std::string_view) { ++made; });
     ASSERT_TRUE(libraries) << libraries.error().message;
     EXPECT_TRUE(std::filesystem::exists(libraries->aten));
     EXPECT_TRUE(std::filesystem::exists(libraries->device));

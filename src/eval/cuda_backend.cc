@@ -65,7 +65,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
     MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
   }
   MC_TRY(const compile::CudaLibraries libraries,
-         compile::prepare_cuda_libraries(machine.pytorch, runtime.root, machine.layout, progress),
+         compile::prepare_cuda_libraries(machine.pytorch, runtime, machine.layout, progress),
          "set-up");
   machine.environment = execute::environment_of_one_device();
   // One queue makes a context 2.7 times cheaper; what is timed may need the usual eight.

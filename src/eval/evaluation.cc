@@ -55,7 +55,7 @@ Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepare
   verdict_.seed = context.key.derive({candidate.id, candidate.answer, prepared.task.code});
 }
 
-Evaluation::~Evaluation() = default;
+Evaluation::~Evaluation() { end_contestant(); }
 
 task::Verdict Evaluation::run() {
   std::vector<Step<Evaluation>> steps{{"judge", &Evaluation::open_judge},
@@ -214,6 +214,14 @@ Stage Evaluation::measure() {
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   verdict_.telemetry.output_tail = measured.output_tail;
+  // It ends before its device may be another's.
+  device_ = std::move(measured.device);
+  contestant_ = measured.contestant
+                    ? std::make_unique<execute::Session>(std::move(*measured.contestant))
+                    : nullptr;
+  if (contestant_ != nullptr) contestant_->rest();
+  // Where there is a strict run, the one that is timed starts after that.
+  if (!is_timed() || context_.options.strict) end_contestant();
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (is_crowded_out(measured.outcome) && !context_.is_second) {
     return Error{ErrorCode::kUnavailable, "it could send no descriptor"};
@@ -225,13 +233,8 @@ Stage Evaluation::measure() {
     return EarlyOutcome(std::move(measured.outcome));
   }
   passed_ = std::move(measured.outcome);
-  if (context_.options.strict)
-    return EarlyOutcome();  // The one that is timed starts after all that.
-  if (!is_timed()) return passed_;
-  if (!measured.contestant) return EarlyOutcome();  // Another one will be timed.
-  contestant_ = std::make_unique<execute::Session>(std::move(*measured.contestant));
-  contestant_->rest();
-  return EarlyOutcome();
+  if (is_timed() || context_.options.strict) return EarlyOutcome();
+  return passed_;
 }
 
 // The candidate may show that the emulator is the reason of a failure, where nothing else may be.
@@ -293,13 +296,39 @@ Stage Evaluation::time() {
   const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
                               *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
-  auto stage = timing.run(std::move(contestant_));
+  auto stage = context_.executor.limits().has_device_process
+                   ? time_by_calls(timing, program)
+                   : timing.run(std::move(contestant_));
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   auto& passed = std::get<task::Passed>(*passed_);
   passed.performance = std::get<task::Performance>(std::move(*stage));
   return EarlyOutcome(std::move(*passed_));
+}
+
+execute::Stage<task::Performance> Evaluation::time_by_calls(TimingStage& timing,
+                                                            const execute::Program& program) {
+  using Timed = std::variant<task::Performance, task::Outcome>;
+  if (contestant_ == nullptr) {
+    const auto turn = context_.device.take(use_);
+    MC_TRY(auto started,
+           context_.executor.start_candidate(program, *judge_, context_.run_policy, random_seed()),
+           "start");
+    if (auto* outcome = std::get_if<task::Outcome>(&started)) return Timed(std::move(*outcome));
+    auto& candidate = std::get<execute::Contestant>(started);
+    contestant_ = std::make_unique<execute::Session>(std::move(candidate.session));
+    device_ = std::move(candidate.device);
+  }
+  auto stage = timing.run_by_calls(*contestant_, *device_);
+  end_contestant();
+  return stage;
+}
+
+// Its device serves another candidate, where it is clean.
+void Evaluation::end_contestant() {
+  contestant_.reset();
+  context_.executor.give_back_device(std::move(device_));
 }
 
 task::Verdict evaluate(EvaluationContext context, const Prepared& prepared) {

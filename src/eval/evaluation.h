@@ -56,6 +56,8 @@ struct EvaluationContext {
   Clock clock{};
 };
 
+class TimingStage;
+
 class Evaluation {
  public:
   // REQUIRES: both outlive it.
@@ -78,6 +80,9 @@ class Evaluation {
   const task::Correctness& correctness() const;
   Stage strict();
   Stage time();
+  execute::Stage<task::Performance> time_by_calls(TimingStage& timing,
+                                                  const execute::Program& program);
+  void end_contestant();
   execute::Program program() const;
   execute::Program located_program();
 
@@ -94,7 +99,8 @@ class Evaluation {
   std::unique_ptr<compile::LocationMapper> mapper_;
   std::unique_ptr<compile::Locator> locator_;
   std::optional<task::Outcome> passed_;  // What correctness says, until all else is over.
-  std::unique_ptr<execute::Session> contestant_;
+  std::unique_ptr<execute::Session> contestant_;     // Null where another one is to be timed.
+  std::unique_ptr<execute::DeviceProcess> device_;  // The contestant's, if another holds it.
 };
 
 // Evaluates; where that fails without being the candidate's fault, or for want of memory that

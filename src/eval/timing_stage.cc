@@ -15,6 +15,7 @@
 #include "execute/children.h"
 #include "legality/kernels.h"
 #include "legality/policy.h"
+#include "timing/call_comparison.h"
 #include "timing/nvml.h"
 
 namespace mc::eval {
@@ -63,6 +64,49 @@ execute::Stage<task::Performance> TimingStage::run(SessionPointer contestant) {
   timed.performance.timing.tf32 = context_.options.timing.tf32;
   timed.performance.kernels = std::move(found.kernels);
   timed.performance.own_share = found.own_share;
+  compare_with_compiled(timed.performance);
+  return Ran(std::move(timed.performance));
+}
+
+execute::Stage<task::Performance> TimingStage::run_by_calls(execute::Session& contestant,
+                                                            execute::DeviceProcess& device) {
+  MC_CHECK(laps_.empty());  // Once for each candidate.
+  using Ran = std::variant<task::Performance, task::Outcome>;
+  timing::CallOptions options;
+  options.budget_s = context_.options.timing.budget_s;
+  if (context_.options.timing.is_quick) options.make_quick();
+  options.seed = random_seed();
+  options.clock = context_.clock;
+  std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
+  lap("time.wait");
+  MC_TRY(const auto before, device.used(), "time");
+  MC_TRY(execute::Session * baseline, this->baseline(), "baseline");
+  lap("time.start");
+  timing::CallComparison comparison(subject_.judge, {contestant, device}, *baseline,
+                                    context_.executor.limits(), options, context_.nvml);
+  MC_TRY(EarlyOutcome decided, comparison.warm_up(), "warm-up");
+  lap("time.warm_up");
+  if (decided) return Ran(std::move(*decided));
+  contestant.rest();
+  turn.reset();
+  turn.emplace(context_.device.take(DeviceShare::Use::kExclusive));
+  lap("time.wait_alone");
+  MC_TRY_VOID(find_device_speed(), "time");
+  auto stage = comparison.run();
+  lap("time.alone");
+  turn.reset();
+  if (!stage) return stage.error();
+  end_baseline(/*may_serve_again=*/true);
+  if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return Ran(std::move(*outcome));
+  auto timed = std::move(std::get<timing::CallComparison::Timed>(*stage));
+  MC_TRY(const auto after, device.used(), "time");
+  if (!context_.run_policy.operators.contains("*")) {
+    auto forbidden = execute::forbidden_by(after, before.bytes_to_host, timed.calls);
+    if (forbidden) return Ran(std::move(*forbidden));
+  }
+  if (timed.launches_own_least < context_.run_policy.own_launches_min) return Ran(lacks_launches());
+  timed.performance.floor = timing::floor_of(*speed_, timed.work);
+  timed.performance.timing.tf32 = context_.options.timing.tf32;
   compare_with_compiled(timed.performance);
   return Ran(std::move(timed.performance));
 }
@@ -143,7 +187,9 @@ execute::Stage<TimingStage::SessionPointer> TimingStage::ready(SessionPointer co
                                            random_seed()),
          "start");
   if (auto* outcome = std::get_if<task::Outcome>(&started)) return Ready(std::move(*outcome));
-  return Ready(std::make_unique<execute::Session>(std::move(std::get<execute::Session>(started))));
+  auto& candidate = std::get<execute::Contestant>(started);
+  MC_CHECK(candidate.device == nullptr);  // Else run_by_calls() times it.
+  return Ready(std::make_unique<execute::Session>(std::move(candidate.session)));
 }
 
 // The process that is timed beside.

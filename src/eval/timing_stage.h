@@ -49,6 +49,10 @@ class TimingStage {
   // `contestant` is the one that passed, or null where another one is to be started.
   execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> contestant);
 
+  // The same for one whose device another process holds.
+  execute::Stage<task::Performance> run_by_calls(execute::Session& contestant,
+                                                 execute::DeviceProcess& device);
+
   // What took how long so far, waiting for the device included.
   const std::vector<task::StageTime>& laps() const { return laps_; }
 

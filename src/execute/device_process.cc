@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "core/demangle.h"
+
 namespace mc::execute {
 namespace {
 
@@ -11,7 +13,29 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr double kCloseSeconds = 2;  // A kernel that runs longer ends with the process.
 
+// For scalars and shapes.
+constexpr int64_t kHostBytesOfCall = 64;
+
 }  // namespace
+
+std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
+                                          int64_t bytes_before, int64_t calls) {
+  if (!used.forbidden.empty()) {
+    return task::Illegal{
+        "run",
+        {{"run.library_kernel",
+          "a kernel that is not the candidate's own was launched: " + demangle(used.forbidden),
+          {}}}};
+  }
+  const int64_t bytes = used.bytes_to_host - bytes_before;
+  if (bytes <= kHostBytesOfCall * calls) return std::nullopt;
+  return task::Illegal{"run",
+                       {{"run.host_transfer",
+                         std::to_string(bytes) + " bytes were copied from the device to the host in " +
+                             std::to_string(calls) + " calls; " + std::to_string(kHostBytesOfCall) +
+                             " a call are allowed",
+                         {}}}};
+}
 
 template <typename Question>
 Result<worker::Told<Question>> DeviceProcess::call(const Question& question, const Fd* region) {
@@ -53,6 +77,27 @@ Answer DeviceProcess::take(const worker::Tree& outputs,
 Result<worker::DeviceUsedAnswer> DeviceProcess::used() {
   MC_TRY(auto used, call(worker::DeviceUsedQuestion{}), "used");
   return std::move(used.said);
+}
+
+Result<int64_t> DeviceProcess::prepare_batches(int64_t calls, int64_t inputs_bytes,
+                                               int64_t outputs_bytes) {
+  const worker::DeviceTimePrepareQuestion question{calls, inputs_bytes, outputs_bytes};
+  MC_TRY(const auto prepared, call(question), "prepare batches");
+  return prepared.said.address;
+}
+
+Status DeviceProcess::start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated) {
+  MC_TRY_VOID(call(worker::DeviceTimeStartQuestion{calls, nbytes, is_gated}, &inputs), "batch");
+  return ok();
+}
+
+Answer DeviceProcess::finish_batch() {
+  return session_.ask(worker::DeviceTimeFinishQuestion().to_json(), nullptr, Seconds(limit_s_));
+}
+
+Answer DeviceProcess::take_call(int64_t call, const worker::Tree& outputs) {
+  const worker::DeviceTimeTakeQuestion question{call, outputs};
+  return session_.ask(question.to_json(), nullptr, Seconds(limit_s_));
 }
 
 bool DeviceProcess::close() {

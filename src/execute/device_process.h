@@ -15,15 +15,22 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/fd.h"
 #include "core/result.h"
 #include "execute/children.h"
+#include "task/verdict.h"
 #include "worker/protocol.h"
 
 namespace mc::execute {
+
+// The policies' rule of what a candidate did in so many calls, where they do not allow everything;
+// `bytes_before` went to the host before there were inputs.
+std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
+                                          int64_t bytes_before, int64_t calls);
 
 class DeviceProcess {
  public:
@@ -45,6 +52,19 @@ class DeviceProcess {
   Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
   // The candidate's use of the device so far.
   Result<worker::DeviceUsedAnswer> used();
+
+  // ---- Timing (device/cuda/timed_batch.h).
+  using Times = worker::DeviceTimeFinishAnswer;
+  // Room for batches of at most so many calls; the address at which their inputs appear.  From now
+  // on the candidate has the device in timed calls alone.
+  Result<int64_t> prepare_batches(int64_t calls, int64_t inputs_bytes, int64_t outputs_bytes);
+  Status start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated);
+  // Refusal where the candidate did not make the batch's calls, or failed.
+  Answer finish_batch();
+  // The outputs of one of its calls, in the form of which the candidate told.  Refusal where they
+  // are others.
+  Answer take_call(int64_t call, const worker::Tree& outputs);
+
   // Ends with the candidate, whose process must be dead; whether another one may be served.
   bool close();
 

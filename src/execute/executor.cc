@@ -256,7 +256,11 @@ Result<Measured> Executor::measure(Contestant contestant, const Program& program
   auto measured = Measurement(limits_, program, judge, policy, schedule_seed,
                               std::move(contestant.session), device.get())
                       .run(pause);
-  give_back_device(std::move(device));
+  if (measured && measured->contestant) {
+    measured->device = std::move(device);
+  } else {
+    give_back_device(std::move(device));
+  }
   return measured;
 }
 
@@ -348,13 +352,21 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
   return Rebuilt(std::visit(Failure{limits_, "init", limits_.load_s, {}}, answer));
 }
 
-Stage<Session> Executor::start_candidate(const Program& program, Judge& judge,
-                                         const RunPolicy& policy, uint64_t schedule_seed) {
+Stage<Contestant> Executor::start_candidate(const Program& program, Judge& judge,
+                                            const RunPolicy& policy, uint64_t schedule_seed) {
+  using Started = std::variant<Contestant, task::Outcome>;
   MC_TRY(Contestant contestant, this->contestant(Spare::kIfReady), "contestant");
-  MC_CHECK(contestant.device == nullptr);  // Who is timed has the device.
-  return Measurement(limits_, program, judge, policy, schedule_seed, std::move(contestant.session),
-                     nullptr)
-      .start();
+  MC_TRY(auto started,
+         Measurement(limits_, program, judge, policy, schedule_seed, std::move(contestant.session),
+                     contestant.device.get())
+             .start(),
+         "contestant");
+  if (auto* outcome = std::get_if<task::Outcome>(&started)) {
+    give_back_device(std::move(contestant.device));
+    return Started(std::move(*outcome));
+  }
+  return Started(
+      Contestant{std::move(std::get<Session>(started)), std::move(contestant.device)});
 }
 
 }  // namespace mc::execute

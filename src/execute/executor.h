@@ -138,8 +138,10 @@ struct Measured {
   int64_t memory_peak_bytes = 0;
   std::string output_tail;
   task::StateMatch state;
-  // Alive, where the candidate passed and no trial that does not count spoilt it.
+  // Alive, where the candidate passed and no trial that does not count spoilt it.  Its device, if
+  // another process holds that, is to be given back (give_back_device).
   std::optional<Session> contestant;
+  std::unique_ptr<DeviceProcess> device = nullptr;
   // Why the judge could not check what the contestant gave it.  That may be the world's fault: the
   // outcome counts where a fresh judge cannot check what a fresh contestant gives it either.
   std::optional<Error> check_error;
@@ -207,8 +209,8 @@ class Executor {
   void give_back_device(std::unique_ptr<DeviceProcess> device);
   // Builds the candidate's model anew at the main shape, after trials at others.
   Stage<Nothing> rebuild(Judge& judge, Session& session);
-  Stage<Session> start_candidate(const Program& program, Judge& judge, const RunPolicy& policy,
-                                 uint64_t schedule_seed);
+  Stage<Contestant> start_candidate(const Program& program, Judge& judge, const RunPolicy& policy,
+                                    uint64_t schedule_seed);
 
   const StageLimits& limits() const { return limits_; }
 

@@ -32,9 +32,6 @@ constexpr int kMainShape = 0;
 
 constexpr double kWallFactor = 4;
 
-// For scalars and shapes, on a device.
-constexpr int64_t kHostBytesOfCall = 64;
-
 // Trials of values that a task's own inputs do not hold (harness/judge/specials.py).
 bool is_special(const TrialPlan& plan) {
   return plan.distribution == "nan" || plan.distribution == "nonfinite";
@@ -324,22 +321,7 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
 Result<Measurement::EarlyOutcome> Measurement::forbidden_there() {
   if (device_ == nullptr || may_use_all()) return EarlyOutcome();
   MC_TRY(const auto used, device_->used(), "after the call");
-  if (!used.forbidden.empty()) {
-    return EarlyOutcome(task::Illegal{
-        "run",
-        {{"run.library_kernel",
-          "a kernel that is not the candidate's own was launched: " + demangle(used.forbidden),
-          {}}}});
-  }
-  const int64_t bytes = used.bytes_to_host - bytes_to_host_before_.value_or(0);
-  if (bytes <= kHostBytesOfCall * calls_there_) return EarlyOutcome();
-  return EarlyOutcome(
-      task::Illegal{"run",
-                    {{"run.host_transfer",
-                      std::to_string(bytes) + " bytes were copied from the device to the host in " +
-                          std::to_string(calls_there_) + " calls; " +
-                          std::to_string(kHostBytesOfCall) + " a call are allowed",
-                      {}}}});
+  return forbidden_by(used, bytes_to_host_before_.value_or(0), calls_there_);
 }
 
 // An exception.  At the main shape it decides; at another one it only fails the trial, since a
@@ -554,7 +536,7 @@ Measured Measurement::finish(task::Outcome outcome) {
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
   Measured measured{
       std::move(outcome), aten_ops_,   session_.memory_peak_bytes(), session_.output_tail(), state_,
-      std::nullopt,       check_error_};
+      std::nullopt,       nullptr,      check_error_};
   if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_) {
     measured.contestant = std::move(session_);
   }

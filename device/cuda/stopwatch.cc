@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/stopwatch.h"
+
+#include <algorithm>
+
+#include "cuda/kernels.h"
+
+namespace mc::device {
+namespace {
+
+constexpr uint64_t kFlushFactor = 2;  // Times the cache.
+constexpr uint64_t kFlushBytesMin = 32u << 20;
+
+}  // namespace
+
+std::unique_ptr<Stopwatch> Stopwatch::create(CUdevice device, std::string& why) {
+  std::unique_ptr<Stopwatch> watch(new Stopwatch);
+  int cache_bytes = 0;
+  void* gate = nullptr;
+  CUresult status = cuDeviceGetAttribute(&cache_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+  watch->flush_bytes_ = std::max(kFlushBytesMin, kFlushFactor * static_cast<uint64_t>(cache_bytes));
+  const auto also = [&](CUresult next) {
+    if (status == CUDA_SUCCESS) status = next;
+  };
+  also(cuMemAlloc(&watch->flush_, watch->flush_bytes_ + sizeof(uint32_t)));
+  watch->sink_ = watch->flush_ + watch->flush_bytes_;
+  also(cuMemsetD8(watch->flush_, 0, watch->flush_bytes_));
+  also(cuMemHostAlloc(&gate, sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP));
+  watch->gate_ = static_cast<uint32_t*>(gate);
+  if (status == CUDA_SUCCESS) status = cuMemHostGetDevicePointer(&watch->gate_there_, gate, 0);
+  if (status != CUDA_SUCCESS) {
+    const char* name = nullptr;
+    cuGetErrorName(status, &name);
+    why = std::string("the stopwatch: ") + (name == nullptr ? "?" : name);
+    return nullptr;
+  }
+  std::atomic_ref<uint32_t>(*watch->gate_).store(0);
+  watch->thread_ = std::thread([w = watch.get()] { w->open_at_last(); });
+  return watch;
+}
+
+Stopwatch::~Stopwatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  for (const CUevent event : events_) cuEventDestroy(event);
+  if (flush_ != 0) cuMemFree(flush_);
+  if (gate_ != nullptr) cuMemFreeHost(gate_);
+}
+
+// A call that waits for the device in a way that nobody foresaw would wait for ever.
+void Stopwatch::open_at_last() {
+  std::unique_lock lock(mutex_);
+  while (!is_over_) {
+    if (waiting_ == 0) {
+      changed_.wait(lock);
+    } else if (changed_.wait_until(lock, deadline_) == std::cv_status::timeout && waiting_ != 0 &&
+               std::chrono::steady_clock::now() >= deadline_) {
+      was_patient_ = false;
+      std::atomic_ref<uint32_t>(*gate_).store(waiting_);
+      waiting_ = 0;
+    }
+  }
+}
+
+CUresult Stopwatch::begin(CUstream stream, bool is_gated) {
+  while (events_.size() < 2 * (was_whole_.size() + 1)) {
+    CUevent event = nullptr;
+    if (const CUresult status = cuEventCreate(&event, CU_EVENT_DEFAULT)) return status;
+    events_.push_back(event);
+  }
+  was_whole_.push_back(false);
+  CUresult status = read_through(flush_, flush_bytes_, sink_, stream);
+  if (status == CUDA_SUCCESS && is_gated) {
+    ++number_;
+    // A kernel may have written to it.
+    std::atomic_ref<uint32_t>(*gate_).store(number_ - 1);
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_ = number_;
+      was_patient_ = true;
+      deadline_ = std::chrono::steady_clock::now() + kPatience;
+    }
+    changed_.notify_one();
+    is_closed_ = true;
+    status = cuStreamWaitValue32(stream, gate_there_, number_, CU_STREAM_WAIT_VALUE_GEQ);
+  }
+  return status == CUDA_SUCCESS ? cuEventRecord(start_event(), stream) : status;
+}
+
+void Stopwatch::open_gate() {
+  if (!is_closed_) return;
+  is_closed_ = false;
+  const std::lock_guard lock(mutex_);
+  waiting_ = 0;
+  std::atomic_ref<uint32_t>(*gate_).store(number_);
+}
+
+CUresult Stopwatch::end(CUstream stream) {
+  const CUresult status = cuEventRecord(events_[2 * was_whole_.size() - 1], stream);
+  const bool was_closed = is_closed_;
+  open_gate();
+  const std::lock_guard lock(mutex_);
+  was_whole_.back() = was_closed && was_patient_;
+  return status;
+}
+
+CUresult Stopwatch::times(std::vector<Call>& calls) const {
+  calls.clear();
+  for (size_t i = 0; i < was_whole_.size(); ++i) {
+    float ms = 0;
+    if (const CUresult status = cuEventElapsedTime(&ms, events_[2 * i], events_[2 * i + 1])) {
+      return status;
+    }
+    calls.push_back({static_cast<double>(ms) * 1e3, was_whole_[i]});
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace mc::device

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/timed_batch.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace mc::device {
+
+std::unique_ptr<TimedBatch> TimedBatch::create(CUdevice device, std::string& why) {
+  std::unique_ptr<TimedBatch> batch(new TimedBatch);
+  batch->watch_ = Stopwatch::create(device, why);
+  return batch->watch_ == nullptr ? nullptr : std::move(batch);
+}
+
+TimedBatch::~TimedBatch() { release(); }
+
+void TimedBatch::release() {
+  is_running_ = is_in_call_ = false;
+  parts_.clear();
+  if (waiting_ != 0) cuMemFree(waiting_);
+  if (kept_ != 0) cuMemFree(kept_);
+  waiting_ = kept_ = 0;
+  room_ = 0;
+}
+
+CUresult TimedBatch::prepare(uint32_t calls, const CallBytes& bytes) {
+  if (calls == 0 || calls > kCallsMax || bytes.inputs % kAlignment != 0 ||
+      bytes.outputs % kAlignment != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  is_running_ = is_in_call_ = false;
+  parts_.clear();
+  if (calls <= room_ && bytes.inputs == bytes_.inputs && bytes.outputs == bytes_.outputs) {
+    return CUDA_SUCCESS;
+  }
+  release();
+  CUresult status = cuMemAlloc(&waiting_, std::max(kAlignment, calls * bytes.inputs));
+  if (status == CUDA_SUCCESS) {
+    status = cuMemAlloc(&kept_, std::max(kAlignment, calls * bytes.outputs));
+  }
+  if (status != CUDA_SUCCESS) return status;
+  bytes_ = bytes;
+  room_ = calls;
+  return CUDA_SUCCESS;
+}
+
+CUresult TimedBatch::start(uint32_t calls, CUdeviceptr inputs, CUdeviceptr slots, bool is_gated) {
+  if (calls == 0 || calls > room_) return CUDA_ERROR_INVALID_VALUE;
+  masks_.resize(2 * size_t{calls});
+  const size_t wanted = masks_.size() * sizeof(Mask);
+  if (getrandom(masks_.data(), wanted, 0) != static_cast<ssize_t>(wanted)) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+  watch_->reset();
+  parts_.assign(calls, {});
+  calls_ = calls;
+  slots_ = slots;
+  begun_ = 0;
+  is_gated_ = is_gated;
+  is_in_call_ = false;
+  for (uint32_t call = 0; call < calls; ++call) {
+    const uint64_t offset = call * bytes_.inputs;
+    if (const CUresult status = copy_masked(waiting_ + offset, inputs + offset, bytes_.inputs,
+                                            masks_[2 * call], 0, CU_STREAM_LEGACY)) {
+      return status;
+    }
+  }
+  const CUresult status = cuCtxSynchronize();
+  is_running_ = status == CUDA_SUCCESS;
+  return status;
+}
+
+CUresult TimedBatch::begin_call() {
+  const uint32_t call = begun_++;
+  is_in_call_ = true;
+  const CUdeviceptr slot = slots_ + (call % 2) * bytes_.inputs;
+  const CUresult status = copy_masked(slot, waiting_ + call * bytes_.inputs, bytes_.inputs,
+                                      masks_[2 * call], 0, CU_STREAM_LEGACY);
+  return status == CUDA_SUCCESS ? watch_->begin(CU_STREAM_LEGACY, is_gated_) : status;
+}
+
+CUresult TimedBatch::end_call(const std::vector<OutputPart>& parts) {
+  const uint32_t call = begun_ - 1;
+  is_in_call_ = false;
+  uint64_t bytes = 0;
+  for (const OutputPart& part : parts) bytes += rounded(part.bytes);
+  CUresult status = watch_->end(CU_STREAM_LEGACY);
+  if (status == CUDA_SUCCESS && bytes > bytes_.outputs) status = CUDA_ERROR_INVALID_VALUE;
+  if (status != CUDA_SUCCESS) return status;
+  parts_[call] = parts;
+  return mask_parts(call, /*is_back=*/false, 0);
+}
+
+CUresult TimedBatch::mask_parts(uint32_t call, bool is_back, CUdeviceptr other) {
+  const CUdeviceptr kept = kept_ + call * bytes_.outputs;
+  uint64_t offset = 0;
+  for (const OutputPart& part : parts_[call]) {
+    const CUdeviceptr target = is_back ? other + offset : kept + offset;
+    const CUdeviceptr source = is_back ? kept + offset : part.source;
+    const CUresult status = copy_masked(target, source, part.bytes, masks_[2 * call + 1],
+                                        offset / 8, CU_STREAM_LEGACY);
+    if (status != CUDA_SUCCESS) return status;
+    offset += rounded(part.bytes);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult TimedBatch::finish(std::vector<Stopwatch::Call>& times) {
+  const bool is_whole = is_running_ && !is_in_call_ && begun_ == calls_;
+  is_running_ = is_in_call_ = false;
+  watch_->open_gate();
+  return is_whole ? watch_->times(times) : CUDA_ERROR_INVALID_VALUE;
+}
+
+const std::vector<OutputPart>* TimedBatch::parts_of(uint32_t call) const {
+  return !is_running_ && call < parts_.size() ? &parts_[call] : nullptr;
+}
+
+CUresult TimedBatch::copy_outputs(uint32_t call, CUdeviceptr target) {
+  return mask_parts(call, /*is_back=*/true, target);
+}
+
+}  // namespace mc::device

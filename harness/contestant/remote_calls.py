@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timed calls of a candidate whose device is another process's (device/cuda/timed_batch.h)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+from harness.worker import region
+from harness.worker.cuda_memory import DEVICE, RemoteMemory
+from harness.worker.program import call
+from harness.worker.wire import Json
+
+
+class _Part(ctypes.Structure):
+    """OutputPart of device/commands.h."""
+
+    _fields_ = [("source", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+
+
+def make(model: torch.nn.Module, body: Json) -> Json:
+    """Calls the model so often; the tree of the last call's outputs, with the inputs that it wrote.
+
+    The device process puts each call's inputs, by turns, into the first and the second of two
+    places, when the call begins.
+    """
+    client = ctypes.CDLL("libcudart.so.13")
+    source = RemoteMemory.at(body["address"])
+    places = [
+        region.unpack(region.shifted(body["inputs"], number * body["stride"]), source)
+        for number in range(min(2, body["calls"]))
+    ]
+    written = [[region.tensors_of(place)[i] for i in body["written"]] for place in places]
+    tree: Json = {}
+    for number in range(body["calls"]):
+        place = number % 2
+        client.mc_device_begin_call(number)
+        returned = call(model, places[place]), written[place]
+        outputs = [_plain(tensor) for tensor in region.tensors_of(returned)]
+        parts = (_Part * len(outputs))(*((one.data_ptr(), one.nbytes) for one in outputs))
+        client.mc_device_end_call(number, parts, len(outputs))
+        if number + 1 == body["calls"]:
+            tree = _described(returned, outputs)
+    torch.cuda.synchronize()
+    return tree
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, where its bytes lie together on the device, or a copy."""
+    plain = tensor.detach().to(DEVICE).resolve_conj().resolve_neg()
+    extent = sum((size - 1) * step for size, step in zip(plain.shape, plain.stride()))
+    return plain if extent + 1 == plain.numel() else plain.contiguous()
+
+
+def _described(returned: Any, outputs: list[torch.Tensor]) -> Json:
+    tree = region.form_of(returned)
+    tensors = region.tensors_of(returned)
+    for node, tensor, plain in zip(region.tensor_nodes(tree), tensors, outputs):
+        node["device"], node["stride"] = tensor.device.type, list(plain.stride())
+    return tree

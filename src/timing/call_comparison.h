@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CallComparison: a candidate whose device another process holds, timed against a baseline, call by
+// call (device/cuda/timed_batch.h).
+//
+//   warm-up, beside others   a few calls of each: whether they can be queued whole, what they take
+//   rounds, alone            a batch of calls of each, in random order, on the same fresh inputs
+//
+// A call's time is what the device's events say, in a process where none of the candidate's host
+// code runs.  Outputs of calls that are drawn when a batch is over are compared with the
+// reference's.
+#ifndef MC_TIMING_CALL_COMPARISON_H_
+#define MC_TIMING_CALL_COMPARISON_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/result.h"
+#include "execute/executor.h"
+#include "task/verdict.h"
+#include "timing/device_speed.h"
+#include "timing/nvml.h"
+
+namespace mc::timing {
+
+struct CallOptions {
+  int rounds = 13;
+  double round_us = 20'000;  // Of the slower one's calls, with what lies between them.
+  int calls_max = 100;       // A round.
+  int verified = 2;          // Calls of each round: the last one, and others.
+  double budget_s = 6;
+  uint64_t seed = 0;  // Of the order, and of the inputs.
+  Clock clock{};
+
+  // A reward's precision.
+  void make_quick() {
+    rounds = 5;
+    round_us = 5'000;
+    verified = 1;
+  }
+};
+
+// The candidate's process, and the one that holds its device.
+struct RemoteCandidate {
+  execute::Session& session;
+  execute::DeviceProcess& device;
+};
+
+class CallComparison {
+ public:
+  struct Timed {
+    task::Performance performance;  // Without floor, kernels and compiled baseline.
+    int64_t launches_own_least = 0;  // Of a call.
+    int64_t calls = 0;               // That the candidate made.
+    Work work;                       // Of one call.
+  };
+
+  // REQUIRES: what it refers to outlives it.
+  CallComparison(execute::Judge& judge, RemoteCandidate candidate, execute::Session& baseline,
+                 const execute::StageLimits& limits, const CallOptions& options, const Nvml* nvml);
+  CallComparison(const CallComparison&) = delete;
+  CallComparison& operator=(const CallComparison&) = delete;
+  ~CallComparison();  // Gives back what memory the judge still has for it.
+
+  // Both decide `Wrong` where an output is wrong, and what else may happen to a running candidate.
+  // Others may use the device while the processes warm up:
+  Result<std::optional<task::Outcome>> warm_up();
+  // but not from here on.  REQUIRES: warm_up decided nothing.
+  execute::Stage<Timed> run();
+
+ private:
+  using EarlyOutcome = std::optional<task::Outcome>;
+  struct Shared {
+    worker::Tree inputs;
+    int64_t stride = 0;
+    int64_t nbytes = 0;
+    Fd region;
+    int64_t calls = 0;    // For which there is room.
+    int64_t address = 0;  // At which the candidate sees them.
+  };
+  struct Side {
+    bool is_gated = true;
+    std::vector<double> us;       // Of all calls that count.
+    std::vector<double> medians;  // Of the rounds.
+    double call_us = std::numeric_limits<double>::infinity();  // The least batch's median.
+  };
+  Status close();
+  Status make_room(int64_t calls);
+  Result<int64_t> calls_of_round();
+  Status draw(int64_t calls);
+  Result<EarlyOutcome> run_candidate(int64_t calls);
+  Result<EarlyOutcome> verify(int64_t call, const worker::Tree& outputs);
+  Status run_baseline(int64_t calls);
+  void take(Side& side, const std::vector<double>& us, int64_t queued_whole);
+  Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer) const;
+  EarlyOutcome wrong_in_a_batch(const std::string& problem) const;
+  Timed conclude() const;
+
+  // Constant after construction.
+  execute::Judge& judge_;
+  RemoteCandidate candidate_;
+  execute::Session& baseline_;
+  const execute::StageLimits& limits_;
+  CallOptions options_;
+  const Nvml* nvml_;
+
+  bool is_open_ = false;  // The judge has memory for it.
+  std::mt19937_64 random_;
+  worker::JudgeTimePlanAnswer plan_;
+  Shared shared_;
+  Side own_;
+  Side other_;  // The baseline's.
+  bool counts_ = false;
+  int64_t number_ = 0;  // Of the last batch.
+  int64_t calls_ = 0;
+  int64_t verified_ = 0;
+  int64_t launches_own_least_ = std::numeric_limits<int64_t>::max();
+  task::Clocks clocks_;
+};
+
+}  // namespace mc::timing
+
+#endif  // MC_TIMING_CALL_COMPARISON_H_
