@@ -82,8 +82,8 @@ int mc_executor_export(void* process, const Executor::Part* parts, size_t num_pa
 // Executor::prepare_batches, start_batch, finish_batch and export_outputs.
 uint64_t mc_executor_prepare_batches(void* process, uint32_t calls, uint64_t inputs_bytes,
                                      uint64_t outputs_bytes) {
-  return static_cast<Process*>(process)->executor->prepare_batches(
-      calls, {inputs_bytes, outputs_bytes});
+  return static_cast<Process*>(process)->executor->prepare_batches(calls,
+                                                                   {inputs_bytes, outputs_bytes});
 }
 
 int mc_executor_start_batch(void* process, int descriptor, uint64_t bytes, uint32_t calls,
@@ -107,8 +107,10 @@ int mc_executor_export_outputs(void* process, uint32_t call, const uint64_t* byt
 
 // A stopwatch of the current context for a process that runs calls itself; null where the driver
 // refuses.
-void* mc_stopwatch_create(int device) {
+void* mc_stopwatch_create() {
   std::string why;
+  CUdevice device = 0;
+  if (cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
   return Stopwatch::create(device, why).release();
 }
 

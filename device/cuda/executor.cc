@@ -505,8 +505,7 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
   for (size_t i = 0; i < num_parts && status == CUDA_SUCCESS; ++i) {
     const Part& part = parts[i];
     if (part.bytes == 0) continue;
-    status =
-        cuMemcpyDtoDAsync(place + part.offset, part.source, part.bytes, CU_STREAM_LEGACY);
+    status = cuMemcpyDtoDAsync(place + part.offset, part.source, part.bytes, CU_STREAM_LEGACY);
   }
   return exported(place, block, status);
 }
@@ -566,7 +565,7 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool 
   bool is_started = false;
   {
     const std::lock_guard lock(mutex_);
-    // What the candidate queued before may still run, and see what is unmapped again below.
+    // Kernels that were queued before may still run, and see what is unmapped again below.
     if (batch_ != nullptr && cuCtxSynchronize() == CUDA_SUCCESS &&
         calls * call_bytes_.inputs <= bytes) {
       has_failed_ = false;
@@ -578,8 +577,8 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool 
   return is_started;
 }
 
-// Whether the command may be executed now: a candidate that is timed has the device in calls alone.
-// What waits for the device opens the gate of the call that is under way.
+// A candidate that is timed has the device in calls alone.  A command that waits for the device
+// opens the gate of the call that is under way.
 bool Executor::is_allowed_now(Op op, uint32_t bytes) {
   if (!is_timed_) return true;
   switch (op) {
@@ -1025,8 +1024,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
     }
     case Op::kBeginCall: {
       Call command;
-      const CUresult status =
-          take(command) ? begin_call(command) : CUDA_ERROR_INVALID_VALUE;
+      const CUresult status = take(command) ? begin_call(command) : CUDA_ERROR_INVALID_VALUE;
       has_failed_ = has_failed_ || status != CUDA_SUCCESS;
       return fail(status);
     }

@@ -104,7 +104,7 @@ class Executor {
   // A batch begins, whose inputs lie in memory that another process exported; false where it
   // cannot.  REQUIRES: the candidate waits for a question.
   bool start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool is_gated);
-  // What each call of the batch took.
+  // A call of a batch.
   struct TimedCall {
     double us;
     uint32_t launches_own;
@@ -203,12 +203,12 @@ class Executor {
   std::unique_ptr<TimedBatch> batch_;  // Null until the first is prepared.
   bool is_timed_ = false;
   CallBytes call_bytes_;
-  uint64_t slots_ = 0;  // Where its inputs appear.
-  uint32_t entries_ = 0;  // In the device's queue, of the call that is under way.
-  std::vector<CUstream> streams_used_;  // By it, the legacy one aside.
+  uint64_t slots_ = 0;                  // The inputs' address.
+  uint32_t entries_ = 0;                // In the device's queue, of the call that is under way.
+  std::vector<CUstream> streams_used_;  // The call's, without the legacy one.
   std::vector<CUevent> joins_;
-  size_t num_joins_ = 0;                // Of these, how many the call needed so far.
-  std::vector<uint32_t> launches_own_;  // Of each call.
+  size_t num_joins_ = 0;                // Those that the call needed so far.
+  std::vector<uint32_t> launches_own_;  // One for each call.
   uint64_t launches_own_before_ = 0;
   bool has_failed_ = false;
 

@@ -67,7 +67,7 @@ CUresult copy_masked(CUdeviceptr target, CUdeviceptr source, uint64_t bytes, con
 
 CUresult read_through(CUdeviceptr source, uint64_t bytes, CUdeviceptr sink, CUstream stream) {
   read_all<<<kBlocksMax, kThreads, 0, stream>>>(reinterpret_cast<const uint4*>(source), bytes / 16,
-                                               reinterpret_cast<unsigned*>(sink));
+                                                reinterpret_cast<unsigned*>(sink));
   return launched();
 }
 

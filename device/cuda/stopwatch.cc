@@ -73,8 +73,8 @@ CUresult Stopwatch::begin(CUstream stream, bool is_gated) {
     events_.push_back(event);
   }
   was_whole_.push_back(false);
-  CUresult status = read_through(flush_, flush_bytes_, sink_, stream);
-  if (status == CUDA_SUCCESS && is_gated) {
+  CUresult status = CUDA_SUCCESS;
+  if (is_gated) {
     ++number_;
     // A kernel may have written to it.
     std::atomic_ref<uint32_t>(*gate_).store(number_ - 1);
@@ -88,6 +88,8 @@ CUresult Stopwatch::begin(CUstream stream, bool is_gated) {
     is_closed_ = true;
     status = cuStreamWaitValue32(stream, gate_there_, number_, CU_STREAM_WAIT_VALUE_GEQ);
   }
+  // Behind the gate: while the cache is emptied, the device fetches what was queued.
+  if (status == CUDA_SUCCESS) status = read_through(flush_, flush_bytes_, sink_, stream);
   return status == CUDA_SUCCESS ? cuEventRecord(start_event(), stream) : status;
 }
 

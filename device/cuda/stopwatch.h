@@ -2,11 +2,10 @@
 //
 // Stopwatch: how long calls take on a device, each with a cold cache, by the device's events.
 //
-//   begin     empties the L2 cache by reading, waits for the call's gate, notes the time
-//   …         the call's own work is queued in the same stream
-//   end       notes the time, and opens the gate: the device had all of the call before it began
-//
-// So the host's part of a call does not count.  A call that waits for the device cannot be queued
+// begin() queues the wait for the call's gate, reads that empty the L2 cache, and an event; the
+// call's own work follows in the same stream; end() queues an event and opens the gate.  So the
+// device had all of the call before it began, and fetched it while the cache was emptied: the
+// host's part of a call does not count.  A call that waits for the device cannot be queued
 // whole: its gate is opened before its end (open_gate, or by itself after kPatience), and what the
 // host does from then on counts.  Without a gate, all that the host does counts.
 //
@@ -69,7 +68,7 @@ class Stopwatch {
 
   std::vector<CUevent> events_;  // Two for each call.
   std::vector<bool> was_whole_;  // One for each call: it was queued whole before it began.
-  uint32_t number_ = 0;  // Of the last gate.
+  uint32_t number_ = 0;          // The last gate's.
   bool is_closed_ = false;
 
   // The gate is opened by either thread; a mutex says which of them was first.

@@ -99,8 +99,8 @@ CUresult TimedBatch::mask_parts(uint32_t call, bool is_back, CUdeviceptr other) 
   for (const OutputPart& part : parts_[call]) {
     const CUdeviceptr target = is_back ? other + offset : kept + offset;
     const CUdeviceptr source = is_back ? kept + offset : part.source;
-    const CUresult status = copy_masked(target, source, part.bytes, masks_[2 * call + 1],
-                                        offset / 8, CU_STREAM_LEGACY);
+    const CUresult status =
+        copy_masked(target, source, part.bytes, masks_[2 * call + 1], offset / 8, CU_STREAM_LEGACY);
     if (status != CUDA_SUCCESS) return status;
     offset += rounded(part.bytes);
   }

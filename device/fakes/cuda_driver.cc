@@ -89,6 +89,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+CUresult cuCtxGetDevice(CUdevice* device) { return cuDeviceGet(device, 0); }
 CUresult cuCtxSynchronize() { return settled(); }
 CUresult cuDriverGetVersion(int* version) {
   *version = 13000;
@@ -201,8 +202,8 @@ static bool is_mapped(CUdeviceptr address, size_t bytes) {
 }
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   constexpr size_t kAlignment = 4096;
-  *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(
-      kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  *address = reinterpret_cast<CUdeviceptr>(
+      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
   ++num_live;
   return CUDA_SUCCESS;
 }

@@ -249,7 +249,7 @@ class Contestant:
             raise Refusal("protocol", "time before build")
         self._end_init()
         try:
-            return Answer({"outputs": remote_calls.make(built.model, question.body)})
+            return Answer({"outputs": remote_calls.make(built.model, question.body, self._place)})
         except BaseException as error:
             set_stage(error, "forward")
             raise

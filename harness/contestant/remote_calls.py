@@ -10,6 +10,7 @@ import torch
 
 from harness.worker import region
 from harness.worker.cuda_memory import DEVICE, RemoteMemory
+from harness.worker.place import Place
 from harness.worker.program import call
 from harness.worker.wire import Json
 
@@ -20,7 +21,7 @@ class _Part(ctypes.Structure):
     _fields_ = [("source", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
 
 
-def make(model: torch.nn.Module, body: Json) -> Json:
+def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
     """Calls the model so often; the tree of the last call's outputs, with the inputs that it wrote.
 
     The device process puts each call's inputs, by turns, into the first and the second of two
@@ -28,22 +29,21 @@ def make(model: torch.nn.Module, body: Json) -> Json:
     """
     client = ctypes.CDLL("libcudart.so.13")
     source = RemoteMemory.at(body["address"])
-    places = [
+    seen = [
         region.unpack(region.shifted(body["inputs"], number * body["stride"]), source)
         for number in range(min(2, body["calls"]))
     ]
-    written = [[region.tensors_of(place)[i] for i in body["written"]] for place in places]
+    written = [[region.tensors_of(inputs)[i] for i in body["written"]] for inputs in seen]
     tree: Json = {}
     for number in range(body["calls"]):
-        place = number % 2
         client.mc_device_begin_call(number)
-        returned = call(model, places[place]), written[place]
+        returned = call(model, seen[number % 2]), written[number % 2]
         outputs = [_plain(tensor) for tensor in region.tensors_of(returned)]
         parts = (_Part * len(outputs))(*((one.data_ptr(), one.nbytes) for one in outputs))
         client.mc_device_end_call(number, parts, len(outputs))
         if number + 1 == body["calls"]:
             tree = _described(returned, outputs)
-    torch.cuda.synchronize()
+    place.finish()
     return tree
 
 

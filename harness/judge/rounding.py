@@ -71,6 +71,13 @@ class OneAfterTheOther(TorchDispatchMode):  # type: ignore[no-untyped-call]
         total = self.sum(x, dims, keepdim)
         return total * (total.numel() / max(1, x.numel()))
 
+    def log_of(self, total: torch.Tensor, top: torch.Tensor) -> torch.Tensor:
+        """log(total * exp(top)). The total is rounded before its logarithm is taken, and the sum
+        after: a difference that nearly cancels is made of these.
+        """
+        size = (1 + top.abs().nan_to_num(posinf=0.0)) * UNIT
+        return total.log() + top + self._signed(size)
+
     def moments(
         self, x: torch.Tensor, dims: Sequence[int] | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -136,10 +143,11 @@ def _cumsum(mode: OneAfterTheOther, func: Any, x: Any, dim: int, **kwargs: Any) 
 
 
 def _softmax(mode: OneAfterTheOther, func: Any, x: Any, dim: int, *_: Any) -> torch.Tensor:
-    shifted = x - x.amax(dim, keepdim=True)
+    top = x.amax(dim, keepdim=True)
+    shifted = x - top
     total = mode.sum(shifted.exp(), [dim], True)
     is_log = func._overloadpacket is _aten._log_softmax
-    result: torch.Tensor = shifted - total.log() if is_log else shifted.exp() / total
+    result: torch.Tensor = x - mode.log_of(total, top) if is_log else shifted.exp() / total
     return result
 
 
@@ -148,7 +156,7 @@ def _logsumexp(
 ) -> torch.Tensor:
     top = x.amax(dims, keepdim=True)
     top = torch.where(top.isfinite(), top, 0.0)
-    total = mode.sum((x - top).exp(), dims, True).log() + top
+    total = mode.log_of(mode.sum((x - top).exp(), dims, True), top)
     return total if keepdim else total.squeeze(dims)
 
 

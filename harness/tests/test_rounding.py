@@ -62,6 +62,14 @@ class SumsTest(unittest.TestCase):
             self.assertLess(float(loop.max()), 4 * float(found.median()))
             self.assertLess(float(found.max()), 10 * float(loop.max()))
 
+    def test_logarithms_that_nearly_cancel_are_off_by_their_terms(self) -> None:
+        x = torch.full((1, 16), -7.0)
+        x[0, 3] = 8.0
+        for program in (lambda: x.log_softmax(1)[0, 3], lambda: x.logsumexp(1)[0] - 8.0):
+            off = abs(float(in_other_order(program) - program()))
+            self.assertGreater(off, 2.0**-23)
+            self.assertLess(off, 2.0**-19)
+
     def test_a_seed_gives_the_same_bits(self) -> None:
         x = torch.randn(64, 64)
         one, same, other = (in_other_order(lambda: x @ x, seed) for seed in (1, 1, 2))

@@ -50,7 +50,7 @@ class Baseline(Contestant):
         if built is None:
             raise Refusal("protocol", "time before build")
         if self._stopwatch is None:
-            self._stopwatch = Stopwatch(self._executor_library)
+            self._stopwatch = Stopwatch(self._executor_library, self._place)
         source = self._place.memory.mapping(question.descriptors[0])
         given = [self._inputs_of(body, number, source) for number in range(body["calls"])]
         places = [region.map_tensors(one, torch.clone) for one in given[:2]]

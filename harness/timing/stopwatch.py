@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import ctypes
 
-import torch
+from harness.worker.place import Place
 
 
 class Stopwatch:
-    """Times calls on the current stream of PyTorch's current device."""
+    """Times calls in the stream in which PyTorch queues its work."""
 
-    def __init__(self, library: str) -> None:
-        torch.cuda.current_stream()  # The context.
+    def __init__(self, library: str, place: Place) -> None:
+        place.finish()  # It needs the context.
         native = ctypes.CDLL(library)
         native.mc_stopwatch_create.restype = ctypes.c_void_p
-        handle = native.mc_stopwatch_create(ctypes.c_int(torch.cuda.current_device()))
+        handle = native.mc_stopwatch_create()
         if not handle:
             raise RuntimeError("the stopwatch cannot be made")
-        self._native, self._handle = native, ctypes.c_void_p(handle)
+        self._native, self._handle, self._place = native, ctypes.c_void_p(handle), place
 
     def reset(self) -> None:
         """Forgets all calls."""
-        torch.cuda.synchronize()
+        self._place.finish()
         self._native.mc_stopwatch_reset(self._handle)
 
     def begin(self, *, is_gated: bool) -> None:
@@ -42,9 +42,8 @@ class Stopwatch:
             raise RuntimeError("the stopwatch did not time all calls")
         return [(us[number], bool(whole[number])) for number in range(calls)]
 
-    @staticmethod
-    def _stream() -> ctypes.c_uint64:
-        return ctypes.c_uint64(torch.cuda.current_stream().cuda_stream)
+    def _stream(self) -> ctypes.c_uint64:
+        return ctypes.c_uint64(self._place.current_stream())
 
     @staticmethod
     def _check(status: int) -> None:

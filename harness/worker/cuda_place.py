@@ -87,6 +87,9 @@ class CudaPlace(Place):
     def free_and_total_bytes(self) -> tuple[int, int]:
         return torch.cuda.mem_get_info()
 
+    def current_stream(self) -> int:
+        return int(torch.cuda.current_stream().cuda_stream)
+
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()
         try:

@@ -74,6 +74,10 @@ class Place:
         """Of the device's memory."""
         return 1 << 30, 1 << 30
 
+    def current_stream(self) -> int:
+        """The native handle of the stream in which PyTorch queues its work."""
+        return 0
+
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
         """What does the same work again, and sooner where the device can record it."""
         return work

@@ -18,8 +18,9 @@ constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_rec
                                         "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
                                         "facade/runtime/cuda.cc"};
 constexpr const char* kDeviceSources[] = {"arena.cc", "gate.cc", "trace.cc", "vendor.cc"};
-constexpr const char* kExecutorSources[] = {"arena_map.cc", "cuda/executor.cc", "cuda/timed_batch.cc",
-                                            "cuda/stopwatch.cc", "cuda/kernels.cu", "cuda/capi.cc"};
+constexpr const char* kExecutorSources[] = {"arena_map.cc",        "cuda/executor.cc",
+                                            "cuda/timed_batch.cc", "cuda/stopwatch.cc",
+                                            "cuda/kernels.cu",     "cuda/capi.cc"};
 constexpr const char* kClientSources[] = {"arena_map.cc",     "client/client.cc",
                                           "client/cuda.cc",   "client/cudart.cc",
                                           "client/sender.cc", "client/unsupported.cc"};
@@ -89,7 +90,7 @@ std::vector<std::string> plain_command(std::span<const char* const> names, const
   return argv;
 }
 
-// By nvcc, since it has kernels of its own.
+// The compiler is nvcc, since there are kernels.
 std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::path& sources) {
   std::vector<std::string> argv = {runtime.nvcc.string(),
                                    "-std=c++20",

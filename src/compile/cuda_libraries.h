@@ -28,8 +28,8 @@ struct CudaLibraries {
 
 // kUnavailable where CUPTI, which PyTorch for CUDA brings, is not
 // found, or the compiler fails.
-Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch,
-                                             const CudaRuntime& runtime, const Layout& layout, const Progress& progress);
+Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
+                                             const Layout& layout, const Progress& progress);
 
 }  // namespace mc::compile
 

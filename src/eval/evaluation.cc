@@ -220,7 +220,7 @@ Stage Evaluation::measure() {
                     ? std::make_unique<execute::Session>(std::move(*measured.contestant))
                     : nullptr;
   if (contestant_ != nullptr) contestant_->rest();
-  // Where there is a strict run, the one that is timed starts after that.
+  // A strict run comes before the start of the one that is timed.
   if (!is_timed() || context_.options.strict) end_contestant();
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (is_crowded_out(measured.outcome) && !context_.is_second) {
@@ -296,9 +296,8 @@ Stage Evaluation::time() {
   const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
                               *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
-  auto stage = context_.executor.limits().has_device_process
-                   ? time_by_calls(timing, program)
-                   : timing.run(std::move(contestant_));
+  auto stage = context_.executor.limits().has_device_process ? time_by_calls(timing, program)
+                                                             : timing.run(std::move(contestant_));
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));

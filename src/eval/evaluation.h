@@ -98,8 +98,8 @@ class Evaluation {
   // Of the CPU backend.
   std::unique_ptr<compile::LocationMapper> mapper_;
   std::unique_ptr<compile::Locator> locator_;
-  std::optional<task::Outcome> passed_;  // What correctness says, until all else is over.
-  std::unique_ptr<execute::Session> contestant_;     // Null where another one is to be timed.
+  std::optional<task::Outcome> passed_;           // What correctness says, until all else is over.
+  std::unique_ptr<execute::Session> contestant_;  // Null where another one is to be timed.
   std::unique_ptr<execute::DeviceProcess> device_;  // The contestant's, if another holds it.
 };
 

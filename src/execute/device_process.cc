@@ -29,12 +29,13 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
   }
   const int64_t bytes = used.bytes_to_host - bytes_before;
   if (bytes <= kHostBytesOfCall * calls) return std::nullopt;
-  return task::Illegal{"run",
-                       {{"run.host_transfer",
-                         std::to_string(bytes) + " bytes were copied from the device to the host in " +
-                             std::to_string(calls) + " calls; " + std::to_string(kHostBytesOfCall) +
-                             " a call are allowed",
-                         {}}}};
+  return task::Illegal{
+      "run",
+      {{"run.host_transfer",
+        std::to_string(bytes) + " bytes were copied from the device to the host in " +
+            std::to_string(calls) + " calls; " + std::to_string(kHostBytesOfCall) +
+            " a call are allowed",
+        {}}}};
 }
 
 template <typename Question>

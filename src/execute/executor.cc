@@ -365,8 +365,7 @@ Stage<Contestant> Executor::start_candidate(const Program& program, Judge& judge
     give_back_device(std::move(contestant.device));
     return Started(std::move(*outcome));
   }
-  return Started(
-      Contestant{std::move(std::get<Session>(started)), std::move(contestant.device)});
+  return Started(Contestant{std::move(std::get<Session>(started)), std::move(contestant.device)});
 }
 
 }  // namespace mc::execute

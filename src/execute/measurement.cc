@@ -534,9 +534,14 @@ task::Outcome Measurement::conclude() {
 
 Measured Measurement::finish(task::Outcome outcome) {
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
-  Measured measured{
-      std::move(outcome), aten_ops_,   session_.memory_peak_bytes(), session_.output_tail(), state_,
-      std::nullopt,       nullptr,      check_error_};
+  Measured measured{std::move(outcome),
+                    aten_ops_,
+                    session_.memory_peak_bytes(),
+                    session_.output_tail(),
+                    state_,
+                    std::nullopt,
+                    nullptr,
+                    check_error_};
   if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_) {
     measured.contestant = std::move(session_);
   }

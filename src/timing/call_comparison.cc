@@ -21,15 +21,16 @@ using execute::Stage;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int64_t kWarmUpCalls = 3;
-constexpr int kWarmUpBatches = 2;  // The first one may load what the second one has.
+constexpr int kWarmUpBatches = 2;         // The first one may load what the second one has.
 constexpr double kBetweenCalls_us = 100;  // Inputs, an emptied cache, outputs, the host.
 constexpr int64_t kCallsMin = 3;
-constexpr double kShareMax = 0.25;  // Of the device's free memory.
+constexpr double kFreeShareMax =
+    0.25;  // The device's free memory, of which inputs and outputs take a part.
 // An output may come with gaps, or inputs that were written.
 constexpr int64_t kOutputsSlackBytes = int64_t{1} << 20;
-// Where fewer calls than this were queued whole, the host's part counts.
+// The host's part counts where fewer calls than this were queued whole.
 constexpr double kQueuedShareMin = 0.5;
-// What differs between processes, as a standard deviation of the logarithm.
+// The difference between processes, as a standard deviation of the logarithm.
 constexpr double kSpread = 0.0025;
 
 double median_of(std::vector<double> values) {
@@ -106,23 +107,26 @@ Status CallComparison::make_room(int64_t calls) {
   const int64_t outputs_bytes = plan_.outputs_bytes + kOutputsSlackBytes;
   MC_TRY(const int64_t address,
          candidate_.device.prepare_batches(calls, shared.said.stride, outputs_bytes), "share");
-  shared_ = {std::move(shared.said.inputs), shared.said.stride, shared.said.nbytes,
-             std::move(shared.region),      calls,              address};
+  shared_ = {std::move(shared.said.inputs),
+             shared.said.stride,
+             shared.said.nbytes,
+             std::move(shared.region),
+             calls,
+             address};
   return ok();
 }
 
-// As many as fit into the round's time, at the pace of the slower one, and into memory: inputs lie
-// there twice, outputs once.
+// The number that fits into the round's time, at the pace of the slower one, and into memory:
+// inputs lie there twice, outputs once.
 Result<int64_t> CallComparison::calls_of_round() {
   MC_TRY(const auto room, judge_.ask(worker::JudgeTimeRoomQuestion(), limits_.judge_s), "room");
   const double call_bytes =
       static_cast<double>(2 * shared_.stride + plan_.outputs_bytes + kOutputsSlackBytes);
-  const double fit = kShareMax * static_cast<double>(room.said.free_bytes) / call_bytes;
+  const double fit = kFreeShareMax * static_cast<double>(room.said.free_bytes) / call_bytes;
   const double wanted =
       options_.round_us / (std::max(own_.call_us, other_.call_us) + kBetweenCalls_us);
   const double most = std::max(1.0, std::min(fit, static_cast<double>(options_.calls_max)));
-  return static_cast<int64_t>(
-      std::min(most, std::max(static_cast<double>(kCallsMin), wanted)));
+  return static_cast<int64_t>(std::min(most, std::max(static_cast<double>(kCallsMin), wanted)));
 }
 
 Status CallComparison::draw(int64_t calls) {
@@ -134,9 +138,8 @@ Status CallComparison::draw(int64_t calls) {
 
 Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(int64_t calls) {
   using Question = worker::ContestantTimeCallsThereQuestion;
-  MC_TRY_VOID(
-      candidate_.device.start_batch(calls, shared_.region, shared_.nbytes, own_.is_gated),
-      "batch");
+  MC_TRY_VOID(candidate_.device.start_batch(calls, shared_.region, shared_.nbytes, own_.is_gated),
+              "batch");
   const Question question{.calls = calls,
                           .inputs = shared_.inputs,
                           .stride = shared_.stride,
@@ -199,8 +202,8 @@ Status CallComparison::run_baseline(int64_t calls) {
   if (reply == nullptr) {
     const auto* refusal = std::get_if<Refusal>(&made);
     return Error{ErrorCode::kUnavailable,
-                 "the baseline failed: " + (refusal == nullptr ? baseline_.output_tail()
-                                                               : refusal->exception.message)};
+                 "the baseline failed: " +
+                     (refusal == nullptr ? baseline_.output_tail() : refusal->exception.message)};
   }
   MC_TRY(const auto times, worker::told<Question>(std::move(*reply)), "baseline");
   take(other_, times.said.us, times.said.queued_whole);
@@ -212,8 +215,8 @@ void CallComparison::take(Side& side, const std::vector<double>& us, int64_t que
   const double median = median_of(us);
   side.call_us = std::min(side.call_us, median);
   if (side.is_gated) {
-    side.is_gated = static_cast<double>(queued_whole) >=
-                    kQueuedShareMin * static_cast<double>(us.size());
+    side.is_gated =
+        static_cast<double>(queued_whole) >= kQueuedShareMin * static_cast<double>(us.size());
   }
   if (!counts_) return;
   side.us.insert(side.us.end(), us.begin(), us.end());

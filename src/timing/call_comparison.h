@@ -3,8 +3,9 @@
 // CallComparison: a candidate whose device another process holds, timed against a baseline, call by
 // call (device/cuda/timed_batch.h).
 //
-//   warm-up, beside others   a few calls of each: whether they can be queued whole, what they take
-//   rounds, alone            a batch of calls of each, in random order, on the same fresh inputs
+// While they warm up, others may use the device: a few calls of each show whether they can be
+// queued whole, and what they take.  Then follow rounds, alone: a batch of calls of each, in random
+// order, on the same fresh inputs.
 //
 // A call's time is what the device's events say, in a process where none of the candidate's host
 // code runs.  Outputs of calls that are drawn when a batch is over are compared with the
@@ -31,11 +32,11 @@ namespace mc::timing {
 
 struct CallOptions {
   int rounds = 13;
-  double round_us = 20'000;  // Of the slower one's calls, with what lies between them.
+  double round_us = 20'000;  // The slower one's calls, with what lies between them.
   int calls_max = 100;       // A round.
   int verified = 2;          // Calls of each round: the last one, and others.
   double budget_s = 6;
-  uint64_t seed = 0;  // Of the order, and of the inputs.
+  uint64_t seed = 0;  // It decides the order and the inputs.
   Clock clock{};
 
   // A reward's precision.
@@ -55,10 +56,10 @@ struct RemoteCandidate {
 class CallComparison {
  public:
   struct Timed {
-    task::Performance performance;  // Without floor, kernels and compiled baseline.
-    int64_t launches_own_least = 0;  // Of a call.
+    task::Performance performance;   // Without floor, kernels and compiled baseline.
+    int64_t launches_own_least = 0;  // A call's.
     int64_t calls = 0;               // That the candidate made.
-    Work work;                       // Of one call.
+    Work work;                       // One call's.
   };
 
   // REQUIRES: what it refers to outlives it.
@@ -69,9 +70,9 @@ class CallComparison {
   ~CallComparison();  // Gives back what memory the judge still has for it.
 
   // Both decide `Wrong` where an output is wrong, and what else may happen to a running candidate.
-  // Others may use the device while the processes warm up:
+  // Others may use the device during warm_up(), and not during run().
   Result<std::optional<task::Outcome>> warm_up();
-  // but not from here on.  REQUIRES: warm_up decided nothing.
+  // REQUIRES: warm_up() decided nothing.
   execute::Stage<Timed> run();
 
  private:
@@ -86,8 +87,8 @@ class CallComparison {
   };
   struct Side {
     bool is_gated = true;
-    std::vector<double> us;       // Of all calls that count.
-    std::vector<double> medians;  // Of the rounds.
+    std::vector<double> us;                                    // Each call that counts.
+    std::vector<double> medians;                               // Each round's.
     double call_us = std::numeric_limits<double>::infinity();  // The least batch's median.
   };
   Status close();
@@ -117,7 +118,7 @@ class CallComparison {
   Side own_;
   Side other_;  // The baseline's.
   bool counts_ = false;
-  int64_t number_ = 0;  // Of the last batch.
+  int64_t number_ = 0;  // The last batch's.
   int64_t calls_ = 0;
   int64_t verified_ = 0;
   int64_t launches_own_least_ = std::numeric_limits<int64_t>::max();
