@@ -312,7 +312,8 @@ TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0].us, 1500);
   EXPECT_EQ(calls[0].was_queued_whole, 1u);
-  EXPECT_EQ(FakeDriver::gates_waited_for(), 2);
+  EXPECT_GT(calls[1].host_us, 0);  // The last one is checked by the host's clock.
+  EXPECT_EQ(FakeDriver::gates_waited_for(), 2 + 5);
   EXPECT_EQ(output(0), 10);  // Although the second call wrote over it.
   EXPECT_EQ(output(1), 20);
 }

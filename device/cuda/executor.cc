@@ -674,7 +674,8 @@ bool Executor::finish_batch(std::vector<TimedCall>& calls) {
   std::vector<Stopwatch::Call> times;
   if (batch_->finish(times) != CUDA_SUCCESS || !is_done || has_failed_) return false;
   for (size_t i = 0; i < times.size(); ++i) {
-    calls.push_back({times[i].us, launches_own_[i], times[i].was_queued_whole ? 1u : 0u});
+    calls.push_back(
+        {times[i].us, times[i].host_us, launches_own_[i], times[i].was_queued_whole ? 1u : 0u});
   }
   return true;
 }

@@ -107,6 +107,7 @@ class Executor {
   // A call of a batch.
   struct TimedCall {
     double us;
+    double host_us;  // The host's clock, where it checked the call; else 0.
     uint32_t launches_own;
     uint32_t was_queued_whole;
   };

@@ -47,6 +47,11 @@ __global__ void read_all(const uint4* source, uint64_t count, unsigned* sink) {
   if (sum == 0x9e3779b9u) *sink = sum;  // Else the loads would be left out.
 }
 
+__global__ void store(volatile uint64_t* target, uint64_t value) {
+  *target = value;
+  __threadfence_system();
+}
+
 unsigned blocks_for(uint64_t threads) {
   const uint64_t blocks = (threads + kThreads - 1) / kThreads;
   return static_cast<unsigned>(blocks < kBlocksMax ? blocks : kBlocksMax);
@@ -62,6 +67,11 @@ CUresult copy_masked(CUdeviceptr target, CUdeviceptr source, uint64_t bytes, con
   masked_copy<<<blocks_for((bytes + 7) / 8), kThreads, 0, stream>>>(
       reinterpret_cast<unsigned char*>(target), reinterpret_cast<const unsigned char*>(source),
       bytes, mask, first_word);
+  return launched();
+}
+
+CUresult store_word(CUdeviceptr target, uint64_t value, CUstream stream) {
+  store<<<1, 1, 0, stream>>>(reinterpret_cast<volatile uint64_t*>(target), value);
   return launched();
 }
 

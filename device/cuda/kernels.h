@@ -24,6 +24,9 @@ CUresult copy_masked(CUdeviceptr target, CUdeviceptr source, uint64_t bytes, con
 // than it holds.  `sink` is memory of four bytes.
 CUresult read_through(CUdeviceptr source, uint64_t bytes, CUdeviceptr sink, CUstream stream);
 
+// Writes a word to memory that the host sees.
+CUresult store_word(CUdeviceptr target, uint64_t value, CUstream stream);
+
 }  // namespace mc::device
 
 #endif  // MC_DEVICE_CUDA_KERNELS_H_

@@ -10,6 +10,9 @@ namespace {
 
 constexpr uint64_t kFlushFactor = 2;  // Times the cache.
 constexpr uint64_t kFlushBytesMin = 32u << 20;
+constexpr uint64_t kSharedBytes = 128;  // The gate, and from its middle on the word.
+// A call that takes longer than this is not waited for: whoever asks for its times waits.
+constexpr std::chrono::seconds kCheckLimit{2};
 
 }  // namespace
 
@@ -25,8 +28,9 @@ std::unique_ptr<Stopwatch> Stopwatch::create(CUdevice device, std::string& why) 
   also(cuMemAlloc(&watch->flush_, watch->flush_bytes_ + sizeof(uint32_t)));
   watch->sink_ = watch->flush_ + watch->flush_bytes_;
   also(cuMemsetD8(watch->flush_, 0, watch->flush_bytes_));
-  also(cuMemHostAlloc(&gate, sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP));
+  also(cuMemHostAlloc(&gate, kSharedBytes, CU_MEMHOSTALLOC_DEVICEMAP));
   watch->gate_ = static_cast<uint32_t*>(gate);
+  watch->word_ = static_cast<uint64_t*>(gate) + kSharedBytes / 2 / sizeof(uint64_t);
   if (status == CUDA_SUCCESS) status = cuMemHostGetDevicePointer(&watch->gate_there_, gate, 0);
   if (status != CUDA_SUCCESS) {
     const char* name = nullptr;
@@ -34,6 +38,7 @@ std::unique_ptr<Stopwatch> Stopwatch::create(CUdevice device, std::string& why) 
     why = std::string("the stopwatch: ") + (name == nullptr ? "?" : name);
     return nullptr;
   }
+  watch->word_there_ = watch->gate_there_ + kSharedBytes / 2;
   std::atomic_ref<uint32_t>(*watch->gate_).store(0);
   watch->thread_ = std::thread([w = watch.get()] { w->open_at_last(); });
   return watch;
@@ -73,6 +78,7 @@ CUresult Stopwatch::begin(CUstream stream, bool is_gated) {
     events_.push_back(event);
   }
   was_whole_.push_back(false);
+  host_us_.push_back(0);
   CUresult status = CUDA_SUCCESS;
   if (is_gated) {
     ++number_;
@@ -110,6 +116,33 @@ CUresult Stopwatch::end(CUstream stream) {
   return status;
 }
 
+CUresult Stopwatch::check(CUstream stream, uint64_t secret) {
+  using Clock = std::chrono::steady_clock;
+  const std::atomic_ref<uint64_t> word(*word_);
+  word.store(~secret);
+  if (const CUresult status = cuEventRecord(events_[2 * was_whole_.size() - 1], stream)) {
+    return status;
+  }
+  if (const CUresult status = store_word(word_there_, secret, stream)) return status;
+  const bool was_closed = is_closed_;
+  const auto start = Clock::now();
+  open_gate();
+  {
+    const std::lock_guard lock(mutex_);
+    was_whole_.back() = was_closed && was_patient_;
+  }
+  auto now = start;
+  while (word.load() != secret) {
+    now = Clock::now();
+    if (now - start > kCheckLimit) return CUDA_SUCCESS;
+  }
+  now = Clock::now();
+  if (was_whole_.back()) {
+    host_us_.back() = std::chrono::duration<double, std::micro>(now - start).count();
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult Stopwatch::times(std::vector<Call>& calls) const {
   calls.clear();
   for (size_t i = 0; i < was_whole_.size(); ++i) {
@@ -117,7 +150,7 @@ CUresult Stopwatch::times(std::vector<Call>& calls) const {
     if (const CUresult status = cuEventElapsedTime(&ms, events_[2 * i], events_[2 * i + 1])) {
       return status;
     }
-    calls.push_back({static_cast<double>(ms) * 1e3, was_whole_[i]});
+    calls.push_back({static_cast<double>(ms) * 1e3, host_us_[i], was_whole_[i]});
   }
   return CUDA_SUCCESS;
 }

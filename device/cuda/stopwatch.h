@@ -9,6 +9,10 @@
 // whole: its gate is opened before its end (open_gate, or by itself after kPatience), and what the
 // host does from then on counts.  Without a gate, all that the host does counts.
 //
+// Events lie in memory that a kernel may find and forge.  So some calls are checked by the host's
+// clock too, from the opening of the gate until a word arrives that no kernel of the call can know
+// (check()).
+//
 // It is of the current context, and used by one thread at a time.
 #ifndef MC_DEVICE_CUDA_STOPWATCH_H_
 #define MC_DEVICE_CUDA_STOPWATCH_H_
@@ -38,7 +42,10 @@ class Stopwatch {
   Stopwatch& operator=(const Stopwatch&) = delete;
 
   // Forgets all calls.  REQUIRES: the device has nothing to do.
-  void reset() { was_whole_.clear(); }
+  void reset() {
+    was_whole_.clear();
+    host_us_.clear();
+  }
   // The next call begins.  REQUIRES: no call is under way.
   CUresult begin(CUstream stream, bool is_gated);
   // Recorded by begin(): other streams may wait for it.
@@ -47,9 +54,13 @@ class Stopwatch {
   void open_gate();
   bool is_closed() const { return is_closed_; }
   CUresult end(CUstream stream);
+  // In place of end(), and waits until the call is over; `secret` is drawn for it alone.
+  // REQUIRES: it began with a gate.
+  CUresult check(CUstream stream, uint64_t secret);
 
   struct Call {
     double us = 0;
+    double host_us = 0;  // The host's clock, of a checked call that was queued whole; else 0.
     bool was_queued_whole = false;  // Before it began.
   };
   // One for each call since reset().  REQUIRES: the device is done with them.
@@ -65,9 +76,12 @@ class Stopwatch {
   CUdeviceptr sink_ = 0;
   uint32_t* gate_ = nullptr;  // On the host; the device reads it.
   CUdeviceptr gate_there_ = 0;
+  uint64_t* word_ = nullptr;  // On the host; the device writes it.
+  CUdeviceptr word_there_ = 0;
 
   std::vector<CUevent> events_;  // Two for each call.
   std::vector<bool> was_whole_;  // One for each call: it was queued whole before it began.
+  std::vector<double> host_us_;  // One for each call.
   uint32_t number_ = 0;          // The last gate's.
   bool is_closed_ = false;
 

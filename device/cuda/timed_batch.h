@@ -64,7 +64,8 @@ class TimedBatch {
   void open_gate() { watch_->open_gate(); }
   bool is_closed() const { return watch_->is_closed(); }
 
-  // Ends the batch; its times.  REQUIRES: the device is done.
+  // Ends the batch; its times, of which those by the host's clock are without what an empty call
+  // takes.  REQUIRES: the device is done.
   CUresult finish(std::vector<Stopwatch::Call>& times);
   // The bytes of a finished call's outputs, each part from a multiple of kAlignment on, and a copy
   // of them.
@@ -77,6 +78,7 @@ class TimedBatch {
 
  private:
   TimedBatch() = default;
+  CUresult time_empty_calls();
   CUresult mask_parts(uint32_t call, bool is_back, CUdeviceptr other);
 
   std::unique_ptr<Stopwatch> watch_;
@@ -92,7 +94,8 @@ class TimedBatch {
   bool is_gated_ = false;
   bool is_running_ = false;
   bool is_in_call_ = false;
-  std::vector<Mask> masks_;  // Two for each call: its inputs', its outputs'.
+  double empty_us_ = 0;      // An empty call by the host's clock.
+  std::vector<Mask> masks_;  // Three for each call: its inputs', its outputs', its check's.
   std::vector<std::vector<OutputPart>> parts_;
 };
 

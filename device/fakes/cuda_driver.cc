@@ -399,6 +399,11 @@ CUresult copy_masked(CUdeviceptr target, CUdeviceptr source, uint64_t bytes, con
   return settled();
 }
 
+CUresult store_word(CUdeviceptr target, uint64_t value, CUstream) {
+  std::memcpy(reinterpret_cast<void*>(target), &value, sizeof value);
+  return settled();
+}
+
 CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) { return settled(); }
 
 }  // namespace mc::device

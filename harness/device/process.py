@@ -41,6 +41,7 @@ class _TimedCall(ctypes.Structure):
 
     _fields_ = [
         ("us", ctypes.c_double),
+        ("host_us", ctypes.c_double),
         ("launches_own", ctypes.c_uint32),
         ("was_queued_whole", ctypes.c_uint32),
     ]
@@ -175,6 +176,7 @@ class DeviceProcess:
         return Answer(
             {
                 "us": [call.us for call in found],
+                "host_us": [call.host_us for call in found if call.host_us > 0],
                 "launches_own": [call.launches_own for call in found],
                 "queued_whole": sum(call.was_queued_whole for call in found),
             }

@@ -87,8 +87,10 @@ class CallComparison {
   };
   struct Side {
     bool is_gated = true;
-    std::vector<double> us;                                    // Each call that counts.
-    std::vector<double> medians;                               // Each round's.
+    std::vector<double> us;       // Each call that counts.
+    std::vector<double> medians;  // Each round's.
+    // The least of each round's by the host's clock, where any was checked by it.
+    std::vector<double> host_us;
     double call_us = std::numeric_limits<double>::infinity();  // The least batch's median.
   };
   Status close();
@@ -101,6 +103,7 @@ class CallComparison {
   void take(Side& side, const std::vector<double>& us, int64_t queued_whole);
   Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer) const;
   EarlyOutcome wrong_in_a_batch(const std::string& problem) const;
+  double bound_us() const;
   Timed conclude() const;
 
   // Constant after construction.

@@ -46,6 +46,7 @@ class CallComparisonTest : public testing::Test {
     device_.on<Finish>([this](const Finish&, const Fd&) {
       const auto count = static_cast<size_t>(calls_);
       return worker::DeviceTimeFinishAnswer{.us = std::vector<double>(count, own_us_),
+                                            .host_us = host_us_,
                                             .launches_own = std::vector<int64_t>(count, 2),
                                             .queued_whole = gated_.back() ? queued_whole_ : 0};
     });
@@ -89,6 +90,7 @@ class CallComparisonTest : public testing::Test {
   execute::StageLimits limits_;
   CallOptions options_;
   double own_us_ = 10;
+  std::vector<double> host_us_;
   int64_t queued_whole_ = 1 << 20;
   int64_t calls_ = 0;
   std::string problem_;
@@ -133,6 +135,16 @@ TEST_F(CallComparisonTest, TellsTheCandidateWhereInputsAppearAndWhichItWrites) {
   EXPECT_EQ(told, (std::vector<int64_t>{4096, 512, 1}));
 }
 
+TEST_F(CallComparisonTest, EventsThatAreForgedDoNotCountAgainstTheHostsClock) {
+  host_us_ = {110, 90, 300};  // The least of a round counts, less what the host's clock is off by.
+  const task::Performance forged = timed().performance;
+  EXPECT_DOUBLE_EQ(forged.time_us.median, 0.9 * 90 - 5);
+  EXPECT_DOUBLE_EQ(forged.speedup_eager.median, 2 * 10 / (0.9 * 90 - 5));
+  EXPECT_EQ(forged.timing.notes.size(), 1u);
+  host_us_ = {14, 400};
+  EXPECT_DOUBLE_EQ(timed().performance.time_us.median, 10);
+}
+
 // Whoever waits for the device in a call is timed without a gate from then on.
 TEST_F(CallComparisonTest, ACandidateThatWaitsForTheDeviceIsTimedWithItsHost) {
   queued_whole_ = 0;
@@ -143,7 +155,7 @@ TEST_F(CallComparisonTest, ACandidateThatWaitsForTheDeviceIsTimedWithItsHost) {
 TEST_F(CallComparisonTest, WhatTheCandidateCausesIsItsOutcome) {
   device_.fail<Finish>(Refusal{"protocol", "", {"Refusal", "not all calls", {}, {}}});
   EXPECT_EQ(decided().find("error"), std::string::npos);
-  device_.say<Finish>({.us = {1}, .launches_own = {1}, .queued_whole = 1});
+  device_.say<Finish>({.us = {1}, .host_us = {}, .launches_own = {1}, .queued_whole = 1});
   device_.fail<Take>(Refusal{"protocol", "", {"Refusal", "other outputs", {}, {}}});
   EXPECT_EQ(decided(), "wrong");
   contestant_.fail<Calls>(worker::Reaction(execute::Death{11, 0}));
