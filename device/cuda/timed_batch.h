@@ -94,6 +94,7 @@ class TimedBatch {
   bool is_gated_ = false;
   bool is_running_ = false;
   bool is_in_call_ = false;
+  bool is_checked_ = false;  // The call that is under way, by the host's clock.
   double empty_us_ = 0;      // An empty call by the host's clock.
   std::vector<Mask> masks_;  // Three for each call: its inputs', its outputs', its check's.
   std::vector<std::vector<OutputPart>> parts_;
