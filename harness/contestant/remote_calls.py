@@ -39,7 +39,7 @@ def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
         client.mc_device_begin_call(number)
         returned = call(model, seen[number % 2]), written[number % 2]
         outputs = [_plain(tensor) for tensor in region.tensors_of(returned)]
-        parts = (_Part * len(outputs))(*((one.data_ptr(), one.nbytes) for one in outputs))
+        parts = (_Part * len(outputs))(*(_Part(one.data_ptr(), one.nbytes) for one in outputs))
         client.mc_device_end_call(number, parts, len(outputs))
         if number + 1 == body["calls"]:
             tree = _described(returned, outputs)
