@@ -54,7 +54,6 @@ class DeviceProcess {
   Result<worker::DeviceUsedAnswer> used();
 
   // ---- Timing (device/cuda/timed_batch.h).
-  using Times = worker::DeviceTimeFinishAnswer;
   // Room for batches of at most so many calls; the address at which their inputs appear.  From now
   // on the candidate has the device in timed calls alone.
   Result<int64_t> prepare_batches(int64_t calls, int64_t inputs_bytes, int64_t outputs_bytes);
