@@ -54,6 +54,7 @@ enum class Op : uint32_t {
   kDestroyGraphExec,  // Handle
   kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
   kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
+  kLibraryCall,       // LibraryCall, then its words; answered with words (library_calls.h).
   kUnsupported,       // A name: what the client was asked for and cannot do.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
@@ -209,6 +210,11 @@ struct Graph {
   uint32_t graph;
   uint32_t exec;
   uint32_t stream;
+};
+
+struct LibraryCall {
+  uint32_t function;  // Its place in kLibraryFunctions.
+  uint32_t num_words;
 };
 
 // ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works in calls alone.

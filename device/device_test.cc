@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "client/sender.h"
 #include "cuda/executor.h"
 #include "fakes/cuda_driver.h"
+#include "library_calls.h"
 
 namespace mc::device {
 namespace {
@@ -411,6 +414,112 @@ TEST_F(Device, SurvivesRandomCommands) {
   // Replies that nobody waited for are passed over.
   while (sender.page().read.load() != sender.page().written.load()) std::this_thread::yield();
   end();
+  begin();
+  EXPECT_EQ(synchronize(), 0u);
+}
+
+// ---- Libraries (library_calls.h; fakes/libraries.cc).
+
+struct LibraryReply {
+  uint32_t status = 0;
+  std::vector<uint64_t> words;
+};
+
+class Library : public Device {
+ protected:
+  Library() { executor->allow_foreign_kernels("*"); }
+
+  static uint32_t index_of(std::string_view name) {
+    uint32_t index = 0;
+    while (index < kNumLibraryFunctions && kLibraryFunctions[index].name != name) ++index;
+    EXPECT_LT(index, kNumLibraryFunctions) << name;
+    return index;
+  }
+
+  LibraryReply call(std::string_view name, const std::vector<uint64_t>& words) {
+    LibraryReply reply{0, std::vector<uint64_t>(64)};
+    const LibraryCall command{index_of(name), static_cast<uint32_t>(words.size())};
+    reply.status = sender.call(Op::kLibraryCall, command, reply.words.data(),
+                               reply.words.size() * 8, {words.data(), words.size() * 8});
+    return reply;
+  }
+  uint64_t made(std::string_view name, const std::vector<uint64_t>& words = {}) {
+    const LibraryReply reply = call(name, words);
+    EXPECT_EQ(reply.status, 0u) << name;
+    EXPECT_EQ(reply.words[0], 0u) << name;
+    return reply.words[1];
+  }
+};
+
+TEST_F(Library, RefusesWhatIsOfAnotherKind) {
+  const uint64_t blas = made("cublasCreate_v2"), dnn = made("cudnnCreate");
+  const uint64_t tensor = made("cudnnCreateTensorDescriptor");
+  const uint64_t graph = made("cudnnBackendCreateDescriptor", {0});
+  EXPECT_EQ(call("cublasSetMathMode", {blas, 1}).status, 0u);
+  EXPECT_NE(call("cublasSetMathMode", {dnn, 1}).status, 0u);
+  EXPECT_NE(call("cublasSetMathMode", {tensor, 1}).status, 0u);
+  EXPECT_NE(call("cublasSetMathMode", {12345, 1}).status, 0u);
+  EXPECT_NE(call("cudnnDestroyTensorDescriptor", {graph}).status, 0u);
+  EXPECT_EQ(call("cudnnDestroyTensorDescriptor", {tensor}).status, 0u);
+  EXPECT_NE(call("cudnnDestroyTensorDescriptor", {tensor}).status, 0u);
+  EXPECT_TRUE(end());
+}
+
+TEST_F(Library, RefusesAddressesThatAreNotTheDevices) {
+  static float here = 1;
+  const uint64_t blas = made("cublasCreate_v2");
+  const auto host = reinterpret_cast<uint64_t>(&here);
+  const auto product = [&](uint64_t a, uint64_t alpha) {
+    return call("cublasSgemm_v2",
+                {blas, 0, 0, 0, 0, 0, alpha, a, 1, arena(), 1, kScalarIsNull, arena(), 1});
+  };
+  EXPECT_EQ(product(arena(), kScalarIsNull).status, 0u);
+  EXPECT_NE(product(host, kScalarIsNull).status, 0u);
+  EXPECT_NE(product(arena(), host).status, 0u);
+  EXPECT_NE(product(arena(), arena()).status, 0u);  // Scalars are on the host for this handle.
+  EXPECT_EQ(call("cublasSetPointerMode_v2", {blas, 1}).status, 0u);
+  EXPECT_EQ(product(arena(), arena()).status, 0u);
+  EXPECT_TRUE(end());
+}
+
+TEST_F(Library, RefusesLengthsThatDoNotFit) {
+  const uint64_t tensor = made("cudnnCreateTensorDescriptor");
+  const uint64_t two = 2, dims = (uint64_t{4} << 32) | 3;
+  EXPECT_EQ(call("cudnnSetTensorNdDescriptor", {tensor, 0, 2, two, dims, two, dims}).status, 0u);
+  EXPECT_NE(call("cudnnSetTensorNdDescriptor", {tensor, 0, 3, two, dims, two, dims}).status, 0u);
+  EXPECT_NE(call("cudnnSetTensorNdDescriptor", {tensor, 0, 2, two, dims, two}).status, 0u);
+  EXPECT_NE(call("cudnnSetTensorNdDescriptor", {tensor, 0, 2, two, dims, two, dims, 0}).status, 0u);
+  const LibraryReply got = call("cudnnGetTensorNdDescriptor", {tensor, 2});
+  EXPECT_THAT(got.words, testing::Contains(dims));
+  EXPECT_NE(call("cudnnGetTensorNdDescriptor", {tensor, kLibraryElementsMax + 1}).status, 0u);
+  EXPECT_TRUE(end());
+}
+
+TEST_F(Library, IsRefusedWhereTheKernelsOfOthersAre) {
+  EXPECT_TRUE(end());
+  begin();
+  executor->allow_foreign_kernels("*copy_kernel*");
+  EXPECT_NE(call("cublasCreate_v2", {}).status, 0u);
+  EXPECT_EQ(executor->use().forbidden, "cublasCreate_v2");
+}
+
+TEST_F(Library, SurvivesRandomCalls) {
+  const uint32_t seed = std::random_device()();
+  std::mt19937_64 random(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (int i = 0; i < 20'000; ++i) {
+    const auto function = static_cast<uint32_t>(random() % kNumLibraryFunctions);
+    const std::string_view name = kLibraryFunctions[function].name;
+    // The fakes of these compute, and believe the sizes.
+    if (name == "cublasSgemm_v2" || name == "cudnnBatchNormalizationForwardInference") continue;
+    std::vector<uint64_t> words(random() % 24);
+    for (uint64_t& word : words) {
+      word = random() % 4 == 0 ? arena() + random() % 64 : random() % 8;
+      if (random() % 50 == 0) word = random();
+    }
+    call(name, words);
+  }
+  EXPECT_TRUE(end());
   begin();
   EXPECT_EQ(synchronize(), 0u);
 }

@@ -23,6 +23,7 @@ constexpr size_t kFilesMax = 64;
 constexpr uint64_t kPositionChecks = 4000;  // Looks at the ring before the receiver sleeps.
 // Entries of a call in the device's queue that wait behind a gate; it has room for some 800.
 constexpr uint32_t kEntriesMax = 400;
+constexpr uint32_t kEntriesOfLibraryCall = 4;
 constexpr uint32_t kStagedBytesMax = 64u << 10;  // More from the host waits for the stream.
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 
@@ -165,11 +166,12 @@ void Executor::allow_foreign_kernels(std::string pattern) {
   foreign_allowed_.push_back(std::move(pattern));
 }
 
-bool Executor::may_launch(const Module& module, const char* name) {
+// A kernel, or a library's function.
+bool Executor::may_run_foreign(const char* name) {
   const auto matches = [&](const std::string& pattern) {
     return fnmatch(pattern.c_str(), name, 0) == 0;
   };
-  if (module.is_own || std::ranges::any_of(foreign_allowed_, matches)) return true;
+  if (std::ranges::any_of(foreign_allowed_, matches)) return true;
   if (use_.forbidden.empty()) use_.forbidden = name;
   return false;
 }
@@ -182,6 +184,7 @@ bool Executor::detach() {
   const auto also = [&](CUresult next) {
     if (status == CUDA_SUCCESS) status = next;
   };
+  if (status == CUDA_SUCCESS && !libraries_.reset()) status = CUDA_ERROR_UNKNOWN;
   for (const auto& [handle, exec] : graph_execs_) also(cuGraphExecDestroy(exec));
   for (const auto& [handle, graph] : graphs_) also(cuGraphDestroy(graph));
   for (const auto& [handle, event] : events_) also(cuEventDestroy(event));
@@ -578,7 +581,9 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool 
 }
 
 // A candidate that is timed has the device in calls alone.  A command that waits for the device
-// opens the gate of the call that is under way.
+// opens the gate of the call that is under way; one that asks whether it is done does not, as
+// PyTorch's allocator does after record_stream(), and who asks again and again waits for it to
+// open.
 bool Executor::is_allowed_now(Op op, uint32_t bytes) {
   if (!is_timed_) return true;
   switch (op) {
@@ -589,6 +594,7 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
     case Op::kFill:
     case Op::kWrite:
     case Op::kRead:
+    case Op::kLibraryCall:
       if (!batch_->is_in_call()) return false;
       break;
     default:
@@ -603,6 +609,10 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
     case Op::kWaitEvent:
       if (++entries_ > kEntriesMax) batch_->open_gate();
       return true;
+    case Op::kLibraryCall:
+      entries_ += kEntriesOfLibraryCall;
+      if (entries_ > kEntriesMax) batch_->open_gate();
+      return true;
     case Op::kWrite:
       if (++entries_ > kEntriesMax || bytes > kStagedBytesMax) batch_->open_gate();
       return true;
@@ -611,6 +621,8 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
     case Op::kOccupancy:
     case Op::kCreateStream:
     case Op::kCreateEvent:
+    case Op::kQueryStream:
+    case Op::kQueryEvent:
     case Op::kCaptureInfo:
     case Op::kBeginCall:
     case Op::kEndCall:
@@ -726,7 +738,7 @@ CUresult Executor::find_function(const Find& command, const char* name, Function
   if (module == modules_.end() || command.function > kHandlesMax || name == nullptr) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  if (!may_launch(module->second, name)) return CUDA_ERROR_NOT_PERMITTED;
+  if (!module->second.is_own && !may_run_foreign(name)) return CUDA_ERROR_NOT_PERMITTED;
   FunctionEntry entry{nullptr, module->second.is_own};
   if (const CUresult status = cuModuleGetFunction(&entry.function, module->second.module, name)) {
     return status;
@@ -789,6 +801,22 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
   return cuLaunchKernelEx(&config, function->second.function, nullptr, bytes > 0 ? extra : nullptr);
 }
 
+// A library's function: what it launches counts as one.
+void Executor::call_library(const LibraryCall& command, const char* data, uint32_t bytes) {
+  const bool is_known = command.function < kNumLibraryFunctions && command.num_words <= bytes / 8;
+  if (is_known && !may_run_foreign(kLibraryFunctions[command.function].name)) {
+    return reply(CUDA_ERROR_NOT_PERMITTED);
+  }
+  if (!is_known) return reply(CUDA_ERROR_INVALID_VALUE);
+  std::vector<uint64_t> words(command.num_words), answer;
+  std::memcpy(words.data(), data, words.size() * 8);
+  ++use_.launches;
+  if (!libraries_.call(command.function, words, answer) || answer.size() * 8 > kReplyBytesMax) {
+    return reply(CUDA_ERROR_INVALID_VALUE);
+  }
+  reply(CUDA_SUCCESS, answer.data(), answer.size() * 8);
+}
+
 CUresult Executor::elapsed(const Elapsed& command, float& ms) {
   const CUevent start = event_of(command.start), end = event_of(command.end);
   if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -810,7 +838,8 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
   CUstream stream = nullptr;
   if (!is_allowed_now(op, bytes)) {
     has_failed_ = true;
-    return op == Op::kRead ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
+    const bool is_answered = op == Op::kRead || op == Op::kLibraryCall;
+    return is_answered ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
   }
   switch (op) {
     case Op::kMap: {
@@ -1035,6 +1064,10 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
           take(command) ? end_call(command, body, bytes) : CUDA_ERROR_INVALID_VALUE;
       has_failed_ = has_failed_ || status != CUDA_SUCCESS;
       return fail(status);
+    }
+    case Op::kLibraryCall: {
+      LibraryCall command;
+      return take(command) ? call_library(command, body, bytes) : reply(CUDA_ERROR_INVALID_VALUE);
     }
     case Op::kUnsupported: {
       const char* name = take(handle) ? text_in(body, bytes) : nullptr;

@@ -25,6 +25,7 @@
 
 #include "arena_map.h"
 #include "channel.h"
+#include "cuda/libraries.h"
 #include "cuda/timed_batch.h"
 
 namespace mc::device {
@@ -55,7 +56,7 @@ struct Use {
   std::string forbidden;    // The first kernel of PyTorch's that the candidate may not have.
 };
 
-class Executor {
+class Executor : private CallContext {
  public:
   struct Options {
     uint64_t arena_bytes = uint64_t{64} << 30;     // Addresses, for what candidates allocate.
@@ -65,7 +66,7 @@ class Executor {
   // The device's primary context and the ranges of addresses; null where the driver refuses, and
   // then `why` has its error.
   static std::unique_ptr<Executor> create(const Options& options, std::string& why);
-  ~Executor();
+  ~Executor() override;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -152,6 +153,7 @@ class Executor {
   CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);
   CUresult find_variable(const Find& command, const char* name, VariableFacts& facts);
   CUresult launch(const Launch& command, const char* arguments);
+  void call_library(const LibraryCall& command, const char* data, uint32_t bytes);
   CUresult elapsed(const Elapsed& command, float& ms);
   CUresult begin_call(const Call& command);
   CUresult join(CUstream stream);
@@ -161,10 +163,10 @@ class Executor {
   uint64_t map_new_region(uint64_t bytes, Block& block);
   int exported(uint64_t place, const Block& block, CUresult status);
 
-  bool may_launch(const Module& module, const char* name);
-  bool stream_of(uint32_t handle, CUstream& stream);
+  bool may_run_foreign(const char* name);
+  bool stream_of(uint32_t handle, CUstream& stream) override;
   CUevent event_of(uint32_t handle) const;
-  bool is_device_range(uint64_t address, uint64_t bytes) const;
+  bool is_device_range(uint64_t address, uint64_t bytes) const override;
   bool is_capturing(CUstream stream) const;
 
   CUresult map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle);
@@ -212,6 +214,8 @@ class Executor {
   std::vector<uint32_t> launches_own_;  // One for each call.
   uint64_t launches_own_before_ = 0;
   bool has_failed_ = false;
+
+  Libraries libraries_{*this};
 
   // PyTorch's modules stay from one candidate to the next.
   std::map<std::pair<std::string, uint64_t>, CUmodule> kept_modules_;

@@ -63,8 +63,9 @@ void Stopwatch::open_at_last() {
     if (waiting_ == 0) {
       changed_.wait(lock);
     } else if (changed_.wait_until(lock, deadline_) == std::cv_status::timeout && waiting_ != 0 &&
-               std::chrono::steady_clock::now() >= deadline_) {
+               Clock::now() >= deadline_) {
       was_patient_ = false;
+      opened_at_ = Clock::now();
       std::atomic_ref<uint32_t>(*gate_).store(waiting_);
       waiting_ = 0;
     }
@@ -88,11 +89,14 @@ CUresult Stopwatch::begin(CUstream stream, bool is_gated) {
       const std::lock_guard lock(mutex_);
       waiting_ = number_;
       was_patient_ = true;
-      deadline_ = std::chrono::steady_clock::now() + kPatience;
+      deadline_ = Clock::now() + kPatience;
     }
     changed_.notify_one();
     is_closed_ = true;
     status = cuStreamWaitValue32(stream, gate_there_, number_, CU_STREAM_WAIT_VALUE_GEQ);
+  } else {
+    const std::lock_guard lock(mutex_);
+    opened_at_ = Clock::now();
   }
   // Behind the gate: while the cache is emptied, the device fetches what was queued.
   if (status == CUDA_SUCCESS) status = read_through(flush_, flush_bytes_, sink_, stream);
@@ -103,7 +107,9 @@ void Stopwatch::open_gate() {
   if (!is_closed_) return;
   is_closed_ = false;
   const std::lock_guard lock(mutex_);
+  if (waiting_ == 0) return;  // The other thread was first.
   waiting_ = 0;
+  opened_at_ = Clock::now();
   std::atomic_ref<uint32_t>(*gate_).store(number_);
 }
 
@@ -117,7 +123,6 @@ CUresult Stopwatch::end(CUstream stream) {
 }
 
 CUresult Stopwatch::check(CUstream stream, uint64_t secret) {
-  using Clock = std::chrono::steady_clock;
   const std::atomic_ref<uint64_t> word(*word_);
   word.store(~secret);
   if (const CUresult status = cuEventRecord(events_[2 * was_whole_.size() - 1], stream)) {
@@ -125,21 +130,18 @@ CUresult Stopwatch::check(CUstream stream, uint64_t secret) {
   }
   if (const CUresult status = store_word(word_there_, secret, stream)) return status;
   const bool was_closed = is_closed_;
-  const auto start = Clock::now();
   open_gate();
+  Clock::time_point start;
   {
     const std::lock_guard lock(mutex_);
     was_whole_.back() = was_closed && was_patient_;
+    start = opened_at_;
   }
-  auto now = start;
+  const auto asked_at = Clock::now();
   while (word.load() != secret) {
-    now = Clock::now();
-    if (now - start > kCheckLimit) return CUDA_SUCCESS;
+    if (Clock::now() - asked_at > kCheckLimit) return CUDA_SUCCESS;
   }
-  now = Clock::now();
-  if (was_whole_.back()) {
-    host_us_.back() = std::chrono::duration<double, std::micro>(now - start).count();
-  }
+  host_us_.back() = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   return CUDA_SUCCESS;
 }
 

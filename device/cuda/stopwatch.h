@@ -55,18 +55,22 @@ class Stopwatch {
   bool is_closed() const { return is_closed_; }
   CUresult end(CUstream stream);
   // In place of end(), and waits until the call is over; `secret` is drawn for it alone.
-  // REQUIRES: it began with a gate.
+  // REQUIRES: the device had nothing to do when it began.
   CUresult check(CUstream stream, uint64_t secret);
 
   struct Call {
     double us = 0;
-    double host_us = 0;  // The host's clock, of a checked call that was queued whole; else 0.
+    // The host's clock, of a checked call, from the opening of its gate on (or, without one, from
+    // its beginning) with what a call without work takes; else 0.
+    double host_us = 0;
     bool was_queued_whole = false;  // Before it began.
   };
   // One for each call since reset().  REQUIRES: the device is done with them.
   CUresult times(std::vector<Call>& calls) const;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   Stopwatch() = default;
   void open_at_last();  // The body of thread_.
 
@@ -91,7 +95,8 @@ class Stopwatch {
   uint32_t waiting_ = 0;  // The number of the gate that is closed; 0 for none.
   bool was_patient_ = true;
   bool is_over_ = false;
-  std::chrono::steady_clock::time_point deadline_;
+  Clock::time_point deadline_;
+  Clock::time_point opened_at_;  // Since then the device could work on the last call.
   std::thread thread_;
 };
 

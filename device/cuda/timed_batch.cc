@@ -82,7 +82,7 @@ CUresult TimedBatch::start(uint32_t calls, CUdeviceptr inputs, CUdeviceptr slots
     }
   }
   CUresult status = cuCtxSynchronize();
-  if (status == CUDA_SUCCESS && is_gated) status = time_empty_calls();
+  if (status == CUDA_SUCCESS) status = time_empty_calls();
   is_running_ = status == CUDA_SUCCESS;
   return status;
 }
@@ -111,8 +111,7 @@ CUresult TimedBatch::begin_call() {
                                 masks_[3 * call], 0, CU_STREAM_LEGACY);
   // The last call of a batch is checked, and others that nobody can foresee.  The device does
   // nothing else meanwhile: the host's clock would count that, too.
-  is_checked_ =
-      is_gated_ && (call + 1 == calls_ || masks_[3 * call + 2].words[0] % kCheckedOneIn == 0);
+  is_checked_ = call + 1 == calls_ || masks_[3 * call + 2].words[0] % kCheckedOneIn == 0;
   if (status == CUDA_SUCCESS && is_checked_) status = cuStreamSynchronize(CU_STREAM_LEGACY);
   return status == CUDA_SUCCESS ? watch_->begin(CU_STREAM_LEGACY, is_gated_) : status;
 }

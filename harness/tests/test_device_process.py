@@ -45,6 +45,47 @@ print(json.dumps({
 sys.stdin.read()
 """
 
+LIBRARIES = """
+import ctypes, json, os, sys, torch
+library, descriptor = sys.argv[1], int(sys.argv[2])
+native = ctypes.CDLL(library)
+assert native.mc_device_open(descriptor) == 0
+left = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).cuda()
+right = torch.tensor([[5.0, 6.0, 7.0], [8.0, 9.0, 10.0]]).cuda()
+P, I, F = ctypes.c_void_p, ctypes.c_int, ctypes.c_float
+dnn, tensor, dropout, graph = P(), P(), P(), P()
+done = [native.cudnnCreate(ctypes.byref(dnn)),
+        native.cudnnCreateTensorDescriptor(ctypes.byref(tensor)),
+        native.cudnnCreateDropoutDescriptor(ctypes.byref(dropout)),
+        native.cudnnBackendCreateDescriptor(I(3), ctypes.byref(graph))]
+dims = (I * 3)(4, 5, 6)
+done += [native.cudnnSetTensorNdDescriptor(tensor, I(0), I(3), dims, dims)]
+kind, count, shape, strides = I(7), I(), (I * 5)(), (I * 5)()
+done += [native.cudnnGetTensorNdDescriptor(tensor, I(5), ctypes.byref(kind), ctypes.byref(count),
+                                           shape, strides)]
+done += [native.cudnnSetDropoutDescriptor(dropout, dnn, F(0.25), P(), ctypes.c_size_t(1),
+                                          ctypes.c_ulonglong(2))]
+descriptors, back, held = (P * 2)(graph, graph), (P * 2)(graph, graph), ctypes.c_int64()
+wanted = ctypes.c_int64(2)
+done += [native.cudnnBackendSetAttribute(graph, I(1), I(15), wanted, descriptors)]
+done += [native.cudnnBackendGetAttribute(graph, I(1), I(15), wanted, ctypes.byref(held), back)]
+one, out = torch.ones(1).cuda(), torch.zeros(1).cuda()
+at = P(one.data_ptr())
+done += [native.cudnnBatchNormalizationForwardInference(
+    dnn, I(1), ctypes.byref(F(10)), ctypes.byref(F(100)), tensor, at, tensor, P(out.data_ptr()),
+    tensor, at, at, at, at, ctypes.c_double(1000))]
+print(json.dumps({
+    "product": (left @ right).cpu().tolist(), "done": done, "count": count.value,
+    "shape": list(shape), "held": held.value, "kind": kind.value, "sum": out.item(),
+}), flush=True)
+sys.stdin.readline()
+handle = P()
+assert native.cublasCreate_v2(ctypes.byref(handle)) == 0
+torch.cuda.synchronize()
+real = ctypes.CDLL("libcublas.so.13", mode=os.RTLD_NOLOAD)
+real.cublasSsymm_v2(handle, *(I(0),) * 4, *(P(),) * 8)
+"""
+
 
 @unittest.skipUnless(EXECUTOR and CLIENT and torch.version.cuda, "needs PyTorch for CUDA")
 class DeviceProcessTest(unittest.TestCase):
@@ -66,9 +107,11 @@ class DeviceProcessTest(unittest.TestCase):
         answer = self.device.answer(question)
         return answer.body, answer.descriptors[0] if answer.descriptors else -1
 
-    def candidate(self, channel: int) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    def candidate(
+        self, channel: int, code: str = CANDIDATE
+    ) -> tuple[subprocess.Popen[str], dict[str, Any]]:
         process = subprocess.Popen(
-            [sys.executable, "-c", CANDIDATE, CLIENT, str(channel)],
+            [sys.executable, "-c", code, CLIENT, str(channel)],
             env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             pass_fds=[channel],
         )  # fmt: skip
@@ -96,6 +139,24 @@ class DeviceProcessTest(unittest.TestCase):
 
         process.communicate()
         self.assertEqual(process.returncode, 0)
+        closed, _ = self.call("close")
+        self.assertTrue(closed["is_clean"])
+
+    def test_libraries_compute_in_the_device_process(self) -> None:
+        _, channel = self.call("open", foreign_kernels=["*"])
+        process, said = self.candidate(channel, LIBRARIES)
+        self.assertEqual(said["product"], [[21, 24, 27], [47, 54, 61]])
+        self.assertEqual(said["done"], [0] * len(said["done"]))
+        self.assertEqual((said["count"], said["kind"], said["held"]), (3, 0, 2))
+        self.assertEqual(said["shape"], [4, 5, 6, 0, 0])
+        self.assertEqual(said["sum"], 1 + 10 + 100 + 5 + 1000)
+        used, _ = self.call("used")
+        self.assertEqual((used["unsupported"], used["forbidden"]), ("", ""))
+
+        process.communicate("now one that does not cross\n")
+        self.assertEqual(process.returncode, 1)
+        used, _ = self.call("used")
+        self.assertEqual(used["unsupported"], "libcublas.so.13")
         closed, _ = self.call("close")
         self.assertTrue(closed["is_clean"])
 

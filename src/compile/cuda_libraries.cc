@@ -18,12 +18,12 @@ constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_rec
                                         "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
                                         "facade/runtime/cuda.cc"};
 constexpr const char* kDeviceSources[] = {"arena.cc", "gate.cc", "trace.cc", "vendor.cc"};
-constexpr const char* kExecutorSources[] = {"arena_map.cc",        "cuda/executor.cc",
-                                            "cuda/timed_batch.cc", "cuda/stopwatch.cc",
-                                            "cuda/kernels.cu",     "cuda/capi.cc"};
-constexpr const char* kClientSources[] = {"arena_map.cc",     "client/client.cc",
-                                          "client/cuda.cc",   "client/cudart.cc",
-                                          "client/sender.cc", "client/unsupported.cc"};
+constexpr const char* kExecutorSources[] = {
+    "arena_map.cc",    "cuda/executor.cc", "cuda/timed_batch.cc", "cuda/stopwatch.cc",
+    "cuda/kernels.cu", "cuda/capi.cc",     "cuda/libraries.cc",   "cuda/library_names.cc"};
+constexpr const char* kClientSources[] = {
+    "arena_map.cc",        "client/client.cc", "client/cuda.cc",       "client/cudart.cc",
+    "client/libraries.cc", "client/sender.cc", "client/unsupported.cc"};
 constexpr const char* kClientName = "libcudart.so.13";
 constexpr const char* kCupti = "libcupti.so.13";
 

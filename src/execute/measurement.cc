@@ -532,7 +532,20 @@ task::Outcome Measurement::conclude() {
   return task::Wrong{q, is_specialised, trials_};
 }
 
+// A failure of a candidate that asked the device process for what it does not have.
+bool Measurement::lacks_there(const task::Outcome& outcome, std::string& what) {
+  const bool has_failed = std::holds_alternative<task::Crashed>(outcome) ||
+                          std::holds_alternative<task::Wrong>(outcome);
+  if (device_ == nullptr || !has_failed) return false;
+  const auto used = device_->used();
+  if (used) what = used->unsupported;
+  return !what.empty();
+}
+
 Measured Measurement::finish(task::Outcome outcome) {
+  if (std::string what; lacks_there(outcome, what)) {
+    outcome = task::Unsupported{{{"device.unsupported", "the device process has no " + what, {}}}};
+  }
   if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
   Measured measured{std::move(outcome),
                     aten_ops_,

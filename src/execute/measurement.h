@@ -71,6 +71,7 @@ class Measurement {
   std::vector<task::KernelFinding> new_findings();
   static double share_passed(std::span<task::Trial> trials);
   task::Outcome conclude();
+  bool lacks_there(const task::Outcome& outcome, std::string& what);
   Measured finish(task::Outcome outcome);
 
   // Constant after construction.

@@ -110,6 +110,15 @@ TEST_F(DeviceMeasurement, RefusesKernelsThatThePolicyDoesNotName) {
   EXPECT_NE(illegal.findings[0].message.find("at::native::softmax"), std::string::npos);
 }
 
+TEST_F(DeviceMeasurement, AFailureIsTheDeviceProcessesWhereItLacksWhatWasAskedFor) {
+  devices_.say<Used>({.unsupported = "cudaMallocManaged"});
+  decided<task::Passed>();
+  contestants_.fail<Forward>(Refusal{"exception", "forward", {"RuntimeError", "no", {}, {}}});
+  const auto unsupported = decided<task::Unsupported>();
+  EXPECT_EQ(unsupported.constructs.at(0).rule, "device.unsupported");
+  EXPECT_NE(unsupported.constructs[0].message.find("cudaMallocManaged"), std::string::npos);
+}
+
 TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {
   devices_.fail<Take>(Refusal{"protocol", "", {"Refusal", "not in its memory", {}, {}}});
   const auto measured = measure();
