@@ -54,7 +54,7 @@ enum class Op : uint32_t {
   kDestroyGraphExec,  // Handle
   kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
   kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
-  kLibraryCall,       // LibraryCall, then its words; answered with words (library_calls.h).
+  kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
   kUnsupported,       // A name: what the client was asked for and cannot do.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
@@ -215,6 +215,8 @@ struct Graph {
 struct LibraryCall {
   uint32_t function;  // Its place in kLibraryFunctions.
   uint32_t num_words;
+  uint32_t is_answered;
+  uint32_t unused = 0;
 };
 
 // ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works in calls alone.

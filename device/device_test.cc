@@ -273,6 +273,8 @@ int two_inputs() {
 
 class Timed : public Device {
  protected:
+  using Manner = Executor::Manner;
+
   Timed() : inputs(two_inputs()) {
     sender.send(Op::kMap, Map{arena(), kGranularity});
     EXPECT_EQ(synchronize(), 0u);
@@ -304,7 +306,7 @@ class Timed : public Device {
 
 TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
   ASSERT_NE(slots, 0u);
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, /*is_gated=*/true));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
   for (const uint32_t call : {0u, 1u}) {
     begin_call(call);
     copy(arena(), slots + 512 * call);
@@ -322,7 +324,7 @@ TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
 }
 
 TEST_F(Timed, InputsAreNotThereBeforeTheirCall) {
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, false));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kUngated));
   begin_call(0);
   float got = 0;
   EXPECT_EQ(sender.call(Op::kRead, Read{slots + 512, 4, 4, 1, 0}, &got, 4), 0u);
@@ -330,7 +332,7 @@ TEST_F(Timed, InputsAreNotThereBeforeTheirCall) {
 }
 
 TEST_F(Timed, ACallThatWaitsForTheDeviceIsNotQueuedWhole) {
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, /*is_gated=*/true));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
   begin_call(0);
   EXPECT_EQ(synchronize(), 0u);
   end_call(0, {});
@@ -343,7 +345,7 @@ TEST_F(Timed, ACallThatWaitsForTheDeviceIsNotQueuedWhole) {
 }
 
 TEST_F(Timed, TheDeviceWorksInCallsAlone) {
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, true));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
   begin_call(0);
   end_call(0, {});
   copy(arena(), slots);
@@ -361,7 +363,7 @@ TEST_F(Timed, TheDeviceWorksInCallsAlone) {
 TEST_F(Timed, CallsComeInTheirOrderAndAllOfThem) {
   for (const std::vector<uint32_t>& order :
        std::vector<std::vector<uint32_t>>{{0}, {1}, {0, 0}, {0, 1, 2}}) {
-    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, true));
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
     for (const uint32_t call : order) {
       begin_call(call);
       end_call(call, {});
@@ -376,13 +378,54 @@ TEST_F(Timed, OutputsAreInTheCandidatesMemoryAndFitTheirRoom) {
   alignas(8) static uint64_t secret = 42;
   for (const OutputPart& part :
        {OutputPart{reinterpret_cast<uint64_t>(&secret), 8}, OutputPart{slots, 1024}}) {
-    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, true));
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, Manner::kGated));
     begin_call(0);
     end_call(0, {part});
     EXPECT_EQ(synchronize(), 0u);
     EXPECT_FALSE(executor->finish_batch(calls));
     taken_error();
   }
+}
+
+TEST_F(Timed, TellsWhatACallDidPieceByPiece) {
+  using testing::AllOf;
+  using testing::Field;
+  ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
+  FunctionFacts facts{};
+  ASSERT_EQ(find("add_one", 5, facts), 0u);
+  const Launch launch{.function = 5,
+                      .grid = {3, 1, 1},
+                      .block = {32, 1, 1},
+                      .shared_bytes = 16,
+                      .stream = 0,
+                      .cluster = {0, 0, 0},
+                      .is_cooperative = 0,
+                      .argument_bytes = 12};
+  std::vector<CallItem> items;
+  for (const Manner manner : {Manner::kItemised, Manner::kUngated}) {
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, manner));
+    begin_call(0);
+    copy(arena(), slots);
+    for (int i = 0; i < 2; ++i) {
+      std::array<char, 12> arguments{};
+      const uint64_t address = arena();
+      std::memcpy(arguments.data(), &address, 8);
+      sender.send(Op::kLaunch, launch, {arguments.data(), 12});
+    }
+    sender.send(Op::kFill, Fill{arena(), 4, 1, 4, 0, 1, 0});
+    end_call(0, {{arena(), 4}});
+    EXPECT_EQ(synchronize(), 0u);
+    ASSERT_TRUE(executor->finish_batch(calls));
+    ASSERT_TRUE(executor->take_items(items));
+    if (manner != Manner::kItemised) continue;
+    EXPECT_THAT(items, testing::UnorderedElementsAre(
+                           AllOf(Field(&CallItem::name, "[memcpy]"), Field(&CallItem::us, 1500)),
+                           AllOf(Field(&CallItem::name, "add_one"), Field(&CallItem::owner, ""),
+                                 Field(&CallItem::launches, 2u), Field(&CallItem::us, 3000)),
+                           AllOf(Field(&CallItem::name, "[memset]"), Field(&CallItem::us, 1500))));
+    EXPECT_EQ(items[0].grid[0], 3u);
+  }
+  EXPECT_TRUE(items.empty());
 }
 
 // A malformed command ends the channel, and nothing else.
@@ -438,28 +481,37 @@ class Library : public Device {
 
   LibraryReply call(std::string_view name, const std::vector<uint64_t>& words) {
     LibraryReply reply{0, std::vector<uint64_t>(64)};
-    const LibraryCall command{index_of(name), static_cast<uint32_t>(words.size())};
+    const LibraryCall command{index_of(name), static_cast<uint32_t>(words.size()), 1};
     reply.status = sender.call(Op::kLibraryCall, command, reply.words.data(),
                                reply.words.size() * 8, {words.data(), words.size() * 8});
     return reply;
   }
-  uint64_t made(std::string_view name, const std::vector<uint64_t>& words = {}) {
-    const LibraryReply reply = call(name, words);
+  uint64_t handle(std::string_view name) {
+    const LibraryReply reply = call(name, {});
     EXPECT_EQ(reply.status, 0u) << name;
     EXPECT_EQ(reply.words[0], 0u) << name;
     return reply.words[1];
   }
+  // An object, whose number goes behind the words.
+  uint64_t object(std::string_view name, std::vector<uint64_t> words = {}) {
+    words.push_back(++last_object);
+    EXPECT_EQ(call(name, words).status, 0u) << name;
+    return last_object;
+  }
+
+  uint64_t last_object = 100;
 };
 
 TEST_F(Library, RefusesWhatIsOfAnotherKind) {
-  const uint64_t blas = made("cublasCreate_v2"), dnn = made("cudnnCreate");
-  const uint64_t tensor = made("cudnnCreateTensorDescriptor");
-  const uint64_t graph = made("cudnnBackendCreateDescriptor", {0});
+  const uint64_t blas = handle("cublasCreate_v2"), dnn = handle("cudnnCreate");
+  const uint64_t tensor = object("cudnnCreateTensorDescriptor");
+  const uint64_t graph = object("cudnnBackendCreateDescriptor", {0});
   EXPECT_EQ(call("cublasSetMathMode", {blas, 1}).status, 0u);
   EXPECT_NE(call("cublasSetMathMode", {dnn, 1}).status, 0u);
   EXPECT_NE(call("cublasSetMathMode", {tensor, 1}).status, 0u);
   EXPECT_NE(call("cublasSetMathMode", {12345, 1}).status, 0u);
   EXPECT_NE(call("cudnnDestroyTensorDescriptor", {graph}).status, 0u);
+  EXPECT_NE(call("cudnnCreateTensorDescriptor", {tensor}).status, 0u);
   EXPECT_EQ(call("cudnnDestroyTensorDescriptor", {tensor}).status, 0u);
   EXPECT_NE(call("cudnnDestroyTensorDescriptor", {tensor}).status, 0u);
   EXPECT_TRUE(end());
@@ -467,7 +519,7 @@ TEST_F(Library, RefusesWhatIsOfAnotherKind) {
 
 TEST_F(Library, RefusesAddressesThatAreNotTheDevices) {
   static float here = 1;
-  const uint64_t blas = made("cublasCreate_v2");
+  const uint64_t blas = handle("cublasCreate_v2");
   const auto host = reinterpret_cast<uint64_t>(&here);
   const auto product = [&](uint64_t a, uint64_t alpha) {
     return call("cublasSgemm_v2",
@@ -483,7 +535,7 @@ TEST_F(Library, RefusesAddressesThatAreNotTheDevices) {
 }
 
 TEST_F(Library, RefusesLengthsThatDoNotFit) {
-  const uint64_t tensor = made("cudnnCreateTensorDescriptor");
+  const uint64_t tensor = object("cudnnCreateTensorDescriptor");
   const uint64_t two = 2, dims = (uint64_t{4} << 32) | 3;
   EXPECT_EQ(call("cudnnSetTensorNdDescriptor", {tensor, 0, 2, two, dims, two, dims}).status, 0u);
   EXPECT_NE(call("cudnnSetTensorNdDescriptor", {tensor, 0, 3, two, dims, two, dims}).status, 0u);

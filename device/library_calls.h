@@ -18,16 +18,19 @@
 //   e  the address for heuristic results, as many as the argument before says
 //   A  the address of an algorithm that such a result had, or null
 //   V  elements of an attribute: kind and number are the two arguments before
-//   W  the address for such elements: kind and number wanted are the 3rd and 2nd argument before
+//   W  the address for such elements: kind and number wanted are the 3rd and 2nd argument before,
+//      and the last one is the address for the number that there are
 // The ? is a letter for the object's kind (any letter: only equality matters), or a digit.
 //
 // In the command each argument is a word; what lies on the host follows its word, in whole words.
-// The reply is a word with the function's status, then the results in the order of the arguments.
+// The number of a new object is the client's choice.  The reply is a word with the function's
+// status, then the results in the order of the arguments.
 #ifndef MC_DEVICE_LIBRARY_CALLS_H_
 #define MC_DEVICE_LIBRARY_CALLS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace mc::device {
 
@@ -42,6 +45,20 @@ constexpr LibraryFunction kLibraryFunctions[] = {
 #undef MC_LIBRARY_CALL
 };
 constexpr uint32_t kNumLibraryFunctions = sizeof kLibraryFunctions / sizeof *kLibraryFunctions;
+
+// Whether a call says more than its status.
+constexpr bool has_results(std::string_view marks) {
+  return marks.find_first_of("HrRqeW") != std::string_view::npos;
+}
+
+// Whether a call may give the device something to do.
+constexpr bool may_launch(const LibraryFunction& function) {
+  const std::string_view name = function.name;
+  for (const std::string_view quiet : {"Create", "Destroy", "Set", "Get", "Finalize"}) {
+    if (name.find(quiet) != std::string_view::npos) return false;
+  }
+  return true;
+}
 
 constexpr size_t kLibraryWordsMax = 24;         // A function's numbers and addresses.
 constexpr size_t kLibraryRealsMax = 2;          // A function's floats and doubles.

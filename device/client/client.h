@@ -80,6 +80,10 @@ class Client {
   bool is_allocated_host(const void* pointer);
   uint64_t bytes_used();
 
+  // The harness makes a call that the device process times.
+  void set_in_timed_call(bool is_in_it) { is_in_timed_call_ = is_in_it; }
+  bool is_in_timed_call() const { return is_in_timed_call_; }
+
   // A number for a new stream, event, graph or executable graph.
   uint32_t new_handle() { return next_handle_++; }
 
@@ -92,6 +96,7 @@ class Client {
   void drop_kept();
 
   Sender sender_;
+  std::atomic<bool> is_in_timed_call_{false};
   std::recursive_mutex mutex_;
   // Guarded by mutex_:
   std::vector<std::unique_ptr<Binary>> binaries_;

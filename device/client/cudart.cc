@@ -290,10 +290,12 @@ int mc_device_open(int descriptor) { return Client::get().open(descriptor) ? 0 :
 
 // For the harness: a timed call begins, and ends with these outputs (commands.h).
 void mc_device_begin_call(uint32_t call) {
+  Client::get().set_in_timed_call(true);
   device().send(Op::kBeginCall, mc::device::Call{call, 0});
 }
 
 void mc_device_end_call(uint32_t call, const mc::device::OutputPart* parts, uint32_t num_parts) {
+  Client::get().set_in_timed_call(false);
   device().send(Op::kEndCall, mc::device::Call{call, num_parts},
                 mc::device::Tail{parts, num_parts * sizeof *parts});
 }

@@ -9,6 +9,7 @@
 
 #include "cuda/executor.h"
 
+using mc::device::CallItem;
 using mc::device::Executor;
 using mc::device::Stopwatch;
 using mc::device::Use;
@@ -19,6 +20,14 @@ struct Process {
   std::unique_ptr<Executor> executor;
   std::thread thread;
   std::atomic<bool> is_over{false};
+};
+
+// CallItem; the numbers are grid, block, registers, shared bytes, launches.
+struct PlainItem {
+  char name[1024];
+  char owner[512];
+  uint32_t numbers[9];
+  double us;
 };
 
 void copy_text(const std::string& text, char* target, size_t bytes) {
@@ -87,9 +96,10 @@ uint64_t mc_executor_prepare_batches(void* process, uint32_t calls, uint64_t inp
 }
 
 int mc_executor_start_batch(void* process, int descriptor, uint64_t bytes, uint32_t calls,
-                            int is_gated) {
+                            uint32_t manner) {
   auto& executor = *static_cast<Process*>(process)->executor;
-  return executor.start_batch(descriptor, bytes, calls, is_gated != 0) ? 0 : 1;
+  return executor.start_batch(descriptor, bytes, calls, static_cast<Executor::Manner>(manner)) ? 0
+                                                                                               : 1;
 }
 
 // How many calls there were, at most `calls_max` of which are told; -1 where the batch failed.
@@ -98,6 +108,25 @@ int mc_executor_finish_batch(void* process, Executor::TimedCall* calls, uint32_t
   if (!static_cast<Process*>(process)->executor->finish_batch(found)) return -1;
   std::copy_n(found.begin(), std::min<size_t>(found.size(), calls_max), calls);
   return static_cast<int>(found.size());
+}
+
+// What an itemised batch did, of which at most `items_max` are told; -1 for a failure.
+int mc_executor_take_items(void* process, PlainItem* items, uint32_t items_max) {
+  std::vector<CallItem> found;
+  if (!static_cast<Process*>(process)->executor->take_items(found)) return -1;
+  const size_t count = std::min<size_t>(found.size(), items_max);
+  for (size_t i = 0; i < count; ++i) {
+    const CallItem& item = found[i];
+    copy_text(item.name, items[i].name, sizeof items[i].name);
+    copy_text(item.owner, items[i].owner, sizeof items[i].owner);
+    std::copy_n(item.grid, 3, items[i].numbers);
+    std::copy_n(item.block, 3, items[i].numbers + 3);
+    items[i].numbers[6] = item.registers;
+    items[i].numbers[7] = item.shared_bytes;
+    items[i].numbers[8] = item.launches;
+    items[i].us = item.us;
+  }
+  return static_cast<int>(count);
 }
 
 int mc_executor_export_outputs(void* process, uint32_t call, const uint64_t* bytes,

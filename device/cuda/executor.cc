@@ -22,8 +22,8 @@ constexpr size_t kObjectsMax = 1u << 14;  // Streams, events and graphs, each.
 constexpr size_t kFilesMax = 64;
 constexpr uint64_t kPositionChecks = 4000;  // Looks at the ring before the receiver sleeps.
 // Entries of a call in the device's queue that wait behind a gate; it has room for some 800.
-constexpr uint32_t kEntriesMax = 400;
-constexpr uint32_t kEntriesOfLibraryCall = 4;
+constexpr uint32_t kEntriesMax = 600;
+constexpr uint32_t kEntriesOfLibraryCall = 3;
 constexpr uint32_t kStagedBytesMax = 64u << 10;  // More from the host waits for the stream.
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 
@@ -291,12 +291,16 @@ bool Executor::stream_of(uint32_t handle, CUstream& stream) {
     if (found == streams_.end()) return false;
     stream = found->second;
   }
-  const bool is_timed = batch_ != nullptr && batch_->is_in_call() && stream != CU_STREAM_LEGACY;
-  if (is_timed && std::ranges::find(streams_used_, stream) == streams_used_.end()) {
+  const bool is_in_call = batch_ != nullptr && batch_->is_in_call();
+  if (is_in_call && stream != CU_STREAM_LEGACY &&
+      std::ranges::find(streams_used_, stream) == streams_used_.end()) {
     // Nothing of the call may run before its time begins.
     const bool is_held = cuStreamWaitEvent(stream, batch_->start_event(), 0) == CUDA_SUCCESS;
     has_failed_ = has_failed_ || !is_held;
     streams_used_.push_back(stream);
+  }
+  if (is_in_call && items_.is_on()) {
+    has_failed_ = items_.begin(stream) != CUDA_SUCCESS || has_failed_;
   }
   return true;
 }
@@ -562,7 +566,7 @@ uint64_t Executor::prepare_batches(uint32_t calls, const CallBytes& bytes) {
   return slots_;
 }
 
-bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool is_gated) {
+bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manner manner) {
   const uint64_t inputs = import_region(descriptor, bytes);
   if (inputs == 0) return false;
   bool is_started = false;
@@ -573,7 +577,9 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool 
         calls * call_bytes_.inputs <= bytes) {
       has_failed_ = false;
       launches_own_.clear();
-      is_started = batch_->start(calls, inputs, slots_, is_gated) == CUDA_SUCCESS;
+      was_long_.clear();
+      items_.start(manner == Manner::kItemised);
+      is_started = batch_->start(calls, inputs, slots_, manner == Manner::kGated) == CUDA_SUCCESS;
     }
   }
   release_region(inputs);
@@ -609,10 +615,6 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
     case Op::kWaitEvent:
       if (++entries_ > kEntriesMax) batch_->open_gate();
       return true;
-    case Op::kLibraryCall:
-      entries_ += kEntriesOfLibraryCall;
-      if (entries_ > kEntriesMax) batch_->open_gate();
-      return true;
     case Op::kWrite:
       if (++entries_ > kEntriesMax || bytes > kStagedBytesMax) batch_->open_gate();
       return true;
@@ -624,6 +626,7 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
     case Op::kQueryStream:
     case Op::kQueryEvent:
     case Op::kCaptureInfo:
+    case Op::kLibraryCall:
     case Op::kBeginCall:
     case Op::kEndCall:
     case Op::kUnsupported:
@@ -672,6 +675,7 @@ CUresult Executor::end_call(const Call& command, const char* data, uint32_t byte
     if (status == CUDA_SUCCESS) status = join(stream);
   }
   launches_own_.push_back(static_cast<uint32_t>(use_.launches_own - launches_own_before_));
+  was_long_.push_back(entries_ > kEntriesMax);
   const CUresult ended = batch_->end_call(parts);
   return status == CUDA_SUCCESS ? ended : status;
 }
@@ -686,10 +690,16 @@ bool Executor::finish_batch(std::vector<TimedCall>& calls) {
   std::vector<Stopwatch::Call> times;
   if (batch_->finish(times) != CUDA_SUCCESS || !is_done || has_failed_) return false;
   for (size_t i = 0; i < times.size(); ++i) {
-    calls.push_back(
-        {times[i].us, times[i].host_us, launches_own_[i], times[i].was_queued_whole ? 1u : 0u});
+    calls.push_back({times[i].us, times[i].host_us, launches_own_[i],
+                     times[i].was_queued_whole ? 1u : 0u, was_long_[i] ? 1u : 0u});
   }
   return true;
+}
+
+bool Executor::take_items(std::vector<CallItem>& items) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  return items_.take(items) == CUDA_SUCCESS;
 }
 
 int Executor::export_outputs(uint32_t call, const uint64_t* bytes, size_t num_parts) {
@@ -718,7 +728,7 @@ CUresult Executor::load_module(const LoadModule& command, std::string_view path)
     return CUDA_ERROR_INVALID_VALUE;
   }
   File& entry = file->second;
-  Module module{nullptr, entry.is_own};
+  Module module{nullptr, entry.is_own, entry.path_here};
   CUmodule& kept = kept_modules_[{entry.path_here, command.offset}];
   if (entry.is_own || kept == nullptr) {
     if (entry.file == nullptr) entry.file = ImageFile::open(entry.path_here);
@@ -739,13 +749,18 @@ CUresult Executor::find_function(const Find& command, const char* name, Function
     return CUDA_ERROR_INVALID_HANDLE;
   }
   if (!module->second.is_own && !may_run_foreign(name)) return CUDA_ERROR_NOT_PERMITTED;
-  FunctionEntry entry{nullptr, module->second.is_own};
+  FunctionEntry entry{nullptr, module->second.is_own, {}};
   if (const CUresult status = cuModuleGetFunction(&entry.function, module->second.module, name)) {
     return status;
   }
   for (uint32_t i = 0; i < kFunctionAttributes; ++i) {
     cuFuncGetAttribute(&facts.attributes[i], static_cast<CUfunction_attribute>(i), entry.function);
   }
+  entry.item.name = name;
+  if (!entry.is_own) entry.item.owner = module->second.path;
+  entry.item.registers = static_cast<uint32_t>(facts.attributes[CU_FUNC_ATTRIBUTE_NUM_REGS]);
+  entry.item.shared_bytes =
+      static_cast<uint32_t>(facts.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES]);
   size_t offset = 0, bytes = 0;
   while (facts.num_parameters < kParametersMax &&
          cuFuncGetParamInfo(entry.function, facts.num_parameters, &offset, &bytes) ==
@@ -753,7 +768,7 @@ CUresult Executor::find_function(const Find& command, const char* name, Function
     facts.parameters[facts.num_parameters++] = {static_cast<uint32_t>(offset),
                                                 static_cast<uint32_t>(bytes)};
   }
-  functions_[command.function] = entry;
+  functions_[command.function] = std::move(entry);
   return CUDA_SUCCESS;
 }
 
@@ -798,23 +813,45 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   ++use_.launches;
   if (function->second.is_own) ++use_.launches_own;
-  return cuLaunchKernelEx(&config, function->second.function, nullptr, bytes > 0 ? extra : nullptr);
+  const CUresult status =
+      cuLaunchKernelEx(&config, function->second.function, nullptr, bytes > 0 ? extra : nullptr);
+  if (items_.is_on()) {
+    CallItem item = function->second.item;
+    std::ranges::copy(command.grid, item.grid);
+    std::ranges::copy(command.block, item.block);
+    item.shared_bytes += command.shared_bytes;
+    end_item(std::move(item));
+  }
+  return status;
 }
 
-// A library's function: what it launches counts as one.
-void Executor::call_library(const LibraryCall& command, const char* data, uint32_t bytes) {
-  const bool is_known = command.function < kNumLibraryFunctions && command.num_words <= bytes / 8;
-  if (is_known && !may_run_foreign(kLibraryFunctions[command.function].name)) {
-    return reply(CUDA_ERROR_NOT_PERMITTED);
+// What a command queued last, in a batch that is told piece by piece.
+void Executor::end_item(CallItem item) {
+  has_failed_ = items_.end(std::move(item)) != CUDA_SUCCESS || has_failed_;
+}
+
+// What a library's function launches counts as one.
+CUresult Executor::call_library(const LibraryCall& command, const char* data, uint32_t bytes,
+                                std::vector<uint64_t>& answer) {
+  if (command.function >= kNumLibraryFunctions || command.num_words > bytes / 8) {
+    return CUDA_ERROR_INVALID_VALUE;
   }
-  if (!is_known) return reply(CUDA_ERROR_INVALID_VALUE);
-  std::vector<uint64_t> words(command.num_words), answer;
+  const LibraryFunction& function = kLibraryFunctions[command.function];
+  if (!may_run_foreign(function.name)) return CUDA_ERROR_NOT_PERMITTED;
+  std::vector<uint64_t> words(command.num_words);
   std::memcpy(words.data(), data, words.size() * 8);
-  ++use_.launches;
   if (!libraries_.call(command.function, words, answer) || answer.size() * 8 > kReplyBytesMax) {
-    return reply(CUDA_ERROR_INVALID_VALUE);
+    return CUDA_ERROR_INVALID_VALUE;
   }
-  reply(CUDA_SUCCESS, answer.data(), answer.size() * 8);
+  if (!may_launch(function)) return CUDA_SUCCESS;
+  ++use_.launches;
+  if (batch_ != nullptr && batch_->is_in_call() &&
+      (entries_ += kEntriesOfLibraryCall) > kEntriesMax) {
+    batch_->open_gate();
+  }
+  const bool is_dnn = std::string_view(function.name).starts_with("cudnn");
+  end_item({.name = function.name, .owner = is_dnn ? "cuDNN" : "cuBLAS"});
+  return CUDA_SUCCESS;
 }
 
 CUresult Executor::elapsed(const Elapsed& command, float& ms) {
@@ -838,7 +875,9 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
   CUstream stream = nullptr;
   if (!is_allowed_now(op, bytes)) {
     has_failed_ = true;
-    const bool is_answered = op == Op::kRead || op == Op::kLibraryCall;
+    LibraryCall call{};
+    const bool is_answered =
+        op == Op::kRead || (op == Op::kLibraryCall && take(call) && call.is_answered != 0);
     return is_answered ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
   }
   switch (op) {
@@ -852,7 +891,8 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
     }
     case Op::kWrite: {
       Write command;
-      return fail(take(command) ? write(command, body, bytes) : CUDA_ERROR_INVALID_VALUE);
+      fail(take(command) ? write(command, body, bytes) : CUDA_ERROR_INVALID_VALUE);
+      return end_item({.name = "[memcpy]", .owner = "runtime"});
     }
     case Op::kRead: {
       Read command;
@@ -860,11 +900,13 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
     }
     case Op::kCopy: {
       Copy command;
-      return fail(take(command) ? copy(command) : CUDA_ERROR_INVALID_VALUE);
+      fail(take(command) ? copy(command) : CUDA_ERROR_INVALID_VALUE);
+      return end_item({.name = "[memcpy]", .owner = "runtime"});
     }
     case Op::kFill: {
       Fill command;
-      return fail(take(command) ? fill(command) : CUDA_ERROR_INVALID_VALUE);
+      fail(take(command) ? fill(command) : CUDA_ERROR_INVALID_VALUE);
+      return end_item({.name = "[memset]", .owner = "runtime"});
     }
     case Op::kLoadModule: {
       LoadModule command;
@@ -1036,7 +1078,8 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       }
       ++use_.launches;
       ++use_.launches_own;
-      return fail(cuGraphLaunch(graph_execs_[command.exec], stream));
+      fail(cuGraphLaunch(graph_execs_[command.exec], stream));
+      return end_item({.name = "[graph]", .owner = ""});
     }
     case Op::kDestroyGraph: {
       if (!take(handle) || !graphs_.contains(handle.handle)) return fail(CUDA_ERROR_INVALID_HANDLE);
@@ -1066,8 +1109,14 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       return fail(status);
     }
     case Op::kLibraryCall: {
-      LibraryCall command;
-      return take(command) ? call_library(command, body, bytes) : reply(CUDA_ERROR_INVALID_VALUE);
+      LibraryCall command{};
+      std::vector<uint64_t> answer;
+      const CUresult status =
+          take(command) ? call_library(command, body, bytes, answer) : CUDA_ERROR_INVALID_VALUE;
+      if (command.is_answered != 0) return reply(status, answer.data(), answer.size() * 8);
+      const bool is_done = status == CUDA_SUCCESS && answer[0] == 0;
+      has_failed_ = has_failed_ || !is_done;
+      return fail(is_done || status != CUDA_SUCCESS ? status : CUDA_ERROR_UNKNOWN);
     }
     case Op::kUnsupported: {
       const char* name = take(handle) ? text_in(body, bytes) : nullptr;

@@ -25,6 +25,7 @@
 
 #include "arena_map.h"
 #include "channel.h"
+#include "cuda/call_items.h"
 #include "cuda/libraries.h"
 #include "cuda/timed_batch.h"
 
@@ -104,16 +105,24 @@ class Executor : private CallContext {
   uint64_t prepare_batches(uint32_t calls, const CallBytes& bytes);
   // A batch begins, whose inputs lie in memory that another process exported; false where it
   // cannot.  REQUIRES: the candidate waits for a question.
-  bool start_batch(int descriptor, uint64_t bytes, uint32_t calls, bool is_gated);
+  enum class Manner : uint8_t {
+    kUngated,
+    kGated,
+    kItemised,  // Ungated, and what the calls do is told piece by piece.
+  };
+  bool start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manner manner);
   // A call of a batch.
   struct TimedCall {
     double us;
     double host_us;  // The host's clock, where it checked the call; else 0.
     uint32_t launches_own;
     uint32_t was_queued_whole;
+    uint32_t was_long;  // More than can wait behind a gate.
   };
   // One for each call; false where the candidate did not make all of them, or failed.
   bool finish_batch(std::vector<TimedCall>& calls);
+  // What the calls of an itemised batch did, the longest first.  REQUIRES: it is finished.
+  bool take_items(std::vector<CallItem>& items);
   // The outputs of a finished batch's call, as export_parts() does it: each from a multiple of
   // TimedBatch::kAlignment on.  `bytes` of them are wanted, one for each; -1 where they are others.
   int export_outputs(uint32_t call, const uint64_t* bytes, size_t num_parts);
@@ -127,10 +136,12 @@ class Executor : private CallContext {
   struct Module {
     CUmodule module = nullptr;
     bool is_own = false;
+    std::string path;  // Its file, here.
   };
   struct FunctionEntry {
     CUfunction function = nullptr;
     bool is_own = false;
+    CallItem item;  // As far as it is the same for all launches.
   };
   struct Block {
     uint64_t bytes = 0;
@@ -153,7 +164,9 @@ class Executor : private CallContext {
   CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);
   CUresult find_variable(const Find& command, const char* name, VariableFacts& facts);
   CUresult launch(const Launch& command, const char* arguments);
-  void call_library(const LibraryCall& command, const char* data, uint32_t bytes);
+  void end_item(CallItem item);
+  CUresult call_library(const LibraryCall& command, const char* data, uint32_t bytes,
+                        std::vector<uint64_t>& answer);
   CUresult elapsed(const Elapsed& command, float& ms);
   CUresult begin_call(const Call& command);
   CUresult join(CUstream stream);
@@ -211,8 +224,10 @@ class Executor : private CallContext {
   std::vector<CUstream> streams_used_;  // The call's, without the legacy one.
   std::vector<CUevent> joins_;
   size_t num_joins_ = 0;                // Those that the call needed so far.
-  std::vector<uint32_t> launches_own_;  // One for each call.
+  std::vector<uint32_t> launches_own_;  // One for each call, as the next.
+  std::vector<bool> was_long_;
   uint64_t launches_own_before_ = 0;
+  CallItems items_;
   bool has_failed_ = false;
 
   Libraries libraries_{*this};

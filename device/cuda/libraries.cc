@@ -73,9 +73,11 @@ class Libraries::Arguments {
   void conclude(int status, std::vector<uint64_t>& reply) {
     if (handle_ != nullptr && status == 0) note_setting();
     if (ended_ != 0 && status == 0) libraries_.objects_.erase(ended_);
+    if (made_ != 0 && status == 0) {
+      libraries_.objects_[made_] = {function_, made_kind_, made_pointer_};
+    }
     reply.assign(1, static_cast<uint64_t>(static_cast<int64_t>(status)));
     for (Result& result : results_) {
-      if (status == 0 && result.kind != 0) result.data[0] = new_object(result);
       if (status == 0 && result.are_heuristics) number_algorithms(result);
       reply.insert(reply.end(), result.data.begin(), result.data.end());
     }
@@ -84,7 +86,6 @@ class Libraries::Arguments {
  private:
   struct Result {
     std::vector<uint64_t> data;  // Its memory does not move.
-    char kind = 0;               // An object's.
     bool are_heuristics = false;
   };
   struct Scalar {
@@ -113,8 +114,8 @@ class Libraries::Arguments {
   }
   bool add(const void* pointer) { return add(reinterpret_cast<uint64_t>(pointer)); }
 
-  bool add_result(size_t bytes, char kind = 0, bool are_heuristics = false) {
-    results_.push_back({std::vector<uint64_t>(words_of(bytes)), kind, are_heuristics});
+  bool add_result(size_t bytes, bool are_heuristics = false) {
+    results_.push_back({std::vector<uint64_t>(words_of(bytes)), are_heuristics});
     return add(results_.back().data.data());
   }
 
@@ -227,7 +228,13 @@ class Libraries::Arguments {
         ended_ = word;
         return add(pointer);
       case 'n':
-        return libraries_.objects_.size() < kObjectsMax && add_result(8, letter);
+        if (!next(word) || libraries_.objects_.contains(word) || word == 0 ||
+            libraries_.objects_.size() >= kObjectsMax) {
+          return false;
+        }
+        made_ = word;
+        made_kind_ = letter;
+        return add(&made_pointer_);
       case 'b':
         // The next argument says the same to the function.
         return next(count) && count <= kLibraryElementsMax && next_bytes(count, data) &&
@@ -245,7 +252,7 @@ class Libraries::Arguments {
         return count_at(static_cast<size_t>(letter - '0'), count) && add_result(count * 4);
       case 'e':
         return count_at(num_words_ - 1, count) &&
-               add_result(count * kHeuristicBytes, 0, /*are_heuristics=*/true);
+               add_result(count * kHeuristicBytes, /*are_heuristics=*/true);
       case 'A':
         return next(word) && take_algorithm(word);
       case 'V':
@@ -289,12 +296,6 @@ class Libraries::Arguments {
     }
   }
 
-  uint64_t new_object(const Result& result) {
-    const uint64_t number = libraries_.next_++;
-    libraries_.objects_[number] = {function_, result.kind, reinterpret_cast<void*>(result.data[0])};
-    return number;
-  }
-
   void note_setting() {
     if (name_of(function_).find("SetStream") != std::string_view::npos) handle_->stream = stream_;
     if (name_of(function_).starts_with("cublasSetPointerMode")) {
@@ -315,6 +316,9 @@ class Libraries::Arguments {
   Handle* handle_ = nullptr;
   uint32_t stream_ = 0;
   uint64_t ended_ = 0;
+  uint64_t made_ = 0;  // The new object.
+  char made_kind_ = 0;
+  void* made_pointer_ = nullptr;
   std::deque<std::vector<uint64_t>> elements_;
   std::deque<Scalar> scalars_;
   std::deque<Result> results_;

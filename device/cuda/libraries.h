@@ -66,7 +66,7 @@ class Libraries {
 
   CallContext& context_;
   std::array<void*, kNumLibraryFunctions> entries_{};
-  uint64_t next_ = 1;  // The number of the next handle or object.
+  uint64_t next_ = 1;  // The number of the next handle.
   std::unordered_map<uint64_t, Handle> handles_;
   std::unordered_map<uint64_t, Object> objects_;
   std::multimap<uint32_t, void*> kept_;  // Handles, by the function that made them.

@@ -22,8 +22,6 @@ from torch.utils import cpp_extension
 from harness.contestant import cuda_on_cpu, extensions, own_operators, remote_calls
 from harness.worker import region
 from harness.contestant.aten import AtenRecorder
-from harness.contestant.batches import Batches
-from harness.contestant.device import Device
 from harness.contestant.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.contestant.guard import OperatorGuard
 from harness.worker.cuda_memory import RemoteMemory
@@ -78,13 +76,10 @@ class Contestant:
         emulator: Emulator | None,
         place: Place = HOST_PLACE,
         recorder: AtenRecorder | None = None,
-        device: Device | None = None,
     ) -> None:
         self._emulator = emulator
         self._place = place
         self._recorder = recorder
-        self._device = device
-        self._batches = None if device is None else Batches(device, place)
         self._module: ModuleType | None = None
         self._built: dict[int, _Built] = {}
         self._policy = _Policy()
@@ -104,7 +99,9 @@ class Contestant:
             "run_there": self._run_there,
             "time_calls_there": self._time_calls_there,
         }
-        operation = operations.get(question.body["op"], self._time)
+        operation = operations.get(question.body["op"])
+        if operation is None:
+            raise Refusal("protocol", f"a contestant has no {question.body['op']!r}")
         try:
             return operation(question)
         except Refusal:
@@ -145,15 +142,14 @@ class Contestant:
         return Answer()
 
     def _end_library_calls(self) -> None:
-        """From now on a device has only the operators that the policy allows, and no vendor's code.
+        """From now on a device has only the operators that the policy allows.
 
-        The emulated one never had more.
+        The emulated one never had more. The device process refuses the kernels of others too.
         """
-        if self._device is None or self._guard is None or self._policy.allows_everything:
+        if self._emulator is not None or self._guard is None or self._policy.allows_everything:
             return
         key = self._place.dispatch_key
         self._guard.remove(key, self._policy.device_allowed, self._policy.name)
-        self._device.remove_vendors()
         self._place.disable_vendor_libraries()
 
     def _find(self, extension: Json) -> ModuleType | str:
@@ -167,8 +163,6 @@ class Contestant:
             )
         if key not in self._modules:
             artifact = self._artifacts[key]
-            if self._device is not None:
-                self._device.own(str(artifact["path"]))
             path = str(artifact["path"])
             if extension.get("is_python_module", True):
                 self._modules[key] = _import(str(extension["name"]), str(artifact["module"]), path)
@@ -259,7 +253,6 @@ class Contestant:
         given = region.tensors_of(inputs)
         aten: Json = {}
         sticky = ""
-        before = 0 if self._device is None else self._device.launches()
         try:
             if self._recorder is not None:
                 self._recorder.start()
@@ -273,8 +266,6 @@ class Contestant:
             set_stage(error, "forward")
             raise
         body: Json = {"aten": aten, "sticky": sticky}
-        if self._device is not None:
-            body["launches"] = self._device.launches() - before
         try:
             return self._pack((outputs, [given[number] for number in written]), model, body)
         except BaseException as error:
@@ -284,24 +275,6 @@ class Contestant:
     def _end_init(self) -> None:
         if self._guard is not None and not self._policy.allows_everything:
             self._guard.remove("CPU", self._policy.host_allowed, self._policy.name)
-
-    def _time(self, question: Question) -> Answer:
-        """Timing's own questions (batches.py)."""
-        built, batches = self._built.get(0), self._batches
-        if built is None or batches is None:
-            raise Refusal("protocol", "time before build, or without a device")
-        self._end_init()
-        model = built.model
-        operation = question.body["op"].removeprefix("time_")
-        try:
-            if operation == "enqueue":
-                return batches.enqueue(model, question)
-            if operation == "finish":
-                return batches.finish(model)
-            return batches.attach(operation, question)
-        except BaseException as error:
-            set_stage(error, "forward")
-            raise
 
     def _map(self, descriptor: int) -> region.Source:
         if self._emulator is None:

@@ -23,6 +23,8 @@ ALIGNMENT = 512
 GRANULARITY = 2 << 20
 OUTPUTS_BYTES_MAX = 64 << 30
 CALLS_MAX = 1024
+ITEMS_MAX = 256
+_ITEMISED = 2  # Executor::Manner
 _CALL_BYTES = ("inputs_bytes", "outputs_bytes")
 
 
@@ -44,6 +46,22 @@ class _TimedCall(ctypes.Structure):
         ("host_us", ctypes.c_double),
         ("launches_own", ctypes.c_uint32),
         ("was_queued_whole", ctypes.c_uint32),
+        ("was_long", ctypes.c_uint32),
+    ]
+
+
+class _Item(ctypes.Structure):
+    """PlainItem of device/cuda/capi.cc."""
+
+    _fields_ = [
+        ("name", ctypes.c_char * 1024),
+        ("owner", ctypes.c_char * 512),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("registers", ctypes.c_uint32),
+        ("shared_bytes", ctypes.c_uint32),
+        ("launches", ctypes.c_uint32),
+        ("us", ctypes.c_double),
     ]
 
 
@@ -161,8 +179,8 @@ class DeviceProcess:
         body = question.body
         descriptor = ctypes.c_int(question.descriptors[0])
         numbers = ctypes.c_uint64(body["nbytes"]), ctypes.c_uint32(body["calls"])
-        is_gated = ctypes.c_int(body["is_gated"])
-        if self._native.mc_executor_start_batch(self._handle, descriptor, *numbers, is_gated):
+        manner = ctypes.c_uint32(_ITEMISED if body["is_itemised"] else body["is_gated"])
+        if self._native.mc_executor_start_batch(self._handle, descriptor, *numbers, manner):
             raise Refusal("protocol", "a batch cannot begin")
         return Answer()
 
@@ -179,8 +197,30 @@ class DeviceProcess:
                 "host_us": [call.host_us for call in found if call.host_us > 0],
                 "launches_own": [call.launches_own for call in found],
                 "queued_whole": sum(call.was_queued_whole for call in found),
+                "long_calls": sum(call.was_long for call in found),
+                "kernels": self._items(),
             }
         )
+
+    def _items(self) -> list[Json]:
+        """What the calls of an itemised batch did; nothing after another one."""
+        items = (_Item * ITEMS_MAX)()
+        count = self._native.mc_executor_take_items(self._handle, items, len(items))
+        if count < 0:
+            raise Refusal("protocol", "what the calls did cannot be told")
+        return [
+            {
+                "name": item.name.decode("utf-8", "replace"),
+                "owner": item.owner.decode("utf-8", "replace"),
+                "launches": item.launches,
+                "us": item.us,
+                "grid": list(item.grid),
+                "block": list(item.block),
+                "registers": item.registers,
+                "shared_bytes": item.shared_bytes,
+            }
+            for item in items[:count]
+        ]
 
     def _time_take(self, question: Question) -> Answer:
         """The outputs of one of the batch's calls, in the form of which the candidate told."""

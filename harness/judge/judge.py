@@ -579,18 +579,6 @@ def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
 # ---- Timing -------------------------------------------------------------------------------------
 
 
-def _fill(case: _Case, nbytes: int) -> Json:
-    """In the memory by which timing empties the L2 cache, while there is some."""
-    memory = None if case.timing is None else case.timing.flush
-    if memory is not None:
-        return device_speed.fill(case.place, memory, nbytes)
-    memory = torch.empty(device_speed.FILL_BYTES, dtype=torch.uint8, device=case.place.device)
-    took = device_speed.fill(case.place, memory, nbytes)
-    del memory
-    case.place.trim()
-    return took
-
-
 def _time(case: _Case, question: Question) -> Answer:
     """Timing's own questions; `plan` begins with a candidate, `close` gives all memory back."""
     operation = question.body["op"].removeprefix("time_")
@@ -601,8 +589,6 @@ def _time(case: _Case, question: Question) -> Answer:
         return Answer()
     if operation == "speed":
         return Answer(device_speed.measure(case.place))
-    if operation == "fill":
-        return Answer(_fill(case, question.body["bytes"]))
     if operation == "plan":
         seed = derive_seed(case.seed, "timing", question.body["seed"])
         case.timing = FreshInputs(case.place, _reference(case, 0), case.comparer, seed)

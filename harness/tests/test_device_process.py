@@ -69,6 +69,10 @@ descriptors, back, held = (P * 2)(graph, graph), (P * 2)(graph, graph), ctypes.c
 wanted = ctypes.c_int64(2)
 done += [native.cudnnBackendSetAttribute(graph, I(1), I(15), wanted, descriptors)]
 done += [native.cudnnBackendGetAttribute(graph, I(1), I(15), wanted, ctypes.byref(held), back)]
+sent, got = (ctypes.c_int64 * 2)(11, 12), (ctypes.c_int64 * 4)(0, 0, 7, 7)
+done += [native.cudnnBackendSetAttribute(graph, I(1), I(3), wanted, sent)]
+done += [native.cudnnBackendGetAttribute(graph, I(1), I(3), ctypes.c_int64(4),
+                                         ctypes.byref(held), got)]
 one, out = torch.ones(1).cuda(), torch.zeros(1).cuda()
 at = P(one.data_ptr())
 done += [native.cudnnBatchNormalizationForwardInference(
@@ -76,7 +80,7 @@ done += [native.cudnnBatchNormalizationForwardInference(
     tensor, at, at, at, at, ctypes.c_double(1000))]
 print(json.dumps({
     "product": (left @ right).cpu().tolist(), "done": done, "count": count.value,
-    "shape": list(shape), "held": held.value, "kind": kind.value, "sum": out.item(),
+    "shape": list(shape), "held": held.value, "kind": kind.value, "sum": out.item(), "got": list(got),
 }), flush=True)
 sys.stdin.readline()
 handle = P()
@@ -149,6 +153,7 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertEqual(said["done"], [0] * len(said["done"]))
         self.assertEqual((said["count"], said["kind"], said["held"]), (3, 0, 2))
         self.assertEqual(said["shape"], [4, 5, 6, 0, 0])
+        self.assertEqual(said["got"], [11, 12, 7, 7])  # No more than there are.
         self.assertEqual(said["sum"], 1 + 10 + 100 + 5 + 1000)
         used, _ = self.call("used")
         self.assertEqual((used["unsupported"], used["forbidden"]), ("", ""))

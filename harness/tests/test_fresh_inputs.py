@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from timing_rig import IN_PLACE, TASK, Model, Rig, bytes_of, honest  # noqa: E402
+from timing_rig import IN_PLACE, Rig, bytes_of, honest  # noqa: E402
 
 from harness.worker import region
 from harness.timing.fresh_inputs import ALIGNMENT, PROBLEM_MAX, FreshInputs
@@ -68,7 +69,6 @@ class Slots(unittest.TestCase):
                 taken |= place
         self.assertLessEqual(max(taken, default=0), rig.calls * rig.fresh.stride)
         rig.draw(1)
-        rig.publish()
         self.assertEqual(bytes_of(region.tensors_of(rig.shown)), self.twin(source, rig))
 
     def twin(self, source: str, rig: Rig) -> list[bytes]:
@@ -114,228 +114,71 @@ class Draw(unittest.TestCase):
         self.assertEqual(self.rig.draw(1), first)
 
 
-class Publish(unittest.TestCase):
+class Check(unittest.TestCase):
     def setUp(self) -> None:
         self.rig = Rig()
 
-    def seen(self, calls: list[Any]) -> list[bytes]:
-        return bytes_of(region.tensors_of(calls))
-
-    def test_nobody_sees_what_was_drawn_before_it_is_published(self) -> None:
-        before = self.seen(self.rig.shown)
-        self.rig.draw(1)
-        self.assertEqual(self.seen(self.rig.shown), before)
-        self.rig.publish()
-        given = [self.rig.fresh._call(self.rig.fresh._given(), i) for i in range(self.rig.calls)]
-        self.assertEqual(self.seen(self.rig.shown), self.seen(given))
-
-    def test_between_tensors_there_is_nothing_of_the_judges(self) -> None:
-        self.rig.draw(1)
-        memory = self.rig.fresh._given()
+    def test_right_outputs_pass_in_every_call(self) -> None:
         for call in range(self.rig.calls):
-            for tensor in region.tensors_of(self.rig.fresh._call(memory, call)):
-                tensor.zero_()
-        self.assertFalse(memory.any())
+            self.assertEqual(self.rig.problem(honest, call), "")
 
-    def test_only_the_asked_for_calls_are_shown(self) -> None:
+    def test_wrong_outputs_are_told_with_their_place(self) -> None:
+        def wrong(*given: Any) -> Any:
+            first, second, third = honest(*given)
+            return first, {**second, "index": second["index"] + 1}, third
+
+        self.assertIn("output[1]['index']: value", self.rig.problem(wrong))
+        self.assertIn("structure", self.rig.problem(lambda *_: 5))
+        long = self.rig.problem(lambda *given: (honest(*given)[0], {"x" * 9000: 1}, 2))
+        self.assertLessEqual(len(long), PROBLEM_MAX)
+
+    def test_outputs_of_another_call_or_batch_are_wrong(self) -> None:
         self.rig.draw(1)
-        self.rig.publish(calls=2)
-        shown = [self.seen([call]) for call in self.rig.shown]
-        self.rig.publish()
-        now = [self.seen([call]) for call in self.rig.shown]
-        self.assertEqual([one == other for one, other in zip(shown, now)], [True] * 2 + [False] * 2)
+        first = [self.rig.returned(honest, call) for call in (0, 1)]
+        self.assertEqual(self.rig.opinion(first[0], 0), "")
+        self.assertIn("value", self.rig.opinion(first[0], 1))
+        self.rig.draw(2)
+        self.assertIn("value", self.rig.opinion(first[0], 0))
 
-    def test_what_a_process_writes_is_gone_with_the_next_batch(self) -> None:
-        self.rig.draw(1)
-        self.rig.publish()
-        first = self.seen(self.rig.shown)
-        for tensor in region.tensors_of(self.rig.shown):
-            tensor.zero_()
-        self.rig.publish()
-        self.assertEqual(self.seen(self.rig.shown), first)
+    def test_an_input_that_the_reference_writes_is_the_candidates_to_write(self) -> None:
+        rig = Rig(IN_PLACE)
+        self.assertEqual(rig.plan["written"], [0])
+        self.assertEqual(rig.problem(lambda x, y: x.mul_(2) + y), "")
+        self.assertIn("written input", rig.problem(lambda x, y: x * 2 + y))
 
-    def test_each_process_sees_its_own(self) -> None:
-        other = self.rig.share("other")
-        before = self.seen(other)
-        self.rig.draw(1)
-        self.rig.publish("own")
-        self.assertEqual(self.seen(other), before)
-        self.rig.publish("other")
-        self.assertEqual(self.seen(other), self.seen(self.rig.shown))
-
-    def test_more_calls_may_come_later(self) -> None:
-        first = self.rig.draw(1)
-        self.rig.calls = 9
-        self.rig.shown = self.rig.share("own")
-        self.assertEqual(self.rig.draw(1)[:4], first)
-        self.assertEqual(self.rig.problem(honest), "")
+    def test_trees_that_no_candidate_of_ours_sends_are_malformed(self) -> None:
+        rig = Rig(IN_PLACE)
+        rig.draw(1)
+        good = rig.returned(lambda x, y: x.mul_(2) + y, 0)
+        deep: Any = good
+        for _ in range(region.DEPTH_MAX + 2):
+            deep = [deep]
+        for odd in (None, good[0], [*good], (*good, 1), ()):
+            with self.subTest(str(odd)[:40]):
+                self.assertIn("malformed outputs: ", rig.opinion(odd, 0))
+        tree, descriptor = region.pack(good)
+        node = region.tensor_nodes(tree)[0]
+        changes: list[dict[str, Any]] = [
+            {"offset": -512}, {"offset": 1 << 62}, {"offset": 0.0}, {"offset": None},
+            {"stride": [-1]}, {"stride": [1 << 62]}, {"stride": "1"}, {"shape": [-40]},
+            {"nbytes": 80}, {"dtype": "float128"}, {"t": "pointer"},
+            {"shape": [1 << 38], "stride": [0], "nbytes": 1 << 40},
+        ]  # fmt: skip
+        for change in changes:
+            with self.subTest(str(change)):
+                changed = copy.deepcopy(tree)
+                region.tensor_nodes(changed)[0].update(change)
+                problem = rig.opinion_of_tree(changed, os.dup(descriptor), 0)
+                self.assertIn("malformed outputs: ", problem)
+        self.assertEqual(rig.opinion_of_tree(tree, descriptor, 0), "")
+        self.assertEqual(node["dtype"], "float32")
 
     def test_things_are_asked_for_in_order(self) -> None:
         fresh = FreshInputs(HOST_PLACE, self.rig.reference, self.rig.fresh.comparer, 1)
-        self.rig.fresh = fresh
-        self.rig.ask("plan")
-        draw: dict[str, Any] = {"process": "own", "number": 1, "calls": 1, "late": 0}
-        reveal: dict[str, Any] = {"process": "own", "calls": 1}
-        look: dict[str, Any] = {"process": "own", "forms": [], "picks": []}
-        operations = ("generate_inputs", "publish_inputs", "snapshot_outputs", "verify")
-        for name, body in zip(operations, (draw, reveal, look, look)):
-            self.assertRaises(Refusal, self.rig.ask, name, **body)
-        self.rig.ask("inputs", process="own", calls=1, late=0)
-        self.assertRaises(Refusal, self.rig.ask, "snapshot_outputs", **look)
-        self.assertRaises(Refusal, self.rig.ask, "generate_inputs", number=1, calls=2, late=0)
-        self.assertRaises(Refusal, self.rig.ask, "peek")
-
-
-class Verify(unittest.TestCase):
-    def setUp(self) -> None:
-        self.rig = Rig()
-
-    def edited(self, old: str, new: str) -> Model:
-        """The honest forward with an edit."""
-        forward = TASK.split("def forward")[1].split("def get_inputs")[0]
-        self.assertIn(old, forward)
-        text = "def forward" + forward.replace(old, new).replace("self, ", "")
-        namespace: Any = {"torch": torch}
-        exec(text.replace("\n        ", "\n    "), namespace)
-        return namespace["forward"]  # type: ignore[no-any-return]
-
-    def test_right_outputs_pass_in_every_call(self) -> None:
-        self.assertEqual(self.rig.problem(honest, [0, 1, 2, 3, 3]), "")
-        self.assertEqual(self.rig.problem(self.edited("scale + 1", "scale + 1.00001")), "")
-
-    def test_wrong_outputs_are_told_with_their_place(self) -> None:
-        edits = [
-            ("x * scale", "x", "output[0]: value"),
-            ("index - 1", "index", "output[1]['index']: value"),
-            ("index - 1", "(index - 1).int()", "output[1]['index']: dtype"),
-            ("x * scale + 1", "(x * scale + 1).half()", "output[0]: dtype"),
-            ("x * scale + 1", "(x * scale + 1).reshape(3, 5)", "output[0]: shape"),
-            ("none.t()", "none", "output[1]['none']: shape"),
-            ('"n": 3', '"n": 4', "output[1]['n']: value"),
-            ('"n": 3', '"n": "3" * 100000', "output[1]['n']: structure"),
-            ('"n"', '"m"', "output[1]: structure"),
-            ("flags[0].any()", "flags[0].any(), 1", "output: structure"),
-            ("flags[0].any()", "~flags[0].any()", "output[2]: value"),
-            ("x * scale + 1", "torch.full((5, 3), float('nan'))", "output[0]: "),
-        ]
-        for old, new, expected in edits:
-            with self.subTest(new):
-                problem = self.rig.problem(self.edited(old, new))
-                self.assertIn(f"call 3: {expected}", problem)
-                self.assertLessEqual(len(problem), PROBLEM_MAX)
-
-    def test_outputs_of_another_call_or_batch_are_wrong(self) -> None:
-        kept: list[Any] = []
-
-        def first_of_all(*inputs: Any) -> Any:
-            kept.append(honest(*inputs))
-            return kept[0]
-
-        self.assertIn("call 3: output[0]: value", self.rig.problem(first_of_all))
-        stale = self.rig.batch(honest)
-        self.rig.draw(99)
-        self.assertIn("call 3: output[0]: value", self.rig.verify(stale, [3]))
-
-    def test_fewer_or_more_outputs_than_calls_are_wrong(self) -> None:
-        told = self.rig.batch(honest)
-        places = told["places"]
-        cases = ((places[:0], []), (places[:1], [0]), (places * 2, [7, 3]), (places, [0]))
-        for some, picks in cases:
-            with self.subTest(str(picks)):
-                problem = self.rig.verify({**told, "places": some}, picks)
-                self.assertIn("not one for each call", problem)
-        self.assertEqual(self.rig.verify(told, [3]), "")
-
-    def test_an_overwritten_input_is_noticed(self) -> None:
-        def scribble(x: Any, index: Any, *others: Any) -> Any:
-            result = honest(x, index, *others)
-            index[6] += 1
-            return result
-
-        self.assertIn("call 3: input[1] ", self.rig.problem(scribble))
-
-    def test_the_reference_may_overwrite_an_input_and_so_must_the_candidate(self) -> None:
-        rig = Rig(IN_PLACE)
-        self.assertEqual(rig.problem(lambda x, y: x.mul_(2) + y), "")
-        self.assertEqual(rig.problem(lambda x, y: x.mul_(2).mul_(1.00001) + y), "")
-        self.assertIn("input[0] ", rig.problem(lambda x, y: 2 * x + y))
-        self.assertIn("input[1] ", rig.problem(lambda x, y: y.add_(x.mul_(2))))
-
-    def test_what_is_compared_is_what_was_there_at_the_snapshot(self) -> None:
-        """A contestant that goes on writing changes nothing, for better or worse."""
-        told = self.rig.batch(honest)
-        arena = self.rig.fresh.processes["own"].arena
-        assert arena is not None
-        right = arena.clone()
-        self.rig.snapshot(told, [3, 0])
-        arena.fill_(0xFF)
-        self.assertEqual(self.rig.opinion(), "")
-        self.rig.snapshot(told, [3, 0])
-        arena.copy_(right)
-        self.assertIn("call 3", self.rig.opinion())
-
-    def test_a_snapshot_is_for_one_batch_and_one_answer(self) -> None:
-        told = self.rig.batch(honest)
-        self.rig.snapshot(told, [3])
-        self.rig.draw(99)
-        self.assertRaises(Refusal, self.rig.opinion)
-        self.rig.snapshot(told, [3])
-        self.assertIn("call 3", self.rig.opinion())
-        self.assertRaises(Refusal, self.rig.opinion)
-
-    def test_a_snapshot_leaves_what_was_drawn_as_it_is(self) -> None:
-        rig = Rig(IN_PLACE)
-        told = rig.batch(lambda x, y: x.mul_(2) + y)
-        self.assertEqual([rig.verify(told, [3, call]) for call in (1, 1, 0)], [""] * 3)
-
-
-class LateInputs(unittest.TestCase):
-    LATE = [2, 4]
-
-    def setUp(self) -> None:
-        self.rig = Rig(IN_PLACE, calls=6, late=2)
-
-    def counts(self, model: Model, late: list[int] | None = None) -> Any:
-        """How many late calls were found, and how many did not show their inputs."""
-        told = self.rig.late_batch(model, self.LATE)
-        self.rig.snapshot(told, [5, 0], self.LATE if late is None else late)
-        answer = self.rig.ask("verify", process="own")
-        self.assertEqual(answer["problem"], "")
-        return answer["late"], answer["ignored"]
-
-    def test_a_call_that_waits_for_its_turn_shows_them(self) -> None:
-        self.assertEqual(self.counts(lambda x, y: x.mul_(2) + y), (2, 0))
-
-    def test_a_call_that_is_computed_ahead_does_not(self) -> None:
-        """T15: the first call of a batch computes all."""
-        bank: list[Any] = []
-
-        def ahead(x: Any, y: Any) -> Any:
-            if not bank:
-                bank.extend([other.mul_(2) + another for other, another in self.rig.shown])
-            return bank.pop(0)
-
-        self.assertEqual(self.counts(ahead), (2, 2))
-
-    def test_only_those_that_came_in_time_are_counted(self) -> None:
-        self.assertEqual(self.counts(lambda x, y: x.mul_(2) + y, late=[4]), (1, 0))
-
-    def test_they_are_other_inputs_than_any_that_were_published(self) -> None:
-        drawn = self.rig.draw(1)
-        self.rig.publish()
-        before = bytes_of(region.tensors_of(self.rig.shown))
-        self.rig.ask("replace_inputs", process="own", calls=self.LATE)
-        after = bytes_of(region.tensors_of(self.rig.shown))
-        changed = [i // 2 for i in range(12) if before[i] != after[i]]
-        self.assertEqual(changed, [2, 2, 4, 4])
-        for call in self.LATE:
-            self.assertFalse({*after[2 * call : 2 * call + 2]} & {*before})
-        self.assertEqual(len(drawn), 6)
-
-    def test_no_more_are_replaced_than_were_drawn(self) -> None:
-        self.rig.draw(1)
-        replace = {"process": "own", "calls": [1, 2, 3]}
-        self.assertRaises(Refusal, self.rig.ask, "replace_inputs", **replace)
+        fresh.answer("plan", Question({}))
+        body = {"number": 1, "calls": 1}
+        self.assertRaises(Refusal, fresh.answer, "generate_inputs", Question(body))
+        self.assertRaises(Refusal, fresh.answer, "publish", Question(body))
 
 
 class InTheJudge(unittest.TestCase):
@@ -354,19 +197,19 @@ class InTheJudge(unittest.TestCase):
     def time(self, operation: str, **body: Any) -> Any:
         return self.ask({"op": f"time_{operation}", **body})
 
-    def test_a_plan_forgets_the_processes_of_the_candidate_before(self) -> None:
+    def test_a_plan_forgets_the_memory_of_the_candidate_before(self) -> None:
         self.time("plan", seed=1)
-        self.time("inputs", process="own", calls=2, late=0)
-        self.time("generate_inputs", number=1, calls=2, late=0)
+        self.time("share", calls=2)
+        self.time("generate_inputs", number=1, calls=2)
         self.time("plan", seed=1)
-        self.assertRaises(Refusal, self.time, "generate_inputs", number=1, calls=2, late=0)
+        self.assertRaises(Refusal, self.time, "generate_inputs", number=1, calls=2)
 
     def test_each_seed_of_a_plan_gives_other_inputs(self) -> None:
         drawn = []
         for seed in (1, 2, 1):
             self.time("plan", seed=seed)
-            self.time("inputs", process="own", calls=1, late=0)
-            self.time("generate_inputs", number=1, calls=1, late=0)
+            self.time("share", calls=1)
+            self.time("generate_inputs", number=1, calls=1)
             opened: Any = self.judge._opened
             drawn.append(opened.timing.private.tolist())
         self.assertEqual(drawn[0], drawn[2])
@@ -374,12 +217,12 @@ class InTheJudge(unittest.TestCase):
 
     def test_close_gives_all_memory_back(self) -> None:
         self.time("plan", seed=0)
-        self.time("inputs", process="own", calls=2, late=0)
+        self.time("share", calls=2)
         self.time("close")
         opened: Any = self.judge._opened
         self.assertIsNone(opened.timing)
         self.time("close")
-        self.assertRaises(Refusal, self.time, "generate_inputs", number=1, calls=2, late=0)
+        self.assertRaises(Refusal, self.time, "generate_inputs", number=1, calls=2)
 
 
 if __name__ == "__main__":

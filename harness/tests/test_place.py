@@ -11,10 +11,9 @@ from unittest import mock
 
 import torch
 
-from harness.contestant.device import Device
 from harness.timing import device_speed
 from harness.timing.baseline import Baseline
-from harness.worker import output_places, pieces, place, region, wire
+from harness.worker import pieces, place, region, wire
 from harness.worker.backends import BACKENDS
 from harness.worker.cuda_place import CudaPlace
 
@@ -78,41 +77,11 @@ class Backends(unittest.TestCase):
         found = {name: backend.open_device().type for name, backend in BACKENDS.items()}
         self.assertEqual(found, {name: name for name in BACKENDS})
 
-    def test_cudas_arenas_share_one_allocator(self) -> None:
-        with (
-            mock.patch("torch.cuda.memory.CUDAPluggableAllocator") as allocator,
-            mock.patch("torch.cuda.MemPool", side_effect=["first", "second"]) as pool,
-            mock.patch("torch.cuda.use_mem_pool") as use,
-        ):
-            for contexts in [ON_CUDA.arena_pool("/device.so") for _ in range(2)]:
-                contexts()
-        allocator.assert_called_once_with("/device.so", "mc_arena_malloc", "mc_arena_free")
-        self.assertEqual(pool.call_args_list, [mock.call(allocator().allocator())] * 2)
-        self.assertEqual(use.call_args_list, [mock.call("first"), mock.call("second")])
-
-    def test_a_device_hands_out_its_last_arena(self) -> None:
-        with mock.patch("ctypes.CDLL") as library:
-            library().mc_trace_attach.return_value = 0
-            device = Device("/device.so")
+    def test_a_baseline_gives_back_workspaces_too(self) -> None:
         where = mock.Mock()
-        where.arena_pool.side_effect = [lambda: "first", lambda: "second"]
-        device.open_arena(torch.empty(8), where)
-        self.assertEqual(device.pool(), "first")
-        device.open_arena(torch.empty(8), where)
-        self.assertEqual(device.pool(), "second")
-        where.arena_pool.assert_called_with("/device.so")
-        library().mc_arena_is_whole.return_value = 0
-        with self.assertRaises(wire.Refusal):
-            device.close_arenas()
-        library().mc_arena_is_whole.return_value = 1
-        device.close_arenas()
-        device.close_arenas()  # There is none.
-
-    def test_a_baseline_frees_workspaces_before_its_arena_is_unmapped(self) -> None:
-        both = mock.Mock()
-        Baseline(both.place, both.device).answer(wire.Question({"op": "release"}))
-        names = [call[0] for call in both.mock_calls]
-        self.assertLess(names.index("place.free_workspaces"), names.index("device.close_arenas"))
+        Baseline(where, "").answer(wire.Question({"op": "release"}))
+        names = [call[0] for call in where.mock_calls]
+        self.assertLess(names.index("free_workspaces"), names.index("trim"))
 
     def test_cuda_takes_the_time_between_two_events(self) -> None:
         done: list[str] = []
@@ -122,18 +91,6 @@ class Backends(unittest.TestCase):
             event().elapsed_time.return_value = 250.0
             seconds = ON_CUDA.seconds(lambda: done.append("work"))
         self.assertEqual((seconds, done), (0.25, ["event", "work", "event", "wait"]))
-
-    def test_memory_is_filled_at_any_place(self) -> None:
-        memory = torch.zeros(64, dtype=torch.uint8)
-        filled = device_speed.fill(place.HOST_PLACE, memory, 100)
-        self.assertEqual((filled["bytes"], memory.sum().item()), (128, 64))
-        self.assertGreater(filled["seconds"], 0)
-
-    def test_empty_tensors_lie_where_the_others_do(self) -> None:
-        tree, _ = region.pack([torch.empty(0, 3)])
-        memories = output_places.Memories(None, torch.empty(1, device="meta"))
-        self.assertEqual(region.unpack(tree, memories)[0].device.type, "meta")
-        self.assertEqual(region.unpack(tree, output_places.Memories())[0].device.type, "cpu")
 
     def test_the_cpu_does_recorded_work_as_it_is(self) -> None:
         done: list[int] = []

@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judge and contestant of timing together, on the CPU; the tests are their supervisor."""
+"""The judge's side of timing on the CPU; the tests are supervisor and candidate."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from fake_device import FakeDevice  # noqa: E402
-
 from harness.worker import region
-from harness.contestant.batches import Batches
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.timing.fresh_inputs import FreshInputs
 from harness.worker.place import HOST_PLACE
@@ -46,16 +40,6 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-ALL_IN_PLACE = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x.mul_(2).t()
-def get_inputs():
-    return [torch.randn(8, 5)]
-def get_init_inputs():
-    return []
-"""
 Model = Callable[..., Any]
 
 
@@ -64,95 +48,62 @@ def honest(x: Any, index: Any, scale: Any, none: Any, flags: Any) -> Any:
 
 
 class Rig:
-    """A judge, and one process beside it."""
+    """A judge with memory for some calls."""
 
-    def __init__(self, source: str = TASK, seed: int = 1, calls: int = 4, late: int = 0) -> None:
+    def __init__(self, source: str = TASK, seed: int = 1, calls: int = 4) -> None:
         self.reference = Reference(Task(source), {}, 5)
-        comparer = Comparer(TOLERANCES)
-        self.fresh = FreshInputs(HOST_PLACE, self.reference, comparer, seed)
-        self.device = FakeDevice()
-        self.batches = Batches(self.device, HOST_PLACE)  # type: ignore[arg-type]
+        self.fresh = FreshInputs(HOST_PLACE, self.reference, Comparer(TOLERANCES), seed)
         self.calls = calls
-        self.late = late  # Inputs in place of others, once a batch has begun.
-        self.number = 0
         self.plan = self.ask("plan")
-        self.shown = self.share("own")
+        self.shown = self.share()
 
-    def ask(self, operation: str, descriptors: list[int] | None = None, **body: Any) -> Any:
+    def ask(self, operation: str, given: Sequence[int] = (), **body: Any) -> Any:
         with torch.no_grad():
-            answer = self.fresh.answer(operation, Question(json.loads(json.dumps(body))))
-        if descriptors is not None:
-            descriptors += answer.descriptors
+            question = Question(json.loads(json.dumps(body)), [*given])
+            answer = self.fresh.answer(operation, question)
+        self.found = answer.descriptors
         return json.loads(json.dumps(answer.body))
 
-    def share(self, name: str) -> list[Any]:
-        """Gives the contestant its memory; what it sees of each call's inputs."""
-        found: list[int] = []
-        inputs = self.ask("inputs", found, process=name, calls=self.calls, late=self.late)
-        arena = self.ask("arena", found, process=name, nbytes=1 << 16)
-        for what, body, descriptor in zip(("inputs", "arena"), (inputs, arena), found):
-            self.batches.attach(what, Question({**body, "calls": self.calls}, [descriptor]))
-        source = region.Mapping(found[0])
-        shifted = [
-            region.shifted(inputs["inputs"], i * inputs["stride"]) for i in range(self.calls)
+    def share(self) -> list[Any]:
+        """What whoever has the descriptor sees of each call's inputs."""
+        shared = self.ask("share", calls=self.calls)
+        source = region.Mapping(self.found[0])
+        os.close(self.found[0])
+        return [
+            region.unpack(region.shifted(shared["inputs"], i * shared["stride"]), source)
+            for i in range(self.calls)
         ]
-        for descriptor in found:
-            os.close(descriptor)
-        return [region.unpack(tree, source) for tree in shifted]
 
     def draw(self, number: int, calls: int | None = None) -> list[bytes]:
         """What was drawn for each call."""
         calls = calls or self.calls
-        self.ask("generate_inputs", number=number, calls=calls, late=self.late)
+        self.ask("generate_inputs", number=number, calls=calls)
         assert self.fresh.private is not None
         memory = self.fresh.private.numpy().tobytes()
         return [memory[i * self.fresh.stride : (i + 1) * self.fresh.stride] for i in range(calls)]
 
-    def publish(self, process: str = "own", calls: int | None = None) -> None:
-        self.ask("publish_inputs", process=process, calls=calls or self.calls)
+    def returned(self, model: Model, call: int) -> Any:
+        """What a candidate's call returns, with what it wrote to its inputs."""
+        inputs = region.map_tensors(self.shown[call], torch.clone)
+        outputs = model(*inputs)
+        tensors = region.tensors_of(inputs)
+        return outputs, [tensors[number] for number in self.plan["written"]]
 
-    def batch(self, model: Model) -> Any:
-        """What is told of a host-synchronous batch's outputs."""
-        self.number += 1
-        question = {"number": self.number, "calls": self.calls, "enqueued": False}
-        self.draw(self.number)
-        self.batches.enqueue(model, Question(question))
-        self.publish()
-        self.device.gate = self.number
-        return self.batches.finish(model).body["outputs"]
+    def opinion(self, returned: object, call: int) -> Any:
+        """The judge's, of what a call is said to have returned."""
+        tree, descriptor = region.pack(returned)
+        return self.opinion_of_tree(tree, descriptor, call)
 
-    def late_batch(self, model: Model, late: list[int]) -> Any:
-        """As `batch`; after the first call of all, these get other inputs."""
-        begun: list[Any] = []
+    def opinion_of_tree(self, tree: Any, descriptor: int, call: int) -> Any:
+        try:
+            return self.ask("check", [descriptor], call=call, outputs=tree)["problem"]
+        finally:
+            os.close(descriptor)
 
-        def counting(*inputs: Any) -> Any:
-            outputs = model(*inputs)
-            if not begun:
-                self.ask("replace_inputs", process="own", calls=late)
-            begun.append(None)
-            return outputs
-
-        return self.batch(counting)
-
-    def snapshot(self, told: Any, picks: list[int], late: Sequence[int] = ()) -> None:
-        """Has the judge copy the outputs of some calls."""
-        wanted = [
-            {"call": call, "place": told["places"][call], "late": call in late}
-            for call in [*picks, *late]
-        ]
-        self.ask("snapshot_outputs", process="own", forms=told["forms"], picks=wanted)
-
-    def verify(self, told: Any, picks: list[int]) -> Any:
-        """ "" or what is wrong with the outputs of some calls."""
-        self.snapshot(told, picks)
-        return self.opinion()
-
-    def opinion(self) -> Any:
-        return self.ask("verify", process="own")["problem"]
-
-    def problem(self, model: Model, picks: list[int] | None = None) -> Any:
-        """What the judge says of a batch of a model's."""
-        return self.verify(self.batch(model), picks or [self.calls - 1, 0])
+    def problem(self, model: Model, call: int = 0) -> Any:
+        """What the judge says of a call of a model's."""
+        self.draw(7)
+        return self.opinion(self.returned(model, call), call)
 
 
 def bytes_of(tensors: list[torch.Tensor]) -> list[bytes]:

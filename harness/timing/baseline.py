@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A baseline of timing: the task's own Model, run and timed as a candidate's is.
+"""A baseline of timing: the task's own Model, timed under the stopwatch that candidates have.
 
 It never sees candidate code, so it comes from the judges' zygote, where no operator is missing.
 """
@@ -11,9 +11,7 @@ from typing import Any
 
 import torch
 
-from harness.contestant.batches import Batches
 from harness.contestant.contestant import Contestant
-from harness.contestant.device import Device
 from harness.timing.stopwatch import Stopwatch
 from harness.worker import region, settings
 from harness.worker.place import Place
@@ -26,8 +24,8 @@ class Baseline(Contestant):
     another task.
     """
 
-    def __init__(self, place: Place, device: Device | None, executor_library: str = "") -> None:
-        super().__init__(None, place, device=device)
+    def __init__(self, place: Place, executor_library: str) -> None:
+        super().__init__(None, place)
         self._class_name = "Model"
         self._executor_library = executor_library
         self._stopwatch: Stopwatch | None = None
@@ -74,12 +72,9 @@ class Baseline(Contestant):
     def _release(self) -> Answer:
         """Gives back the memory of the last task, whose comparison is over."""
         forget_module(TASK_FILE)
-        self._module, self._batches = None, None
+        self._module = None
         self._built.clear()
         gc.collect()  # A model may refer to itself.
         self._place.free_workspaces()
-        if self._device is not None:
-            self._device.close_arenas()
-            self._batches = Batches(self._device, self._place)
         self._place.trim()
         return Answer()

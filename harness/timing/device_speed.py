@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast this device is: bytes a second through its memory, operations a second in a matmul.
-
-And how fast it fills memory now: slower than it can, where somebody else uses it.
-"""
+"""How fast this device is: bytes a second through its memory, operations a second in a matmul."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -17,8 +13,6 @@ from harness.worker.wire import Json
 _COPY_BYTES = 1 << 30
 _MATMUL_SIZE = 8192
 _REPEATS = 5
-FILL_BYTES = 256 << 20  # At once; more than twice any L2.
-_FILLS = 4
 
 
 def measure(place: Place) -> Json:
@@ -28,22 +22,12 @@ def measure(place: Place) -> Json:
     copy_s = _best_s(place, lambda: target.copy_(source))
     total_s = _best_s(place, source.sum)
     bandwidth = max(2 * _COPY_BYTES / copy_s, _COPY_BYTES / total_s)
-    filled = target.view(torch.uint8)[:FILL_BYTES]
-    fills_s = _best_s(place, lambda: [filled.fill_(1) for _ in range(_FILLS)])
-    del source, target, filled
+    del source, target
     return {
         "bandwidth_gbs": bandwidth / 1e9,
-        "fill_gbs": _FILLS * FILL_BYTES / fills_s / 1e9,
         "fp32_tflops": _matmul_tflops(place, torch.float32),
         "half_tflops": _matmul_tflops(place, torch.bfloat16),
     }
-
-
-def fill(place: Place, memory: torch.Tensor, nbytes: int) -> Json:
-    """Fills FILL_BYTES again and again, so many bytes in all or a little more; how long it took."""
-    count = max(1, math.ceil(nbytes / memory.nbytes))
-    seconds = place.seconds(lambda: [memory.fill_(1) for _ in range(count)])
-    return {"bytes": count * memory.nbytes, "seconds": seconds}
 
 
 def _matmul_tflops(place: Place, dtype: torch.dtype) -> float:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,6 @@ _DRIVER_FOLDERS = (
 
 @dataclass(frozen=True)
 class CudaPlace(Place):
-    cache_bytes: int = 256 << 20  # More than twice any L2.
     dispatch_key: str = "CUDA"
 
     @staticmethod
@@ -108,14 +106,5 @@ class CudaPlace(Place):
         torch.cuda.synchronize()
         return float(start.elapsed_time(end)) / 1e3
 
-    def arena_pool(self, library: str) -> Callable[[], Any]:
-        pool = torch.cuda.MemPool(_arena_allocator(library).allocator())
-        return lambda: torch.cuda.use_mem_pool(pool)
-
     def disable_vendor_libraries(self) -> None:
         torch.backends.cudnn.enabled = False  # nn.LSTM asks cuDNN where its weights shall lie.
-
-
-@functools.cache  # It has to live as long as any of its pools.
-def _arena_allocator(library: str) -> Any:
-    return torch.cuda.memory.CUDAPluggableAllocator(library, "mc_arena_malloc", "mc_arena_free")

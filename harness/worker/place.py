@@ -5,7 +5,6 @@ here, CUDA's in cuda_place.py. backends.py names them; nobody else asks which de
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import timeit
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +29,6 @@ class Place:
     device: torch.device
     memory: region.Memory
     digest: Callable[[Json, Sequence[torch.Tensor]], str]
-    cache_bytes: int = 0  # As many, written between two calls, leave nothing of the first.
     dispatch_key: str = "CPU"  # Under which PyTorch's operators of this device are registered.
 
     @staticmethod
@@ -85,10 +83,6 @@ class Place:
     def seconds(self, work: Callable[[], object]) -> float:
         """How long the work takes, by the device's own clock where it has one."""
         return timeit.timeit(work, number=1)
-
-    def arena_pool(self, _library: str) -> Callable[[], Any]:
-        """What gives contexts in which a native library's mc_arena_malloc serves PyTorch."""
-        return contextlib.nullcontext
 
     def disable_vendor_libraries(self) -> None:
         """PyTorch asks them for nothing any more, as far as it can be told so."""

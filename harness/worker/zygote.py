@@ -75,7 +75,6 @@ from harness.worker.backends import BACKENDS  # noqa: E402
 from harness.contestant import contestant, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
-from harness.contestant.device import Device  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
 from harness.worker.place import HOST_PLACE, Place  # noqa: E402
 
@@ -95,7 +94,6 @@ class Libraries:
     emulator: Emulator | None
     aten: AtenRecorder | None
     backend: type[Place]
-    device_library: str  # Path of what is loaded after the fork by those who are timed, or "".
     executor_library: str = ""  # Path of the device process's native code, or "".
     client_library: str = ""  # Path of libcudart's substitute, for candidates without a device.
 
@@ -106,11 +104,6 @@ class Libraries:
             return self.backend.open_remote()
         is_emulated = self.emulator is not None and self.emulator.has_shim
         return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.backend.open()
-
-    def timed(self) -> Device | None:
-        """To be called after the fork, too."""
-        is_remote = bool(self.client_library)
-        return Device(self.device_library) if self.device_library and not is_remote else None
 
 
 Answering = Callable[[wire.Question], wire.Answer]
@@ -125,7 +118,6 @@ def main() -> int:
     parser.add_argument("--emu-lib")
     parser.add_argument("--shim")
     parser.add_argument("--aten-lib")
-    parser.add_argument("--device-lib", default="")
     parser.add_argument("--executor-lib", default="")
     parser.add_argument("--client-lib", default="")
     parser.add_argument("--device", choices=BACKENDS, default="cpu")
@@ -137,8 +129,7 @@ def main() -> int:
         aten = AtenRecorder(emulator.shim)
     backend = BACKENDS[arguments.device]
     libraries = Libraries(
-        sandbox, emulator, aten, backend,
-        arguments.device_lib, arguments.executor_lib, arguments.client_lib,
+        sandbox, emulator, aten, backend, arguments.executor_lib, arguments.client_lib,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     is_judge = arguments.roles == "judge"
@@ -182,8 +173,7 @@ def _judge_roles() -> Roles:
     from harness.timing.baseline import Baseline
 
     def baseline(libraries: Libraries) -> Answering:
-        device = libraries.timed()  # Before the device is used.
-        return Baseline(libraries.backend.open(), device, libraries.executor_library).answer
+        return Baseline(libraries.backend.open(), libraries.executor_library).answer
 
     def inspector(question: wire.Question) -> wire.Answer:
         answering = {"initials": initials.answer}.get(question.body["op"], inspect_source.answer)
@@ -218,7 +208,7 @@ def _hello(libraries: Libraries) -> wire.Json:
         "include_dirs": [str(path) for path in _include_dirs()],
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "shim": libraries.emulator is not None and libraries.emulator.has_shim,
-        "files": view.files_of(libraries.backend.files, [libraries.device_library]),
+        "files": view.files_of(libraries.backend.files, [libraries.executor_library]),
     }
 
 
@@ -370,9 +360,8 @@ def _call_client(path: str) -> None:
 
 
 def _contestant(libraries: Libraries) -> Answering:
-    device = libraries.timed()  # Before the device is used.
     place = libraries.contestants_place()
-    return contestant.Contestant(libraries.emulator, place, libraries.aten, device).answer
+    return contestant.Contestant(libraries.emulator, place, libraries.aten).answer
 
 
 if __name__ == "__main__":

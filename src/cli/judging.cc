@@ -171,9 +171,6 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
       ->check(CLI::IsMember({"full", "quick"}))
       ->capture_default_str();
   command.add_flag("--no-timing", arguments.no_timing, "Correctness alone");
-  command.add_flag("--device-process", arguments.options.device_process,
-                   "Candidates run without a device, which another process holds; PyTorch's own "
-                   "matrix products and convolutions are missing there");
   command
       .add_option("--baseline", arguments.options.timing.baseline,
                   "What is timed by turns with the candidate")

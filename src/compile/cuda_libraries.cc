@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/cuda_libraries.h"
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,6 @@ namespace fs = std::filesystem;
 constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_record.cc",
                                         "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
                                         "facade/runtime/cuda.cc"};
-constexpr const char* kDeviceSources[] = {"arena.cc", "gate.cc", "trace.cc", "vendor.cc"};
 constexpr const char* kExecutorSources[] = {
     "arena_map.cc",    "cuda/executor.cc", "cuda/timed_batch.cc", "cuda/stopwatch.cc",
     "cuda/kernels.cu", "cuda/capi.cc",     "cuda/libraries.cc",   "cuda/library_names.cc"};
@@ -25,7 +23,6 @@ constexpr const char* kClientSources[] = {
     "arena_map.cc",        "client/client.cc", "client/cuda.cc",       "client/cudart.cc",
     "client/libraries.cc", "client/sender.cc", "client/unsupported.cc"};
 constexpr const char* kClientName = "libcudart.so.13";
-constexpr const char* kCupti = "libcupti.so.13";
 
 std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& toolkit,
                                       const fs::path& share) {
@@ -44,49 +41,6 @@ std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& to
   for (const char* source : kAtenSources) argv.push_back((share / source).string());
   argv.insert(argv.end(), {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cuda",
                            "-ltorch_cpu", "-ltorch", "-lc10_cuda", "-lc10"});
-  return argv;
-}
-
-// The CUPTI that PyTorch loads comes first: a second one in a process would trace nothing.
-Result<fs::path> find_cupti(const PyTorch& pytorch, const fs::path& toolkit) {
-  const fs::path packages = pytorch.root.parent_path() / "nvidia";
-  for (const fs::path& folder :
-       {packages / "cu13/lib", packages / "cuda_cupti/lib", toolkit / "lib64",
-        toolkit / "extras/CUPTI/lib64", toolkit / "targets/x86_64-linux/lib"}) {
-    std::error_code failure;
-    if (fs::exists(folder / kCupti, failure)) return folder / kCupti;
-  }
-  return Error{ErrorCode::kUnavailable, std::string(kCupti) +
-                                            " is missing: it comes with PyTorch for CUDA 13 "
-                                            "(nvidia-cuda-cupti) and with the toolkit"};
-}
-
-Result<std::vector<std::string>> device_command(const PyTorch& pytorch, const fs::path& toolkit,
-                                                const fs::path& sources) {
-  MC_TRY(const fs::path cupti, find_cupti(pytorch, toolkit), "device library");
-  std::vector<std::string> argv = {"g++",   "-std=c++20", "-O2",
-                                   "-fPIC", "-shared",    "-I" + sources.string()};
-  for (const fs::path& folder : {toolkit / "include", toolkit / "extras/CUPTI/include",
-                                 pytorch.root.parent_path() / "nvidia/cu13/include"}) {
-    argv.push_back("-isystem" + folder.string());
-  }
-  for (const char* source : kDeviceSources) argv.push_back((sources / source).string());
-  argv.insert(argv.end(), {"-L" + (toolkit / "lib64/stubs").string(), "-lcuda", cupti.string()});
-  return argv;
-}
-
-std::vector<std::string> plain_command(std::span<const char* const> names, const fs::path& toolkit,
-                                       const fs::path& sources) {
-  std::vector<std::string> argv = {"g++",
-                                   "-std=c++20",
-                                   "-O2",
-                                   "-fPIC",
-                                   "-shared",
-                                   "-I" + sources.string(),
-                                   "-isystem" + (toolkit / "include").string(),
-                                   "-static-libstdc++",
-                                   "-static-libgcc"};
-  for (const char* name : names) argv.push_back((sources / name).string());
   return argv;
 }
 
@@ -109,9 +63,19 @@ std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::
 
 // PyTorch's libraries ask for the SONAME and the version of its symbols.
 std::vector<std::string> client_command(const fs::path& toolkit, const fs::path& sources) {
-  std::vector<std::string> argv = plain_command(kClientSources, toolkit, sources);
-  argv.insert(argv.end(), {"-Wl,--version-script=" + (sources / "client/libcudart.map").string(),
-                           std::string("-Wl,-soname,") + kClientName});
+  std::vector<std::string> argv = {
+      "g++",
+      "-std=c++20",
+      "-O2",
+      "-fPIC",
+      "-shared",
+      "-I" + sources.string(),
+      "-isystem" + (toolkit / "include").string(),
+      "-static-libstdc++",
+      "-static-libgcc",
+      "-Wl,--version-script=" + (sources / "client/libcudart.map").string(),
+      std::string("-Wl,-soname,") + kClientName};
+  for (const char* name : kClientSources) argv.push_back((sources / name).string());
   return argv;
 }
 
@@ -148,10 +112,6 @@ Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaR
                  progress),
          "set-up");
   MC_TRY(const std::string device_files, hash_of_files(device, {""}), "device library");
-  MC_TRY(std::vector<std::string> command, device_command(pytorch, toolkit, device), "set-up");
-  MC_TRY(libraries.device,
-         library("device", "device.so", std::move(command), device_files, pytorch, progress),
-         "set-up");
   MC_TRY(libraries.executor,
          library("executor", "executor.so", executor_command(runtime, device), device_files,
                  pytorch, progress),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a contestant on a CUDA device loads beside PyTorch, compiled against it once (once.h).
+// Native code of a CUDA device's processes and of candidates that use it, compiled once (once.h).
 #ifndef MC_COMPILE_CUDA_LIBRARIES_H_
 #define MC_COMPILE_CUDA_LIBRARIES_H_
 
@@ -18,16 +18,13 @@ struct CudaLibraries {
   // shim_guard.cc); and the runtime of candidates that the facade served: their binding
   // (emu/torch/shim.cc) and facade/runtime.
   std::filesystem::path aten;
-  // The native code of the device (device/mc_device.h).
-  std::filesystem::path device;
   // The device process's side, and the libcudart.so.13 of candidate processes that have no device
   // (device/commands.h).
   std::filesystem::path executor;
   std::filesystem::path client;
 };
 
-// kUnavailable where CUPTI, which PyTorch for CUDA brings, is not
-// found, or the compiler fails.
+// kUnavailable where a compiler fails.
 Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress);
 

@@ -68,17 +68,13 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
          compile::prepare_cuda_libraries(machine.pytorch, runtime, machine.layout, progress),
          "set-up");
   machine.environment = execute::environment_of_one_device();
-  // One queue makes a context 2.7 times cheaper; what is timed may need the usual eight.
-  if (!options.timing.enabled) machine.environment.push_back("CUDA_DEVICE_MAX_CONNECTIONS=1");
-  machine.arguments = {"--device-lib", libraries.device.string()};
+  machine.arguments = {"--executor-lib", libraries.executor.string()};
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
-  if (options.device_process) {
+  if (machine.device) {
     // Both names lead to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's NVRTC.
     const fs::path folder = libraries.client.parent_path();
     std::error_code failure;
     fs::create_symlink(libraries.client.filename(), folder / "libcuda.so.1", failure);
-    machine.arguments.insert(machine.arguments.end(),
-                             {"--executor-lib", libraries.executor.string()});
     machine.candidates_arguments.insert(machine.candidates_arguments.end(),
                                         {"--client-lib", libraries.client.string()});
     machine.candidates_environment = {"LD_LIBRARY_PATH=" + folder.string(),

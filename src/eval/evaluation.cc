@@ -296,32 +296,26 @@ Stage Evaluation::time() {
   const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
                               *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
-  auto stage = context_.executor.limits().has_device_process ? time_by_calls(timing, program)
-                                                             : timing.run(std::move(contestant_));
+  if (contestant_ == nullptr) {
+    const auto turn = context_.device.take(use_);
+    MC_TRY(auto started,
+           context_.executor.start_candidate(program, *judge_, context_.run_policy, random_seed()),
+           "start");
+    if (auto* outcome = std::get_if<task::Outcome>(&started)) {
+      return EarlyOutcome(std::move(*outcome));
+    }
+    auto& candidate = std::get<execute::Contestant>(started);
+    contestant_ = std::make_unique<execute::Session>(std::move(candidate.session));
+    device_ = std::move(candidate.device);
+  }
+  auto stage = timing.run(*contestant_, *device_);
+  end_contestant();
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   auto& passed = std::get<task::Passed>(*passed_);
   passed.performance = std::get<task::Performance>(std::move(*stage));
   return EarlyOutcome(std::move(*passed_));
-}
-
-execute::Stage<task::Performance> Evaluation::time_by_calls(TimingStage& timing,
-                                                            const execute::Program& program) {
-  using Timed = std::variant<task::Performance, task::Outcome>;
-  if (contestant_ == nullptr) {
-    const auto turn = context_.device.take(use_);
-    MC_TRY(auto started,
-           context_.executor.start_candidate(program, *judge_, context_.run_policy, random_seed()),
-           "start");
-    if (auto* outcome = std::get_if<task::Outcome>(&started)) return Timed(std::move(*outcome));
-    auto& candidate = std::get<execute::Contestant>(started);
-    contestant_ = std::make_unique<execute::Session>(std::move(candidate.session));
-    device_ = std::move(candidate.device);
-  }
-  auto stage = timing.run_by_calls(*contestant_, *device_);
-  end_contestant();
-  return stage;
 }
 
 // Its device serves another candidate, where it is clean.

@@ -80,8 +80,6 @@ class Evaluation {
   const task::Correctness& correctness() const;
   Stage strict();
   Stage time();
-  execute::Stage<task::Performance> time_by_calls(TimingStage& timing,
-                                                  const execute::Program& program);
   void end_contestant();
   execute::Program program() const;
   execute::Program located_program();

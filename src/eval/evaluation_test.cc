@@ -145,7 +145,7 @@ TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait
 }
 
 TEST_F(EvaluationTest, ConvictsOnce) {
-  stand_.contestants().fail<worker::ContestantRunQuestion>(Death{11, 0});
+  stand_.contestants().fail<worker::ContestantRunThereQuestion>(Death{11, 0});
   EXPECT_EQ(outcome<task::Crashed>().signal, 11);
   EXPECT_EQ(num_spawned(Role::kContestant), 1);
   EXPECT_TRUE(is_judge_kept());
@@ -174,7 +174,7 @@ TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
   std::atomic<bool> was_alone = false;
   std::jthread other;
   std::vector<bool> seen;
-  stand_.contestants().on<worker::ContestantRunQuestion>([&](const auto&, const Fd&) {
+  stand_.contestants().on<worker::ContestantRunThereQuestion>([&](const auto&, const Fd&) {
     seen.push_back(was_alone);
     if (seen.size() == 1) {
       other = std::jthread([&] {
@@ -183,7 +183,7 @@ TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
       });
       while (!stand_.device.is_wanted()) std::this_thread::yield();
     }
-    return worker::ContestantRunAnswer();
+    return worker::ContestantRunThereAnswer();
   });
   outcome<task::Passed>();
   EXPECT_THAT(seen, ElementsAre(false, true));
@@ -231,7 +231,7 @@ TEST_F(EvaluationTest, BlamesNobodyWhereTheSecondJudgeCan) {
 }
 
 TEST_F(EvaluationTest, IsOutOfMemoryAtOnceWithoutADevice) {
-  stand_.contestants().fail<worker::ContestantRunQuestion>(kOutOfMemory);
+  stand_.contestants().fail<worker::ContestantRunThereQuestion>(kOutOfMemory);
   outcome<task::OutOfMemory>();
   EXPECT_EQ(num_spawned(Role::kContestant), 1);
 }
@@ -284,8 +284,8 @@ TEST_F(EvaluationOnADevice, TimesAFreshContestantAfterAllElse) {
 }
 
 TEST_F(EvaluationOnADevice, TriesAgainAloneWhatHadTooLittleMemory) {
-  in_turn<worker::ContestantRunQuestion>(stand_.contestants(),
-                                         {kOutOfMemory, worker::ContestantRunAnswer().to_json()});
+  in_turn<worker::ContestantRunThereQuestion>(
+      stand_.contestants(), {kOutOfMemory, worker::ContestantRunThereAnswer().to_json()});
   // Another task's judge has memory.
   stand_.pool.give_back("other", std::make_unique<execute::Judge>(stand_.judge()));
   outcome<task::Passed>();
@@ -294,7 +294,7 @@ TEST_F(EvaluationOnADevice, TriesAgainAloneWhatHadTooLittleMemory) {
 }
 
 TEST_F(EvaluationOnADevice, IsOutOfMemoryWhereItIsSoAlone) {
-  stand_.contestants().fail<worker::ContestantRunQuestion>(kOutOfMemory);
+  stand_.contestants().fail<worker::ContestantRunThereQuestion>(kOutOfMemory);
   outcome<task::OutOfMemory>();
   EXPECT_EQ(num_spawned(Role::kContestant), 2);
 }
@@ -319,9 +319,9 @@ TEST_F(EvaluationOnADevice, HoldsTheMemoryWhileItMeasures) {
     return worker::ContestantLoadAnswer();
   });
   bool was_in = true;
-  stand_.contestants().on<worker::ContestantRunQuestion>([&](const auto&, const Fd&) {
+  stand_.contestants().on<worker::ContestantRunThereQuestion>([&](const auto&, const Fd&) {
     was_in = is_in;
-    return worker::ContestantRunAnswer();
+    return worker::ContestantRunThereAnswer();
   });
   stand_.options.timing.enabled = false;
   outcome<task::Passed>();

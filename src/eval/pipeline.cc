@@ -37,7 +37,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.judge_s = options.limits.judge_s;
   limits.child.memory_bytes = options.limits.memory_bytes;
   if (machine.device) limits.child.devices = machine.device->nodes;
-  limits.has_device_process = machine.device && options.device_process;
+  limits.has_device_process = machine.device.has_value();
   limits.child.tmp_bytes = options.limits.tmp_bytes;
   limits.child.threads_max = options.limits.threads_max;
   limits.child.weak_sandbox = options.allow_weak_sandbox;

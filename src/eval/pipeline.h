@@ -68,8 +68,6 @@ struct Options {
   int threads = 2;            // The emulator's, for each contestant.
   // "90": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
-  // Candidates run without a device, which a process of ours holds; they are not timed.
-  bool device_process = false;
   int spares = 2;  // Contestants kept ready, on a device (worker/spares.h).
 };
 

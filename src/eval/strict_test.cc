@@ -114,7 +114,7 @@ TEST_F(StrictTest, IsWrongWhereOneOfThemFindsSomething) {
 }
 
 TEST_F(StrictTest, TellsWhatTheCandidateDidWrongThen) {
-  stand_.contestants().fail<worker::ContestantRunQuestion>(execute::Death{11, 0});
+  stand_.contestants().fail<worker::ContestantRunThereQuestion>(execute::Death{11, 0});
   EXPECT_EQ(decided<task::Crashed>().signal, 11);
 }
 

@@ -6,20 +6,20 @@
 
 namespace mc::eval {
 
-timing::Behaviors Stand::scripts_of_a_quiet_device() {
-  timing::Behaviors behaviors;
-  behaviors.judge.fill_gbs = {2000};
-  behaviors.candidate = {.call_us = 2000, .owner = kLibrary};
-  behaviors.baseline = {.call_us = 4000};
-  behaviors.compiled = {.call_us = 3000};
-  return behaviors;
+namespace {
+
+execute::StageLimits limits_with_a_device_process() {
+  execute::StageLimits limits;
+  limits.has_device_process = true;
+  return limits;
 }
 
-Stand::Stand(timing::Behaviors behaviors)
-    : simulation(behaviors),
-      executor(
+}  // namespace
+
+Stand::Stand()
+    : executor(
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
-          {}, {}) {
+          {}, limits_with_a_device_process()) {
   ::setenv("MC_CACHE_DIR", folder.path().c_str(), /*overwrite=*/1);
   machine.device = Device{"GPU-test", 0, {}};
   judges().say<worker::JudgeOpenQuestion>({});
@@ -29,9 +29,15 @@ Stand::Stand(timing::Behaviors behaviors)
   judges().say<worker::JudgeTrialQuestion>({});
   judges().say<worker::JudgeCheckQuestion>({.passed = true});
   contestants().say<worker::ContestantLoadQuestion>({});
-  contestants().say<worker::ContestantBuildQuestion>({});
-  contestants().say<worker::ContestantRunQuestion>({.launches = 1});
-  for (worker::FakeWorker* models : {&simulation.baselines(), &simulation.compiled()}) {
+  contestants().say<worker::ContestantBuildThereQuestion>({});
+  contestants().say<worker::ContestantRunThereQuestion>({});
+  devices().say<worker::DeviceOpenQuestion>({});
+  devices().say<worker::DeviceAllowQuestion>({});
+  devices().say<worker::DevicePutQuestion>({});
+  devices().say<worker::DeviceReleaseQuestion>({});
+  devices().say<worker::DeviceTakeQuestion>({});
+  devices().say<worker::DeviceCloseQuestion>({.is_clean = true});
+  for (worker::FakeWorker* models : {&timed.baselines, &timed.compiled}) {
     models->say<worker::BaselineLoadQuestion>({});
     models->say<worker::BaselineBuildQuestion>({});
     models->say<worker::BaselineReleaseQuestion>({});
@@ -42,7 +48,7 @@ EvaluationContext Stand::context() {
   EvaluationContext context{options, key,     policy, run_policy, executor, machine,
                             pool,    nullptr, device, memory,     store};
   context.is_second = is_second;
-  context.clock = simulation.clock();
+  context.clock = timed.time.clock();
   return context;
 }
 
@@ -53,11 +59,12 @@ execute::Judge Stand::judge() {
 }
 
 Result<execute::Session> Stand::spawn(execute::Role role, const execute::ChildLimits& limits) {
+  if (role == execute::Role::kDevice) return devices().session();
   spawned.push_back(role);
   if (role == execute::Role::kJudge) return judges().session();
   if (role == execute::Role::kContestant) return contestants().session();
   if (role != execute::Role::kBaseline) return Error{ErrorCode::kUnavailable, "nobody plays that"};
-  return (limits.runs_programs ? simulation.compiled() : baselines()).session();
+  return (limits.runs_programs ? timed.compiled : baselines()).session();
 }
 
 }  // namespace mc::eval

@@ -18,7 +18,7 @@
 #include "eval/pipeline.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
-#include "timing/fakes/simulation.h"
+#include "timing/fakes/timed_fakes.h"
 #include "worker/fakes/fake_worker.h"
 
 namespace mc::eval {
@@ -27,19 +27,19 @@ inline constexpr const char* kLibrary = "/tmp/own.so";  // The candidate's.
 
 class Stand {
  public:
-  explicit Stand(timing::Behaviors behaviors = scripts_of_a_quiet_device());
+  Stand();
 
-  static timing::Behaviors scripts_of_a_quiet_device();
   EvaluationContext context();
   // A judge that has the task open, and begun.
   execute::Judge judge();
 
-  worker::FakeWorker& judges() { return simulation.judges(); }
-  worker::FakeWorker& contestants() { return simulation.candidates(); }
-  worker::FakeWorker& baselines() { return simulation.baselines(); }
+  worker::FakeWorker& judges() { return timed.judges; }
+  worker::FakeWorker& contestants() { return timed.contestants; }
+  worker::FakeWorker& devices() { return timed.devices; }
+  worker::FakeWorker& baselines() { return timed.baselines; }
 
   TemporaryDirectory folder = TemporaryDirectory::create("mc-stand").value();
-  timing::Simulation simulation;
+  timing::TimedFakes timed;
   Options options;
   SeedKey key = SeedKey::from(1);
   legality::Policy policy;
@@ -51,7 +51,7 @@ class Stand {
   DeviceMemory memory{int64_t{80} << 30};
   BaselineStore store{folder.path() / "baselines"};
   bool is_second = false;
-  std::vector<execute::Role> spawned;  // In order.
+  std::vector<execute::Role> spawned;  // In order, without device processes.
 
  private:
   Result<execute::Session> spawn(execute::Role role, const execute::ChildLimits& limits);

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimingStage: a candidate that passed, timed against PyTorch; what its kernels are, and whether
-// the claim can be believed.  docs/timing.md.
+// TimingStage: a candidate that passed, timed against PyTorch; and what its kernels are.
+// docs/timing.md.
 //
-//   started, warmed up     beside others on the device
-//   timed by turns         alone on it
+//   warmed up         beside others on the device
+//   timed by turns    alone on it
 //
 // first for the candidate against its baseline; then, where nobody measured it yet, for
-// torch.compile against eager.  A claim that no memory allows is looked at a second time.
+// torch.compile against eager.
 #ifndef MC_EVAL_TIMING_STAGE_H_
 #define MC_EVAL_TIMING_STAGE_H_
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,8 +23,7 @@
 #include "eval/evaluation.h"
 #include "execute/executor.h"
 #include "task/verdict.h"
-#include "timing/comparison_run.h"
-#include "timing/device_quiet.h"
+#include "timing/call_comparison.h"
 #include "timing/device_speed.h"
 #include "timing/provenance.h"
 
@@ -46,48 +44,32 @@ class TimingStage {
   TimingStage(const EvaluationContext& context, const TimingSubject& subject)
       : context_(context), subject_(subject), lap_start_(context.clock.now()) {}
 
-  // `contestant` is the one that passed, or null where another one is to be started.
-  execute::Stage<task::Performance> run(std::unique_ptr<execute::Session> contestant);
-
-  // The same for one whose device another process holds.
-  execute::Stage<task::Performance> run_by_calls(execute::Session& contestant,
-                                                 execute::DeviceProcess& device);
+  execute::Stage<task::Performance> run(execute::Session& contestant,
+                                        execute::DeviceProcess& device);
 
   // What took how long so far, waiting for the device included.
   const std::vector<task::StageTime>& laps() const { return laps_; }
 
  private:
   using EarlyOutcome = std::optional<task::Outcome>;
-  using SessionPointer = std::unique_ptr<execute::Session>;
-  // Two processes timed by turns.
-  struct Comparison {
+  using Timed = timing::CallComparison::Timed;
+  // Two that are timed by turns.
+  struct Contenders {
     std::string name;  // Of its laps.
-    std::function<execute::Stage<SessionPointer>()> start;
-    timing::RunOptions options;
-    execute::StageLimits limits;
-    bool is_last = true;  // The baseline's process is not needed any more.
-    bool is_slow =
-        false;  // To start: nobody waits for that, for what little it uses of the device.
+    timing::Contender own;
+    timing::Contender other;
+    bool is_slow = false;  // To warm up: nobody waits for that, for what little it uses the device.
   };
-  struct Processes {
-    SessionPointer candidate;
-    execute::Session* baseline = nullptr;  // The stage keeps it.
-  };
-  execute::Stage<timing::Timed> run_comparison(const Comparison& wanted);
-  execute::Stage<timing::Timed> run_alone(timing::ComparisonRun& comparison, Processes& processes);
-  execute::Stage<SessionPointer> ready(SessionPointer contestant);
-  Result<execute::Session*> baseline();
+  execute::Stage<Timed> compare(const Contenders& contenders);
+  Result<timing::Contender> baseline();
   void end_baseline(bool may_serve_again);
   execute::BaselineOptions options_of(const std::string& compile_mode) const;
-  Result<EarlyOutcome> time_again(timing::Timed& timed);
-  Result<EarlyOutcome> check_claim(timing::Timed& timed);
-  timing::Provenance owners_of(const timing::Timed& timed) const;
+  timing::Provenance owners_of(const Timed& timed) const;
   std::string device_and_driver() const;
   Status find_device_speed();
 
   BaselineKey compiled_key() const;
   bool wants_compiled() const;
-  bool lacks_compiled() const;
   Result<CompiledBaseline> compiled_baseline();
   void compare_with_compiled(task::Performance& performance);
   void lap(const std::string& name);
@@ -96,6 +78,7 @@ class TimingStage {
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
   std::optional<execute::Session> baseline_;  // Serves one comparison after the other.
+  std::unique_ptr<execute::DeviceProcess> baseline_device_;  // Where the candidate is its own.
   std::vector<task::StageTime> laps_;
   Clock::TimePoint lap_start_;
 };

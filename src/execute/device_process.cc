@@ -87,8 +87,10 @@ Result<int64_t> DeviceProcess::prepare_batches(int64_t calls, int64_t inputs_byt
   return prepared.said.address;
 }
 
-Status DeviceProcess::start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated) {
-  MC_TRY_VOID(call(worker::DeviceTimeStartQuestion{calls, nbytes, is_gated}, &inputs), "batch");
+Status DeviceProcess::start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated,
+                                  bool is_itemised) {
+  const worker::DeviceTimeStartQuestion question{calls, nbytes, is_gated, is_itemised};
+  MC_TRY_VOID(call(question, &inputs), "batch");
   return ok();
 }
 

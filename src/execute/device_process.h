@@ -57,7 +57,8 @@ class DeviceProcess {
   // Room for batches of at most so many calls; the address at which their inputs appear.  From now
   // on the candidate has the device in timed calls alone.
   Result<int64_t> prepare_batches(int64_t calls, int64_t inputs_bytes, int64_t outputs_bytes);
-  Status start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated);
+  Status start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated,
+                     bool is_itemised);
   // Refusal where the candidate did not make the batch's calls, or failed.
   Answer finish_batch();
   // The outputs of one of its calls, in the form of which the candidate told.  Refusal where they

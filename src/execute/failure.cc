@@ -38,13 +38,8 @@ task::Outcome Failure::operator()(const Reply&) const {
 
 task::Outcome Failure::operator()(const Refusal& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
-  if (refusal.kind == "operator") {
-    return task::Illegal{"run",
-                         {{"run.aten", refusal.exception.message, refusal.exception.location}}};
-  }
   if (refusal.kind == "link") return unlinked(refusal.exception);
   if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);
-  if (refusal.kind == "library") return illegal("run.library", refusal.exception);
   // Not "unsupported": a candidate that could say so of itself would never be scored.
   task::Crashed crashed = crashed_with(*this, refusal.exception);
   if (!refusal.stage.empty()) crashed.stage = refusal.stage;

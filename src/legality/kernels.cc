@@ -29,7 +29,7 @@ bool may_run(const KernelRules& rules, const task::KernelTime& kernel) {
 
 std::vector<task::RuleFinding> check_kernels(const Policy& policy,
                                              const std::vector<task::KernelTime>& kernels,
-                                             double own_share, bool is_late) {
+                                             double own_share) {
   const KernelRules& rules = policy.kernels;
   std::vector<task::RuleFinding> findings;
   for (const task::KernelTime& kernel : kernels) {
@@ -46,7 +46,6 @@ std::vector<task::RuleFinding> check_kernels(const Policy& policy,
                      100 * own_share, 100 * rules.own_share_min),
          {}});
   }
-  if (is_late) findings.push_back({rules.late.id, rules.late.message, {}});
   return findings;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules on the kernels that ran in forward, as CUPTI told (execute/provenance.h).  They see what no
-// look at the sources can: calls that bypass the dispatcher, graphs of library kernels, kernels
-// that are launched for show.
+// Rules on the kernels that ran in forward (timing/provenance.h).  They see what no look at the
+// sources can: calls that bypass the dispatcher, kernels that are launched for show.
 #ifndef MC_LEGALITY_KERNELS_H_
 #define MC_LEGALITY_KERNELS_H_
 
@@ -14,11 +13,11 @@
 
 namespace mc::legality {
 
-// One finding for each kernel that may not run, one where the candidate's own kernels take too
-// small a share, and one where kernels began late.  Findings have no place.
+// One finding for each kernel that may not run, and one where the candidate's own kernels take too
+// small a share.  Findings have no place.
 std::vector<task::RuleFinding> check_kernels(const Policy& policy,
                                              const std::vector<task::KernelTime>& kernels,
-                                             double own_share, bool is_late);
+                                             double own_share);
 
 }  // namespace mc::legality
 

@@ -15,7 +15,6 @@ Policy policy() {
   Policy policy;
   policy.kernels = {{"run.library_kernel", "a library's kernel"},
                     {"run.own_share", "too little"},
-                    {"run.late_kernel", "too late"},
                     {"libtorch_cuda.so", "runtime"},
                     {"*FillFunctor*", "[memset]"},
                     0.25};
@@ -36,35 +35,30 @@ std::vector<std::string> rules_of(const std::vector<task::RuleFinding>& findings
 }
 
 TEST(CheckKernels, PassesTheCandidatesOwnWhateverTheirNames) {
-  EXPECT_THAT(check_kernels(policy(), {kernel("_Z4gemmv", "candidate")}, 1, false), IsEmpty());
+  EXPECT_THAT(check_kernels(policy(), {kernel("_Z4gemmv", "candidate")}, 1), IsEmpty());
 }
 
 TEST(CheckKernels, PassesWhatAllowedOperatorsLaunch) {
   const std::vector<task::KernelTime> kernels = {kernel("_Z4reluv", "candidate"),
                                                  kernel("_Z11FillFunctorv", "libtorch_cuda.so"),
                                                  kernel("[memset]", "runtime")};
-  EXPECT_THAT(check_kernels(policy(), kernels, 0.9, false), IsEmpty());
+  EXPECT_THAT(check_kernels(policy(), kernels, 0.9), IsEmpty());
 }
 
 TEST(CheckKernels, RejectsAnyOtherKernelOfALibrary) {
-  const auto findings = check_kernels(policy(), {kernel("sm80_gemm", "libcublas.so")}, 0.9, false);
+  const auto findings = check_kernels(policy(), {kernel("sm80_gemm", "libcublas.so")}, 0.9);
   ASSERT_THAT(rules_of(findings), ElementsAre("run.library_kernel"));
   EXPECT_THAT(findings[0].message, HasSubstr("sm80_gemm of libcublas.so"));
 }
 
 TEST(CheckKernels, RejectsAnothersKernelThatIsNamedLikeAnAllowedOne) {
-  const auto findings = check_kernels(policy(), {kernel("_Z11FillFunctorv", "graph")}, 0.9, false);
+  const auto findings = check_kernels(policy(), {kernel("_Z11FillFunctorv", "graph")}, 0.9);
   EXPECT_THAT(rules_of(findings), ElementsAre("run.library_kernel"));
 }
 
 TEST(CheckKernels, RejectsATooSmallShare) {
-  const auto findings = check_kernels(policy(), {kernel("_Z5decoyv", "candidate")}, 0.01, false);
+  const auto findings = check_kernels(policy(), {kernel("_Z5decoyv", "candidate")}, 0.01);
   EXPECT_THAT(rules_of(findings), ElementsAre("run.own_share"));
-}
-
-TEST(CheckKernels, RejectsKernelsThatBeginLate) {
-  const auto findings = check_kernels(policy(), {kernel("_Z4reluv", "candidate")}, 1, true);
-  EXPECT_THAT(rules_of(findings), ElementsAre("run.late_kernel"));
 }
 
 }  // namespace

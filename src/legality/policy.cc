@@ -160,14 +160,12 @@ KernelRules::Rule read_kernel_rule(Reader& reader, const Json& section, const ch
 
 KernelRules read_kernels(Reader& reader, const Json& policy) {
   const Json section = policy.value("kernels", Json());
-  reader.expect_members(
-      section, "kernels",
-      {"own_share_min", "foreign", "share", "late", "foreign_owners", "foreign_allowed"});
+  reader.expect_members(section, "kernels",
+                        {"own_share_min", "foreign", "share", "foreign_owners", "foreign_allowed"});
   if (!reader.problem().empty()) return {};
   KernelRules rules;
   rules.foreign = read_kernel_rule(reader, section, "foreign");
   rules.share = read_kernel_rule(reader, section, "share");
-  rules.late = read_kernel_rule(reader, section, "late");
   rules.foreign_owners = reader.texts(section, "kernels", "foreign_owners");
   rules.foreign_allowed = reader.texts(section, "kernels", "foreign_allowed");
   const Json share = section.value("own_share_min", Json());

@@ -66,7 +66,6 @@ struct KernelRules {
   };
   Rule foreign;
   Rule share;
-  Rule late;
   std::vector<std::string> foreign_owners;   // Libraries whose kernels may run,
   std::vector<std::string> foreign_allowed;  // and which of them, mangled.
   double own_share_min = 0;                  // Of the device's time in forward.

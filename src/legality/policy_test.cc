@@ -44,7 +44,6 @@ Json valid() {
            {{"own_share_min", 0.5},
             {"foreign", {{"id", "run.a"}, {"message", "m"}}},
             {"share", {{"id", "run.b"}, {"message", "m"}}},
-            {"late", {{"id", "run.c"}, {"message", "m"}}},
             {"foreign_owners", {"runtime"}},
             {"foreign_allowed", {"*Fill*"}}}}};
 }
@@ -117,7 +116,6 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"/flags/lists/cxx/passed", 1, "flags.lists.cxx.passed is missing or no list"},
         Row{"/kernels", nullptr, "kernels is missing or no object"},
         Row{"/kernels/own_share_min", 2, "kernels.own_share_min is not between 0 and 1"},
-        Row{"/kernels/late/id", nullptr, "kernels.late.id is missing"},
         Row{"/flags/lists/link", nullptr, "flags.lists.link is missing or no object"}));
 
 TEST(ParsePolicy, RefusesWhatIsNoJson) {

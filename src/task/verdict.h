@@ -124,7 +124,7 @@ struct KernelTime {
   std::string
       owner;  // "candidate", or the library that holds it: "libtorch_cuda.so", "driver", ...
   double launches = 0;  // A call.
-  double time_us = 0;   // A call, by CUPTI.
+  double time_us = 0;   // A call, by events around each launch.
   double share = 0;     // The part of the device time of a call.
   std::array<int64_t, 3> grid{};
   std::array<int64_t, 3> block{};
@@ -163,7 +163,6 @@ struct Timing {
   int64_t batches = 0;         // The candidate's, and as many of the baseline, by turns.
   int64_t calls = 0;           // A batch.
   int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared.
-  int64_t calls_late = 0;      // Those of them whose inputs came after their batch began.
   bool tf32 = false;           // True if the baselines may use it.
   std::vector<std::string> notes;
   Clocks clocks;
@@ -177,10 +176,8 @@ struct Performance {
   Estimate time_us;                         // A call.
   Estimate time_eager_us;
   std::optional<Estimate> time_compile_us;
-  double time_kernels_us = 0;        // The time in which CUPTI saw anything of a call run.
-  double time_kernels_eager_us = 0;  // The same of the baseline's.
   Timing timing;
-  double own_share = 0;             // Its own kernels' part of the traced device time.
+  double own_share = 0;             // Its own kernels' part of the kernels' time.
   std::vector<KernelTime> kernels;  // Longest first.
   Floor floor;
   bool operator==(const Performance&) const = default;

@@ -125,7 +125,6 @@ void fields(V& v, Timing& x) {
   v("batches", x.batches);
   v("calls", x.calls);
   v("calls_verified", x.calls_verified);
-  v("calls_late", x.calls_late);
   v("tf32", x.tf32);
   v("notes", x.notes);
   v("clocks", x.clocks);
@@ -137,8 +136,6 @@ void fields(V& v, Performance& x) {
   v("time_us", x.time_us);
   v("time_eager_us", x.time_eager_us);
   v("time_compile_us", x.time_compile_us);
-  v("time_kernels_us", x.time_kernels_us);
-  v("time_kernels_eager_us", x.time_kernels_eager_us);
   v("timing", x.timing);
   v("own_share", x.own_share);
   v("kernels", x.kernels);

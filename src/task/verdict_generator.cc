@@ -100,21 +100,12 @@ class Generator {
   Floor floor() { return {real(), text(), wide(), real(), real(), real()}; }
   Clocks clocks() { return {wide(), wide(), wide(), some(&Generator::text)}; }
   Timing timing() {
-    return {text(),  text(), wide(), wide(), wide(), wide(), coin(), some(&Generator::text),
-            clocks()};
+    return {text(), text(), wide(), wide(), wide(), coin(), some(&Generator::text), clocks()};
   }
   Performance performance() {
-    return {estimate(),
-            maybe(&Generator::estimate),
-            estimate(),
-            estimate(),
-            maybe(&Generator::estimate),
-            real(),
-            real(),
-            timing(),
-            real(),
-            some(&Generator::kernel_time),
-            floor()};
+    return {estimate(), maybe(&Generator::estimate),   estimate(),
+            estimate(), maybe(&Generator::estimate),   timing(),
+            real(),     some(&Generator::kernel_time), floor()};
   }
   StageTime stage_time() { return {text(), real()}; }
   Audit audit() { return {text(), text(), text()}; }

@@ -50,16 +50,16 @@ double median_of(std::vector<double> values) {
 
 }  // namespace
 
-CallComparison::CallComparison(execute::Judge& judge, RemoteCandidate candidate,
-                               execute::Session& baseline, const execute::StageLimits& limits,
-                               const CallOptions& options, const Nvml* nvml)
+CallComparison::CallComparison(execute::Judge& judge, Contender candidate, Contender baseline,
+                               const execute::StageLimits& limits, const CallOptions& options,
+                               const Nvml* nvml)
     : judge_(judge),
-      candidate_(candidate),
-      baseline_(baseline),
       limits_(limits),
       options_(options),
       nvml_(nvml),
-      random_(options.seed) {
+      random_(options.seed),
+      own_(candidate),
+      other_(baseline) {
   MC_CHECK(options.rounds > 0 && options.verified > 0);
 }
 
@@ -77,13 +77,16 @@ Result<CallComparison::EarlyOutcome> CallComparison::warm_up() {
   MC_TRY(auto plan, judge_.ask(worker::JudgeTimePlanQuestion{options_.seed}, limits_.judge_s),
          "plan");
   plan_ = std::move(plan.said);
-  MC_TRY_VOID(make_room(kWarmUpCalls), "memory");
+  MC_TRY(const int64_t fit, calls_that_fit(), "memory");
+  const int64_t calls = std::min(kWarmUpCalls, fit);
+  MC_TRY_VOID(make_room(calls), "memory");
   for (int i = 0; i < kWarmUpBatches; ++i) {
     own_.is_gated = other_.is_gated = i > 0;
-    MC_TRY_VOID(draw(kWarmUpCalls), "inputs");
-    MC_TRY(EarlyOutcome early, run_candidate(kWarmUpCalls), "warm-up");
-    if (early) return early;
-    MC_TRY_VOID(run_baseline(kWarmUpCalls), "warm-up");
+    MC_TRY_VOID(draw(calls), "inputs");
+    for (Side* side : {&own_, &other_}) {
+      MC_TRY(EarlyOutcome early, run(*side, calls), "warm-up");
+      if (early) return early;
+    }
   }
   return EarlyOutcome();
 }
@@ -100,93 +103,130 @@ Stage<CallComparison::Timed> CallComparison::run() {
     }
     MC_TRY_VOID(draw(calls), "inputs");
     const bool is_first = random_() % 2 == 0;
-    if (!is_first) MC_TRY_VOID(run_baseline(calls), "baseline");
-    MC_TRY(EarlyOutcome early, run_candidate(calls), "batch");
-    if (early) return Ran(std::move(*early));
-    if (is_first) MC_TRY_VOID(run_baseline(calls), "baseline");
+    for (Side* side : {is_first ? &own_ : &other_, is_first ? &other_ : &own_}) {
+      MC_TRY(EarlyOutcome early, run(*side, calls), "batch");
+      if (early) return Ran(std::move(*early));
+    }
     if (nvml_ != nullptr) nvml_->look(clocks_);
   }
+  MC_TRY(EarlyOutcome early, run_pieces(), "pieces");
+  if (early) return Ran(std::move(*early));
   MC_TRY_VOID(close(), "timing");
   return Ran(conclude());
+}
+
+// After all rounds: what the last of them left in caches and clocks is what they had, too.
+Result<CallComparison::EarlyOutcome> CallComparison::run_pieces() {
+  if (own_.contender.device == nullptr) return EarlyOutcome();
+  counts_ = false;
+  MC_TRY_VOID(draw(1), "inputs");
+  return run(own_, 1, /*is_itemised=*/true);
 }
 
 Status CallComparison::make_room(int64_t calls) {
   MC_TRY(auto shared, judge_.ask(worker::JudgeTimeShareQuestion{calls}, limits_.judge_s), "share");
   const int64_t outputs_bytes = plan_.outputs_bytes + kOutputsSlackBytes;
-  MC_TRY(const int64_t address,
-         candidate_.device.prepare_batches(calls, shared.said.stride, outputs_bytes), "share");
-  shared_ = {std::move(shared.said.inputs),
-             shared.said.stride,
-             shared.said.nbytes,
-             std::move(shared.region),
-             calls,
-             address};
+  for (Side* side : {&own_, &other_}) {
+    if (side->contender.device == nullptr) continue;
+    MC_TRY(side->address,
+           side->contender.device->prepare_batches(calls, shared.said.stride, outputs_bytes),
+           "share");
+  }
+  shared_ = {std::move(shared.said.inputs), shared.said.stride, shared.said.nbytes,
+             std::move(shared.region), calls};
   return ok();
 }
 
-// The number that fits into the round's time, at the pace of the slower one, and into memory:
-// inputs lie there twice, outputs once.
-Result<int64_t> CallComparison::calls_of_round() {
+// Inputs lie in memory twice, outputs once.
+Result<int64_t> CallComparison::calls_that_fit() {
   MC_TRY(const auto room, judge_.ask(worker::JudgeTimeRoomQuestion(), limits_.judge_s), "room");
   const double call_bytes =
-      static_cast<double>(2 * shared_.stride + plan_.outputs_bytes + kOutputsSlackBytes);
+      static_cast<double>(2 * plan_.inputs_bytes + plan_.outputs_bytes + kOutputsSlackBytes);
   const double fit = kFreeShareMax * static_cast<double>(room.said.free_bytes) / call_bytes;
-  const double wanted =
-      options_.round_us / (std::max(own_.call_us, other_.call_us) + kBetweenCalls_us);
-  const double most = std::max(1.0, std::min(fit, static_cast<double>(options_.calls_max)));
-  return static_cast<int64_t>(std::min(most, std::max(static_cast<double>(kCallsMin), wanted)));
+  return static_cast<int64_t>(std::clamp(fit, 1.0, static_cast<double>(options_.calls_max)));
+}
+
+// The number that fits into the round's time, at the pace of the slower one, and into memory.
+Result<int64_t> CallComparison::calls_of_round() {
+  MC_TRY(const int64_t fit, calls_that_fit(), "memory");
+  const double call_us = std::max(own_.call_us, other_.call_us) + kBetweenCalls_us;
+  const auto wanted = static_cast<int64_t>(options_.round_us / call_us);
+  return std::min(fit, std::max(kCallsMin, wanted));
 }
 
 Status CallComparison::draw(int64_t calls) {
   MC_CHECK(calls <= shared_.calls);
-  const worker::JudgeTimeGenerateInputsQuestion question{++number_, calls, 0};
+  const worker::JudgeTimeGenerateInputsQuestion question{++number_, calls};
   MC_TRY_VOID(judge_.ask(question, limits_.judge_s), "draw");
   return ok();
 }
 
-Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(int64_t calls) {
+Result<CallComparison::EarlyOutcome> CallComparison::run(Side& side, int64_t calls,
+                                                         bool is_itemised) {
+  if (side.contender.device != nullptr) {
+    MC_TRY(EarlyOutcome early, run_candidate(side, calls, is_itemised), "candidate");
+    if (!early || &side == &own_) return early;
+    return Error{ErrorCode::kUnavailable, "the candidate fails as a baseline"};
+  }
+  MC_TRY_VOID(run_baseline(side, calls), "baseline");
+  return EarlyOutcome();
+}
+
+Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, int64_t calls,
+                                                                   bool is_itemised) {
   using Question = worker::ContestantTimeCallsThereQuestion;
-  MC_TRY_VOID(candidate_.device.start_batch(calls, shared_.region, shared_.nbytes, own_.is_gated),
+  auto& [session, device] = side.contender;
+  const bool is_gated = side.is_gated && !is_itemised;
+  MC_TRY_VOID(device->start_batch(calls, shared_.region, shared_.nbytes, is_gated, is_itemised),
               "batch");
   const Question question{.calls = calls,
                           .inputs = shared_.inputs,
                           .stride = shared_.stride,
                           .written = plan_.written,
-                          .address = shared_.address};
-  Answer made = candidate_.session.ask(question.to_json(), nullptr, Seconds(limits_.forward_s));
+                          .address = side.address};
+  Answer made = session.ask(question.to_json(), nullptr, Seconds(limits_.forward_s));
   auto* reply = std::get_if<Reply>(&made);
   if (reply == nullptr) return failed("forward", made);
-  candidate_.session.rest();
-  calls_ += calls;
+  session.rest();
+  calls_ += &side == &own_ ? calls : 0;
   auto told = worker::told<Question>(std::move(*reply));
   if (!told) return failed("forward", Garbled{told.error().message});
-  Answer finished = candidate_.device.finish_batch();
+  Answer finished = device->finish_batch();
   reply = std::get_if<Reply>(&finished);
   if (reply == nullptr) {
     const auto* refusal = std::get_if<Refusal>(&finished);
     if (refusal != nullptr) return failed("forward", Garbled{refusal->exception.message});
     return Error{ErrorCode::kUnavailable, "the device process ended in a batch"};
   }
-  MC_TRY(const auto times, worker::told<worker::DeviceTimeFinishQuestion>(std::move(*reply)),
-         "times");
-  for (const int64_t launches : times.said.launches_own) {
-    launches_own_least_ = std::min(launches_own_least_, launches);
+  MC_TRY(auto times, worker::told<worker::DeviceTimeFinishQuestion>(std::move(*reply)), "times");
+  if (is_itemised) {
+    kernels_ = std::move(times.said.kernels);
+    return EarlyOutcome();
   }
-  take(own_, times.said.us, times.said.queued_whole);
+  if (&side == &own_) {
+    for (const int64_t launches : times.said.launches_own) {
+      launches_own_least_ = std::min(launches_own_least_, launches);
+    }
+    // The baseline has as many commands, and is to be queued in the same way.
+    if (times.said.long_calls > 0) own_.is_long = true;
+  }
+  take(side, times.said.us, times.said.queued_whole);
+  if (own_.is_long) own_.is_gated = other_.is_gated = false;
   if (counts_ && !times.said.host_us.empty()) {
-    own_.host_us.push_back(std::ranges::min(times.said.host_us));
+    side.host_us.push_back(std::ranges::min(times.said.host_us));
   }
   for (int i = 0; i < options_.verified; ++i) {
     const auto other = static_cast<int64_t>(random_() % static_cast<uint64_t>(calls));
-    MC_TRY(EarlyOutcome early, verify(i == 0 ? calls - 1 : other, told->said.outputs), "verify");
+    MC_TRY(EarlyOutcome early, verify(side, i == 0 ? calls - 1 : other, told->said.outputs),
+           "verify");
     if (early) return early;
   }
   return EarlyOutcome();
 }
 
-Result<CallComparison::EarlyOutcome> CallComparison::verify(int64_t call,
+Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, int64_t call,
                                                             const worker::Tree& outputs) {
-  Answer taken = candidate_.device.take_call(call, outputs);
+  Answer taken = side.contender.device->take_call(call, outputs);
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
     const auto* refusal = std::get_if<Refusal>(&taken);
@@ -201,23 +241,24 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(int64_t call,
   return wrong_in_a_batch("call " + std::to_string(call) + ": " + checked.said.problem);
 }
 
-Status CallComparison::run_baseline(int64_t calls) {
+Status CallComparison::run_baseline(Side& side, int64_t calls) {
   using Question = worker::BaselineTimeCallsQuestion;
+  execute::Session& session = side.contender.session;
   const Question question{.calls = calls,
                           .inputs = shared_.inputs,
                           .stride = shared_.stride,
                           .nbytes = shared_.nbytes,
-                          .is_gated = other_.is_gated};
-  Answer made = baseline_.ask(question.to_json(), &shared_.region, Seconds(limits_.judge_s));
+                          .is_gated = side.is_gated};
+  Answer made = session.ask(question.to_json(), &shared_.region, Seconds(limits_.judge_s));
   auto* reply = std::get_if<Reply>(&made);
   if (reply == nullptr) {
     const auto* refusal = std::get_if<Refusal>(&made);
     return Error{ErrorCode::kUnavailable,
                  "the baseline failed: " +
-                     (refusal == nullptr ? baseline_.output_tail() : refusal->exception.message)};
+                     (refusal == nullptr ? session.output_tail() : refusal->exception.message)};
   }
   MC_TRY(const auto times, worker::told<Question>(std::move(*reply)), "baseline");
-  take(other_, times.said.us, times.said.queued_whole);
+  take(side, times.said.us, times.said.queued_whole);
   return ok();
 }
 
@@ -276,6 +317,11 @@ CallComparison::Timed CallComparison::conclude() const {
     how.notes.emplace_back("calls took longer by the host's clock than by the device's events");
   }
   how.mode = own_.is_gated ? "enqueued" : "host_synchronous";
+  if (own_.is_long) {
+    how.notes.emplace_back(
+        "a call has more commands than can be queued before it begins, so the host's part counts, "
+        "the baseline's too");
+  }
   how.cache = "inputs_cold";
   how.batches = static_cast<int64_t>(own_.medians.size());
   how.calls = shared_.calls;
@@ -283,6 +329,7 @@ CallComparison::Timed CallComparison::conclude() const {
   how.clocks = clocks_;
   timed.launches_own_least = launches_own_least_;
   timed.calls = calls_;
+  timed.kernels = kernels_;
   timed.work = {static_cast<double>(plan_.inputs_bytes + plan_.outputs_bytes), plan_.operations,
                 plan_.is_half};
   return timed;

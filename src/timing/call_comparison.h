@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallComparison: a candidate whose device another process holds, timed against a baseline, call by
-// call (device/cuda/timed_batch.h).
+// CallComparison: two contenders, timed call by call (device/cuda/timed_batch.h).
 //
 // While they warm up, others may use the device: a few calls of each show whether they can be
 // queued whole, and what they take.  Then follow rounds, alone: a batch of calls of each, in random
-// order, on the same fresh inputs.
+// order, on the same fresh inputs.  A last call of the first one's is told piece by piece.
 //
-// A call's time is what the device's events say, in a process where none of the candidate's host
-// code runs.  Outputs of calls that are drawn when a batch is over are compared with the
-// reference's.
+// A call's time is what the device's events say, in a process where none of a candidate's host code
+// runs.  Outputs of calls that are drawn when a batch is over are compared with the reference's.
 #ifndef MC_TIMING_CALL_COMPARISON_H_
 #define MC_TIMING_CALL_COMPARISON_H_
 
@@ -47,23 +45,24 @@ struct CallOptions {
   }
 };
 
-// The candidate's process, and the one that holds its device.
-struct RemoteCandidate {
+// A candidate's process and the one that holds its device, or a baseline, which is believed.
+struct Contender {
   execute::Session& session;
-  execute::DeviceProcess& device;
+  execute::DeviceProcess* device = nullptr;  // Null for a baseline.
 };
 
 class CallComparison {
  public:
   struct Timed {
-    task::Performance performance;   // Without floor, kernels and compiled baseline.
-    int64_t launches_own_least = 0;  // A call's.
-    int64_t calls = 0;               // That the candidate made.
-    Work work;                       // One call's.
+    task::Performance performance;        // Without floor, kernels and compiled baseline.
+    int64_t launches_own_least = 0;       // A call's.
+    int64_t calls = 0;                    // That the candidate made.
+    Work work;                            // One call's.
+    std::vector<worker::Kernel> kernels;  // One call's.
   };
 
   // REQUIRES: what it refers to outlives it.
-  CallComparison(execute::Judge& judge, RemoteCandidate candidate, execute::Session& baseline,
+  CallComparison(execute::Judge& judge, Contender candidate, Contender baseline,
                  const execute::StageLimits& limits, const CallOptions& options, const Nvml* nvml);
   CallComparison(const CallComparison&) = delete;
   CallComparison& operator=(const CallComparison&) = delete;
@@ -82,11 +81,14 @@ class CallComparison {
     int64_t stride = 0;
     int64_t nbytes = 0;
     Fd region;
-    int64_t calls = 0;    // For which there is room.
-    int64_t address = 0;  // At which the candidate sees them.
+    int64_t calls = 0;  // For which there is room.
   };
   struct Side {
+    explicit Side(Contender who) : contender(who) {}
+    Contender contender;
+    int64_t address = 0;  // At which a candidate sees the inputs.
     bool is_gated = true;
+    bool is_long = false;         // More commands than can wait behind a gate.
     std::vector<double> us;       // Each call that counts.
     std::vector<double> medians;  // Each round's.
     // The least of each round's by the host's clock, where any was checked by it.
@@ -95,11 +97,14 @@ class CallComparison {
   };
   Status close();
   Status make_room(int64_t calls);
+  Result<int64_t> calls_that_fit();
   Result<int64_t> calls_of_round();
   Status draw(int64_t calls);
-  Result<EarlyOutcome> run_candidate(int64_t calls);
-  Result<EarlyOutcome> verify(int64_t call, const worker::Tree& outputs);
-  Status run_baseline(int64_t calls);
+  Result<EarlyOutcome> run(Side& side, int64_t calls, bool is_itemised = false);
+  Result<EarlyOutcome> run_candidate(Side& side, int64_t calls, bool is_itemised);
+  Result<EarlyOutcome> verify(const Side& side, int64_t call, const worker::Tree& outputs);
+  Status run_baseline(Side& side, int64_t calls);
+  Result<EarlyOutcome> run_pieces();
   void take(Side& side, const std::vector<double>& us, int64_t queued_whole);
   Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer) const;
   EarlyOutcome wrong_in_a_batch(const std::string& problem) const;
@@ -108,8 +113,6 @@ class CallComparison {
 
   // Constant after construction.
   execute::Judge& judge_;
-  RemoteCandidate candidate_;
-  execute::Session& baseline_;
   const execute::StageLimits& limits_;
   CallOptions options_;
   const Nvml* nvml_;
@@ -120,6 +123,7 @@ class CallComparison {
   Shared shared_;
   Side own_;
   Side other_;  // The baseline's.
+  std::vector<worker::Kernel> kernels_;
   bool counts_ = false;
   int64_t number_ = 0;  // The last batch's.
   int64_t calls_ = 0;

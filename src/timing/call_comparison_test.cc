@@ -3,72 +3,39 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "worker/fakes/fake_worker.h"
+#include "timing/fakes/timed_fakes.h"
 
 namespace mc::timing {
 namespace {
 
-using worker::FakeWorker;
 using Calls = worker::ContestantTimeCallsThereQuestion;
 using BaselineCalls = worker::BaselineTimeCallsQuestion;
 using Finish = worker::DeviceTimeFinishQuestion;
 using Take = worker::DeviceTimeTakeQuestion;
-using Check = worker::JudgeTimeCheckQuestion;
 using Timed = CallComparison::Timed;
 using execute::Refusal;
 
 // A candidate whose calls take 10 us, and a baseline whose calls take 20.
 class CallComparisonTest : public testing::Test {
  protected:
-  CallComparisonTest() {
-    judge_.say<worker::JudgeTimePlanQuestion>(
-        {.inputs_bytes = 512, .outputs_bytes = 512, .operations = 1, .written = {1}});
-    judge_.say<worker::JudgeTimeShareQuestion>(
-        {.inputs = {R"({"t":"tensor"})"}, .stride = 512, .nbytes = 1 << 21});
-    judge_.say<worker::JudgeTimeRoomQuestion>({.free_bytes = int64_t{1} << 34});
-    judge_.say<worker::JudgeTimeGenerateInputsQuestion>({});
-    judge_.say<worker::JudgeTimeCloseQuestion>({});
-    judge_.on<Check>([this](const Check& asked, const Fd&) {
-      checked_.push_back(asked.call);
-      return worker::JudgeTimeCheckAnswer{problem_};
-    });
-    device_.say<worker::DeviceTimePrepareQuestion>({.address = 4096});
-    device_.on<worker::DeviceTimeStartQuestion>([this](const auto& asked, const Fd&) {
-      calls_ = asked.calls;
-      gated_.push_back(asked.is_gated);
-      return worker::DeviceTimeStartAnswer{};
-    });
-    device_.on<Finish>([this](const Finish&, const Fd&) {
-      const auto count = static_cast<size_t>(calls_);
-      return worker::DeviceTimeFinishAnswer{.us = std::vector<double>(count, own_us_),
-                                            .host_us = host_us_,
-                                            .launches_own = std::vector<int64_t>(count, 2),
-                                            .queued_whole = gated_.back() ? queued_whole_ : 0};
-    });
-    device_.say<Take>({.outputs = {R"(["here"])"}});
-    contestant_.say<Calls>({.outputs = {R"(["there"])"}});
-    baseline_.on<BaselineCalls>([](const BaselineCalls& asked, const Fd&) {
-      return worker::BaselineTimeCallsAnswer{
-          .us = std::vector<double>(static_cast<size_t>(asked.calls), 20),
-          .queued_whole = asked.is_gated ? asked.calls : 0};
-    });
-  }
-
   execute::Stage<Timed> compare() {
     using Ran = std::variant<Timed, task::Outcome>;
     execute::JudgePlan plan;
     plan.shapes.push_back({"native", {}, {}});
-    execute::Judge judge(judge_.session(), plan);
-    execute::DeviceProcess device(device_.session(), 10);
-    execute::Session candidate = contestant_.session();
-    execute::Session baseline = baseline_.session();
+    execute::Judge judge(fakes_.judges.session(), plan);
+    execute::DeviceProcess device(fakes_.devices.session(), 10);
+    execute::Session candidate = fakes_.contestants.session();
+    execute::Session baseline = fakes_.baselines.session();
+    execute::Session compiled = fakes_.compiled.session();
     options_.make_quick();
-    CallComparison comparison(judge, {candidate, device}, baseline, limits_, options_, nullptr);
+    const Contender own = is_compiled_ ? Contender{compiled} : Contender{candidate, &device};
+    CallComparison comparison(judge, own, {baseline}, limits_, options_, nullptr);
     MC_TRY(auto early, comparison.warm_up(), "warm-up");
     if (early) return Ran(std::move(*early));
     return comparison.run();
@@ -86,16 +53,10 @@ class CallComparisonTest : public testing::Test {
     return std::holds_alternative<Timed>(*ran) ? "timed" : task::outcome_name(std::get<1>(*ran));
   }
 
-  FakeWorker judge_, contestant_, device_, baseline_;
+  TimedFakes fakes_;
   execute::StageLimits limits_;
   CallOptions options_;
-  double own_us_ = 10;
-  std::vector<double> host_us_;
-  int64_t queued_whole_ = 1 << 20;
-  int64_t calls_ = 0;
-  std::string problem_;
-  std::vector<bool> gated_;
-  std::vector<int64_t> checked_;
+  bool is_compiled_ = false;  // Two baselines are compared.
 };
 
 TEST_F(CallComparisonTest, IsTheRatioOfTheRoundsMedians) {
@@ -110,24 +71,34 @@ TEST_F(CallComparisonTest, IsTheRatioOfTheRoundsMedians) {
 
 TEST_F(CallComparisonTest, ChecksTheLastCallOfEachBatch) {
   timed();
-  ASSERT_FALSE(checked_.empty());
-  EXPECT_EQ(checked_.back(), calls_ - 1);
-  problem_ = "off by one";
+  ASSERT_FALSE(fakes_.checked.empty());
+  const int64_t calls = fakes_.calls[fakes_.calls.size() - 2];
+  EXPECT_EQ(fakes_.checked.back(), calls - 1);
+  fakes_.problem = "off by one";
   EXPECT_EQ(decided(), "wrong");
 }
 
 TEST_F(CallComparisonTest, FewerCallsOfASlowCandidate) {
   timed();
-  const int64_t calls = calls_;
-  own_us_ = 1000;
+  const int64_t calls = fakes_.room.back();
+  fakes_.own_us = 1000;
   timed();
-  EXPECT_LT(calls_, calls);
-  EXPECT_GE(calls_, 3);
+  EXPECT_LT(fakes_.room.back(), calls);
+  EXPECT_GE(fakes_.room.back(), 3);
+}
+
+TEST_F(CallComparisonTest, NoMoreCallsThanFitIntoMemory) {
+  fakes_.free_bytes = 12 << 20;  // For two calls, whose outputs may be a MiB larger than expected.
+  timed();
+  EXPECT_EQ(fakes_.room, (std::vector<int64_t>{2, 2}));
+  fakes_.free_bytes = 1;
+  timed();
+  EXPECT_EQ(fakes_.room.back(), 1);
 }
 
 TEST_F(CallComparisonTest, TellsTheCandidateWhereInputsAppearAndWhichItWrites) {
   std::vector<int64_t> told;
-  contestant_.on<Calls>([&](const Calls& asked, const Fd&) {
+  fakes_.contestants.on<Calls>([&](const Calls& asked, const Fd&) {
     told = {asked.address, asked.stride, asked.written.at(0)};
     return worker::ContestantTimeCallsThereAnswer{.outputs = {R"(["there"])"}};
   });
@@ -136,36 +107,62 @@ TEST_F(CallComparisonTest, TellsTheCandidateWhereInputsAppearAndWhichItWrites) {
 }
 
 TEST_F(CallComparisonTest, EventsThatAreForgedDoNotCountAgainstTheHostsClock) {
-  host_us_ = {110, 90, 300};  // The least of a round counts, less what the host's clock is off by.
+  fakes_.host_us = {110, 90, 300};  // The least of a round counts, less what the clock is off by.
   const task::Performance forged = timed().performance;
   EXPECT_DOUBLE_EQ(forged.time_us.median, 0.9 * 90 - 5);
   EXPECT_DOUBLE_EQ(forged.speedup_eager.median, 2 * 10 / (0.9 * 90 - 5));
   EXPECT_EQ(forged.timing.notes.size(), 1u);
-  host_us_ = {14, 400};
+  fakes_.host_us = {14, 400};
   EXPECT_DOUBLE_EQ(timed().performance.time_us.median, 10);
 }
 
 // Whoever waits for the device in a call is timed without a gate from then on.
 TEST_F(CallComparisonTest, ACandidateThatWaitsForTheDeviceIsTimedWithItsHost) {
-  queued_whole_ = 0;
+  fakes_.queued_whole = 0;
   EXPECT_EQ(timed().performance.timing.mode, "host_synchronous");
-  EXPECT_EQ(gated_, (std::vector<bool>{false, true, false, false, false, false, false}));
+  EXPECT_EQ(fakes_.gated,
+            (std::vector<bool>{false, true, false, false, false, false, false, false}));
+  EXPECT_TRUE(fakes_.baseline_gated.back());
+}
+
+TEST_F(CallComparisonTest, ABaselineIsQueuedAsALongCandidateIs) {
+  fakes_.long_calls = 1;
+  const task::Performance found = timed().performance;
+  EXPECT_FALSE(fakes_.baseline_gated.back());
+  EXPECT_EQ(found.timing.notes.size(), 1u);
+}
+
+TEST_F(CallComparisonTest, OneCallMoreTellsPieceByPieceWhatItDid) {
+  const Timed found = timed();
+  ASSERT_EQ(found.kernels.size(), 1u);
+  EXPECT_EQ(found.kernels[0].name, "kernel");
+  EXPECT_TRUE(fakes_.itemised.back());
+  EXPECT_EQ(fakes_.calls.back(), 1);
+  EXPECT_EQ(std::ranges::count(fakes_.itemised, true), 1);
+}
+
+TEST_F(CallComparisonTest, BaselinesAreBelieved) {
+  is_compiled_ = true;
+  const Timed found = timed();
+  EXPECT_DOUBLE_EQ(found.performance.time_us.median, 15);
+  EXPECT_TRUE(found.kernels.empty());
+  EXPECT_TRUE(fakes_.checked.empty());
 }
 
 TEST_F(CallComparisonTest, WhatTheCandidateCausesIsItsOutcome) {
-  device_.fail<Finish>(Refusal{"protocol", "", {"Refusal", "not all calls", {}, {}}});
+  fakes_.devices.fail<Finish>(Refusal{"protocol", "", {"Refusal", "not all calls", {}, {}}});
   EXPECT_EQ(decided().find("error"), std::string::npos);
-  device_.say<Finish>({.us = {1}, .host_us = {}, .launches_own = {1}, .queued_whole = 1});
-  device_.fail<Take>(Refusal{"protocol", "", {"Refusal", "other outputs", {}, {}}});
+  fakes_.devices.say<Finish>({.us = {1}, .host_us = {}, .launches_own = {1}, .queued_whole = 1});
+  fakes_.devices.fail<Take>(Refusal{"protocol", "", {"Refusal", "other outputs", {}, {}}});
   EXPECT_EQ(decided(), "wrong");
-  contestant_.fail<Calls>(worker::Reaction(execute::Death{11, 0}));
+  fakes_.contestants.fail<Calls>(worker::Reaction(execute::Death{11, 0}));
   EXPECT_EQ(decided(), "runtime");
 }
 
 TEST_F(CallComparisonTest, WhatTheMachineCausesIsAnError) {
-  baseline_.fail<BaselineCalls>(worker::Reaction(execute::Death{9, 0}));
+  fakes_.baselines.fail<BaselineCalls>(worker::Reaction(execute::Death{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
-  device_.fail<Finish>(worker::Reaction(execute::Death{9, 0}));
+  fakes_.devices.fail<Finish>(worker::Reaction(execute::Death{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
 }
 

@@ -13,9 +13,8 @@ using Speeds = worker::JudgeTimeSpeedAnswer;
 constexpr size_t kFileMax = 64 << 10;
 
 Result<DeviceSpeed> speed_of(const Speeds& said) {
-  const DeviceSpeed speed{said.bandwidth_gbs, said.fp32_tflops, said.half_tflops, said.fill_gbs};
-  const bool is_sound = speed.bandwidth_gbs > 0 && speed.fp32_tflops > 0 && speed.half_tflops > 0 &&
-                        speed.fill_gbs > 0;
+  const DeviceSpeed speed{said.bandwidth_gbs, said.fp32_tflops, said.half_tflops};
+  const bool is_sound = speed.bandwidth_gbs > 0 && speed.fp32_tflops > 0 && speed.half_tflops > 0;
   if (is_sound) return speed;
   return Error{ErrorCode::kProtocol, "no speeds of a device"};
 }

@@ -18,7 +18,6 @@ struct DeviceSpeed {
   double bandwidth_gbs = 0;
   double fp32_tflops = 0;
   double half_tflops = 0;
-  double fill_gbs = 0;  // Of memory that is written only, 256 MiB at once.
 };
 
 // One call of a task.

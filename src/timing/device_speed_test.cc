@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/file.h"
-#include "timing/fakes/simulation.h"
+#include "timing/fakes/timed_fakes.h"
 
 namespace mc::timing {
 namespace {
@@ -35,35 +35,34 @@ class FindDeviceSpeed : public testing::Test {
   FindDeviceSpeed() { std::filesystem::remove(file_); }
   ~FindDeviceSpeed() override { std::filesystem::remove(file_); }
 
-  size_t num_measured() const { return simulation_.records("judge", "speed").size(); }
+  int64_t num_measured() const { return fakes_.num_speeds; }
 
   const std::filesystem::path file_ =
       std::filesystem::temp_directory_path() / ("mc-speed-" + std::to_string(getpid()) + ".json");
-  Simulation simulation_{Behaviors{}};
+  TimedFakes fakes_;
+  execute::Judge judge_{fakes_.judges.session(), {}};
 };
 
 TEST_F(FindDeviceSpeed, MeasuresOnceAndKeepsIt) {
   for (int i = 0; i < 3; ++i) {
-    const auto speed = find_device_speed(file_, simulation_.judge(), 20);
+    const auto speed = find_device_speed(file_, judge_, 20);
     ASSERT_TRUE(speed) << speed.error().message;
     EXPECT_EQ(speed->bandwidth_gbs, 3000);
     EXPECT_EQ(speed->fp32_tflops, 50);
     EXPECT_EQ(speed->half_tflops, 700);
-    EXPECT_EQ(speed->fill_gbs, 2000);
   }
   EXPECT_EQ(num_measured(), 1);
 }
 
 TEST_F(FindDeviceSpeed, MeasuresAgainWhereWhatWasKeptIsNoSpeed) {
-  const std::string odd[] = {
-      "", "null", "[]", R"({"bandwidth_gbs": 3000, "fp32_tflops": 50, "half_tflops": 700})",
-      R"({"bandwidth_gbs": 3000, "fp32_tflops": 50, "half_tflops": 700, "fill_gbs": 0})"};
-  size_t expected = 0;
+  const std::string odd[] = {"", "null", "[]", R"({"bandwidth_gbs": 3000, "fp32_tflops": 50})",
+                             R"({"bandwidth_gbs": 3000, "fp32_tflops": 50, "half_tflops": 0})"};
+  int64_t expected = 0;
   for (const std::string& text : odd) {
     ASSERT_TRUE(write_file_atomically(file_, text));
-    const auto speed = find_device_speed(file_, simulation_.judge(), 20);
+    const auto speed = find_device_speed(file_, judge_, 20);
     ASSERT_TRUE(speed) << text;
-    EXPECT_EQ(speed->fill_gbs, 2000);
+    EXPECT_EQ(speed->half_tflops, 700);
     EXPECT_EQ(num_measured(), ++expected) << text;
   }
 }

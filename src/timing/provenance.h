@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Provenance: whose kernels ran in a traced batch, and how long.
-//
-// A kernel is the candidate's when the file that holds its code is one of its compiled extensions,
-// whatever it is called and whoever launched it.
+// Provenance: whose kernels a call ran, and how long, as the device process tells piece by piece
+// (device/cuda/call_items.h).
 #ifndef MC_TIMING_PROVENANCE_H_
 #define MC_TIMING_PROVENANCE_H_
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "task/verdict.h"
-#include "timing/traced_batch.h"
+#include "worker/protocol.h"
 
 namespace mc::timing {
 
@@ -25,15 +22,9 @@ struct OwnKernel {
 struct Provenance {
   std::vector<task::KernelTime> kernels;  // Longest first.
   double own_share = 0;                   // Of the kernels' time; copies and fills left out.
-  bool is_late = false;
 };
 
-// Shares are of all batches together, so that what ran in one of them counts in full.  A launch
-// takes the least of what it took in each batch, since what disturbs one makes it longer.
-// `own_libraries` are paths as the contestant was given them.  REQUIRES: each batch has a call, and
-// each kernel a launch.
-Provenance find_owners(std::span<const TracedBatch> batches,
-                       const std::vector<std::string>& own_libraries,
+Provenance find_owners(const std::vector<worker::Kernel>& kernels,
                        const std::vector<OwnKernel>& own_kernels);
 
 }  // namespace mc::timing

@@ -41,15 +41,15 @@ TEST_F(FakeWorkerTest, AnswersWhatItIsAskedByTheDefinition) {
 
 TEST_F(FakeWorkerTest, SendsMessagesThatNoSocketHasRoomFor) {
   const std::string large(8 << 20, 'x');
-  worker_.on<ContestantTimeInputsQuestion>([&](const auto& asked, const Fd& region) {
+  worker_.on<BaselineTimeCallsQuestion>([&](const auto& asked, const Fd& region) {
     EXPECT_EQ(asked.inputs.json.size(), large.size() + 2);
     EXPECT_TRUE(region.is_open());
-    return ContestantTimeInputsAnswer();
+    return BaselineTimeCallsAnswer();
   });
   worker_.say<Init>({.init = {"\"" + large + "\""}});
   Session session = worker_.session();
   const Fd region = make_memfd("test", 8).value();
-  const ContestantTimeInputsQuestion question{.inputs = {"\"" + large + "\""}};
+  const BaselineTimeCallsQuestion question{.inputs = {"\"" + large + "\""}};
   EXPECT_TRUE(std::holds_alternative<Reply>(session.ask(question.to_json(), &region, kLimit)));
   Answer answer = session.ask(Init().to_json(), nullptr, kLimit);
   const auto init = told<Init>(std::get<Reply>(std::move(answer)));

@@ -90,16 +90,17 @@ TEST(Protocol, RefusesWhatIsNoMessage) {
 
 TEST(Protocol, WritesAsTextWhatJsonHasNoNumberFor) {
   for (const double value : {double{INFINITY}, -double{INFINITY}, 1e300, -0.25}) {
-    const auto told = JudgeTimeFillAnswer::from_json(JudgeTimeFillAnswer{1, value}.to_json());
+    const auto told = JudgeTimeSpeedAnswer::from_json(JudgeTimeSpeedAnswer{1, value, 1}.to_json());
     ASSERT_TRUE(told);
-    EXPECT_EQ(told->seconds, value);
+    EXPECT_EQ(told->fp32_tflops, value);
   }
-  const auto told = JudgeTimeFillAnswer::from_json(JudgeTimeFillAnswer{1, NAN}.to_json());
+  const auto told = JudgeTimeSpeedAnswer::from_json(JudgeTimeSpeedAnswer{1, NAN, 1}.to_json());
   ASSERT_TRUE(told);
-  EXPECT_TRUE(std::isnan(told->seconds));
+  EXPECT_TRUE(std::isnan(told->fp32_tflops));
   for (const char* wrong : {"\"Infinity\"", "\"\"", "true", "null", "[1]"}) {
-    const std::string text = std::string(R"({"ok":true,"bytes":1,"seconds":)") + wrong + "}";
-    EXPECT_FALSE(JudgeTimeFillAnswer::from_json(text)) << wrong;
+    const std::string text =
+        std::string(R"({"ok":true,"bandwidth_gbs":1,"half_tflops":1,"fp32_tflops":)") + wrong + "}";
+    EXPECT_FALSE(JudgeTimeSpeedAnswer::from_json(text)) << wrong;
   }
 }
 

@@ -60,7 +60,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/6",
+            "schema": "musacoder-verdict/7",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",
