@@ -46,12 +46,12 @@ constexpr LibraryFunction kLibraryFunctions[] = {
 };
 constexpr uint32_t kNumLibraryFunctions = sizeof kLibraryFunctions / sizeof *kLibraryFunctions;
 
-// Whether a call says more than its status.
+// True for a call that says more than its status.
 constexpr bool has_results(std::string_view marks) {
   return marks.find_first_of("HrRqeW") != std::string_view::npos;
 }
 
-// Whether a call may give the device something to do.
+// True for a call that may give the device something to do.
 constexpr bool may_launch(const LibraryFunction& function) {
   const std::string_view name = function.name;
   for (const std::string_view quiet : {"Create", "Destroy", "Set", "Get", "Finalize"}) {

@@ -41,7 +41,8 @@ class CallItems {
   CUresult begin(CUstream stream);
   // It has: this is what.  Nothing happens without a begin().
   CUresult end(CallItem item);
-  // What came since start(), alike ones together, the longest first.  REQUIRES: the device is done.
+  // The pieces since start(), alike ones together, the longest first.  REQUIRES: the device is
+  // done.
   CUresult take(std::vector<CallItem>& items);
 
  private:

@@ -110,7 +110,7 @@ int mc_executor_finish_batch(void* process, Executor::TimedCall* calls, uint32_t
   return static_cast<int>(found.size());
 }
 
-// What an itemised batch did, of which at most `items_max` are told; -1 for a failure.
+// The pieces of an itemised batch, of which at most `items_max` are told; -1 for a failure.
 int mc_executor_take_items(void* process, PlainItem* items, uint32_t items_max) {
   std::vector<CallItem> found;
   if (!static_cast<Process*>(process)->executor->take_items(found)) return -1;

@@ -825,12 +825,12 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
   return status;
 }
 
-// What a command queued last, in a batch that is told piece by piece.
+// Ends the piece that a command queued last, in a batch that is told piece by piece.
 void Executor::end_item(CallItem item) {
   has_failed_ = items_.end(std::move(item)) != CUDA_SUCCESS || has_failed_;
 }
 
-// What a library's function launches counts as one.
+// A library's function counts as one launch, whatever it launches.
 CUresult Executor::call_library(const LibraryCall& command, const char* data, uint32_t bytes,
                                 std::vector<uint64_t>& answer) {
   if (command.function >= kNumLibraryFunctions || command.num_words > bytes / 8) {

@@ -121,7 +121,7 @@ class Executor : private CallContext {
   };
   // One for each call; false where the candidate did not make all of them, or failed.
   bool finish_batch(std::vector<TimedCall>& calls);
-  // What the calls of an itemised batch did, the longest first.  REQUIRES: it is finished.
+  // The pieces of an itemised batch, the longest first.  REQUIRES: it is finished.
   bool take_items(std::vector<CallItem>& items);
   // The outputs of a finished batch's call, as export_parts() does it: each from a multiple of
   // TimedBatch::kAlignment on.  `bytes` of them are wanted, one for each; -1 where they are others.
@@ -141,7 +141,7 @@ class Executor : private CallContext {
   struct FunctionEntry {
     CUfunction function = nullptr;
     bool is_own = false;
-    CallItem item;  // As far as it is the same for all launches.
+    CallItem item;  // The part that is the same for all launches.
   };
   struct Block {
     uint64_t bytes = 0;

@@ -61,8 +61,8 @@ done = [native.cudnnCreate(ctypes.byref(dnn)),
 dims = (I * 3)(4, 5, 6)
 done += [native.cudnnSetTensorNdDescriptor(tensor, I(0), I(3), dims, dims)]
 kind, count, shape, strides = I(7), I(), (I * 5)(), (I * 5)()
-done += [native.cudnnGetTensorNdDescriptor(tensor, I(5), ctypes.byref(kind), ctypes.byref(count),
-                                           shape, strides)]
+at = [ctypes.byref(kind), ctypes.byref(count)]
+done += [native.cudnnGetTensorNdDescriptor(tensor, I(5), *at, shape, strides)]
 done += [native.cudnnSetDropoutDescriptor(dropout, dnn, F(0.25), P(), ctypes.c_size_t(1),
                                           ctypes.c_ulonglong(2))]
 descriptors, back, held = (P * 2)(graph, graph), (P * 2)(graph, graph), ctypes.c_int64()
@@ -80,7 +80,8 @@ done += [native.cudnnBatchNormalizationForwardInference(
     tensor, at, at, at, at, ctypes.c_double(1000))]
 print(json.dumps({
     "product": (left @ right).cpu().tolist(), "done": done, "count": count.value,
-    "shape": list(shape), "held": held.value, "kind": kind.value, "sum": out.item(), "got": list(got),
+    "shape": list(shape), "held": held.value, "kind": kind.value, "sum": out.item(),
+    "got": list(got),
 }), flush=True)
 sys.stdin.readline()
 handle = P()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge's side of timing: inputs that nobody has seen before, and what came of them.
 
-For each batch the judge draws the inputs of every call into memory that it shares with whoever times
-the calls (device/cuda/timed_batch.h): the candidate's device process, which shows each call its
-own, and the baseline. `check` compares the outputs of one call.
+For each batch the judge draws the inputs of every call into memory that it shares with whoever
+times the calls (device/cuda/timed_batch.h): the candidate's device process, which shows each call
+its own, and the baseline. `check` compares the outputs of one call.
 """
 
 from __future__ import annotations

@@ -196,8 +196,7 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 
 Stage Evaluation::measure() {
   const execute::Program program = located_program();
-  MC_TRY(execute::Contestant contestant,
-         context_.executor.contestant(execute::Executor::Spare::kWait), "measure");
+  MC_TRY(execute::Contestant contestant, context_.executor.contestant(), "measure");
   hold_memory(need_of_call(judge_->plan().call_bytes));
   std::optional<DeviceShare::Turn> turn(context_.device.take(use_));
   // A candidate that is to be timed need not wait for all trials of the others.

@@ -4,8 +4,8 @@
 // recorder and contestant; judges are kept and lent out again, since opening a task (reducing its
 // shapes, building the reference) costs more than judging.  A judge never sees candidate code, so
 // lending it on is safe.  What fails without being the candidate's is tried once more, with a fresh
-// judge and a fresh contestant.  On a device contestants are made ahead, as those who measure
-// together: a context that comes to be would disturb what is timed.
+// judge and a fresh contestant.  On a device judges are made ahead: a context takes a third of a
+// second.
 #include "eval/pipeline.h"
 
 #include <algorithm>
@@ -62,14 +62,14 @@ std::optional<DeviceLock> lock_of(const std::optional<Device>& device, const Pro
 }
 
 // Null where they gain nothing.
-std::unique_ptr<execute::Spares> keep_spares(const Options& options, execute::Zygote& zygote,
-                                             execute::Role role, const execute::ChildLimits& limits,
-                                             DeviceShare& device) {
+std::unique_ptr<execute::Spares> spare_judges(const Options& options, execute::Zygote& zygote,
+                                              const execute::ChildLimits& limits,
+                                              DeviceShare& device) {
   if (limits.devices.empty()) return nullptr;
   return std::make_unique<execute::Spares>(
-      static_cast<size_t>(options.spares), [&zygote, &device, role, limits] {
+      static_cast<size_t>(options.spares), [&zygote, &device, limits] {
         const auto turn = device.take(DeviceShare::Use::kShared);
-        return zygote.spawn(role, limits);
+        return zygote.spawn(execute::Role::kJudge, limits);
       });
 }
 
@@ -85,9 +85,8 @@ struct Pipeline::State {
   std::unique_ptr<execute::Zygote> candidates;
   std::unique_ptr<DeviceShare> device;
   std::unique_ptr<DeviceMemory> memory;
-  // Use the three before them.  Null where none are kept.
+  // Uses the three before it.  Null where none are kept.
   std::unique_ptr<execute::Spares> spare_judges;
-  std::unique_ptr<execute::Spares> spares;
   execute::Executor executor;
   JudgePool judges;
   std::unique_ptr<timing::Nvml> nvml;
@@ -140,19 +139,14 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   auto device = std::make_unique<DeviceShare>(lock_of(machine.device, progress));
   auto memory = std::make_unique<DeviceMemory>(machine.device ? machine.device->bytes : 0);
   const size_t judges_idle = machine.device ? JudgePool::kIdleMaxOnDevice : JudgePool::kIdleMax;
-  auto judges = keep_spares(options, *trusted, execute::Role::kJudge, limits.child, *device);
-  // A candidate process without a device is a fork: none has to be kept ready.
-  auto spares =
-      limits.has_device_process
-          ? nullptr
-          : keep_spares(options, *candidates, execute::Role::kContestant, limits.child, *device);
-  const execute::Executor executor({*trusted, *candidates}, {spares.get(), judges.get()}, limits);
+  auto judges = spare_judges(options, *trusted, limits.child, *device);
+  const execute::Executor executor({*trusted, *candidates}, judges.get(), limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
       new State{options, key, std::move(machine), std::move(policy), std::move(run_policy),
                 std::move(trusted), std::move(candidates), std::move(device), std::move(memory),
-                std::move(judges), std::move(spares), executor, JudgePool(judges_idle),
-                std::move(nvml), BaselineStore(cache_directory() / "baselines")})));
+                std::move(judges), executor, JudgePool(judges_idle), std::move(nvml),
+                BaselineStore(cache_directory() / "baselines")})));
 }
 
 Status Pipeline::check_machine() {

@@ -52,7 +52,7 @@ Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   MC_TRY_VOID(
       judge.begin(derive_seed(subject_.seed, label + " judge"), context_.executor.limits().judge_s),
       "judge");
-  MC_TRY(execute::Contestant contestant, context_.executor.contestant(Spare::kIfReady), "measure");
+  MC_TRY(execute::Contestant contestant, context_.executor.contestant(), "measure");
   MC_TRY(
       execute::Measured measured,
       context_.executor.measure(std::move(contestant), subject_.program, judge, context_.run_policy,

@@ -19,7 +19,7 @@ execute::StageLimits limits_with_a_device_process() {
 Stand::Stand()
     : executor(
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
-          {}, limits_with_a_device_process()) {
+          /*spare_judges=*/nullptr, limits_with_a_device_process()) {
   ::setenv("MC_CACHE_DIR", folder.path().c_str(), /*overwrite=*/1);
   machine.device = Device{"GPU-test", 0, {}};
   judges().say<worker::JudgeOpenQuestion>({});

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TimingStage: a candidate that passed, timed against PyTorch; and what its kernels are.
-// docs/timing.md.
-//
-//   warmed up         beside others on the device
-//   timed by turns    alone on it
-//
-// first for the candidate against its baseline; then, where nobody measured it yet, for
-// torch.compile against eager.
+// Both warm up beside others on the device, and are timed by turns alone on it: first the candidate
+// and its baseline; then, where nobody measured it yet, torch.compile and eager.  docs/timing.md.
 #ifndef MC_EVAL_TIMING_STAGE_H_
 #define MC_EVAL_TIMING_STAGE_H_
 
@@ -47,7 +42,7 @@ class TimingStage {
   execute::Stage<task::Performance> run(execute::Session& contestant,
                                         execute::DeviceProcess& device);
 
-  // What took how long so far, waiting for the device included.
+  // The time that each part took so far, waiting for the device included.
   const std::vector<task::StageTime>& laps() const { return laps_; }
 
  private:
@@ -55,7 +50,7 @@ class TimingStage {
   using Timed = timing::CallComparison::Timed;
   // Two that are timed by turns.
   struct Contenders {
-    std::string name;  // Of its laps.
+    std::string name;  // Its laps'.
     timing::Contender own;
     timing::Contender other;
     bool is_slow = false;  // To warm up: nobody waits for that, for what little it uses the device.
@@ -78,7 +73,7 @@ class TimingStage {
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
   std::optional<execute::Session> baseline_;  // Serves one comparison after the other.
-  std::unique_ptr<execute::DeviceProcess> baseline_device_;  // Where the candidate is its own.
+  std::unique_ptr<execute::DeviceProcess> baseline_device_;  // Null for a baseline of PyTorch's.
   std::vector<task::StageTime> laps_;
   Clock::TimePoint lap_start_;
 };

@@ -205,9 +205,9 @@ Stage<std::string> Executor::record(const std::string& source, const Initials& i
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
 
-Result<Contestant> Executor::contestant(Spare spare) {
+Result<Contestant> Executor::contestant() {
   if (!limits_.has_device_process) {
-    MC_TRY(Session session, session(Role::kContestant, spares_.contestants, spare), "contestant");
+    MC_TRY(Session session, zygotes_.spawn(Role::kContestant, limits_.child), "contestant");
     return Contestant{std::move(session)};
   }
   MC_TRY(auto device, device_process(), "contestant");
@@ -238,15 +238,11 @@ void Executor::give_back_device(std::unique_ptr<DeviceProcess> device) {
 }
 
 Result<Session> Executor::judge(Spare spare) {
-  return session(Role::kJudge, spares_.judges, spare);
-}
-
-Result<Session> Executor::session(Role role, Spares* spares, Spare spare) {
-  if (spares != nullptr && spare == Spare::kWait) return spares->wait();
-  if (spares != nullptr) {
-    if (auto ready = spares->take()) return std::move(*ready);
+  if (spare_judges_ != nullptr && spare == Spare::kWait) return spare_judges_->wait();
+  if (spare_judges_ != nullptr) {
+    if (auto ready = spare_judges_->take()) return std::move(*ready);
   }
-  return zygotes_.spawn(role, limits_.child);
+  return zygotes_.spawn(Role::kJudge, limits_.child);
 }
 
 Result<Measured> Executor::measure(Contestant contestant, const Program& program, Judge& judge,
@@ -268,7 +264,7 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
                                      uint64_t schedule_seed, double forward_s) {
   StageLimits limits = limits_;
   limits.forward_s = forward_s;
-  MC_TRY(Contestant contestant, this->contestant(Spare::kIfReady), "contestant");
+  MC_TRY(Contestant contestant, this->contestant(), "contestant");
   MC_CHECK(contestant.device == nullptr);  // It is for emulated candidates.
   return Measurement(limits, program, judge, policy, schedule_seed, std::move(contestant.session),
                      nullptr)
@@ -355,7 +351,7 @@ Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
 Stage<Contestant> Executor::start_candidate(const Program& program, Judge& judge,
                                             const RunPolicy& policy, uint64_t schedule_seed) {
   using Started = std::variant<Contestant, task::Outcome>;
-  MC_TRY(Contestant contestant, this->contestant(Spare::kIfReady), "contestant");
+  MC_TRY(Contestant contestant, this->contestant(), "contestant");
   MC_TRY(auto started,
          Measurement(limits_, program, judge, policy, schedule_seed, std::move(contestant.session),
                      contestant.device.get())

@@ -159,22 +159,19 @@ struct BaselineOptions {
 
 class Executor {
  public:
-  struct SpareSet {
-    Spares* contestants;
-    Spares* judges;
-  };
-  // `spares` are under `limits.child`; null where none are kept.
-  Executor(Zygotes zygotes, SpareSet spares, StageLimits limits)
-      : zygotes_(zygotes), spares_(spares), limits_(std::move(limits)) {}
+  // `spare_judges` are under `limits.child`; null where none are kept.
+  Executor(Zygotes zygotes, Spares* spare_judges, StageLimits limits)
+      : zygotes_(zygotes), spare_judges_(spare_judges), limits_(std::move(limits)) {}
 
   // What CPython's ast finds in a candidate or a task; `policy_json` is {"python": rules}, or {}
   // for none.
   Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json);
 
-  // A process of that role.  Where spares are kept, kWait waits for one: the caller must have no
-  // turn of the device, since a spare is made under one.  kIfReady makes one where none is ready.
+  // A new one, with a device process where the backend has a device.
+  Result<Contestant> contestant();
+  // A spare one, where spares are kept: kWait waits for it (the caller must have no turn of the
+  // device, since a spare is made under one), kIfReady makes one where none is ready.
   enum class Spare { kWait, kIfReady };
-  Result<Contestant> contestant(Spare spare);
   Result<Session> judge(Spare spare);
 
   // `session` has nothing secret yet; it may have been another task's judge.  Decides only
@@ -223,13 +220,12 @@ class Executor {
     std::vector<std::unique_ptr<DeviceProcess>> devices;
   };
 
-  Result<Session> session(Role role, Spares* spares, Spare spare);
   std::optional<Session> take_idle_baseline();
   Result<std::unique_ptr<DeviceProcess>> device_process();
   Status ask_baseline(Session& session, const std::string& question, const Fd* region) const;
 
   Zygotes zygotes_;
-  SpareSet spares_;
+  Spares* spare_judges_;
   std::shared_ptr<Idle> idle_ = std::make_shared<Idle>();
   // Constant after construction.
   StageLimits limits_;
