@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/cuda_libraries.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -16,12 +18,6 @@ namespace fs = std::filesystem;
 constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_record.cc",
                                         "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
                                         "facade/runtime/cuda.cc"};
-constexpr const char* kExecutorSources[] = {
-    "arena_map.cc",    "cuda/executor.cc", "cuda/timed_batch.cc", "cuda/stopwatch.cc",
-    "cuda/kernels.cu", "cuda/capi.cc",     "cuda/libraries.cc",   "cuda/library_names.cc"};
-constexpr const char* kClientSources[] = {
-    "arena_map.cc",        "client/client.cc", "client/cuda.cc",       "client/cudart.cc",
-    "client/libraries.cc", "client/sender.cc", "client/unsupported.cc"};
 constexpr const char* kClientName = "libcudart.so.13";
 
 std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& toolkit,
@@ -44,6 +40,17 @@ std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& to
   return argv;
 }
 
+// The sources of a folder in device/, and what both sides share.
+std::vector<std::string> sources_in(const fs::path& sources, const char* folder) {
+  std::vector<std::string> found = {(sources / "arena_map.cc").string()};
+  for (const auto& entry : fs::directory_iterator(sources / folder)) {
+    const std::string kind = entry.path().extension().string();
+    if (kind == ".cc" || kind == ".cu") found.push_back(entry.path().string());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
 // The compiler is nvcc, since there are kernels.
 std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::path& sources) {
   std::vector<std::string> argv = {runtime.nvcc.string(),
@@ -53,11 +60,11 @@ std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::
                                    "-arch=sm_" + runtime.architecture,
                                    "-ccbin=" + runtime.compiler.string(),
                                    "-Xcompiler=-fPIC,-static-libstdc++,-static-libgcc",
-                                   "-Xlinker=--exclude-libs,ALL",
+                                   "-Xlinker=--exclude-libs,ALL,-z,defs",
                                    "-I" + sources.string(),
                                    "-L" + (runtime.root / "lib64/stubs").string(),
                                    "-lcuda"};
-  for (const char* name : kExecutorSources) argv.push_back((sources / name).string());
+  std::ranges::move(sources_in(sources, "cuda"), std::back_inserter(argv));
   return argv;
 }
 
@@ -73,9 +80,10 @@ std::vector<std::string> client_command(const fs::path& toolkit, const fs::path&
       "-isystem" + (toolkit / "include").string(),
       "-static-libstdc++",
       "-static-libgcc",
+      "-Wl,-z,defs",
       "-Wl,--version-script=" + (sources / "client/libcudart.map").string(),
       std::string("-Wl,-soname,") + kClientName};
-  for (const char* name : kClientSources) argv.push_back((sources / name).string());
+  std::ranges::move(sources_in(sources, "client"), std::back_inserter(argv));
   return argv;
 }
 
