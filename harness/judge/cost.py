@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
+from torch._compile import _disable_dynamo
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -19,6 +23,7 @@ from harness.judge.task import Task
 from harness.worker.wire import TASK_FILE
 
 ELEMENT_WORK = 16  # An element of an elementwise result costs an emulator as much as so many flops.
+HIDDEN = "__dynamo_disable"  # The attribute where PyTorch's wrapper keeps the hidden function.
 
 
 _WARM_UP = """
@@ -139,6 +144,33 @@ def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
 
 
 def warm_up() -> None:
-    """Makes torch import what the meta device needs (a second), before there is a hurry."""
+    """Makes torch import what the meta device needs, so that forks have it."""
+    _defer_dynamo()
     estimate(Task(_WARM_UP), {})
     forget_module(TASK_FILE)
+
+
+def _defer_dynamo() -> None:
+    """Lets functions that PyTorch hides from torch.compile run without torch._dynamo.
+
+    Such a function has a wrapper; many functions of the meta device have one. The first call of a
+    wrapper imports torch._dynamo, which takes a second, and keeps the hidden function. Nothing is
+    compiled before that import, so the function itself serves until then.
+    """
+    code = getattr(_disable_dynamo(_defer_dynamo), "__code__")
+    for wrapper in gc.get_objects():
+        if type(wrapper) is FunctionType and wrapper.__code__ is code:
+            _defer_dynamo_of(wrapper)
+
+
+def _defer_dynamo_of(wrapper: FunctionType) -> None:
+    cells = dict(zip(wrapper.__code__.co_freevars, wrapper.__closure__ or ()))
+    function = cells["fn"].cell_contents
+
+    def direct(*args: Any, **kwargs: Any) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return function(*args, **kwargs)
+        vars(function).pop(HIDDEN, None)
+        return wrapper(*args, **kwargs)
+
+    vars(function).setdefault(HIDDEN, direct)

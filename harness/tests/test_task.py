@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import unittest
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -139,6 +143,42 @@ class CostTest(unittest.TestCase):
             least = 2 * 999 * 2 * weights
             work = estimate(one, {}).work
             self.assertTrue(least <= work < 1.5 * least, f"{kind} {least} {work}")
+
+
+_WARM_UP = """
+import json, sys, torch
+from harness.judge import cost
+cost.warm_up()
+after_warm_up = "torch._dynamo" in sys.modules
+torch._refs.hypot(torch.ones(2), torch.ones(2))
+after_another_operator = "torch._dynamo" in sys.modules
+import torch._dynamo
+torch._refs.true_divide(torch.ones(2), 2)
+function = torch._refs.true_divide.__wrapped__.__closure__[0].cell_contents
+is_hidden = getattr(getattr(function, "__dynamo_disable"), "_torchdynamo_disable", False)
+print(json.dumps([after_warm_up, after_another_operator, is_hidden]))
+"""
+
+
+class WarmUpTest(unittest.TestCase):
+    after_warm_up: bool
+    after_another_operator: bool
+    is_hidden: bool
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        root = Path(__file__).resolve().parent.parent.parent
+        output = subprocess.check_output([sys.executable, "-c", _WARM_UP], cwd=root)
+        cls.after_warm_up, cls.after_another_operator, cls.is_hidden = json.loads(output)
+
+    def test_torch_dynamo_is_not_imported(self) -> None:
+        self.assertFalse(self.after_warm_up)
+
+    def test_an_operator_that_was_not_called_before_does_not_import_it(self) -> None:
+        self.assertFalse(self.after_another_operator)
+
+    def test_functions_are_hidden_from_torch_compile_once_it_is_imported(self) -> None:
+        self.assertTrue(self.is_hidden)
 
 
 class PlanTest(unittest.TestCase):
