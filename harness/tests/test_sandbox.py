@@ -12,6 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from support import HARNESS, Zygotes, empty_region, load_question  # noqa: E402
+from harness.worker.zygote import COMPACTION_SPAWN  # noqa: E402
 
 LIBRARY = os.environ.get("MC_SANDBOX_LIB", "")
 
@@ -47,6 +48,10 @@ class SandboxTest(unittest.TestCase):
     def test_one_child_says_nothing_of_the_next(self) -> None:
         self.missing("judge", {"off": ["uts_namespace"]})
         self.assertNotIn("uts_namespace", self.missing("judge", {}))
+
+    def test_children_answer_before_and_after_their_zygote_compacts_its_memory(self) -> None:
+        for _ in range(COMPACTION_SPAWN + 1):
+            self.assertLessEqual(set(self.missing("recorder", {})), {"process_limit"})
 
     def test_a_child_in_no_sandbox_does_not_claim_to_lack_nothing(self) -> None:
         with self.zygote.spawn("judge", "off") as child:

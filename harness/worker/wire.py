@@ -14,7 +14,6 @@ import errno
 import json
 import linecache
 import os
-import select
 import socket
 import struct
 import time
@@ -28,7 +27,6 @@ Json = dict[str, Any]
 MESSAGE_BYTES_MAX = 16 << 20
 DESCRIPTORS_MAX = 8
 SEND_LIMIT_S = 20.0  # While the descriptors of others are on their way.
-PAUSE_S = 0.2  # Without a question.
 TEXT_MAX = 8000  # Of an exception's message.
 FRAMES_MAX = 32
 
@@ -132,31 +130,14 @@ class Channel:
         return bytes(chunks)
 
 
-def serve(
-    channel: Channel,
-    answer: Callable[[Question], Answer],
-    pause: Callable[[], None] | None = None,
-) -> None:
-    """Answers questions until the channel closes. The one process boundary of every role.
-
-    `pause` is called once, as soon as nothing has been asked for a while.
-    """
-    if pause is not None and _serve_until(channel, answer, PAUSE_S):
-        pause()
-    _serve_until(channel, answer, None)
-
-
-def _serve_until(
-    channel: Channel, answer: Callable[[Question], Answer], quiet_s: float | None
-) -> bool:
-    """Answers until the channel closes or, where a time is given, was quiet for so long: True."""
-    while quiet_s is None or select.select([channel], [], [], quiet_s)[0]:
+def serve(channel: Channel, answer: Callable[[Question], Answer]) -> None:
+    """Answers questions until the channel closes. The one process boundary of every role."""
+    while True:
         try:
             question = channel.receive()
         except (EOFError, ConnectionError):
-            return False
+            return
         _serve_one(channel, answer, question)
-    return True
 
 
 def _serve_one(channel: Channel, answer: Callable[[Question], Answer], question: Question) -> None:
