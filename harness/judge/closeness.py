@@ -188,8 +188,8 @@ def _count_errors(
     if float(errors[worst]) > tally.error_max:
         tally.error_max, tally.error_tolerance = float(errors[worst]), float(limits[worst])
     decades = (errors / limits.clamp(min=1e-300)).log10().floor().clamp(0, len(DECADES) - 1)
-    for number in range(len(DECADES)):
-        tally.decades[number] += int((decades == number).sum())
+    counts = decades.long().bincount(minlength=len(DECADES)).tolist()
+    tally.decades = [known + count for known, count in zip(tally.decades, counts)]
 
 
 def _report(tally: _Tally, expected: torch.Tensor, got: torch.Tensor) -> Json:
