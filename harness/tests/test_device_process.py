@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,23 @@ real = ctypes.CDLL("libcublas.so.13", mode=os.RTLD_NOLOAD)
 real.cublasSsymm_v2(handle, *(I(0),) * 4, *(P(),) * 8)
 """
 
+TIMED = """
+import ctypes, json, sys, torch
+from harness.contestant import remote_calls
+from harness.worker.cuda_place import CudaPlace
+library, descriptor = sys.argv[1], int(sys.argv[2])
+assert ctypes.CDLL(library).mc_device_open(descriptor) == 0
+place = CudaPlace.open_remote()
+first = torch.ones(2, 2).cuda()
+print(json.dumps({"product": (first @ first).cpu().tolist()}), flush=True)
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x @ x, x.clone()
+for line in sys.stdin:
+    with torch.no_grad():
+        print(json.dumps(remote_calls.make(Model(), json.loads(line), place)), flush=True)
+"""
+
 
 @unittest.skipUnless(EXECUTOR and CLIENT and torch.version.cuda, "needs PyTorch for CUDA")
 class DeviceProcessTest(unittest.TestCase):
@@ -165,6 +183,43 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertEqual(used["unsupported"], "libcublas.so.13")
         closed, _ = self.call("close")
         self.assertTrue(closed["is_clean"])
+
+    def test_calls_are_timed_on_inputs_of_their_own(self) -> None:
+        _, channel = self.call("open", foreign_kernels=["*"])
+        process, said = self.candidate(channel, TIMED)
+        self.assertEqual(said["product"], [[2, 2], [2, 2]])
+        assert process.stdin is not None and process.stdout is not None
+        address = self.call("time_prepare", calls=3, inputs_bytes=512, outputs_bytes=1 << 20)[0]
+        node = {"t": "tensor", "dtype": "float32", "shape": [2, 2], "nbytes": 16, "offset": 0,
+                "param": False, "region_bytes": 1 << 21}  # fmt: skip
+        inputs = {"t": "list", "items": [node]}
+        for is_itemised in (False, True):
+            region = os.memfd_create("inputs")
+            os.ftruncate(region, 1 << 21)
+            for number in range(3):
+                os.pwrite(region, (torch.eye(2) * (number + 2)).numpy().tobytes(), 512 * number)
+            self.call("time_start", region, calls=3, nbytes=1 << 21, is_gated=not is_itemised,
+                      is_itemised=is_itemised)  # fmt: skip
+            body = {"calls": 3, "inputs": inputs, "stride": 512, "written": [], **address}
+            process.stdin.write(json.dumps(body) + "\n")
+            process.stdin.flush()
+            tree = json.loads(process.stdout.readline())
+            told, _ = self.call("time_finish")
+            self.assertEqual((len(told["us"]), told["long_calls"]), (3, 0))
+            self.assertEqual(told["queued_whole"], 0 if is_itemised else 3)
+            for number in (1, 2):
+                taken, copied = self.call("time_take", call=number, outputs=tree)
+                product, copy = (
+                    list(struct.unpack("4f", os.pread(copied, 16, one["offset"])))
+                    for one in taken["outputs"]["items"][0]["items"]
+                )
+                self.assertEqual(product, [(number + 2) ** 2, 0, 0, (number + 2) ** 2])
+                self.assertEqual(copy, [number + 2, 0, 0, number + 2])
+        launches = {one["name"]: one["launches"] for one in told["kernels"]}
+        self.assertEqual(launches, {"cublasSgemm_v2": 3, "[memcpy]": 3})
+        self.assertEqual(self.call("used")[0]["unsupported"], "")
+        process.communicate()
+        self.assertTrue(self.call("close")[0]["is_clean"])
 
     def test_outputs_are_refused_that_are_not_on_the_device(self) -> None:
         self.call("open", foreign_kernels=[])
