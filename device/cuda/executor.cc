@@ -855,6 +855,7 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
 }
 
 CUresult Executor::elapsed(const Elapsed& command, float& ms) {
+  use_.bytes_to_host += sizeof ms;
   const CUevent start = event_of(command.start), end = event_of(command.end);
   if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return cuEventElapsedTime(&ms, start, end);
@@ -1021,12 +1022,14 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       if (!take(handle)) return reply(CUDA_ERROR_INVALID_VALUE);
       if (op == Op::kSynchronize && handle.handle == kWholeDevice) return reply(cuCtxSynchronize());
       if (!stream_of(handle.handle, stream)) return reply(CUDA_ERROR_INVALID_HANDLE);
+      if (op == Op::kQueryStream) ++use_.bytes_to_host;
       return reply(op == Op::kSynchronize ? cuStreamSynchronize(stream) : cuStreamQuery(stream));
     }
     case Op::kQueryEvent:
     case Op::kSynchronizeEvent: {
       const CUevent event = take(handle) ? event_of(handle.handle) : nullptr;
       if (event == nullptr) return reply(CUDA_ERROR_INVALID_HANDLE);
+      if (op == Op::kQueryEvent) ++use_.bytes_to_host;
       return reply(op == Op::kQueryEvent ? cuEventQuery(event) : cuEventSynchronize(event));
     }
     case Op::kBeginCapture: {

@@ -52,9 +52,9 @@ class ImageFile {
 struct Use {
   uint64_t launches = 0;
   uint64_t launches_own = 0;
-  uint64_t bytes_to_host = 0;
-  std::string unsupported;  // The first thing that was asked for and is not there.
-  std::string forbidden;    // The first kernel of PyTorch's that the candidate may not have.
+  uint64_t bytes_to_host = 0;  // With those of elapsed times and of questions whether work is done.
+  std::string unsupported;     // The first thing that was asked for and is not there.
+  std::string forbidden;       // The first kernel of PyTorch's that the candidate may not have.
 };
 
 class Executor : private CallContext {

@@ -10,6 +10,7 @@ memory that holds nothing of the one before.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,11 @@ class DeviceProcess:
 
     def _open(self, question: Question) -> Answer:
         """A channel for a new candidate; its descriptor goes to the candidate process."""
-        descriptor = os.memfd_create("device", os.MFD_CLOEXEC)
+        descriptor = os.memfd_create("device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, self._native.mc_executor_channel_bytes())
+        # A shorter file would end whoever reads behind its end.
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
         if self._native.mc_executor_attach(self._handle, descriptor):
             os.close(descriptor)
             raise RuntimeError("the channel cannot be mapped")

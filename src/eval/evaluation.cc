@@ -308,7 +308,9 @@ Stage Evaluation::time() {
     device_ = std::move(candidate.device);
   }
   auto stage = timing.run(*contestant_, *device_);
+  const bool is_its_doing = !stage && context_.is_second && device_->has_ended();
   end_contestant();
+  if (is_its_doing) return EarlyOutcome(execute::ended_device(stage.error()));
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));

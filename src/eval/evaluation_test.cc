@@ -169,6 +169,12 @@ TEST_F(EvaluationTest, IsUnsupportedAndNotAskedAgainWhereTheTaskFails) {
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
 }
 
+TEST_F(EvaluationTest, IsACrashWhereTheDeviceProcessEndsTwice) {
+  stand_.devices().fail<worker::DevicePutQuestion>(Death{11, 0});
+  EXPECT_TRUE(std::holds_alternative<task::Crashed>(run().outcome));
+  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+}
+
 TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
   plan({{"native", {}, {}}}, {{0, 0, "native"}, {1, 0, "native"}});
   std::atomic<bool> was_alone = false;

@@ -58,6 +58,8 @@ Result<Strict::EarlyOutcome> Strict::repeat(int number) {
       context_.executor.measure(std::move(contestant), subject_.program, judge, context_.run_policy,
                                 derive_seed(subject_.seed, label + " schedule")),
       "measure");
+  measured.contestant.reset();
+  context_.executor.give_back_device(std::move(measured.device));
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (std::holds_alternative<task::Passed>(measured.outcome)) return EarlyOutcome();
   return EarlyOutcome(std::move(measured.outcome));

@@ -38,9 +38,16 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
         {}}}};
 }
 
+Answer DeviceProcess::ask(const std::string& question, const Fd* region) {
+  Answer answer = session_.ask(question, region, Seconds(limit_s_));
+  has_ended_ = has_ended_ || std::holds_alternative<Death>(answer) ||
+               std::holds_alternative<Overrun>(answer);
+  return answer;
+}
+
 template <typename Question>
 Result<worker::Told<Question>> DeviceProcess::call(const Question& question, const Fd* region) {
-  Answer answer = session_.ask(question.to_json(), region, Seconds(limit_s_));
+  Answer answer = ask(question.to_json(), region);
   if (auto* reply = std::get_if<Reply>(&answer)) return worker::told<Question>(std::move(*reply));
   if (const auto* refusal = std::get_if<Refusal>(&answer)) {
     const auto code = refusal->kind == "oom" ? ErrorCode::kExhausted : ErrorCode::kUnavailable;
@@ -72,7 +79,7 @@ Status DeviceProcess::release(int64_t address) {
 Answer DeviceProcess::take(const worker::Tree& outputs,
                            const std::vector<worker::NamedTree>& buffers) {
   const worker::DeviceTakeQuestion question{outputs, buffers};
-  return session_.ask(question.to_json(), nullptr, Seconds(limit_s_));
+  return ask(question.to_json());
 }
 
 Result<worker::DeviceUsedAnswer> DeviceProcess::used() {
@@ -94,13 +101,11 @@ Status DeviceProcess::start_batch(int64_t calls, const Fd& inputs, int64_t nbyte
   return ok();
 }
 
-Answer DeviceProcess::finish_batch() {
-  return session_.ask(worker::DeviceTimeFinishQuestion().to_json(), nullptr, Seconds(limit_s_));
-}
+Answer DeviceProcess::finish_batch() { return ask(worker::DeviceTimeFinishQuestion().to_json()); }
 
 Answer DeviceProcess::take_call(int64_t call, const worker::Tree& outputs) {
   const worker::DeviceTimeTakeQuestion question{call, outputs};
-  return session_.ask(question.to_json(), nullptr, Seconds(limit_s_));
+  return ask(question.to_json());
 }
 
 bool DeviceProcess::close() {

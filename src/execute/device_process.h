@@ -65,15 +65,20 @@ class DeviceProcess {
   // are others.
   Answer take_call(int64_t call, const worker::Tree& outputs);
 
+  // True once an answer did not come: no further one will.  A candidate may have caused that.
+  bool has_ended() const { return has_ended_; }
+
   // Ends with the candidate, whose process must be dead; whether another one may be served.
   bool close();
 
  private:
+  Answer ask(const std::string& question, const Fd* region = nullptr);
   template <typename Question>
   Result<worker::Told<Question>> call(const Question& question, const Fd* region = nullptr);
 
   Session session_;
   double limit_s_;
+  bool has_ended_ = false;
 };
 
 }  // namespace mc::execute

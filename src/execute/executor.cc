@@ -245,6 +245,13 @@ Result<Session> Executor::judge(Spare spare) {
   return zygotes_.spawn(Role::kJudge, limits_.child);
 }
 
+// It does nothing but what the candidate asks for: a fresh one that a fresh candidate process ends
+// again is the candidate's doing.
+task::Outcome ended_device(const Error& error) {
+  return task::Crashed{
+      "forward", task::Exception{"DeviceProcessEnded", error.message, {}, {}}, 0, 0, {}, {}};
+}
+
 Result<Measured> Executor::measure(Contestant contestant, const Program& program, Judge& judge,
                                    const RunPolicy& policy, uint64_t schedule_seed,
                                    const Pause& pause) {
@@ -252,6 +259,12 @@ Result<Measured> Executor::measure(Contestant contestant, const Program& program
   auto measured = Measurement(limits_, program, judge, policy, schedule_seed,
                               std::move(contestant.session), device.get())
                       .run(pause);
+  if (!measured && device != nullptr && device->has_ended()) {
+    Measured ended;
+    ended.outcome = ended_device(measured.error());
+    ended.check_error = measured.error();
+    return ended;
+  }
   if (measured && measured->contestant) {
     measured->device = std::move(device);
   } else {

@@ -147,6 +147,9 @@ struct Measured {
   std::optional<Error> check_error;
 };
 
+// The outcome of a candidate whose device process ended once more.
+task::Outcome ended_device(const Error& error);
+
 // Lets others use the device.
 using Pause = std::function<void(Session& contestant)>;
 

@@ -32,7 +32,7 @@ struct CallOptions {
   int rounds = 13;
   double round_us = 20'000;  // The slower one's calls, with what lies between them.
   int calls_max = 100;       // A round.
-  int verified = 2;          // Calls of each round: the last one, and others.
+  int verified = 2;          // Calls of each round, drawn when it is over.
   double budget_s = 6;
   uint64_t seed = 0;  // It decides the order and the inputs.
   Clock clock{};
@@ -41,7 +41,6 @@ struct CallOptions {
   void make_quick() {
     rounds = 5;
     round_us = 5'000;
-    verified = 1;
   }
 };
 
