@@ -61,11 +61,11 @@ def listed(folder: str) -> list[Case]:
     ]
 
 
-def gpu() -> list[Case]:
-    """Those of gpu/expected.json: several cases may be edits of one file."""
+def on_device(folder: str) -> list[Case]:
+    """Those of an expected.json for a device, in which several cases may be edits of one file."""
     return [
-        _listed_case("gpu", name, entry["file"], entry)
-        for name, entry in json.loads((CORPUS / "gpu/expected.json").read_text()).items()
+        _listed_case(folder, name, entry["file"], entry)
+        for name, entry in json.loads((CORPUS / folder / "expected.json").read_text()).items()
     ]
 
 
@@ -74,6 +74,7 @@ def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Ca
     text = edited(text, entry.get("edits", []), name)
     options = () if entry.get("static_rules", True) else ("--no-static-rules",)
     options += ("--strict",) if entry.get("strict") else ()
+    options += ("--policy", entry["policy"]) if "policy" in entry else ()
     return Case(name, entry["task"], text, Expectation.parse(entry), options)
 
 
@@ -148,8 +149,10 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "contest": contest,
     "kernelbench": kernelbench,
     "kernelbench_mutants": kernelbench_mutants,
-    "gpu": gpu,
+    "gpu": lambda: on_device("gpu"),
+    "remoting": lambda: on_device("remoting"),
 }
+ON_DEVICE = ("gpu", "remoting")
 # Share of cases that must come out as expected.  What a resource bomb hits first, and the last
 # digit of a reduced KernelBench task, may differ between machines.
 BARS = {
@@ -161,6 +164,7 @@ BARS = {
     "kernelbench": 0.95,
     "kernelbench_mutants": 1.0,
     "gpu": 1.0,
+    "remoting": 1.0,
 }
 
 

@@ -21,7 +21,7 @@ import random
 import sys
 from typing import TypeVar
 
-from corpus_sets import SETS, cases_of
+from corpus_sets import ON_DEVICE, SETS, cases_of
 from judging import Judge, end_with_children, run_set, seed_of
 
 SKIPPED = 77
@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--keep", help="append the results to this file")
     parser.add_argument("--seed", type=int, help="of all inputs (default: another in each run)")
     parser.add_argument("--option", action="append", default=[], help="passed on to eval")
-    parser.add_argument("sets", nargs="+", choices=[name for name in SETS if name != "gpu"])
+    parser.add_argument("sets", nargs="+", choices=[name for name in SETS if name not in ON_DEVICE])
     parser.add_argument("--limit", type=float, help="seconds for all sets together")
     arguments = parser.parse_args()
     end_with_children()
