@@ -8,9 +8,10 @@ work, and their honest look-alikes; its expected.json is described in expectatio
 of run_corpus.py can be judged too. Prints a line for each surprise and a summary for each set.
 All inputs follow from a seed that is another in each run and is printed; `--seed N` repeats them.
 Exits 0 when every set reaches its bar and nothing is left on the device, 77 without a GPU.
-"""
+
 The set remoting holds attacks on the device process by somebody who had not seen its code; leavers
 and readers among them (leaves_magic, reads_magic) meet in one process with --jobs 1.
+"""
 
 from __future__ import annotations
 
