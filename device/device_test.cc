@@ -437,7 +437,7 @@ TEST_F(Device, ClosesTheChannelOnAMalformedCommand) {
   std::memcpy(ring, &header, sizeof header);
   sender.page().written.store(64);
   while (sender.page().is_closed.load() == 0) std::this_thread::yield();
-  EXPECT_EQ(executor->use().unsupported, "a malformed command");
+  EXPECT_EQ(executor->use().unsupported, "");  // No excuse.
   EXPECT_TRUE(end());
   munmap(ring - kPageBytes, kChannelBytes);
 }
@@ -529,6 +529,8 @@ TEST_F(Library, RefusesAddressesThatAreNotTheDevices) {
   EXPECT_NE(product(host, kScalarIsNull).status, 0u);
   EXPECT_NE(product(arena(), host).status, 0u);
   EXPECT_NE(product(arena(), arena()).status, 0u);  // Scalars are on the host for this handle.
+  // The library would read another number than we do.
+  EXPECT_NE(call("cublasSetPointerMode_v2", {blas, uint64_t{1} << 32}).status, 0u);
   EXPECT_EQ(call("cublasSetPointerMode_v2", {blas, 1}).status, 0u);
   EXPECT_EQ(product(arena(), arena()).status, 0u);
   EXPECT_TRUE(end());
@@ -544,6 +546,38 @@ TEST_F(Library, RefusesLengthsThatDoNotFit) {
   const LibraryReply got = call("cudnnGetTensorNdDescriptor", {tensor, 2});
   EXPECT_THAT(got.words, testing::Contains(dims));
   EXPECT_NE(call("cudnnGetTensorNdDescriptor", {tensor, kLibraryElementsMax + 1}).status, 0u);
+  EXPECT_TRUE(end());
+}
+
+TEST_F(Library, AHandleOutlivesItsStream) {
+  const uint64_t blas = handle("cublasCreate_v2");
+  for (const uint32_t stream : {5u, 6u}) {
+    sender.send(Op::kCreateStream, CreateStream{stream, 0, 0});
+    EXPECT_EQ(call("cublasSetStream_v2", {blas, stream}).status, 0u);
+    EXPECT_EQ(call("cublasSetMathMode", {blas, 1}).status, 0u);
+    sender.send(Op::kDestroyStream, Handle{stream});
+    EXPECT_NE(call("cublasSetMathMode", {blas, 1}).status, 0u);
+  }
+  EXPECT_EQ(call("cublasSetStream_v2", {blas, 0}).status, 0u);
+  EXPECT_EQ(call("cublasSetMathMode", {blas, 1}).status, 0u);
+  EXPECT_TRUE(end());
+}
+
+TEST_F(Library, EndsADropoutWithTheCandidateForOthersReferToIt) {
+  const uint64_t dropout = object("cudnnCreateDropoutDescriptor");
+  EXPECT_EQ(call("cudnnDestroyDropoutDescriptor", {dropout}).status, 0u);
+  EXPECT_NE(call("cudnnDestroyDropoutDescriptor", {dropout}).status, 0u);
+  object("cudnnCreateDropoutDescriptor");
+  EXPECT_TRUE(end());
+}
+
+TEST_F(Library, GivesFewHandles) {
+  uint64_t last = 0;
+  for (int i = 0; i < 200; ++i) {
+    const LibraryReply reply = call("cublasCreate_v2", {});
+    if (reply.status == 0) last = reply.words[1];
+  }
+  EXPECT_EQ(last, 64u);
   EXPECT_TRUE(end());
 }
 

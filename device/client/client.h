@@ -80,7 +80,7 @@ class Client {
   bool is_allocated_host(const void* pointer);
   uint64_t bytes_used();
 
-  // The harness makes a call that the device process times.
+  // The harness makes a call that the device process times, as it has made others before.
   void set_in_timed_call(bool is_in_it) { is_in_timed_call_ = is_in_it; }
   bool is_in_timed_call() const { return is_in_timed_call_; }
 

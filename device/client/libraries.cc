@@ -57,6 +57,7 @@ uintptr_t handles_begin() {
   std::call_once(once, [] {
     void* room =
         mmap(nullptr, kHandleRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) _exit(1);
     handles = reinterpret_cast<uintptr_t>(room);
     struct sigaction action{};
     action.sa_sigaction = on_fault;
@@ -117,9 +118,10 @@ class Crossing {
   // A new object's number is chosen here, so that making one needs no answer.
   void object(uint64_t target) {
     static std::atomic<uint64_t> last{kFirstObject};
-    made_ = handle_of(++last);
+    const uint64_t number = ++last;
+    made_ = handle_of(number);
     made_at_ = target;
-    word(last);
+    word(number);
   }
 
   void scalar(uint64_t address) {
@@ -151,8 +153,8 @@ class Crossing {
     }
     const size_t index = num_words_++;
     const uint64_t value = given_.words[index];
-    const auto count_at = [&](size_t at) {
-      return std::min(kLibraryElementsMax, at < index ? uint64_t{uint32_t(given_.words[at])} : 0);
+    const auto count_at = [&](size_t at, uint64_t most = kLibraryElementsMax) {
+      return std::min(most, at < index ? uint64_t{uint32_t(given_.words[at])} : 0);
     };
     switch (mark) {
       case 'i':
@@ -174,7 +176,7 @@ class Crossing {
         return bytes(value, size);
       }
       case 'a': {
-        const uint64_t count = count_at(static_cast<size_t>(letter - '0'));
+        const uint64_t count = count_at(static_cast<size_t>(letter - '0'), kLibraryArrayMax);
         word(count);
         return bytes(value, count * 4);
       }
@@ -202,7 +204,12 @@ class Crossing {
         if (kind == kAttributeDescriptor) return elements(value, kind, count);
         return result(value, count * attribute_bytes(kind), false, attribute_bytes(kind));
       }
-      default:  // The marks l, t and p.
+      case 'p':
+        if (value != 0 && !Client::get().is_on_device(reinterpret_cast<const void*>(value))) {
+          note_unsupported_name(kLibraryFunctions[function_].name);
+        }
+        return word(value);
+      default:  // The marks l and t.
         return word(value);
     }
   }

@@ -39,6 +39,8 @@ class CallItems {
   bool is_on() const { return is_on_; }
   // The next command queues its work in the stream.  Before it does.
   CUresult begin(CUstream stream);
+  // It did not: the begin() is void.
+  void cancel() { has_begun_ = false; }
   // It has: this is what.  Nothing happens without a begin().
   CUresult end(CallItem item);
   // The pieces since start(), alike ones together, the longest first.  REQUIRES: the device is

@@ -251,7 +251,6 @@ void Executor::serve(const std::atomic<bool>& is_over) {
         header.op == Op::kPad ? static_cast<uint32_t>(kRingBytes) : kCommandBytesMax;
     if (header.bytes < sizeof header || header.bytes > limit || header.bytes > left ||
         header.bytes % kCommandAlignment != 0 || static_cast<uint32_t>(header.op) >= kOps) {
-      use_.unsupported = "a malformed command";
       page_->is_closed.store(1);
       futex_wake(page_->replies);
       return;
@@ -854,6 +853,12 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
   return CUDA_SUCCESS;
 }
 
+// An answer is a byte, of which a candidate that asks until it is done has one.
+void Executor::answer_query(CUresult status) {
+  if (status == CUDA_SUCCESS) ++use_.bytes_to_host;
+  reply(status);
+}
+
 CUresult Executor::elapsed(const Elapsed& command, float& ms) {
   use_.bytes_to_host += sizeof ms;
   const CUevent start = event_of(command.start), end = event_of(command.end);
@@ -874,6 +879,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
   };
   Handle handle{};
   CUstream stream = nullptr;
+  items_.cancel();
   if (!is_allowed_now(op, bytes)) {
     has_failed_ = true;
     LibraryCall call{};
@@ -1022,15 +1028,15 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       if (!take(handle)) return reply(CUDA_ERROR_INVALID_VALUE);
       if (op == Op::kSynchronize && handle.handle == kWholeDevice) return reply(cuCtxSynchronize());
       if (!stream_of(handle.handle, stream)) return reply(CUDA_ERROR_INVALID_HANDLE);
-      if (op == Op::kQueryStream) ++use_.bytes_to_host;
-      return reply(op == Op::kSynchronize ? cuStreamSynchronize(stream) : cuStreamQuery(stream));
+      return op == Op::kQueryStream ? answer_query(cuStreamQuery(stream))
+                                    : reply(cuStreamSynchronize(stream));
     }
     case Op::kQueryEvent:
     case Op::kSynchronizeEvent: {
       const CUevent event = take(handle) ? event_of(handle.handle) : nullptr;
       if (event == nullptr) return reply(CUDA_ERROR_INVALID_HANDLE);
-      if (op == Op::kQueryEvent) ++use_.bytes_to_host;
-      return reply(op == Op::kQueryEvent ? cuEventQuery(event) : cuEventSynchronize(event));
+      return op == Op::kQueryEvent ? answer_query(cuEventQuery(event))
+                                   : reply(cuEventSynchronize(event));
     }
     case Op::kBeginCapture: {
       Capture command;

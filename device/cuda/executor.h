@@ -52,7 +52,7 @@ class ImageFile {
 struct Use {
   uint64_t launches = 0;
   uint64_t launches_own = 0;
-  uint64_t bytes_to_host = 0;  // With those of elapsed times and of questions whether work is done.
+  uint64_t bytes_to_host = 0;  // Those of elapsed times and of answers that work is done, too.
   std::string unsupported;     // The first thing that was asked for and is not there.
   std::string forbidden;       // The first kernel of PyTorch's that the candidate may not have.
 };
@@ -167,6 +167,7 @@ class Executor : private CallContext {
   void end_item(CallItem item);
   CUresult call_library(const LibraryCall& command, const char* data, uint32_t bytes,
                         std::vector<uint64_t>& answer);
+  void answer_query(CUresult status);
   CUresult elapsed(const Elapsed& command, float& ms);
   CUresult begin_call(const Call& command);
   CUresult join(CUstream stream);

@@ -10,6 +10,7 @@ namespace mc::device {
 namespace {
 
 constexpr size_t kObjectsMax = 1u << 16;
+constexpr size_t kHandlesMax = 64;  // Each takes memory of the device, and is kept.
 constexpr uint64_t kAlgorithmsKept = 4096;
 
 using Entry = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -130,6 +131,8 @@ class Libraries::Arguments {
       return false;
     }
     handle_ = &found->second;
+    // The old one may be gone.
+    if (is_set_stream()) return add(handle_->pointer);
     // The stream is used again: whoever times it has to know.
     CUstream stream = nullptr;
     return libraries_.context_.stream_of(handle_->stream, stream) && add(handle_->pointer);
@@ -154,14 +157,16 @@ class Libraries::Arguments {
       std::memcpy(scalars_.emplace_back().bytes, data, kScalarBytes);
       return add(scalars_.back().bytes);
     }
-    return handle_ != nullptr && handle_->is_on_device && is_address(word) && add(word);
+    // cuBLASLt has a mode of its own, in an attribute.
+    return handle_ != nullptr && handle_->is_on_device && family_of(function_) == Family::kBlas &&
+           is_address(word) && add(word);
   }
 
   // The number of elements that an argument before says, as far as it may be.
-  bool count_at(size_t index, uint64_t& count) const {
+  bool count_at(size_t index, uint64_t& count, uint64_t most = kLibraryElementsMax) const {
     if (index >= num_words_) return false;
     count = words_[index];
-    return count <= kLibraryElementsMax;
+    return count <= most;
   }
 
   bool take_descriptor(uint64_t& element) const {
@@ -202,6 +207,7 @@ class Libraries::Arguments {
     CUstream stream = nullptr;
     switch (mark) {
       case 'i':
+        return next(word) && word <= ~0u && add(word);
       case 'l':
         return next(word) && add(word);
       case 'f':
@@ -241,8 +247,8 @@ class Libraries::Arguments {
                next_ < given_.size() && given_[next_] == count && add(data);
       case 'a': {
         uint64_t said = 0;
-        return next(count) && count_at(static_cast<size_t>(letter - '0'), said) && count == said &&
-               next_bytes(count * 4, data) && add(data);
+        return next(count) && count_at(static_cast<size_t>(letter - '0'), said, kLibraryArrayMax) &&
+               count == said && next_bytes(count * 4, data) && add(data);
       }
       case 'r':
         return add_result(4);
@@ -296,8 +302,12 @@ class Libraries::Arguments {
     }
   }
 
+  bool is_set_stream() const {
+    return name_of(function_).find("SetStream") != std::string_view::npos;
+  }
+
   void note_setting() {
-    if (name_of(function_).find("SetStream") != std::string_view::npos) handle_->stream = stream_;
+    if (is_set_stream()) handle_->stream = stream_;
     if (name_of(function_).starts_with("cublasSetPointerMode")) {
       handle_->is_on_device = words_[1] != 0;
     }
@@ -344,7 +354,7 @@ bool Libraries::call(uint32_t function, const std::vector<uint64_t>& words,
   const std::string_view marks = kLibraryFunctions[function].marks;
   if (marks == "H") {
     Handle handle{.maker = function};
-    if (handles_.size() >= kObjectsMax || !words.empty()) return false;
+    if (handles_.size() >= kHandlesMax || !words.empty()) return false;
     const int status = make_handle(function, handle.pointer);
     reply = {static_cast<uint64_t>(static_cast<int64_t>(status)), next_};
     if (status == 0) handles_[next_++] = handle;
@@ -354,6 +364,17 @@ bool Libraries::call(uint32_t function, const std::vector<uint64_t>& words,
     const auto found = words.size() == 1 ? handles_.find(words[0]) : handles_.end();
     if (found == handles_.end()) return false;
     // It ends with the candidate: what ran last may need it.
+    reply = {0};
+    return true;
+  }
+  // A recurrent layer's descriptor refers to the dropout's, which so ends with the candidate.
+  if (marks == "xU") {
+    const auto found = words.size() == 1 ? objects_.find(words[0]) : objects_.end();
+    const bool may_end =
+        found != objects_.end() && found->second.kind == 'U' && ended_.size() < kObjectsMax;
+    if (!may_end) return false;
+    ended_.push_back(found->second);
+    objects_.erase(found);
     reply = {0};
     return true;
   }
@@ -373,9 +394,18 @@ bool Libraries::reset() {
     is_whole = entry != nullptr && invoke(entry, words, reals) == 0 && is_whole;
   };
   for (const auto& [number, object] : objects_) {
+    if (object.kind == 'U') {
+      ended_.push_back(object);
+    } else {
+      also(relative(object.maker, "Create", "Destroy", name),
+           reinterpret_cast<uint64_t>(object.pointer), 0);
+    }
+  }
+  for (const Object& object : ended_) {
     also(relative(object.maker, "Create", "Destroy", name),
          reinterpret_cast<uint64_t>(object.pointer), 0);
   }
+  ended_.clear();
   for (const auto& [number, handle] : handles_) {
     const auto pointer = reinterpret_cast<uint64_t>(handle.pointer);
     if (family_of(handle.maker) != Family::kBlasLt) {

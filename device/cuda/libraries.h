@@ -69,6 +69,7 @@ class Libraries {
   uint64_t next_ = 1;  // The number of the next handle.
   std::unordered_map<uint64_t, Handle> handles_;
   std::unordered_map<uint64_t, Object> objects_;
+  std::vector<Object> ended_;            // For the candidate; others may refer to them.
   std::multimap<uint32_t, void*> kept_;  // Handles, by the function that made them.
   std::vector<Algorithm> algorithms_;
   uint64_t num_algorithms_ = 0;  // Ever: the last ones are in algorithms_.

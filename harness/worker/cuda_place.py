@@ -46,6 +46,7 @@ class CudaPlace(Place):
 
     @classmethod
     def open_remote(cls) -> Place:
+        torch.backends.cuda.enable_cudnn_sdp(False)  # Its scalars lie on the host.
         return cls(cls.open_device(), RemoteMemory(), digest_by_sums)
 
     @staticmethod

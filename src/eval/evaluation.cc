@@ -37,7 +37,7 @@ bool is_crowded_out(const task::Outcome& outcome) {
 // Ends what waits for its next task, and gives its memory back.
 void end_idle(const EvaluationContext& context) {
   context.judges.clear();
-  context.executor.end_idle_baselines();
+  context.executor.end_idle();
 }
 
 }  // namespace
@@ -196,9 +196,9 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 
 Stage Evaluation::measure() {
   const execute::Program program = located_program();
-  MC_TRY(execute::Contestant contestant, context_.executor.contestant(), "measure");
   hold_memory(need_of_call(judge_->plan().call_bytes));
   std::optional<DeviceShare::Turn> turn(context_.device.take(use_));
+  MC_TRY(execute::Contestant contestant, context_.executor.contestant(), "measure");
   // A candidate that is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
     if (use_ == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;

@@ -36,7 +36,9 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& contestant,
   MC_CHECK(laps_.empty());  // Once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
   MC_TRY(const auto before, device.used(), "time");
+  std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
   MC_TRY(const timing::Contender other, baseline(), "baseline");
+  turn.reset();
   MC_TRY(auto stage, compare({"time", {contestant, &device}, other}), "time");
   end_baseline(/*may_serve_again=*/true);
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
@@ -175,9 +177,11 @@ void TimingStage::compare_with_compiled(task::Performance& performance) {
 Result<CompiledBaseline> TimingStage::compiled_baseline() {
   const BaselineKey key = compiled_key();
   if (const auto known = context_.baselines.find(key)) return *known;
+  std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
   MC_TRY(execute::Session session,
          context_.executor.start_baseline(subject_.judge, options_of(key.mode)), "baseline");
   MC_TRY(const timing::Contender eager, baseline(), "baseline");
+  turn.reset();
   const bool is_slow = key.mode == kDefaultMode;  // Other modes try many kernels on the device.
   auto stage = compare({"time.compile", {session, nullptr}, eager, is_slow});
   end_baseline(/*may_serve_again=*/stage.has_value());

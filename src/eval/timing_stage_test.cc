@@ -135,7 +135,7 @@ TEST_F(TimingStageTest, KeepsTheBaselineForAnotherTask) {
   source_ = "class Model: another";
   performance();
   EXPECT_EQ(num_spawned(Role::kBaseline), 1);
-  stand_.executor.end_idle_baselines();
+  stand_.executor.end_idle();
   EXPECT_EQ(stand_.baselines().num_alive(), 0);
 }
 

@@ -338,10 +338,12 @@ std::optional<Session> Executor::take_idle_baseline() {
   return session;
 }
 
-void Executor::end_idle_baselines() {
+void Executor::end_idle() {
   std::vector<Session> ended;  // Destroyed after the lock is released.
+  std::vector<std::unique_ptr<DeviceProcess>> devices;
   const std::lock_guard lock(idle_->mutex);
   ended.swap(idle_->sessions);
+  devices.swap(idle_->devices);
 }
 
 bool changes_settings(std::string_view task_source) {

@@ -204,7 +204,8 @@ class Executor {
   // Keeps an eager baseline for another start_baseline(), once it has given its memory back; ends
   // it where it does not, where its task may have changed it, and where enough are kept.
   void give_back_baseline(Session session, std::string_view task_source);
-  void end_idle_baselines();
+  // Ends the baselines and device processes that are kept.
+  void end_idle();
   // Keeps a device process for another candidate, where it is clean.
   void give_back_device(std::unique_ptr<DeviceProcess> device);
   // Builds the candidate's model anew at the main shape, after trials at others.

@@ -532,11 +532,10 @@ task::Outcome Measurement::conclude() {
   return task::Wrong{q, is_specialised, trials_};
 }
 
-// A failure of a candidate that asked the device process for what it does not have.
+// A crash of a candidate that asked the device process for what it does not have.  Wrong values
+// have no such excuse: who says so of itself would never be scored.
 bool Measurement::lacks_there(const task::Outcome& outcome, std::string& what) {
-  const bool has_failed = std::holds_alternative<task::Crashed>(outcome) ||
-                          std::holds_alternative<task::Wrong>(outcome);
-  if (device_ == nullptr || !has_failed) return false;
+  if (device_ == nullptr || !std::holds_alternative<task::Crashed>(outcome)) return false;
   const auto used = device_->used();
   if (used) what = used->unsupported;
   return !what.empty();
