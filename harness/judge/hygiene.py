@@ -50,7 +50,10 @@ class Grade:
 
 
 def sampled(value: Any) -> Any:
-    """The value with every n-th element of each tensor, flat, so that about SAMPLE are left."""
+    """The value with every n-th element of each tensor, flat, so that about SAMPLE are left.
+
+    They are on the host: each look at a value on a device waits for all that others do there.
+    """
     return region.map_tensors(value, _sample)
 
 
@@ -136,7 +139,7 @@ def named(answers: Iterable[str]) -> list[str]:
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor:
     flat = tensor.detach().reshape(-1)
-    return flat[:: max(1, flat.numel() // SAMPLE)]
+    return flat[:: max(1, flat.numel() // SAMPLE)].cpu()
 
 
 def _mean_like(tensor: torch.Tensor) -> torch.Tensor:
