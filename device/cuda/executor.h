@@ -26,27 +26,11 @@
 #include "arena_map.h"
 #include "channel.h"
 #include "cuda/call_items.h"
+#include "cuda/image_file.h"
 #include "cuda/libraries.h"
 #include "cuda/timed_batch.h"
 
 namespace mc::device {
-
-// A file whose fat binaries may be loaded, mapped read-only.
-class ImageFile {
- public:
-  // Null where it cannot be mapped.
-  static std::unique_ptr<ImageFile> open(const std::string& path);
-  ~ImageFile();
-  ImageFile(const ImageFile&) = delete;
-  ImageFile& operator=(const ImageFile&) = delete;
-  // The fat binary at the offset; null where there is none.
-  const void* image_at(uint64_t offset) const;
-
- private:
-  ImageFile(const char* data, uint64_t bytes) : data_(data), bytes_(bytes) {}
-  const char* data_;
-  uint64_t bytes_;
-};
 
 // A candidate's acts, as far as a verdict asks.
 struct Use {
@@ -173,6 +157,7 @@ class Executor : private CallContext {
   CUresult join(CUstream stream);
   CUresult end_call(const Call& command, const char* parts, uint32_t bytes);
   bool is_allowed_now(Op op, uint32_t bytes);
+  void count_entries(uint32_t number);
   // New memory, exportable, at an address for regions; 0 where there is none.
   uint64_t map_new_region(uint64_t bytes, Block& block);
   int exported(uint64_t place, const Block& block, CUresult status);
