@@ -162,7 +162,8 @@ def _orders_of(tensor: torch.Tensor) -> list[tuple[int, bool]]:
         return []
     # One look at a device's memory: few tensors begin as if they were sorted.
     lines = [_wide(_first_line(tensor, dim)[:_SORTED_LOOK]) for dim in dims]
-    begins = torch.cat(lines).cpu().split([line.numel() for line in lines])
+    sizes = [line.numel() for line in lines]
+    begins = torch.split_with_sizes(torch.cat(lines).cpu(), sizes)
     found = []
     for dim, begin in zip(dims, begins):
         for descending in (False, True):
