@@ -190,7 +190,7 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--spares", arguments.options.spares,
-                  "Contestants kept ready, at 0.6 GiB of the device each")
+                  "Judges kept ready, at 0.6 GiB of the device each")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
 }

@@ -68,7 +68,7 @@ struct Options {
   int threads = 2;            // The emulator's, for each contestant.
   // "90": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
-  int spares = 2;  // Contestants kept ready, on a device (worker/spares.h).
+  int spares = 2;  // Judges kept ready, on a device (worker/spares.h).
 };
 
 using Progress = std::function<void(std::string_view step)>;

@@ -2,7 +2,7 @@
 //
 // Spares: children that were spawned ahead and wait for a candidate.
 //
-// On a CUDA device a contestant spends a third of a second on its context before it can do
+// On a CUDA device a judge spends a third of a second on its context before it can do
 // anything; a spare has done so already.  Each serves one candidate, like any other child.  What it
 // costs is memory of the device: about 0.6 GiB a spare, for as long as it waits.  On the CPU
 // spawning is a fork, and spares gain nothing.
@@ -10,7 +10,7 @@
 // Contexts come to be one after the other, whoever makes them: who waits for a spare has it as
 // soon, and the driver's lock is free for others more often.
 //
-//   Spares spares(2, [&] { return zygote.spawn(Role::kContestant, limits); });
+//   Spares spares(2, [&] { return zygote.spawn(Role::kJudge, limits); });
 //   Result<Session> session = spares.wait();
 //   std::optional<Session> another = spares.take();  // Nothing: spawn one yourself.
 //
