@@ -178,8 +178,8 @@ def cases_of(sets: Sequence[str], pattern: str) -> dict[str, list[Case]]:
 
 def case_named(name: str) -> Case:
     """A candidate by its name in any of the sets, such as elementwise/swish or honest_spin."""
-    for cases in (honest, gpu, kernelbench, mutants):
-        for case in cases():
+    for name_of_set in ("honest", "gpu", "kernelbench", "mutants"):
+        for case in SETS[name_of_set]():
             if case.name == name:
                 return case
     raise LookupError(f"the corpus has no candidate {name}")

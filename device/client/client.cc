@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace mc::device {
 namespace {
@@ -54,6 +56,12 @@ bool Client::open(int descriptor) {
   if (!sender_.open(descriptor)) return false;
   const Page& page = sender_.page();
   arena_.open(page.arena, page.arena_bytes, page.memory_bytes_max);
+  // Nothing of this process shall come to lie there.  What lies there already stays.
+  for (const auto& [address, bytes] :
+       {std::pair(page.arena, page.arena_bytes), std::pair(page.regions, page.regions_bytes)}) {
+    mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  }
   return true;
 }
 

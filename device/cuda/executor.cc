@@ -17,6 +17,10 @@ namespace {
 
 constexpr size_t kObjectsMax = 1u << 14;  // Streams, events and graphs, each.
 constexpr size_t kFilesMax = 64;
+// The candidate tells by an address whether it is the device's, so its own must be others: those of
+// a process lie near the ends of the 47 bits.
+constexpr CUdeviceptr kFarFromTheHosts = uint64_t{1} << 44;
+constexpr uint64_t kGapBytes = uint64_t{1} << 30;
 constexpr uint64_t kPositionChecks = 4000;  // Looks at the ring before the receiver sleeps.
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value) {
@@ -40,6 +44,15 @@ const char* text_in(const char* data, uint32_t bytes) {
   return ends ? data : nullptr;
 }
 
+// Addresses, from there on if they can be had.
+CUresult reserve(CUdeviceptr wanted, uint64_t bytes, uint64_t& address) {
+  CUdeviceptr found = 0;
+  CUresult status = cuMemAddressReserve(&found, bytes, kGranularity, wanted, 0);
+  if (status != CUDA_SUCCESS) status = cuMemAddressReserve(&found, bytes, kGranularity, 0, 0);
+  address = found;
+  return status;
+}
+
 }  // namespace
 
 // ---- Life ---------------------------------------------------------------------------------------
@@ -58,18 +71,13 @@ std::unique_ptr<Executor> Executor::create(const Options& options, std::string& 
       failed("cuCtxSetCurrent", cuCtxSetCurrent(executor->context_))) {
     return nullptr;
   }
-  CUdeviceptr arena = 0;
+  const CUdeviceptr behind = kFarFromTheHosts + options.arena_bytes + kGapBytes;
   if (failed("cuMemAddressReserve",
-             cuMemAddressReserve(&arena, options.arena_bytes, kGranularity, 0, 0))) {
+             reserve(kFarFromTheHosts, options.arena_bytes, executor->arena_)) ||
+      failed("cuMemAddressReserve", reserve(behind, options.regions_bytes, executor->regions_))) {
     return nullptr;
   }
-  executor->arena_ = arena;
-  CUdeviceptr regions = 0;
-  if (failed("cuMemAddressReserve",
-             cuMemAddressReserve(&regions, options.regions_bytes, kGranularity, 0, 0))) {
-    return nullptr;
-  }
-  executor->regions_ = regions;
+  const uint64_t regions = executor->regions_;
   executor->region_map_.open(regions, options.regions_bytes, options.regions_bytes);
   return executor;
 }

@@ -135,10 +135,10 @@ CUresult cuGetErrorName(CUresult, const char** name) {
 
 // ---- Memory -------------------------------------------------------------------------------------
 
-CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr,
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr wanted,
                              unsigned long long) {
   constexpr size_t kAlignment = 2u << 20;
-  void* memory = mmap(nullptr, bytes + kAlignment, PROT_NONE,
+  void* memory = mmap(reinterpret_cast<void*>(wanted), bytes + kAlignment, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto start = reinterpret_cast<uintptr_t>(memory);
