@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The changes that rules propose for one text.  Each byte is changed once: what was proposed first
+// holds.
+#ifndef MC_MUSIFY_EDITS_H_
+#define MC_MUSIFY_EDITS_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lex/edit.h"
+#include "musify/port.h"
+
+namespace mc::musify {
+
+class Edits {
+ public:
+  // REQUIRES: `text` lives longer than this.
+  explicit Edits(std::string_view text);
+
+  // False, and nothing is proposed, where a part of the range was changed before or is excluded by
+  // a marker.
+  bool replace(std::size_t offset, std::size_t size, const std::string& replacement,
+               const std::string& rule);
+  bool insert(std::size_t offset, const std::string& addition, const std::string& rule);
+
+  bool is_changed(std::size_t offset) const { return is_taken_[offset] != 0; }
+  bool is_excluded(std::size_t offset) const;
+  bool empty() const { return edits_.empty(); }
+  Location location_of(std::size_t offset) const;
+
+  std::string apply() const;
+  // In the order of their places.
+  std::vector<Change> changes() const;
+
+ private:
+  std::string_view text_;
+  std::vector<std::size_t> line_starts_;
+  std::vector<char> is_line_excluded_;
+  std::vector<char> is_taken_;  // One more than there are bytes.
+  // Indices of edits_ in the order of their places, insertions before replacements.
+  std::vector<std::size_t> order() const;
+  bool has_insertion_within(std::size_t offset, std::size_t size) const;
+
+  std::vector<lex::Edit> edits_;
+  std::vector<std::string> rules_;  // The rule of each edit.
+};
+
+}  // namespace mc::musify
+
+#endif  // MC_MUSIFY_EDITS_H_

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "musify/notices.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <string_view>
+
+namespace mc::musify {
+namespace {
+
+using Kind = Word::Kind;
+using Words = std::vector<Word>;
+
+bool is_any_of(const std::vector<std::string>& patterns, std::string_view text) {
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& pattern) { return matches(pattern, text); });
+}
+
+bool is_noticed(const Notice& notice, const Word& word, const Names& defined) {
+  switch (word.kind) {
+    case Kind::kName:
+      return is_any_of(notice.names, word.text) && !defined.contains(word.text);
+    case Kind::kHeader:
+      return is_any_of(notice.headers, word.text);
+    case Kind::kString:
+      return is_any_of(notice.strings, word.text);
+    default:
+      return false;
+  }
+}
+
+std::string small_letters(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+bool is_remnant(const Word& word, const Remnants& remnants) {
+  const std::string small = small_letters(word.text);
+  const bool is_contained = std::ranges::any_of(remnants.contained, [&](const std::string& part) {
+    return small.find(part) != std::string::npos;
+  });
+  return is_contained || std::ranges::any_of(remnants.prefixes, [&](const std::string& prefix) {
+           return word.text.starts_with(prefix);
+         });
+}
+
+// The arguments of the call whose name is at `i`, each as [first, last) of its words.
+std::vector<std::pair<std::size_t, std::size_t>> arguments_of(const Words& words, std::size_t i) {
+  std::vector<std::pair<std::size_t, std::size_t>> arguments;
+  if (i + 1 >= words.size() || words[i + 1].text != "(") return arguments;
+  std::size_t depth = 0;
+  std::size_t first = i + 2;
+  for (std::size_t k = i + 1; k < words.size(); ++k) {
+    const std::string& text = words[k].text;
+    if (text == "(" || text == "[" || text == "{") ++depth;
+    const bool is_close = text == ")" || text == "]" || text == "}";
+    if (is_close) --depth;
+    const bool ends_all = is_close && depth == 0;
+    if (ends_all || (text == "," && depth == 1)) {
+      arguments.emplace_back(first, k);
+      first = k + 1;
+    }
+    if (ends_all) return arguments;
+  }
+  return arguments;
+}
+
+bool is_full_mask(std::string_view text) {
+  std::string digits = small_letters(std::string(text));
+  while (!digits.empty() && (digits.back() == 'u' || digits.back() == 'l')) digits.pop_back();
+  return digits == "0xffffffff" || digits == "4294967295" || digits == "0xffffffffffffffff";
+}
+
+bool is_synchronised(std::string_view name) {
+  return name.starts_with("__") && name.ends_with("_sync");
+}
+
+std::string hazard_of(const Words& words, std::size_t i, bool assumes_32) {
+  const std::string& name = words[i].text;
+  if (name == "__ballot_sync" || name == "__activemask" || name == "__ballot") {
+    return name + " returns 32 bits, and a warp has 128 threads";
+  }
+  if (!is_synchronised(name)) return "";
+  const auto arguments = arguments_of(words, i);
+  if (!arguments.empty() && arguments[0].second == arguments[0].first + 1) {
+    const Word& mask = words[arguments[0].first];
+    if (mask.kind == Kind::kNumber && !is_full_mask(mask.text)) {
+      return name + " has a partial mask, and 32 bits cannot name 128 threads";
+    }
+  }
+  const bool is_exchange = name == "__shfl_sync" || name == "__shfl_xor_sync";
+  if (is_exchange && arguments.size() == 3 && assumes_32) {
+    return name + " has no width, which is 128 here, in code that counts with 32";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Finding> noticed(const Unit& unit, const std::vector<Notice>& notices,
+                             const Names& defined, const Edits& edits) {
+  std::vector<Finding> findings;
+  for (const Word& word : unit.words) {
+    if (edits.is_excluded(word.offset)) continue;
+    for (const Notice& notice : notices) {
+      if (notice.is_for_cpp != (unit.language == Language::kCpp)) continue;
+      if (!is_noticed(notice, word, defined)) continue;
+      const Location location = edits.location_of(word.offset);
+      const bool is_repeated = std::ranges::any_of(findings, [&](const Finding& finding) {
+        return finding.rule == notice.id && finding.location.line == location.line;
+      });
+      if (is_repeated) continue;
+      findings.push_back({location, word.text + ": " + notice.message, notice.id});
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> remnants_of(const Unit& unit, const Remnants& remnants, const Names& defined,
+                                 const Names& project_files, const Edits& edits) {
+  std::vector<Finding> findings;
+  for (const Word& word : unit.words) {
+    if (word.kind != Kind::kName && word.kind != Kind::kHeader) continue;
+    const std::size_t at = word.kind == Kind::kHeader ? word.content : word.offset;
+    if (edits.is_changed(at) || edits.is_excluded(word.offset)) continue;
+    if (defined.contains(word.text) || remnants.allowed.contains(word.text)) continue;
+    if (word.kind == Kind::kHeader && project_files.contains(file_name(word.text))) continue;
+    if (!is_remnant(word, remnants)) continue;
+    findings.push_back(
+        {edits.location_of(word.offset), word.text + " is known to no rule", "remnant"});
+  }
+  return findings;
+}
+
+bool has_wide_warps(std::string_view architecture) {
+  return architecture == "mp_21" || architecture == "mp_22";
+}
+
+std::vector<Finding> warp_hazards(const Unit& unit, const Edits& edits) {
+  const bool assumes_32 = std::ranges::any_of(unit.words, [](const Word& word) {
+    return word.kind == Kind::kNumber && (word.text == "32" || word.text == "31");
+  });
+  std::vector<Finding> findings;
+  for (std::size_t i = 0; i < unit.words.size(); ++i) {
+    const Word& word = unit.words[i];
+    if (word.kind != Kind::kName || edits.is_excluded(word.offset)) continue;
+    const std::string hazard = hazard_of(unit.words, i, assumes_32);
+    if (hazard.empty()) continue;
+    findings.push_back({edits.location_of(word.offset), hazard, "warp_width"});
+  }
+  return findings;
+}
+
+}  // namespace mc::musify

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The port of one source text between CUDA and MUSA.  It works on words, not on meaning: it runs no
+// preprocessor, resolves no name, and no result of it has run on MUSA hardware.
+//
+// - Comments, docstrings and messages stay byte for byte, and so does every line that
+//   MUSIFY_EXCL_LINE, or a pair of MUSIFY_EXCL_START and MUSIFY_EXCL_STOP, excludes.
+// - A name that the source defines stays, with all its uses.
+// - A construct without a counterpart refuses the whole text: `refusals` has its place and reason.
+// - A name of the other side that no rule knows is a remnant: the port is partial.
+//
+// Example:
+//   Port port = port_source(text, Language::kPython, rules, {});
+//   if (port.status() == Port::Status::kRefused) report(port.refusals);
+#ifndef MC_MUSIFY_PORT_H_
+#define MC_MUSIFY_PORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "musify/rules.h"
+#include "musify/words.h"
+
+namespace mc::musify {
+
+inline constexpr std::string_view kArchitectureDefault = "mp_31";
+
+// The architectures that torch_musa knows.
+std::vector<std::string> architectures();
+
+struct Location {
+  std::size_t line = 1;
+  std::size_t column = 1;  // In bytes.
+};
+
+struct Change {
+  Location location;
+  std::string before;  // Empty for an addition.
+  std::string after;   // Empty for a removal.
+  std::string rule;
+};
+
+struct Finding {
+  Location location;
+  std::string message;
+  std::string rule;
+};
+
+// Facts about the other files of the same run.
+struct Project {
+  std::set<std::string, std::less<>> names;  // Names that any of the files defines.
+  std::set<std::string, std::less<>> files;  // File names, without folders.
+};
+
+struct PortOptions {
+  std::string architecture{kArchitectureDefault};  // Architecture of MUSA, such as mp_22.
+  Project project;
+};
+
+struct Port {
+  enum class Status : std::uint8_t { kUnchanged, kPorted, kPartial, kRefused };
+
+  std::string text;
+  std::vector<Change> changes;    // In the order of their places.
+  std::vector<Finding> refusals;  // In the order of their places, as all findings.
+  std::vector<Finding> remnants;  // Empty where the text is refused.
+  std::vector<Finding> warnings;
+  Status status() const;
+};
+
+const char* name_of(Port::Status status);
+
+// The port of `text` to the target of the rules.  A refused text comes back as it is.
+// REQUIRES: text.size() <= lex::kSourceBytesMax.
+Port port_source(std::string_view text, Language language, const Rules& rules,
+                 const PortOptions& options);
+
+// The first place at which `back`, the rules of the other direction, leads from the port to another
+// text than `text`; nothing where the port is reversible byte for byte.
+std::optional<Location> first_loss(std::string_view text, const Port& port, Language language,
+                                   const Rules& back, PortOptions options);
+
+// The names that `text` defines itself, for Project::names.
+std::set<std::string, std::less<>> defined_names(std::string_view text, Language language,
+                                                 const Rules& rules);
+
+}  // namespace mc::musify
+
+#endif  // MC_MUSIFY_PORT_H_

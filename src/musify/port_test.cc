@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "musify/port.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lex/random_text.h"
+#include "musify/rules.h"
+
+namespace mc::musify {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const fs::path kRoot = MC_SOURCE_DIR;
+
+const Rules& rules_to(Target target) {
+  static const Rules kToMusa = load_rules(kRoot / "musify", Target::kMusa).value();
+  static const Rules kToCuda = load_rules(kRoot / "musify", Target::kCuda).value();
+  return target == Target::kMusa ? kToMusa : kToCuda;
+}
+
+Port to_musa(std::string_view text, Language language, const PortOptions& options = {}) {
+  return port_source(text, language, rules_to(Target::kMusa), options);
+}
+
+std::string to_cuda(std::string_view text, Language language) {
+  return port_source(text, language, rules_to(Target::kCuda), {}).text;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<fs::path> honest_candidates() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests/corpus/honest")) {
+    if (entry.path().extension() == ".py") found.push_back(entry.path());
+  }
+  return found;
+}
+
+struct Case {
+  const char* cuda;
+  const char* musa;
+};
+
+// Cases that are the same text in both directions.
+class CppRule : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CppRule, PortsForth) {
+  EXPECT_EQ(to_musa(GetParam().cuda, Language::kCpp).text, GetParam().musa);
+}
+
+TEST_P(CppRule, PortsBack) { EXPECT_EQ(to_cuda(GetParam().musa, Language::kCpp), GetParam().cuda); }
+
+TEST_P(CppRule, LeavesNoRemnant) {
+  EXPECT_THAT(to_musa(GetParam().cuda, Language::kCpp).remnants, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Includes, CppRule,
+    ::testing::Values(Case{"#include <cuda_runtime.h>\n", "#include <musa_runtime.h>\n"},
+                      Case{"#include \"cuda_fp16.h\"\n", "#include \"musa_fp16.h\"\n"},
+                      Case{"#include <cublas_v2.h>\n", "#include <mublas.h>\n"},
+                      Case{"#include <ATen/cuda/CUDAContext.h>\n",
+                           "#include \"torch_musa/csrc/aten/musa/MUSAContext.h\"\n"},
+                      Case{"#include <c10/cuda/CUDAGuard.h>\n",
+                           "#include \"torch_musa/csrc/core/MUSAGuard.h\"\n"},
+                      Case{"#include <cub/cub.cuh>\n", "#include <cub/cub.cuh>\n"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, CppRule,
+    ::testing::Values(Case{"cudaMalloc(&p, 4);", "musaMalloc(&p, 4);"},
+                      Case{"f(CUDA_R_32F, CUDART_INF_F);", "f(MUSA_R_32F, MUSART_INF_F);"},
+                      Case{"cublasSgemm(CUBLAS_OP_N);", "mublasSgemm(MUBLAS_OP_N);"},
+                      Case{"curandState s;", "murandState s;"},
+                      Case{"curandStatePhilox4_32_10_t s;", "murand_state_philox4x32_10 s;"},
+                      Case{"cufftExecC2C(p);", "mufftExecC2C(p);"},
+                      Case{"cusparseCreate(&h);", "musparseCreate(&h);"},
+                      Case{"cudnnCreate(&h);", "mudnnCreate(&h);"},
+                      Case{"ncclComm_t c;", "mcclComm_t c;"},
+                      Case{"CUresult r = cuInit(0);", "MUresult r = muInit(0);"},
+                      Case{"int a = cumsum(b);", "int a = cumsum(b);"},
+                      Case{"__nv_bfloat162 a; __nv_fp8_e4m3 b;",
+                           "__mt_bfloat162 a; __mt_fp8_e4m3 b;"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Torch, CppRule,
+    ::testing::Values(
+        Case{"at::cuda::getCurrentCUDAStream();", "at::musa::getCurrentMUSAStream();"},
+        Case{"const c10::cuda::CUDAGuard guard(x.device());",
+             "const c10::musa::MUSAGuard guard(x.device());"},
+        Case{"C10_CUDA_CHECK(cudaGetLastError());", "C10_MUSA_CHECK(musaGetLastError());"},
+        Case{"TORCH_CHECK(x.is_cuda(), \"x must be a CUDA tensor\");",
+             "TORCH_CHECK(x.is_privateuseone(), \"x must be a CUDA tensor\");"},
+        Case{"x.to(torch::kCUDA);", "x.to(torch::kPrivateUse1);"},
+        Case{"x.to(torch::Device(\"cuda:0\"));", "x.to(torch::Device(\"musa:0\"));"},
+        Case{"TORCH_LIBRARY_IMPL(ours, CUDA, m) {}", "TORCH_LIBRARY_IMPL(ours, PrivateUse1, m) {}"},
+        Case{"k<<<1, 2, 0, s>>>(x);", "k<<<1, 2, 0, s>>>(x);"}));
+
+INSTANTIATE_TEST_SUITE_P(Guards, CppRule,
+                         ::testing::Values(Case{"#if __CUDA_ARCH__ >= 800\n#endif\n",
+                                                "#if __MUSA_ARCH__ >= 220\n#endif\n"},
+                                           Case{"#if 900 <= __CUDA_ARCH__\n#endif\n",
+                                                "#if 310 <= __MUSA_ARCH__\n#endif\n"},
+                                           Case{"#ifdef __CUDA_ARCH__\n#endif\n",
+                                                "#ifdef __MUSA_ARCH__\n#endif\n"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Kept, CppRule,
+    ::testing::Values(
+        Case{"// cudaMalloc\n/* CUDA */ int x;", "// cudaMalloc\n/* CUDA */ int x;"},
+        Case{"int cudaCores = 1; f(cudaCores);", "int cudaCores = 1; f(cudaCores);"},
+        Case{"#define CUDA_CHECK(x) x\nCUDA_CHECK(cudaFree(p));",
+             "#define CUDA_CHECK(x) x\nCUDA_CHECK(musaFree(p));"},
+        Case{"struct cudaThing { int a; }; cudaThing t;",
+             "struct cudaThing { int a; }; cudaThing t;"},
+        Case{"cudaFree(p);  // MUSIFY_EXCL_LINE\ncudaFree(q);",
+             "cudaFree(p);  // MUSIFY_EXCL_LINE\nmusaFree(q);"},
+        Case{"// MUSIFY_EXCL_START\ncudaFree(p);\n// MUSIFY_EXCL_STOP\ncudaFree(q);",
+             "// MUSIFY_EXCL_START\ncudaFree(p);\n// MUSIFY_EXCL_STOP\nmusaFree(q);"}));
+
+// Lines of a module that has nothing else: neither torch nor torch_musa is imported.
+class PythonRule : public ::testing::TestWithParam<Case> {};
+
+TEST_P(PythonRule, PortsForth) {
+  EXPECT_EQ(to_musa(GetParam().cuda, Language::kPython).text, GetParam().musa);
+}
+
+TEST_P(PythonRule, PortsBack) {
+  EXPECT_EQ(to_cuda(GetParam().musa, Language::kPython), GetParam().cuda);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PythonRule,
+    ::testing::Values(
+        Case{"import torch\nfrom torch.utils.cpp_extension import load_inline\n",
+             "import torch\nimport torch_musa\n"
+             "from torch_musa.utils.musa_extension import load_inline\n"},
+        Case{"x = x.cuda()\ny = x.is_cuda\n", "x = x.musa()\ny = x.is_musa\n"},
+        Case{"if True:\r\n  import torch\r\n  torch.cuda.synchronize()\r\n",
+             "if True:\r\n  import torch\r\n  import torch_musa\r\n  torch.musa.synchronize()\r\n"},
+        Case{"x.to('cuda').to(f\"cuda:{i}\")\n", "x.to('musa').to(f\"musa:{i}\")\n"},
+        Case{"print('cuda is here', 'use cuda')\n", "print('cuda is here', 'use cuda')\n"},
+        Case{"# torch.cuda\n'''x.cuda()'''\n", "# torch.cuda\n'''x.cuda()'''\n"},
+        Case{"cuda_sources = [a]\nload_inline(cuda_sources=cuda_sources)\n",
+             "cuda_sources = [a]\nload_inline(extra_musa_cflags=[\"--offload-arch=mp_31\"], "
+             "musa_sources=cuda_sources)\n"},
+        Case{"f(cuda_sources=a, extra_cuda_cflags=['-O3', '--use_fast_math'])\n",
+             "f(musa_sources=a, extra_musa_cflags=[\"--offload-arch=mp_31\", '-O3', "
+             "'-ffast-math'])\n"},
+        Case{"f(extra_cuda_cflags=[], cuda_sources=a, with_cuda=True)\n",
+             "f(extra_musa_cflags=[\"--offload-arch=mp_31\",], musa_sources=a, with_musa=True)\n"},
+        Case{"s = \"#include <cuda.h>\\n\" \"cudaFree(p);\\n\"\n",
+             "s = \"#include <musa.h>\\n\" \"musaFree(p);\\n\"\n"},
+        Case{"s = \"#include <c10/cuda/CUDAStream.h>\\n__global__ void k();\"\n",
+             "s = \"#include \\\"torch_musa/csrc/core/MUSAStream.h\\\"\\n__global__ void k();\"\n"},
+        Case{"S = 'cudaFree(p);'\nf(functions=['k'], cpp_sources=S)\n",
+             "S = 'musaFree(p);'\nf(functions=['k'], cpp_sources=S)\n"}));
+
+TEST(Port, DropsFlagsThatMccDoesNotTakeAndReportsTheLoss) {
+  const std::string text =
+      "f(cuda_sources=a, extra_cuda_cflags=['-arch=sm_90', '-std=c++17', '-O3', '-lineinfo'])\n";
+  const Port port = to_musa(text, Language::kPython);
+  EXPECT_EQ(port.text, "f(musa_sources=a, extra_musa_cflags=[\"--offload-arch=mp_31\", '-O3'])\n");
+  EXPECT_TRUE(first_loss(text, port, Language::kPython, rules_to(Target::kCuda), {}));
+}
+
+TEST(Port, DropsAKeywordThatTorchMusaDoesNotHave) {
+  EXPECT_EQ(to_musa("f(a, no_implicit_headers=True, b=1)\n", Language::kPython).text,
+            "f(a, b=1)\n");
+}
+
+TEST(Port, NamesTheArchitectureThatWasAskedFor) {
+  PortOptions options;
+  options.architecture = "mp_22";
+  EXPECT_THAT(to_musa("f(cuda_sources=a)\n", Language::kPython, options).text,
+              HasSubstr("--offload-arch=mp_22"));
+}
+
+TEST(Port, ReportsAChangeWithItsPlaceInThePythonFile) {
+  const Port port = to_musa("s = r'''\n#include <x.h>\n  cudaFree(p);\n'''\n", Language::kPython);
+  ASSERT_THAT(port.changes, SizeIs(1));
+  EXPECT_EQ(port.changes[0].location.line, 3U);
+  EXPECT_EQ(port.changes[0].location.column, 3U);
+  EXPECT_EQ(port.changes[0].before, "cudaFree");
+  EXPECT_EQ(port.changes[0].after, "musaFree");
+  EXPECT_EQ(port.changes[0].rule, "runtime");
+}
+
+TEST(Port, KeepsTheNameOfAFunctionThatPythonCalls) {
+  const std::string text =
+      "s = 'torch::Tensor cudaAdd(torch::Tensor x) { return x; }'\nm.cudaAdd(x)\n";
+  const Port port = to_musa(text, Language::kPython);
+  EXPECT_EQ(port.text, text);
+  EXPECT_EQ(port.status(), Port::Status::kUnchanged);
+}
+
+TEST(Port, IsPartialWhereANameIsKnownToNoRule) {
+  const Port port = to_musa("int x = MY_CUDA_THING;\n", Language::kCpp);
+  ASSERT_THAT(port.remnants, SizeIs(1));
+  EXPECT_THAT(port.remnants[0].message, HasSubstr("MY_CUDA_THING"));
+  EXPECT_EQ(port.status(), Port::Status::kPartial);
+}
+
+TEST(Port, IsPartialWhereAThresholdHasNoCounterpart) {
+  const Port port = to_musa("#if __CUDA_ARCH__ >= 530\n#endif\n", Language::kCpp);
+  ASSERT_THAT(port.remnants, SizeIs(1));
+  EXPECT_THAT(port.remnants[0].message, HasSubstr("530"));
+}
+
+TEST(Port, LeavesTheDeviceKindOfACaseLabel) {
+  EXPECT_EQ(to_musa("case c10::DeviceType::CUDA:", Language::kCpp).status(),
+            Port::Status::kPartial);
+}
+
+TEST(Port, TakesNamesAndFilesOfTheSameRunAsKnown) {
+  PortOptions options;
+  options.project.names = {"MY_CUDA_THING"};
+  options.project.files = {"mine.cuh"};
+  const Port port =
+      to_musa("#include \"a/mine.cuh\"\nint x = MY_CUDA_THING;\n", Language::kCpp, options);
+  EXPECT_EQ(port.text, "#include \"a/mine.muh\"\nint x = MY_CUDA_THING;\n");
+  EXPECT_EQ(port.status(), Port::Status::kPorted);
+}
+
+class Refused : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Refused, NamesTheRuleAndTheLineAndChangesNothing) {
+  const std::string text = std::string("cudaFree(p);\n") + GetParam().cuda;
+  const Port port = to_musa(text, Language::kCpp);
+  ASSERT_THAT(port.refusals, SizeIs(1));
+  EXPECT_EQ(port.refusals[0].rule, GetParam().musa);
+  EXPECT_EQ(port.refusals[0].location.line, 2U);
+  EXPECT_EQ(port.text, text);
+  EXPECT_EQ(port.status(), Port::Status::kRefused);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Refused,
+                         ::testing::Values(Case{"asm volatile(\"nop;\");", "ptx"},
+                                           Case{"#include <mma.h>\n", "wmma"},
+                                           Case{"nvcuda::wmma::fill_fragment(c, 0);", "wmma"},
+                                           Case{"#include <cuda/barrier>\n", "libcudacxx"},
+                                           Case{"#include <cute/tensor.hpp>\n", "cutlass"},
+                                           Case{"cudaLaunchAttribute a[1];", "launch_attributes"}));
+
+TEST(Port, RefusesNothingInAComment) {
+  EXPECT_THAT(to_musa("// asm, wmma\n", Language::kCpp).refusals, IsEmpty());
+}
+
+class WideWarp : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(WideWarp, IsWarnedOfOnlyWhereWarpsAreWide) {
+  PortOptions options;
+  options.architecture = "mp_22";
+  EXPECT_THAT(to_musa(GetParam(), Language::kCpp, options).warnings, SizeIs(1));
+  EXPECT_THAT(to_musa(GetParam(), Language::kCpp).warnings, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WideWarp,
+    ::testing::Values("int l = t % 32; v = __shfl_sync(0xffffffff, v, 0);",
+                      "int l = t & 31; v = __shfl_xor_sync(0xffffffffu, v, 1);",
+                      "unsigned b = __ballot_sync(0xffffffff, p);",
+                      "v = __shfl_down_sync(0x0000ffff, v, 8);"));
+
+TEST(Port, DoesNotWarnOfAShuffleWithAWidth) {
+  PortOptions options;
+  options.architecture = "mp_22";
+  EXPECT_THAT(to_musa("v = __shfl_sync(0xffffffff, v, 0, 32);", Language::kCpp, options).warnings,
+              IsEmpty());
+}
+
+TEST(RoundTrip, GivesEveryHonestCandidateAgainByteForByte) {
+  std::set<std::string> lossy;
+  for (const fs::path& path : honest_candidates()) {
+    const std::string text = read(path);
+    const Port port = to_musa(text, Language::kPython);
+    EXPECT_EQ(port.status(), Port::Status::kPorted) << path;
+    if (to_cuda(port.text, Language::kPython) != text) lossy.insert(path.stem());
+  }
+  // Its flag --expt-relaxed-constexpr is dropped.
+  EXPECT_THAT(lossy, ElementsAre("rms_norm"));
+}
+
+TEST(RoundTrip, FindsEveryLossThatItHas) {
+  for (const fs::path& path : honest_candidates()) {
+    const std::string text = read(path);
+    const Port port = to_musa(text, Language::kPython);
+    const bool is_lossless = to_cuda(port.text, Language::kPython) == text;
+    EXPECT_EQ(is_lossless, !first_loss(text, port, Language::kPython, rules_to(Target::kCuda), {}));
+  }
+}
+
+// Pieces of CUDA source that have a port without loss, in a random order.
+std::string snippet(std::mt19937& random) {
+  static const std::vector<std::string> kPieces = {
+      "#include <cuda_runtime.h>\n",
+      "#include <c10/cuda/CUDAGuard.h>\n",
+      "#if __CUDA_ARCH__ >= 800\n#endif\n",
+      "// cudaFree(x) of CUDA\n",
+      "cudaStream_t s = at::cuda::getCurrentCUDAStream();\n",
+      "k<<<g, b, 0, s>>>(p);\n",
+      "C10_CUDA_KERNEL_LAUNCH_CHECK();\n",
+      "int cudaCores = 3;\n",
+      "f(cudaCores, CUBLAS_OP_T, x.is_cuda());\n",
+      "__nv_bfloat16 v = __float2bfloat16(1.0f);\n",
+      "std::string name = \"cuda:1\"; auto text = R\"(cudaFree)\";\n",
+      "torch::zeros({1}, torch::kCUDA);\n",
+      "cuMemAlloc(&d, CU_LIMIT); CUdeviceptr d;\n",
+      "\\\n /* __nv_bfloat16 */ curandState *r;\n"};
+  std::uniform_int_distribution<std::size_t> piece(0, kPieces.size() - 1);
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += kPieces[piece(random)];
+  return text;
+}
+
+TEST(RoundTrip, GivesGeneratedSnippetsAgain) {
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    std::mt19937 random(seed);
+    const std::string cpp = snippet(random);
+    EXPECT_EQ(to_cuda(to_musa(cpp, Language::kCpp).text, Language::kCpp), cpp) << seed;
+    const std::string python =
+        "import torch\nS = r'''\n" + cpp + "'''\nload_inline('x', cuda_sources=[S])\n";
+    const Port port = to_musa(python, Language::kPython);
+    EXPECT_THAT(port.remnants, IsEmpty()) << seed;
+    EXPECT_EQ(to_cuda(port.text, Language::kPython), python) << seed;
+  }
+}
+
+TEST(Port, AcceptsAnyText) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const std::string text = lex::random_text(seed, 60);
+    for (const Language language : {Language::kCpp, Language::kPython}) {
+      const Port port = to_musa(text, language);
+      EXPECT_GE(port.text.size() + 10'000, text.size());
+      (void)to_cuda(port.text, language);
+    }
+  }
+}
+
+TEST(Port, OfACandidateIsAsTheGoldenFileHasIt) {
+  const fs::path golden = kRoot / "tests/golden/musify_rms_norm.txt";
+  const std::string port =
+      to_musa(read(kRoot / "tests/corpus/honest/normalisation/rms_norm.py"), Language::kPython)
+          .text;
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    fs::create_directories(golden.parent_path());
+    std::ofstream(golden, std::ios::binary) << port;
+  }
+  EXPECT_EQ(port, read(golden));
+}
+
+}  // namespace
+}  // namespace mc::musify

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "musify/python_additions.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "musify/apply_rules.h"
+
+namespace mc::musify {
+namespace {
+
+using Kind = Word::Kind;
+using Words = std::vector<Word>;
+
+constexpr const char* kArchitecture = "python.architecture";
+constexpr const char* kImport = "python.import";
+constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
+bool is_name(const Words& words, std::size_t i, std::string_view text) {
+  return i < words.size() && words[i].kind == Kind::kName && words[i].text == text;
+}
+
+bool is_mark(const Words& words, std::size_t i, std::string_view text) {
+  return i < words.size() && words[i].kind == Kind::kOther && words[i].text == text;
+}
+
+bool ends_line(const Words& words, std::size_t i) {
+  return i >= words.size() || words[i].kind == Kind::kNewline;
+}
+
+// The keyword argument `name` of the call that the argument at `at` is part of.
+std::size_t sibling(const Words& words, std::size_t at, std::string_view name) {
+  std::ptrdiff_t depth = 0;
+  std::size_t begin = at;
+  for (; begin > 0; --begin) {
+    const Word& word = words[begin - 1];
+    if (word.kind != Kind::kOther) continue;
+    if (word.text == ")" || word.text == "]" || word.text == "}") ++depth;
+    if ((word.text == "(" || word.text == "[" || word.text == "{") && --depth < 0) break;
+  }
+  depth = 0;
+  for (std::size_t i = begin; i < words.size() && depth >= 0; ++i) {
+    if (depth == 0 && is_name(words, i, name) && is_mark(words, i + 1, "=")) return i;
+    if (words[i].kind != Kind::kOther) continue;
+    if (words[i].text == "(" || words[i].text == "[" || words[i].text == "{") ++depth;
+    if (words[i].text == ")" || words[i].text == "]" || words[i].text == "}") --depth;
+  }
+  return kNowhere;
+}
+
+bool is_argument(const Words& words, std::size_t i, std::string_view name) {
+  return is_name(words, i, name) && is_mark(words, i + 1, "=") && i > 0 &&
+         (is_mark(words, i - 1, "(") || is_mark(words, i - 1, ","));
+}
+
+bool names_architecture(const Words& words, std::size_t list, const std::string& flag) {
+  for (std::size_t i = list; i < words.size() && !is_mark(words, i, "]"); ++i) {
+    if (words[i].kind == Kind::kString && words[i].text.starts_with(flag)) return true;
+  }
+  return false;
+}
+
+bool is_import_of_torch(const Words& words, std::size_t i) {
+  return (i == 0 || ends_line(words, i - 1)) &&
+         (is_name(words, i, "import") || is_name(words, i, "from")) &&
+         is_name(words, i + 1, "torch");
+}
+
+std::size_t line_start(std::string_view text, std::size_t offset) {
+  const std::size_t before = offset == 0 ? std::string_view::npos : text.rfind('\n', offset - 1);
+  return before == std::string_view::npos ? 0 : before + 1;
+}
+
+// The first statement `import torch`, else the first import from it.
+std::size_t first_import(const Words& words) {
+  std::size_t found = kNowhere;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!is_import_of_torch(words, i)) continue;
+    if (is_name(words, i, "import") && ends_line(words, i + 2)) return i;
+    if (found == kNowhere) found = i;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Finding> add_architecture(const Words& words, const Rules& rules,
+                                      const std::string& architecture, Edits& edits) {
+  std::vector<Finding> warnings;
+  const std::string flag = "\"" + rules.architecture_flag + architecture + "\"";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!is_argument(words, i, "cuda_sources")) continue;
+    const std::size_t flags = sibling(words, i, "extra_cuda_cflags");
+    if (flags == kNowhere) {
+      edits.insert(words[i].offset, "extra_musa_cflags=[" + flag + "], ", kArchitecture);
+    } else if (!is_mark(words, flags + 2, "[")) {
+      warnings.push_back({edits.location_of(words[flags].offset),
+                          "the flags are no list here: add " + flag + " to them", kArchitecture});
+    } else if (!names_architecture(words, flags + 2, rules.architecture_flag)) {
+      const bool is_empty = is_mark(words, flags + 3, "]");
+      edits.insert(words[flags + 2].end(), flag + (is_empty ? "," : ", "), kArchitecture);
+    }
+  }
+  return warnings;
+}
+
+void add_import(std::string_view text, const Words& words, Edits& edits) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (is_name(words, i, "import") && is_name(words, i + 1, "torch_musa")) return;
+  }
+  const std::size_t found = first_import(words);
+  if (found == kNowhere) return;
+  std::size_t end = found;
+  while (!ends_line(words, end)) ++end;
+  if (end == words.size()) return;
+  const std::size_t start = line_start(text, words[found].offset);
+  const std::string indent(text.substr(start, words[found].offset - start));
+  const bool has_return = words[end].offset > 0 && text[words[end].offset - 1] == '\r';
+  edits.insert(words[end].end(), indent + "import torch_musa" + (has_return ? "\r\n" : "\n"),
+               kImport);
+}
+
+void remove_architecture(const Words& words, const Rules& rules, Edits& edits) {
+  for (std::size_t i = 0; i + 6 < words.size(); ++i) {
+    if (!is_argument(words, i, "extra_musa_cflags") || !is_mark(words, i + 2, "[")) continue;
+    const Word& flag = words[i + 3];
+    if (flag.kind != Kind::kString || !flag.text.starts_with(rules.architecture_flag)) continue;
+    if (is_mark(words, i + 4, "]") && is_mark(words, i + 5, ",") &&
+        is_name(words, i + 6, "musa_sources")) {
+      edits.replace(words[i].offset, words[i + 6].offset - words[i].offset, "", kArchitecture);
+    } else {
+      const Removal removal = removal_of(words, i + 3, i + 3);
+      edits.replace(removal.begin, removal.end - removal.begin, "", kArchitecture);
+    }
+  }
+}
+
+void remove_import(std::string_view text, const Words& words, Edits& edits) {
+  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+    const bool is_statement = (i == 0 || ends_line(words, i - 1)) && ends_line(words, i + 2);
+    if (!is_statement || !is_name(words, i, "import") || !is_name(words, i + 1, "torch_musa")) {
+      continue;
+    }
+    const std::size_t start = line_start(text, words[i].offset);
+    edits.replace(start, words[i + 2].end() - start, "", kImport);
+    return;
+  }
+}
+
+}  // namespace mc::musify

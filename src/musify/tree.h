@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files of one run, and where their ports go.
+#ifndef MC_MUSIFY_TREE_H_
+#define MC_MUSIFY_TREE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "musify/port.h"
+#include "musify/rules.h"
+
+namespace mc::musify {
+
+inline constexpr std::size_t kSourceBytesMax = std::size_t{16} << 20;
+inline constexpr std::size_t kSourcesMax = 100'000;
+
+struct Source {
+  std::filesystem::path path;      // The path that the user named, or one below it.
+  std::filesystem::path relative;  // The path of its port below the output folder.
+  Language language = Language::kCpp;
+};
+
+// The sources that the paths name: files themselves, and all sources below folders, in the order of
+// their names.  Hidden files and folders, symbolic links and files of other kinds are left out.
+// kNotFound or kInvalidInput name the path that is none.
+Result<std::vector<Source>> find_sources(const std::vector<std::string>& paths, const Rules& rules);
+
+// kInvalidInput where a port would replace one of the sources, or two ports would have one place.
+Status check_outputs(const std::vector<Source>& sources, const std::filesystem::path& folder);
+
+}  // namespace mc::musify
+
+#endif  // MC_MUSIFY_TREE_H_

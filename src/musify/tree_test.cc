@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "musify/tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "core/file.h"
+
+namespace mc::musify {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class Tree : public ::testing::Test {
+ protected:
+  void add(const std::string& name) {
+    fs::create_directories((root() / name).parent_path());
+    std::ofstream(root() / name) << "x\n";
+  }
+  fs::path root() const { return folder_.path(); }
+  Result<std::vector<Source>> find(const fs::path& path) {
+    return find_sources({path.string()}, rules_);
+  }
+
+ private:
+  TemporaryDirectory folder_ = TemporaryDirectory::create("musify").value();
+
+ protected:
+  Rules rules_ = load_rules(fs::path(MC_SOURCE_DIR) / "musify", Target::kMusa).value();
+};
+
+TEST_F(Tree, HasTheSourcesOfAFolderWithTheirNewNames) {
+  add("a/k.cu");
+  add("a/k.cuh");
+  add("b.py");
+  add("notes.txt");
+  add(".git/x.py");
+  const auto sources = find(root());
+  ASSERT_THAT(sources.value(), SizeIs(3));
+  EXPECT_EQ(sources->at(0).relative, "a/k.mu");
+  EXPECT_EQ(sources->at(1).relative, "a/k.muh");
+  EXPECT_EQ(sources->at(2).relative, "b.py");
+  EXPECT_EQ(sources->at(2).language, Language::kPython);
+}
+
+TEST_F(Tree, NamesAPathThatDoesNotExist) {
+  EXPECT_THAT(find(root() / "none").error().message, HasSubstr("none: no such file or folder"));
+}
+
+TEST_F(Tree, NamesAFileThatIsNoSource) {
+  add("notes.txt");
+  EXPECT_THAT(find(root() / "notes.txt").error().message, HasSubstr("notes.txt: not a source"));
+}
+
+TEST_F(Tree, NamesAFolderWithoutSources) {
+  EXPECT_THAT(find(root()).error().message, HasSubstr("no sources in this folder"));
+}
+
+TEST_F(Tree, DoesNotLetAPortReplaceAnInput) {
+  add("b.py");
+  EXPECT_THAT(check_outputs(find(root()).value(), root()).error().message,
+              HasSubstr("is an input"));
+}
+
+TEST_F(Tree, DoesNotLetTwoPortsHaveOnePlace) {
+  add("k.cu");
+  add("k.mu");
+  EXPECT_THAT(check_outputs(find(root()).value(), root() / "out").error().message,
+              HasSubstr("would both become"));
+}
+
+}  // namespace
+}  // namespace mc::musify
