@@ -20,7 +20,8 @@ inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;
 inline constexpr int kExitFailed = 3;
 inline constexpr int kExitUnscored = 4;
-inline constexpr int kExitFound = 3;  // `task check`: a task is trivial or cannot be judged.
+// `task check`: a task is trivial or cannot be judged.  `musify`: a file is not ported as a whole.
+inline constexpr int kExitFound = 3;
 
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
@@ -30,6 +31,7 @@ void add_measure(CLI::App& app, int& exit_code);
 void add_setup(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
+void add_musify(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_task(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // What musacoder-learn does: init, sft, ...
