@@ -69,7 +69,7 @@ class BundleTest(unittest.TestCase):
 
     def test_it_is_small_and_holds_what_it_should(self) -> None:
         self.assertLess(sum(path.stat().st_size for path in self.files()), BYTES_MAX)
-        for name in ("emu", "harness", "policy", "tasks"):
+        for name in ("emu", "harness", "musify", "policy", "tasks"):
             self.assertTrue((self.folder / "share/musacoder" / name).is_dir(), name)
         for name in ("README.md", "LICENSE"):
             self.assertTrue((self.folder / "share/doc/musacoder" / name).is_file(), name)

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "core/file.h"
 #include "core/layout.h"
 #include "musify/port.h"
+#include "musify/project.h"
 #include "musify/rules.h"
 #include "musify/tree.h"
 
@@ -43,6 +45,11 @@ struct Totals {
   std::map<Port::Status, int> files;
   int num_unread = 0;
   int num_irreversible = 0;
+};
+
+struct Input {
+  std::string text;
+  musify::SourceFacts facts;
 };
 
 Result<DirectedRules> load_both(const std::string& target) {
@@ -92,8 +99,9 @@ class Run {
   Result<int> run() {
     read_all();
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (texts_[i] == nullptr) continue;
-      if (const Status done = port(sources_[i], *texts_[i]); !done) return done.error();
+      if (!inputs_[i]) continue;
+      options_.project = index_.project_of(inputs_[i]->facts);
+      if (const Status done = port(sources_[i], inputs_[i]->text); !done) return done.error();
     }
     print_summary();
     return exit_code();
@@ -102,19 +110,19 @@ class Run {
  private:
   bool prints_text() const { return arguments_.out.empty() && !arguments_.check; }
 
-  // A name that one file defines stays in all of them, so all are read first.
+  // A name that an included file defines stays, so all are read first.
   void read_all() {
     for (const musify::Source& source : sources_) {
       Result<std::string> text = read_file(source.path, musify::kSourceBytesMax);
-      texts_.push_back(text ? std::make_unique<std::string>(std::move(*text)) : nullptr);
+      inputs_.emplace_back();
       if (!text) {
         report_error(text.error());
         ++totals_.num_unread;
         continue;
       }
-      options_.project.names.merge(
-          musify::defined_names(*texts_.back(), source.language, rules_.forth));
-      options_.project.files.insert(source.path.filename());
+      inputs_.back() = Input{std::move(*text), {}};
+      inputs_.back()->facts = musify::facts_of(inputs_.back()->text, source.language, rules_.forth);
+      index_.add(source.path.filename(), inputs_.back()->facts);
     }
   }
 
@@ -184,7 +192,8 @@ class Run {
   const std::vector<musify::Source>& sources_;
   std::ostream& report_;
   musify::PortOptions options_;
-  std::vector<std::unique_ptr<std::string>> texts_;  // Null where a file could not be read.
+  musify::ProjectIndex index_;
+  std::vector<std::optional<Input>> inputs_;  // Empty where a file could not be read.
   Totals totals_;
 };
 

@@ -42,6 +42,7 @@ bool Edits::replace(std::size_t offset, std::size_t size, const std::string& rep
 bool Edits::insert(std::size_t offset, const std::string& addition, const std::string& rule) {
   const bool is_inside_change = offset > 0 && is_taken_[offset - 1] != 0 && is_taken_[offset] != 0;
   if (is_excluded(offset) || is_inside_change) return false;
+  insertions_.insert(offset);
   edits_.push_back({offset, 0, addition});
   rules_.push_back(rule);
   return true;
@@ -58,9 +59,8 @@ Location Edits::location_of(std::size_t offset) const {
 }
 
 bool Edits::has_insertion_within(std::size_t offset, std::size_t size) const {
-  return std::ranges::any_of(edits_, [&](const lex::Edit& edit) {
-    return edit.size == 0 && edit.offset > offset && edit.offset < offset + size;
-  });
+  const auto next = insertions_.upper_bound(offset);
+  return next != insertions_.end() && *next < offset + size;
 }
 
 std::vector<std::size_t> Edits::order() const {

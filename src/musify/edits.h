@@ -6,6 +6,7 @@
 #define MC_MUSIFY_EDITS_H_
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,8 @@ class Edits {
   bool has_insertion_within(std::size_t offset, std::size_t size) const;
 
   std::vector<lex::Edit> edits_;
-  std::vector<std::string> rules_;  // The rule of each edit.
+  std::vector<std::string> rules_;    // The rule of each edit.
+  std::set<std::size_t> insertions_;  // The places of edits that remove nothing.
 };
 
 }  // namespace mc::musify

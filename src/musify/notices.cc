@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <set>
 #include <string_view>
+#include <utility>
 
 namespace mc::musify {
 namespace {
@@ -101,16 +103,14 @@ std::string hazard_of(const Words& words, std::size_t i, bool assumes_32) {
 std::vector<Finding> noticed(const Unit& unit, const std::vector<Notice>& notices,
                              const Names& defined, const Edits& edits) {
   std::vector<Finding> findings;
+  std::set<std::pair<std::size_t, std::string>> seen;  // Lines and notices.
   for (const Word& word : unit.words) {
     if (edits.is_excluded(word.offset)) continue;
     for (const Notice& notice : notices) {
       if (notice.is_for_cpp != (unit.language == Language::kCpp)) continue;
       if (!is_noticed(notice, word, defined)) continue;
       const Location location = edits.location_of(word.offset);
-      const bool is_repeated = std::ranges::any_of(findings, [&](const Finding& finding) {
-        return finding.rule == notice.id && finding.location.line == location.line;
-      });
-      if (is_repeated) continue;
+      if (!seen.emplace(location.line, notice.id).second) continue;
       findings.push_back({location, word.text + ": " + notice.message, notice.id});
     }
   }

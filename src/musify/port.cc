@@ -116,8 +116,4 @@ std::optional<Location> first_loss(std::string_view text, const Port& port, Lang
   return Edits(text).location_of(static_cast<std::size_t>(difference.in1 - text.begin()));
 }
 
-Names defined_names(std::string_view text, Language language, const Rules& rules) {
-  return names_defined_in(units_of(text, language, rules.cpp_markers));
-}
-
 }  // namespace mc::musify

@@ -51,9 +51,9 @@ struct Finding {
   std::string rule;
 };
 
-// Facts about the other files of the same run.
+// Facts about the other files of the same run (musify/project.h).
 struct Project {
-  std::set<std::string, std::less<>> names;  // Names that any of the files defines.
+  std::set<std::string, std::less<>> names;  // Names that included files define.
   std::set<std::string, std::less<>> files;  // File names, without folders.
 };
 
@@ -84,10 +84,6 @@ Port port_source(std::string_view text, Language language, const Rules& rules,
 // text than `text`; nothing where the port is reversible byte for byte.
 std::optional<Location> first_loss(std::string_view text, const Port& port, Language language,
                                    const Rules& back, PortOptions options);
-
-// The names that `text` defines itself, for Project::names.
-std::set<std::string, std::less<>> defined_names(std::string_view text, Language language,
-                                                 const Rules& rules);
 
 }  // namespace mc::musify
 

@@ -88,6 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"cudaMalloc(&p, 4);", "musaMalloc(&p, 4);"},
                       Case{"f(CUDA_R_32F, CUDART_INF_F);", "f(MUSA_R_32F, MUSART_INF_F);"},
                       Case{"cublasSgemm(CUBLAS_OP_N);", "mublasSgemm(MUBLAS_OP_N);"},
+                      Case{"f(cudaErrorCudartUnloading);", "f(musaErrorMusartUnloading);"},
                       Case{"curandState s;", "murandState s;"},
                       Case{"curandStatePhilox4_32_10_t s;", "murand_state_philox4x32_10 s;"},
                       Case{"cufftExecC2C(p);", "mufftExecC2C(p);"},
