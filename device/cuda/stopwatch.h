@@ -52,7 +52,6 @@ class Stopwatch {
   CUevent start_event() const { return events_[2 * (was_whole_.size() - 1)]; }
   // The gate of the call that is under way is opened before its end.
   void open_gate();
-  bool is_closed() const { return is_closed_; }
   CUresult end(CUstream stream);
   // In place of end(), and waits until the call is over; `secret` is drawn for it alone.
   // REQUIRES: the device had nothing to do when it began.

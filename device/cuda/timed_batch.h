@@ -50,7 +50,6 @@ class TimedBatch {
   // REQUIRES: nothing of the candidate's runs until this returns.
   CUresult start(uint32_t calls, CUdeviceptr inputs, CUdeviceptr slots, bool is_gated);
 
-  bool is_running() const { return is_running_; }
   bool is_in_call() const { return is_in_call_; }
   uint32_t calls_begun() const { return begun_; }
   CUevent start_event() const { return watch_->start_event(); }
@@ -62,7 +61,6 @@ class TimedBatch {
   CUresult begin_call();
   CUresult end_call(const std::vector<OutputPart>& parts);
   void open_gate() { watch_->open_gate(); }
-  bool is_closed() const { return watch_->is_closed(); }
 
   // Ends the batch; its times, of which those by the host's clock are without what an empty call
   // takes.  REQUIRES: the device is done.

@@ -2,8 +2,8 @@
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
-            [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --device-lib PATH
-             [--executor-lib PATH | --client-lib PATH]]
+            [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --executor-lib PATH
+             [--client-lib PATH]]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one

@@ -23,13 +23,13 @@ TEST(BackendNames, AreThoseThatAnOptionTakes) { EXPECT_EQ(backend_names(), "auto
 TEST(ZygoteOptions, NameTheBackendToAllAndGiveCandidatesMore) {
   Machine machine;
   machine.backend = task::Backend::kCuda;
-  machine.arguments = {"--device-lib", "device.so"};
+  machine.arguments = {"--executor-lib", "executor.so"};
   machine.candidates_arguments = {"--aten-lib", "aten.so"};
   EXPECT_THAT(zygote_options(machine, execute::Roles::kTrusted).arguments,
-              ElementsAre("--device", "cuda", "--device-lib", "device.so"));
+              ElementsAre("--device", "cuda", "--executor-lib", "executor.so"));
   EXPECT_THAT(
       zygote_options(machine, execute::Roles::kCandidates).arguments,
-      ElementsAre("--device", "cuda", "--device-lib", "device.so", "--aten-lib", "aten.so"));
+      ElementsAre("--device", "cuda", "--executor-lib", "executor.so", "--aten-lib", "aten.so"));
 }
 
 }  // namespace

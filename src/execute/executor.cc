@@ -354,15 +354,6 @@ bool changes_settings(std::string_view task_source) {
   });
 }
 
-Stage<Nothing> Executor::rebuild(Judge& judge, Session& session) {
-  using Rebuilt = std::variant<Nothing, task::Outcome>;
-  MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "rebuild");
-  const Answer answer = session.ask(build_question(kMainShape, init).to_json(), &init.region,
-                                    Seconds(limits_.load_s));
-  if (std::holds_alternative<Reply>(answer)) return Rebuilt(Nothing{});
-  return Rebuilt(std::visit(Failure{limits_, "init", limits_.load_s, {}}, answer));
-}
-
 Stage<Contestant> Executor::start_candidate(const Program& program, Judge& judge,
                                             const RunPolicy& policy, uint64_t schedule_seed) {
   using Started = std::variant<Contestant, task::Outcome>;

@@ -208,8 +208,6 @@ class Executor {
   void end_idle();
   // Keeps a device process for another candidate, where it is clean.
   void give_back_device(std::unique_ptr<DeviceProcess> device);
-  // Builds the candidate's model anew at the main shape, after trials at others.
-  Stage<Nothing> rebuild(Judge& judge, Session& session);
   Stage<Contestant> start_candidate(const Program& program, Judge& judge, const RunPolicy& policy,
                                     uint64_t schedule_seed);
 

@@ -72,7 +72,7 @@ struct KernelRules {
 };
 
 struct Policy {
-  std::string version;       // "musacoder/3": the name, and a number that changes with the rules.
+  std::string version;       // "musacoder/4": the name, and a number that changes with the rules.
   Words operators;           // ATen operators that may run in forward: "empty"; "*" for all.
   Words overloads;           // What PyTorch appends to an operator's name for its overloads.
   int own_launches_min = 0;  // Launches of the candidate's own kernels in each forward.
