@@ -33,6 +33,7 @@ enum class Op : uint32_t {
   kFindVariable,      // Find, then the name; answered with VariableFacts.
   kSetAttribute,      // SetAttribute
   kOccupancy,         // Occupancy; answered with an int32_t.
+  kTensorMap,         // TensorMap; answered with a CUtensorMap.
   kLaunch,            // Launch, then the bytes of the arguments.
   kCreateStream,      // CreateStream
   kDestroyStream,     // Handle
@@ -160,6 +161,20 @@ struct Occupancy {
   uint32_t function;
   int32_t block_threads;
   uint32_t flags;
+};
+
+constexpr uint32_t kTensorMapRankMax = 5;
+constexpr uint32_t kTensorMapBytes = 128;
+
+// The arguments of cuTensorMapEncodeTiled.
+struct TensorMap {
+  uint64_t address;
+  uint64_t sizes[kTensorMapRankMax];
+  uint64_t strides[kTensorMapRankMax];
+  uint32_t box[kTensorMapRankMax];
+  uint32_t steps[kTensorMapRankMax];
+  uint32_t rank;
+  int32_t kinds[5];  // Type of elements, interleave, swizzle, promotion to L2, fill.
 };
 
 struct Launch {

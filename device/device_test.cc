@@ -132,6 +132,23 @@ TEST_F(Device, RunsAKernelOnWrittenMemory) {
   EXPECT_EQ(executor->use().bytes_to_host, 12u);
 }
 
+TEST_F(Device, MakesATensorMap) {
+  TensorMap command{};
+  command.address = arena();
+  command.rank = 2;
+  command.sizes[0] = 64;
+  command.sizes[1] = 3;
+  std::array<uint64_t, kTensorMapBytes / 8> map{};
+  ASSERT_EQ(sender.call(Op::kTensorMap, command, map.data(), kTensorMapBytes), 0u);
+  EXPECT_EQ(map[0], arena());
+  EXPECT_EQ(map[2], 3u);
+  for (const uint32_t rank : {0u, kTensorMapRankMax + 1}) {
+    command.rank = rank;
+    EXPECT_EQ(sender.call(Op::kTensorMap, command, map.data(), kTensorMapBytes),
+              static_cast<uint32_t>(cudaErrorInvalidValue));
+  }
+}
+
 TEST_F(Device, FreshMemoryIsAllOnes) {
   sender.send(Op::kMap, Map{arena(), kGranularity});
   uint32_t word = 0;

@@ -1,20 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of libcuda that PyTorch asks for as it starts.  The others that it could ask for
-// are for kernels that are compiled at run time, and are not supported.
+// The functions of libcuda that PyTorch asks for as it starts, and what programs look up by name.
+// The others (unsupported.inc) are for kernels that are compiled at run time, for memory that is
+// mapped by hand and for parts of a device.
 #include <cuda.h>
-#include <driver_types.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <algorithm>
 
 #include "client/client.h"
-
-extern "C" const char* cudaGetErrorName(cudaError_t error);
-extern "C" const char* cudaGetErrorString(cudaError_t error);
 
 namespace mc::device {
 int note_unsupported_name(const char* name);
 }
 
+namespace {
+
 using mc::device::Client;
+
+// A function of this library by its name, or null: no other library has the driver's.
+void* driver_function(const char* name) {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void*>(&cuInit), &self) == 0) return nullptr;
+  void* library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  void* function = dlsym(library, name);
+  dlclose(library);  // The count of its users; the library stays.
+  return function;
+}
+
+cudaError_t find_entry_point(const char* name, void** function,
+                             cudaDriverEntryPointQueryResult* result) {
+  if (name == nullptr || function == nullptr) return cudaErrorInvalidValue;
+  const bool is_driver = name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+  *function = is_driver ? driver_function(name) : nullptr;
+  if (*function == nullptr) mc::device::note_unsupported_name(name);
+  if (result != nullptr) {
+    *result =
+        *function == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -68,6 +97,51 @@ CUresult cuGetErrorName(CUresult error, const char** name) {
 CUresult cuGetErrorString(CUresult error, const char** text) {
   *text = cudaGetErrorString(static_cast<cudaError_t>(error));
   return CUDA_SUCCESS;
+}
+
+// A map for the tensor memory accelerator is bytes that the driver makes; it goes to kernels as an
+// argument.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
+                                void* address, const cuuint64_t* sizes, const cuuint64_t* strides,
+                                const cuuint32_t* box, const cuuint32_t* steps,
+                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  if (map == nullptr || rank == 0 || rank > mc::device::kTensorMapRankMax) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  mc::device::TensorMap command{};
+  command.address = reinterpret_cast<uint64_t>(address);
+  std::copy_n(sizes, rank, command.sizes);
+  if (rank > 1) std::copy_n(strides, rank - 1, command.strides);
+  std::copy_n(box, rank, command.box);
+  std::copy_n(steps, rank, command.steps);
+  command.rank = rank;
+  const int kinds[] = {type, interleave, swizzle, promotion, fill};
+  std::copy_n(kinds, std::size(kinds), command.kinds);
+  return static_cast<CUresult>(
+      Client::get().sender().call(mc::device::Op::kTensorMap, command, map, sizeof *map));
+}
+
+// Their names with _ptsz are those of the default stream of threads.
+#undef cudaGetDriverEntryPoint
+#undef cudaGetDriverEntryPointByVersion
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  return find_entry_point(name, function, result);
+}
+cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** function, unsigned,
+                                                  unsigned long long,
+                                                  cudaDriverEntryPointQueryResult* result) {
+  return find_entry_point(name, function, result);
+}
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
+                                    cudaDriverEntryPointQueryResult* result) {
+  return find_entry_point(name, function, result);
+}
+cudaError_t cudaGetDriverEntryPoint_ptsz(const char* name, void** function, unsigned long long,
+                                         cudaDriverEntryPointQueryResult* result) {
+  return find_entry_point(name, function, result);
 }
 
 }  // extern "C"

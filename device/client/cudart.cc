@@ -860,15 +860,6 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
 
-// There is no driver behind this process, so it has no entry points.
-cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,
-                                             unsigned long long,
-                                             cudaDriverEntryPointQueryResult* result) {
-  *function = nullptr;
-  if (result != nullptr) *result = cudaDriverEntryPointSymbolNotFound;
-  return cudaSuccess;
-}
-
 // ---- Errors -------------------------------------------------------------------------------------
 
 cudaError_t cudaPeekAtLastError() {

@@ -387,6 +387,22 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
           command.flags);
       return reply(status, &blocks, sizeof blocks);
     }
+    case Op::kTensorMap: {
+      TensorMap command;
+      CUtensorMap map{};
+      static_assert(sizeof map == kTensorMapBytes);
+      const bool is_whole = take(command) && command.rank > 0 && command.rank <= kTensorMapRankMax;
+      if (!is_whole) return reply(CUDA_ERROR_INVALID_VALUE);
+      const CUresult status = cuTensorMapEncodeTiled(
+          &map, static_cast<CUtensorMapDataType>(command.kinds[0]), command.rank,
+          reinterpret_cast<void*>(command.address),  // NOLINT: the driver takes it as a pointer.
+          command.sizes, command.strides, command.box, command.steps,
+          static_cast<CUtensorMapInterleave>(command.kinds[1]),
+          static_cast<CUtensorMapSwizzle>(command.kinds[2]),
+          static_cast<CUtensorMapL2promotion>(command.kinds[3]),
+          static_cast<CUtensorMapFloatOOBfill>(command.kinds[4]));
+      return reply(status, &map, sizeof map);
+    }
     case Op::kLaunch: {
       Launch command;
       const bool is_whole = take(command) && command.argument_bytes <= bytes &&

@@ -88,6 +88,7 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
     case Op::kPad:
     case Op::kSetAttribute:
     case Op::kOccupancy:
+    case Op::kTensorMap:
     case Op::kCreateStream:
     case Op::kCreateEvent:
     case Op::kQueryStream:

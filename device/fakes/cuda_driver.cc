@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -93,6 +94,16 @@ CUresult cuCtxGetDevice(CUdevice* device) { return cuDeviceGet(device, 0); }
 CUresult cuCtxSynchronize() { return settled(); }
 CUresult cuDriverGetVersion(int* version) {
   *version = 13000;
+  return CUDA_SUCCESS;
+}
+// The fake's map is what it was asked for.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank,
+                                void* address, const cuuint64_t* sizes, const cuuint64_t*,
+                                const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                                CUtensorMapSwizzle, CUtensorMapL2promotion,
+                                CUtensorMapFloatOOBfill) {
+  map->opaque[0] = reinterpret_cast<uint64_t>(address);
+  std::copy_n(sizes, rank, map->opaque + 1);
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {

@@ -34,6 +34,16 @@ values = torch.arange(6, dtype=torch.float32).cuda()
 copy = torch.empty_like(values)
 copy.copy_(values)
 torch.cuda.synchronize()
+def entry_point(name):
+    found, result = ctypes.c_void_p(), ctypes.c_int()
+    assert ctypes.CDLL(library).cudaGetDriverEntryPointByVersion(
+        name, ctypes.byref(found), ctypes.c_uint(12000), ctypes.c_ulonglong(0),
+        ctypes.byref(result)) == 0
+    return [bool(found.value), result.value]
+try:
+    torch.empty(1 << 42, device="cuda")
+except torch.OutOfMemoryError:
+    is_out_of_memory = True
 with open("/proc/self/maps") as file:
     maps = {line.split()[-1] for line in file if "/" in line}
 print(json.dumps({
@@ -41,7 +51,8 @@ print(json.dumps({
     "name": torch.cuda.get_device_name(),
     "driver": [path for path in maps if os.path.basename(path).startswith("libcuda.so")],
     "nodes": [path for path in maps if path.startswith("/dev/nvidia")],
-    "address": copy.data_ptr(),
+    "address": copy.data_ptr(), "is_out_of_memory": is_out_of_memory,
+    "entry_points": [entry_point(name) for name in (b"cuTensorMapEncodeTiled", b"cuNone")],
 }), flush=True)
 sys.stdin.read()
 """
@@ -149,6 +160,8 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertEqual(said["name"], "fake device")
         self.assertEqual(said["copy"], [0, 1, 2, 3, 4, 5])
         self.assertEqual((said["driver"], said["nodes"]), ([], []))
+        self.assertTrue(said["is_out_of_memory"])
+        self.assertEqual(said["entry_points"], [[True, 0], [False, 1]])
 
         used, _ = self.call("used")
         self.assertEqual(used["bytes_to_host"], 6 * 4)

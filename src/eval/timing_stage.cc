@@ -41,13 +41,18 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& contestant,
   turn.reset();
   MC_TRY(auto stage, compare({"time", {contestant, &device}, other}), "time");
   end_baseline(/*may_serve_again=*/true);
-  if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Ran(std::move(*outcome));
-  auto timed = std::move(std::get<Timed>(stage));
-  MC_TRY(const auto after, device.used(), "time");
-  if (!context_.run_policy.operators.contains("*")) {
-    auto forbidden = execute::forbidden_by(after, before.bytes_to_host, timed.calls);
+  auto* outcome = std::get_if<task::Outcome>(&stage);
+  const auto after = device.used();
+  if (after && !context_.run_policy.operators.contains("*")) {
+    // A forbidden kernel does not run; what follows from that is not the reason.
+    auto forbidden = outcome != nullptr ? execute::forbidden_by(*after, after->bytes_to_host, 1)
+                                        : execute::forbidden_by(*after, before.bytes_to_host,
+                                                                std::get<Timed>(stage).calls);
     if (forbidden) return Ran(std::move(*forbidden));
   }
+  if (outcome != nullptr) return Ran(std::move(*outcome));
+  if (!after) return after.error();
+  auto timed = std::move(std::get<Timed>(stage));
   if (timed.launches_own_least < context_.run_policy.own_launches_min) return Ran(lacks_launches());
   timing::Provenance found = owners_of(timed);
   auto findings = legality::check_kernels(context_.policy, found.kernels, found.own_share);

@@ -38,8 +38,9 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
         {}}}};
 }
 
-Answer DeviceProcess::ask(const std::string& question, const Fd* region) {
-  Answer answer = session_.ask(question, region, Seconds(limit_s_));
+Answer DeviceProcess::ask(const std::string& question, const Fd* region,
+                          std::optional<double> limit_s) {
+  Answer answer = session_.ask(question, region, Seconds(limit_s.value_or(limit_s_)));
   has_ended_ = has_ended_ || std::holds_alternative<Death>(answer) ||
                std::holds_alternative<Overrun>(answer);
   return answer;
@@ -101,7 +102,9 @@ Status DeviceProcess::start_batch(int64_t calls, const Fd& inputs, int64_t nbyte
   return ok();
 }
 
-Answer DeviceProcess::finish_batch() { return ask(worker::DeviceTimeFinishQuestion().to_json()); }
+Answer DeviceProcess::finish_batch(double limit_s) {
+  return ask(worker::DeviceTimeFinishQuestion().to_json(), nullptr, limit_s);
+}
 
 Answer DeviceProcess::take_call(int64_t call, const worker::Tree& outputs) {
   const worker::DeviceTimeTakeQuestion question{call, outputs};

@@ -59,8 +59,8 @@ class DeviceProcess {
   Result<int64_t> prepare_batches(int64_t calls, int64_t inputs_bytes, int64_t outputs_bytes);
   Status start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated,
                      bool is_itemised);
-  // Refusal where the candidate did not make the batch's calls, or failed.
-  Answer finish_batch();
+  // Waits for the batch's work; refusal where the candidate did not make its calls, or failed.
+  Answer finish_batch(double limit_s);
   // The outputs of one of its calls, in the form of which the candidate told.  Refusal where they
   // are others.
   Answer take_call(int64_t call, const worker::Tree& outputs);
@@ -72,7 +72,8 @@ class DeviceProcess {
   bool close();
 
  private:
-  Answer ask(const std::string& question, const Fd* region = nullptr);
+  Answer ask(const std::string& question, const Fd* region = nullptr,
+             std::optional<double> limit_s = std::nullopt);
   template <typename Question>
   Result<worker::Told<Question>> call(const Question& question, const Fd* region = nullptr);
 

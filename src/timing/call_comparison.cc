@@ -15,6 +15,7 @@ namespace {
 using execute::Answer;
 using execute::Failure;
 using execute::Garbled;
+using execute::Overrun;
 using execute::Refusal;
 using execute::Reply;
 using execute::Stage;
@@ -24,6 +25,9 @@ constexpr int64_t kWarmUpCalls = 3;
 constexpr int kWarmUpBatches = 2;         // The first one may load what the second one has.
 constexpr double kBetweenCalls_us = 100;  // Inputs, an emptied cache, outputs, the host.
 constexpr int64_t kCallsMin = 3;
+// A batch may take this, and so many times what its calls took before.
+constexpr double kLeastLimit_s = 5;
+constexpr double kSlowerMax = 20;
 constexpr double kFreeShareMax =
     0.25;  // The device's free memory, of which inputs and outputs take a part.
 // An output may come with gaps, or inputs that were written.
@@ -184,18 +188,22 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
                           .stride = shared_.stride,
                           .written = plan_.written,
                           .address = side.address};
-  Answer made = session.ask(question.to_json(), nullptr, Seconds(limits_.forward_s));
+  // The device is this candidate's alone, so who was fast before does not get all of the limit.
+  const double expected_s = static_cast<double>(calls) * (side.call_us + kBetweenCalls_us) * 1e-6;
+  const double limit_s = std::min(limits_.forward_s, kLeastLimit_s + kSlowerMax * expected_s);
+  Answer made = session.ask(question.to_json(), nullptr, Seconds(limit_s));
   auto* reply = std::get_if<Reply>(&made);
-  if (reply == nullptr) return failed("forward", made);
+  if (reply == nullptr) return failed("forward", made, limit_s);
   session.rest();
   calls_ += &side == &own_ ? calls : 0;
   auto told = worker::told<Question>(std::move(*reply));
-  if (!told) return failed("forward", Garbled{told.error().message});
-  Answer finished = device->finish_batch();
+  if (!told) return failed("forward", Garbled{told.error().message}, limit_s);
+  Answer finished = device->finish_batch(limit_s);
   reply = std::get_if<Reply>(&finished);
   if (reply == nullptr) {
+    if (std::holds_alternative<Overrun>(finished)) return failed("forward", finished, limit_s);
     const auto* refusal = std::get_if<Refusal>(&finished);
-    if (refusal != nullptr) return failed("forward", Garbled{refusal->exception.message});
+    if (refusal != nullptr) return failed("forward", Garbled{refusal->exception.message}, limit_s);
     return Error{ErrorCode::kUnavailable, "the device process ended in a batch"};
   }
   MC_TRY(auto times, worker::told<worker::DeviceTimeFinishQuestion>(std::move(*reply)), "times");
@@ -274,9 +282,9 @@ void CallComparison::take(Side& side, const std::vector<double>& us, int64_t que
   side.medians.push_back(median);
 }
 
-Result<CallComparison::EarlyOutcome> CallComparison::failed(const char* what,
-                                                            const Answer& answer) const {
-  return EarlyOutcome(std::visit(Failure{limits_, what, limits_.forward_s, {}}, answer));
+Result<CallComparison::EarlyOutcome> CallComparison::failed(const char* what, const Answer& answer,
+                                                            double limit_s) const {
+  return EarlyOutcome(std::visit(Failure{limits_, what, limit_s, {}}, answer));
 }
 
 CallComparison::EarlyOutcome CallComparison::wrong_in_a_batch(const std::string& problem) const {

@@ -105,7 +105,8 @@ class CallComparison {
   Status run_baseline(Side& side, int64_t calls);
   Result<EarlyOutcome> run_pieces();
   void take(Side& side, const std::vector<double>& us, int64_t queued_whole);
-  Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer) const;
+  Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer,
+                              double limit_s) const;
   EarlyOutcome wrong_in_a_batch(const std::string& problem) const;
   double bound_us() const;
   Timed conclude() const;

@@ -700,6 +700,8 @@ MC_AT_OPERATOR(/, div)
 #undef MC_AT_OPERATOR
 inline Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
 inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
+inline Tensor operator-(const Scalar& a, const Tensor& b) { return b.neg().add(a); }
+inline Tensor operator/(const Scalar& a, const Tensor& b) { return full_like(b, a).div(b); }
 #define MC_AT_REDUCTION(name, by_dims)                                                           \
   inline Tensor Tensor::name(std::optional<ScalarType> t) const {                                \
     return mc_at::call(&mc_at_op_##name, {*this, t});                                            \
