@@ -8,9 +8,10 @@ of which it takes private copies under limits. `docs/correctness.md` defines wha
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from harness.judge.compare import TOLERANCES, Comparer
 from harness.timing.fresh_inputs import FreshInputs
 from harness.worker.place import HOST_PLACE, Place, keyed_sum
 from harness.judge.reference import (
+    ORDERS,
     Outcome,
     Reference,
     derive_seed,
@@ -98,7 +100,7 @@ class _Case:
     has_looked_for_special: bool = False
     # Trivial answers that pass under distributions that the reference can take.
     passing: dict[str, frozenset[str]] = field(default_factory=dict)
-    previous: Any = None  # Sampled outputs for other inputs.
+    previous: Any = None  # Sampled outputs for other inputs, once they are needed.
     grade: hygiene.Grade = field(default_factory=lambda: hygiene.Grade("good"))
 
     seed: int = _PLANNING_SEED
@@ -156,10 +158,13 @@ def _open(place: Place, body: Json) -> _Case:
     is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
     case = _Case(place, task, Comparer(tolerances), options, planner.native, is_random)
     case.is_in_eval_mode = options.mode == "eval"
-    case.shapes.append(planner.main())
-    _look_at_native(case)
-    if options.shapes:
-        _add_variants(case, planner)
+    if body.get("known"):
+        _recall(case, json.loads(body["known"]))
+    else:
+        case.shapes.append(planner.main())
+        _look_at_native(case)
+        if options.shapes:
+            _add_variants(case, planner)
     case.references.clear()  # Their weights are nobody's.
     case.num_planned = len(case.shapes)
     return case
@@ -186,7 +191,39 @@ def _begin(case: _Case, question: Question) -> Answer:
         _Trial(index, shape, name, derive_seed(case.seed, "trial", index))
         for index, (shape, name) in enumerate(planned)
     ]
-    return Answer({"plan": _plan_report(case)})
+    return Answer({"plan": _plan_report(case), "known": json.dumps(_known(case))})
+
+
+def _known(case: _Case) -> Json:
+    """What was found out about the task, of which nothing belongs to a candidate: a judge that is
+    told it need not find it out again.
+    """
+    assert case.native is not None
+    planned = case.shapes[: case.num_planned]
+    return {
+        "is_in_eval_mode": case.is_in_eval_mode,
+        "call_bytes": case.call_bytes,
+        "shapes": [[one.label, one.bound, one.constants, one.reason] for one in planned],
+        "native": asdict(case.native),
+        "usable": case.usable,
+        "passing": {name: sorted(answers) for name, answers in case.passing.items()},
+        "special": case.special,
+        "has_looked_for_special": case.has_looked_for_special,
+    }
+
+
+def _recall(case: _Case, known: Json) -> None:
+    case.is_in_eval_mode = known["is_in_eval_mode"]
+    case.call_bytes = known["call_bytes"]
+    case.shapes = [
+        Shape(label, bound, constants, None, reason)
+        for label, bound, constants, reason in known["shapes"]
+    ]
+    case.native = _Native(**known["native"])
+    case.usable = known["usable"]
+    case.passing = {name: frozenset(answers) for name, answers in known["passing"].items()}
+    case.special = known["special"]
+    case.has_looked_for_special = known["has_looked_for_special"]
 
 
 def _choose_distributions(case: _Case, seed: int) -> list[str]:
@@ -254,8 +291,6 @@ def _look_at_native(case: _Case) -> None:
     outputs = region.tensors_of(outcome.outputs)
     case.call_bytes = sum(one.nbytes for one in [*region.tensors_of(outcome.inputs), *outputs])
     reference = _reference(case, 0)
-    other_inputs = reference.draw_inputs(derive_seed(case.seed, "previous"), distributions.NATIVE)
-    case.previous = hygiene.answered(reference.run(other_inputs, 0, with_doubt=False))
     case.native = _Native(
         is_exact=not all(map(_is_inexact, outputs)),
         has_indices=not all(_is_inexact(one) or one.dtype == torch.bool for one in outputs),
@@ -329,6 +364,10 @@ def _is_inexact(tensor: torch.Tensor) -> bool:
 
 def _discriminates(case: _Case, name: str, outcome: Outcome) -> bool:
     """Whether all trivial answers are wrong under a distribution, which is noted."""
+    if case.previous is None:
+        reference = _reference(case, 0)
+        inputs = reference.draw_inputs(derive_seed(case.seed, "previous"), distributions.NATIVE)
+        case.previous = hygiene.answered(reference.run(inputs, 0, with_doubt=False))
     case.passing[name] = hygiene.passing(case.comparer, outcome, case.previous)
     return not case.passing[name]
 
@@ -418,6 +457,8 @@ def _reference(case: _Case, shape: int) -> Reference:
                 seed,
                 case.place.device,
                 case.options.precision,
+                # How large doubts are is enough to know for a plan.
+                1 if case.seed == _PLANNING_SEED else ORDERS,
             )
             if case.is_in_eval_mode:
                 reference.model.eval()

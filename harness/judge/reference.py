@@ -88,12 +88,14 @@ class Reference:
         init_seed: int,
         device: torch.device = CPU,
         precision: str = "task",
+        orders: int = ORDERS,
     ) -> None:
         self.init_seed = init_seed
         self.constants = Constants()
         self._device = device
         self._precision = precision
-        self._num_orders = ORDERS  # Until a run shows that fewer are enough.
+        self._orders_max = orders
+        self._num_orders = orders  # Until a run shows that fewer are enough.
         self._task = task
         with task.running(device):
             self._module: ModuleType = task.run(bound)
@@ -208,13 +210,13 @@ class Reference:
         with contextlib.suppress(Exception):
             model = copy.deepcopy(self.model).double()
             yield self._outputs_of(model, map_tensors(_clone(inputs), _to_double), seed)
-        for number in range(ORDERS):
+        for number in range(self._orders_max):
             if number >= self._num_orders:
                 break
             order = OneAfterTheOther(derive_seed(seed, "order", number), self._device)
             with contextlib.suppress(Exception), sdpa_kernel(SDPBackend.MATH), order:
                 yield self._outputs_of(copy.deepcopy(self.model), _clone(inputs), seed)
-            self._num_orders = ORDERS if order.has_walks else int(order.has_sums)
+            self._num_orders = self._orders_max if order.has_walks else int(order.has_sums)
 
     def _outputs_of(self, model: torch.nn.Module, inputs: Any, seed: int) -> list[torch.Tensor]:
         with self._task.running(self._device):

@@ -16,6 +16,7 @@
 #include "eval/device_share.h"
 #include "eval/excuse.h"
 #include "eval/judge_pool.h"
+#include "eval/known_tasks.h"
 #include "eval/machine.h"
 #include "eval/strict.h"
 #include "eval/timing_stage.h"
@@ -87,14 +88,19 @@ task::Verdict Evaluation::run() {
 
 Stage Evaluation::open_judge() {
   judge_ = context_.judges.take(judge_key_);
+  std::unique_ptr<KnownTasks::Turn> first;  // Others of a task that is not known wait for it.
   if (judge_ != nullptr) {
     hold_memory(need_of_call(judge_->plan().call_bytes));
   } else {
-    auto opened = open_new_judge(need_of_opening(context_.memory));
+    // Whom one who is alone would wait for waits for it.
+    if (!context_.is_alone) first = context_.known_tasks.take_turn(judge_key_);
+    const KnownTask known = context_.known_tasks.find(judge_key_);
+    auto opened = open_new_judge(known.text, known.text.empty() ? need_of_opening(context_.memory)
+                                                                : need_of_call(known.call_bytes));
     if (!opened && opened.error().code == ErrorCode::kExhausted && !context_.is_alone) {
       // The memory that others hold may have been too much.
       memory_.reset();
-      opened = open_new_judge(DeviceMemory::kAll);
+      opened = open_new_judge(known.text, DeviceMemory::kAll);
     }
     MC_TRY(EarlyOutcome decided, std::move(opened), "judge");
     if (decided) return decided;
@@ -102,6 +108,8 @@ Stage Evaluation::open_judge() {
   const auto turn = context_.device.take(use_);
   MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), context_.options.limits.judge_s),
               "judge");
+  context_.known_tasks.learn(judge_key_,
+                             {judge_->known(), static_cast<int64_t>(judge_->plan().call_bytes)});
   memory_.reset();
   verdict_.protocol.correctness.mode = judge_->plan().mode;
   verdict_.task_grade = judge_->plan().grade;
@@ -121,7 +129,7 @@ void Evaluation::hold_memory(int64_t bytes) {
 }
 
 // The process comes first: while it is made others may have the memory.
-Stage Evaluation::open_new_judge(int64_t bytes) {
+Stage Evaluation::open_new_judge(const std::string& known, int64_t bytes) {
   using Spare = execute::Executor::Spare;
   auto idle = context_.judges.take_any_where_full();
   std::optional<execute::Session> session;
@@ -134,7 +142,7 @@ Stage Evaluation::open_new_judge(int64_t bytes) {
   if (bytes == DeviceMemory::kAll) end_idle(context_);
   const auto turn = context_.device.take(use_);
   auto stage = context_.executor.open_judge(std::move(*session), prepared_.task.code,
-                                            judge_options(correctness(), context_.machine));
+                                            judge_options(correctness(), context_.machine), known);
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(*stage));

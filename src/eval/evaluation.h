@@ -35,6 +35,7 @@ namespace mc::eval {
 
 class BaselineStore;
 class JudgePool;
+class KnownTasks;
 struct Machine;
 
 // What evaluations share; outlives them.
@@ -46,6 +47,7 @@ struct EvaluationContext {
   execute::Executor& executor;
   const Machine& machine;
   JudgePool& judges;
+  KnownTasks& known_tasks;
   const timing::Nvml* nvml;  // Null without a device.
   DeviceShare& device;
   DeviceMemory& memory;
@@ -71,7 +73,7 @@ class Evaluation {
 
  private:
   Stage open_judge();
-  Stage open_new_judge(int64_t bytes);
+  Stage open_new_judge(const std::string& known, int64_t bytes);
   void hold_memory(int64_t bytes);
   void note_fixed_sizes(const task::Outcome& outcome);
   Stage measure();

@@ -136,6 +136,20 @@ TEST_F(EvaluationTest, LendsTheJudgeOn) {
   EXPECT_EQ(std::ranges::count(asked, "begin"), 2);
 }
 
+TEST_F(EvaluationTest, TellsAnotherJudgeWhatWasFoundOutAboutTheTask) {
+  std::vector<std::string> told;
+  stand_.judges().on<worker::JudgeOpenQuestion>([&](const auto& asked, const Fd&) {
+    told.push_back(asked.known);
+    return worker::JudgeOpenAnswer();
+  });
+  stand_.judges().say<worker::JudgeBeginQuestion>(
+      {{.call_bytes = 5, .shapes = {{}}, .trials = {{}}}, "facts"});
+  outcome<task::Passed>();
+  stand_.pool.clear();
+  outcome<task::Passed>();
+  EXPECT_THAT(told, ElementsAre("", "facts"));
+}
+
 TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait) {
   for (size_t i = 0; i < JudgePool::kIdleMax; ++i) {
     stand_.pool.give_back(std::to_string(i), std::make_unique<execute::Judge>(stand_.judge()));

@@ -20,6 +20,7 @@
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
+#include "eval/known_tasks.h"
 #include "eval/machine.h"
 #include "eval/preparer.h"
 #include "execute/children.h"
@@ -92,6 +93,7 @@ struct Pipeline::State {
   std::unique_ptr<timing::Nvml> nvml;
   BaselineStore baselines;
   Preparer preparer{options, policy, machine, executor};
+  KnownTasks known_tasks{};
 
   std::vector<std::string> protections_off() const;
   void complete(task::Verdict& verdict) const;
@@ -235,8 +237,9 @@ task::Verdict Pipeline::measure(const Prepared& prepared) {
 // The protocol is that of the prepared candidate's verdict.
 task::Verdict Pipeline::State::measure(const Prepared& prepared) {
   MC_CHECK(options.architecture.empty());
-  const EvaluationContext context{options, key,        policy,  run_policy, executor, machine,
-                                  judges,  nvml.get(), *device, *memory,    baselines};
+  const EvaluationContext context{options,    key,     policy,  run_policy,
+                                  executor,   machine, judges,  known_tasks,
+                                  nvml.get(), *device, *memory, baselines};
   task::Verdict verdict = eval::evaluate(context, prepared);
   complete(verdict);
   return verdict;

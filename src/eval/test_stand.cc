@@ -45,8 +45,8 @@ Stand::Stand()
 }
 
 EvaluationContext Stand::context() {
-  EvaluationContext context{options, key,     policy, run_policy, executor, machine,
-                            pool,    nullptr, device, memory,     store};
+  EvaluationContext context{options, key,         policy,  run_policy, executor, machine,
+                            pool,    known_tasks, nullptr, device,     memory,   store};
   context.is_second = is_second;
   context.clock = timed.time.clock();
   return context;

@@ -14,6 +14,7 @@
 #include "eval/device_share.h"
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
+#include "eval/known_tasks.h"
 #include "eval/machine.h"
 #include "eval/pipeline.h"
 #include "execute/executor.h"
@@ -47,6 +48,7 @@ class Stand {
   execute::Executor executor;
   Machine machine;
   JudgePool pool;
+  KnownTasks known_tasks;
   DeviceShare device;
   DeviceMemory memory{int64_t{80} << 30};
   BaselineStore store{folder.path() / "baselines"};

@@ -109,6 +109,7 @@ worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& ini
 Status Judge::begin(uint64_t seed, double limit_s) {
   MC_TRY(const auto begun, ask(worker::JudgeBeginQuestion{seed}, limit_s), "begin");
   plan_ = plan_of(begun.said.plan);
+  known_ = begun.said.known;
   return ok();
 }
 
@@ -167,9 +168,10 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
 }
 
 Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::string& task_source,
-                                                   const JudgeOptions& options) {
+                                                   const JudgeOptions& options,
+                                                   const std::string& known) {
   using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
-  const worker::JudgeOpenQuestion question{task_source, sent(options)};
+  const worker::JudgeOpenQuestion question{task_source, sent(options), known};
   const Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
   if (auto unopened = why_unopened(answer)) {
     if (!*unopened) return unopened->error();

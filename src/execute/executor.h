@@ -85,6 +85,8 @@ class Judge {
   Result<bool> offer(const std::string& shape, const std::set<int64_t>& kept, double limit_s);
   // REQUIRES: begin() returned ok.
   const JudgePlan& plan() const { return plan_; }
+  // Facts that it found out about the task, for other judges of it (open_judge).
+  const std::string& known() const { return known_; }
   Result<Initial> init(int shape, double limit_s);
   // Asks one of the judge's questions of protocol.json, and turns everything but its answer into an
   // Error: a judge that fails is the world's fault.
@@ -104,6 +106,7 @@ class Judge {
 
   Session session_;
   JudgePlan plan_;
+  std::string known_;
 };
 
 // What a policy (legality/policy.h) asks of a run.
@@ -177,10 +180,12 @@ class Executor {
   enum class Spare { kWait, kIfReady };
   Result<Session> judge(Spare spare);
 
-  // `session` has nothing secret yet; it may have been another task's judge.  Decides only
+  // `session` has nothing secret yet; it may have been another task's judge.  `known` is what a
+  // judge of the same task found out, by the same options (Judge::known).  Decides only
   // `Unsupported` (a task that cannot be made to fit).
   Stage<std::unique_ptr<Judge>> open_judge(Session session, const std::string& task_source,
-                                           const JudgeOptions& options);
+                                           const JudgeOptions& options,
+                                           const std::string& known = {});
 
   // Decides only `Unsupported` (a task that cannot be made to fit).
   Stage<Initials> initials(const std::string& task_source, const JudgeOptions& options);

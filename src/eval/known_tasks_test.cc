@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/known_tasks.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mc::eval {
+namespace {
+
+TEST(KnownTasks, TellsWhatWasLearned) {
+  KnownTasks tasks;
+  EXPECT_EQ(tasks.find("one").text, "");
+  tasks.learn("one", {"facts", 7});
+  tasks.learn("one", {"more facts", 8});
+  EXPECT_EQ(tasks.find("one").text, "more facts");
+  EXPECT_EQ(tasks.find("one").call_bytes, 8);
+  EXPECT_EQ(tasks.find("other").text, "");
+}
+
+TEST(KnownTasks, OneLooksAndTheOthersOfTheTaskWait) {
+  KnownTasks tasks;
+  std::atomic<int> num_first = 0;
+  std::atomic<int> num_told = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      const auto turn = tasks.take_turn("one");
+      if (turn == nullptr) {
+        num_told += tasks.find("one").text == "facts" ? 1 : 0;
+      } else if (++num_first > 1) {  // The first one of all fails.
+        tasks.learn("one", {"facts", 1});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_first, 2);
+  EXPECT_EQ(num_told, 6);
+}
+
+TEST(KnownTasks, KeepsABoundedNumber) {
+  KnownTasks tasks;
+  for (size_t i = 0; i <= KnownTasks::kTasksMax; ++i) tasks.learn(std::to_string(i), {"facts", 1});
+  EXPECT_EQ(tasks.find(std::to_string(KnownTasks::kTasksMax)).text, "facts");
+  EXPECT_EQ(tasks.find("0").text, "");
+}
+
+}  // namespace
+}  // namespace mc::eval
