@@ -113,7 +113,7 @@ class Reference:
         On a CUDA device they are drawn there, by PyTorch's Philox generator, which counts: the same
         seed gives the same bits.
         """
-        torch.manual_seed(seed)
+        _set_seed(seed, self._device)
         return distributions.apply(distribution, self.draw_more())
 
     def draw_more(self) -> Any:
@@ -139,7 +139,7 @@ class Reference:
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         given = _clone(inputs)
         with self._task.running(self._device):
-            outputs = _forward(self.model, given, seed)
+            outputs = _forward(self.model, given, seed, self._device)
         in_place = _lies_in(outputs, given)
         outputs = _clone(outputs)
         if all(map(same_bytes, tensors_of(inputs), tensors_of(given))):
@@ -154,7 +154,7 @@ class Reference:
     def run_by(self, model: torch.nn.Module, inputs: Any, seed: int) -> Any:
         """What another model, such as a changed copy of this one, makes of inputs."""
         with self._task.running(self._device):
-            return _forward(model, _clone(inputs), seed)
+            return _forward(model, _clone(inputs), seed, self._device)
 
     def forget_disturbance(self) -> None:
         """Makes the model again with its constants as the task has them (perturb.py)."""
@@ -220,14 +220,22 @@ class Reference:
 
     def _outputs_of(self, model: torch.nn.Module, inputs: Any, seed: int) -> list[torch.Tensor]:
         with self._task.running(self._device):
-            return tensors_of(_forward(model, inputs, seed))
+            return tensors_of(_forward(model, inputs, seed, self._device))
 
 
-def _forward(model: torch.nn.Module, inputs: Any, seed: int) -> Any:
-    torch.manual_seed(seed)
+def _forward(model: torch.nn.Module, inputs: Any, seed: int, device: torch.device) -> Any:
+    _set_seed(seed, device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return call(model, inputs)
+
+
+def _set_seed(seed: int, device: torch.device) -> None:
+    """PyTorch's own function keeps a stack of the call for CUDA, where that is not in use."""
+    if device == CPU:
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def _lies_in(outputs: Any, inputs: Any) -> bool:
