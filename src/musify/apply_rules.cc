@@ -132,6 +132,7 @@ class Applier {
   }
 
   void change_guards(const Rule& rule) {
+    if (defined_.contains(rule.macro.from)) return;
     for (std::size_t i = 0; i < words_.size(); ++i) {
       if (!is_code(words_[i], rule.macro.from)) continue;
       const std::size_t number = threshold_of(i);

@@ -14,7 +14,8 @@ bool holds(std::string_view line, std::string_view marker) {
 
 }  // namespace
 
-Edits::Edits(std::string_view text) : text_(text), is_taken_(text.size() + 1) {
+Edits::Edits(std::string_view text, Lines lines)
+    : text_(text), lines_(lines), is_taken_(text.size() + 1) {
   bool is_excluded = false;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
@@ -34,9 +35,18 @@ bool Edits::replace(std::size_t offset, std::size_t size, const std::string& rep
   if (is_excluded(offset) || std::find(begin, end, 1) != end) return false;
   if (has_insertion_within(offset, size)) return false;
   std::fill(begin, end, 1);
-  edits_.push_back({offset, size, replacement});
+  edits_.push_back({offset, size, with_line_ends(offset, size, replacement)});
   rules_.push_back(rule);
   return true;
+}
+
+std::string Edits::with_line_ends(std::size_t offset, std::size_t size,
+                                  std::string replacement) const {
+  if (lines_ == Lines::kMayGo) return replacement;
+  const auto removed = std::ranges::count(text_.substr(offset, size), '\n');
+  const auto kept = std::ranges::count(replacement, '\n');
+  if (removed > kept) replacement.append(static_cast<std::size_t>(removed - kept), '\n');
+  return replacement;
 }
 
 bool Edits::insert(std::size_t offset, const std::string& addition, const std::string& rule) {

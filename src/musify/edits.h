@@ -19,7 +19,7 @@ namespace mc::musify {
 class Edits {
  public:
   // REQUIRES: `text` lives longer than this.
-  explicit Edits(std::string_view text);
+  explicit Edits(std::string_view text, Lines lines = Lines::kMayGo);
 
   // False, and nothing is proposed, where a part of the range was changed before or is excluded by
   // a marker.
@@ -37,7 +37,11 @@ class Edits {
   std::vector<Change> changes() const;
 
  private:
+  // The replacement with the line ends that it lacks, where lines stay.
+  std::string with_line_ends(std::size_t offset, std::size_t size, std::string replacement) const;
+
   std::string_view text_;
+  Lines lines_;
   std::vector<std::size_t> line_starts_;
   std::vector<char> is_line_excluded_;
   std::vector<char> is_taken_;  // One more than there are bytes.

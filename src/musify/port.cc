@@ -43,7 +43,7 @@ void add_or_remove_python(std::string_view text, const std::vector<Word>& words,
     append(port.warnings, add_architecture(words, rules, options.architecture, edits));
   } else {
     remove_architecture(words, rules, edits);
-    remove_import(text, words, edits);
+    remove_import(text, words, options.lines, edits);
   }
 }
 
@@ -77,7 +77,7 @@ Port port_source(std::string_view text, Language language, const Rules& rules,
   Names defined = names_defined_in(units);
   defined.insert(options.project.names.begin(), options.project.names.end());
   Port port;
-  Edits edits(text);
+  Edits edits(text, options.lines);
   add_notices(units, rules, defined, options, edits, port);
   const bool is_python = language == Language::kPython;
   if (is_python) add_or_remove_python(text, units[0].words, rules, options, edits, port);

@@ -57,8 +57,12 @@ struct Project {
   std::set<std::string, std::less<>> files;  // File names, without folders.
 };
 
+// The lines of a port: removals may take lines with them, or each line keeps its number.
+enum class Lines : std::uint8_t { kMayGo, kStay };
+
 struct PortOptions {
   std::string architecture{kArchitectureDefault};  // Architecture of MUSA, such as mp_22.
+  Lines lines = Lines::kMayGo;
   Project project;
 };
 
@@ -79,6 +83,9 @@ const char* name_of(Port::Status status);
 // REQUIRES: text.size() <= lex::kSourceBytesMax.
 Port port_source(std::string_view text, Language language, const Rules& rules,
                  const PortOptions& options);
+
+// A message of a compiler or a runtime, with the names in it as the target of the rules has them.
+std::string port_message(std::string_view message, const Rules& rules);
 
 // The first place at which `back`, the rules of the other direction, leads from the port to another
 // text than `text`; nothing where the port is reversible byte for byte.

@@ -344,6 +344,28 @@ TEST(RoundTrip, GivesGeneratedSnippetsAgain) {
   }
 }
 
+std::string message(std::string_view text) { return port_message(text, rules_to(Target::kMusa)); }
+
+TEST(Message, HasTheNamesOfTheTarget) {
+  EXPECT_EQ(message("cuda_runtime.h: No such file"), "musa_runtime.h: No such file");
+  EXPECT_EQ(message("'cudaFre' is not declared; did you mean 'cudaFree'?"),
+            "'musaFre' is not declared; did you mean 'musaFree'?");
+  EXPECT_EQ(message("in at::cuda::f, c10/cuda/CUDAGuard.h"),
+            "in at::musa::f, torch_musa/csrc/core/MUSAGuard.h");
+  EXPECT_EQ(message("x is on cuda:0, call x.cuda() or torch.cuda"),
+            "x is on musa:0, call x.musa() or torch.musa");
+  EXPECT_EQ(message("keyword 'cuda_sources', CUDA's own"), "keyword 'musa_sources', MUSA's own");
+  EXPECT_EQ(message("line 3: (unclosed \"quote\n"), "line 3: (unclosed \"quote\n");
+}
+
+TEST(Lines, StayWhereTheyAreAskedTo) {
+  PortOptions options;
+  options.lines = Lines::kStay;
+  const Port port = port_source("import torch\nimport torch_musa\nx.musa()\n", Language::kPython,
+                                rules_to(Target::kCuda), options);
+  EXPECT_EQ(port.text, "import torch\npass\nx.cuda()\n");
+}
+
 TEST(Port, AcceptsAnyText) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const std::string text = lex::random_text(seed, 60);

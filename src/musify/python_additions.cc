@@ -83,6 +83,14 @@ std::size_t first_import(const Words& words) {
   return found;
 }
 
+// True where the name at `i` is in the list of a statement `import a, b`.
+bool is_in_import(const Words& words, std::size_t i) {
+  while (i > 1 && is_mark(words, i - 1, ",") && words[i - 2].kind == Kind::kName) i -= 2;
+  return i > 0 && is_name(words, i - 1, "import") &&
+         (i == 1 || ends_line(words, i - 2) || is_mark(words, i - 2, ";") ||
+          is_mark(words, i - 2, ":"));
+}
+
 }  // namespace
 
 std::vector<Finding> add_architecture(const Words& words, const Rules& rules,
@@ -136,15 +144,22 @@ void remove_architecture(const Words& words, const Rules& rules, Edits& edits) {
   }
 }
 
-void remove_import(std::string_view text, const Words& words, Edits& edits) {
-  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
-    const bool is_statement = (i == 0 || ends_line(words, i - 1)) && ends_line(words, i + 2);
-    if (!is_statement || !is_name(words, i, "import") || !is_name(words, i + 1, "torch_musa")) {
-      continue;
+void remove_import(std::string_view text, const Words& words, Lines lines, Edits& edits) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!is_name(words, i, "torch_musa") || i == 0) continue;
+    const bool is_whole_name =
+        ends_line(words, i + 1) || is_mark(words, i + 1, ",") || is_mark(words, i + 1, ";");
+    if (!is_whole_name || !is_in_import(words, i)) continue;
+    const bool is_alone = is_name(words, i - 1, "import") && !is_mark(words, i + 1, ",");
+    if (!is_alone) {
+      const Removal removal = removal_of(words, i, i);
+      edits.replace(removal.begin, removal.end - removal.begin, "", kImport);
+    } else if (lines == Lines::kStay || !ends_line(words, i + 1) || i + 1 == words.size()) {
+      edits.replace(words[i - 1].offset, words[i].end() - words[i - 1].offset, "pass", kImport);
+    } else {
+      const std::size_t start = line_start(text, words[i - 1].offset);
+      edits.replace(start, words[i + 1].end() - start, "", kImport);
     }
-    const std::size_t start = line_start(text, words[i].offset);
-    edits.replace(start, words[i + 2].end() - start, "", kImport);
-    return;
   }
 }
 

@@ -24,7 +24,10 @@ std::vector<Finding> add_architecture(const std::vector<Word>& words, const Rule
 void add_import(std::string_view text, const std::vector<Word>& words, Edits& edits);
 
 void remove_architecture(const std::vector<Word>& words, const Rules& rules, Edits& edits);
-void remove_import(std::string_view text, const std::vector<Word>& words, Edits& edits);
+// The imports of torch_musa go.  If lines stay, a statement that does nothing takes the place of
+// the import.
+void remove_import(std::string_view text, const std::vector<Word>& words, Lines lines,
+                   Edits& edits);
 
 }  // namespace mc::musify
 
