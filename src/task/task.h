@@ -32,6 +32,11 @@ struct Candidate {
 enum class Backend { kCpu, kCuda, kMusa };
 const char* to_string(Backend backend);
 
+// The platform that a candidate is written for.  A MUSA candidate is judged as its port to CUDA.
+enum class Dialect { kCuda, kMusa };
+const char* to_string(Dialect dialect);
+inline constexpr Dialect kDialects[] = {Dialect::kCuda, Dialect::kMusa};
+
 }  // namespace mc::task
 
 #endif  // MC_TASK_TASK_H_

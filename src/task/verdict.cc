@@ -17,6 +17,8 @@ const char* to_string(Backend backend) {
   return "cpu";
 }
 
+const char* to_string(Dialect dialect) { return dialect == Dialect::kMusa ? "musa" : "cuda"; }
+
 bool is_earned_by_any_constant(const Verdict& verdict) {
   if (!verdict.task_grade.is_trivial()) return false;
   if (const auto* wrong = std::get_if<Wrong>(&verdict.outcome)) return wrong->q > 0;
@@ -26,6 +28,13 @@ bool is_earned_by_any_constant(const Verdict& verdict) {
     });
   }
   return std::holds_alternative<Passed>(verdict.outcome);
+}
+
+std::string dialect_note(const Verdict& verdict) {
+  if (verdict.protocol.dialect != Dialect::kMusa) return "";
+  const char* place = verdict.backend == Backend::kCpu ? "the CPU" : "an NVIDIA GPU";
+  return "MUSA dialect (" + verdict.protocol.musa_architecture +
+         "), judged as its port to CUDA on " + place;
 }
 
 const std::vector<std::string>& outcome_names() {

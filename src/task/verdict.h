@@ -315,7 +315,9 @@ struct TaskGrade {
 
 // How the candidate was judged.  Two verdicts are comparable where these are equal.
 struct Protocol {
-  std::string policy;  // The legality policy and its version: "musacoder/2".
+  std::string policy;                // The legality policy and its version: "musacoder/2".
+  Dialect dialect = Dialect::kCuda;  // The candidate's (docs/musa.md).
+  std::string musa_architecture;     // "mp_31"; "" for the dialect of CUDA.
   // The mode is the one that was used: a model that is random in training is judged in eval mode.
   Correctness correctness;
   std::string timing = "none";  // "full" | "quick" | "none"
@@ -347,6 +349,10 @@ struct Verdict {
 // True if an answer that computes nothing would have done as well: what is right, or right in part,
 // on a task that the judge found trivial.
 bool is_earned_by_any_constant(const task::Verdict& verdict);
+
+// The dialect and the place where it was judged, for people: "MUSA dialect (mp_31), judged as its
+// port to CUDA on the CPU"; "" for CUDA.  No place is a MUSA device.
+std::string dialect_note(const task::Verdict& verdict);
 
 }  // namespace mc::task
 

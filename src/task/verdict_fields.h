@@ -243,6 +243,8 @@ void fields(V& v, TaskGrade& x) {
 template <typename V>
 void fields(V& v, Protocol& x) {
   v("policy", x.policy);
+  v("dialect", x.dialect);
+  v("musa_architecture", x.musa_architecture);
   v("trials", x.correctness.trials);
   v("inputs", x.correctness.inputs);
   v("shapes", x.correctness.shapes);

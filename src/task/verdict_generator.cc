@@ -31,7 +31,11 @@ class Generator {
     static const std::vector<std::string> kTimings = {"full", "quick", "none"};
     const Correctness correctness{small(),         one_of(input_sets()), coin(), coin(),
                                   one_of(modes()), one_of(precisions()), real(), real()};
-    return {text(), correctness, one_of(kTimings), text(), text(), coin(), coin(), text()};
+    return {text(),           kDialects[below(2)],
+            text(),           correctness,
+            one_of(kTimings), text(),
+            text(),           coin(),
+            coin(),           text()};
   }
   TaskGrade task_grade() {
     static const std::vector<std::string> kGrades = {"", "good", "weak", "trivial"};

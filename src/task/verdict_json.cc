@@ -42,6 +42,7 @@ class Writer {
   static OrderedJson json_of(int64_t& value) { return value; }
   static OrderedJson json_of(WideRef& ref) { return std::to_string(ref.value); }
   static OrderedJson json_of(Backend& value) { return to_string(value); }
+  static OrderedJson json_of(Dialect& value) { return to_string(value); }
 
   static OrderedJson json_of(double& value) {
     return std::isfinite(value) ? OrderedJson(value) : OrderedJson(non_finite_name(value));
@@ -202,6 +203,15 @@ class Reader {
       }
     }
     fail("not a backend: " + shown(in));
+  }
+  void read(const Json& in, Dialect& out) {
+    for (const Dialect dialect : kDialects) {
+      if (in == to_string(dialect)) {
+        out = dialect;
+        return;
+      }
+    }
+    fail("not a dialect: " + shown(in));
   }
   void read(const Json& in, std::map<std::string, int64_t>& out) {
     if (!in.is_object()) return fail("not an object");

@@ -28,6 +28,8 @@ TELEMETRY = {
 }
 PROTOCOL = {
     "policy": "musacoder/2",
+    "dialect": "cuda",
+    "musa_architecture": "",
     "trials": 5,
     "inputs": "varied",
     "shapes": True,
@@ -60,7 +62,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/7",
+            "schema": "musacoder-verdict/8",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",
