@@ -161,6 +161,7 @@ std::vector<std::string> forms_of(const Extension& extension, const std::vector<
   std::vector<std::string> texts = extension.cpp_sources;
   texts.insert(texts.end(), extension.cuda_sources.begin(), extension.cuda_sources.end());
   for (const SourceFile& file : extension.files) texts.push_back(file.text);
+  if (!extension.prelude.empty()) texts.push_back(extension.prelude);
   // A macro that a flag defines may tell lines as one in the sources does.
   const bool is_plain = std::ranges::all_of(flags, [&](const std::string& flag) {
     return flag.find('#') == std::string::npos && canonical_form(flag, lines);

@@ -12,6 +12,7 @@
 namespace mc::compile {
 namespace {
 
+constexpr const char* kPrelude = "dialect";
 constexpr const char* kBinding = "binding";  // The piece that is written for the candidate.
 
 using Json = nlohmann::json;
@@ -164,6 +165,7 @@ std::vector<Unit> make_units(const Extension& extension) {
   }
   if (!extension.cuda_sources.empty()) {
     Unit unit{"cuda.cu", {}};
+    if (!extension.prelude.empty()) unit.pieces.push_back({kPrelude, extension.prelude});
     for (size_t i = 0; i < extension.cuda_sources.size(); ++i) {
       unit.pieces.push_back({"cuda_sources[" + std::to_string(i) + "]", extension.cuda_sources[i]});
     }

@@ -36,6 +36,7 @@ struct Extension {
   std::vector<std::string> extra_cflags;
   std::vector<std::string> extra_cuda_cflags;
   std::vector<std::string> extra_ldflags;
+  std::string prelude;  // Text before the CUDA sources that is not the candidate's; often "".
 };
 
 // The `extensions` member of the recorder's answer (docs/architecture.md).  kProtocol when it is
