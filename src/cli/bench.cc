@@ -133,6 +133,10 @@ std::string settings_of(const BenchArguments& arguments, const CLI::App& command
                              {"sampling_seed", arguments.sampling_seed},
                              {"backend", task::to_string(arguments.judging.options.backend)},
                              {"policy", arguments.judging.options.policy}};
+  if (const eval::Options& judging = arguments.judging.options;
+      judging.dialect == task::Dialect::kMusa) {
+    settings["dialect"] = {to_string(judging.dialect), judging.musa_architecture};
+  }
   const auto options = judging_options(command);
   if (!options.empty()) settings["options"] = options;
   return settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -584,6 +588,7 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
 void add_judging(CLI::App& command, BenchArguments& arguments) {
   command.option_defaults()->group("Judging");
   add_machine(command, arguments.judging);
+  add_dialect(command, arguments.judging);
   command.add_option("--seed", arguments.judging.seed, "Seed of all inputs (default: secret)")
       ->check(kNotNegative);
   command.add_flag("--strict", arguments.judging.options.strict, "As for eval");

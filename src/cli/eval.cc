@@ -84,6 +84,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("eval", "Judge candidates");
   add_candidates(*command, *arguments);
   add_machine(*command, *arguments);
+  add_dialect(*command, *arguments);
   add_verdicts(*command, *arguments);
   add_correctness(*command, arguments->options.correctness);
   add_timing(*command, *arguments);

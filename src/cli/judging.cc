@@ -113,6 +113,24 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
       ->capture_default_str();
 }
 
+void add_dialect(CLI::App& command, EvalArguments& arguments) {
+  eval::Options& options = arguments.options;
+  std::map<std::string, task::Dialect> names;
+  for (const task::Dialect dialect : task::kDialects) names.emplace(to_string(dialect), dialect);
+  command
+      .add_option(
+          "--dialect", options.dialect,
+          "What candidates are written for; those for MUSA are judged as their port to CUDA "
+          "(docs/musa.md)")
+      ->transform(CLI::CheckedTransformer(names))
+      ->default_str(to_string(options.dialect));
+  command
+      .add_option("--musa-arch", options.musa_architecture,
+                  "With --dialect musa: the architecture that __MUSA_ARCH__ stands for")
+      ->check(CLI::IsMember({"mp_31", "mp_22", "mp_21"}))
+      ->capture_default_str();
+}
+
 void add_verdicts(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--out,-o", arguments.out, "Write verdicts as JSON Lines to this file");
   command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")

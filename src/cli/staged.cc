@@ -166,6 +166,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
   command->add_option("--out,-o", arguments->out, "Directory for what is to be measured")
       ->required();
   add_machine(*command, *arguments);
+  add_dialect(*command, *arguments);
   command->add_option("--architecture", arguments->options.architecture,
                       "For a device that need not be here: its compute capability, 90 or sm_90");
   command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");

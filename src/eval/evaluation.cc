@@ -53,6 +53,8 @@ Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepare
   const task::Candidate& candidate = prepared.candidate;
   verdict_.protocol = protocol_of(context.options, context.machine, context.policy.version,
                                   prepared.verdict.protocol.correctness);
+  verdict_.protocol.dialect = prepared.verdict.protocol.dialect;
+  verdict_.protocol.musa_architecture = prepared.verdict.protocol.musa_architecture;
   verdict_.seed = context.key.derive({candidate.id, candidate.answer, prepared.task.code});
 }
 

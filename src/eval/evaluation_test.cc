@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/hash.h"
+#include "eval/musa_dialect.h"
 #include "eval/preparer.h"
 #include "eval/test_stand.h"
 
@@ -81,7 +82,8 @@ class EvaluationTest : public testing::Test {
 
 TEST_F(EvaluationTest, EndsAloneWhereSomethingThrows) {
   stand_.policy.python_json = "{";  // Which no policy file can hold; the parser throws.
-  Preparer preparer(stand_.options, stand_.policy, stand_.machine, stand_.executor);
+  const MusaDialect musa = MusaDialect::create(MC_SOURCE_DIR "/musify").value();
+  Preparer preparer(stand_.options, stand_.policy, musa, stand_.machine, stand_.executor);
   const Preparation preparation =
       preparer.prepare({"task", "task", kTask}, {"a", "class ModelNew: pass\n"}, {});
   const auto& verdict = std::get<task::Verdict>(preparation);

@@ -22,6 +22,7 @@
 #include "eval/judge_pool.h"
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
+#include "eval/musa_dialect.h"
 #include "eval/preparer.h"
 #include "execute/children.h"
 #include "execute/executor.h"
@@ -81,6 +82,7 @@ struct Pipeline::State {
   SeedKey key;
   Machine machine;
   legality::Policy policy;
+  MusaDialect musa;
   execute::RunPolicy run_policy;
   std::unique_ptr<execute::Zygote> trusted;
   std::unique_ptr<execute::Zygote> candidates;
@@ -92,7 +94,7 @@ struct Pipeline::State {
   JudgePool judges;
   std::unique_ptr<timing::Nvml> nvml;
   BaselineStore baselines;
-  Preparer preparer{options, policy, machine, executor};
+  Preparer preparer{options, policy, musa, machine, executor};
   KnownTasks known_tasks{};
 
   std::vector<std::string> protections_off() const;
@@ -124,6 +126,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY(const Layout layout, find_layout(), "pipeline");
   MC_TRY(legality::Policy policy, legality::load_policy(layout.share("policy"), options.policy),
          "pipeline");
+  MC_TRY(MusaDialect musa, MusaDialect::create(layout.share("musify")), "pipeline");
   MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
   execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min};
   progress("starting the zygotes (import torch)");
@@ -145,10 +148,10 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   const execute::Executor executor({*trusted, *candidates}, judges.get(), limits);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
-      new State{options, key, std::move(machine), std::move(policy), std::move(run_policy),
-                std::move(trusted), std::move(candidates), std::move(device), std::move(memory),
-                std::move(judges), executor, JudgePool(judges_idle), std::move(nvml),
-                BaselineStore(cache_directory() / "baselines")})));
+      new State{options, key, std::move(machine), std::move(policy), std::move(musa),
+                std::move(run_policy), std::move(trusted), std::move(candidates), std::move(device),
+                std::move(memory), std::move(judges), executor, JudgePool(judges_idle),
+                std::move(nvml), BaselineStore(cache_directory() / "baselines")})));
 }
 
 Status Pipeline::check_machine() {
@@ -241,6 +244,7 @@ task::Verdict Pipeline::State::measure(const Prepared& prepared) {
                                   executor,   machine, judges,  known_tasks,
                                   nvml.get(), *device, *memory, baselines};
   task::Verdict verdict = eval::evaluate(context, prepared);
+  musa.restore(verdict, prepared.candidate);
   complete(verdict);
   return verdict;
 }

@@ -23,6 +23,7 @@
 
 #include "core/result.h"
 #include "eval/prepared.h"
+#include "musify/port.h"
 #include "task/correctness.h"
 #include "task/evaluator.h"
 
@@ -60,7 +61,9 @@ struct Options {
   task::Correctness correctness;
   Timing timing;
   std::string policy = "musacoder";  // Or "kernelbench": what a candidate may do (policy/).
-  std::filesystem::path python;      // Empty: compile::default_python().
+  task::Dialect dialect = task::Dialect::kCuda;  // The candidates' (docs/musa.md).
+  std::string musa_architecture{musify::kArchitectureDefault};
+  std::filesystem::path python;  // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
   bool static_rules = true;   // Off: only the run decides.
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).

@@ -10,6 +10,7 @@
 #include "compile/toolchain.h"
 #include "core/hash.h"
 #include "eval/machine.h"
+#include "eval/musa_dialect.h"
 #include "eval/steps.h"
 #include "legality/extract.h"
 #include "legality/flags.h"
@@ -30,6 +31,7 @@ class Candidate {
 
  private:
   Stage extract();
+  Stage port();
   Stage inspect();
   Stage record();
   Stage check_flags();
@@ -38,9 +40,11 @@ class Candidate {
   Stage check_sources();
   Stage compile();
   Stage check_symbols();
+  bool is_musa() const { return prepared_.verdict.protocol.dialect == task::Dialect::kMusa; }
 
   Preparer& preparer_;
   Prepared prepared_;
+  bool is_ported_ = false;
   std::vector<compile::Extension> extensions_;
   std::unique_ptr<compile::LocationMapper> mapper_;
 };
@@ -59,10 +63,10 @@ Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Can
 
 Preparation Candidate::run() {
   static constexpr Step<Candidate> kSteps[] = {
-      {"extract", &Candidate::extract},      {"inspect", &Candidate::inspect},
-      {"record", &Candidate::record},        {"flags", &Candidate::check_flags},
-      {"rules", &Candidate::check_sources},  {"compile", &Candidate::compile},
-      {"symbols", &Candidate::check_symbols}};
+      {"extract", &Candidate::extract},   {"dialect", &Candidate::port},
+      {"inspect", &Candidate::inspect},   {"record", &Candidate::record},
+      {"flags", &Candidate::check_flags}, {"rules", &Candidate::check_sources},
+      {"compile", &Candidate::compile},   {"symbols", &Candidate::check_symbols}};
   Stage stage = run_steps<Candidate>(*this, kSteps, prepared_.verdict);
   if (stage && !*stage) {
     prepared_.target =
@@ -71,6 +75,7 @@ Preparation Candidate::run() {
   }
   prepared_.verdict.outcome =
       stage ? std::move(**stage) : task::Outcome(task::Infra{stage.error().message});
+  if (is_ported_) preparer_.musa().restore(prepared_.verdict, prepared_.candidate);
   return std::move(prepared_.verdict);
 }
 
@@ -81,6 +86,15 @@ Stage Candidate::extract() {
   }
   prepared_.source = std::move(std::get<legality::Extracted>(extraction).module);
   prepared_.verdict.candidate_hash = content_hash({prepared_.source});
+  return EarlyOutcome();
+}
+
+Stage Candidate::port() {
+  if (!is_musa()) return EarlyOutcome();
+  auto ported = preparer_.musa().port(prepared_.source, preparer_.options().musa_architecture);
+  if (auto* failed = std::get_if<task::Outcome>(&ported)) return EarlyOutcome(std::move(*failed));
+  prepared_.source = std::move(std::get<std::string>(ported));
+  is_ported_ = true;
   return EarlyOutcome();
 }
 
@@ -127,6 +141,13 @@ Stage Candidate::record() {
           "the module compiles no native source: call load_inline or load when the module is "
           "imported or ModelNew is constructed, not later",
           {}}}});
+  }
+  if (is_musa()) {
+    const std::string prelude = musa_prelude(preparer_.options().musa_architecture);
+    for (compile::Extension& extension : extensions_) {
+      extension.prelude = prelude;
+      extension.extra_cuda_cflags = nvcc_flags(extension.extra_cuda_cflags);
+    }
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
   return EarlyOutcome();

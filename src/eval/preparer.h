@@ -2,9 +2,9 @@
 //
 // Preparer: the stages that need neither a device nor a judge nor a secret.
 //
-//   extraction → inspection by CPython's ast → recording of what the module passes to load_inline,
-//   at every size at which the task may be judged → rules on flags and native sources →
-//   compilation → rules on the symbols
+//   extraction → for a MUSA candidate, its port to CUDA (musa_dialect.h) → inspection by CPython's
+//   ast → recording of what the module passes to load_inline, at every size at which the task may
+//   be judged → rules on flags and native sources → compilation → rules on the symbols
 #ifndef MC_EVAL_PREPARER_H_
 #define MC_EVAL_PREPARER_H_
 
@@ -21,13 +21,14 @@
 namespace mc::eval {
 
 struct Machine;
+class MusaDialect;
 
 class Preparer {
  public:
   // REQUIRES: all outlive it.
-  Preparer(const Options& options, const legality::Policy& policy, const Machine& machine,
-           execute::Executor& executor)
-      : options_(options), policy_(policy), machine_(machine), executor_(executor) {}
+  Preparer(const Options& options, const legality::Policy& policy, const MusaDialect& musa,
+           const Machine& machine, execute::Executor& executor)
+      : options_(options), policy_(policy), musa_(musa), machine_(machine), executor_(executor) {}
 
   // Thread-safe.  `Infra` where something fails that is not the candidate's.
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
@@ -39,12 +40,14 @@ class Preparer {
                                        const task::Correctness& correctness);
   const Options& options() const { return options_; }
   const legality::Policy& policy() const { return policy_; }
+  const MusaDialect& musa() const { return musa_; }
   const Machine& machine() const { return machine_; }
   execute::Executor& executor() const { return executor_; }
 
  private:
   const Options& options_;
   const legality::Policy& policy_;
+  const MusaDialect& musa_;
   const Machine& machine_;
   execute::Executor& executor_;
 

@@ -193,6 +193,13 @@ std::string trivial_line(std::span<const Judged> judged) {
          '\n';
 }
 
+std::string dialect_line(std::span<const Judged> judged) {
+  std::set<std::string> notes;
+  for (const Judged& one : judged) notes.insert(task::dialect_note(one.verdict));
+  notes.erase("");
+  return notes.empty() ? "" : plain_line(fmt::format("{}", fmt::join(notes, "; ")), 1000) + '\n';
+}
+
 std::string protections_line(std::span<const Judged> judged) {
   std::set<std::string> off;
   for (const Judged& one : judged) {
@@ -337,8 +344,8 @@ std::string summary(std::span<const Judged> judged) {
   if (num_rewards > 0) {
     out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
   }
-  return out + '\n' + speedups_line(judged) + trivial_line(judged) + protections_line(judged) +
-         audits_line(judged);
+  return out + '\n' + dialect_line(judged) + speedups_line(judged) + trivial_line(judged) +
+         protections_line(judged) + audits_line(judged);
 }
 
 std::string json_line(const Judged& judged) {

@@ -259,5 +259,16 @@ TEST(Metrics, LeaveOutWhatSaysNothingOfTheCandidate) {
   EXPECT_EQ(mean_pass_at_k(judged, 3), std::nullopt);
 }
 
+TEST(Summary, NamesTheDialectAndThePlaceWhereItWasJudged) {
+  Judged judged = judged_of("t", task::Passed{});
+  EXPECT_THAT(summary({&judged, 1}), Not(HasSubstr("MUSA")));
+  judged.verdict.protocol.dialect = task::Dialect::kMusa;
+  judged.verdict.protocol.musa_architecture = "mp_31";
+  EXPECT_THAT(summary({&judged, 1}),
+              HasSubstr("MUSA dialect (mp_31), judged as its port to CUDA on the CPU\n"));
+  judged.verdict.backend = task::Backend::kCuda;
+  EXPECT_THAT(summary({&judged, 1}), HasSubstr("on an NVIDIA GPU\n"));
+}
+
 }  // namespace
 }  // namespace mc::report

@@ -280,7 +280,8 @@ struct Writer {
                          "forward may use only allocation, views and copies.");
   }
   void operator()(const task::CompileFailed& x) const {
-    page.say("Result: the native source does not compile.");
+    page.say(is_musa() ? "Result: the candidate does not compile as MUSA."
+                       : "Result: the native source does not compile.");
     write_diagnostics(page, x.diagnostics);
   }
   void operator()(const task::Crashed& x) const {
@@ -360,6 +361,10 @@ struct Writer {
     page.say("The end of what it printed:");
     quote_last_lines(page, verdict.telemetry.output_tail, kOutputLinesMax);
   }
+  bool is_musa() const { return verdict.protocol.dialect == task::Dialect::kMusa; }
+  void write_dialect() const {
+    if (is_musa()) page.say(fmt::format("Note: {}.", task::dialect_note(verdict)));
+  }
   void write_grade() const {
     if (!task::is_earned_by_any_constant(verdict)) return;
     page.say(
@@ -389,6 +394,7 @@ std::string feedback(const task::Verdict& verdict, const FeedbackOptions& option
   std::visit(writer, verdict.outcome);
   writer.write_grade();
   writer.write_reduction();
+  writer.write_dialect();
   return page.text();
 }
 

@@ -403,5 +403,15 @@ TEST(Tokens, AreCountedOnTheHighSide) {
   for (const auto& row : kTable) EXPECT_EQ(estimate_tokens(row.text), row.tokens) << row.text;
 }
 
+TEST(Feedback, NamesTheDialectOfMusa) {
+  task::Verdict verdict;
+  verdict.outcome = task::CompileFailed{};
+  verdict.protocol.dialect = task::Dialect::kMusa;
+  verdict.protocol.musa_architecture = "mp_22";
+  EXPECT_EQ(feedback(verdict, {}),
+            "Result: the candidate does not compile as MUSA.\n"
+            "Note: MUSA dialect (mp_22), judged as its port to CUDA on the CPU.\n");
+}
+
 }  // namespace
 }  // namespace mc::reward

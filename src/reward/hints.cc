@@ -45,8 +45,8 @@ constexpr Hint kKernelHints[] = {
     {"sanitizer", "run compute-sanitizer on the kernel: it reports an error in it."},
     {"launch_error",
      "the launch itself was refused: at most 1024 threads a block (64 in z), at most 65535 blocks "
-     "in y and z, no zero dimension, at most 48 KiB of shared memory unless cudaFuncSetAttribute "
-     "raised it."},
+     "in y and z, no zero dimension, at most 48 KiB of shared memory unless the kernel's "
+     "attribute MaxDynamicSharedMemorySize raised it."},
 };
 
 constexpr Hint kExtractionHints[] = {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MusaDialect: a candidate that is written for MUSA is judged as its port to CUDA (docs/musa.md).
+//
+// The port changes words and keeps every line's number.  Verdicts show the candidate's own lines,
+// and the names of MUSA in messages.  No result of this has run on MUSA hardware.
+#ifndef MC_EVAL_MUSA_DIALECT_H_
+#define MC_EVAL_MUSA_DIALECT_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/result.h"
+#include "musify/rules.h"
+#include "task/task.h"
+#include "task/verdict.h"
+
+namespace mc::eval {
+
+// Thread-safe.
+class MusaDialect {
+ public:
+  // Reads the rules of <folder>/rules.json.
+  static Result<MusaDialect> create(const std::filesystem::path& folder);
+
+  // The module as a CUDA candidate, or its outcome: CompileFailed for words of CUDA that MUSA lacks
+  // and for constructs that no MUSA compiler takes, Unsupported for names of MUSA without a port.
+  std::variant<std::string, task::Outcome> port(std::string_view module,
+                                                const std::string& architecture) const;
+
+  // Puts names of MUSA and the candidate's own lines into the evidence about its port.  Nothing
+  // happens to a verdict about another dialect.
+  void restore(task::Verdict& verdict, const task::Candidate& candidate) const;
+
+ private:
+  MusaDialect(musify::Rules to_musa, musify::Rules to_cuda);
+
+  musify::Rules to_musa_;
+  musify::Rules to_cuda_;
+};
+
+// The names that a MUSA compiler defines, as text before the candidate's device code.  It is the
+// place for all that depends on the architecture; 128 threads a warp (mp_21 and mp_22) are not
+// emulated.
+std::string musa_prelude(const std::string& architecture);
+
+// Flags of mcc as nvcc has them: those for MUSA alone are left out, and those of clang's host side
+// are handed to the host compiler.
+std::vector<std::string> nvcc_flags(const std::vector<std::string>& mcc_flags);
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_MUSA_DIALECT_H_
