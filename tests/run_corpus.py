@@ -10,6 +10,8 @@ a set's tasks are not there.
 $MC_CORPUS_SHARE judges a random share of each set, others in each run, and says which (continuous
 integration does); $MC_CORPUS_DRAW chooses the same again. All inputs follow from a seed that is
 another in each run and is printed; `--seed N`, or $MC_CORPUS_SEED, repeats them.
+
+`--dialect musa` judges the ports of the candidates to MUSA (docs/musa.md).
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ import random
 import sys
 from typing import TypeVar
 
-from corpus_sets import ON_DEVICE, SETS, cases_of
+from corpus_sets import ON_DEVICE, SETS, Case, cases_of
+from musa_cases import in_musa
 from judging import Judge, end_with_children, run_set, seed_of
 
 SKIPPED = 77
+MUSA_BAR = 0.98  # Share of the ported cases whose verdict is as that of the CUDA candidate.
 T = TypeVar("T")
 
 
@@ -39,6 +43,14 @@ def share_of(cases: list[T]) -> list[T]:
     return [cases[i] for i in sorted(chosen)]
 
 
+def ported_cases(cases: list[Case], musacoder: str) -> list[Case]:
+    """Those that have a port to MUSA; a line for each of the others."""
+    ported, reasons = in_musa(cases, musacoder)
+    for name, reason in reasons.items():
+        print(f"  {name}: no port to MUSA: {reason}")
+    return ported
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--musacoder", required=True)
@@ -46,6 +58,12 @@ def main() -> int:
     parser.add_argument("--only", default="*", help="judge the cases whose name matches")
     parser.add_argument("--keep", help="append the results to this file")
     parser.add_argument("--seed", type=int, help="of all inputs (default: another in each run)")
+    parser.add_argument(
+        "--dialect",
+        choices=("cuda", "musa"),
+        default="cuda",
+        help="musa: port each candidate by musify and judge it with --dialect musa",
+    )
     parser.add_argument("--option", action="append", default=[], help="passed on to eval")
     parser.add_argument("sets", nargs="+", choices=[name for name in SETS if name not in ON_DEVICE])
     parser.add_argument("--limit", type=float, help="seconds for all sets together")
@@ -62,9 +80,16 @@ def main() -> int:
         cases_by_set = cases_of(arguments.sets, arguments.only)
     except LookupError as error:
         parser.error(str(error))
+    bar_max = 1.0
+    if arguments.dialect == "musa":
+        options += ("--dialect", "musa")
+        bar_max = MUSA_BAR
+        cases_by_set = {
+            name: ported_cases(cases, arguments.musacoder) for name, cases in cases_by_set.items()
+        }
     judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
     reached = [
-        run_set(name, share_of(cases), judge, arguments.keep)
+        run_set(name, share_of(cases), judge, arguments.keep, bar_max)
         for name, cases in cases_by_set.items()
     ]
     return 0 if all(reached) else 1

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates in the dialect of MUSA through the command line: `musacoder eval --dialect musa`.
+
+Runs the program named by $MUSACODER on the CPU backend.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+def get_inputs(): return [torch.rand(64, 96)]
+def get_init_inputs(): return []
+"""
+CANDIDATE = """import torch, torch_musa
+from torch_musa.utils.musa_extension import load_inline
+
+SOURCE = r'''
+#include <musa_runtime.h>
+#include "torch_musa/csrc/core/MUSAStream.h"
+\x23if !defined(__MUSACC__) || !defined(__MUSA__)
+\x23error "a compiler of MUSA defines these"
+\x23endif
+__global__ void twice(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+\x23if __MUSA_ARCH__ >= 310
+  if (i < n) y[i] = 2 * x[i];
+\x23else
+  if (i < n) y[i] = __MUSA_ARCH__;
+\x23endif
+  __syncthreads_lm();
+}
+torch::Tensor run(torch::Tensor x) {
+  TORCH_CHECK(x.is_privateuseone(), "x must be on MUSA");
+  auto y = torch::empty_like(x);
+  const int n = x.numel();
+  twice<<<(n + 255) / 256, 256, 0, c10::musa::getCurrentMUSAStream()>>>(
+      x.data_ptr<float>(), y.data_ptr<float>(), n);
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
+  return y;
+}
+'''
+ext = load_inline(
+    name="twice", cpp_sources="torch::Tensor run(torch::Tensor x);", musa_sources=SOURCE,
+    functions=["run"], extra_musa_cflags=["-O3", "-mtgpu", "--offload-arch=mp_31"])
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        assert x.is_musa and x.device.type == "musa"
+        return ext.run(x)
+"""
+
+
+class Musa(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "task.py").write_text(TASK)
+
+    def eval(self, candidates: dict[str, str], *options: str) -> dict[str, Any]:
+        """The lines of `--json` by candidate."""
+        command = [MUSACODER, "eval", "--backend", "cpu", "--task", str(self.root / "task.py")]
+        for name, text in candidates.items():
+            (self.root / f"{name}.py").write_text(text)
+            command += ["--candidate", str(self.root / f"{name}.py")]
+        command += ["--dialect", "musa", "--json", "--jobs", "2", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = map(json.loads, done.stdout.splitlines())
+        return {Path(line["verdict"]["candidate"]).stem: line for line in lines}
+
+    def test_candidates_are_judged_and_shown_in_their_dialect(self) -> None:
+        results = self.eval(
+            {
+                "right": CANDIDATE,
+                "unported": CANDIDATE.replace("  __syncthreads_lm();", "  cudaGetLastError();"),
+                "typo": CANDIDATE.replace("  auto y", "  musaMaloc(); auto y"),
+                "fails": CANDIDATE.replace("numel();", "numel(); C10_MUSA_CHECK(musaSetDevice(7));"),
+            }
+        )
+        kinds = {name: line["verdict"]["outcome"]["kind"] for name, line in results.items()}
+        self.assertEqual(
+            kinds, {"right": "pass", "unported": "compile", "typo": "compile", "fails": "runtime"}
+        )
+        right = results["right"]
+        protocol = right["verdict"]["protocol"]
+        self.assertEqual((protocol["dialect"], protocol["musa_architecture"]), ("musa", "mp_31"))
+        self.assertIn(
+            "MUSA dialect (mp_31), judged as its port to CUDA on the CPU", right["feedback"]
+        )
+        (unported,) = results["unported"]["verdict"]["outcome"]["diagnostics"]
+        self.assertIn(
+            '"cudaGetLastError" is of CUDA; MUSA has "musaGetLastError"', unported["message"]
+        )
+        self.assertEqual(unported["location"]["line"], 17)
+        typo = results["typo"]["verdict"]["outcome"]["diagnostics"][0]
+        self.assertIn("musaMaloc", typo["message"])
+        self.assertEqual(
+            typo["location"]["excerpt"], "  musaMaloc(); auto y = torch::empty_like(x);"
+        )
+        for name in ("typo", "fails"):
+            self.assertNotIn("cuda", results[name]["feedback"])
+
+    def test_architecture_decides_guards(self) -> None:
+        result = self.eval({"right": CANDIDATE}, "--musa-arch", "mp_22")["right"]
+        self.assertEqual(result["verdict"]["outcome"]["kind"], "wrong")
+        self.assertIn("220", result["feedback"])
+
+
+if __name__ == "__main__":
+    unittest.main()
