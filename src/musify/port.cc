@@ -76,6 +76,7 @@ Port port_source(std::string_view text, Language language, const Rules& rules,
   const std::vector<Unit> units = units_of(text, language, rules.cpp_markers);
   Names defined = names_defined_in(units);
   defined.insert(options.project.names.begin(), options.project.names.end());
+  defined.insert(rules.remnants.allowed.begin(), rules.remnants.allowed.end());
   Port port;
   Edits edits(text, options.lines);
   add_notices(units, rules, defined, options, edits, port);

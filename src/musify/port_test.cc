@@ -127,6 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"// cudaMalloc\n/* CUDA */ int x;", "// cudaMalloc\n/* CUDA */ int x;"},
         Case{"int cudaCores = 1; f(cudaCores);", "int cudaCores = 1; f(cudaCores);"},
+        Case{"CUDA_KERNEL_ASSERT(a);", "CUDA_KERNEL_ASSERT(a);"},
         Case{"#define CUDA_CHECK(x) x\nCUDA_CHECK(cudaFree(p));",
              "#define CUDA_CHECK(x) x\nCUDA_CHECK(musaFree(p));"},
         Case{"struct cudaThing { int a; }; cudaThing t;",

@@ -72,7 +72,7 @@ struct Notice {
   std::vector<std::string> strings;
 };
 
-// Names that show that a port is not whole.
+// Names that show that a port is not whole.  Those in `allowed` stay: both sides have them.
 struct Remnants {
   std::vector<std::string> contained;  // In small letters; compared without regard to case.
   std::vector<std::string> prefixes;
