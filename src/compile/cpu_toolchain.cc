@@ -194,7 +194,7 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
 
 // Of the headers that the candidate includes, those that do not compile on this backend.
 Result<std::vector<std::string>> broken_headers(const Job& job) {
-  const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}};
+  const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const Job alone{job.runtime, bare, job.mapper, job.build, job.way};
   std::vector<std::string> headers = headers_of(job.extension);
   if (headers.size() > kHeadersMax) headers.resize(kHeadersMax);

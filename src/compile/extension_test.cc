@@ -50,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(MakeUnits, BindsFunctionsBehindTheDeclarations) {
   Extension extension{
-      "ext", kKey, {"int f();"}, {"int f() { return 1; }"}, {{"f", "a \"doc\"\n"}}, {}, {}, {}, {}};
+      "ext", kKey, {"int f();"}, {"int f() { return 1; }"}, {{"f", "a \"doc\"\n"}}, {}, {}, {},
+      {},    {}};
   const std::vector<Unit> units = make_units(extension);
   ASSERT_EQ(units.size(), 2u);
   EXPECT_THAT(units[0].pieces.back().text, HasSubstr("m.def(\"f\", &f, \"a \\\"doc\\\"\\n\");"));

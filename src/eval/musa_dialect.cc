@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <type_traits>
@@ -71,8 +71,7 @@ std::vector<task::Diagnostic> unported_words(const musify::Port& port,
     const std::string message =
         after.empty() ? fmt::format("\"{}\" is of CUDA and has no counterpart on MUSA", word)
                       : fmt::format("\"{}\" is of CUDA; MUSA has \"{}\"", word, after);
-    found.push_back(
-        {"error", message + " (dialect.cuda)", location_of(change.location, lines)});
+    found.push_back({"error", message + " (dialect.cuda)", location_of(change.location, lines)});
   }
   if (found.size() > kFindingsMax) found.resize(kFindingsMax);
   return found;
@@ -147,8 +146,8 @@ bool is_for_musa_alone(const std::string& flag) {
   static constexpr const char* kPatterns[] = {
       "--offload-arch=*", "--cuda-gpu-arch=*", "-mtgpu*",    "-Od*",   "-fmusa-*",
       "-mathx-*",         "-fsigned-char",     "-U__CUDA__", "-mllvm", "-x"};
-  return std::ranges::any_of(
-      kPatterns, [&](const char* pattern) { return musify::matches(pattern, flag); });
+  return std::ranges::any_of(kPatterns,
+                             [&](const char* pattern) { return musify::matches(pattern, flag); });
 }
 
 std::string nvcc_flag(const std::string& flag) {
@@ -173,8 +172,8 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
                                                            const std::string& architecture) const {
   const std::vector<std::string_view> lines = lines_of(module);
   if (const std::size_t at = module.find(kExclusion); at != std::string_view::npos) {
-    const auto line = static_cast<std::size_t>(std::count(module.begin(), module.begin() +
-                                               static_cast<std::ptrdiff_t>(at), '\n'));
+    const auto line = static_cast<std::size_t>(
+        std::count(module.begin(), module.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
     return task::CompileFailed{
         {{"error", "marks of musify that exclude lines are not for candidates (dialect.cuda)",
           location_of({line + 1, 1}, lines)}}};

@@ -117,9 +117,10 @@ TEST(Dialect, HasNoPortForAnUnknownNameOfMusa) {
 }
 
 TEST(Dialect, KeepsNamesThatMusaHas) {
-  ported(with_cpp("#include <cub/cub.cuh>\n#include <thrust/sort.h>\nhalf h; __half2 g;\n"
-                  "TORCH_CUDA_CPP_API void f(); // cudaMalloc of CUDA\n"
-                  "int cudaCores = 1; TORCH_CHECK(cudaCores, \"no cuda tensor\");"));
+  ported(
+      with_cpp("#include <cub/cub.cuh>\n#include <thrust/sort.h>\nhalf h; __half2 g;\n"
+               "TORCH_CUDA_CPP_API void f(); // cudaMalloc of CUDA\n"
+               "int cudaCores = 1; TORCH_CHECK(cudaCores, \"no cuda tensor\");"));
 }
 
 TEST(Dialect, KeepsEveryLineOfAModule) {
@@ -149,8 +150,7 @@ TEST(Dialect, RefusesNoHonestCandidate) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests/corpus" / set)) {
       if (entry.path().extension() != ".py") continue;
       const std::string cuda = read_file(entry.path(), size_t{1} << 20).value();
-      const std::string musa =
-          musify::port_source(cuda, musify::Language::kPython, rules, {}).text;
+      const std::string musa = musify::port_source(cuda, musify::Language::kPython, rules, {}).text;
       SCOPED_TRACE(entry.path());
       const std::string back = ported(musa);
       EXPECT_EQ(std::ranges::count(back, '\n'), std::ranges::count(musa, '\n'));

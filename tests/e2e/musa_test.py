@@ -60,6 +60,7 @@ class ModelNew(torch.nn.Module):
         assert x.is_musa and x.device.type == "musa"
         return ext.run(x)
 """
+FAILURE = "C10_MUSA_CHECK(musaSetDevice(7));"
 
 
 class Musa(unittest.TestCase):
@@ -87,7 +88,7 @@ class Musa(unittest.TestCase):
                 "right": CANDIDATE,
                 "unported": CANDIDATE.replace("  __syncthreads_lm();", "  cudaGetLastError();"),
                 "typo": CANDIDATE.replace("  auto y", "  musaMaloc(); auto y"),
-                "fails": CANDIDATE.replace("numel();", "numel(); C10_MUSA_CHECK(musaSetDevice(7));"),
+                "fails": CANDIDATE.replace("numel();", "numel(); " + FAILURE),
             }
         )
         kinds = {name: line["verdict"]["outcome"]["kind"] for name, line in results.items()}
