@@ -114,18 +114,16 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
 }
 
 void add_dialect(CLI::App& command, EvalArguments& arguments) {
-  eval::Options& options = arguments.options;
-  std::map<std::string, task::Dialect> names;
-  for (const task::Dialect dialect : task::kDialects) names.emplace(to_string(dialect), dialect);
+  std::vector<std::string> names;
+  for (const task::Dialect dialect : task::kDialects) names.emplace_back(to_string(dialect));
   command
-      .add_option(
-          "--dialect", options.dialect,
-          "What candidates are written for; those for MUSA are judged as their port to CUDA "
-          "(docs/musa.md)")
-      ->transform(CLI::CheckedTransformer(names))
-      ->default_str(to_string(options.dialect));
+      .add_option("--dialect", arguments.dialect,
+                  "What candidates are written for; those for MUSA are judged as their port to "
+                  "CUDA (docs/musa.md)")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
   command
-      .add_option("--musa-arch", options.musa_architecture,
+      .add_option("--musa-arch", arguments.options.musa_architecture,
                   "With --dialect musa: the architecture that __MUSA_ARCH__ stands for")
       ->check(CLI::IsMember({"mp_31", "mp_22", "mp_21"}))
       ->capture_default_str();
@@ -261,6 +259,9 @@ Status settle(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY(options.backend, chosen_backend(arguments.backend), command.get_name());
   const CLI::Option* seed = command.get_option_no_throw("--seed");
   if (seed != nullptr && seed->count() > 0) options.seed = arguments.seed;
+  for (const task::Dialect dialect : task::kDialects) {
+    if (arguments.dialect == to_string(dialect)) options.dialect = dialect;
+  }
   options.static_rules = !arguments.no_static_rules;
   options.allow_weak_sandbox = arguments.weak_sandbox;
   options.timing.enabled = !arguments.no_timing;

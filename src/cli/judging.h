@@ -34,6 +34,7 @@ struct EvalArguments {
   std::vector<std::string> candidates;
   std::vector<std::string> prepared;
   std::string backend = "auto";
+  std::string dialect = to_string(task::Dialect::kCuda);
   std::string out;
   bool json = false;
   bool exit_code = false;
