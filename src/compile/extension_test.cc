@@ -58,6 +58,18 @@ TEST(MakeUnits, BindsFunctionsBehindTheDeclarations) {
   EXPECT_EQ(units[1].pieces.front().name, "cuda_sources[0]");
 }
 
+TEST(MakeUnits, PutsThePreludeBeforeTheCudaSourcesAlone) {
+  Extension extension;
+  extension.cpp_sources = extension.cuda_sources = {"int f();"};
+  extension.prelude = "#define A 1\n";
+  const std::vector<Unit> units = make_units(extension);
+  ASSERT_EQ(units.size(), 2u);
+  EXPECT_EQ(units[0].pieces.size(), 1u);
+  ASSERT_EQ(units[1].pieces.size(), 2u);
+  EXPECT_EQ(units[1].pieces[0].text, "#define A 1\n");
+  EXPECT_EQ(units[1].pieces[1].name, "cuda_sources[0]");
+}
+
 const char* const kModule =
     "import torch\n"
     "source = r'''\n"
