@@ -118,7 +118,9 @@ class coalesced_group : public thread_group {
   explicit coalesced_group(unsigned mask, unsigned meta_rank = 0, unsigned meta_size = 1)
       : thread_group(Kind::kLanes, mask), meta_rank_(meta_rank), meta_size_(meta_size) {}
 
-  void sync(int line = __builtin_LINE()) const { __syncwarp(mask_, line); }
+  void sync(int line = __builtin_LINE()) const {
+    details::group_vote(kMcEmuWarpSync, mask_, 0, line);
+  }
   unsigned size() const { return static_cast<unsigned>(__popc(mask_)); }
   unsigned num_threads() const { return size(); }
   unsigned thread_rank() const {
@@ -144,26 +146,27 @@ class coalesced_group : public thread_group {
                      delta <= rank ? details::lane_of_rank(mask_, rank - delta) : details::lane());
   }
 
-  int any(int predicate) const { return __ballot_sync(mask_, predicate) != 0; }
-  int all(int predicate) const { return __ballot_sync(mask_, predicate) == mask_; }
-  unsigned ballot(int predicate) const {
-    return details::packed(__ballot_sync(mask_, predicate), mask_);
-  }
+  int any(int predicate) const { return votes(predicate) != 0; }
+  int all(int predicate) const { return votes(predicate) == mask_; }
+  unsigned ballot(int predicate) const { return details::packed(votes(predicate), mask_); }
   template <class T>
   unsigned match_any(T value) const {
-    return details::packed(__match_any_sync(mask_, value), mask_);
+    return details::packed(details::group_vote(kMcEmuWarpMatchAny, mask_, value), mask_);
   }
   template <class T>
   unsigned match_all(T value, int& all_equal) const {
-    return details::packed(__match_all_sync(mask_, value, &all_equal), mask_);
+    const unsigned lanes = details::group_vote(kMcEmuWarpMatchAll, mask_, value);
+    all_equal = lanes != 0;
+    return details::packed(lanes, mask_);
   }
 
  protected:
   template <class T>
   T from_lane(const T& value, unsigned lane) const {
-    return details::shuffle_pieces(value, [&](unsigned long long piece) {
-      return __shfl_sync(mask_, piece, static_cast<int>(lane));
-    });
+    return details::group_shuffle(kMcEmuWarpIndex, mask_, value, static_cast<int>(lane), 32);
+  }
+  unsigned votes(int predicate) const {
+    return details::group_vote(kMcEmuWarpBallot, mask_, predicate != 0);
   }
 
   unsigned meta_rank_;
@@ -186,25 +189,19 @@ class thread_block_tile<Size, void> : public coalesced_group {
 
   template <class T>
   T shfl(const T& value, int rank) const {
-    return details::shuffle_pieces(
-        value, [&](unsigned long long piece) { return __shfl_sync(mask_, piece, rank, Size); });
+    return details::group_shuffle(kMcEmuWarpIndex, mask_, value, rank, Size);
   }
   template <class T>
   T shfl_down(const T& value, unsigned delta) const {
-    return details::shuffle_pieces(value, [&](unsigned long long piece) {
-      return __shfl_down_sync(mask_, piece, delta, Size);
-    });
+    return details::group_shuffle(kMcEmuWarpDown, mask_, value, static_cast<int>(delta), Size);
   }
   template <class T>
   T shfl_up(const T& value, unsigned delta) const {
-    return details::shuffle_pieces(
-        value, [&](unsigned long long piece) { return __shfl_up_sync(mask_, piece, delta, Size); });
+    return details::group_shuffle(kMcEmuWarpUp, mask_, value, static_cast<int>(delta), Size);
   }
   template <class T>
   T shfl_xor(const T& value, unsigned lane_mask) const {
-    return details::shuffle_pieces(value, [&](unsigned long long piece) {
-      return __shfl_xor_sync(mask_, piece, static_cast<int>(lane_mask), Size);
-    });
+    return details::group_shuffle(kMcEmuWarpXor, mask_, value, static_cast<int>(lane_mask), Size);
   }
 
  protected:
@@ -246,9 +243,9 @@ inline coalesced_group tiled_partition(const thread_block&, unsigned size) {
                          (details::block_size() + size - 1) / size);
 }
 
-// The threads of this warp that arrived here together.
+// The threads of this warp, or of 32 of its lanes, that arrived here together.
 inline coalesced_group coalesced_threads(int line = __builtin_LINE()) {
-  return coalesced_group(__activemask(line));
+  return coalesced_group(mc_emu_active_mask(kMcEmuWarpGroup, line));
 }
 
 inline thread_block_tile<1, thread_block> this_thread() {
@@ -283,7 +280,7 @@ inline coalesced_group binary_partition(const coalesced_group& parent, bool trut
 inline void thread_group::sync(int line) const {
   if (kind_ == Kind::kBlock) return thread_block::sync(line);
   if (kind_ == Kind::kGrid) return this_grid().sync(line);
-  __syncwarp(mask_, line);
+  details::group_vote(kMcEmuWarpSync, mask_, 0, line);
 }
 inline unsigned long long thread_group::size() const {
   if (kind_ == Kind::kBlock) return thread_block::size();

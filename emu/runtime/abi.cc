@@ -61,10 +61,10 @@ uint64_t mc_emu_warp(int kind, uint32_t mask, uint64_t value, int argument, int 
   return worker->warp_collective(kind, mask, value, argument, width, line, MC_RETURN_ADDRESS);
 }
 
-uint32_t mc_emu_active_mask(int line) {
+uint32_t mc_emu_active_mask(int kind, int line) {
   Worker* worker = Worker::current();
   if (worker == nullptr) refuse_host("__activemask");
-  return worker->active_mask(line, MC_RETURN_ADDRESS);
+  return worker->active_mask(kind, line, MC_RETURN_ADDRESS);
 }
 
 void mc_emu_grid_barrier(int line) {
@@ -109,6 +109,7 @@ void mc_emu_access(const volatile void* address, size_t size, int is_write) {
 void mc_emu_ptx(const char* text, McEmuPtxOperand* operands, int count, int is_basic, int line) {
   Worker* worker = Worker::current();
   if (worker == nullptr) refuse_host("inline PTX");
+  if (mc::emu::warp_size() != 32) mc_emu_unsupported("inline PTX in warps of 128 threads");
   worker->run_ptx(text, operands, count, is_basic != 0, line, MC_RETURN_ADDRESS);
 }
 

@@ -124,7 +124,7 @@ int attribute_value(cudaDeviceAttr attribute) {
     case cudaDevAttrMaxRegistersPerMultiprocessor:
       return 65536;
     case cudaDevAttrWarpSize:
-      return warpSize;
+      return mc::emu::warp_size();
     case cudaDevAttrMultiProcessorCount:
       return static_cast<int>(kMultiprocessors);
     case cudaDevAttrMaxThreadsPerMultiProcessor:
@@ -181,7 +181,7 @@ cudaDeviceProp make_properties() {
   p.sharedMemPerMultiprocessor = kSharedPerMultiprocessor;
   p.reservedSharedMemPerBlock = 1024;
   p.regsPerBlock = p.regsPerMultiprocessor = 65536;
-  p.warpSize = warpSize;
+  p.warpSize = mc::emu::warp_size();
   p.memPitch = 0x7FFFFFFF;
   p.maxThreadsPerBlock = 1024;
   p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;

@@ -31,6 +31,7 @@ typedef struct McEmuOptions {
   int32_t workers;       // Threads that run blocks; 0: one for each core.
   uint32_t flags;        // McEmuFlags.
   uint64_t arena_bytes;  // Address space kept for device memory; 0: 256 GiB, or less.
+  uint32_t warp_size;    // Threads of a warp, 32 or 128; 0: 32.
 } McEmuOptions;
 
 enum McEmuFlags {
@@ -39,9 +40,9 @@ enum McEmuFlags {
                            // process gets no further threads.
 };
 
-// Starts the emulator; NULL means all defaults.  0, or an errno value when the address space or the
-// report cannot be used.  A second call only replaces report and flags, and nothing (EALREADY)
-// where the first one said kMcEmuClosed.
+// Starts the emulator; NULL means all defaults.  0, or an errno value when an option is none or the
+// address space or the report cannot be used.  A second call only replaces report, flags and warp
+// size, and nothing (EALREADY) where the first one said kMcEmuClosed.
 int mc_emu_init(const McEmuOptions* options);
 
 // The order of blocks and of the threads of a block, from the next launch on: 0 ascending,

@@ -21,8 +21,7 @@ bool covers(const Release& release, const Access& access, uint64_t reader_block)
   const bool is_own = release.thread == access.thread;
   if (release.block == reader_block && is_own && access.step < release.here_before) return true;
   return access.step < release.block_before || (is_own && access.step < release.thread_before) ||
-         (release.thread / kWarpLanes == access.thread / kWarpLanes &&
-          access.step < release.warp_before);
+         (warp_of(release.thread) == warp_of(access.thread) && access.step < release.warp_before);
 }
 
 bool is_visible(const Release& release, uint64_t reader_block) {
@@ -132,18 +131,16 @@ void BlockOrder::barrier(int num_threads) {
   }
 }
 
-void BlockOrder::join_lanes(int warp, uint32_t lanes) {
+void BlockOrder::join_lanes(int warp, LaneSet lanes) {
   warps_met_ |= 1u << warp;
   if (!is_used_) return;
   const Knowledge* joined = nullptr;
-  for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-    const int thread = warp * kWarpLanes + __builtin_ctz(rest);
-    settle(thread);
-    joined = join(joined, threads_[thread].known);
-  }
-  for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-    threads_[warp * kWarpLanes + __builtin_ctz(rest)].known = joined;
-  }
+  ThreadOrder* threads = &threads_[warp << warp_shift];
+  for_each_lane(lanes, [&](int lane) {
+    settle(warp << warp_shift | lane);
+    joined = join(joined, threads[lane].known);
+  });
+  for_each_lane(lanes, [&](int lane) { threads[lane].known = joined; });
 }
 
 void BlockOrder::fence(int thread, FenceScope scope) {
@@ -229,7 +226,7 @@ bool BlockOrder::release(int thread, uintptr_t address, WordPlace place, bool is
   Release release{block_, thread};
   release.thread_before = self.fenced_before;
   release.block_before = std::max(self.fenced_block_before, published_before_);
-  if (has_met(thread / kWarpLanes)) release.warp_before = fence_before_;
+  if (has_met(warp_of(thread))) release.warp_before = fence_before_;
   release.here_before = self.here_before;
   if (is_lock) {
     next_step();

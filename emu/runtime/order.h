@@ -99,7 +99,7 @@ class BlockOrder {
 
   void barrier(int num_threads);
   // The lanes of the warp met; `warp` is the index of the warp.
-  void join_lanes(int warp, uint32_t lanes);
+  void join_lanes(int warp, LaneSet lanes);
   void fence(int thread, FenceScope scope);
 
   // The thread reads a word that may have been released.  `cell` is the record of a word in device

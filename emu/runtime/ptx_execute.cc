@@ -167,13 +167,14 @@ void Worker::wait_for_copies(uint32_t groups_left) {
 // --- Values of all lanes.
 
 void Worker::gather(const void* own, size_t size, void* all, int line, uintptr_t pc) {
-  auto& slots = gathered_[static_cast<size_t>(current_ / kWarpLanes)];
+  if (warp_size() != 32) mc_emu_unsupported("matrix operations in warps of 128 threads");
+  auto& slots = gathered_[static_cast<size_t>(warp_of(current_))];
   const auto* bytes = static_cast<const unsigned char*>(own);
-  slots.resize(kWarpLanes * size);
-  std::memcpy(slots.data() + static_cast<size_t>(current_ % kWarpLanes) * size, bytes, size);
-  warp_collective(kMcEmuWarpSync, kAllLanes, 0, 0, kWarpLanes, line, pc);
-  std::memcpy(all, slots.data(), kWarpLanes * size);
-  warp_collective(kMcEmuWarpSync, kAllLanes, 0, 0, kWarpLanes, line, pc);
+  slots.resize(32 * size);
+  std::memcpy(slots.data() + static_cast<size_t>(lane_of(current_)) * size, bytes, size);
+  warp_collective(kMcEmuWarpSync, kAllLanes, 0, 0, 32, line, pc);
+  std::memcpy(all, slots.data(), 32 * size);
+  warp_collective(kMcEmuWarpSync, kAllLanes, 0, 0, 32, line, pc);
 }
 
 namespace {
@@ -931,7 +932,7 @@ class Execution {
     if (n == "shfl") return shuffle(i);
     const auto mask = [&](size_t k) { return static_cast<uint32_t>(bits(i, k, Type::kU32)); };
     if (n == "activemask") {
-      set(i, worker_.active_mask(line_, pc_));
+      set(i, worker_.active_mask(kMcEmuWarpSync, line_, pc_));
     } else if (n == "vote") {
       if (!i.has("sync")) refuse(i);
       const uint32_t members = mask(2);

@@ -2,11 +2,12 @@
 #include "runtime/race.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/order.h"
 
 namespace mc::emu {
+
+constinit int warp_shift = 5;
 
 void WarpOrder::reset() {
   tick_ = 0;
@@ -14,25 +15,22 @@ void WarpOrder::reset() {
   partial_ = false;
 }
 
-void WarpOrder::join(uint32_t mask) {
+void WarpOrder::join(LaneSet lanes) {
   if (!partial_) {
-    std::memset(met_, 0, sizeof met_);
+    met_.assign(index(warp_size(), 0), 0);
     partial_ = true;
   }
   next_tick();
-  uint16_t joined[kWarpLanes] = {};
-  for (int lane = 0; lane < kWarpLanes; ++lane) {
-    if ((mask >> lane & 1) == 0) continue;
-    for (int other = 0; other < kWarpLanes; ++other) {
-      joined[other] = std::max(joined[other], met_[lane][other]);
+  uint16_t joined[kLanesMax] = {};
+  for_each_lane(lanes, [&](int lane) {
+    const uint16_t* met = &met_[index(lane, 0)];
+    for (int other = 0; other < warp_size(); ++other) {
+      joined[other] = std::max(joined[other], met[other]);
     }
-  }
-  for (int lane = 0; lane < kWarpLanes; ++lane) {
-    if ((mask >> lane & 1) != 0) joined[lane] = tick_;
-  }
-  for (int lane = 0; lane < kWarpLanes; ++lane) {
-    if ((mask >> lane & 1) != 0) std::memcpy(met_[lane], joined, sizeof joined);
-  }
+  });
+  for_each_lane(lanes, [&](int lane) { joined[lane] = tick_; });
+  for_each_lane(lanes,
+                [&](int lane) { std::copy(joined, joined + warp_size(), &met_[index(lane, 0)]); });
 }
 
 void SharedChecker::begin_block(size_t bytes, int num_threads, BlockOrder* order) {
@@ -49,7 +47,7 @@ void SharedChecker::begin_block(size_t bytes, int num_threads, BlockOrder* order
 }
 
 void SharedChecker::reset_warps(int num_threads) {
-  for (int i = 0; i * kWarpLanes < num_threads; ++i) warps_[i].reset();
+  for (int i = 0; i <= warp_of(num_threads - 1); ++i) warps_[i].reset();
 }
 
 Conflict SharedChecker::access(size_t offset, size_t size, uint16_t flags, uint32_t pc) {
@@ -124,9 +122,9 @@ SharedChecker::Cell* SharedChecker::split(size_t word) {
 
 bool SharedChecker::is_before(const Step& before, const Step& now) const {
   if (before.time() < barrier_time_ || before.thread() == now.thread()) return true;
-  if (before.thread() / kWarpLanes != now.thread() / kWarpLanes) return false;
-  return warps_[now.thread() / kWarpLanes].is_ordered(now.thread() % kWarpLanes,
-                                                      before.thread() % kWarpLanes, before.tick());
+  const int warp = warp_of(now.thread());
+  if (warp_of(before.thread()) != warp) return false;
+  return warps_[warp].is_ordered(lane_of(now.thread()), lane_of(before.thread()), before.tick());
 }
 
 bool SharedChecker::is_racing(const Step& before, const Step& now) const {

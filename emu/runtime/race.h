@@ -14,11 +14,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/lanes.h"
+
 namespace mc::emu {
 
-constexpr int kWarpLanes = 32;
 constexpr int kThreadsMax = 1024;
-constexpr int kWarpsMax = kThreadsMax / kWarpLanes;
+constexpr int kWarpsMax = kThreadsMax / 32;
 
 enum AccessFlags : uint16_t { kWrite = 1, kAtomic = 2, kVolatile = 4 };
 
@@ -49,23 +50,26 @@ class WarpOrder {
   void reset();
   // All live lanes met.
   void join_all() { full_tick_ = next_tick(); }
-  // The lanes of `mask` met.
-  void join(uint32_t mask);
+  // These lanes met.
+  void join(LaneSet lanes);
   // Counts meetings; stops at its greatest value, from where on everything counts as ordered.
   uint16_t tick() const { return tick_; }
   // Whether what `other` did at `tick` happened before what `lane` does now.
   bool is_ordered(int lane, int other, uint16_t tick) const {
-    return tick < full_tick_ || tick_ == kTickMax || (partial_ && tick < met_[lane][other]);
+    return tick < full_tick_ || tick_ == kTickMax || (partial_ && tick < met_[index(lane, other)]);
   }
 
  private:
   static constexpr uint16_t kTickMax = 0xFFFF;
+  static size_t index(int lane, int other) {
+    return static_cast<size_t>(lane << warp_shift | other);
+  }
   uint16_t next_tick() { return tick_ == kTickMax ? tick_ : ++tick_; }
 
   uint16_t tick_ = 0;
   uint16_t full_tick_ = 0;
   bool partial_ = false;
-  uint16_t met_[kWarpLanes][kWarpLanes];  // Meaningful when partial_.
+  std::vector<uint16_t> met_;  // Of each lane with each.  Meaningful when partial_.
 };
 
 struct Conflict {
@@ -94,7 +98,7 @@ class SharedChecker {
   // barrier, after a warp met and where the step changes.  Steps of a block begin with 1.
   void set_thread(int thread, uint32_t step) {
     end_time_ = begin_time_ + step;
-    now_ = Step(end_time_, warps_[thread / kWarpLanes].tick(), thread);
+    now_ = Step(end_time_, warps_[warp_of(thread)].tick(), thread);
   }
 
   // Records a plain access of the whole word at `offset` when it is plain to see that nothing is

@@ -18,6 +18,12 @@
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
 
+#pragma GCC visibility push(default)
+extern "C" {
+int mc_emu_warp_size = 32;  // For kernels.  A candidate may change it: the runtime never reads it.
+}
+#pragma GCC visibility pop
+
 namespace mc::emu {
 namespace {
 
@@ -99,11 +105,14 @@ Runtime& Runtime::get() {
 }
 
 int Runtime::start(const McEmuOptions* options) {
-  const McEmuOptions defaults{sizeof(McEmuOptions), -1, 0, 0, 0};
+  const McEmuOptions defaults{sizeof(McEmuOptions), -1, 0, 0, 0, 0};
   const McEmuOptions& o = options == nullptr ? defaults : *options;
   if (is_final_) return EALREADY;
+  if (o.warp_size != 0 && o.warp_size != kLanesNamed && o.warp_size != kLanesMax) return EINVAL;
   if (o.report_fd > 0 && !report_.open(o.report_fd)) return errno;
   has_race_checks_ = (o.flags & kMcEmuNoRaceChecks) == 0;
+  warp_shift = o.warp_size == kLanesMax ? 7 : 5;
+  mc_emu_warp_size = warp_size();
   if (is_started_) return 0;
   const bool is_reserved =
       o.arena_bytes != 0 ? arena_.reserve(o.arena_bytes) : arena_.reserve_up_to(kArenaDefaultBytes);

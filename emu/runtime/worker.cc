@@ -257,9 +257,8 @@ void Worker::begin_block(uint64_t block_index) {
   block_.ready.clear();
   block_.yielded.clear();
   block_.ready_head = block_.yielded_head = 0;
-  for (int first = 0; first < num_threads_; first += kWarpLanes) {
-    const int lanes = std::min(num_threads_ - first, kWarpLanes);
-    block_.warps[first / kWarpLanes] = {lanes == kWarpLanes ? ~0u : (1u << lanes) - 1, 0};
+  for (int first = 0; first < num_threads_; first += warp_size()) {
+    block_.warps[warp_of(first)] = {first_lanes(std::min(num_threads_ - first, warp_size())), 0};
   }
   poison_shared();
 }
@@ -318,14 +317,14 @@ void Worker::finish_thread() {
   Thread& thread = block_.threads[current_];
   thread.state = ThreadState::kDone;
   --block_.live;
-  Warp& warp = block_.warps[current_ / kWarpLanes];
-  warp.live &= ~(1u << current_ % kWarpLanes);
+  const int index = warp_of(current_);
+  Warp& warp = block_.warps[index];
+  warp.live &= ~only_lane(lane_of(current_));
   if (suspect_.is_active) settle_suspect();
   if (block_.arrived > 0 && block_.arrived == block_.live) open_barrier();
   while (warp.waiting != 0) {
-    const int lane = __builtin_ctz(warp.waiting);
-    const int first = current_ / kWarpLanes * kWarpLanes;
-    if (!try_complete_warp(current_ / kWarpLanes, block_.threads[first + lane].mask)) break;
+    const int waiting = index << warp_shift | lowest_lane(warp.waiting);
+    if (!try_complete_warp(index, block_.threads[waiting].lanes)) break;
   }
 }
 
@@ -489,9 +488,12 @@ void Worker::report_stuck() {
   char detail[256];
   std::snprintf(detail, sizeof detail,
                 "no thread of the block can go on: %d wait at a block barrier (first: line %d), %d "
-                "at a warp operation (first: line %d, mask 0x%08x)",
+                "at a warp operation (first: line %d, mask 0x%08x)%s",
                 at_barrier, barrier == nullptr ? 0 : barrier->line, at_warp,
-                warp == nullptr ? 0 : warp->line, warp == nullptr ? 0 : warp->mask);
+                warp == nullptr ? 0 : warp->line, warp == nullptr ? 0 : warp->mask,
+                warp != nullptr && warp_size() == kLanesMax
+                    ? "; warps have 128 threads here, and a full mask names them all"
+                    : "");
   mc_emu_thread_index = coordinates_[current_];
   const Thread* stuck = warp != nullptr ? warp : barrier;
   fail("deadlock", cudaErrorLaunchFailure, stuck == nullptr ? 0 : stuck->pc, detail);

@@ -31,6 +31,7 @@
 #include "mc_emu/abi.h"
 #include "runtime/arena.h"
 #include "runtime/fibre.h"
+#include "runtime/lanes.h"
 #include "runtime/module.h"
 #include "runtime/order.h"
 #include "runtime/race.h"
@@ -74,6 +75,7 @@ enum class ThreadState : uint8_t {
 struct Thread {
   Fibre* fibre = nullptr;
   uint64_t value = 0;  // Deposit, then result, of a warp collective.
+  LaneSet lanes = 0;   // Those that its mask names.
   uint32_t mask = 0;
   int argument = 0;
   int width = 0;
@@ -85,8 +87,8 @@ struct Thread {
 };
 
 struct Warp {
-  uint32_t live = 0;
-  uint32_t waiting = 0;  // Lanes in a collective.
+  LaneSet live = 0;
+  LaneSet waiting = 0;  // Lanes in a collective.
 };
 
 // A store that may turn out to change nothing; settled at this worker's next event.
@@ -174,7 +176,7 @@ class Worker {
   int barrier(int kind, int predicate, int line, uintptr_t pc);
   uint64_t warp_collective(int kind, uint32_t mask, uint64_t value, int argument, int width,
                            int line, uintptr_t pc);
-  uint32_t active_mask(int line, uintptr_t pc);
+  uint32_t active_mask(int kind, int line, uintptr_t pc);
   void grid_barrier(int line, uintptr_t pc);
   bool is_cooperative() const { return job_->launch->cooperative != 0; }
   void yield();
@@ -247,8 +249,8 @@ class Worker {
   void check_barrier_lines();
 
   // Warps.
-  bool try_complete_warp(int warp, uint32_t mask);
-  void complete_warp(int warp, uint32_t lanes);
+  bool try_complete_warp(int warp, LaneSet named);
+  void complete_warp(int warp, LaneSet lanes);
   bool release_active_masks();
   [[noreturn]] void report_stuck();
   void report_stuck_grid(uint64_t num_finished);

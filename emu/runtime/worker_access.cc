@@ -298,8 +298,8 @@ bool Worker::is_race(uint64_t old, const uint64_t* cell, uint16_t flags) {
   const uint64_t block = record_block(old);
   const bool same_block = block == order.block();
   if (same_block && (step < order.barrier_step() || step == kStepMax)) return false;
-  const int warp = current_ / kWarpLanes;
-  if (same_block && record_thread(old) / kWarpLanes == warp && order.has_met(warp)) return false;
+  const int warp = warp_of(current_);
+  if (same_block && warp_of(record_thread(old)) == warp && order.has_met(warp)) return false;
   if ((old & kReleased) != 0) {
     if (!is_write || record_thread(old) == record_thread(kNobody)) return false;
     order.settle(current_);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warp collectives.  Lanes deposit a value and wait; the last one to arrive computes every lane's
 // result, so no lane can overwrite a deposit that another still has to read.
+//
+// Warps of 128 lanes have CUDA's masks of 32 bits.  Bit i names lane i, as in a warp of 32, and the
+// full mask names all 128 lanes; what a vote or a match returns has the bits of lanes 0 to 31.  No
+// hardware was met: this is our reading of a mask that is too short.  The operations of a group
+// (kMcEmuWarpGroup: cooperative groups and CUB) name and return lanes of the caller's aligned 32.
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 
 #include "mc_emu/errors.h"
@@ -13,19 +17,33 @@ namespace {
 
 constexpr uint64_t kPoison = ~uint64_t{0};  // What a lane gets from one that is not there.
 
+// The lanes that a mask names.
+LaneSet named_lanes(int kind, uint32_t mask, int lane) {
+  if ((kind & kMcEmuWarpGroup) != 0) return LaneSet{mask} << (lane & ~(kLanesNamed - 1));
+  return mask == ~0u ? first_lanes(warp_size()) : LaneSet{mask};
+}
+
+// The lanes as the bits that `lane` gets.  Bit 32 is set where there are others.
+uint64_t word_of(LaneSet lanes, int kind, int lane) {
+  if ((kind & kMcEmuWarpGroup) != 0) {
+    return static_cast<uint32_t>(lanes >> (lane & ~(kLanesNamed - 1)));
+  }
+  return static_cast<uint32_t>(lanes) | uint64_t{(lanes >> kLanesNamed) != 0} << kLanesNamed;
+}
+
 // The lane that a shuffle reads; -1 for the own value.
 int shuffle_source(int kind, int lane, int argument, int width) {
   const int first = lane & ~(width - 1);
   const int last = first + width - 1;
   int source = lane;
-  switch (kind) {
+  switch (kind & ~kMcEmuWarpGroup) {
     case kMcEmuWarpIndex:
       return first | (argument & (width - 1));
     case kMcEmuWarpUp:
-      source = static_cast<unsigned>(argument) > 31u ? -1 : lane - argument;
+      source = argument < 0 || argument >= warp_size() ? -1 : lane - argument;
       return source < first ? -1 : source;
     case kMcEmuWarpDown:
-      source = static_cast<unsigned>(argument) > 31u ? 32 : lane + argument;
+      source = argument < 0 || argument >= warp_size() ? kLanesMax : lane + argument;
       return source > last ? -1 : source;
     default:  // kMcEmuWarpXor
       source = lane ^ argument;
@@ -56,42 +74,39 @@ uint32_t reduce(int kind, uint32_t a, uint32_t b) {
   }
 }
 
-template <class F>
-void for_each_lane(uint32_t lanes, F f) {
-  for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
-}
-
-void shuffle(Thread* threads, uint32_t lanes) {
-  uint64_t values[kWarpLanes];
+void shuffle(Thread* threads, LaneSet lanes) {
+  uint64_t values[kLanesMax];
   for_each_lane(lanes, [&](int lane) { values[lane] = threads[lane].value; });
   for_each_lane(lanes, [&](int lane) {
     Thread& thread = threads[lane];
     const int source = shuffle_source(thread.kind, lane, thread.argument, thread.width);
-    if (source >= 0) thread.value = (lanes >> source & 1) != 0 ? values[source] : kPoison;
+    if (source >= 0) thread.value = has_lane(lanes, source) ? values[source] : kPoison;
   });
 }
 
-void ballot(Thread* threads, uint32_t lanes) {
-  uint32_t votes = 0;
-  for_each_lane(lanes, [&](int lane) { votes |= uint32_t{threads[lane].value != 0} << lane; });
-  for_each_lane(lanes, [&](int lane) { threads[lane].value = votes; });
+void ballot(Thread* threads, LaneSet lanes) {
+  LaneSet votes = 0;
+  for_each_lane(lanes, [&](int lane) { votes |= LaneSet{threads[lane].value != 0} << lane; });
+  for_each_lane(lanes,
+                [&](int lane) { threads[lane].value = word_of(votes, threads[lane].kind, lane); });
 }
 
-void match(Thread* threads, uint32_t lanes, bool all) {
-  uint32_t equal[kWarpLanes];
+void match(Thread* threads, LaneSet lanes, bool all) {
+  LaneSet equal[kLanesMax];
   for_each_lane(lanes, [&](int lane) {
     equal[lane] = 0;
     for_each_lane(lanes, [&](int other) {
-      equal[lane] |= uint32_t{threads[other].value == threads[lane].value} << other;
+      equal[lane] |= LaneSet{threads[other].value == threads[lane].value} << other;
     });
   });
   for_each_lane(lanes, [&](int lane) {
-    threads[lane].value = all && equal[lane] != lanes ? 0 : equal[lane];
+    const LaneSet found = all && equal[lane] != lanes ? 0 : equal[lane];
+    threads[lane].value = word_of(found, threads[lane].kind, lane);
   });
 }
 
-void reduce_all(Thread* threads, uint32_t lanes, int kind) {
-  const int first = std::countr_zero(lanes);
+void reduce_all(Thread* threads, LaneSet lanes, int kind) {
+  const int first = lowest_lane(lanes);
   uint32_t result = static_cast<uint32_t>(threads[first].value);
   for_each_lane(lanes & (lanes - 1), [&](int lane) {
     result = reduce(kind, result, static_cast<uint32_t>(threads[lane].value));
@@ -99,7 +114,7 @@ void reduce_all(Thread* threads, uint32_t lanes, int kind) {
   for_each_lane(lanes, [&](int lane) { threads[lane].value = result; });
 }
 
-void compute(Thread* threads, uint32_t lanes, int kind) {
+void compute(Thread* threads, LaneSet lanes, int kind) {
   switch (kind) {
     case kMcEmuWarpSync:
       return;
@@ -125,48 +140,54 @@ uint64_t Worker::warp_collective(int kind, uint32_t mask, uint64_t value, int ar
                                  int line, uintptr_t pc) {
   settle_suspect();
   Thread& self = block_.threads[current_];
-  const int lane = current_ % kWarpLanes;
-  if ((mask >> lane & 1) == 0) {
+  const int lane = lane_of(current_);
+  if (warp_size() == kLanesNamed) kind &= ~kMcEmuWarpGroup;  // The same, and may be mixed.
+  const LaneSet lanes = named_lanes(kind, mask, lane);
+  if (!has_lane(lanes, lane)) {
     fail("deadlock", cudaErrorLaunchFailure, pc,
-         "a lane takes part in a warp operation whose mask does not name it");
+         lane < kLanesNamed
+             ? "a lane takes part in a warp operation whose mask does not name it"
+             : "a lane takes part in a warp operation whose mask does not name it: "
+               "of a warp of 128 threads, a mask that is not full names lanes 0 to 31");
   }
   self.kind = static_cast<uint16_t>(kind);
+  self.lanes = lanes;
   self.mask = mask;
   self.value = value;
   self.argument = argument;
   self.width = width;
   self.line = line;
   self.pc = pc;
-  Warp& warp = block_.warps[current_ / kWarpLanes];
-  warp.waiting |= 1u << lane;
-  if (!try_complete_warp(current_ / kWarpLanes, mask)) wait(ThreadState::kWarp, line, pc);
+  const int warp = warp_of(current_);
+  block_.warps[warp].waiting |= only_lane(lane);
+  if (!try_complete_warp(warp, lanes)) wait(ThreadState::kWarp, line, pc);
   return self.value;
 }
 
-// Completes the collective over `mask` when every live lane of it waits for that mask.
-bool Worker::try_complete_warp(int index, uint32_t mask) {
+// Completes the collective over the lanes `named` when every live one of them waits for it.
+bool Worker::try_complete_warp(int index, LaneSet named) {
   const Warp& warp = block_.warps[index];
-  const uint32_t lanes = mask & warp.live;
+  const LaneSet lanes = named & warp.live;
   if ((lanes & ~warp.waiting) != 0 || lanes == 0) return false;
-  const Thread* threads = &block_.threads[index * kWarpLanes];
+  const Thread* threads = &block_.threads[index << warp_shift];
   bool agree = true;
-  for_each_lane(lanes, [&](int lane) { agree &= threads[lane].mask == mask; });
+  for_each_lane(lanes, [&](int lane) { agree &= threads[lane].lanes == named; });
   if (agree) complete_warp(index, lanes);
   return agree;
 }
 
-void Worker::complete_warp(int index, uint32_t lanes) {
+void Worker::complete_warp(int index, LaneSet lanes) {
   Warp& warp = block_.warps[index];
-  const int first = index * kWarpLanes;
+  const int first = index << warp_shift;
   Thread* threads = &block_.threads[first];
-  const int kind = threads[std::countr_zero(lanes)].kind;
+  const int kind = threads[lowest_lane(lanes)].kind;
   for_each_lane(lanes, [&](int lane) {
     if (threads[lane].kind != kind) {
       fail("divergent_barrier", cudaErrorLaunchFailure, threads[lane].pc,
            "lanes of one mask take part in different warp operations");
     }
   });
-  compute(threads, lanes, kind);
+  compute(threads, lanes, kind & ~kMcEmuWarpGroup);
   warp.waiting &= ~lanes;
   if (lanes == warp.live) {
     block_.checker.warp(index).join_all();
@@ -185,25 +206,26 @@ void Worker::complete_warp(int index, uint32_t lanes) {
 // CUDA says little about which lanes are active together.  Here a lane that asks waits until
 // nothing else in the block can run: then the lanes of its warp that ask at the same line are
 // together.
-uint32_t Worker::active_mask(int line, uintptr_t pc) {
+uint32_t Worker::active_mask(int kind, int line, uintptr_t pc) {
   settle_suspect();
+  block_.threads[current_].kind = static_cast<uint16_t>(kind);
   wait(ThreadState::kActiveMask, line, pc);
   return static_cast<uint32_t>(block_.threads[current_].value);
 }
 
 bool Worker::release_active_masks() {
   bool released = false;
-  for (int first = 0; first < num_threads_; first += kWarpLanes) {
+  for (int first = 0; first < num_threads_; first += warp_size()) {
     Thread* threads = &block_.threads[first];
-    uint32_t lanes = 0;
+    LaneSet lanes = 0;
     int line = 0;
-    for_each_lane(block_.warps[first / kWarpLanes].live, [&](int lane) {
+    for_each_lane(block_.warps[warp_of(first)].live, [&](int lane) {
       if (threads[lane].state != ThreadState::kActiveMask) return;
       if (lanes == 0) line = threads[lane].line;
-      if (threads[lane].line == line) lanes |= 1u << lane;
+      if (threads[lane].line == line) lanes |= only_lane(lane);
     });
     for_each_lane(lanes, [&](int lane) {
-      threads[lane].value = lanes;
+      threads[lane].value = word_of(lanes, threads[lane].kind, lane);
       threads[lane].state = ThreadState::kReady;
       block_.ready.push_back(static_cast<uint16_t>(first + lane));
     });

@@ -24,7 +24,7 @@ class Closed {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends_), 0);
     const char key[kMcEmuReportKeyBytes] = {};
     EXPECT_EQ(send(ends_[0], key, sizeof key, 0), static_cast<ssize_t>(sizeof key));
-    const McEmuOptions options{sizeof(McEmuOptions), ends_[1], 2, kMcEmuClosed, 0};
+    const McEmuOptions options{sizeof(McEmuOptions), ends_[1], 2, kMcEmuClosed, 0, 0};
     EXPECT_EQ(mc_emu_init(&options), 0);
     EXPECT_EQ(mc_emu_init(&options), EALREADY);
     EXPECT_EQ(cudaMalloc(&x_, kBytes), cudaSuccess);

@@ -23,7 +23,7 @@ struct Buffers {
   float* b = nullptr;
   float* c = nullptr;
   Buffers() {
-    const McEmuOptions options{sizeof(McEmuOptions), -1, 1, 0, 0};
+    const McEmuOptions options{sizeof(McEmuOptions), -1, 1, 0, 0, 0};
     mc_emu_init(&options);
     for (float** p : {&a, &b, &c}) {
       cudaMalloc(p, kElements * sizeof(float));

@@ -28,11 +28,11 @@ namespace mc::emu::testing {
 
 class EmulationTest : public ::testing::Test {
  protected:
-  EmulationTest() {
+  explicit EmulationTest(uint32_t warp_size = 32) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends_), 0);
     const char key[kMcEmuReportKeyBytes] = {};
     EXPECT_EQ(send(ends_[0], key, sizeof key, 0), static_cast<ssize_t>(sizeof key));
-    const McEmuOptions options{sizeof(McEmuOptions), ends_[1], 2, 0, 0};
+    const McEmuOptions options{sizeof(McEmuOptions), ends_[1], 2, 0, 0, warp_size};
     EXPECT_EQ(mc_emu_init(&options), 0);
     mc_emu_reset();
     mc_emu_set_schedule(0);

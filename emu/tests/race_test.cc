@@ -2,6 +2,7 @@
 // The checker of shared memory against a slow twin that keeps every access.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -81,14 +82,15 @@ int run_until_objection(uint64_t seed) {
     if (choice == 0) {
       barrier();
     } else if (choice < 4) {
-      const int warp = pick(kThreads / kWarpLanes);
-      const uint32_t mask = pick(2) == 0 ? ~0u : static_cast<uint32_t>(random());
-      std::vector<int> lanes;
-      for (int lane = 0; lane < kWarpLanes; ++lane) {
-        if ((mask >> lane & 1) != 0) lanes.push_back(warp * kWarpLanes + lane);
-      }
-      mask == ~0u ? checker.warp(warp).join_all() : checker.warp(warp).join(mask);
-      twin.synchronise(lanes);
+      const int first = pick(kThreads) & ~(warp_size() - 1);
+      const int num_lanes = std::min(warp_size(), kThreads);
+      const bool is_full = pick(2) == 0;
+      LaneSet met = is_full ? first_lanes(num_lanes) : random() & first_lanes(num_lanes);
+      std::vector<int> threads;
+      for_each_lane(met, [&](int lane) { threads.push_back(first + lane); });
+      WarpOrder& warp = checker.warp(warp_of(first));
+      is_full ? warp.join_all() : warp.join(met);
+      twin.synchronise(threads);
     } else {
       const size_t size = size_t{1} << pick(4);
       const size_t offset = static_cast<size_t>(pick(kBytes / size)) * size;
@@ -111,6 +113,14 @@ TEST(SharedChecker, NeverObjectsToWhatIsOrdered) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     ASSERT_NE(run_until_objection(seed), 1) << "seed " << seed;
   }
+}
+
+TEST(SharedChecker, KnowsWhichLanesOfALongWarpHaveMet) {
+  warp_shift = 7;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    EXPECT_NE(run_until_objection(seed), 1) << "seed " << seed;
+  }
+  warp_shift = 5;
 }
 
 // It remembers two readers of a cell, not all: a few races escape at their first occurrence.

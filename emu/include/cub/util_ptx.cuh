@@ -20,22 +20,17 @@ inline int RowMajorTid(int dim_x, int dim_y, int) {
 // keep their own value.
 template <int kWidth, class T>
 T ShuffleUp(T value, int offset, int first, unsigned mask) {
-  const T other = ::mc_emu::shuffle_pieces(value, [&](unsigned long long piece) {
-    return __shfl_up_sync(mask, piece, static_cast<unsigned>(offset), kWidth);
-  });
+  const T other = ::mc_emu::group_shuffle(kMcEmuWarpUp, mask, value, offset, kWidth);
   return static_cast<int>(LaneId()) % kWidth - offset < first ? value : other;
 }
 template <int kWidth, class T>
 T ShuffleDown(T value, int offset, int last, unsigned mask) {
-  const T other = ::mc_emu::shuffle_pieces(value, [&](unsigned long long piece) {
-    return __shfl_down_sync(mask, piece, static_cast<unsigned>(offset), kWidth);
-  });
+  const T other = ::mc_emu::group_shuffle(kMcEmuWarpDown, mask, value, offset, kWidth);
   return static_cast<int>(LaneId()) % kWidth + offset > last ? value : other;
 }
 template <int kWidth, class T>
 T ShuffleIndex(T value, int lane, unsigned mask) {
-  return ::mc_emu::shuffle_pieces(
-      value, [&](unsigned long long piece) { return __shfl_sync(mask, piece, lane, kWidth); });
+  return ::mc_emu::group_shuffle(kMcEmuWarpIndex, mask, value, lane, kWidth);
 }
 
 }  // namespace cub

@@ -57,15 +57,21 @@ enum McEmuWarp {
   kMcEmuWarpMaxSigned,
   kMcEmuWarpAnd,
   kMcEmuWarpOr,
-  kMcEmuWarpExclusiveOr
+  kMcEmuWarpExclusiveOr,
+  // Together with one of them: the mask, and the lanes in the result, are those of the caller's
+  // aligned 32 lanes, whatever the warp's size.
+  kMcEmuWarpGroup = 64
 };
 
 // One lane's part in a warp collective over the lanes of `mask`.  `argument` is the lane, delta or
-// lane mask of a shuffle and `width` its segment width.  Blocks until all live lanes arrived.
+// lane mask of a shuffle and `width` its segment width.  Blocks until all live lanes arrived.  In a
+// warp of 128 lanes the full mask names them all, any other mask the first 32, and lanes in a
+// result are the first 32; bit 32 is set where there are others.
 uint64_t mc_emu_warp(int kind, uint32_t mask, uint64_t value, int argument, int width, int line);
 
-// The lanes of this warp that reach this line together.
-uint32_t mc_emu_active_mask(int line);
+// The lanes of this warp that reach this line together: of the first 32 (kMcEmuWarpSync), or of the
+// caller's aligned 32 (kMcEmuWarpGroup).
+uint32_t mc_emu_active_mask(int kind, int line);
 
 void* mc_emu_dynamic_shared(void);
 size_t mc_emu_dynamic_shared_bytes(void);

@@ -48,10 +48,10 @@ MC_EMU_TLS const uint3 threadIdx __asm__("mc_emu_thread_index");
 MC_EMU_TLS const uint3 blockIdx __asm__("mc_emu_block_index");
 MC_EMU_TLS const McEmuShape blockDim __asm__("mc_emu_block_dim");
 MC_EMU_TLS const McEmuShape gridDim __asm__("mc_emu_grid_dim");
+// 32 or 128, and no constant expression for nvcc either.
+extern const int warpSize __asm__("mc_emu_warp_size") __attribute__((visibility("default")));
 }
 #undef MC_EMU_TLS
-
-inline constexpr int warpSize = 32;
 
 // --- Barriers.  The default argument is the line of the call, which tells barriers apart.
 

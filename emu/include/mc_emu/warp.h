@@ -3,7 +3,7 @@
 //
 // A value of up to eight bytes travels through a 64-bit word.  A lane that reads from one which
 // does not take part (it returned, or the mask leaves it out) gets all ones: CUDA leaves it
-// undefined.
+// undefined.  What a mask and a ballot are in a warp of 128 lanes is in runtime/worker_warp.cc.
 #ifndef MC_EMU_WARP_H_
 #define MC_EMU_WARP_H_
 
@@ -36,7 +36,7 @@ inline T shuffle(int kind, unsigned mask, T value, int argument, int width, int 
 }
 
 inline uint64_t vote(int kind, unsigned mask, uint64_t value, int line) {
-  return mc_emu_warp(kind, mask, value, 0, warpSize, line);
+  return mc_emu_warp(kind, mask, value, 0, 0, line);
 }
 
 }  // namespace mc_emu
@@ -65,16 +65,18 @@ inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warp
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu, int line = __builtin_LINE()) {
   mc_emu::vote(kMcEmuWarpSync, mask, 0, line);
 }
-inline unsigned __activemask(int line = __builtin_LINE()) { return mc_emu_active_mask(line); }
+inline unsigned __activemask(int line = __builtin_LINE()) {
+  return mc_emu_active_mask(kMcEmuWarpSync, line);
+}
 
 inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
   return static_cast<unsigned>(mc_emu::vote(kMcEmuWarpBallot, mask, predicate != 0, line));
 }
 inline int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-  return __ballot_sync(mask, predicate, line) != 0;
+  return mc_emu::vote(kMcEmuWarpBallot, mask, predicate != 0, line) != 0;
 }
 inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-  return __ballot_sync(mask, predicate == 0, line) == 0;
+  return mc_emu::vote(kMcEmuWarpBallot, mask, predicate == 0, line) == 0;
 }
 inline int __uni_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
   return mc_emu::vote(kMcEmuWarpMatchAll, mask, predicate != 0, line) != 0;

@@ -41,9 +41,8 @@ class WarpReduce {
     const int lane = static_cast<int>(::mc_emu::lane()) % LOGICAL_WARP_THREADS;
     T total = input;
     for (int distance = 1; distance < LOGICAL_WARP_THREADS; distance *= 2) {
-      const T other = ::mc_emu::shuffle_pieces(total, [&](unsigned long long piece) {
-        return __shfl_down_sync(mask, piece, static_cast<unsigned>(distance), LOGICAL_WARP_THREADS);
-      });
+      const T other =
+          ::mc_emu::group_shuffle(kMcEmuWarpDown, mask, total, distance, LOGICAL_WARP_THREADS);
       if (lane + distance < valid_items && lane + distance < LOGICAL_WARP_THREADS) {
         total = combine(total, other);
       }
@@ -74,16 +73,15 @@ class WarpReduce {
   T segmented(T input, Flag flag, Operator combine, bool at_head) {
     const unsigned mask = ::mc_emu::lanes_of_segment(LOGICAL_WARP_THREADS);
     const unsigned lane = ::mc_emu::lane();
-    unsigned flags = __ballot_sync(mask, flag != 0) & mask;
+    unsigned flags = ::mc_emu::group_vote(kMcEmuWarpBallot, mask, flag != 0) & mask;
     // A lane before each head is a tail, and so is the last lane.
     if (at_head) flags = (flags >> 1) & mask;
     flags |= mask & ~(mask >> 1);
     const unsigned end = static_cast<unsigned>(__builtin_ctz(flags >> lane)) + lane;
     T total = input;
     for (unsigned distance = 1; distance < LOGICAL_WARP_THREADS; distance *= 2) {
-      const T other = ::mc_emu::shuffle_pieces(total, [&](unsigned long long piece) {
-        return __shfl_down_sync(mask, piece, distance, LOGICAL_WARP_THREADS);
-      });
+      const T other = ::mc_emu::group_shuffle(kMcEmuWarpDown, mask, total,
+                                              static_cast<int>(distance), LOGICAL_WARP_THREADS);
       if (lane + distance <= end) total = combine(total, other);
     }
     return total;

@@ -81,18 +81,15 @@ class WarpScan {
   }
 
   T Broadcast(T input, unsigned lane) {
-    return ::mc_emu::shuffle_pieces(input, [&](unsigned long long piece) {
-      return __shfl_sync(mask(), piece, static_cast<int>(lane), LOGICAL_WARP_THREADS);
-    });
+    return ::mc_emu::group_shuffle(kMcEmuWarpIndex, mask(), input, static_cast<int>(lane),
+                                   LOGICAL_WARP_THREADS);
   }
 
  private:
   static int lane() { return static_cast<int>(::mc_emu::lane()) % LOGICAL_WARP_THREADS; }
   static unsigned mask() { return ::mc_emu::lanes_of_segment(LOGICAL_WARP_THREADS); }
   static T shifted(const T& value, int distance) {
-    return ::mc_emu::shuffle_pieces(value, [&](unsigned long long piece) {
-      return __shfl_up_sync(mask(), piece, static_cast<unsigned>(distance), LOGICAL_WARP_THREADS);
-    });
+    return ::mc_emu::group_shuffle(kMcEmuWarpUp, mask(), value, distance, LOGICAL_WARP_THREADS);
   }
 };
 
