@@ -33,7 +33,8 @@ inline bool has_lane(LaneSet lanes, int lane) {
 // The lowest one.  REQUIRES: there is one.
 inline int lowest_lane(LaneSet lanes) {
   const auto low = static_cast<uint64_t>(lanes);
-  return low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(static_cast<uint64_t>(lanes >> 64));
+  if (low != 0) return std::countr_zero(low);
+  return 64 + std::countr_zero(static_cast<uint64_t>(lanes >> 64));
 }
 
 template <class F>

@@ -69,7 +69,7 @@ class WarpOrder {
   uint16_t tick_ = 0;
   uint16_t full_tick_ = 0;
   bool partial_ = false;
-  std::vector<uint16_t> met_;  // Of each lane with each.  Meaningful when partial_.
+  std::vector<uint16_t> met_;  // Ticks by lane and other lane, when partial_.
 };
 
 struct Conflict {

@@ -204,7 +204,8 @@ __global__ void tiles(int* y) {
   if (t / 32 == 2) return;  // Tiles need nothing of each other.
   y[t] = tile.shfl(t, 0) == t / 32 * 32 && tile.shfl_xor(t, 16) == (t ^ 16) &&
          tile.ballot(t % 32 < 5) == 31u && tile.all(1) && !tile.any(t % 32 == 32) &&
-         tile.match_any(t / 16) == 0xFFFFu << (t / 16 % 2 * 16) && eight.shfl(t, 1) == t / 8 * 8 + 1;
+         tile.match_any(t / 16) == 0xFFFFu << (t / 16 % 2 * 16) &&
+         eight.shfl(t, 1) == t / 8 * 8 + 1;
   tile.sync();
 }
 
