@@ -26,9 +26,6 @@ inline LaneSet only_lane(int lane) { return LaneSet{1} << lane; }
 inline LaneSet first_lanes(int count) {
   return count == kLanesMax ? ~LaneSet{0} : only_lane(count) - 1;
 }
-inline bool has_lane(LaneSet lanes, int lane) {
-  return lane >= 0 && lane < kLanesMax && (lanes >> lane & 1) != 0;
-}
 
 // The lowest one.  REQUIRES: there is one.
 inline int lowest_lane(LaneSet lanes) {

@@ -323,8 +323,7 @@ void Worker::finish_thread() {
   if (suspect_.is_active) settle_suspect();
   if (block_.arrived > 0 && block_.arrived == block_.live) open_barrier();
   while (warp.waiting != 0) {
-    const int waiting = index << warp_shift | lowest_lane(warp.waiting);
-    if (!try_complete_warp(index, block_.threads[waiting].lanes)) break;
+    if (!try_complete_warp(index << warp_shift | lowest_lane(warp.waiting))) break;
   }
 }
 

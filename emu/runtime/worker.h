@@ -75,7 +75,6 @@ enum class ThreadState : uint8_t {
 struct Thread {
   Fibre* fibre = nullptr;
   uint64_t value = 0;  // Deposit, then result, of a warp collective.
-  LaneSet lanes = 0;   // Those that its mask names.
   uint32_t mask = 0;
   int argument = 0;
   int width = 0;
@@ -249,7 +248,7 @@ class Worker {
   void check_barrier_lines();
 
   // Warps.
-  bool try_complete_warp(int warp, LaneSet named);
+  bool try_complete_warp(int thread);
   void complete_warp(int warp, LaneSet lanes);
   bool release_active_masks();
   [[noreturn]] void report_stuck();

@@ -17,10 +17,10 @@ namespace {
 
 constexpr uint64_t kPoison = ~uint64_t{0};  // What a lane gets from one that is not there.
 
-// The lanes that a mask names.
-LaneSet named_lanes(int kind, uint32_t mask, int lane) {
-  if ((kind & kMcEmuWarpGroup) != 0) return LaneSet{mask} << (lane & ~(kLanesNamed - 1));
-  return mask == ~0u ? first_lanes(warp_size()) : LaneSet{mask};
+// The lanes that a mask names, of those that are `live`.
+LaneSet named_lanes(int kind, uint32_t mask, int lane, LaneSet live) {
+  if ((kind & kMcEmuWarpGroup) != 0) return LaneSet{mask} << (lane & ~(kLanesNamed - 1)) & live;
+  return mask == ~0u ? live : mask & live;
 }
 
 // The lanes as the bits that `lane` gets.  Bit 32 is set where there are others.
@@ -76,11 +76,12 @@ uint32_t reduce(int kind, uint32_t a, uint32_t b) {
 
 void shuffle(Thread* threads, LaneSet lanes) {
   uint64_t values[kLanesMax];
+  std::fill_n(values, warp_size(), kPoison);
   for_each_lane(lanes, [&](int lane) { values[lane] = threads[lane].value; });
   for_each_lane(lanes, [&](int lane) {
     Thread& thread = threads[lane];
     const int source = shuffle_source(thread.kind, lane, thread.argument, thread.width);
-    if (source >= 0) thread.value = has_lane(lanes, source) ? values[source] : kPoison;
+    if (source >= 0) thread.value = source < warp_size() ? values[source] : kPoison;
   });
 }
 
@@ -138,12 +139,12 @@ void compute(Thread* threads, LaneSet lanes, int kind) {
 
 uint64_t Worker::warp_collective(int kind, uint32_t mask, uint64_t value, int argument, int width,
                                  int line, uintptr_t pc) {
-  settle_suspect();
+  if (suspect_.is_active) settle_suspect();
   Thread& self = block_.threads[current_];
   const int lane = lane_of(current_);
   if (warp_size() == kLanesNamed) kind &= ~kMcEmuWarpGroup;  // The same, and may be mixed.
-  const LaneSet lanes = named_lanes(kind, mask, lane);
-  if (!has_lane(lanes, lane)) {
+  Warp& warp = block_.warps[warp_of(current_)];
+  if ((named_lanes(kind, mask, lane, warp.live) & only_lane(lane)) == 0) {
     fail("deadlock", cudaErrorLaunchFailure, pc,
          lane < kLanesNamed
              ? "a lane takes part in a warp operation whose mask does not name it"
@@ -151,27 +152,30 @@ uint64_t Worker::warp_collective(int kind, uint32_t mask, uint64_t value, int ar
                "of a warp of 128 threads, a mask that is not full names lanes 0 to 31");
   }
   self.kind = static_cast<uint16_t>(kind);
-  self.lanes = lanes;
   self.mask = mask;
   self.value = value;
   self.argument = argument;
   self.width = width;
   self.line = line;
   self.pc = pc;
-  const int warp = warp_of(current_);
-  block_.warps[warp].waiting |= only_lane(lane);
-  if (!try_complete_warp(warp, lanes)) wait(ThreadState::kWarp, line, pc);
+  warp.waiting |= only_lane(lane);
+  if (!try_complete_warp(current_)) wait(ThreadState::kWarp, line, pc);
   return self.value;
 }
 
-// Completes the collective over the lanes `named` when every live one of them waits for it.
-bool Worker::try_complete_warp(int index, LaneSet named) {
+// Completes the collective that the thread waits for when all its live lanes do.
+bool Worker::try_complete_warp(int thread) {
+  const int index = warp_of(thread);
   const Warp& warp = block_.warps[index];
-  const LaneSet lanes = named & warp.live;
+  const Thread& self = block_.threads[thread];
+  const LaneSet lanes = named_lanes(self.kind, self.mask, lane_of(thread), warp.live);
   if ((lanes & ~warp.waiting) != 0 || lanes == 0) return false;
   const Thread* threads = &block_.threads[index << warp_shift];
   bool agree = true;
-  for_each_lane(lanes, [&](int lane) { agree &= threads[lane].lanes == named; });
+  for_each_lane(lanes, [&](int lane) {
+    const Thread& other = threads[lane];
+    agree &= other.mask == self.mask && ((other.kind ^ self.kind) & kMcEmuWarpGroup) == 0;
+  });
   if (agree) complete_warp(index, lanes);
   return agree;
 }
