@@ -27,6 +27,7 @@ class _Options(ctypes.Structure):
         ("workers", ctypes.c_int32),
         ("flags", ctypes.c_uint32),
         ("arena_bytes", ctypes.c_uint64),
+        ("warp_size", ctypes.c_uint32),
     ]
 
 
@@ -51,9 +52,10 @@ class Emulator:
 
     runtime: Any
     shim: Any
+    warp_size: int
 
     @staticmethod
-    def load(runtime_path: str, shim_path: str | None) -> Emulator:
+    def load(runtime_path: str, shim_path: str | None, warp_size: int = 32) -> Emulator:
         runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
         runtime.mc_emu_set_schedule.argtypes = [ctypes.c_uint64]
         runtime.mc_emu_set_schedule.restype = None
@@ -63,7 +65,7 @@ class Emulator:
             shim.mc_shim_map.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_size_t]
             shim.mc_shim_export.argtypes = [ctypes.py_object, ctypes.c_void_p]
             _register_device()
-        return Emulator(runtime, shim)
+        return Emulator(runtime, shim, warp_size)
 
     @property
     def has_shim(self) -> bool:
@@ -75,7 +77,9 @@ class Emulator:
         With one worker, blocks run in one order, so that a finding names the same block each time.
         """
         descriptor = -1 if report is None else report
-        options = _Options(ctypes.sizeof(_Options), descriptor, workers, _CLOSED, 0)
+        options = _Options(
+            ctypes.sizeof(_Options), descriptor, workers, _CLOSED, 0, self.warp_size
+        )
         failure = self.runtime.mc_emu_init(ctypes.byref(options))
         if failure:
             raise OSError(failure, f"the emulator cannot start: {os.strerror(failure)}")

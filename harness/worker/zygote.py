@@ -2,8 +2,8 @@
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
-            [--emu-lib PATH --shim PATH | --device NAME --aten-lib PATH --executor-lib PATH
-             [--client-lib PATH]]
+            [--emu-lib PATH --shim PATH [--warp-size N]
+             | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
@@ -75,7 +75,7 @@ if __name__ == "__main__" and "--twin" in sys.argv:
 
 # First, since a backend may have to prepare what the others import.
 from harness.worker.backends import BACKENDS  # noqa: E402
-from harness.contestant import contestant, record  # noqa: E402
+from harness.contestant import contestant, cuda_on_cpu, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
@@ -122,13 +122,17 @@ def main() -> int:
     parser.add_argument("--sandbox-lib", required=True)
     parser.add_argument("--emu-lib")
     parser.add_argument("--shim")
+    parser.add_argument("--warp-size", type=int, default=32)
     parser.add_argument("--aten-lib")
     parser.add_argument("--executor-lib", default="")
     parser.add_argument("--client-lib", default="")
     parser.add_argument("--device", choices=BACKENDS, default="cpu")
     arguments = parser.parse_args()
     sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
-    emulator = Emulator.load(arguments.emu_lib, arguments.shim) if arguments.emu_lib else None
+    emulator = None
+    if arguments.emu_lib:
+        emulator = Emulator.load(arguments.emu_lib, arguments.shim, arguments.warp_size)
+        cuda_on_cpu.PROPERTIES.warp_size = arguments.warp_size  # For the recorder, too.
     aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
     if emulator is not None and emulator.has_shim:
         aten = AtenRecorder(emulator.shim)

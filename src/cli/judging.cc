@@ -249,6 +249,10 @@ void add_experiments(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group("For programs and experiments");
   command.add_flag("--full-headers", arguments.options.full_headers,
                    "Compile all against PyTorch's own headers (slow)");
+  command
+      .add_option("--warp-size", arguments.options.warp_size,
+                  "Threads of a warp in the emulator: 32, or 128 as on mp_21 and mp_22")
+      ->check(CLI::IsMember({32, 128}));
   command.add_flag("--no-static-rules", arguments.no_static_rules, "Let only the run decide");
   command.add_flag("--allow-weak-sandbox", arguments.weak_sandbox,
                    "Go on where this machine cannot give a protection");

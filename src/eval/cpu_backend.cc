@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The CPU backend: CUDA C++ compiled for the host, kernels by emulation (emu/).
+#include <string>
+
 #include "compile/artifact_store.h"
 #include "compile/cpu_toolchain.h"
 #include "core/file.h"
@@ -15,8 +17,9 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   if (options.full_headers) runtime.leave_facade();
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
   machine.environment = {"CUDA_VISIBLE_DEVICES="};
-  machine.candidates_arguments = {"--emu-lib", runtime.emulator.string(), "--shim",
-                                  runtime.shim.string()};
+  machine.candidates_arguments = {"--emu-lib",   runtime.emulator.string(),
+                                  "--shim",      runtime.shim.string(),
+                                  "--warp-size", std::to_string(options.warp_size)};
   machine.emulator = std::move(runtime);
   machine.toolchain = std::make_unique<compile::CpuToolchain>(
       *machine.emulator, cache_directory() / "artifacts", bytes_max);
