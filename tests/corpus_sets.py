@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,18 @@ def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Ca
     options += ("--strict",) if entry.get("strict") else ()
     options += ("--policy", entry["policy"]) if "policy" in entry else ()
     return Case(name, entry["task"], text, Expectation.parse(entry), options)
+
+
+def warp128() -> list[Case]:
+    """Each candidate in warps of 32 threads, in which all are right, and in warps of 128, for which
+    expected.json is.
+    """
+    cases = []
+    for case in listed("warp128"):
+        cases.append(replace(case, expectation=PASS))
+        options = ("--warp-size", "128")
+        cases.append(replace(case, name=f"{case.name} in warps of 128", options=options))
+    return cases
 
 
 def kernelbench() -> list[Case]:
@@ -147,6 +159,7 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "answers": lambda: listed("answers"),
     "hostile": lambda: listed("hostile"),
     "contest": contest,
+    "warp128": warp128,
     "kernelbench": kernelbench,
     "kernelbench_mutants": kernelbench_mutants,
     "gpu": lambda: on_device("gpu"),
@@ -161,6 +174,7 @@ BARS = {
     "answers": 1.0,
     "hostile": 0.95,
     "contest": 1.0,
+    "warp128": 1.0,
     "kernelbench": 0.95,
     "kernelbench_mutants": 1.0,
     "gpu": 1.0,

@@ -3,9 +3,9 @@
 
   run_corpus.py --musacoder build/dev/bin/musacoder [--jobs 2] [--only PATTERN] SET…
 
-SET is one of honest, mutants, answers, hostile, contest, kernelbench, kernelbench_mutants. Prints
-a line for each surprise and a summary for each set; exits 0 when every set reaches its bar, 77 when
-a set's tasks are not there.
+SET is one of honest, mutants, answers, hostile, contest, warp128, kernelbench, kernelbench_mutants.
+Prints a line for each surprise and a summary for each set; exits 0 when every set reaches its bar,
+77 when a set's tasks are not there.
 
 $MC_CORPUS_SHARE judges a random share of each set, others in each run, and says which (continuous
 integration does); $MC_CORPUS_DRAW chooses the same again. All inputs follow from a seed that is

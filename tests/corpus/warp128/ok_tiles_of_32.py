@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Right with warps of any size: tiles of 32 threads, of cooperative groups.
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAException.h>
+#include <cooperative_groups.h>
+
+namespace cg = cooperative_groups;
+
+__global__ void rms_norm_kernel(const float* __restrict__ x, const float* __restrict__ gain,
+                                float* __restrict__ out, float eps, int rows, int cols) {
+  const auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+  const int row = blockIdx.x * 4 + tile.meta_group_rank();
+  if (row >= rows) return;
+  x += static_cast<size_t>(row) * cols;
+  out += static_cast<size_t>(row) * cols;
+  float sum = 0.0f;
+  for (int i = tile.thread_rank(); i < cols; i += 32) sum += x[i] * x[i];
+  for (int offset = 16; offset > 0; offset /= 2) sum += tile.shfl_down(sum, offset);
+  const float scale = rsqrtf(tile.shfl(sum, 0) / cols + eps);
+  for (int i = tile.thread_rank(); i < cols; i += 32) out[i] = x[i] * scale * gain[i];
+}
+
+torch::Tensor rms_norm(torch::Tensor x, torch::Tensor gain, double eps) {
+  const int rows = x.size(0);
+  const int cols = x.size(1);
+  auto out = torch::empty_like(x);
+  rms_norm_kernel<<<(rows + 3) / 4, 128, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), gain.data_ptr<float>(), out.data_ptr<float>(),
+      static_cast<float>(eps), rows, cols);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return out;
+}
+"""
+
+rms_norm_ext = load_inline(
+    name="rms_norm_ext",
+    cpp_sources="torch::Tensor rms_norm(torch::Tensor x, torch::Tensor gain, double eps);",
+    cuda_sources=cuda_source,
+    functions=["rms_norm"],
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.gain = nn.Parameter(torch.ones(features))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.reshape(-1, x.size(-1))
+        return rms_norm_ext.rms_norm(rows, self.gain, self.eps).view_as(x)
