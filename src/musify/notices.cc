@@ -83,6 +83,9 @@ std::string hazard_of(const Words& words, std::size_t i, bool assumes_32) {
   if (name == "__ballot_sync" || name == "__activemask" || name == "__ballot") {
     return name + " returns 32 bits, and a warp has 128 threads";
   }
+  if (name == "__syncwarp" && assumes_32) {
+    return name + " waits for 128 threads, in code that counts with 32";
+  }
   if (!is_synchronised(name)) return "";
   const auto arguments = arguments_of(words, i);
   if (!arguments.empty() && arguments[0].second == arguments[0].first + 1) {
@@ -94,6 +97,9 @@ std::string hazard_of(const Words& words, std::size_t i, bool assumes_32) {
   const bool is_exchange = name == "__shfl_sync" || name == "__shfl_xor_sync";
   if (is_exchange && arguments.size() == 3 && assumes_32) {
     return name + " has no width, which is 128 here, in code that counts with 32";
+  }
+  if (name.starts_with("__reduce_") && assumes_32) {
+    return name + " has the result of 128 threads, in code that counts with 32";
   }
   return "";
 }

@@ -279,7 +279,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("int l = t % 32; v = __shfl_sync(0xffffffff, v, 0);",
                       "int l = t & 31; v = __shfl_xor_sync(0xffffffffu, v, 1);",
                       "unsigned b = __ballot_sync(0xffffffff, p);",
-                      "v = __shfl_down_sync(0x0000ffff, v, 8);"));
+                      "if (t % 32 == 0) n += __reduce_add_sync(0xffffffff, p);",
+                      "int l = t % 32; __syncwarp();", "v = __shfl_down_sync(0x0000ffff, v, 8);"));
 
 TEST(Port, DoesNotWarnOfAShuffleWithAWidth) {
   PortOptions options;
