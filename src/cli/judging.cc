@@ -261,10 +261,6 @@ void add_experiments(CLI::App& command, EvalArguments& arguments) {
 Status settle(EvalArguments& arguments, const CLI::App& command) {
   eval::Options& options = arguments.options;
   MC_TRY(options.backend, chosen_backend(arguments.backend), command.get_name());
-  if (options.warp_size != 32 && options.backend != task::Backend::kCpu) {
-    return Error{ErrorCode::kInvalidInput,
-                 "--warp-size: the emulator alone has it (--backend cpu)"};
-  }
   const CLI::Option* seed = command.get_option_no_throw("--seed");
   if (seed != nullptr && seed->count() > 0) options.seed = arguments.seed;
   for (const task::Dialect dialect : task::kDialects) {

@@ -53,6 +53,10 @@ bool is_here(const compile::PyTorch& pytorch) {
 }
 
 Status set_up(Machine& machine, const Options& options, const Progress& progress) {
+  if (options.warp_size != 32) {
+    return Error{ErrorCode::kInvalidInput,
+                 "--warp-size: a GPU's warps have 32 threads; other sizes need --backend cpu"};
+  }
   machine.architecture = options.architecture;
   if (options.architecture.empty()) {
     MC_TRY(const execute::CudaDevice gpu, first_gpu(), "set-up");
