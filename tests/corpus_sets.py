@@ -79,14 +79,15 @@ def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Ca
 
 
 def warp128() -> list[Case]:
-    """Each candidate in warps of 32 threads, in which all are right, and in warps of 128, for which
-    expected.json is.
+    """Candidates in the dialect of MUSA: for mp_31, whose warps have 32 threads, in which all are
+    right, and for mp_22, whose warps have 128, for which expected.json is.
     """
     cases = []
     for case in listed("warp128"):
-        cases.append(replace(case, expectation=PASS))
-        options = ("--warp-size", "128")
-        cases.append(replace(case, name=f"{case.name} in warps of 128", options=options))
+        musa = ("--dialect", "musa", "--musa-arch")
+        cases.append(replace(case, expectation=PASS, options=(*musa, "mp_31")))
+        name = f"{case.name} in warps of 128"
+        cases.append(replace(case, name=name, options=(*musa, "mp_22")))
     return cases
 
 

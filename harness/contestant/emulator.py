@@ -77,9 +77,7 @@ class Emulator:
         With one worker, blocks run in one order, so that a finding names the same block each time.
         """
         descriptor = -1 if report is None else report
-        options = _Options(
-            ctypes.sizeof(_Options), descriptor, workers, _CLOSED, 0, self.warp_size
-        )
+        options = _Options(ctypes.sizeof(_Options), descriptor, workers, _CLOSED, 0, self.warp_size)
         failure = self.runtime.mc_emu_init(ctypes.byref(options))
         if failure:
             raise OSError(failure, f"the emulator cannot start: {os.strerror(failure)}")

@@ -124,7 +124,8 @@ void add_dialect(CLI::App& command, EvalArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--musa-arch", arguments.options.musa_architecture,
-                  "With --dialect musa: the architecture that __MUSA_ARCH__ stands for")
+                  "With --dialect musa: the architecture, by which __MUSA_ARCH__ and the size of "
+                  "warps are chosen")
       ->check(CLI::IsMember({"mp_31", "mp_22", "mp_21"}))
       ->capture_default_str();
 }
@@ -249,10 +250,6 @@ void add_experiments(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group("For programs and experiments");
   command.add_flag("--full-headers", arguments.options.full_headers,
                    "Compile all against PyTorch's own headers (slow)");
-  command
-      .add_option("--warp-size", arguments.options.warp_size,
-                  "Threads of a warp in the emulator: 32, or 128 as on mp_21 and mp_22")
-      ->check(CLI::IsMember({32, 128}));
   command.add_flag("--no-static-rules", arguments.no_static_rules, "Let only the run decide");
   command.add_flag("--allow-weak-sandbox", arguments.weak_sandbox,
                    "Go on where this machine cannot give a protection");

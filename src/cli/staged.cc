@@ -187,6 +187,7 @@ void add_measure(CLI::App& app, int& exit_code) {
       app.add_subcommand("measure", "The second half of eval: judge what prepare wrote");
   command->add_option("file", arguments->prepared, "What prepare wrote")->required();
   add_machine(*command, *arguments);
+  add_dialect(*command, *arguments);
   add_verdicts(*command, *arguments);
   add_correctness(*command, arguments->options.correctness);
   add_timing(*command, *arguments);

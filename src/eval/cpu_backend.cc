@@ -7,6 +7,7 @@
 #include "compile/cpu_toolchain.h"
 #include "core/file.h"
 #include "eval/machine.h"
+#include "eval/musa_dialect.h"
 
 namespace mc::eval {
 namespace {
@@ -17,9 +18,10 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   if (options.full_headers) runtime.leave_facade();
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
   machine.environment = {"CUDA_VISIBLE_DEVICES="};
+  const int warp = warp_threads(options.dialect, options.musa_architecture);
   machine.candidates_arguments = {"--emu-lib",   runtime.emulator.string(),
                                   "--shim",      runtime.shim.string(),
-                                  "--warp-size", std::to_string(options.warp_size)};
+                                  "--warp-size", std::to_string(warp)};
   machine.emulator = std::move(runtime);
   machine.toolchain = std::make_unique<compile::CpuToolchain>(
       *machine.emulator, cache_directory() / "artifacts", bytes_max);

@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "eval/cuda_facts.h"
 #include "eval/machine.h"
+#include "eval/musa_dialect.h"
 #include "execute/cuda_driver.h"
 
 namespace mc::eval {
@@ -53,9 +54,10 @@ bool is_here(const compile::PyTorch& pytorch) {
 }
 
 Status set_up(Machine& machine, const Options& options, const Progress& progress) {
-  if (options.warp_size != 32) {
+  if (warp_threads(options.dialect, options.musa_architecture) != 32) {
     return Error{ErrorCode::kInvalidInput,
-                 "--warp-size: a GPU's warps have 32 threads; other sizes need --backend cpu"};
+                 "--musa-arch " + options.musa_architecture +
+                     ": its warps have 128 threads, which NVIDIA's have not; add --backend cpu"};
   }
   machine.architecture = options.architecture;
   if (options.architecture.empty()) {

@@ -213,6 +213,11 @@ std::vector<std::string> nvcc_flags(const std::vector<std::string>& mcc_flags) {
   return flags;
 }
 
+int warp_threads(task::Dialect dialect, std::string_view musa_architecture) {
+  const bool is_wide = musa_architecture == "mp_21" || musa_architecture == "mp_22";
+  return dialect == task::Dialect::kMusa && is_wide ? 128 : 32;
+}
+
 std::string musa_prelude(const std::string& architecture) {
   const std::string digits = architecture.substr(architecture.find('_') + 1);
   return fmt::format(

@@ -42,9 +42,10 @@ class MusaDialect {
   musify::Rules to_cuda_;
 };
 
-// The names that a MUSA compiler defines, as text before the candidate's device code.  It is the
-// place for all that depends on the architecture; 128 threads a warp (mp_21 and mp_22) are not
-// emulated.
+// Threads of a warp: 128 on mp_21 and mp_22, else 32.  Only the CPU backend has those of 128.
+int warp_threads(task::Dialect dialect, std::string_view musa_architecture);
+
+// The names that a MUSA compiler defines, as text before the candidate's device code.
 std::string musa_prelude(const std::string& architecture);
 
 // Flags of mcc as nvcc has them: those for MUSA alone are left out, and those of clang's host side

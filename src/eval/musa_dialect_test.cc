@@ -137,6 +137,14 @@ TEST(Dialect, KeepsTheNamesOfTheArchitecture) {
   EXPECT_THAT(musa_prelude("mp_22"), HasSubstr("#define __MUSA_ARCH__ 220\n"));
 }
 
+TEST(Dialect, HasWarpsOf128ThreadsOnTheOldArchitectures) {
+  using task::Dialect;
+  EXPECT_EQ(warp_threads(Dialect::kMusa, "mp_21"), 128);
+  EXPECT_EQ(warp_threads(Dialect::kMusa, "mp_22"), 128);
+  EXPECT_EQ(warp_threads(Dialect::kMusa, "mp_31"), 32);
+  EXPECT_EQ(warp_threads(Dialect::kCuda, "mp_22"), 32);
+}
+
 TEST(Dialect, TranslatesFlags) {
   EXPECT_THAT(nvcc_flags({"-O3", "--offload-arch=mp_31", "-mllvm -mtgpu-if-convert", "-Od3",
                           "-ffast-math", "-fno-strict-aliasing", "-x", "musa", "-DN=1"}),

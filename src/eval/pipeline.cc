@@ -224,6 +224,13 @@ Preparation Pipeline::State::prepare(const task::Task& task, const task::Candida
 }
 
 Status Pipeline::can_measure(const Prepared& prepared) const {
+  const task::Protocol& protocol = prepared.verdict.protocol;
+  const int warp = warp_threads(protocol.dialect, protocol.musa_architecture);
+  if (warp != warp_threads(state_->options.dialect, state_->options.musa_architecture)) {
+    return Error{ErrorCode::kInvalidInput,
+                 "prepared for warps of " + std::to_string(warp) +
+                     " threads; give --dialect and --musa-arch as prepare had them"};
+  }
   const Target here = target_of(state_->machine, state_->policy.version, prepared.artifacts);
   if (prepared.target == here) return ok();
   return Error{ErrorCode::kInvalidInput,

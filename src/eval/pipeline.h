@@ -69,7 +69,6 @@ struct Options {
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
   bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
   int threads = 2;            // The emulator's, for each contestant.
-  int warp_size = 32;         // The emulator's: 32, or 128 as on mp_21 and mp_22 (emu/README.md).
   // "90": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
   int spares = 2;  // Judges kept ready, on a device (worker/spares.h).

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Right with warps of any size: lanes, warps and the slots that are read are counted by warpSize.
 import torch
+import torch_musa
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+from torch_musa.utils.musa_extension import load_inline
 
-cuda_source = r"""
+musa_source = r"""
 #include <torch/extension.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
+#include "torch_musa/csrc/aten/musa/MUSAContext.h"
+#include "torch_musa/csrc/core/MUSAException.h"
 
 __global__ void row_sum_kernel(const float* __restrict__ x, float* __restrict__ out, int rows,
                                int cols) {
@@ -35,9 +36,9 @@ torch::Tensor row_sum(torch::Tensor x) {
   const int rows = x.size(0);
   const int cols = x.size(1);
   auto out = torch::empty({rows}, x.options());
-  row_sum_kernel<<<rows, 1024, 0, at::cuda::getCurrentCUDAStream()>>>(
+  row_sum_kernel<<<rows, 1024, 0, at::musa::getCurrentMUSAStream()>>>(
       x.data_ptr<float>(), out.data_ptr<float>(), rows, cols);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
   return out;
 }
 """
@@ -45,7 +46,7 @@ torch::Tensor row_sum(torch::Tensor x) {
 row_sum_ext = load_inline(
     name="row_sum_ext",
     cpp_sources="torch::Tensor row_sum(torch::Tensor x);",
-    cuda_sources=cuda_source,
+    musa_sources=musa_source,
     functions=["row_sum"],
 )
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Right with warps of any size: the votes are those of the block.
 import torch
+import torch_musa
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+from torch_musa.utils.musa_extension import load_inline
 
-cuda_source = r"""
+musa_source = r"""
 #include <torch/extension.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
+#include "torch_musa/csrc/aten/musa/MUSAContext.h"
+#include "torch_musa/csrc/core/MUSAException.h"
 
 __global__ void count_above_kernel(const float* __restrict__ x, int64_t* __restrict__ out,
                                    float threshold, int cols) {
@@ -24,9 +25,9 @@ torch::Tensor count_above(torch::Tensor x, double threshold) {
   const int rows = x.size(0);
   const int cols = x.size(1);
   auto out = torch::empty({rows}, x.options().dtype(torch::kInt64));
-  count_above_kernel<<<rows, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+  count_above_kernel<<<rows, 256, 0, at::musa::getCurrentMUSAStream()>>>(
       x.data_ptr<float>(), out.data_ptr<int64_t>(), static_cast<float>(threshold), cols);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
   return out;
 }
 """
@@ -34,7 +35,7 @@ torch::Tensor count_above(torch::Tensor x, double threshold) {
 count_above_ext = load_inline(
     name="count_above_ext",
     cpp_sources="torch::Tensor count_above(torch::Tensor x, double threshold);",
-    cuda_sources=cuda_source,
+    musa_sources=musa_source,
     functions=["count_above"],
 )
 

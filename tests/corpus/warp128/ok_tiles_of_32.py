@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Right with warps of any size: tiles of 32 threads, of cooperative groups.
 import torch
+import torch_musa
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+from torch_musa.utils.musa_extension import load_inline
 
-cuda_source = r"""
+musa_source = r"""
 #include <torch/extension.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
+#include "torch_musa/csrc/aten/musa/MUSAContext.h"
+#include "torch_musa/csrc/core/MUSAException.h"
 #include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;
@@ -30,10 +31,10 @@ torch::Tensor rms_norm(torch::Tensor x, torch::Tensor gain, double eps) {
   const int rows = x.size(0);
   const int cols = x.size(1);
   auto out = torch::empty_like(x);
-  rms_norm_kernel<<<(rows + 3) / 4, 128, 0, at::cuda::getCurrentCUDAStream()>>>(
+  rms_norm_kernel<<<(rows + 3) / 4, 128, 0, at::musa::getCurrentMUSAStream()>>>(
       x.data_ptr<float>(), gain.data_ptr<float>(), out.data_ptr<float>(),
       static_cast<float>(eps), rows, cols);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
   return out;
 }
 """
@@ -41,7 +42,7 @@ torch::Tensor rms_norm(torch::Tensor x, torch::Tensor gain, double eps) {
 rms_norm_ext = load_inline(
     name="rms_norm_ext",
     cpp_sources="torch::Tensor rms_norm(torch::Tensor x, torch::Tensor gain, double eps);",
-    cuda_sources=cuda_source,
+    musa_sources=musa_source,
     functions=["rms_norm"],
 )
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Right with warps of any size: each shuffle has the width 32.
 import torch
+import torch_musa
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+from torch_musa.utils.musa_extension import load_inline
 
-cuda_source = r"""
+musa_source = r"""
 #include <torch/extension.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
+#include "torch_musa/csrc/aten/musa/MUSAContext.h"
+#include "torch_musa/csrc/core/MUSAException.h"
 
 __global__ void cumsum_rows_kernel(const float* __restrict__ x, float* __restrict__ out, int rows,
                                    int cols) {
@@ -33,9 +34,9 @@ torch::Tensor cumsum_rows(torch::Tensor x) {
   const int rows = x.size(0);
   const int cols = x.size(1);
   auto out = torch::empty_like(x);
-  cumsum_rows_kernel<<<(rows + 3) / 4, 128, 0, at::cuda::getCurrentCUDAStream()>>>(
+  cumsum_rows_kernel<<<(rows + 3) / 4, 128, 0, at::musa::getCurrentMUSAStream()>>>(
       x.data_ptr<float>(), out.data_ptr<float>(), rows, cols);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
   return out;
 }
 """
@@ -43,7 +44,7 @@ torch::Tensor cumsum_rows(torch::Tensor x) {
 cumsum_rows_ext = load_inline(
     name="cumsum_rows_ext",
     cpp_sources="torch::Tensor cumsum_rows(torch::Tensor x);",
-    cuda_sources=cuda_source,
+    musa_sources=musa_source,
     functions=["cumsum_rows"],
 )
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Right with warps of any size: an xor of the lane with less than 32 stays in the same 32 threads.
 import torch
+import torch_musa
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+from torch_musa.utils.musa_extension import load_inline
 
-cuda_source = r"""
+musa_source = r"""
 #include <torch/extension.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
+#include "torch_musa/csrc/aten/musa/MUSAContext.h"
+#include "torch_musa/csrc/core/MUSAException.h"
 
 __device__ float sum_of(float v) {
   for (int mask = 16; mask > 0; mask /= 2) v += __shfl_xor_sync(0xffffffff, v, mask);
@@ -40,9 +41,9 @@ torch::Tensor softmax_rows(torch::Tensor x) {
   const int rows = x.size(0);
   const int cols = x.size(1);
   auto out = torch::empty_like(x);
-  softmax_rows_kernel<<<(rows + 3) / 4, 128, 0, at::cuda::getCurrentCUDAStream()>>>(
+  softmax_rows_kernel<<<(rows + 3) / 4, 128, 0, at::musa::getCurrentMUSAStream()>>>(
       x.data_ptr<float>(), out.data_ptr<float>(), rows, cols);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
   return out;
 }
 """
@@ -50,7 +51,7 @@ torch::Tensor softmax_rows(torch::Tensor x) {
 softmax_rows_ext = load_inline(
     name="softmax_rows_ext",
     cpp_sources="torch::Tensor softmax_rows(torch::Tensor x);",
-    cuda_sources=cuda_source,
+    musa_sources=musa_source,
     functions=["softmax_rows"],
 )
 
