@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports public MUSA sources to CUDA and compiles them: what musify knows of MUSA as others write it.
+"""Ports public MUSA sources to CUDA and compiles them: musify on MUSA as others write it.
 
 Each .mu file of the folders is ported together with all other sources of its folder, so that what
 it includes is ported too, and is compiled by nvcc, with its own folder, folders named include and
