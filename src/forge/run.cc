@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "core/layout.h"
 #include "forge/bulk.h"
 #include "forge/chunk.h"
+#include "forge/musa_rows.h"
 
 namespace mc::forge {
 namespace {
@@ -163,22 +165,41 @@ struct DataSets {
   std::set<std::string> train_structures, test_structures;
 };
 
-Status add_task(const Json& task, const fs::path& out, DataSets& sets) {
+// A row in the dialects that are wanted; with both, an answer's port is a lesson too.
+void add_row(const std::string& row, Dialects dialects, const MusaRows& musa, std::string& out,
+             Counts& counts) {
+  if (dialects != Dialects::kMusa) out += row + "\n";
+  if (dialects == Dialects::kCuda) return;
+  const auto ported = musa.port(row);
+  if (ported) out += *ported + "\n";
+  ++counts[ported ? "rows_musa" : "rows_without_musa"];
+  if (dialects != Dialects::kBoth) return;
+  if (const auto lesson = musa.lesson(row)) {
+    out += *lesson + "\n";
+    ++counts["rows_port"];
+  }
+}
+
+Status add_task(const Json& task, const RunOptions& options, const MusaRows& musa, DataSets& sets) {
   const std::string split = task["split"];
-  for (const Json& row : task["sft"]) sets.sft += row.get<std::string>() + "\n";
-  (split == "train" ? sets.rl : sets.test) += task["row"].get<std::string>() + "\n";
+  for (const Json& row : task["sft"]) {
+    add_row(row, options.dialects, musa, sets.sft, sets.counts);
+  }
+  add_row(task["row"], options.dialects, musa, split == "train" ? sets.rl : sets.test, sets.counts);
   (split == "train" ? sets.train_structures : sets.test_structures).insert(task["structure"]);
   sets.counts["tasks"] += 1;
   sets.counts["tasks_" + split] += 1;
   sets.counts["samples_sft"] += static_cast<int64_t>(task["sft"].size());
   for (const auto& [name, n] : task["counts"].items()) sets.counts[name] += n.get<int64_t>();
   sets.sources.push_back(task["source"]);
-  return write_file_atomically(out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
+  return write_file_atomically(options.out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
                                task["source"].get<std::string>());
 }
 
 Result<DataSets> assemble(const RunOptions& options, int num_parts) {
   DataSets sets;
+  MC_TRY(const Layout layout, find_layout(), "musify");
+  MC_TRY(const MusaRows musa, MusaRows::create(layout.share("musify")), "musify");
   std::set<std::string> seen;
   for (const char* folder : {"tasks/train", "tasks/test"}) {
     std::error_code failure;
@@ -196,7 +217,7 @@ Result<DataSets> assemble(const RunOptions& options, int num_parts) {
         sets.counts["duplicates"] += 1;
         continue;
       }
-      MC_TRY_VOID(add_task(task, options.out, sets), "tasks");
+      MC_TRY_VOID(add_task(task, options, musa, sets), "tasks");
     }
   }
   sets.counts["structures_train"] = static_cast<int64_t>(sets.train_structures.size());
@@ -254,6 +275,9 @@ Status write_sets(const RunOptions& options, const DataSets& sets) {
   Json json;
   json["settings"] = settings_json(options.settings);
   json["settings"]["tasks"] = options.settings.tasks;
+  if (options.dialects != Dialects::kCuda) {
+    json["settings"]["dialect"] = options.dialects == Dialects::kMusa ? "musa" : "both";
+  }
   json["counts"] = sets.counts;
   json["rejected"] = sets.rejected;
   MC_TRY_VOID(write_file_atomically(options.out / "sft.jsonl", sets.sft), "sft.jsonl");

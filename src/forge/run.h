@@ -32,8 +32,12 @@ struct Settings {
   double bugs_share = 0;  // Of the tasks for training, with reviews and repairs as well.
 };
 
+// What the rows of the data sets are written in.
+enum class Dialects { kCuda, kMusa, kBoth };
+
 struct RunOptions {
   Settings settings;
+  Dialects dialects = Dialects::kCuda;  // Parts are the same for all.
   std::filesystem::path out;
   int jobs = 1;
   double audit_share = 0;              // Of the solutions, that `auditor` judges as well.

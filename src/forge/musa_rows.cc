@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/musa_rows.h"
+
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "musify/port.h"
+
+namespace mc::forge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFence = "```python\n";
+constexpr std::string_view kFenceEnd = "```\n";
+constexpr const char* kPortRequest =
+    "Port this answer from CUDA to MUSA. List the names that change.\n";
+
+bool has_all(const musify::Port& port) { return port.refusals.empty() && port.remnants.empty(); }
+
+std::string dumped(const Json& row) {
+  return row.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+MusaRows::MusaRows(musify::Rules to_musa, musify::Rules to_cuda)
+    : to_musa_(std::move(to_musa)), to_cuda_(std::move(to_cuda)) {}
+
+Result<MusaRows> MusaRows::create(const std::filesystem::path& folder) {
+  MC_TRY(auto to_musa, musify::load_rules(folder, musify::Target::kMusa), "rules");
+  MC_TRY(auto to_cuda, musify::load_rules(folder, musify::Target::kCuda), "rules");
+  return MusaRows(std::move(to_musa), std::move(to_cuda));
+}
+
+std::optional<std::string> MusaRows::module_of(std::string_view cuda) const {
+  const auto there = musify::port_source(cuda, musify::Language::kPython, to_musa_, {});
+  if (!has_all(there)) return std::nullopt;
+  const auto back = musify::port_source(there.text, musify::Language::kPython, to_cuda_, {});
+  if (!has_all(back) || back.text != cuda) return std::nullopt;
+  return there.text;
+}
+
+// Code stands in fences; what is between them is prose.
+std::optional<std::string> MusaRows::text_of(std::string_view cuda) const {
+  std::string musa;
+  for (size_t at = 0; at < cuda.size();) {
+    const size_t fence = std::min(cuda.find(kFence, at), cuda.size());
+    musa += musify::port_message(cuda.substr(at, fence - at), to_musa_);
+    if (fence == cuda.size()) break;
+    const size_t begin = fence + kFence.size();
+    const size_t end = std::min(cuda.find(kFenceEnd, begin), cuda.size());
+    const auto module = module_of(cuda.substr(begin, end - begin));
+    if (!module) return std::nullopt;
+    musa.append(kFence).append(*module);
+    at = end;
+    if (cuda.substr(at).starts_with(kFenceEnd)) {
+      musa += kFenceEnd;
+      at += kFenceEnd.size();
+    }
+  }
+  return musa;
+}
+
+std::optional<std::string> MusaRows::port(const std::string& row) const {
+  Json json = Json::parse(row);
+  json["id"] = json["id"].get<std::string>() + "-musa";
+  for (const char* member : {"messages", "prompt"}) {
+    const auto messages = json.find(member);
+    if (messages == json.end()) continue;
+    for (Json& message : *messages) {
+      const auto text = text_of(message["content"].get<std::string>());
+      if (!text) return std::nullopt;
+      message["content"] = *text;
+    }
+  }
+  json["dialect"] = "musa";
+  return dumped(json);
+}
+
+std::optional<std::string> MusaRows::lesson(const std::string& row) const {
+  Json json = Json::parse(row);
+  if (json.value("kind", "") != "generation") return std::nullopt;
+  const std::string answer = json["messages"].back()["content"];
+  const size_t begin = answer.rfind(kFence);
+  if (begin == std::string::npos || !answer.ends_with(kFenceEnd)) return std::nullopt;
+  const std::string cuda = answer.substr(begin + kFence.size(),
+                                         answer.size() - begin - kFence.size() - kFenceEnd.size());
+  const auto musa = module_of(cuda);
+  if (!musa) return std::nullopt;
+  std::string said;
+  std::set<std::string> seen;
+  const auto port = musify::port_source(cuda, musify::Language::kPython, to_musa_, {});
+  for (const musify::Change& change : port.changes) {
+    if (change.before.empty() || change.after.empty() || !seen.insert(change.before).second) {
+      continue;
+    }
+    said += fmt::format("{} -> {}\n", change.before, change.after);
+  }
+  json["id"] = json["id"].get<std::string>() + "-port";
+  json["kind"] = "port";
+  json["messages"] = Json::array(
+      {{{"role", "user"}, {"content", kPortRequest + answer.substr(begin)}},
+       {{"role", "assistant"},
+        {"content", said + std::string(kFence) + *musa + std::string(kFenceEnd)}}});
+  json["dialect"] = "musa";
+  return dumped(json);
+}
+
+}  // namespace mc::forge

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/musa_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace mc::forge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kModule =
+    "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+    "src = r\"\"\"\n#include <cuda_runtime.h>\n"
+    "void f() { cudaDeviceSynchronize(); }\n\"\"\"\n"
+    "ext = load_inline(name=\"e\", cpp_sources=\"void f();\", cuda_sources=src)\n";
+
+const MusaRows& rows() {
+  static const MusaRows kRows =
+      MusaRows::create(std::filesystem::path(MC_SOURCE_DIR) / "musify").value();
+  return kRows;
+}
+
+std::string row(const std::string& module, const std::string& kind = "generation") {
+  const Json json = {
+      {"id", "a"},
+      {"kind", kind},
+      {"messages",
+       {{{"role", "user"}, {"content", "Write a CUDA kernel.\n```python\nx = 1\n```\n"}},
+        {{"role", "assistant"}, {"content", "By cudaMalloc.\n```python\n" + module + "```\n"}}}}};
+  return json.dump();
+}
+
+TEST(MusaRows, PortsCodeAndNamesOfMessages) {
+  const Json json = Json::parse(rows().port(row(kModule)).value());
+  EXPECT_EQ(json["id"], "a-musa");
+  EXPECT_EQ(json["dialect"], "musa");
+  EXPECT_EQ(json["messages"][0]["content"], "Write a MUSA kernel.\n```python\nx = 1\n```\n");
+  const std::string answer = json["messages"][1]["content"];
+  EXPECT_THAT(answer, HasSubstr("By musaMalloc.\n```python\nimport torch\n"));
+  EXPECT_THAT(answer, HasSubstr("musaDeviceSynchronize();"));
+  EXPECT_THAT(answer, HasSubstr("musa_sources=src"));
+  EXPECT_THAT(answer, Not(HasSubstr("cuda")));
+  EXPECT_TRUE(answer.ends_with("```\n"));
+}
+
+TEST(MusaRows, LeavesOutWhatHasNoPort) {
+  EXPECT_FALSE(rows().port(row("S = r'''#include <mma.h>\n'''\n")));
+  EXPECT_FALSE(rows().port(row("x.cuda()  # MUSIFY_EXCL_LINE\nx.musa()\n")));  // Not the same back.
+}
+
+TEST(MusaRows, TeachesThePortOfAnAnswer) {
+  const Json json = Json::parse(rows().lesson(row(kModule)).value());
+  EXPECT_EQ(json["kind"], "port");
+  EXPECT_THAT(json["messages"][0]["content"], HasSubstr("cudaDeviceSynchronize"));
+  const std::string answer = json["messages"][1]["content"];
+  EXPECT_THAT(answer, HasSubstr("cudaDeviceSynchronize -> musaDeviceSynchronize\n"));
+  EXPECT_THAT(answer, HasSubstr("musa_sources=src"));
+  EXPECT_FALSE(rows().lesson(row(kModule, "repair")));
+}
+
+}  // namespace
+}  // namespace mc::forge
