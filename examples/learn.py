@@ -49,6 +49,7 @@ class Settings:
 
     tasks: int  # Of the forge, for training and test.
     families: str
+    dialect: str  # The dialect of the answers: cuda or musa.
     operators: str  # Empty: all of these families.
     test_share: float  # Of the structures of operators.
     bugs_share: float  # Of the training tasks: with repairs of failed answers, two rows each.
@@ -81,6 +82,7 @@ class Settings:
 FULL = Settings(
     tasks=1200,
     families="elementwise,reduction",
+    dialect="cuda",
     operators="",
     test_share=0.1,
     bugs_share=0.4,
@@ -288,6 +290,7 @@ class Learning:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
         run("musacoder", "forge", "--tasks", tasks, "--seed", seed, "--style", "compact",
+            "--dialect", s.dialect,
             "--families", s.families, *limits, "--test-share", s.test_share,
             "--bugs-share", bugs_share,
             "--jobs", os.cpu_count() or 1, "--out", self.folder / out)  # fmt: skip
@@ -353,7 +356,8 @@ class Learning:
             run("musacoder-learn", "rft", "--model", model, "--out", drawn,
                 "--data", self.folder / "new_tasks.jsonl", "--limit", s.rft_tasks,
                 "--samples", s.rft_samples, "--repairs", 2, "--max-tokens", s.tokens_max,
-                "--backend", "cpu", "--device", s.device, "--seed", self.seed(number))  # fmt: skip
+                "--backend", "cpu", "--dialect", s.dialect, "--device", s.device,
+                "--seed", self.seed(number))  # fmt: skip
         text = (drawn / "sft.jsonl").read_text() + (self.folder / "sft.jsonl").read_text()
         write_atomically(home / "data.jsonl", text)
         self.tune(model, home / "data.jsonl", home / "run", s.rft_steps, s.lr / 10,
@@ -391,8 +395,8 @@ class Learning:
             "--turns", turns, "--max-tokens", s.tokens_max,
             "--temperature", s.rl_temperature if turns == 1 else 1, "--weight-decay", 0,
             "--lr", s.rl_lr, "--warmup", 0.1, "--bdr", 0.1 if turns > 1 else 0,
-            "--backend", "cpu", "--device", s.device, "--seed", self.seed(number),
-            "--resume")  # fmt: skip
+            "--backend", "cpu", "--dialect", s.dialect, "--device", s.device,
+            "--seed", self.seed(number), "--resume")  # fmt: skip
 
     def bench(self, rung: str, number: int = 1) -> None:
         self.measure(rung, number, "bench", "--batch", self.settings.batch)
@@ -409,7 +413,8 @@ class Learning:
         run("musacoder", "bench", "--model", self.model_of(rung, number),
             "--suite", self.folder / "data/test.jsonl",
             "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed,
-            "--backend", "cpu", "--jobs", max(2, (os.cpu_count() or 1) // 2),
+            "--backend", "cpu", "--dialect", s.dialect,
+            "--jobs", max(2, (os.cpu_count() or 1) // 2),
             "--out", self.home(rung, number) / kind / rung, *arguments, *against)  # fmt: skip
 
     # ---- The report --------------------------------------------------------------------------

@@ -508,7 +508,7 @@ bool is_wanted(const BenchArguments& arguments, const Item& item) {
 Result<std::vector<Item>> load_items(const BenchArguments& arguments, const Layout& layout) {
   std::filesystem::path suite = arguments.suite;
   if (arguments.suite == "tasks") suite = layout.share("tasks");
-  return sample::load_bench_suite(suite);
+  return sample::load_bench_suite(suite, arguments.judging.options.dialect);
 }
 
 Result<std::vector<Item>> wanted_of(const BenchArguments& arguments, std::vector<Item> items) {

@@ -14,11 +14,13 @@
 namespace mc::cli {
 namespace {
 
+constexpr const char* kBothDialects = "both";
+
 struct ForgeArguments {
   std::vector<std::string> families = {"elementwise", "reduction"};
   std::vector<std::string> operators;
   std::string style = "compact";
-  std::string dialect = "cuda";
+  std::string dialect = to_string(task::Dialect::kCuda);
   forge::RunOptions options;
 };
 
@@ -77,8 +79,10 @@ Status run_forge(ForgeArguments& arguments) {
   forge::RunOptions& options = arguments.options;
   options.settings.draw.style =
       arguments.style == "full" ? forge::Style::kFull : forge::Style::kCompact;
-  if (arguments.dialect == "musa") options.dialects = forge::Dialects::kMusa;
-  if (arguments.dialect == "both") options.dialects = forge::Dialects::kBoth;
+  if (arguments.dialect == to_string(task::Dialect::kMusa)) {
+    options.dialects = forge::Dialects::kMusa;
+  }
+  if (arguments.dialect == kBothDialects) options.dialects = forge::Dialects::kBoth;
   MC_TRY_VOID(read_families(arguments, options.settings.draw.families), "--families");
   MC_TRY_VOID(read_operators(arguments, options.settings.draw.operators), "--operators");
   std::unique_ptr<eval::Pipeline> auditor;
@@ -123,10 +127,12 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}))
       ->capture_default_str();
+  std::vector<std::string> dialects = {kBothDialects};
+  for (const task::Dialect dialect : task::kDialects) dialects.emplace_back(to_string(dialect));
   command
       ->add_option("--dialect", arguments->dialect,
                    "cuda, musa, or both, with samples that port one to the other (docs/musa.md)")
-      ->check(CLI::IsMember({"cuda", "musa", "both"}))
+      ->check(CLI::IsMember(dialects))
       ->capture_default_str();
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
       ->check(CLI::Range(0.0, 0.9))

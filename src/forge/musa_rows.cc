@@ -102,10 +102,10 @@ std::optional<std::string> MusaRows::lesson(const std::string& row) const {
   }
   json["id"] = json["id"].get<std::string>() + "-port";
   json["kind"] = "port";
-  json["messages"] = Json::array(
-      {{{"role", "user"}, {"content", kPortRequest + answer.substr(begin)}},
-       {{"role", "assistant"},
-        {"content", said + std::string(kFence) + *musa + std::string(kFenceEnd)}}});
+  json["messages"] =
+      Json::array({{{"role", "user"}, {"content", kPortRequest + answer.substr(begin)}},
+                   {{"role", "assistant"},
+                    {"content", said + std::string(kFence) + *musa + std::string(kFenceEnd)}}});
   json["dialect"] = "musa";
   return dumped(json);
 }

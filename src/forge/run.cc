@@ -192,8 +192,9 @@ Status add_task(const Json& task, const RunOptions& options, const MusaRows& mus
   sets.counts["samples_sft"] += static_cast<int64_t>(task["sft"].size());
   for (const auto& [name, n] : task["counts"].items()) sets.counts[name] += n.get<int64_t>();
   sets.sources.push_back(task["source"]);
-  return write_file_atomically(options.out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
-                               task["source"].get<std::string>());
+  return write_file_atomically(
+      options.out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
+      task["source"].get<std::string>());
 }
 
 Result<DataSets> assemble(const RunOptions& options, int num_parts) {

@@ -32,7 +32,7 @@ struct Settings {
   double bugs_share = 0;  // Of the tasks for training, with reviews and repairs as well.
 };
 
-// What the rows of the data sets are written in.
+// Dialects that the rows of the data sets are written in.
 enum class Dialects { kCuda, kMusa, kBoth };
 
 struct RunOptions {
@@ -40,8 +40,8 @@ struct RunOptions {
   Dialects dialects = Dialects::kCuda;  // Parts are the same for all.
   std::filesystem::path out;
   int jobs = 1;
-  double audit_share = 0;              // Of the solutions, that `auditor` judges as well.
-  task::Evaluator* auditor = nullptr;  // Where audit_share > 0.
+  double audit_share = 0;              // Share of the solutions that `auditor` judges as well.
+  task::Evaluator* auditor = nullptr;  // Needed for an audit_share above 0.
   std::filesystem::path kernelbench;   // Tasks to count the overlap with; "" for none.
 };
 

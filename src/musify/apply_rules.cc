@@ -93,6 +93,8 @@ class Applier {
   void change_header(const Rule& rule, const Word& word) {
     const auto found = std::ranges::find(rule.pairs, word.text, &Pair::from);
     if (found == rule.pairs.end() || word.content == 0) return;
+    // A file of the same run that has the name of one of CUDA's or MUSA's.
+    if (files_.contains(word.text) && edits_.at(word.offset) != '<') return;
     if (rule.kind == Rule::Kind::kHeader) {
       edits_.replace(word.content, word.text.size(), found->to, rule.id);
     } else if (rules_.target == Target::kMusa) {

@@ -30,6 +30,7 @@ class Edits {
   bool is_changed(std::size_t offset) const { return is_taken_[offset] != 0; }
   bool is_excluded(std::size_t offset) const;
   bool empty() const { return edits_.empty(); }
+  char at(std::size_t offset) const { return text_[offset]; }
   Location location_of(std::size_t offset) const;
 
   std::string apply() const;

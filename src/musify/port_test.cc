@@ -241,6 +241,13 @@ TEST(Port, TakesNamesAndFilesOfTheSameRunAsKnown) {
   EXPECT_EQ(port.status(), Port::Status::kPorted);
 }
 
+TEST(Port, LeavesAFileOfTheSameRunThatIsNamedAsAHeader) {
+  PortOptions options;
+  options.project.files = {"cuda.h"};
+  const Port port = to_musa("#include \"cuda.h\"\n#include <cuda.h>\n", Language::kCpp, options);
+  EXPECT_EQ(port.text, "#include \"cuda.h\"\n#include <musa.h>\n");
+}
+
 class Refused : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Refused, NamesTheRuleAndTheLineAndChangesNothing) {

@@ -107,9 +107,9 @@ bool holds_rows(std::string_view text) {
 
 // ---- Suites of tasks alone ----------------------------------------------------------------------
 
-Item item_of(task::Task task) {
+Item item_of(task::Task task, task::Dialect dialect) {
   Item item;
-  item.prompt = generation_prompt(task);
+  item.prompt = generation_prompt(task, dialect);
   const size_t colon = task.id.rfind(':');
   const size_t slash = task.id.rfind('/');
   if (slash != std::string::npos) {
@@ -123,7 +123,7 @@ Item item_of(task::Task task) {
 
 }  // namespace
 
-Result<std::vector<Item>> load_bench_suite(const fs::path& path) {
+Result<std::vector<Item>> load_bench_suite(const fs::path& path, task::Dialect dialect) {
   std::error_code ignored;
   if (fs::is_regular_file(path, ignored)) {
     const auto text = read_file(path, task::kSuiteBytesMax);
@@ -136,7 +136,7 @@ Result<std::vector<Item>> load_bench_suite(const fs::path& path) {
   auto tasks = task::load_suite(path, "kernelbench");
   if (!tasks) return tasks.error();
   std::vector<Item> out;
-  for (task::Task& task : *tasks) out.push_back(item_of(std::move(task)));
+  for (task::Task& task : *tasks) out.push_back(item_of(std::move(task), dialect));
   return out;
 }
 
@@ -153,18 +153,28 @@ std::string prompt_lines(std::span<const Item> items) {
   return out;
 }
 
-Messages generation_prompt(const task::Task& task) {
-  constexpr std::string_view kRules =
-      "Rewrite this PyTorch program so that its computation runs in CUDA kernels that you write "
+Messages generation_prompt(const task::Task& task, task::Dialect dialect) {
+  const bool is_musa = dialect == task::Dialect::kMusa;
+  const std::string platform = is_musa ? "MUSA" : "CUDA";
+  const std::string compiled =
+      is_musa ? "`torch_musa.utils.musa_extension.load_inline` (`musa_sources`)"
+              : "`torch.utils.cpp_extension.load_inline`";
+  const std::string rules = fmt::format(
+      "Rewrite this PyTorch program so that its computation runs in {0} kernels that you write "
       "yourself.\n\n"
       "Answer with one complete Python module in a single ```python block:\n"
       "- It defines `ModelNew`, with the constructor arguments, the parameters and the `forward` "
       "signature of `Model`, and returns the same values.\n"
-      "- The kernels are CUDA C++ in a string that is compiled by "
-      "`torch.utils.cpp_extension.load_inline`; `forward` calls the functions that it exports.\n"
+      "- The kernels are {0} C++ in a string that is compiled by {1}; `forward` calls the "
+      "functions that it exports.\n"
+      "{2}"
       "- `forward` may allocate, view and copy tensors. What computes is in your kernels.\n"
-      "- The kernels are right for other sizes than those below, and for any values.\n";
-  return {{"user", fmt::format("{}\n```python\n{}\n```\n", kRules, task.code)}};
+      "- The kernels are right for other sizes than those below, and for any values.\n",
+      platform, compiled,
+      is_musa ? "- The module imports `torch_musa`. Devices are \"musa\", and names of the runtime "
+                "begin with `musa`: CUDA's do not exist.\n"
+              : "");
+  return {{"user", fmt::format("{}\n```python\n{}\n```\n", rules, task.code)}};
 }
 
 }  // namespace mc::sample

@@ -36,13 +36,15 @@ struct Item {
 
 // In the suite's order.  Numbered suites have the name "kernelbench".
 // kNotFound, or kInvalidInput with the file and line that cannot be used.
-Result<std::vector<Item>> load_bench_suite(const std::filesystem::path& path);
+Result<std::vector<Item>> load_bench_suite(const std::filesystem::path& path,
+                                           task::Dialect dialect = task::Dialect::kCuda);
 
 // As `musacoder-learn generate --prompts` reads it: {"id", "prompt"} a line.
 std::string prompt_lines(std::span<const Item> items);
 
-// Asks for a complete module with ModelNew and own CUDA kernels in one fenced block.  Text of ours.
-Messages generation_prompt(const task::Task& task);
+// Asks for a complete module with ModelNew and own kernels, in CUDA or MUSA, in one fenced block.
+// Text of ours.
+Messages generation_prompt(const task::Task& task, task::Dialect dialect);
 
 }  // namespace mc::sample
 

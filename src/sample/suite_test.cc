@@ -52,6 +52,10 @@ TEST_F(BenchSuite, ReadsRowsWithTheirPromptsAndGroups) {
 
 TEST_F(BenchSuite, PromptsTasksThatBringNone) {
   write("level1/19_ReLU.py", "class Model: 'relu'");
+  const auto musa = load_bench_suite(folder_->path(), task::Dialect::kMusa);
+  ASSERT_TRUE(musa);
+  EXPECT_THAT(musa->front().prompt.front().content, testing::HasSubstr("MUSA kernels"));
+  EXPECT_THAT(musa->front().prompt.front().content, testing::Not(testing::HasSubstr("CUDA k")));
   const auto numbered = load_bench_suite(folder_->path());
   ASSERT_TRUE(numbered);
   EXPECT_EQ(numbered->front().task.id, "kernelbench:1/19");

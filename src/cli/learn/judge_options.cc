@@ -15,6 +15,9 @@ void add_judge(CLI::App& command, JudgeArguments& arguments) {
                      "Another verifier: a command that reads questions and replies, a line each");
   command.add_option("--backend", arguments.backend, "Of the verifier: auto, cpu or cuda")
       ->capture_default_str();
+  command.add_option("--dialect", arguments.dialect, "Of the answers: cuda or musa")
+      ->check(CLI::IsMember({"cuda", "musa"}))
+      ->capture_default_str();
   command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once (default: cores / 2)")
       ->check(CLI::Range(1, 256));
   command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
@@ -37,6 +40,8 @@ Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, 
                                   "--stream",
                                   "--backend",
                                   arguments.backend,
+                                  "--dialect",
+                                  arguments.dialect,
                                   "--seed",
                                   std::to_string(seed),
                                   "--jobs",
