@@ -79,7 +79,8 @@ torch::Tensor softmax_rows(torch::Tensor x) {
 softmax_ext = load_inline(
     name="softmax_rows_ext",
     cpp_sources="torch::Tensor softmax_rows(torch::Tensor x);",
-    extra_musa_cflags=["--offload-arch=mp_31"], musa_sources=musa_source,
+    extra_musa_cflags=["--offload-arch=mp_31"],
+    musa_sources=musa_source,
     functions=["softmax_rows"],
 )
 

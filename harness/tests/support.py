@@ -55,7 +55,7 @@ class Child:
 def open_question(source: str, **options: Any) -> wire.Json:
     """With the judge's own options where none are given."""
     told = {**asdict(Options()), **options}
-    return {"op": "open", "source": source, "options": told}
+    return {"op": "open", "source": source, "options": told, "known": ""}
 
 
 def load_question(source: str, artifacts: wire.Json | None = None) -> wire.Json:

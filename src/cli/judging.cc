@@ -263,6 +263,11 @@ Status settle(EvalArguments& arguments, const CLI::App& command) {
   for (const task::Dialect dialect : task::kDialects) {
     if (arguments.dialect == to_string(dialect)) options.dialect = dialect;
   }
+  const CLI::Option* architecture = command.get_option_no_throw("--musa-arch");
+  if (options.dialect == task::Dialect::kCuda && architecture != nullptr &&
+      architecture->count() > 0) {
+    return Error{ErrorCode::kInvalidInput, "--musa-arch: add --dialect musa"};
+  }
   options.static_rules = !arguments.no_static_rules;
   options.allow_weak_sandbox = arguments.weak_sandbox;
   options.timing.enabled = !arguments.no_timing;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lex/random_text.h"
+#include "musify/properties.h"
 #include "musify/rules.h"
 
 namespace mc::musify {
@@ -375,17 +376,6 @@ TEST(Lines, StayWhereTheyAreAskedTo) {
   EXPECT_EQ(port.text, "import torch\npass\nx.cuda()\n");
 }
 
-TEST(Port, AcceptsAnyText) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const std::string text = lex::random_text(seed, 60);
-    for (const Language language : {Language::kCpp, Language::kPython}) {
-      const Port port = to_musa(text, language);
-      EXPECT_GE(port.text.size() + 10'000, text.size());
-      (void)to_cuda(port.text, language);
-    }
-  }
-}
-
 TEST(Port, OfACandidateIsAsTheGoldenFileHasIt) {
   const fs::path golden = kRoot / "tests/golden/musify_rms_norm.txt";
   const std::string port =
@@ -396,6 +386,42 @@ TEST(Port, OfACandidateIsAsTheGoldenFileHasIt) {
     std::ofstream(golden, std::ios::binary) << port;
   }
   EXPECT_EQ(port, read(golden));
+}
+
+// ---- Any text -----------------------------------------------------------------------------------
+
+void check_both(const std::string& text) {
+  check_properties(text, rules_to(Target::kMusa));
+  check_properties(text, rules_to(Target::kCuda));
+}
+
+TEST(AnyText, KeepsTheProperties) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    check_both(lex::random_text(seed, 60));
+  }
+}
+
+// Candidates with bytes taken out and put in.
+TEST(AnyText, KeepsThePropertiesNearCandidates) {
+  std::mt19937 random(7);
+  for (const auto& entry : fs::directory_iterator(kRoot / "tests/corpus/warp128")) {
+    if (entry.path().extension() != ".py") continue;
+    SCOPED_TRACE(entry.path());
+    for (int i = 0; i < 20; ++i) {
+      std::string text = read(entry.path());
+      for (int k = 0; k < 3; ++k) {
+        const std::size_t at = random() % text.size();
+        const std::size_t size = random() % 40;
+        if (random() % 2 == 0) {
+          text.erase(at, size);
+        } else {
+          text.insert(at, text.substr(random() % text.size(), size));
+        }
+      }
+      check_both(text);
+    }
+  }
 }
 
 }  // namespace

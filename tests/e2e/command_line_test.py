@@ -108,6 +108,7 @@ class BadInput(unittest.TestCase):
         self.refuse("--nosuch", *candidate, "--nosuch")
         self.refuse("--jobs", *candidate, "--jobs", "many")
         self.refuse("--seed", *candidate, "--seed", "-1")
+        self.refuse("--musa-arch: add --dialect musa", *candidate, "--musa-arch", "mp_22")
 
     def test_a_missing_member_is_named_with_its_file_and_line(self) -> None:
         path = self.write("a.jsonl", b'{"task": "reduction/row_sum", "response": "x"}\n')
