@@ -2,8 +2,12 @@
 #include "compile/cuda_libraries.h"
 
 #include <algorithm>
+#include <functional>
+#include <future>
 #include <iterator>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compile/once.h"
@@ -106,28 +110,32 @@ Result<fs::path> library(const std::string& kind, const std::string& name,
 
 }  // namespace
 
+// They are made side by side, since each takes a compiler up to a minute.
 Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress) {
-  const fs::path& toolkit = runtime.root;
   const fs::path share = fs::weakly_canonical(layout.share("emu")).parent_path();
   const fs::path device = fs::weakly_canonical(layout.share("device"));
-  CudaLibraries libraries;
   MC_TRY(const std::string aten_files,
          hash_of_files(share, {"emu/torch", "facade/runtime", "facade/bind", "facade/include"}),
          "ATen library");
-  MC_TRY(libraries.aten,
-         library("aten", "aten.so", aten_command(pytorch, toolkit, share), aten_files, pytorch,
-                 progress),
-         "set-up");
   MC_TRY(const std::string device_files, hash_of_files(device, {""}), "device library");
-  MC_TRY(libraries.executor,
-         library("executor", "executor.so", executor_command(runtime, device), device_files,
-                 pytorch, progress),
-         "set-up");
-  MC_TRY(libraries.client,
-         library("client", kClientName, client_command(toolkit, device), device_files, pytorch,
-                 progress),
-         "set-up");
+  std::mutex mutex;
+  const Progress note = [&](std::string_view step) {
+    const std::lock_guard lock(mutex);
+    progress(step);
+  };
+  const auto start = [&](const std::string& kind, const std::string& name,
+                         std::vector<std::string> argv, const std::string& files) {
+    return std::async(std::launch::async, library, kind, name, std::move(argv), files,
+                      std::cref(pytorch), std::cref(note));
+  };
+  auto aten = start("aten", "aten.so", aten_command(pytorch, runtime.root, share), aten_files);
+  auto executor = start("executor", "executor.so", executor_command(runtime, device), device_files);
+  auto client = start("client", kClientName, client_command(runtime.root, device), device_files);
+  CudaLibraries libraries;
+  MC_TRY(libraries.aten, aten.get(), "set-up");
+  MC_TRY(libraries.executor, executor.get(), "set-up");
+  MC_TRY(libraries.client, client.get(), "set-up");
   return libraries;
 }
 
