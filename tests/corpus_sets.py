@@ -72,7 +72,8 @@ def on_device(folder: str) -> list[Case]:
 def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Case:
     text = (CORPUS / folder / file).read_bytes().decode("utf-8", "replace")
     text = edited(text, entry.get("edits", []), name)
-    options = () if entry.get("static_rules", True) else ("--no-static-rules",)
+    options: tuple[str, ...] = ()
+    options += () if entry.get("static_rules", True) else ("--no-static-rules",)
     options += ("--strict",) if entry.get("strict") else ()
     options += ("--policy", entry["policy"]) if "policy" in entry else ()
     return Case(name, entry["task"], text, Expectation.parse(entry), options)

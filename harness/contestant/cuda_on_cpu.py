@@ -190,7 +190,7 @@ def standing_in(device: torch.device) -> Iterator[None]:
     for owner, name, replacement in patches:
         setattr(owner, name, replacement)
     try:
-        with CudaOnCpu():  # type: ignore[no-untyped-call]
+        with CudaOnCpu():
             yield
     finally:
         for owner, name, original in originals:

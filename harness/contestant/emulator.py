@@ -160,4 +160,4 @@ def _register_device() -> None:
     }
     for name, answer in answers.items():
         setattr(module, name, lambda *_, answer=answer: answer)
-    torch._register_device_module(DEVICE.type, module)
+    torch._register_device_module(DEVICE.type, module)  # type: ignore[no-untyped-call]

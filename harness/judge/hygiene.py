@@ -151,5 +151,6 @@ def _mean_like(tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(tensor)
     if tensor.is_floating_point():
         return torch.full_like(tensor, float(tensor.double().mean()))
-    values, counts = tensor.unique(return_counts=True)
-    return values[counts.argmax()].expand(tensor.shape).clone()
+    values, counts = tensor.unique(return_counts=True)  # type: ignore[no-untyped-call]
+    frequent: torch.Tensor = values[counts.argmax()]
+    return frequent.expand(tensor.shape).clone()

@@ -100,7 +100,8 @@ class CudaPlace(Place):
         return graph.replay
 
     def seconds(self, work: Callable[[], object]) -> float:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        make: Callable[..., Any] = torch.cuda.Event
+        start, end = (make(enable_timing=True) for _ in range(2))
         start.record()
         work()
         end.record()
