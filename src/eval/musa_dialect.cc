@@ -49,7 +49,7 @@ task::SourceLocation location_of(const musify::Location& place,
 }
 
 std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t\r\n,\"<>";
+  constexpr const char* kBlanks = " \t\r\n,\"<>'\\";
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string::npos) return "";
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
