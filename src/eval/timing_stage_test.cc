@@ -235,6 +235,17 @@ TEST_F(TimingStageTest, IsIllegalWhereCallsSendMoreToTheHostThanTheyMay) {
   EXPECT_EQ(rule_of_illegal(), "run.host_transfer");
 }
 
+// A forbidden kernel is refused, and the call fails; that is not the reason.
+TEST_F(TimingStageTest, NamesTheForbiddenKernelAndNotTheFailureThatFollows) {
+  stand_.contestants().fail<worker::ContestantTimeCallsThereQuestion>(
+      execute::Refusal{"candidate", "", {"AcceleratorError", "not permitted", {}, {}}});
+  stand_.devices().say<worker::DeviceUsedQuestion>({.forbidden = "_ZN2at6native4siluEv"});
+  stand_.run_policy.operators = {};
+  EXPECT_EQ(rule_of_illegal(), "run.library_kernel");
+  stand_.run_policy.operators = {"*"};
+  decided<task::Crashed>();
+}
+
 TEST_F(TimingStageTest, MeasuresTheDevicesSpeedOnce) {
   performance();
   performance();

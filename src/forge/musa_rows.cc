@@ -19,8 +19,6 @@ constexpr std::string_view kFenceEnd = "```\n";
 constexpr const char* kPortRequest =
     "Port this answer from CUDA to MUSA. List the names that change.\n";
 
-bool has_all(const musify::Port& port) { return port.refusals.empty() && port.remnants.empty(); }
-
 std::string dumped(const Json& row) {
   return row.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -38,9 +36,8 @@ Result<MusaRows> MusaRows::create(const std::filesystem::path& folder) {
 
 std::optional<std::string> MusaRows::module_of(std::string_view cuda) const {
   const auto there = musify::port_source(cuda, musify::Language::kPython, to_musa_, {});
-  if (!has_all(there)) return std::nullopt;
-  const auto back = musify::port_source(there.text, musify::Language::kPython, to_cuda_, {});
-  if (!has_all(back) || back.text != cuda) return std::nullopt;
+  if (!there.refusals.empty() || !there.remnants.empty()) return std::nullopt;
+  if (musify::first_loss(cuda, there, musify::Language::kPython, to_cuda_, {})) return std::nullopt;
   return there.text;
 }
 

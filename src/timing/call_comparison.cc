@@ -25,8 +25,6 @@ constexpr int64_t kWarmUpCalls = 3;
 constexpr int kWarmUpBatches = 2;         // The first one may load what the second one has.
 constexpr double kBetweenCalls_us = 100;  // Inputs, an emptied cache, outputs, the host.
 constexpr int64_t kCallsMin = 3;
-// A batch may take this, and so many times what its calls took before.
-constexpr double kLeastLimit_s = 5;
 constexpr double kSlowerMax = 20;
 constexpr double kFreeShareMax =
     0.25;  // The device's free memory, of which inputs and outputs take a part.
@@ -190,7 +188,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
                           .address = side.address};
   // The device is this candidate's alone, so who was fast before does not get all of the limit.
   const double expected_s = static_cast<double>(calls) * (side.call_us + kBetweenCalls_us) * 1e-6;
-  const double limit_s = std::min(limits_.forward_s, kLeastLimit_s + kSlowerMax * expected_s);
+  const double limit_s = std::min(limits_.forward_s, options_.patience_s + kSlowerMax * expected_s);
   Answer made = session.ask(question.to_json(), nullptr, Seconds(limit_s));
   auto* reply = std::get_if<Reply>(&made);
   if (reply == nullptr) return failed("forward", made, limit_s);

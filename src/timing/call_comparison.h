@@ -34,6 +34,8 @@ struct CallOptions {
   int calls_max = 100;       // A round.
   int verified = 2;          // Calls of each round, drawn when it is over.
   double budget_s = 6;
+  // Seconds that a batch may take, beside some times what its calls took before.
+  double patience_s = 5;
   uint64_t seed = 0;  // It decides the order and the inputs.
   Clock clock{};
 

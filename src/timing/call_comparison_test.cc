@@ -165,6 +165,30 @@ TEST_F(CallComparisonTest, WhatTheCandidateCausesIsItsOutcome) {
   EXPECT_EQ(decided(), "runtime");
 }
 
+// A candidate that was fast before is timed alone on the device, and others wait for it.
+TEST_F(CallComparisonTest, ABatchThatHangsDoesNotTakeAllOfTheLimit) {
+  options_.patience_s = 0.05;
+  const auto limit = [&] {
+    auto ran = compare();
+    EXPECT_TRUE(ran.has_value());
+    return std::get<task::TimedOut>(std::get<task::Outcome>(*ran)).limit_s;
+  };
+  int calls = 0;
+  fakes_.contestants.on<Calls>([&](const Calls&, const Fd&) -> worker::Reaction {
+    if (calls++ > 0) return worker::Hangs();
+    return worker::ContestantTimeCallsThereAnswer{.outputs = {R"(["there"])"}}.to_json();
+  });
+  EXPECT_LT(limit(), 1);
+  fakes_.contestants.say<Calls>({.outputs = {R"(["there"])"}});
+  int finished = 0;
+  fakes_.devices.on<Finish>([&](const Finish&, const Fd&) -> worker::Reaction {
+    if (finished++ > 0) return worker::Hangs();
+    return worker::DeviceTimeFinishAnswer{.us = {10}, .launches_own = {2}, .queued_whole = 1}
+        .to_json();
+  });
+  EXPECT_LT(limit(), 1);
+}
+
 TEST_F(CallComparisonTest, WhatTheMachineCausesIsAnError) {
   fakes_.baselines.fail<BaselineCalls>(worker::Reaction(execute::Death{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
