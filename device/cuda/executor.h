@@ -73,12 +73,14 @@ class Executor : private CallContext {
   uint64_t import_region(int descriptor, uint64_t bytes);
   void release_region(uint64_t address);
   // Copies parts of the candidate's memory, one behind the other, each to its offset, into new
-  // memory that is exported as a descriptor; -1 where a part is not the candidate's.
+  // memory that is exported as a descriptor; -1 where a part is not the candidate's, kNoRoom where
+  // the device has no memory for the copy.
   struct Part {
     uint64_t source;
     uint64_t bytes;
     uint64_t offset;
   };
+  static constexpr int kNoRoom = -2;
   int export_parts(const Part* parts, size_t num_parts, uint64_t bytes);
 
   // ---- Timing, for the judge's side too (timed_batch.h).
@@ -108,7 +110,8 @@ class Executor : private CallContext {
   // The pieces of an itemised batch, the longest first.  REQUIRES: it is finished.
   bool take_items(std::vector<CallItem>& items);
   // The outputs of a finished batch's call, as export_parts() does it: each from a multiple of
-  // TimedBatch::kAlignment on.  `bytes` of them are wanted, one for each; -1 where they are others.
+  // TimedBatch::kAlignment on.  `bytes` of them are wanted, one for each; -1 where they are others,
+  // kNoRoom as above.
   int export_outputs(uint32_t call, const uint64_t* bytes, size_t num_parts);
 
  private:

@@ -187,7 +187,7 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
   }
   Block block;
   const uint64_t place = map_new_region(bytes, block);
-  if (place == 0) return -1;
+  if (place == 0) return kNoRoom;
   CUresult status = CUDA_SUCCESS;
   for (size_t i = 0; i < num_parts && status == CUDA_SUCCESS; ++i) {
     const Part& part = parts[i];

@@ -189,7 +189,7 @@ int Executor::export_outputs(uint32_t call, const uint64_t* bytes, size_t num_pa
   Block block;
   const uint64_t place = map_new_region(
       std::max(kGranularity, (end + kGranularity - 1) / kGranularity * kGranularity), block);
-  if (place == 0) return -1;
+  if (place == 0) return kNoRoom;
   return exported(place, block, batch_->copy_outputs(call, place));
 }
 

@@ -149,8 +149,13 @@ CUresult cuGetErrorName(CUresult, const char** name) {
 CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr wanted,
                              unsigned long long) {
   constexpr size_t kAlignment = 2u << 20;
-  void* memory = mmap(reinterpret_cast<void*>(wanted), bytes + kAlignment, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  constexpr int kTries = 64;
+  // A test may hold several device processes in one, and none may get addresses near hosts' own.
+  void* memory = MAP_FAILED;
+  for (int i = 0; i < kTries && memory == MAP_FAILED; ++i) {
+    memory = mmap(reinterpret_cast<void*>(wanted + i * bytes), bytes + kAlignment, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  }
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto start = reinterpret_cast<uintptr_t>(memory);
   *address = (start + kAlignment - 1) / kAlignment * kAlignment;

@@ -26,6 +26,7 @@ OUTPUTS_BYTES_MAX = 64 << 30
 CALLS_MAX = 1024
 ITEMS_MAX = 256
 _ITEMISED = 2  # Executor::Manner
+_NO_ROOM = -2  # Executor::kNoRoom
 _CALL_BYTES = ("inputs_bytes", "outputs_bytes")
 
 
@@ -161,8 +162,7 @@ class DeviceProcess:
         descriptor = self._native.mc_executor_export(
             self._handle, parts, ctypes.c_size_t(len(nodes)), ctypes.c_uint64(nbytes)
         )
-        if descriptor < 0:
-            raise Refusal("protocol", "an output is not in the candidate's memory")
+        _check(descriptor, "an output is not in the candidate's memory")
         return Answer({"outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
 
     # ---- Timing (device/cuda/timed_batch.h) -----------------------------------------------------
@@ -240,8 +240,7 @@ class DeviceProcess:
         descriptor = self._native.mc_executor_export_outputs(
             self._handle, ctypes.c_uint32(question.body["call"]), sizes, ctypes.c_size_t(len(nodes))
         )
-        if descriptor < 0:
-            raise Refusal("protocol", "a call's outputs are not of the form that was told")
+        _check(descriptor, "a call's outputs are not of the form that was told")
         return Answer({"outputs": tree}, [descriptor])
 
     def _used(self, _question: Question) -> Answer:
@@ -288,3 +287,11 @@ def _nodes_of(trees: list[Any]) -> list[Json]:
 
 def _round_up(number: int, unit: int) -> int:
     return -(-number // unit) * unit
+
+
+def _check(descriptor: int, what: str) -> None:
+    """Raises where an export failed: for lack of memory, or for the reason `what`."""
+    if descriptor == _NO_ROOM:
+        raise MemoryError("the device has no room for a copy of the outputs")
+    if descriptor < 0:
+        raise Refusal("protocol", what)

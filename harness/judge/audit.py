@@ -3,8 +3,8 @@
 
   audit.py QUESTION.json
 
-QUESTION is {"task", "source", "artifacts", "seed", "device", "mode", "precision"}. Nothing is
-compared here: only the sanitizer's word counts, so this process may hold the reference beside the
+QUESTION is {"task", "source", "artifacts", "aten", "seed", "device", "mode", "precision"}. Nothing
+is compared here: only the sanitizer's word counts, so this process may hold the reference beside the
 candidate. It runs in the sandbox, below compute-sanitizer, which makes every kernel 10 to 100 times
 slower; hence the sizes are those of the CPU backend. Each tensor has an allocation of its own, as
 exact as the driver gives, so that the sanitizer sees an access right behind it.
@@ -34,6 +34,7 @@ import torch  # noqa: E402
 from harness.judge import distributions  # noqa: E402
 from harness.worker import region  # noqa: E402
 from harness.worker.backends import BACKENDS  # noqa: E402
+from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.contestant import Contestant  # noqa: E402
 from harness.worker.place import Place  # noqa: E402
 from harness.judge.reference import Reference, derive_seed  # noqa: E402
@@ -130,6 +131,8 @@ def _case(
 
 def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], place: Place) -> int:
     """At how many shapes the candidate ran to its end."""
+    if question["aten"]:  # The extensions were linked without it.
+        AtenRecorder.load(str(question["aten"]))
     contestant = Contestant(None, place)
     load = {"op": "load", "source": question["source"], "artifacts": question["artifacts"]}
     load["policy"] = {"name": "", "device_allowed": [], "host_allowed": []}

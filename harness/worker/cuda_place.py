@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CUDA backend's Place, and what its processes see of the driver."""
+"""The CUDA backend's Place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,11 +22,6 @@ setattr(torch.cuda, "is_available", _is_available)
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
 _KEPT_MAX = 256 << 20
-_DRIVER = ("libcuda.so*", "libcudadebugger.so*", "libnvidia-*.so*", "libnvcuvid.so*")
-_DRIVER_FOLDERS = (
-    "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/compat",
-    "/usr/lib/wsl/lib",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,14 +42,6 @@ class CudaPlace(Place):
     def open_remote(cls) -> Place:
         torch.backends.cuda.enable_cudnn_sdp(False)  # Its scalars lie on the host.
         return cls(cls.open_device(), RemoteMemory(), digest_by_sums)
-
-    @staticmethod
-    def files(libraries: Iterable[Path]) -> set[Path]:
-        """The driver's, in `libraries` and where they are wont to be."""
-        folders = {*libraries, *map(Path, _DRIVER_FOLDERS)}
-        found = {path for folder in folders for name in _DRIVER for path in folder.glob(name)}
-        # The driver looks for the device in /sys.
-        return {*found, Path("/etc/nvidia"), Path("/sys")}
 
     def finish(self) -> None:
         torch.cuda.synchronize()

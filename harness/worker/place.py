@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import timeit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -45,11 +44,6 @@ class Place:
     def open_remote(cls) -> Place:
         """The place of a candidate process, whose device another process holds."""
         raise NotImplementedError("this backend has no device process")
-
-    @staticmethod
-    def files(_libraries: Iterable[Path]) -> set[Path]:
-        """What processes see besides that compute here; `_libraries` are the system's folders."""
-        return {Path("/sys/devices/system/cpu")}  # Who asks for the number of processors does.
 
     def finish(self) -> None:
         """Waits for all work, and raises what it failed of."""

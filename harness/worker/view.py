@@ -3,14 +3,15 @@
 
 They are found in a process that has imported and loaded all that its forks start with: Python's
 modules, the harness without the judge's, and each library that is mapped. What is loaded later is
-named here: libraries that g++ links to, and, on a device, what the CUDA driver brings.
+named here: libraries that g++ links to. The driver of a device is not among them, since no process
+that runs candidate code has a device.
 """
 
 from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parent.parent
@@ -18,21 +19,18 @@ _LINKED = (
     "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libatomic.so.1", "libquadmath.so.0",
     "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
 )  # fmt: skip
-DeviceFiles = Callable[[Iterable[Path]], set[Path]]
-_SETTINGS = ("/etc/ld.so.cache", "/etc/localtime")
+# The last one has the number of processors.
+_SETTINGS = ("/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu")
 
 
-def files_of(device_files: DeviceFiles, more: Iterable[str]) -> list[str]:
-    """Absolute paths of files and directories, none within another one. `device_files` tells of the
-    folders with the system's libraries what is needed besides of a device.
-    """
+def files_of(more: Iterable[str]) -> list[str]:
+    """Absolute paths of files and directories, none within another one; `more` are among them."""
     mapped = set(_mapped())
     folders = {path.parent for path in mapped if path.name.startswith(("libc.so", "libm.so"))}
     paths = {*_python(), *mapped, *(Path(path) for path in more if path)}
     paths |= {HARNESS / name for name in ("__init__.py", "worker", "contestant")}
     paths |= {folder / name for folder in folders for name in _LINKED}
     paths |= {Path(path) for path in _SETTINGS}
-    paths |= device_files(folders)
     there = {path for path in paths if path.exists()}
     return sorted(str(path) for path in there if there.isdisjoint(path.parents))
 

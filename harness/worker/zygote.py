@@ -210,7 +210,7 @@ def _hello(libraries: Libraries) -> wire.Json:
         "include_dirs": [str(path) for path in _include_dirs()],
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "shim": libraries.emulator is not None and libraries.emulator.has_shim,
-        "files": view.files_of(libraries.backend.files, [libraries.executor_library]),
+        "files": view.files_of([libraries.executor_library]),
     }
 
 

@@ -75,6 +75,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
          "set-up");
   machine.environment = execute::environment_of_one_device();
   machine.arguments = {"--executor-lib", libraries.executor.string()};
+  machine.aten = libraries.aten;
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
   if (machine.device) {
     // Both names lead to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's NVRTC.

@@ -43,6 +43,7 @@ struct Machine {
   std::optional<Device> device;
   std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
   std::filesystem::path sanitizer;              // The compute-sanitizer; "" where there is none.
+  std::filesystem::path aten;  // The library that candidates' extensions need on a device; or "".
   // The limits of one forward at the sizes that are judged.
   double cost_max = execute::JudgeOptions().cost_max;
   int64_t bytes_max = execute::JudgeOptions().bytes_max;

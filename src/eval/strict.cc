@@ -91,6 +91,7 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
       machine.pytorch.python,
       std::filesystem::weakly_canonical(machine.layout.share("harness")),
       task::to_string(machine.backend),
+      machine.aten,
       machine.environment,
       context_.executor.limits().child};
   const execute::AuditSubject subject{subject_.task_source,

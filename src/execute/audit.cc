@@ -28,10 +28,11 @@ constexpr int kThreadsMax = 512;
 constexpr uint64_t kFilesMax = 4096;
 constexpr std::string_view kCannot = "audit: cannot: ";
 constexpr std::string_view kDone = "audit: done, ";
+constexpr std::string_view kLoad = "audit: load: ";
 
 // ---- The command --------------------------------------------------------------------------------
 
-std::string question_of(const std::string& device, const AuditSubject& subject) {
+std::string question_of(const AuditOptions& options, const AuditSubject& subject) {
   Json artifacts = Json::object();
   for (const Library& library : subject.program.libraries) {
     artifacts[library.key] = {{"path", library.path.string()}, {"module", library.module}};
@@ -40,7 +41,8 @@ std::string question_of(const std::string& device, const AuditSubject& subject) 
                       {"source", subject.program.source},
                       {"artifacts", std::move(artifacts)},
                       {"seed", subject.seed},
-                      {"device", device},
+                      {"device", options.device},
+                      {"aten", options.aten.string()},
                       {"mode", subject.mode},
                       {"precision", subject.precision}};
   return question.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -140,7 +142,9 @@ std::string why_not_clean(const SanitizerReport& report, const AuditRun& run) {
   if (run.exit_code != 0) return run.ending + ": " + end_of(run.printed);
   const std::string done = last_line(run.printed, kDone);
   if (done.empty() || !report.has_summary) return "it ended before its end: " + end_of(run.printed);
-  return done.starts_with("0 ") ? "the candidate runs at none of the audit's sizes" : "";
+  if (!done.starts_with("0 ")) return "";
+  const std::string why = last_line(run.printed, kLoad);
+  return "the candidate runs at none of the audit's sizes" + (why.empty() ? "" : ": " + why);
 }
 
 // The front end found something that cannot be read: the candidate printed over it, or the format
@@ -182,7 +186,7 @@ Result<AuditEnd> audit(SanitizerTool tool, const AuditOptions& options,
                        const AuditSubject& subject) {
   MC_TRY(const TemporaryDirectory folder, TemporaryDirectory::create("audit"), "audit");
   const std::filesystem::path question = folder.path() / "question.json";
-  MC_TRY_VOID(write_file_atomically(question, question_of(options.device, subject)), "audit");
+  MC_TRY_VOID(write_file_atomically(question, question_of(options, subject)), "audit");
   sandbox::Command command;
   command.argv = {options.sanitizer.string()};
   std::ranges::move(sanitizer_flags(tool, subject), std::back_inserter(command.argv));

@@ -38,6 +38,7 @@ struct AuditOptions {
   std::filesystem::path python;
   std::filesystem::path harness;
   std::string device;                    // The name in harness/worker/backends.py.
+  std::filesystem::path aten;            // The library that candidates' extensions need; or "".
   std::vector<std::string> environment;  // Besides what every audit has.
   ChildLimits child;  // Memory, threads and /tmp are raised to what a sanitizer needs.
   double wall_s = 300;

@@ -76,7 +76,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"refused_all_sizes",
              "========= COMPUTE-SANITIZER\naudit: done, 0 of 3\n"
              "========= ERROR SUMMARY: 0 errors\n",
-             0, "not_run", "none of the audit's sizes"}),
+             0, "not_run", "none of the audit's sizes"},
+        Case{"not_loaded",
+             "========= COMPUTE-SANITIZER\naudit: load: ImportError: undefined symbol: f\n"
+             "audit: done, 0 of 3\n========= ERROR SUMMARY: 0 errors\n",
+             0, "not_run", "undefined symbol: f"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(ConcludeAudit, NamesTheToolInEachFinding) {
@@ -103,7 +107,7 @@ TEST(Audit, RunsTheSanitizerInTheSandbox) {
   std::filesystem::create_directories(sanitizer.parent_path());
   ASSERT_TRUE(write_file_atomically(sanitizer, kContent));
   std::filesystem::permissions(sanitizer, std::filesystem::perms::owner_all);
-  AuditOptions options{sanitizer, "/usr/bin/python3", "/", "cuda", {"MC_GIVEN=1"}, {}, 10};
+  AuditOptions options{sanitizer, "/usr/bin/python3", "/", "cuda", "", {"MC_GIVEN=1"}, {}, 10};
   options.child.weak_sandbox = true;
   const Program program{"", {}, {}};
   const std::vector<std::string> kernels = {"_Z1kPf"};
@@ -115,7 +119,7 @@ TEST(Audit, RunsTheSanitizerInTheSandbox) {
 TEST(Audit, OfAProgramThatIsNotThereIsAnError) {
   const Program program{"", {}, {}};
   const AuditOptions options{
-      "/nowhere/bin/compute-sanitizer", "/usr/bin/python3", "/", "", {}, {}, 10};
+      "/nowhere/bin/compute-sanitizer", "/usr/bin/python3", "/", "", "", {}, {}, 10};
   EXPECT_FALSE(audit(SanitizerTool::kMemcheck, options, {"", program, {}, 1}));
 }
 

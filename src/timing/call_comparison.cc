@@ -235,6 +235,10 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
     const auto* refusal = std::get_if<Refusal>(&taken);
+    // The memory that others hold may be too much.
+    if (refusal != nullptr && refusal->kind == "oom") {
+      return Error{ErrorCode::kExhausted, refusal->exception.message};
+    }
     if (refusal != nullptr) return wrong_in_a_batch(refusal->exception.message);
     return Error{ErrorCode::kUnavailable, "the device process ended as it copied outputs"};
   }
