@@ -9,7 +9,7 @@ from typing import Any
 
 from report.document import Json
 
-CURVE_WIDTH, CURVE_HEIGHT = 540, 300
+CURVE_WIDTH, CURVE_HEIGHT = 400, 220
 CURVE_TICKS = 6
 BINS_A_DOUBLING = 2  # Of speed-ups.
 DOUBLINGS_MAX = 7  # Speed-ups beyond 128 times, or below a 128th, are in the last bins.

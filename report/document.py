@@ -215,8 +215,10 @@ def load(path: Path) -> Json:
 Column = tuple[str, str, str]  # The heading, the member of a group's figures, a key in it or "".
 
 
-def columns(groups: list[Json]) -> list[Column]:
-    """The figures that at least one of the groups has, in the order of docs/bench.md."""
+def columns(runs: list[Json]) -> list[Column]:
+    """The figures that at least one of the runs has, in the order of docs/bench.md."""
+    groups = [group for run in runs for group in run["groups"].values()]
+    num_turns = max((len(run["turns"]) for run in runs), default=0)
 
     def keys(member: str) -> list[str]:
         return sorted({key for group in groups for key in group[member]}, key=float)
@@ -224,10 +226,9 @@ def columns(groups: list[Json]) -> list[Column]:
     found: list[Column] = [
         *((f"Pass@{k}", "pass_at", k) for k in keys("pass_at")),
         ("Avg", "average", ""),
-        *((f"fast_{p}", "fast", p) for p in keys("fast")),
+        *((f"fast_{p}", "fast", p) for p in keys("fast") if float(p) > 0),  # fast_0 is Avg.
         ("Faster Rate", "faster_rate", ""),
-        ("First turn", "first_turn", ""),
-        ("Best turn", "best_turn", ""),
+        *((("First turn", "first_turn", ""), ("Best turn", "best_turn", "")) if num_turns > 1 else ()),
     ]
     return [column for column in found if any(figure(group, column) for group in groups)]
 

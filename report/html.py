@@ -47,6 +47,18 @@ def percent(value: float) -> str:
     return f"{value * 100:.1f} %"
 
 
+def short(count: int) -> str:
+    """A large count with three digits: 1.4 M."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return str(count)
+
+
+def points(difference: float) -> str:
+    return f"{difference * 100:+.1f}".replace("-", "−")
+
+
 def text(value: str) -> Markup:
     """A text between tags, where quotes need no escape: they are a twentieth of a source."""
     return Markup(value.replace("&", "&amp;").replace("<", "&lt;"))
@@ -133,7 +145,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, percent=percent, text=text)
+    environment.filters.update(number=number, percent=percent, points=points, short=short, text=text)
     return environment
 
 
@@ -153,8 +165,7 @@ def render(document: Json) -> str:
         **dict(figure=figure, everything=everything, outcome_names=OUTCOMES),
         **dict(num_colours=NUM_COLOURS, chunk=CHUNK, samples=samples, by_task=by_task),
         "order": leaderboard(runs),
-        "columns": columns([everything(run) for run in runs if everything(run)]),
-        "group_columns": columns([group for run in runs for group in run["groups"].values()]),
+        "columns": columns(runs),
         "kinds": {kind: _groups(runs, kind) for kind in ("level", "family")},
         "curves": charts.curves(runs),
         "histograms": {

@@ -70,7 +70,9 @@ function makeSortable(table) {
 
 const textOf = new WeakMap();
 function searchText(row) {
-  if (!textOf.has(row)) textOf.set(row, row.textContent.toLowerCase());
+  if (!textOf.has(row)) {
+    textOf.set(row, `${row.textContent} ${row.dataset.families ?? ""}`.toLowerCase());
+  }
   return textOf.get(row);
 }
 
@@ -197,7 +199,7 @@ function onKey(event) {
 // ---- Start --------------------------------------------------------------------------------------
 
 function addNavigation() {
-  for (const section of document.querySelectorAll("main > section:not(#sources)")) {
+  for (const section of document.querySelectorAll("section[id]:not(#sources)")) {
     const link = document.createElement("a");
     link.href = `#${section.id}`;
     link.textContent = section.querySelector("h2").textContent;

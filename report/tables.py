@@ -33,8 +33,7 @@ def markdown(document: Json) -> str:
     """The headline table, Pass@1 of each group, and the paired differences."""
     runs = [document["runs"][index] for index in leaderboard(document["runs"])]
     parts = [f"# {_cell(document['title'])}\n"]
-    groups = [everything(run) for run in runs if everything(run)]
-    shown = columns(groups)
+    shown = columns(runs)
     rows = []
     for run in runs:
         all_tasks = everything(run)

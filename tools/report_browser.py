@@ -173,7 +173,7 @@ def try_all(driver: Chrome, options: argparse.Namespace) -> None:
             look(driver, width, theme)
             driver.get(url)
             check_width(driver, width)
-            sections = "return [...document.querySelectorAll('main > section')].map((s) => s.id)"
+            sections = "return [...document.querySelectorAll('section[id]')].map((s) => s.id)"
             for section in driver.execute_script(sections) if options.screens else []:
                 if section != "sources":
                     scroll = "document.getElementById(arguments[0]).scrollIntoView()"
