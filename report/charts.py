@@ -11,9 +11,9 @@ from report.document import Json
 
 CURVE_WIDTH, CURVE_HEIGHT = 400, 220
 CURVE_TICKS = 6
-BINS_A_DOUBLING = 2  # Of speed-ups.
+BINS_A_DOUBLING = 2  # The bins of speed-ups are half a doubling wide.
 DOUBLINGS_MAX = 7  # Speed-ups beyond 128 times, or below a 128th, are in the last bins.
-SCORE_BINS = 20  # Of SOL scores, from 0 to 1.
+SCORE_BINS = 20  # SOL scores are from 0 to 1.
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Curves:
     """Steps of fast_p, in a box of CURVE_WIDTH by CURVE_HEIGHT."""
 
     paths: list[tuple[int, str]]  # The run, and its path.
-    ticks: list[tuple[float, str]]  # Of the axis of p.
+    ticks: list[tuple[float, str]]  # The axis of p.
     width: int = CURVE_WIDTH
     height: int = CURVE_HEIGHT
 
@@ -39,7 +39,9 @@ def curves(runs: list[Json]) -> Curves | None:
             steps.append(f"H{p / p_max * CURVE_WIDTH:.1f}V{CURVE_HEIGHT * (1 - share):.1f}")
         paths.append((index, "".join(steps)))
     step = next(s for s in _steps() if p_max / s <= CURVE_TICKS)
-    ticks = [(n * step / p_max * CURVE_WIDTH, f"{n * step:g}") for n in range(int(p_max / step) + 1)]
+    ticks = [
+        (n * step / p_max * CURVE_WIDTH, f"{n * step:g}") for n in range(int(p_max / step) + 1)
+    ]
     return Curves(paths, ticks)
 
 
@@ -76,7 +78,10 @@ def speedup_histograms(runs: list[Json], member: str) -> dict[int, Histogram]:
     labels = [f"{a:.3g}× to {b:.3g}×" for a, b in zip(edges, edges[1:])]
     every = max(1, (high - low) // 4)
     marks = [
-        (float((power - low) * BINS_A_DOUBLING), f"{2.0**power:g}×" if power >= 0 else f"1/{2**-power}×")
+        (
+            float((power - low) * BINS_A_DOUBLING),
+            f"{2.0**power:g}×" if power >= 0 else f"1/{2**-power}×",
+        )
         for power in range(low, high + 1)
         if power % every == 0
     ]

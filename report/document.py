@@ -140,7 +140,9 @@ def check(value: Json, shape: Any, path: str) -> None:
 
 # ---- Hostile text -------------------------------------------------------------------------------
 
-_UNSAFE = re.compile("\r\n?|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+_UNSAFE = re.compile(
+    "\r\n?|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -228,7 +230,11 @@ def columns(runs: list[Json]) -> list[Column]:
         ("Avg", "average", ""),
         *((f"fast_{p}", "fast", p) for p in keys("fast") if float(p) > 0),  # fast_0 is Avg.
         ("Faster Rate", "faster_rate", ""),
-        *((("First turn", "first_turn", ""), ("Best turn", "best_turn", "")) if num_turns > 1 else ()),
+        *(
+            (("First turn", "first_turn", ""), ("Best turn", "best_turn", ""))
+            if num_turns > 1
+            else ()
+        ),
     ]
     return [column for column in found if any(figure(group, column) for group in groups)]
 

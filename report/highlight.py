@@ -9,8 +9,11 @@ page makes the spans of one text when it is opened.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
+import signal
 from collections.abc import Iterator
+from typing import Any
 
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.token import Token  # type: ignore[import-untyped]
@@ -29,16 +32,19 @@ CLASSES = [
     (Token.Name.Decorator, "F"),
     (Token.Name.Builtin, "T"),
 ]
-FENCE = re.compile(r"^(```+|~~~+)[ \t]*(\w*)[^\n]*\n(.*?)(?:^\1[ \t]*$|\Z)", re.M | re.S)
+FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*(\w*)[^\n]*", re.M)
 NATIVE = re.compile(r"#include|__global__|__device__|torch::Tensor")
+QUOTED = re.compile(r"""(\w*(?:\"{3}|'{3}))(.*)(\"{3}|'{3})""", re.S)
 IS_PYTHON = re.compile(r"^(import|from|class|def) ", re.M)
+# The lexers take quadratic time for some texts, such as many slashes; a candidate takes 0.02 s.
+SECONDS_MAX = 0.5
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 Piece = tuple[int, str]  # A number of UTF-16 units, and their letter.
 
 
 @functools.lru_cache
-def _lexer(name: str) -> object:
+def _lexer(name: str) -> Any:
     return get_lexer_by_name(name, stripnl=False, ensurenl=False)
 
 
@@ -52,38 +58,70 @@ def _units(text: str) -> int:
 
 
 def _tokens(text: str, language: str) -> Iterator[Piece]:
-    for _, kind, value in _lexer(language).get_tokens_unprocessed(text):  # type: ignore[attr-defined]
-        if language == "python" and kind in Token.Literal.String and NATIVE.search(value):
-            yield from _tokens(value, "cuda")
-        elif value.isspace():
-            yield _units(value), ""
-        else:
-            yield _units(value), _letter(kind)
+    found = ((kind, value) for _, kind, value in _lexer(language).get_tokens_unprocessed(text))
+    for is_string, run in itertools.groupby(found, lambda one: one[0] in Token.Literal.String):
+        pieces = list(run)
+        native = is_string and QUOTED.fullmatch("".join(value for _, value in pieces))
+        if native and language == "python" and NATIVE.search(native[2]):
+            yield _units(native[1]), "S"
+            yield from _tokens(native[2], "cuda")
+            yield _units(native[3]), "S"
+            continue
+        for kind, value in pieces:
+            yield _units(value), "" if value.isspace() else _letter(kind)
 
 
-def _answer(text: str) -> Iterator[Piece]:
-    end = 0
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """The parts of an answer, each with its language, or "" for prose."""
+    if not FENCE.search(text):
+        yield text, "python" if IS_PYTHON.search(text) else ""
+        return
+    begin, opened = 0, None
     for fence in FENCE.finditer(text):
-        begin, stop = fence.span(3)
-        yield _units(text[end:begin]), "."
-        is_native = fence[2].lower() in ("cpp", "cuda", "cu", "c")
-        yield from _tokens(text[begin:stop], "cuda" if is_native else "python")
-        end = stop
-    if end == 0 and IS_PYTHON.search(text):
-        yield from _tokens(text, "python")
-    else:
-        yield _units(text[end:]), "."
+        if opened is None:
+            yield text[begin : fence.end()], ""
+            begin, opened = fence.end(), fence
+        elif fence[1] == opened[1] and not fence[2]:
+            yield text[begin : fence.start()], _language(opened)
+            begin, opened = fence.start(), None
+    yield text[begin:], _language(opened) if opened else ""
+
+
+def _language(fence: re.Match[str]) -> str:
+    return "cuda" if fence[2].lower() in ("c", "cpp", "cu", "cuda") else "python"
+
+
+def _pieces(text: str) -> Iterator[Piece]:
+    for block, language in _blocks(text):
+        if language:
+            yield from _tokens(block, language)
+        else:
+            yield _units(block), "."
+
+
+class _TooSlow(Exception):
+    """The lexers have had their time."""
+
+
+def _stop(*_: object) -> None:
+    raise _TooSlow
 
 
 def marks(text: str) -> str:
     """The marks of an answer: its fenced code, or all of it where it looks like Python."""
-    merged: list[list[object]] = []
-    for length, letter in _answer(text):
-        if merged and letter in ("", merged[-1][1]):  # White space takes its neighbour's letter.
-            merged[-1][0] += length  # type: ignore[operator]
-        elif length:
-            merged.append([length, letter or "."])
-    return "".join(f"{_base36(length)}{letter}" for length, letter in merged)  # type: ignore[arg-type]
+    merged: list[Piece] = []
+    signal.signal(signal.SIGVTALRM, _stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX)
+    try:
+        for length, letter in _pieces(text):
+            if merged and letter in ("", merged[-1][1]):  # White space takes its neighbour's.
+                merged[-1] = (merged[-1][0] + length, merged[-1][1])
+            elif length:
+                merged.append((length, letter or "."))
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except _TooSlow:
+        pass  # The rest has no marks and is shown plain.
+    return "".join(_base36(length) + letter for length, letter in merged)
 
 
 def _base36(number: int) -> str:

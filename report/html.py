@@ -27,7 +27,7 @@ from report.highlight import marks
 
 HERE = Path(__file__).resolve().parent
 CHUNK = 64  # Entries a blob.
-NUM_COLOURS = 8  # Of runs; style.css has as many.
+NUM_COLOURS = 8  # Runs have as many colours in style.css.
 MANY_TEXTS = 200  # From which on highlighting uses several processes.
 
 
@@ -96,7 +96,9 @@ def _blobs(entries: list[Json]) -> list[str]:
     for begin in range(0, len(entries), CHUNK):
         part = entries[begin : begin + CHUNK]
         blob = {
-            "parts": [parts.verdict(entry["verdict"]) if "verdict" in entry else "" for entry in part],
+            "parts": [
+                parts.verdict(entry["verdict"]) if "verdict" in entry else "" for entry in part
+            ],
             "verdict": [entry.get("verdict") for entry in part],
             "reasoning": [entry.get("reasoning", "") for entry in part],
             "marks": all_marks[begin : begin + CHUNK],
@@ -115,7 +117,9 @@ def _settings(runs: list[Json], member: str) -> list[tuple[str, list[str]]]:
 def _groups(runs: list[Json], kind: str) -> list[str]:
     """The names of groups of a kind, in an order where level 10 follows level 9."""
     names = {name for run in runs for name in run["groups"] if name.startswith(kind + " ")}
-    return sorted(names, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)])
+    return sorted(
+        names, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)]
+    )
 
 
 def _number_entries(document: Json) -> list[Json]:
@@ -145,7 +149,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, percent=percent, points=points, short=short, text=text)
+    environment.filters.update(
+        number=number, percent=percent, points=points, short=short, text=text
+    )
     return environment
 
 

@@ -147,7 +147,11 @@ def check_without_scripts(driver: Chrome, url: str, screens: Callable[[str], Non
 
 
 def check_console(driver: Chrome) -> None:
-    entries = [entry for entry in driver.get_log("browser") if entry["level"] != "INFO"]
+    entries = [
+        entry
+        for entry in driver.get_log("browser")  # type: ignore[no-untyped-call]
+        if entry["level"] != "INFO"
+    ]
     expect(not entries, f"nothing is wrong in the console {entries or ''}")
 
 
@@ -177,7 +181,9 @@ def try_all(driver: Chrome, options: argparse.Namespace) -> None:
             for section in driver.execute_script(sections) if options.screens else []:
                 if section != "sources":
                     scroll = "document.getElementById(arguments[0]).scrollIntoView()"
-                    driver.execute_script("scrollTo(0, 0)" if section == "runs" else scroll, section)
+                    driver.execute_script(
+                        "scrollTo(0, 0)" if section == "runs" else scroll, section
+                    )
                     time.sleep(0.1)
                     screens(f"{width}-{theme}-{section}")
     check_console(driver)

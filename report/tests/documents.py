@@ -24,6 +24,16 @@ FAILS_AT = {"extraction": 0, "illegal": 1, "compile": 2, "runtime": 3, "timeout"
 FAMILIES = ("elementwise", "fusion", "matmul", "normalisation", "pooling", "reduction", "softmax")
 NAMES = ("coder-32b-rl", "coder-32b", "coder-14b-rl", "coder-14b", "coder-7b-rl", "coder-7b",
          "frontier-a", "frontier-b")  # fmt: skip
+CANDIDATE = '''import torch
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void add(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 256 + threadIdx.x;
+  if (i < n) y[i] += x[i];  // "a" < 'b' & c
+}
+"""
+'''
 PHRASES = {
     "pass": "8 of 8 trials agree",
     "wrong": "output: 131072 of 262144 elements differ, largest error 1.75 (tolerance 0.01)",
@@ -45,7 +55,8 @@ def location(line: int, excerpt: str) -> Json:
 def trial(rng: random.Random, index: int, passed: bool) -> Json:
     check = {
         "path": "output", "problem": "value", "detail": "differs from row 128 on",
-        "num_elements": 262144, "num_wrong": rng.randrange(1, 262144), "error_max": rng.random(), "error_tolerance": 0.01,
+        "num_elements": 262144, "num_wrong": rng.randrange(1, 262144), "error_max": rng.random(),
+        "error_tolerance": 0.01,
         "first_mismatches": [
             {"index": [128, n], "expected": f"{rng.random():.6f}", "got": "0.000000"}
             for n in range(8)
@@ -54,7 +65,8 @@ def trial(rng: random.Random, index: int, passed: bool) -> Json:
     }  # fmt: skip
     return {
         "index": index, "shape": "native" if index < 3 else "ragged", "distribution": "normal",
-        "constants": {"batch_size": 128, "dim": 2048 + index}, "inputs_digest": f"{rng.getrandbits(128):032x}",
+        "constants": {"batch_size": 128, "dim": 2048 + index},
+        "inputs_digest": f"{rng.getrandbits(128):032x}",
         "passed": passed, "checks": [] if passed else [check], "findings": [],
         "inputs_mutated": "",
     }  # fmt: skip
@@ -98,7 +110,8 @@ def evidence(rng: random.Random, kind: str, speedup: float | None) -> Json:
             "performance": performance(speedup, time_us) if speedup else None,
             "generality": 1.0,
         },
-        "wrong": {"q": 0.4, "specialised": False, "trials": [trial(rng, n, n > 2) for n in range(8)]},
+        "wrong": {"q": 0.4, "specialised": False,
+                 "trials": [trial(rng, n, n > 2) for n in range(8)]},
         "runtime": {"stage": "forward", "exception": error, "signal": 0, "exit_code": 0,
                     "findings": [], "trials": [trial(rng, n, True) for n in range(8)]},
         "timeout": {"stage": "forward", "limit_s": 10.0, "findings": []},
@@ -119,7 +132,8 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
     return {
         "schema": "musacoder-verdict/8", "task": task, "candidate": candidate,
         "candidate_hash": f"{rng.getrandbits(256):064x}", "backend": "cuda" if is_timed else "cpu",
-        "seed": str(rng.getrandbits(64)), "outcome": outcome, "task_grade": {"grade": "good", "reasons": []},
+        "seed": str(rng.getrandbits(64)), "outcome": outcome,
+        "task_grade": {"grade": "good", "reasons": []},
         "protocol": {
             "policy": "musacoder/4", "dialect": "cuda", "musa_architecture": "", "trials": 3,
             "inputs": "varied", "shapes": True, "require_general": False, "mode": "train",
@@ -131,7 +145,8 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
             "stages": [{"stage": stage, "ms": round(rng.uniform(1, 900), 3)} for stage in stages],
             "protections_off": [], "aten_ops": {"aten::empty": 1, "aten::view": 2},
             "reduction": {"native": {"dim": 16384}, "used": {"dim": 2048}, "reason": "memory"},
-            "pytorch": "2.11.0", "memory_peak_bytes": rng.randrange(1 << 30), "compile_cached": False,
+            "pytorch": "2.11.0", "memory_peak_bytes": rng.randrange(1 << 30),
+            "compile_cached": False,
             "compile_cpu_s": 4.5, "full_headers": [], "output_tail": "", "audits": [],
             "state": {"missing": [], "unmatched": [], "own": []}, "fixed_sizes": [],
         },
@@ -159,10 +174,9 @@ def figures(skill: float, tasks: int, samples: int) -> Json:
 class Maker:
     """Draws documents; the same seed gives the same document."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, sources: list[str]) -> None:
         self.random = random.Random(seed)
-        folder = ROOT / "tests/corpus/kernelbench"
-        self.sources = [path.read_text() for path in sorted(folder.glob("level*/*.py"))]
+        self.sources = sources
 
     def answer(self) -> str:
         """A candidate with one more function, renamed and with other numbers, in a fence."""
@@ -199,9 +213,7 @@ class Maker:
         }  # fmt: skip
 
     def run(self, name: str, skill: float, tasks: list[Json], turns: int) -> Json:
-        samples = [
-            self.sample(task, 0, turn, skill) for task in tasks for turn in range(turns)
-        ]
+        samples = [self.sample(task, 0, turn, skill) for task in tasks for turn in range(turns)]
         outcomes = {name: sum(s["outcome"] == name for s in samples) for name in OUTCOMES}
         funnel, reached = [], len(samples)
         for position, stage in enumerate(STAGES):
@@ -211,7 +223,9 @@ class Maker:
         speedups = [s["speedup"]["value"] for s in samples if s["speedup"]]
         groups = {"all": figures(skill, len(tasks), len(samples))}
         for key in ("level", "family"):
-            for value in sorted({t["level"] if key == "level" else t["families"][0] for t in tasks}):
+            for value in sorted(
+                {t["level"] if key == "level" else t["families"][0] for t in tasks}
+            ):
                 drawn = min(max(skill + self.random.uniform(-0.2, 0.2), 0), 1)
                 groups[f"{key} {value}"] = figures(drawn, 20, 20)
         return {
@@ -253,17 +267,19 @@ class Maker:
 
 def every_outcome() -> Json:
     """Two runs of two turns in which each outcome occurs."""
-    maker = Maker(1)
+    maker = Maker(1, [CANDIDATE] * 2)
     document = maker.document(2, len(OUTCOMES), turns=2)
     for run in document["runs"]:
         for number, sample in enumerate(run["samples"]):
             kind = list(OUTCOMES)[number % len(OUTCOMES)]
             speedup = 1.52 if kind == "pass" else None
             said = evidence(maker.random, kind, speedup)
-            sample.update(outcome=kind, phrase=PHRASES[kind], answer=maker.sources[number][:700])
+            sample.update(outcome=kind, phrase=PHRASES[kind], answer=maker.answer())
             sample.update(verdict=verdict(maker.random, sample["task"], "a#0", said))
     return document
 
 
 if __name__ == "__main__":
-    json.dump(Maker(7).document(int(sys.argv[1]), int(sys.argv[2])), sys.stdout)
+    folder = ROOT / "tests/corpus/kernelbench"
+    texts = [path.read_text() for path in sorted(folder.glob("level*/*.py"))]
+    json.dump(Maker(7, texts).document(int(sys.argv[1]), int(sys.argv[2])), sys.stdout)
