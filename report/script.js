@@ -7,19 +7,10 @@ root.classList.add("js");
 
 // ---- Light and dark -----------------------------------------------------------------------------
 
-const remembered = {  // Storage is refused to some pages that were opened as files.
-  get() { try { return localStorage.getItem("theme"); } catch { return null; } },
-  set(theme) { try { localStorage.setItem("theme", theme); } catch { /* For this visit only. */ } },
-};
-const useTheme = (theme) => { root.style.colorScheme = theme; };
-if (["light", "dark"].includes(remembered.get())) useTheme(remembered.get());
-
 function toggleTheme() {
   const now = root.style.colorScheme ||
       (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  const theme = now === "dark" ? "light" : "dark";
-  useTheme(theme);
-  remembered.set(theme);
+  root.style.colorScheme = now === "dark" ? "light" : "dark";
 }
 
 // ---- Tables -------------------------------------------------------------------------------------
@@ -102,11 +93,8 @@ async function contentsOf(entry) {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     unpacked.set(index, new Response(stream).json());
   }
-  const columns = await unpacked.get(index);
-  const at = (name) => columns[name][entry % size];
-  return {
-    parts: at("parts"), verdict: at("verdict"), reasoning: at("reasoning"), marks: at("marks"),
-  };
+  const columns = Object.entries(await unpacked.get(index));
+  return Object.fromEntries(columns.map(([name, values]) => [name, values[entry % size]]));
 }
 
 // The lines of a source with their numbers, in spans by the marks of report/highlight.py.
@@ -127,9 +115,9 @@ function highlight(pre, marks) {
 
 function folded(title, text) {
   const details = document.createElement("details");
-  const pre = document.createElement("pre");
-  details.append(Object.assign(document.createElement("summary"), { textContent: title }), pre);
-  pre.textContent = text;
+  details.innerHTML = "<summary></summary><pre></pre>";
+  details.firstChild.textContent = title;
+  details.lastChild.textContent = text;
   return details;
 }
 
@@ -153,7 +141,6 @@ async function open(id) {
   highlight(body.querySelector("pre.code"), marks);
   if (reasoning) body.append(folded("Reasoning", reasoning));
   if (verdict) body.append(folded("Whole verdict", JSON.stringify(verdict, null, 2)));
-  body.dataset.entry = id;
 }
 
 function openFromAddress() {
@@ -207,23 +194,9 @@ function addNavigation() {
   }
 }
 
-// A run that the pointer is on in a legend stands out in its chart.
-function linkLegends(figure) {
-  const mark = (event) => {
-    const run = event.type === "pointerover" ? event.target.closest("li")?.dataset.run : undefined;
-    for (const line of figure.querySelectorAll("path[data-run]")) {
-      line.classList.toggle("faint", run !== undefined && line.dataset.run !== run);
-    }
-  };
-  for (const type of ["pointerover", "pointerout"]) {
-    figure.querySelector(".legend").addEventListener(type, mark);
-  }
-}
-
 document.addEventListener("DOMContentLoaded", () => {
   addNavigation();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
-  document.querySelectorAll("figure.curves").forEach(linkLegends);
   const form = document.forms.filters;
   form.addEventListener("submit", (event) => event.preventDefault());
   let waiting = 0;
