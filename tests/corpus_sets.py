@@ -61,8 +61,8 @@ def listed(folder: str) -> list[Case]:
     ]
 
 
-def on_device(folder: str) -> list[Case]:
-    """Those of an expected.json for a device, in which several cases may be edits of one file."""
+def edits_of_files(folder: str) -> list[Case]:
+    """Those of an expected.json in which several cases may be edits of one file."""
     return [
         _listed_case(folder, name, entry["file"], entry)
         for name, entry in json.loads((CORPUS / folder / "expected.json").read_text()).items()
@@ -90,6 +90,14 @@ def warp128() -> list[Case]:
         name = f"{case.name} in warps of 128"
         cases.append(replace(case, name=name, options=(*musa, "mp_22")))
     return cases
+
+
+def musa_programs() -> list[Case]:
+    """Candidates that are written for MUSA in the ways in which people put sources together, and
+    the same with a word of CUDA in them, which MUSA would refuse.
+    """
+    cases = edits_of_files("musa_programs")
+    return [replace(case, options=(*case.options, "--dialect", "musa")) for case in cases]
 
 
 def kernelbench() -> list[Case]:
@@ -162,10 +170,11 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "hostile": lambda: listed("hostile"),
     "contest": contest,
     "warp128": warp128,
+    "musa_programs": musa_programs,
     "kernelbench": kernelbench,
     "kernelbench_mutants": kernelbench_mutants,
-    "gpu": lambda: on_device("gpu"),
-    "remoting": lambda: on_device("remoting"),
+    "gpu": lambda: edits_of_files("gpu"),
+    "remoting": lambda: edits_of_files("remoting"),
 }
 ON_DEVICE = ("gpu", "remoting")
 # Share of cases that must come out as expected.  What a resource bomb hits first, and the last
@@ -177,6 +186,7 @@ BARS = {
     "hostile": 0.95,
     "contest": 1.0,
     "warp128": 1.0,
+    "musa_programs": 1.0,
     "kernelbench": 0.95,
     "kernelbench_mutants": 1.0,
     "gpu": 1.0,

@@ -5,6 +5,7 @@ An entry of an `expected.json` reads, all but `expect` optional:
 
     {"expect": ["pass", "illegal"],          any of these outcomes
      "rules": ["run.library_kernel"],        of an illegal candidate: one finding's rule matches one
+     "says": "cudaMalloc",                   the outcome's evidence contains it
      "performance": [                        of one that passes: every condition holds
        {"field": "time_us.median", "min": 1900, "max": 2500},
        {"field": "kernels.0.owner", "equals": "candidate"}]}
@@ -61,12 +62,14 @@ class Expectation:
     outcomes: tuple[str, ...]
     rules: tuple[str, ...] = ()
     performance: tuple[Condition, ...] = ()
+    says: str = ""
 
     @staticmethod
     def parse(entry: Json) -> Expectation:
         """Of an entry that may hold other members too."""
         conditions = tuple(Condition.parse(one) for one in entry.get("performance", []))
-        return Expectation(tuple(entry["expect"]), tuple(entry.get("rules", [])), conditions)
+        rules = tuple(entry.get("rules", []))
+        return Expectation(tuple(entry["expect"]), rules, conditions, entry.get("says", ""))
 
     def surprises(self, verdict: Json) -> list[str]:
         """In what a verdict is not as expected: nothing, or a line for each point."""
@@ -76,6 +79,8 @@ class Expectation:
             return [f"{kind}, expected {' or '.join(self.outcomes)}: {told_by(outcome)}"]
         if kind == "illegal" and self.rules and not self._is_ruled(outcome):
             return [f"illegal by {told_by(outcome)}, expected {' or '.join(self.rules)}"]
+        if not any(self.says in text for text in _texts(outcome)):
+            return [f"{kind} without {self.says!r}: {told_by(outcome)}"]
         if kind == "pass":
             performance = outcome.get("performance")
             breaches = [condition.breach(performance) for condition in self.performance]
@@ -104,11 +109,22 @@ def told_by(outcome: Json) -> str:
     return "; ".join(part for part in _evidence(outcome) if part)[:300]
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in nested objects and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
 def _evidence(outcome: Json) -> Iterator[str]:
     for name in ("when", "stage", "reason", "message", "detail"):
         yield str(outcome.get(name) or "")
     for finding in outcome.get("findings") or []:
         yield str(finding.get("rule") or finding.get("kind") or "")
+    for diagnostic in outcome.get("diagnostics") or []:
+        yield str(diagnostic.get("message") or "")
     exception = outcome.get("exception")
     if exception:
         yield f"{exception['type']}: {exception['message']}"

@@ -2,7 +2,9 @@
 #include "eval/musa_dialect.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,10 +44,14 @@ std::string excerpt_of(const std::vector<std::string_view>& lines, std::size_t l
   return std::string(lines[line - 1].substr(0, kExcerptBytesMax));
 }
 
-task::SourceLocation location_of(const musify::Location& place,
-                                 const std::vector<std::string_view>& lines) {
-  return {"candidate", static_cast<int>(place.line), static_cast<int>(place.column),
-          excerpt_of(lines, place.line)};
+// Places in a text as places of the evidence.
+using Places = std::function<task::SourceLocation(const musify::Location&)>;
+
+Places places_in(const std::vector<std::string_view>& lines) {
+  return [&lines](const musify::Location& place) {
+    return task::SourceLocation{"candidate", static_cast<int>(place.line),
+                                static_cast<int>(place.column), excerpt_of(lines, place.line)};
+  };
 }
 
 std::string trimmed(const std::string& text) {
@@ -55,37 +61,133 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// The words that the port to MUSA would change are no words of MUSA.
-std::vector<task::Diagnostic> unported_words(const musify::Port& port,
-                                             const std::vector<std::string_view>& lines) {
-  std::vector<task::Diagnostic> found;
-  for (const musify::Finding& refusal : port.refusals) {
-    found.push_back({"error", fmt::format("{} (dialect.{})", refusal.message, refusal.rule),
-                     location_of(refusal.location, lines)});
+bool holds_word(std::string_view text, std::string_view word) {
+  const auto is_part = [&](std::size_t i) {
+    return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+  };
+  for (std::size_t at = text.find(word); at != std::string_view::npos;
+       at = text.find(word, at + 1)) {
+    if (!(at > 0 && is_part(at - 1)) && !is_part(at + word.size())) return true;
   }
-  std::set<std::string> seen;
-  for (const musify::Change& change : port.changes) {
-    const std::string word = trimmed(change.before);
-    if (word.empty() || !seen.insert(word).second) continue;  // An addition has no word.
-    const std::string after = trimmed(change.after);
-    const std::string message =
-        after.empty() ? fmt::format("\"{}\" is of CUDA and has no counterpart on MUSA", word)
-                      : fmt::format("\"{}\" is of CUDA; MUSA has \"{}\"", word, after);
-    found.push_back({"error", message + " (dialect.cuda)", location_of(change.location, lines)});
-  }
-  if (found.size() > kFindingsMax) found.resize(kFindingsMax);
-  return found;
+  return false;
 }
 
-task::Unsupported unknown_names(const std::vector<musify::Finding>& remnants,
-                                const std::vector<std::string_view>& lines) {
-  task::Unsupported unsupported;
-  for (const musify::Finding& remnant : remnants) {
-    if (unsupported.constructs.size() == kFindingsMax) break;
-    unsupported.constructs.push_back({"dialect.unknown", remnant.message + " of the port to CUDA",
-                                      location_of(remnant.location, lines)});
+// Collects the words that the port to MUSA would change, for they are no words of MUSA; each once.
+class Unported {
+ public:
+  // `written` is what the candidate wrote.
+  explicit Unported(std::string_view written) : written_(written) {}
+
+  void add(const musify::Port& port, const Places& places) {
+    for (const musify::Finding& refusal : port.refusals) {
+      const std::string message = fmt::format("{} (dialect.{})", refusal.message, refusal.rule);
+      found_.push_back({"error", message, places(refusal.location)});
+    }
+    for (const musify::Change& change : port.changes) {
+      const std::string word = trimmed(change.before);
+      if (word.empty() || is_of_port(word) || !seen_.insert(word).second) continue;
+      found_.push_back({"error", message_of(word, change.after), places(change.location)});
+    }
   }
-  return unsupported;
+
+  void add_exclusion(const task::SourceLocation& location) {
+    found_.push_back({"error",
+                      "the marks of musify that exclude lines are not for candidates: write the "
+                      "lines for MUSA, or leave them out (dialect.cuda)",
+                      location});
+  }
+
+  std::optional<task::Outcome> outcome() {
+    if (found_.empty()) return std::nullopt;
+    if (found_.size() > kFindingsMax) found_.resize(kFindingsMax);
+    return task::CompileFailed{std::move(found_)};
+  }
+
+ private:
+  // The port of the Python wrote it for a "musa" that the candidate then put into its sources.
+  bool is_of_port(const std::string& word) const {
+    return (word == "cuda" || word == "CUDA") && !holds_word(written_, word);
+  }
+
+  static std::string message_of(const std::string& word, const std::string& change) {
+    const std::string after = trimmed(change.substr(0, change.find(" as ")));
+    if (after.empty()) {
+      return fmt::format(
+          "\"{}\" is of CUDA and has no counterpart on MUSA: leave it out (dialect.cuda)", word);
+    }
+    return fmt::format("\"{}\" is of CUDA and does not exist on MUSA: write \"{}\" (dialect.cuda)",
+                       word, after);
+  }
+
+  std::string_view written_;
+  std::set<std::string> seen_;
+  std::vector<task::Diagnostic> found_;
+};
+
+void add_unknown(const std::vector<musify::Finding>& remnants, const Places& places,
+                 task::Unsupported& unsupported) {
+  for (const musify::Finding& remnant : remnants) {
+    if (unsupported.constructs.size() == kFindingsMax) return;
+    const std::string name = remnant.message.substr(0, remnant.message.find(' '));
+    unsupported.constructs.push_back(
+        {"dialect.unknown",
+         fmt::format("\"{}\" looks like a name of MUSA, and this verifier knows no name of CUDA to "
+                     "judge it by: use another one if there is one",
+                     name),
+         places(remnant.location)});
+  }
+}
+
+// A text of an extension, with the name that diagnostics give it.
+struct Source {
+  std::string name;
+  std::string* text;
+};
+
+std::vector<Source> sources_of(std::vector<compile::Extension>& extensions) {
+  std::vector<Source> sources;
+  const auto add = [&](const char* list, std::vector<std::string>& texts) {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      sources.push_back({fmt::format("{}[{}]", list, i), &texts[i]});
+    }
+  };
+  for (compile::Extension& extension : extensions) {
+    add("cpp_sources", extension.cpp_sources);
+    add("cuda_sources", extension.cuda_sources);
+    for (compile::SourceFile& file : extension.files) sources.push_back({file.name, &file.text});
+  }
+  return sources;
+}
+
+// What the sources define and include of each other.
+musify::Project project_of(const std::vector<Source>& sources,
+                           const std::vector<compile::Extension>& extensions) {
+  musify::Project project;
+  for (const Source& source : sources) {
+    project.names.merge(
+        musify::names_defined_in(musify::units_of(*source.text, musify::Language::kCpp, {})));
+  }
+  for (const compile::Extension& extension : extensions) {
+    for (const compile::SourceFile& file : extension.files) {
+      project.files.insert(file.name.substr(file.name.rfind('/') + 1));
+    }
+  }
+  return project;
+}
+
+std::size_t line_of(std::string_view text, std::size_t offset) {
+  const auto end = text.begin() + static_cast<std::ptrdiff_t>(offset);
+  return 1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n'));
+}
+
+// "'musaX' was not declared; did you mean 'musaX'?" says nothing in its second half.
+std::string without_echo(const std::string& message) {
+  constexpr std::string_view kMark = "; did you mean '";
+  const std::size_t mark = message.find(kMark);
+  if (mark == std::string::npos) return message;
+  const std::size_t begin = mark + kMark.size();
+  const std::string word = message.substr(begin - 1, message.find('\'', begin) + 2 - begin);
+  return message.find(word) < mark ? message.substr(0, mark) : message;
 }
 
 // Visits the fields of a verdict.  Only members that hold prose have names to be changed.
@@ -97,7 +199,7 @@ class Restorer {
   template <typename T>
   void operator()(std::string_view name, T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
-      if (is_prose(name)) value = musify::port_message(value, to_musa_);
+      if (is_prose(name)) value = without_echo(musify::port_message(value, to_musa_));
     } else {
       restore(value);
     }
@@ -165,27 +267,61 @@ MusaDialect::MusaDialect(musify::Rules to_musa, musify::Rules to_cuda)
 Result<MusaDialect> MusaDialect::create(const std::filesystem::path& folder) {
   MC_TRY(musify::Rules to_musa, musify::load_rules(folder, musify::Target::kMusa), "dialect");
   MC_TRY(musify::Rules to_cuda, musify::load_rules(folder, musify::Target::kCuda), "dialect");
+  to_musa.suffixes.clear();  // Files of a candidate keep their names.
+  to_cuda.suffixes.clear();
   return MusaDialect(std::move(to_musa), std::move(to_cuda));
 }
 
 std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view module,
                                                            const std::string& architecture) const {
   const std::vector<std::string_view> lines = lines_of(module);
+  const Places places = places_in(lines);
+  Unported unported(module);
   if (const std::size_t at = module.find(kExclusion); at != std::string_view::npos) {
-    const auto line = static_cast<std::size_t>(
-        std::count(module.begin(), module.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-    return task::CompileFailed{
-        {{"error", "marks of musify that exclude lines are not for candidates (dialect.cuda)",
-          location_of({line + 1, 1}, lines)}}};
+    unported.add_exclusion(places({line_of(module, at), 1}));
+    return *unported.outcome();
   }
-  musify::PortOptions options{.architecture = architecture, .lines = musify::Lines::kStay};
-  std::vector<task::Diagnostic> unported = unported_words(
-      musify::port_source(module, musify::Language::kPython, to_musa_, options), lines);
-  if (!unported.empty()) return task::CompileFailed{std::move(unported)};
-  options.project.names = {"__MUSA_ARCH__", "__MUSACC__", "__MUSA__"};  // musa_prelude has them.
+  const musify::PortOptions options{.architecture = architecture,
+                                    .embedded = musify::Embedded::kLiterals,
+                                    .lines = musify::Lines::kStay};
+  unported.add(musify::port_source(module, musify::Language::kPython, to_musa_, options), places);
+  if (auto outcome = unported.outcome()) return *outcome;
   musify::Port port = musify::port_source(module, musify::Language::kPython, to_cuda_, options);
-  if (!port.remnants.empty()) return unknown_names(port.remnants, lines);
-  return std::move(port.text);
+  if (port.remnants.empty()) return std::move(port.text);
+  task::Unsupported unsupported;
+  add_unknown(port.remnants, places, unsupported);
+  return unsupported;
+}
+
+std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Extension>& extensions,
+                                                       std::string_view module,
+                                                       const compile::LocationMapper& mapper,
+                                                       const std::string& architecture) const {
+  const std::vector<Source> sources = sources_of(extensions);
+  musify::PortOptions options{.architecture = architecture, .lines = musify::Lines::kStay};
+  options.project = project_of(sources, extensions);
+  Unported unported(module);
+  task::Unsupported unsupported;
+  for (const Source& source : sources) {
+    const Places places = [&](const musify::Location& place) {
+      return mapper.map(source.name, static_cast<int>(place.line), static_cast<int>(place.column));
+    };
+    if (const std::size_t at = source.text->find(kExclusion); at != std::string::npos) {
+      unported.add_exclusion(places({line_of(*source.text, at), 1}));
+    }
+    unported.add(musify::port_source(*source.text, musify::Language::kCpp, to_musa_, options),
+                 places);
+    musify::PortOptions back = options;
+    back.project.names.merge(std::set<std::string, std::less<>>{
+        "__MUSA_ARCH__", "__MUSACC__", "__MUSA__"});  // musa_prelude has them.
+    musify::Port port =
+        musify::port_source(*source.text, musify::Language::kCpp, to_cuda_, back);
+    add_unknown(port.remnants, places, unsupported);
+    *source.text = std::move(port.text);
+  }
+  if (auto outcome = unported.outcome()) return outcome;
+  if (!unsupported.constructs.empty()) return unsupported;
+  return std::nullopt;
 }
 
 void MusaDialect::restore(task::Verdict& verdict, const task::Candidate& candidate) const {

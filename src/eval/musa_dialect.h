@@ -2,17 +2,23 @@
 //
 // MusaDialect: a candidate that is written for MUSA is judged as its port to CUDA (docs/musa.md).
 //
+// The port has two parts.  The Python of the module is ported before it runs; its string literals
+// with C++ stay.  The native sources are ported when the recorder has seen them, so that it makes no
+// difference how the module put them together: by `+`, f-strings, functions or files.
+//
 // The port changes words and keeps every line's number.  Verdicts show the candidate's own lines,
 // and the names of MUSA in messages.  No result of this has run on MUSA hardware.
 #ifndef MC_EVAL_MUSA_DIALECT_H_
 #define MC_EVAL_MUSA_DIALECT_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "compile/extension.h"
 #include "core/result.h"
 #include "musify/rules.h"
 #include "task/task.h"
@@ -30,6 +36,14 @@ class MusaDialect {
   // and for constructs that no MUSA compiler takes, Unsupported for names of MUSA without a port.
   std::variant<std::string, task::Outcome> port(std::string_view module,
                                                 const std::string& architecture) const;
+
+  // Ports the sources of the extensions that the ported module asked for.  Returns the outcome of a
+  // candidate that is refused, and nothing otherwise.  `module` is the candidate's own text, and
+  // `mapper` knows the extensions as they were.
+  std::optional<task::Outcome> port_sources(std::vector<compile::Extension>& extensions,
+                                            std::string_view module,
+                                            const compile::LocationMapper& mapper,
+                                            const std::string& architecture) const;
 
   // Puts names of MUSA and the candidate's own lines into the evidence about its port.  Nothing
   // happens to a verdict about another dialect.

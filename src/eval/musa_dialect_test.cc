@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "core/file.h"
 #include "musify/port.h"
@@ -46,9 +48,36 @@ task::Diagnostic refused(const std::string& module) {
   return failed == nullptr ? task::Diagnostic{} : failed->diagnostics.at(0);
 }
 
-// A MUSA module whose third line is of C++.
-std::string with_cpp(const std::string& line) {
-  return "import torch, torch_musa\nS = r'''#include <musa_runtime.h>\n" + line + "\n'''\n";
+// A native source whose second line is `line`, and its extension.
+std::vector<compile::Extension> extensions_with(const std::string& line) {
+  compile::Extension extension;
+  extension.cuda_sources = {"#include <musa_runtime.h>\n" + line + "\n"};
+  return {extension};
+}
+
+// A module that has that source in its lines 2 to 3.
+std::string module_with(const std::string& line) {
+  return "S = r'''\n" + extensions_with(line)[0].cuda_sources[0] + "'''\n";
+}
+
+std::optional<task::Outcome> outcome_of(std::vector<compile::Extension>& extensions,
+                                        const std::string& module) {
+  const compile::LocationMapper mapper(module, extensions);
+  return dialect().port_sources(extensions, module, mapper, "mp_31");
+}
+
+// The first error of a native source that is refused.
+task::Diagnostic refused_source(const std::string& line) {
+  std::vector<compile::Extension> extensions = extensions_with(line);
+  const auto outcome = outcome_of(extensions, module_with(line));
+  const auto* failed = outcome ? std::get_if<task::CompileFailed>(&*outcome) : nullptr;
+  return failed == nullptr ? task::Diagnostic{} : failed->diagnostics.at(0);
+}
+
+std::string ported_source(const std::string& line) {
+  std::vector<compile::Extension> extensions = extensions_with(line);
+  EXPECT_EQ(outcome_of(extensions, module_with(line)), std::nullopt) << line;
+  return extensions[0].cuda_sources[0];
 }
 
 struct Word {
@@ -57,33 +86,46 @@ struct Word {
   int line;
 };
 
+void expect_error(const task::Diagnostic& error, const std::string& word, int line) {
+  EXPECT_THAT(error.message, HasSubstr('"' + word + '"'));
+  EXPECT_THAT(error.message, HasSubstr("(dialect.cuda)"));
+  EXPECT_EQ(error.location.source, "candidate");
+  EXPECT_EQ(error.location.line, line);
+  EXPECT_THAT(error.location.excerpt, HasSubstr(word));
+}
+
 class Unported : public ::testing::TestWithParam<Word> {};
 
 TEST_P(Unported, IsRefusedWithItsWordAndPlace) {
-  const task::Diagnostic error = refused(GetParam().module);
-  EXPECT_THAT(error.message, HasSubstr('"' + GetParam().word + '"'));
-  EXPECT_THAT(error.message, HasSubstr("(dialect.cuda)"));
-  EXPECT_EQ(error.location.source, "candidate");
-  EXPECT_EQ(error.location.line, GetParam().line);
-  EXPECT_THAT(error.location.excerpt, HasSubstr(GetParam().word));
+  expect_error(refused(GetParam().module), GetParam().word, GetParam().line);
+}
+
+struct Line {
+  const char* line;
+  const char* word;
+};
+
+class UnportedSource : public ::testing::TestWithParam<Line> {};
+
+TEST_P(UnportedSource, IsRefusedWithItsWordAndPlace) {
+  expect_error(refused_source(GetParam().line), GetParam().word, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cpp, Unported,
-    ::testing::Values(Word{with_cpp("void f() { cudaMalloc(&p, 4); }"), "cudaMalloc", 3},
-                      Word{with_cpp("#include <cuda_runtime.h>"), "cuda_runtime.h", 3},
-                      Word{with_cpp("#include <cuda_fp16.h>"), "cuda_fp16.h", 3},
-                      Word{with_cpp("__nv_bfloat16 x;"), "__nv_bfloat16", 3},
-                      Word{with_cpp("auto s = at::cuda::getCurrentCUDAStream();"), "cuda", 3},
-                      Word{with_cpp("c10::cuda::CUDAGuard guard(d);"), "cuda", 3},
-                      Word{with_cpp("C10_CUDA_KERNEL_LAUNCH_CHECK();"),
-                           "C10_CUDA_KERNEL_LAUNCH_CHECK", 3},
-                      Word{with_cpp("TORCH_CHECK(x.is_cuda());"), "is_cuda", 3},
-                      Word{with_cpp("torch::zeros({1}, torch::kCUDA);"), "kCUDA", 3},
-                      Word{with_cpp("cudaStream_t s = 0;"), "cudaStream_t", 3},
-                      Word{with_cpp("cublasHandle_t h;"), "cublasHandle_t", 3},
-                      Word{with_cpp("curandState s;"), "curandState", 3},
-                      Word{with_cpp("#ifdef __CUDA_ARCH__\n#endif"), "__CUDA_ARCH__", 3}));
+    All, UnportedSource,
+    ::testing::Values(Line{"void f() { cudaMalloc(&p, 4); }", "cudaMalloc"},
+                      Line{"#include <cuda_runtime.h>", "cuda_runtime.h"},
+                      Line{"#include <cuda_fp16.h>", "cuda_fp16.h"},
+                      Line{"__nv_bfloat16 x;", "__nv_bfloat16"},
+                      Line{"auto s = at::cuda::getCurrentCUDAStream();", "cuda"},
+                      Line{"c10::cuda::CUDAGuard guard(d);", "cuda"},
+                      Line{"C10_CUDA_KERNEL_LAUNCH_CHECK();", "C10_CUDA_KERNEL_LAUNCH_CHECK"},
+                      Line{"TORCH_CHECK(x.is_cuda());", "is_cuda"},
+                      Line{"torch::zeros({1}, torch::kCUDA);", "kCUDA"},
+                      Line{"cudaStream_t s = 0;", "cudaStream_t"},
+                      Line{"cublasHandle_t h;", "cublasHandle_t"},
+                      Line{"curandState s;", "curandState"},
+                      Line{"#ifdef __CUDA_ARCH__\n#endif", "__CUDA_ARCH__"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Python, Unported,
@@ -92,48 +134,89 @@ INSTANTIATE_TEST_SUITE_P(
                       Word{"import torch\nx = x.to(\"cuda:0\")\n", "cuda", 2},
                       Word{"import torch\ntorch.cuda.synchronize()\n", "cuda", 2},
                       Word{"import torch\nfrom torch.utils.cpp_extension import load_inline\n",
-                           "torch", 2},
+                           "torch.utils.cpp_extension", 2},
+                      Word{"import torch as t\nt.cuda.synchronize()\n", "cuda", 2},
+                      Word{"from torch import cuda\n", "cuda", 1},
+                      Word{"x = f'{torch.cuda.current_device()}'\n", "cuda", 1},
+                      Word{"f(**{'extra_cuda_cflags': []})\n", "extra_cuda_cflags", 1},
                       Word{"m = load_inline('m', musa_sources=s, extra_cuda_cflags=['-O3'])\n",
                            "extra_cuda_cflags", 1},
                       Word{"m = load_inline('m', cuda_sources=s)\n", "cuda_sources", 1},
                       Word{"m = load_inline('m', musa_sources=s, no_implicit_headers=True)\n",
                            "no_implicit_headers=True", 1}));
 
+TEST(Dialect, SaysWhatToWriteInPlaceOfAWordOfCuda) {
+  EXPECT_EQ(refused_source("cudaStream_t s = 0;").message,
+            "\"cudaStream_t\" is of CUDA and does not exist on MUSA: write \"musaStream_t\" "
+            "(dialect.cuda)");
+  EXPECT_EQ(refused("f(cpp_sources=s, no_implicit_headers=True)\n").message,
+            "\"no_implicit_headers=True\" is of CUDA and has no counterpart on MUSA: leave it out "
+            "(dialect.cuda)");
+  EXPECT_EQ(refused("from torch import cuda\n").message,
+            "\"cuda\" is of CUDA and does not exist on MUSA: write \"musa\" (dialect.cuda)");
+}
+
 TEST(Dialect, RefusesWhatHasNoCounterpart) {
-  EXPECT_THAT(refused(with_cpp("asm volatile(\"nop;\");")).message, HasSubstr("inline PTX"));
-  EXPECT_THAT(refused(with_cpp("#include <mma.h>")).message, HasSubstr("wmma"));
+  EXPECT_THAT(refused_source("asm volatile(\"nop;\");").message, HasSubstr("inline PTX"));
+  EXPECT_THAT(refused_source("#include <mma.h>").message, HasSubstr("wmma"));
 }
 
 TEST(Dialect, RefusesMarksThatExcludeLines) {
   EXPECT_EQ(refused("x = 1\nx.cuda()  # MUSIFY_EXCL_LINE\n").location.line, 2);
+  EXPECT_EQ(refused_source("cudaFree(p);  // MUSIFY_EXCL_LINE").location.line, 3);
 }
 
 TEST(Dialect, HasNoPortForAnUnknownNameOfMusa) {
-  const auto port = dialect().port(with_cpp("__musa_shfl_xor_sync_i32(1);"), "mp_31");
-  const auto& outcome = std::get<task::Outcome>(port);
-  const auto& unsupported = std::get<task::Unsupported>(outcome);
-  EXPECT_THAT(unsupported.constructs.at(0).message, HasSubstr("__musa_shfl_xor_sync_i32"));
+  const std::string line = "__musa_shfl_xor_sync_i32(1);";
+  std::vector<compile::Extension> extensions = extensions_with(line);
+  const auto outcome = outcome_of(extensions, module_with(line));
+  const auto& unsupported = std::get<task::Unsupported>(outcome.value());
+  EXPECT_THAT(unsupported.constructs.at(0).message, HasSubstr("\"__musa_shfl_xor_sync_i32\""));
   EXPECT_EQ(unsupported.constructs.at(0).location.line, 3);
 }
 
 TEST(Dialect, KeepsNamesThatMusaHas) {
-  ported(
-      with_cpp("#include <cub/cub.cuh>\n#include <thrust/sort.h>\nhalf h; __half2 g;\n"
-               "TORCH_CUDA_CPP_API void f(); // cudaMalloc of CUDA\n"
-               "int cudaCores = 1; TORCH_CHECK(cudaCores, \"no cuda tensor\");"));
+  ported_source(
+      "#include <cub/cub.cuh>\n#include <thrust/sort.h>\nhalf h; __half2 g;\n"
+      "TORCH_CUDA_CPP_API void f(); // cudaMalloc of CUDA\n"
+      "int cudaCores = 1; TORCH_CHECK(cudaCores, \"no cuda tensor\");");
+}
+
+TEST(Dialect, LeavesTheSourcesInAModuleToTheirOwnPort) {
+  const std::string module = "S = r'''#include <cuda.h>\nmusaFree(p);'''\n";
+  EXPECT_EQ(ported(module), module);
+}
+
+TEST(Dialect, PortsASourceThatAModulePutTogether) {
+  EXPECT_THAT(ported_source("musaStream_t s;"), HasSubstr("cudaStream_t s;"));
+  // The port of the module has made "cuda" of the "musa" that it put in.
+  std::vector<compile::Extension> extensions = extensions_with("at::cuda::f();");
+  EXPECT_EQ(outcome_of(extensions, "S = T.replace('@', 'musa')\n"), std::nullopt);
+  extensions = extensions_with("at::cuda::f();");
+  EXPECT_NE(outcome_of(extensions, "S = 'at::cu' 'da::f(); // cuda'\n"), std::nullopt);
+}
+
+TEST(Dialect, KnowsWhatOneSourceDefinesAndAnotherUses) {
+  std::vector<compile::Extension> extensions = extensions_with("int cudaCores() { return 1; }");
+  extensions[0].cpp_sources = {"#include \"musa_mine.h\"\nvoid g() { cudaCores(); }\n"};
+  extensions[0].files = {{"musa_mine.h", "musaStream_t f();\n"}};
+  EXPECT_EQ(outcome_of(extensions, ""), std::nullopt);
+  EXPECT_EQ(extensions[0].cpp_sources[0], "#include \"musa_mine.h\"\nvoid g() { cudaCores(); }\n");
+  EXPECT_EQ(extensions[0].files[0].text, "cudaStream_t f();\n");
 }
 
 TEST(Dialect, KeepsEveryLineOfAModule) {
   EXPECT_EQ(ported("import torch\nimport torch_musa\ntry:\n  import torch_musa\nfinally: pass\n"),
-            "import torch\npass\ntry:\n  pass\nfinally: pass\n");
-  EXPECT_EQ(ported("import torch, torch_musa\n"), "import torch\n");
+            "import torch\nimport torch.cuda as torch_musa\n"
+            "try:\n  import torch.cuda as torch_musa\nfinally: pass\n");
+  EXPECT_EQ(ported("import torch, torch_musa\n"), "import torch, torch.cuda as torch_musa\n");
   EXPECT_EQ(ported("load_inline(extra_musa_cflags=['--offload-arch=mp_31'],\n musa_sources=s)\n"),
             "load_inline(\ncuda_sources=s)\n");
 }
 
 TEST(Dialect, KeepsTheNamesOfTheArchitecture) {
   const std::string guard = "#if __MUSA_ARCH__ >= 310 && defined(__MUSACC__)\n#endif";
-  EXPECT_THAT(ported(with_cpp(guard)), HasSubstr(guard));
+  EXPECT_THAT(ported_source(guard), HasSubstr(guard));
   EXPECT_THAT(musa_prelude("mp_22"), HasSubstr("#define __MUSA_ARCH__ 220\n"));
 }
 
@@ -188,6 +271,16 @@ TEST(Evidence, HasTheCandidatesOwnLineAndTheNamesOfMusa) {
   const auto& error = std::get<task::CompileFailed>(verdict.outcome).diagnostics.at(0);
   EXPECT_EQ(error.message, "'musaMaloc' was not declared; did you mean 'musaMalloc'?");
   EXPECT_EQ(error.location.excerpt, "musaMaloc(&p);");
+}
+
+TEST(Evidence, HasNoAdviceToWriteTheSameName) {
+  const task::Verdict verdict = restored(
+      task::CompileFailed{{{"error",
+                            "'musaFree' was not declared; did you mean 'cudaFree'?",
+                            {"candidate", 1, 1, "musaFree(p);"}}}},
+      "class ModelNew: pass\n");
+  EXPECT_EQ(std::get<task::CompileFailed>(verdict.outcome).diagnostics.at(0).message,
+            "'musaFree' was not declared");
 }
 
 TEST(Evidence, OfANativeSourceHasItsNameOnMusa) {

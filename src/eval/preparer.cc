@@ -45,6 +45,7 @@ class Candidate {
   Preparer& preparer_;
   Prepared prepared_;
   bool is_ported_ = false;
+  std::string written_;  // A MUSA candidate's module before its port.
   std::vector<compile::Extension> extensions_;
   std::unique_ptr<compile::LocationMapper> mapper_;
 };
@@ -93,6 +94,7 @@ Stage Candidate::port() {
   if (!is_musa()) return EarlyOutcome();
   auto ported = preparer_.musa().port(prepared_.source, preparer_.options().musa_architecture);
   if (auto* failed = std::get_if<task::Outcome>(&ported)) return EarlyOutcome(std::move(*failed));
+  written_ = std::move(prepared_.source);
   prepared_.source = std::move(std::get<std::string>(ported));
   is_ported_ = true;
   return EarlyOutcome();
@@ -150,7 +152,9 @@ Stage Candidate::record() {
     }
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
-  return EarlyOutcome();
+  if (!is_musa()) return EarlyOutcome();
+  return preparer_.musa().port_sources(extensions_, written_, *mapper_,
+                                       preparer_.options().musa_architecture);
 }
 
 // What is allowed is all that stays: the toolchains pass it on as it is.

@@ -4,7 +4,8 @@
 //
 //   extraction → for a MUSA candidate, its port to CUDA (musa_dialect.h) → inspection by CPython's
 //   ast → recording of what the module passes to load_inline, at every size at which the task may
-//   be judged → rules on flags and native sources → compilation → rules on the symbols
+//   be judged → for a MUSA candidate, the port of what was recorded → rules on flags and native
+//   sources → compilation → rules on the symbols
 #ifndef MC_EVAL_PREPARER_H_
 #define MC_EVAL_PREPARER_H_
 

@@ -25,7 +25,9 @@ std::vector<std::string> split(std::string_view phrase) {
 
 // `text` is code, not the content of a string.
 bool is_code(const Word& word, std::string_view text) {
-  return word.kind != Kind::kString && word.kind != Kind::kHeader && word.text == text;
+  const std::string& meaning = word.module.empty() ? word.text : word.module;
+  return word.kind != Kind::kString && word.kind != Kind::kHeader && word.is_editable &&
+         meaning == text;
 }
 
 bool fits_next(Rule::Next next, std::string_view rest) {
@@ -68,6 +70,8 @@ class Applier {
         return change_phrases(rule);
       case Rule::Kind::kPrefix:
         return for_words(Kind::kName, [&](const Word& word) { change_prefix(rule, word); });
+      case Rule::Kind::kImport:
+        return change_imports(rule);
       case Rule::Kind::kKeyword:
         return change_keywords(rule);
       case Rule::Kind::kDevice:
@@ -179,16 +183,59 @@ class Applier {
 
   void change_phrase(const Rule& rule, const std::vector<std::string>& from,
                      const std::vector<std::string>& to, std::size_t i) {
-    if (from.size() == to.size()) {
-      for (std::size_t k = 0; k < from.size(); ++k) {
-        if (from[k] != to[k]) replace(words_[i + k], to[k], rule);
-      }
-      return;
-    }
+    if (from.size() == to.size()) return change_words(rule, from, to, i);
     std::string joined;
     for (const std::string& word : to) joined += word;
     const std::size_t begin = words_[i].offset;
-    edits_.replace(begin, words_[i + from.size() - 1].end() - begin, joined, rule.id);
+    const std::size_t end = words_[i + from.size() - 1].end();
+    if (edits_.text(begin, end).find_first_of("\"'") != std::string_view::npos) return;
+    edits_.replace(begin, end - begin, joined, rule.id);
+  }
+
+  // One edit, which keeps the white space between the words, from the first that differs to the
+  // last.
+  void change_words(const Rule& rule, const std::vector<std::string>& from,
+                    const std::vector<std::string>& to, std::size_t i) {
+    std::size_t first = 0;
+    std::size_t last = from.size();
+    while (first < last && from[first] == to[first]) ++first;
+    while (last > first && from[last - 1] == to[last - 1]) --last;
+    if (first == last) return;
+    std::string changed;
+    for (std::size_t k = first; k < last; ++k) {
+      const Word& word = words_[i + k];
+      changed += from[k] == to[k] ? edits_.text(word.offset, word.end()) : to[k];
+      if (k + 1 < last) changed += edits_.text(word.end(), words_[i + k + 1].offset);
+    }
+    const std::size_t begin = words_[i + first].offset;
+    edits_.replace(begin, words_[i + last - 1].end() - begin, changed, rule.id);
+  }
+
+  // `from torch import cuda` binds the name that it bound before: `import musa as cuda`.
+  void change_imports(const Rule& rule) {
+    for (std::size_t i = 0; i + 3 < words_.size(); ++i) {
+      if (!is_code(words_[i], "from") || !is_code(words_[i + 1], "torch") ||
+          !is_code(words_[i + 2], "import")) {
+        continue;
+      }
+      for (i += 3; i < words_.size() && words_[i].kind != Kind::kNewline; ++i) {
+        if (is_code(words_[i], ";")) break;
+        for (const Pair& pair : rule.pairs) change_import(rule, pair, i);
+      }
+    }
+  }
+
+  void change_import(const Rule& rule, const Pair& pair, std::size_t i) {
+    if (!is_code(words_[i], pair.from) || is_code(words_[i - 1], "as")) return;
+    const bool has_alias = i + 2 < words_.size() && is_code(words_[i + 1], "as");
+    if (!has_alias) {
+      replace(words_[i], pair.to + " as " + pair.from, rule);
+    } else if (words_[i + 2].text == pair.to) {
+      const std::size_t begin = words_[i].offset;
+      edits_.replace(begin, words_[i + 2].end() - begin, pair.to, rule.id);
+    } else {
+      replace(words_[i], pair.to, rule);
+    }
   }
 
   void change_prefix(const Rule& rule, const Word& word) {
@@ -206,13 +253,21 @@ class Applier {
            (is_code(words_[i - 1], "(") || is_code(words_[i - 1], ","));
   }
 
+  // "cuda_sources": a, as arguments are handed on by **.
+  bool is_keyword_item(std::size_t i) const {
+    return words_[i].kind == Kind::kString && i + 1 < words_.size() &&
+           is_code(words_[i + 1], ":");
+  }
+
   void change_keywords(const Rule& rule) {
     for (std::size_t i = 0; i < words_.size(); ++i) {
-      if (!is_keyword_argument(i)) continue;
+      if (words_[i].kind == Kind::kString) change_string(rule, words_[i]);
+      if (!is_keyword_argument(i) && !is_keyword_item(i)) continue;
       const auto found = std::ranges::find(rule.pairs, words_[i].text, &Pair::from);
       if (found != rule.pairs.end()) replace(words_[i], found->to, rule);
       const bool is_plain =
-          i + 3 < words_.size() && (is_code(words_[i + 3], ",") || is_code(words_[i + 3], ")"));
+          i + 3 < words_.size() && (is_code(words_[i + 3], ",") || is_code(words_[i + 3], ")") ||
+                                    is_code(words_[i + 3], "}"));
       if (is_plain && std::ranges::find(rule.dropped, words_[i].text) != rule.dropped.end()) {
         drop(rule, i, i + 2);
       }
@@ -231,7 +286,8 @@ class Applier {
       const bool is_device = word.text.starts_with(pair.from) &&
                              (word.text.size() == pair.from.size() ||
                               (word.text[pair.from.size()] == ':' &&
-                               word.text.find_first_of(" \n") == std::string::npos));
+                               word.text.find_first_of(" \n") == std::string::npos &&
+                               word.text.find("::") == std::string::npos));
       if (is_device) edits_.replace(word.content, pair.from.size(), pair.to, rule.id);
     }
   }

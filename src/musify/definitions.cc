@@ -56,6 +56,12 @@ bool is_pointer_declarator(const Words& words, std::size_t i) {
          before == "static" || before == "__device__" || before == "extern" || before == "struct";
 }
 
+// Macros whose first argument is a new name.
+bool names_module(std::string_view macro) {
+  return macro == "TORCH_LIBRARY" || macro == "TORCH_LIBRARY_FRAGMENT" ||
+         macro == "TORCH_LIBRARY_IMPL" || macro == "PYBIND11_MODULE";
+}
+
 bool is_defined_in_cpp(const Words& words, std::size_t i) {
   if (i == 0 || words[i].kind != Kind::kName) return false;
   const Word& before = words[i - 1];
@@ -64,10 +70,15 @@ bool is_defined_in_cpp(const Words& words, std::size_t i) {
   const std::string_view next = text_at(words, i + 1);
   if (before.text == "struct" || before.text == "class" || before.text == "union" ||
       before.text == "enum" || before.text == "namespace") {
-    return next == "{" || next == ":" || next == "final";
+    if (next == "{" || next == ":" || next == "final") return true;
   }
   if (before.text == "using") return next == "=";
-  if (!ends_declarator(next)) return false;
+  if (before.text == "(" && i > 1) return names_module(words[i - 2].text);
+  if (before.text == "typename" || before.text == "class") {
+    return next == "," || next == ">" || next == "=";
+  }
+  const bool is_parameter_of_template = next == ">" && is_one_of(kBuiltIn, before.text);
+  if (!ends_declarator(next) && !is_parameter_of_template) return false;
   if (before.text == "*" || before.text == "&") return is_pointer_declarator(words, i);
   if (before.text == ">") return next == "(" || next == "=" || next == ";" || next == "{";
   return before.kind == Kind::kName && !is_one_of(kNoTypes, before.text);
@@ -94,6 +105,14 @@ void add_parameters(const Words& words, std::size_t def, Names& names) {
   }
 }
 
+// from torch import a, b as c
+void add_imports(const Words& words, std::size_t from, Names& names) {
+  if (text_at(words, from + 1) != "torch" || text_at(words, from + 2) != "import") return;
+  for (std::size_t i = from + 3; i < words.size() && words[i].kind != Kind::kNewline; ++i) {
+    if (words[i].kind == Kind::kName) names.insert(words[i].text);
+  }
+}
+
 }  // namespace
 
 Names names_defined_in(const std::vector<Unit>& units) {
@@ -105,6 +124,7 @@ Names names_defined_in(const std::vector<Unit>& units) {
           is_cpp ? is_defined_in_cpp(unit.words, i) : is_defined_in_python(unit.words, i);
       if (is_defined) names.insert(unit.words[i].text);
       if (!is_cpp && unit.words[i].text == "def") add_parameters(unit.words, i, names);
+      if (!is_cpp && unit.words[i].text == "from") add_imports(unit.words, i, names);
     }
   }
   return names;

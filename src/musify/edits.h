@@ -31,6 +31,10 @@ class Edits {
   bool is_excluded(std::size_t offset) const;
   bool empty() const { return edits_.empty(); }
   char at(std::size_t offset) const { return text_[offset]; }
+  // The bytes before any change.
+  std::string_view text(std::size_t begin, std::size_t end) const {
+    return text_.substr(begin, end - begin);
+  }
   Location location_of(std::size_t offset) const;
 
   std::string apply() const;

@@ -42,9 +42,15 @@ bool is_remnant(const Word& word, const Remnants& remnants) {
   const bool is_contained = std::ranges::any_of(remnants.contained, [&](const std::string& part) {
     return small.find(part) != std::string::npos;
   });
-  return is_contained || std::ranges::any_of(remnants.prefixes, [&](const std::string& prefix) {
-           return word.text.starts_with(prefix);
-         });
+  return is_contained ||
+         is_any_of(word.kind == Kind::kHeader ? remnants.headers : remnants.names, word.text);
+}
+
+// `from torch_musa.core import x`, whose module no definition of the name torch_musa provides.
+bool is_imported_module(const Unit& unit, std::size_t i) {
+  const bool follows = i > 0 && (unit.words[i - 1].text == "from" ||
+                                 unit.words[i - 1].text == "import");
+  return unit.language == Language::kPython && follows && unit.words[i].text == "torch_musa";
 }
 
 // The arguments of the call whose name is at `i`, each as [first, last) of its words.
@@ -126,11 +132,13 @@ std::vector<Finding> noticed(const Unit& unit, const std::vector<Notice>& notice
 std::vector<Finding> remnants_of(const Unit& unit, const Remnants& remnants, const Names& defined,
                                  const Names& project_files, const Edits& edits) {
   std::vector<Finding> findings;
-  for (const Word& word : unit.words) {
+  for (std::size_t i = 0; i < unit.words.size(); ++i) {
+    const Word& word = unit.words[i];
     if (word.kind != Kind::kName && word.kind != Kind::kHeader) continue;
     const std::size_t at = word.kind == Kind::kHeader ? word.content : word.offset;
     if (edits.is_changed(at) || edits.is_excluded(word.offset)) continue;
-    if (defined.contains(word.text) || remnants.allowed.contains(word.text)) continue;
+    const bool is_own = defined.contains(word.text) && !is_imported_module(unit, i);
+    if (is_own || remnants.allowed.contains(word.text)) continue;
     if (word.kind == Kind::kHeader && project_files.contains(file_name(word.text))) continue;
     if (!is_remnant(word, remnants)) continue;
     findings.push_back(

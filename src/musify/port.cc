@@ -73,10 +73,12 @@ const char* name_of(Port::Status status) {
 
 Port port_source(std::string_view text, Language language, const Rules& rules,
                  const PortOptions& options) {
-  const std::vector<Unit> units = units_of(text, language, rules.cpp_markers);
+  const std::vector<Unit> units = units_of(text, language, rules.cpp_markers, options.embedded);
   Names defined = names_defined_in(units);
   defined.insert(options.project.names.begin(), options.project.names.end());
   defined.insert(rules.remnants.allowed.begin(), rules.remnants.allowed.end());
+  const bool binds_module = options.lines == Lines::kStay && rules.target == Target::kCuda;
+  if (binds_module) defined.insert("torch_musa");  // By remove_import.
   Port port;
   Edits edits(text, options.lines);
   add_notices(units, rules, defined, options, edits, port);

@@ -62,6 +62,7 @@ enum class Lines : std::uint8_t { kMayGo, kStay };
 
 struct PortOptions {
   std::string architecture{kArchitectureDefault};  // Architecture of MUSA, such as mp_22.
+  Embedded embedded = Embedded::kUnits;            // C++ in Python: ported too, or left alone.
   Lines lines = Lines::kMayGo;
   Project project;
 };

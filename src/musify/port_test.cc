@@ -98,6 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"ncclComm_t c;", "mcclComm_t c;"},
                       Case{"CUresult r = cuInit(0);", "MUresult r = muInit(0);"},
                       Case{"int a = cumsum(b);", "int a = cumsum(b);"},
+                      Case{"template <int CUDA_N, class CUDA_T> void f(CUDA_T*);",
+                           "template <int CUDA_N, class CUDA_T> void f(CUDA_T*);"},
                       Case{"__nv_bfloat162 a; __nv_fp8_e4m3 b;",
                            "__mt_bfloat162 a; __mt_fp8_e4m3 b;"}));
 
@@ -145,6 +147,10 @@ TEST_P(PythonRule, PortsForth) {
   EXPECT_EQ(to_musa(GetParam().cuda, Language::kPython).text, GetParam().musa);
 }
 
+TEST_P(PythonRule, LeavesNoRemnant) {
+  EXPECT_THAT(to_musa(GetParam().cuda, Language::kPython).remnants, IsEmpty());
+}
+
 TEST_P(PythonRule, PortsBack) {
   EXPECT_EQ(to_cuda(GetParam().musa, Language::kPython), GetParam().cuda);
 }
@@ -175,6 +181,96 @@ INSTANTIATE_TEST_SUITE_P(
              "s = \"#include \\\"torch_musa/csrc/core/MUSAStream.h\\\"\\n__global__ void k();\"\n"},
         Case{"S = 'cudaFree(p);'\nf(functions=['k'], cpp_sources=S)\n",
              "S = 'musaFree(p);'\nf(functions=['k'], cpp_sources=S)\n"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Modules, PythonRule,
+    ::testing::Values(
+        Case{"import torch as t\nt.cuda.synchronize()\n",
+             "import torch as t\nimport torch_musa\nt.musa.synchronize()\n"},
+        Case{"w = torch\nw.cuda.synchronize()\n", "w = torch\nw.musa.synchronize()\n"},
+        Case{"from torch import nn, cuda\ncuda.synchronize()\n",
+             "from torch import nn, musa as cuda\nimport torch_musa\ncuda.synchronize()\n"},
+        Case{"from torch import (cuda as c)\n",
+             "from torch import (musa as c)\nimport torch_musa\n"},
+        Case{"from torch import cuda as musa\n",
+             "from torch import musa\nimport torch_musa\n"},
+        Case{"getattr(torch, 'cuda')\n", "getattr(torch, 'musa')\n"},
+        Case{"f(**{'extra_cuda_cflags': ['-O3']}, verbose=True)\n",
+             "f(**{'extra_musa_cflags': ['-O3']}, verbose=True)\n"},
+        Case{"a['cuda_sources'] = s\n", "a['musa_sources'] = s\n"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Braces, PythonRule,
+    ::testing::Values(
+        Case{"f'{torch.cuda.current_device():>{w}} {{torch.cuda}}'\n",
+             "f'{torch.musa.current_device():>{w}} {{torch.cuda}}'\n"},
+        Case{"f\"{'cuda'}:{x.is_cuda!r}\"\n", "f\"{'musa'}:{x.is_musa!r}\"\n"},
+        Case{"f'torch.cuda {a}'\n", "f'torch.cuda {a}'\n"},
+        Case{"s = f'#include <cuda.h>\\nvoid {n}() {{ cudaFree({p}); }}'\n",
+             "s = f'#include <musa.h>\\nvoid {n}() {{ musaFree({p}); }}'\n"}));
+
+// Literals without a marker that become source of an extension.
+INSTANTIATE_TEST_SUITE_P(
+    Sources, PythonRule,
+    ::testing::Values(
+        Case{"A = 'cudaFree(p);'\nB = A + 'cudaFree(q);'\nf(cpp_sources=[B])\n",
+             "A = 'musaFree(p);'\nB = A + 'musaFree(q);'\nf(cpp_sources=[B])\n"},
+        Case{"A: str = 'F(p);'\nA = A.replace('F', 'cudaFree')\nf(cpp_sources='\\n'.join([A]))\n",
+             "A: str = 'F(p);'\nA = A.replace('F', 'musaFree')\nf(cpp_sources='\\n'.join([A]))\n"},
+        Case{"def g(n):\n  return 'cudaFree(%s);' % n\nf(cpp_sources=g('p'))\n",
+             "def g(n):\n  return 'musaFree(%s);' % n\nf(cpp_sources=g('p'))\n"},
+        Case{"def g(name, s):\n  f(name=name, cpp_sources=s)\ng('cuda_x', 'cudaFree(p);')\n",
+             "def g(name, s):\n  f(name=name, cpp_sources=s)\ng('cuda_x', 'musaFree(p);')\n"},
+        Case{"class K:\n  s = 'cudaFree(p);'\n  def t(self):\n    f(cpp_sources=self.s)\n",
+             "class K:\n  s = 'musaFree(p);'\n  def t(self):\n    f(cpp_sources=self.s)\n"},
+        Case{"@dataclass\nclass K:\n  n: str\n  s: str\nk = K('cuda_x', 'cudaFree(p);')\n"
+             "f(cpp_sources=k.s)\n",
+             "@dataclass\nclass K:\n  n: str\n  s: str\nk = K('cuda_x', 'musaFree(p);')\n"
+             "f(cpp_sources=k.s)\n"},
+        Case{"D = {'a': 'cudaFree(p);'}\nfor v in D.values():\n  T += v\nload_inline('x', T)\n",
+             "D = {'a': 'musaFree(p);'}\nfor v in D.values():\n  T += v\nload_inline('x', T)\n"},
+        Case{"A = 'cudaFree(p);'\nf(cpp_sources=f'{A}{1}')\n",
+             "A = 'musaFree(p);'\nf(cpp_sources=f'{A}{1}')\n"},
+        Case{"A = 'cudaFree(p);'\nf(message=A)\n", "A = 'cudaFree(p);'\nf(message=A)\n"}));
+
+TEST(Port, ReportsAWordOfCudaThatHasAFieldInIt) {
+  const Port port = to_musa("f(cpp_sources=f'cuda{what}(p);')\n", Language::kPython);
+  ASSERT_THAT(port.remnants, SizeIs(1));
+  EXPECT_THAT(port.remnants[0].message, HasSubstr("cuda"));
+}
+
+TEST(Port, LeavesTheCppOfAModuleWhereItIsAskedTo) {
+  PortOptions options;
+  options.embedded = Embedded::kLiterals;
+  const std::string text = "S = '#include <cuda.h>'\nx.to('cuda')\nload_inline('x', S)\n";
+  EXPECT_EQ(to_musa(text, Language::kPython, options).text,
+            "S = '#include <cuda.h>'\nx.to('musa')\nload_inline('x', S)\n");
+}
+
+class MusaName : public ::testing::TestWithParam<Case> {};
+
+// Names that MUSA has beside those that a port to it has.
+TEST_P(MusaName, HasAPortToCuda) {
+  const Port port = port_source(GetParam().musa, Language::kCpp, rules_to(Target::kCuda), {});
+  EXPECT_EQ(port.text, GetParam().cuda);
+  EXPECT_THAT(port.remnants, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MusaName,
+    ::testing::Values(Case{"x.to(at::kCUDA);", "x.to(at::musa::kMUSA);"},
+                      Case{"f(kCUDA);", "f(kMUSA);"}, Case{"x.is_cuda();", "x.is_musa();"},
+                      Case{"TORCH_LIBRARY(my_musa_ops, m) {}", "TORCH_LIBRARY(my_musa_ops, m) {}"},
+                      Case{"template <int musa_block> void f();",
+                           "template <int musa_block> void f();"},
+                      Case{"my_musa::run(x_musa);", "my_musa::run(x_musa);"}));
+
+TEST(Port, FindsANameOfMusaThatNoRuleKnows) {
+  const Rules& rules = rules_to(Target::kCuda);
+  EXPECT_THAT(port_source("__musa_f(1);", Language::kCpp, rules, {}).remnants, SizeIs(1));
+  EXPECT_THAT(port_source("from torch_musa.core import f\n", Language::kPython, rules, {}).remnants,
+              SizeIs(1));
+}
 
 TEST(Port, DropsFlagsThatMccDoesNotTakeAndReportsTheLoss) {
   const std::string text =
@@ -368,12 +464,42 @@ TEST(Message, HasTheNamesOfTheTarget) {
   EXPECT_EQ(message("line 3: (unclosed \"quote\n"), "line 3: (unclosed \"quote\n");
 }
 
+struct Import {
+  const char* musa;
+  const char* cuda;
+};
+class BoundModule : public ::testing::TestWithParam<Import> {};
+
+TEST_P(BoundModule, HasItsNameWhereLinesStay) {
+  PortOptions options;
+  options.lines = Lines::kStay;
+  const Port port =
+      port_source(GetParam().musa, Language::kPython, rules_to(Target::kCuda), options);
+  EXPECT_EQ(port.text, GetParam().cuda);
+  EXPECT_THAT(port.remnants, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BoundModule,
+    ::testing::Values(
+        Import{"import torch as t, torch_musa\ntorch_musa.synchronize()\n",
+               "import torch as t, torch.cuda as torch_musa\ntorch_musa.synchronize()\n"},
+        Import{"import torch_musa as tm\ntm.utils.musa_extension.load\ntm.synchronize()\n",
+               "import torch.cuda as tm\ntorch.utils.cpp_extension.load\ntm.synchronize()\n"},
+        Import{"import importlib, os\nm = importlib.import_module('torch_musa')\n",
+               "import torch, os\nm = torch.cuda\n"},
+        Import{"import importlib.util\nif importlib.util.find_spec('torch_musa'): pass\n",
+               "import torch\nif torch.cuda: pass\n"},
+        Import{"import importlib\nimportlib.import_module('torch_musa')\nimportlib.reload(x)\n",
+               "import importlib\ntorch.cuda\nimportlib.reload(x)\n"},
+        Import{"__import__('torch_musa')\n", "torch.cuda\n"}));
+
 TEST(Lines, StayWhereTheyAreAskedTo) {
   PortOptions options;
   options.lines = Lines::kStay;
   const Port port = port_source("import torch\nimport torch_musa\nx.musa()\n", Language::kPython,
                                 rules_to(Target::kCuda), options);
-  EXPECT_EQ(port.text, "import torch\npass\nx.cuda()\n");
+  EXPECT_EQ(port.text, "import torch\nimport torch.cuda as torch_musa\nx.cuda()\n");
 }
 
 TEST(Port, OfACandidateIsAsTheGoldenFileHasIt) {

@@ -83,9 +83,14 @@ std::size_t first_import(const Words& words) {
   return found;
 }
 
-// True where the name at `i` is in the list of a statement `import a, b`.
+// True where the name at `i` begins an item of a statement `import a.b as c, d`.
 bool is_in_import(const Words& words, std::size_t i) {
-  while (i > 1 && is_mark(words, i - 1, ",") && words[i - 2].kind == Kind::kName) i -= 2;
+  if (i > 0 && !is_mark(words, i - 1, ",") && !is_name(words, i - 1, "import")) return false;
+  while (i > 1 && !is_name(words, i - 1, "import") &&
+         (words[i - 1].kind == Kind::kName || is_mark(words, i - 1, ",") ||
+          is_mark(words, i - 1, "."))) {
+    --i;
+  }
   return i > 0 && is_name(words, i - 1, "import") &&
          (i == 1 || ends_line(words, i - 2) || is_mark(words, i - 2, ";") ||
           is_mark(words, i - 2, ":"));
@@ -144,21 +149,80 @@ void remove_architecture(const Words& words, const Rules& rules, Edits& edits) {
   }
 }
 
-void remove_import(std::string_view text, const Words& words, Lines lines, Edits& edits) {
+namespace {
+
+bool is_whole_name(const Words& words, std::size_t i) {
+  return ends_line(words, i + 1) || is_mark(words, i + 1, ",") || is_mark(words, i + 1, ";");
+}
+
+void remove_import_at(std::string_view text, const Words& words, std::size_t i, Edits& edits) {
+  const bool is_alone = is_name(words, i - 1, "import") && !is_mark(words, i + 1, ",");
+  if (!is_alone) {
+    const Removal removal = removal_of(words, i, i);
+    edits.replace(removal.begin, removal.end - removal.begin, "", kImport);
+  } else if (!ends_line(words, i + 1) || i + 1 == words.size()) {
+    edits.replace(words[i - 1].offset, words[i].end() - words[i - 1].offset, "pass", kImport);
+  } else {
+    const std::size_t start = line_start(text, words[i - 1].offset);
+    edits.replace(start, words[i + 1].end() - start, "", kImport);
+  }
+}
+
+// The end of `importlib.import_module("torch_musa")` or the like at `i`; `i` where there is none.
+std::size_t end_of_import_call(const Words& words, std::size_t i) {
+  std::size_t open = i;
+  if (is_name(words, i, "__import__")) open = i + 1;
+  if (is_name(words, i, "importlib")) {
+    while (is_mark(words, open + 1, ".") && open + 2 < words.size()) open += 2;
+    ++open;
+    const bool is_known =
+        is_name(words, open - 1, "import_module") || is_name(words, open - 1, "find_spec");
+    if (!is_known) return i;
+  }
+  const bool is_call = open > i && is_mark(words, open, "(") && is_mark(words, open + 2, ")") &&
+                       words[open + 1].kind == Kind::kString &&
+                       words[open + 1].text == "torch_musa";
+  return is_call ? open + 3 : i;
+}
+
+// Calls that import torch_musa, and `import importlib` where nothing else needs it.
+void change_import_calls(const Words& words, Edits& edits) {
+  std::vector<std::size_t> imports;  // Where importlib itself is imported.
+  std::size_t calls = 0;
+  std::size_t others = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (!is_name(words, i, "torch_musa") || i == 0) continue;
-    const bool is_whole_name =
-        ends_line(words, i + 1) || is_mark(words, i + 1, ",") || is_mark(words, i + 1, ";");
-    if (!is_whole_name || !is_in_import(words, i)) continue;
-    const bool is_alone = is_name(words, i - 1, "import") && !is_mark(words, i + 1, ",");
-    if (!is_alone) {
-      const Removal removal = removal_of(words, i, i);
-      edits.replace(removal.begin, removal.end - removal.begin, "", kImport);
-    } else if (lines == Lines::kStay || !ends_line(words, i + 1) || i + 1 == words.size()) {
-      edits.replace(words[i - 1].offset, words[i].end() - words[i - 1].offset, "pass", kImport);
-    } else {
-      const std::size_t start = line_start(text, words[i - 1].offset);
-      edits.replace(start, words[i + 1].end() - start, "", kImport);
+    if (const std::size_t end = end_of_import_call(words, i); end > i) {
+      edits.replace(words[i].offset, words[end - 1].end() - words[i].offset, "torch.cuda", kImport);
+      ++calls;
+      i = end - 1;
+    } else if (is_name(words, i, "importlib")) {
+      if (is_in_import(words, i)) {
+        imports.push_back(i);
+      } else {
+        ++others;
+      }
+    }
+  }
+  if (others > 0 || calls == 0) return;
+  for (const std::size_t i : imports) {
+    std::size_t last = i;
+    while (is_mark(words, last + 1, ".") && last + 2 < words.size()) last += 2;
+    edits.replace(words[i].offset, words[last].end() - words[i].offset, "torch", kImport);
+  }
+}
+
+}  // namespace
+
+void remove_import(std::string_view text, const Words& words, Lines lines, Edits& edits) {
+  if (lines == Lines::kStay) change_import_calls(words, edits);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!is_name(words, i, "torch_musa") || !is_in_import(words, i)) continue;
+    if (is_name(words, i + 1, "as")) {
+      edits.replace(words[i].offset, words[i].size, "torch.cuda", kImport);
+    } else if (is_whole_name(words, i) && lines == Lines::kMayGo) {
+      remove_import_at(text, words, i, edits);
+    } else if (is_whole_name(words, i)) {
+      edits.replace(words[i].offset, words[i].size, "torch.cuda as torch_musa", kImport);
     }
   }
 }

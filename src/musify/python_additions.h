@@ -24,8 +24,8 @@ std::vector<Finding> add_architecture(const std::vector<Word>& words, const Rule
 void add_import(std::string_view text, const std::vector<Word>& words, Edits& edits);
 
 void remove_architecture(const std::vector<Word>& words, const Rules& rules, Edits& edits);
-// The imports of torch_musa go.  If lines stay, a statement that does nothing takes the place of
-// the import.
+// The imports of torch_musa go.  If lines stay, the name is bound to torch.cuda in their place, and
+// calls such as importlib.import_module("torch_musa") have that value.
 void remove_import(std::string_view text, const std::vector<Word>& words, Lines lines,
                    Edits& edits);
 

@@ -23,6 +23,7 @@ const std::map<std::string, Rule::Kind>& kinds() {
       {"threshold", Rule::Kind::kThreshold},
       {"phrase", Rule::Kind::kPhrase},
       {"prefix", Rule::Kind::kPrefix},
+      {"import", Rule::Kind::kImport},
       {"keyword", Rule::Kind::kKeyword},
       {"device", Rule::Kind::kDevice},
       {"string", Rule::Kind::kString},
@@ -168,11 +169,12 @@ std::vector<Notice> read_notices(Reader& reader, const Json& json, const char* n
 Remnants read_remnants(Reader& reader, const Json& json, const char* source) {
   const Json section = json.value("remnants", Json::object()).value(source, Json());
   const std::string path = std::string("remnants.") + source;
-  reader.expect_members(section, path, {"contains", "prefixes", "allowed"});
+  reader.expect_members(section, path, {"contains", "names", "headers", "allowed"});
   if (!reader.problem().empty()) return {};
   const std::vector<std::string> allowed = reader.texts(section, path, "allowed");
   return {reader.texts(section, path, "contains"),
-          reader.texts(section, path, "prefixes"),
+          reader.texts(section, path, "names"),
+          reader.texts(section, path, "headers"),
           {allowed.begin(), allowed.end()}};
 }
 

@@ -43,7 +43,8 @@ struct Rule {
     kThreshold,     // A number that the architecture macro is compared with, and the macro.
     kPhrase,        // Words in a row, written with spaces between them; * is any one word.
     kPrefix,        // The beginning of a name.
-    kKeyword,       // The name of a keyword argument.
+    kImport,        // A module that is imported from torch.
+    kKeyword,       // The name of a keyword argument, or the same in a string.
     kDevice,        // The string `cuda` or one that begins with `cuda:`.
     kString,        // A whole string.
     kFlag,          // A whole string that is a compiler's flag.
@@ -75,7 +76,8 @@ struct Notice {
 // Names that show that a port is not whole.  Those in `allowed` stay: both sides have them.
 struct Remnants {
   std::vector<std::string> contained;  // In small letters; compared without regard to case.
-  std::vector<std::string> prefixes;
+  std::vector<std::string> names;      // Patterns may end in *, as those of headers.
+  std::vector<std::string> headers;
   std::set<std::string> allowed;
 };
 

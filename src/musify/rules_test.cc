@@ -25,8 +25,8 @@ Json valid() {
     "warned": [],
     "rules": [{"id": "a", "kind": "phrase", "language": "cpp", "pairs": [["x", "y"]]}],
     "remnants": {
-      "cuda": {"contains": ["cuda"], "prefixes": [], "allowed": []},
-      "musa": {"contains": ["musa"], "prefixes": [], "allowed": []}
+      "cuda": {"contains": ["cuda"], "names": [], "headers": [], "allowed": []},
+      "musa": {"contains": ["musa"], "names": [], "headers": [], "allowed": []}
     }
   })");
 }

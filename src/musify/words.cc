@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
 #include "lex/token.h"
+#include "musify/python_flow.h"
 
 namespace mc::musify {
 namespace {
 
 using Kind = Word::Kind;
-using Names = std::set<std::string, std::less<>>;
-
 // Text as a compiler of C++ gets it, with the place in the file of each of its bytes.
 struct Decoded {
   struct Place {
@@ -41,13 +41,30 @@ char escaped(char c) {
   }
 }
 
+constexpr std::size_t kField = static_cast<std::size_t>(-1);  // No literal has this index.
+
 // Adds the content of the Python literal.  Escapes other than those of single letters stay as they
-// are, for they cannot be part of a name.
+// are, for they cannot be part of a name.  A field of an f-string, whose value is not known, is a
+// name of one letter.
 void decode(const Word& literal, std::size_t index, Decoded& decoded) {
   const bool is_raw = literal.python_prefix.find_first_of("rR") != std::string::npos;
+  const bool is_formatted = literal.python_prefix.find_first_of("fF") != std::string::npos;
+  const std::vector<Field> fields = fields_of(literal);
+  auto field = fields.begin();
   for (std::size_t i = 0; i < literal.text.size(); ++i) {
     const std::size_t begin = literal.content + i;
     const char c = literal.text[i];
+    if (field != fields.end() && i == field->open) {
+      decoded.add('_', {begin, literal.content + field->close, kField});
+      i = field++->close - 1;
+      continue;
+    }
+    const bool is_doubled = c == '{' || c == '}';
+    if (is_formatted && is_doubled && i + 1 < literal.text.size() && literal.text[i + 1] == c) {
+      decoded.add(c, {begin, begin + 2, index});
+      ++i;
+      continue;
+    }
     if (is_raw || c != '\\' || i + 1 == literal.text.size()) {
       decoded.add(c, {begin, begin + 1, index});
       continue;
@@ -95,8 +112,9 @@ std::vector<Word> cpp_words(const Decoded& decoded) {
   std::vector<Word> words;
   for (const lex::Token& token : lex::tokenize(decoded.text)) {
     if (lex::is_trivia(token) || token.size == 0) continue;
-    const Decoded::Place& first = decoded.places[token.offset];
-    const Decoded::Place& last = decoded.places[token.offset + token.size - 1];
+    const auto places = std::span(decoded.places).subspan(token.offset, token.size);
+    const Decoded::Place& first = places.front();
+    const Decoded::Place& last = places.back();
     Word word;
     word.kind = kind_of(token.kind);
     word.text = word.kind == Kind::kName ? lex::spelling_of(decoded.text, token)
@@ -104,7 +122,9 @@ std::vector<Word> cpp_words(const Decoded& decoded) {
     word.offset = first.begin;
     word.size = last.end - first.begin;
     word.in_directive = token.in_directive;
-    word.is_editable = first.literal == last.literal;
+    word.is_editable = std::ranges::all_of(places, [&](const Decoded::Place& place) {
+      return place.literal == first.literal && place.literal != kField;
+    });
     if (word.kind == Kind::kString || word.kind == Kind::kHeader) {
       set_content(word, decoded, token);
     }
@@ -117,17 +137,6 @@ bool holds_cpp(std::string_view text, const Markers& markers) {
   return std::ranges::any_of(markers, [&](const std::string& marker) {
     return text.find(marker) != std::string_view::npos;
   });
-}
-
-bool is_sources(std::string_view keyword) { return keyword.ends_with("_sources"); }
-
-// Variables that are handed to load_inline as sources.
-Names source_variables(const std::vector<Word>& words) {
-  Names names;
-  for (const Word& word : words) {
-    if (word.kind == Kind::kName && is_sources(word.keyword)) names.insert(word.text);
-  }
-  return names;
 }
 
 // Adjacent literals, which Python joins: [begin, end).
@@ -156,13 +165,10 @@ bool is_docstring(const std::vector<Word>& words, const Group& group) {
          is_line_border(words, group.end);
 }
 
-bool is_source(const std::vector<Word>& words, const Group& group, std::string_view text,
-               const Markers& markers, const Names& variables) {
-  if (holds_cpp(text, markers) || is_sources(words[group.begin].keyword)) return true;
-  std::size_t i = group.begin;
-  while (i > 0 && words[i - 1].text == "(") --i;
-  const bool is_assigned = i > 1 && (words[i - 1].text == "=" || words[i - 1].text == "+=");
-  return is_assigned && variables.contains(words[i - 2].text);
+// `softmax.cu`, and not a piece of C++.
+bool is_path(std::string_view text) {
+  return text.find_first_of("./") != std::string_view::npos &&
+         text.find_first_of(" \t\n;(){}<>:*&#,=") == std::string_view::npos;
 }
 
 std::string quote_inside_of(std::string_view text, const Word& literal) {
@@ -172,17 +178,31 @@ std::string quote_inside_of(std::string_view text, const Word& literal) {
   return before.ends_with('"') && !is_triple && !is_raw ? "\\\"" : "\"";
 }
 
-std::vector<Unit> python_units(std::string_view text, const Markers& markers) {
+// A unit for each field of the f-string, and of those in its fields.
+void add_fields(const Word& literal, std::vector<Unit>& units) {
+  for (const Field& field : fields_of(literal)) {
+    Unit unit{Language::kPython, words_of(literal, field), "\""};
+    for (const Word& word : unit.words) add_fields(word, units);
+    units.push_back(std::move(unit));
+  }
+}
+
+std::vector<Unit> python_units(std::string_view text, const Markers& markers, Embedded embedded) {
   std::vector<Word> words = python_words(text);
-  const Names variables = source_variables(words);
+  std::vector<bool> reaches(words.size());
+  if (embedded == Embedded::kUnits) reaches = reaching_sources(words);
   std::vector<Unit> units(1);
   units[0].language = Language::kPython;
   std::vector<bool> is_left_out(words.size());
   for (const Group& group : string_groups(words)) {
-    Decoded decoded;
-    for (std::size_t i = group.begin; i < group.end; ++i) decode(words[i], i, decoded);
+    for (std::size_t i = group.begin; i < group.end; ++i) add_fields(words[i], units);
     const bool is_comment = is_docstring(words, group);
-    if (!is_comment && !is_source(words, group, decoded.text, markers, variables)) continue;
+    Decoded decoded;
+    if (!is_comment && embedded == Embedded::kLiterals) continue;
+    for (std::size_t i = group.begin; i < group.end; ++i) decode(words[i], i, decoded);
+    const bool is_cpp = holds_cpp(decoded.text, markers) ||
+                        (reaches[group.begin] && !is_path(decoded.text));
+    if (!is_comment && !is_cpp) continue;
     for (std::size_t i = group.begin; i < group.end; ++i) is_left_out[i] = true;
     if (is_comment) continue;
     units.push_back(
@@ -191,13 +211,15 @@ std::vector<Unit> python_units(std::string_view text, const Markers& markers) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!is_left_out[i]) units[0].words.push_back(std::move(words[i]));
   }
+  set_modules(units);
   return units;
 }
 
 }  // namespace
 
-std::vector<Unit> units_of(std::string_view text, Language language, const Markers& markers) {
-  if (language == Language::kPython) return python_units(text, markers);
+std::vector<Unit> units_of(std::string_view text, Language language, const Markers& markers,
+                           Embedded embedded) {
+  if (language == Language::kPython) return python_units(text, markers, embedded);
   std::vector<Unit> units(1);
   units[0].words = cpp_words(identity(text));
   return units;

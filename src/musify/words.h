@@ -4,9 +4,14 @@
 // punctuation, each with its place in the file.  White space and comments are left out, so no rule
 // can change them.
 //
-// A file is one or more units.  A C++ file is one C++ unit.  A Python file is one Python unit and a
-// C++ unit for each string literal that holds C++ source, also where the literal is written as
-// adjacent pieces or has escapes: the offsets of its words are offsets in the Python file.
+// A file is one or more units.  A C++ file is one C++ unit.  A Python file is one Python unit, a
+// Python unit for each expression in the braces of an f-string, and a C++ unit for each string
+// literal that holds C++ source, also where the literal is written as adjacent pieces, or has
+// escapes or braces: the offsets of its words are offsets in the Python file.
+//
+// A literal holds C++ if it has a marker, or if its value reaches an argument whose name ends in
+// `_sources`: directly, or by variables, keyword arguments, operators, calls and results of
+// functions.  Only names are followed, so a variable is the same one in all functions.
 #ifndef MC_MUSIFY_WORDS_H_
 #define MC_MUSIFY_WORDS_H_
 
@@ -29,9 +34,10 @@ struct Word {
   std::size_t size = 0;       // Bytes in the file, with delimiters.
   std::size_t content = 0;    // Offset of a string's content in the file.
   bool in_directive = false;  // True in a C++ preprocessor directive.
-  bool is_editable = true;    // False for a word that two Python literals share.
+  bool is_editable = true;    // False for a word of two Python literals, or with a field in it.
   std::string python_prefix;  // The letters before a Python string's quotes.
   std::string keyword;        // The keyword argument whose value the Python word belongs to.
+  std::string module;         // The module whose alias the Python word is, as in `import m as w`.
   std::size_t end() const { return offset + size; }
 };
 
@@ -45,8 +51,12 @@ struct Unit {
 // Marks by which a string literal of Python is known to hold C++.
 using Markers = std::vector<std::string>;
 
+// The C++ in the literals of a Python file: units of their own, or literals like all others.
+enum class Embedded : std::uint8_t { kUnits, kLiterals };
+
 // REQUIRES: text.size() <= lex::kSourceBytesMax.
-std::vector<Unit> units_of(std::string_view text, Language language, const Markers& markers);
+std::vector<Unit> units_of(std::string_view text, Language language, const Markers& markers,
+                           Embedded embedded = Embedded::kUnits);
 
 // The words of Python text, each literal as one word.
 std::vector<Word> python_words(std::string_view text);

@@ -43,12 +43,13 @@ FAMILIES = {
     "loss",
     "fusion",
 }
-GPU_MEMBERS = {
+CASE_MEMBERS = {
     "task",
     "file",
     "edits",
     "expect",
     "rules",
+    "says",
     "performance",
     "static_rules",
     "strict",
@@ -61,6 +62,7 @@ NUM_ANSWERS_MIN = 20
 NUM_HOSTILE_MIN = 20
 NUM_WARP128_MIN = 20
 NUM_GPU_MIN = 60
+NUM_MUSA_PROGRAMS_MIN = 50
 
 
 def names_below(folder: pathlib.Path) -> set[str]:
@@ -159,27 +161,27 @@ def check_expectations(folder: str, suffix: str, count_min: int, tasks: set[str]
             yield f"{folder}/{name}: expects {entry['expect']}"
 
 
-def check_gpu(tasks: set[str]) -> Iterator[str]:
-    """Cases for a GPU: edits of files, or the files as they are."""
-    folder = CORPUS / "gpu"
-    cases = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
-    if len(cases) < NUM_GPU_MIN:
-        yield f"gpu: only {len(cases)} cases"
-    files = {path.name for path in folder.glob("*.py")}
+def check_cases(folder: str, count_min: int, tasks: set[str]) -> Iterator[str]:
+    """Cases that are edits of files, or the files as they are."""
+    path = CORPUS / folder
+    cases = json.loads((path / "expected.json").read_text(encoding="utf-8"))
+    if len(cases) < count_min:
+        yield f"{folder}: only {len(cases)} cases"
+    files = {file.name for file in path.glob("*.py")}
     for file in sorted(files ^ {entry["file"] for entry in cases.values()}):
-        yield f"gpu/{file}: a file without a case, or the other way round"
+        yield f"{folder}/{file}: a file without a case, or the other way round"
     for name, entry in sorted(cases.items()):
         if entry["task"] not in tasks:
-            yield f"gpu/{name}: there is no task {entry['task']}"
+            yield f"{folder}/{name}: there is no task {entry['task']}"
         if not entry["expect"] or not set(entry["expect"]) <= {*OUTCOMES, "unsupported"}:
-            yield f"gpu/{name}: expects {entry['expect']}"
-        unknown = set(entry) - GPU_MEMBERS
+            yield f"{folder}/{name}: expects {entry['expect']}"
+        unknown = set(entry) - CASE_MEMBERS
         if unknown:
-            yield f"gpu/{name}: what is {', '.join(sorted(unknown))}?"
+            yield f"{folder}/{name}: what is {', '.join(sorted(unknown))}?"
         if "edits" in entry and entry["file"] in files:
-            text = (folder / entry["file"]).read_text(encoding="utf-8")
+            text = (path / entry["file"]).read_text(encoding="utf-8")
             for fault in apply_edits(text, entry["edits"]):
-                yield f"gpu/{name}: {fault}"
+                yield f"{folder}/{name}: {fault}"
 
 
 def all_faults() -> Iterator[str]:
@@ -190,7 +192,8 @@ def all_faults() -> Iterator[str]:
     yield from check_expectations("answers", ".md", NUM_ANSWERS_MIN, tasks)
     yield from check_expectations("hostile", ".py", NUM_HOSTILE_MIN, tasks)
     yield from check_expectations("warp128", ".py", NUM_WARP128_MIN, tasks)
-    yield from check_gpu(tasks)
+    yield from check_cases("gpu", NUM_GPU_MIN, tasks)
+    yield from check_cases("musa_programs", NUM_MUSA_PROGRAMS_MIN, tasks)
 
 
 def main() -> int:
