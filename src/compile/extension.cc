@@ -100,6 +100,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+constexpr size_t kTellingBytesMin = 4;  // Of a line that says where it is from.
 constexpr int kAlikeMax = 16;  // Lines that say where a piece stands.
 
 // The shift between piece lines and candidate lines that most of the piece's lines agree on.
@@ -107,7 +108,7 @@ int offset_between(const std::vector<std::string>& piece,
                    const std::vector<std::string>& candidate) {
   std::multimap<std::string_view, int> places;
   for (size_t i = 0; i < candidate.size(); ++i) {
-    if (candidate[i].size() > 3) places.emplace(candidate[i], static_cast<int>(i));
+    if (candidate[i].size() >= kTellingBytesMin) places.emplace(candidate[i], static_cast<int>(i));
   }
   std::map<int, int> votes;
   for (size_t i = 0; i < piece.size(); ++i) {
@@ -129,6 +130,17 @@ int offset_between(const std::vector<std::string>& piece,
 }
 
 constexpr size_t kExcerptBytesMax = 200;
+
+// The number of the one line that has the excerpt, or 0.
+int only_line(const std::vector<std::string>& lines, const std::string& excerpt) {
+  if (excerpt.size() < kTellingBytesMin) return 0;
+  const auto is_it = [&](const std::string& line) {
+    return line.compare(0, kExcerptBytesMax, excerpt) == 0;
+  };
+  const auto found = std::ranges::find_if(lines, is_it);
+  if (found == lines.end() || std::find_if(found + 1, lines.end(), is_it) != lines.end()) return 0;
+  return static_cast<int>(found - lines.begin()) + 1;
+}
 
 std::string excerpt_of(const std::vector<std::string>& lines, int line) {
   if (line < 1 || line > static_cast<int>(lines.size())) return "";
@@ -251,6 +263,8 @@ task::SourceLocation LocationMapper::map(const std::string& piece_name, int line
     if (piece.offset >= 0 && excerpt_of(candidate_lines_, mapped) == excerpt) {
       return {"candidate", mapped, column, excerpt};
     }
+    const int only = only_line(candidate_lines_, excerpt);
+    if (only > 0) return {"candidate", only, column, excerpt};
     if (!excerpt.empty()) return {piece_name, line, column, excerpt};
   }
   return {piece_name, line, column, ""};

@@ -66,7 +66,7 @@ std::vector<std::string> headers_of(const Extension& extension);
 std::string without_includes(std::string text, const std::vector<std::string>& headers);
 
 // Turns places in pieces ("cuda_sources[0]":12) into places in the candidate's Python text where
-// the same line stands there too, and fills the excerpts.
+// the same line stands there too, at the distance of most others or once, and fills the excerpts.
 class LocationMapper {
  public:
   LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions);

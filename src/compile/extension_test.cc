@@ -118,6 +118,18 @@ TEST(LocationMapper, KeepsThePieceWhereTheCandidateMadeTheTextItself) {
   EXPECT_EQ(location.excerpt, "  return 1;");
 }
 
+TEST(LocationMapper, FindsTheLinesOfPiecesThatAModuleJoined) {
+  Extension extension;
+  extension.cuda_sources = {"int first();\nint second();\nint third();\nint twice();\n"};
+  const LocationMapper mapper(
+      "B = 'x'\nint twice();\nC = r'''\nint second();\nint third();\n'''\nA = r'''\nint first();\n"
+      "int twice();\n'''\n",
+      {extension});
+  EXPECT_EQ(mapper.map("cuda_sources[0]", 3, 1).line, 5);
+  EXPECT_EQ(mapper.map("cuda_sources[0]", 1, 1).line, 8);
+  EXPECT_EQ(mapper.map("cuda_sources[0]", 4, 1).source, "cuda_sources[0]");
+}
+
 TEST(LocationMapper, TakesAsManyEqualLinesAsASourceHas) {
   std::string text;
   for (int i = 0; i < 200'000; ++i) text += "//aa\n";

@@ -297,6 +297,7 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
                                                        std::string_view module,
                                                        const compile::LocationMapper& mapper,
                                                        const std::string& architecture) const {
+  const std::vector<std::string_view> lines = lines_of(module);
   const std::vector<Source> sources = sources_of(extensions);
   musify::PortOptions options{.architecture = architecture, .lines = musify::Lines::kStay};
   options.project = project_of(sources, extensions);
@@ -304,7 +305,14 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
   task::Unsupported unsupported;
   for (const Source& source : sources) {
     const Places places = [&](const musify::Location& place) {
-      return mapper.map(source.name, static_cast<int>(place.line), static_cast<int>(place.column));
+      task::SourceLocation location =
+          mapper.map(source.name, static_cast<int>(place.line), static_cast<int>(place.column));
+      if (location.source == "candidate") {
+        location.excerpt = excerpt_of(lines, static_cast<std::size_t>(location.line));
+      } else {
+        location.source = musify::port_message(location.source, to_musa_);
+      }
+      return location;
     };
     if (const std::size_t at = source.text->find(kExclusion); at != std::string::npos) {
       unported.add_exclusion(places({line_of(*source.text, at), 1}));

@@ -196,6 +196,15 @@ TEST(Dialect, PortsASourceThatAModulePutTogether) {
   EXPECT_NE(outcome_of(extensions, "S = 'at::cu' 'da::f(); // cuda'\n"), std::nullopt);
 }
 
+TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {
+  std::vector<compile::Extension> extensions = extensions_with("cudaFree(p);");
+  const auto outcome = outcome_of(extensions, "S = 'cuda' + 'Free(p);'\n");
+  const auto& error = std::get<task::CompileFailed>(outcome.value()).diagnostics.at(0);
+  EXPECT_EQ(error.location.source, "musa_sources[0]");
+  EXPECT_EQ(error.location.line, 2);
+  EXPECT_EQ(error.location.excerpt, "cudaFree(p);");
+}
+
 TEST(Dialect, KnowsWhatOneSourceDefinesAndAnotherUses) {
   std::vector<compile::Extension> extensions = extensions_with("int cudaCores() { return 1; }");
   extensions[0].cpp_sources = {"#include \"musa_mine.h\"\nvoid g() { cudaCores(); }\n"};

@@ -153,8 +153,10 @@ Stage Candidate::record() {
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
   if (!is_musa()) return EarlyOutcome();
-  return preparer_.musa().port_sources(extensions_, written_, *mapper_,
-                                       preparer_.options().musa_architecture);
+  auto refused = preparer_.musa().port_sources(extensions_, written_, *mapper_,
+                                               preparer_.options().musa_architecture);
+  is_ported_ = !refused;  // A refusal speaks of the candidate's own text.
+  return refused;
 }
 
 // What is allowed is all that stays: the toolchains pass it on as it is.
