@@ -61,6 +61,11 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+// The name that a remnant is about.
+std::string name_of(const musify::Finding& remnant) {
+  return remnant.message.substr(0, remnant.message.find(' '));
+}
+
 bool holds_word(std::string_view text, std::string_view word) {
   const auto is_part = [&](std::size_t i) {
     return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
@@ -70,6 +75,13 @@ bool holds_word(std::string_view text, std::string_view word) {
     if (!(at > 0 && is_part(at - 1)) && !is_part(at + word.size())) return true;
   }
   return false;
+}
+
+// True where a module has the word outside of comments.
+bool is_written(std::string_view module, std::string_view word) {
+  return std::ranges::any_of(musify::python_words(module), [&](const musify::Word& one) {
+    return holds_word(one.text, word);
+  });
 }
 
 // Collects the words that the port to MUSA would change, for they are no words of MUSA; each once.
@@ -86,7 +98,21 @@ class Unported {
     for (const musify::Change& change : port.changes) {
       const std::string word = trimmed(change.before);
       if (word.empty() || is_of_port(word) || !seen_.insert(word).second) continue;
-      found_.push_back({"error", message_of(word, change.after), places(change.location)});
+      add(word, change.after, places(change.location));
+    }
+    for (const musify::Finding& remnant : port.remnants) {
+      const std::string word = name_of(remnant);
+      const bool is_header = word.find('.') != std::string::npos;  // Names may be the candidate's.
+      if (is_header && seen_.insert(word).second) add(word, "", places(remnant.location));
+    }
+  }
+
+  // Flags of nvcc, also those that the module put together.
+  void add_flags(const std::vector<std::string>& flags, const std::string& keyword,
+                 const musify::Rules& rules) {
+    for (const musify::Rule& rule : rules.rules) {
+      if (rule.kind != musify::Rule::Kind::kFlag || !rule.keywords.contains(keyword)) continue;
+      for (const std::string& flag : flags) add_flag(flag, rule);
     }
   }
 
@@ -104,9 +130,23 @@ class Unported {
   }
 
  private:
+  void add(const std::string& word, const std::string& change, task::SourceLocation location) {
+    found_.push_back({"error", message_of(word, change), std::move(location)});
+  }
+
+  void add_flag(const std::string& flag, const musify::Rule& rule) {
+    const bool is_dropped = std::ranges::any_of(rule.dropped, [&](const std::string& pattern) {
+      return musify::matches(pattern, flag);
+    });
+    const auto pair = std::ranges::find(rule.pairs, flag, &musify::Pair::from);
+    const bool is_changed = pair != rule.pairs.end() && !is_written(written_, pair->to);
+    if (!is_dropped && !is_changed) return;
+    if (seen_.insert(flag).second) add(flag, is_changed ? pair->to : "", {});
+  }
+
   // The port of the Python wrote it for a "musa" that the candidate then put into its sources.
   bool is_of_port(const std::string& word) const {
-    return (word == "cuda" || word == "CUDA") && !holds_word(written_, word);
+    return (word == "cuda" || word == "CUDA") && !is_written(written_, word);
   }
 
   static std::string message_of(const std::string& word, const std::string& change) {
@@ -128,14 +168,23 @@ void add_unknown(const std::vector<musify::Finding>& remnants, const Places& pla
                  task::Unsupported& unsupported) {
   for (const musify::Finding& remnant : remnants) {
     if (unsupported.constructs.size() == kFindingsMax) return;
-    const std::string name = remnant.message.substr(0, remnant.message.find(' '));
     unsupported.constructs.push_back(
         {"dialect.unknown",
          fmt::format("\"{}\" looks like a name of MUSA, and this verifier knows no name of CUDA to "
                      "judge it by: use another one if there is one",
-                     name),
+                     name_of(remnant)),
          places(remnant.location)});
   }
+}
+
+// Flags, of which an item may have several.
+std::vector<std::string> words_of(const std::vector<std::string>& items) {
+  std::vector<std::string> words;
+  for (const std::string& item : items) {
+    std::istringstream stream(item);
+    for (std::string word; stream >> word;) words.push_back(word);
+  }
+  return words;
 }
 
 // A text of an extension, with the name that diagnostics give it.
@@ -283,7 +332,8 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
   }
   const musify::PortOptions options{.architecture = architecture,
                                     .embedded = musify::Embedded::kLiterals,
-                                    .lines = musify::Lines::kStay};
+                                    .lines = musify::Lines::kStay,
+                                    .project = {}};
   unported.add(musify::port_source(module, musify::Language::kPython, to_musa_, options), places);
   if (auto outcome = unported.outcome()) return *outcome;
   musify::Port port = musify::port_source(module, musify::Language::kPython, to_cuda_, options);
@@ -299,10 +349,15 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
                                                        const std::string& architecture) const {
   const std::vector<std::string_view> lines = lines_of(module);
   const std::vector<Source> sources = sources_of(extensions);
-  musify::PortOptions options{.architecture = architecture, .lines = musify::Lines::kStay};
-  options.project = project_of(sources, extensions);
+  const musify::PortOptions options{.architecture = architecture,
+                                    .lines = musify::Lines::kStay,
+                                    .project = project_of(sources, extensions)};
   Unported unported(module);
   task::Unsupported unsupported;
+  for (const compile::Extension& extension : extensions) {
+    unported.add_flags(words_of(extension.extra_cuda_cflags), "extra_musa_cflags", to_musa_);
+    unported.add_flags(words_of(extension.extra_ldflags), "extra_ldflags", to_musa_);
+  }
   for (const Source& source : sources) {
     const Places places = [&](const musify::Location& place) {
       task::SourceLocation location =
@@ -346,13 +401,10 @@ void MusaDialect::restore(task::Verdict& verdict, const task::Candidate& candida
 std::vector<std::string> nvcc_flags(const std::vector<std::string>& mcc_flags) {
   std::vector<std::string> flags;
   bool is_value = false;  // True for the value of a flag that is left out.
-  for (const std::string& item : mcc_flags) {
-    std::istringstream words(item);
-    for (std::string flag; words >> flag;) {
-      const bool is_left_out = is_value || is_for_musa_alone(flag);
-      is_value = !is_value && (flag == "-mllvm" || flag == "-x");
-      if (!is_left_out) flags.push_back(nvcc_flag(flag));
-    }
+  for (const std::string& flag : words_of(mcc_flags)) {
+    const bool is_left_out = is_value || is_for_musa_alone(flag);
+    is_value = !is_value && (flag == "-mllvm" || flag == "-x");
+    if (!is_left_out) flags.push_back(nvcc_flag(flag));
   }
   return flags;
 }

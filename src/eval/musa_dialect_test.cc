@@ -205,6 +205,22 @@ TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {
   EXPECT_EQ(error.location.excerpt, "cudaFree(p);");
 }
 
+TEST(Dialect, RefusesFlagsOfNvccThatAModulePutTogether) {
+  std::vector<compile::Extension> extensions = extensions_with("");
+  extensions[0].extra_cuda_cflags = {"-O3 --use_fast_math"};
+  EXPECT_EQ(outcome_of(extensions, "F = ['-ffast-math']\n"), std::nullopt);
+  const auto changed = outcome_of(extensions, "F = '-O3 --use_fast_math'\n");
+  EXPECT_THAT(std::get<task::CompileFailed>(changed.value()).diagnostics.at(0).message,
+              HasSubstr("write \"-ffast-math\""));
+  extensions[0].extra_cuda_cflags = {"-gencode=arch=compute_90,code=sm_90"};
+  EXPECT_NE(outcome_of(extensions, "F = ['-ffast-math']\n"), std::nullopt);
+}
+
+TEST(Dialect, RefusesHeadersOfCudaThatNoRuleKnows) {
+  EXPECT_THAT(refused_source("#include <ATen/cuda/detail/KernelUtils.h>").message,
+              HasSubstr("\"ATen/cuda/detail/KernelUtils.h\""));
+}
+
 TEST(Dialect, KnowsWhatOneSourceDefinesAndAnotherUses) {
   std::vector<compile::Extension> extensions = extensions_with("int cudaCores() { return 1; }");
   extensions[0].cpp_sources = {"#include \"musa_mine.h\"\nvoid g() { cudaCores(); }\n"};

@@ -146,16 +146,16 @@ Stage Candidate::record() {
   }
   if (is_musa()) {
     const std::string prelude = musa_prelude(preparer_.options().musa_architecture);
-    for (compile::Extension& extension : extensions_) {
-      extension.prelude = prelude;
-      extension.extra_cuda_cflags = nvcc_flags(extension.extra_cuda_cflags);
-    }
+    for (compile::Extension& extension : extensions_) extension.prelude = prelude;
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
   if (!is_musa()) return EarlyOutcome();
   auto refused = preparer_.musa().port_sources(extensions_, written_, *mapper_,
                                                preparer_.options().musa_architecture);
   is_ported_ = !refused;  // A refusal speaks of the candidate's own text.
+  for (compile::Extension& extension : extensions_) {
+    extension.extra_cuda_cflags = nvcc_flags(extension.extra_cuda_cflags);
+  }
   return refused;
 }
 

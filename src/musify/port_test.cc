@@ -194,6 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
              "from torch import (musa as c)\nimport torch_musa\n"},
         Case{"from torch import cuda as musa\n",
              "from torch import musa\nimport torch_musa\n"},
+        Case{"move = x.cuda\nself.cuda = 1\n", "move = x.musa\nself.cuda = 1\n"},
         Case{"getattr(torch, 'cuda')\n", "getattr(torch, 'musa')\n"},
         Case{"f(**{'extra_cuda_cflags': ['-O3']}, verbose=True)\n",
              "f(**{'extra_musa_cflags': ['-O3']}, verbose=True)\n"},
