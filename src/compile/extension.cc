@@ -100,8 +100,8 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-constexpr size_t kTellingBytesMin = 4;  // Of a line that says where it is from.
-constexpr int kAlikeMax = 16;  // Lines that say where a piece stands.
+constexpr size_t kTellingBytesMin = 4;  // A shorter line does not show where it is from.
+constexpr int kAlikeMax = 16;           // Lines that say where a piece stands.
 
 // The shift between piece lines and candidate lines that most of the piece's lines agree on.
 int offset_between(const std::vector<std::string>& piece,

@@ -38,6 +38,11 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
+std::size_t line_of(std::string_view text, std::size_t offset) {
+  const auto end = text.begin() + static_cast<std::ptrdiff_t>(offset);
+  return 1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n'));
+}
+
 // Empty for a line that does not exist.
 std::string excerpt_of(const std::vector<std::string_view>& lines, std::size_t line) {
   if (line < 1 || line > lines.size()) return "";
@@ -79,16 +84,16 @@ bool holds_word(std::string_view text, std::string_view word) {
 
 // True where a module has the word outside of comments.
 bool is_written(std::string_view module, std::string_view word) {
-  return std::ranges::any_of(musify::python_words(module), [&](const musify::Word& one) {
-    return holds_word(one.text, word);
-  });
+  return std::ranges::any_of(musify::python_words(module),
+                             [&](const musify::Word& one) { return holds_word(one.text, word); });
 }
 
 // Collects the words that the port to MUSA would change, for they are no words of MUSA; each once.
 class Unported {
  public:
   // `written` is what the candidate wrote.
-  explicit Unported(std::string_view written) : written_(written) {}
+  Unported(std::string_view written, const musify::Rules& to_musa)
+      : written_(written), to_musa_(to_musa) {}
 
   void add(const musify::Port& port, const Places& places) {
     for (const musify::Finding& refusal : port.refusals) {
@@ -108,9 +113,8 @@ class Unported {
   }
 
   // Flags of nvcc, also those that the module put together.
-  void add_flags(const std::vector<std::string>& flags, const std::string& keyword,
-                 const musify::Rules& rules) {
-    for (const musify::Rule& rule : rules.rules) {
+  void add_flags(const std::vector<std::string>& flags, const std::string& keyword) {
+    for (const musify::Rule& rule : to_musa_.rules) {
       if (rule.kind != musify::Rule::Kind::kFlag || !rule.keywords.contains(keyword)) continue;
       for (const std::string& flag : flags) add_flag(flag, rule);
     }
@@ -135,18 +139,32 @@ class Unported {
   }
 
   void add_flag(const std::string& flag, const musify::Rule& rule) {
-    const bool is_dropped = std::ranges::any_of(rule.dropped, [&](const std::string& pattern) {
-      return musify::matches(pattern, flag);
-    });
+    const bool is_dropped = std::ranges::any_of(
+        rule.dropped, [&](const std::string& pattern) { return musify::matches(pattern, flag); });
     const auto pair = std::ranges::find(rule.pairs, flag, &musify::Pair::from);
     const bool is_changed = pair != rule.pairs.end() && !is_written(written_, pair->to);
     if (!is_dropped && !is_changed) return;
-    if (seen_.insert(flag).second) add(flag, is_changed ? pair->to : "", {});
+    if (seen_.insert(flag).second) add(flag, is_changed ? pair->to : "", place_of(flag));
   }
 
-  // The port of the Python wrote it for a "musa" that the candidate then put into its sources.
+  // The first line of the module that has the flag, if it is written in one piece.
+  task::SourceLocation place_of(const std::string& flag) const {
+    const std::size_t at = written_.find(flag);
+    if (at == std::string_view::npos) return {};
+    const std::vector<std::string_view> lines = lines_of(written_);
+    return places_in(lines)({line_of(written_, at), 1});
+  }
+
+  // The port of the Python made the word of a literal, which the candidate then put into a source.
   bool is_of_port(const std::string& word) const {
-    return (word == "cuda" || word == "CUDA") && !is_written(written_, word);
+    const auto makes = [&](const musify::Rule& rule) {
+      const bool is_of_literals =
+          rule.kind == musify::Rule::Kind::kDevice || rule.kind == musify::Rule::Kind::kString;
+      return is_of_literals &&
+             std::ranges::find(rule.pairs, word, &musify::Pair::from) != rule.pairs.end();
+    };
+    const bool is_name = word.find('.') == std::string::npos;
+    return is_name && std::ranges::any_of(to_musa_.rules, makes) && !is_written(written_, word);
   }
 
   static std::string message_of(const std::string& word, const std::string& change) {
@@ -160,6 +178,7 @@ class Unported {
   }
 
   std::string_view written_;
+  const musify::Rules& to_musa_;
   std::set<std::string> seen_;
   std::vector<task::Diagnostic> found_;
 };
@@ -208,7 +227,7 @@ std::vector<Source> sources_of(std::vector<compile::Extension>& extensions) {
   return sources;
 }
 
-// What the sources define and include of each other.
+// The names that the sources define for each other, and the files that they include.
 musify::Project project_of(const std::vector<Source>& sources,
                            const std::vector<compile::Extension>& extensions) {
   musify::Project project;
@@ -222,11 +241,6 @@ musify::Project project_of(const std::vector<Source>& sources,
     }
   }
   return project;
-}
-
-std::size_t line_of(std::string_view text, std::size_t offset) {
-  const auto end = text.begin() + static_cast<std::ptrdiff_t>(offset);
-  return 1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n'));
 }
 
 // "'musaX' was not declared; did you mean 'musaX'?" says nothing in its second half.
@@ -325,7 +339,7 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
                                                            const std::string& architecture) const {
   const std::vector<std::string_view> lines = lines_of(module);
   const Places places = places_in(lines);
-  Unported unported(module);
+  Unported unported(module, to_musa_);
   if (const std::size_t at = module.find(kExclusion); at != std::string_view::npos) {
     unported.add_exclusion(places({line_of(module, at), 1}));
     return *unported.outcome();
@@ -352,11 +366,11 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
   const musify::PortOptions options{.architecture = architecture,
                                     .lines = musify::Lines::kStay,
                                     .project = project_of(sources, extensions)};
-  Unported unported(module);
+  Unported unported(module, to_musa_);
   task::Unsupported unsupported;
   for (const compile::Extension& extension : extensions) {
-    unported.add_flags(words_of(extension.extra_cuda_cflags), "extra_musa_cflags", to_musa_);
-    unported.add_flags(words_of(extension.extra_ldflags), "extra_ldflags", to_musa_);
+    unported.add_flags(words_of(extension.extra_cuda_cflags), "extra_musa_cflags");
+    unported.add_flags(words_of(extension.extra_ldflags), "extra_ldflags");
   }
   for (const Source& source : sources) {
     const Places places = [&](const musify::Location& place) {
@@ -377,8 +391,7 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     musify::PortOptions back = options;
     back.project.names.merge(std::set<std::string, std::less<>>{
         "__MUSA_ARCH__", "__MUSACC__", "__MUSA__"});  // musa_prelude has them.
-    musify::Port port =
-        musify::port_source(*source.text, musify::Language::kCpp, to_cuda_, back);
+    musify::Port port = musify::port_source(*source.text, musify::Language::kCpp, to_cuda_, back);
     add_unknown(port.remnants, places, unsupported);
     *source.text = std::move(port.text);
   }

@@ -3,8 +3,8 @@
 // MusaDialect: a candidate that is written for MUSA is judged as its port to CUDA (docs/musa.md).
 //
 // The port has two parts.  The Python of the module is ported before it runs; its string literals
-// with C++ stay.  The native sources are ported when the recorder has seen them, so that it makes no
-// difference how the module put them together: by `+`, f-strings, functions or files.
+// with C++ stay.  The native sources are ported when the recorder has seen them, so that it makes
+// no difference how the module put them together: by `+`, f-strings, functions or files.
 //
 // The port changes words and keeps every line's number.  Verdicts show the candidate's own lines,
 // and the names of MUSA in messages.  No result of this has run on MUSA hardware.

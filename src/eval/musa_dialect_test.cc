@@ -299,11 +299,11 @@ TEST(Evidence, HasTheCandidatesOwnLineAndTheNamesOfMusa) {
 }
 
 TEST(Evidence, HasNoAdviceToWriteTheSameName) {
-  const task::Verdict verdict = restored(
-      task::CompileFailed{{{"error",
-                            "'musaFree' was not declared; did you mean 'cudaFree'?",
-                            {"candidate", 1, 1, "musaFree(p);"}}}},
-      "class ModelNew: pass\n");
+  const task::Verdict verdict =
+      restored(task::CompileFailed{{{"error",
+                                     "'musaFree' was not declared; did you mean 'cudaFree'?",
+                                     {"candidate", 1, 1, "musaFree(p);"}}}},
+               "class ModelNew: pass\n");
   EXPECT_EQ(std::get<task::CompileFailed>(verdict.outcome).diagnostics.at(0).message,
             "'musaFree' was not declared");
 }

@@ -255,8 +255,7 @@ class Applier {
 
   // "cuda_sources": a, as arguments are handed on by **.
   bool is_keyword_item(std::size_t i) const {
-    return words_[i].kind == Kind::kString && i + 1 < words_.size() &&
-           is_code(words_[i + 1], ":");
+    return words_[i].kind == Kind::kString && i + 1 < words_.size() && is_code(words_[i + 1], ":");
   }
 
   void change_keywords(const Rule& rule) {

@@ -105,10 +105,13 @@ void add_parameters(const Words& words, std::size_t def, Names& names) {
   }
 }
 
-// from torch import a, b as c
+constexpr std::size_t kImportWordsMax = 256;
+
+// The names of `from torch import a, b as c`.
 void add_imports(const Words& words, std::size_t from, Names& names) {
   if (text_at(words, from + 1) != "torch" || text_at(words, from + 2) != "import") return;
-  for (std::size_t i = from + 3; i < words.size() && words[i].kind != Kind::kNewline; ++i) {
+  const std::size_t end = std::min(words.size(), from + kImportWordsMax);
+  for (std::size_t i = from + 3; i < end && words[i].kind != Kind::kNewline; ++i) {
     if (words[i].kind == Kind::kName) names.insert(words[i].text);
   }
 }

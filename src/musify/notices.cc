@@ -48,8 +48,8 @@ bool is_remnant(const Word& word, const Remnants& remnants) {
 
 // `from torch_musa.core import x`, whose module no definition of the name torch_musa provides.
 bool is_imported_module(const Unit& unit, std::size_t i) {
-  const bool follows = i > 0 && (unit.words[i - 1].text == "from" ||
-                                 unit.words[i - 1].text == "import");
+  const bool follows =
+      i > 0 && (unit.words[i - 1].text == "from" || unit.words[i - 1].text == "import");
   return unit.language == Language::kPython && follows && unit.words[i].text == "torch_musa";
 }
 

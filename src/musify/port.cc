@@ -78,7 +78,7 @@ Port port_source(std::string_view text, Language language, const Rules& rules,
   defined.insert(options.project.names.begin(), options.project.names.end());
   defined.insert(rules.remnants.allowed.begin(), rules.remnants.allowed.end());
   const bool binds_module = options.lines == Lines::kStay && rules.target == Target::kCuda;
-  if (binds_module) defined.insert("torch_musa");  // By remove_import.
+  if (binds_module) defined.insert("torch_musa");  // The import stays as a binding.
   Port port;
   Edits edits(text, options.lines);
   add_notices(units, rules, defined, options, edits, port);

@@ -192,8 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
              "from torch import nn, musa as cuda\nimport torch_musa\ncuda.synchronize()\n"},
         Case{"from torch import (cuda as c)\n",
              "from torch import (musa as c)\nimport torch_musa\n"},
-        Case{"from torch import cuda as musa\n",
-             "from torch import musa\nimport torch_musa\n"},
+        Case{"from torch import cuda as musa\n", "from torch import musa\nimport torch_musa\n"},
         Case{"move = x.cuda\nself.cuda = 1\n", "move = x.musa\nself.cuda = 1\n"},
         Case{"getattr(torch, 'cuda')\n", "getattr(torch, 'musa')\n"},
         Case{"f(**{'extra_cuda_cflags': ['-O3']}, verbose=True)\n",
@@ -202,13 +201,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Braces, PythonRule,
-    ::testing::Values(
-        Case{"f'{torch.cuda.current_device():>{w}} {{torch.cuda}}'\n",
-             "f'{torch.musa.current_device():>{w}} {{torch.cuda}}'\n"},
-        Case{"f\"{'cuda'}:{x.is_cuda!r}\"\n", "f\"{'musa'}:{x.is_musa!r}\"\n"},
-        Case{"f'torch.cuda {a}'\n", "f'torch.cuda {a}'\n"},
-        Case{"s = f'#include <cuda.h>\\nvoid {n}() {{ cudaFree({p}); }}'\n",
-             "s = f'#include <musa.h>\\nvoid {n}() {{ musaFree({p}); }}'\n"}));
+    ::testing::Values(Case{"f'{torch.cuda.current_device():>{w}} {{torch.cuda}}'\n",
+                           "f'{torch.musa.current_device():>{w}} {{torch.cuda}}'\n"},
+                      Case{"f\"{'cuda'}:{x.is_cuda!r}\"\n", "f\"{'musa'}:{x.is_musa!r}\"\n"},
+                      Case{"f'torch.cuda {a}'\n", "f'torch.cuda {a}'\n"},
+                      Case{"s = f'#include <cuda.h>\\nvoid {n}() {{ cudaFree({p}); }}'\n",
+                           "s = f'#include <musa.h>\\nvoid {n}() {{ musaFree({p}); }}'\n"}));
 
 // Literals without a marker that become source of an extension.
 INSTANTIATE_TEST_SUITE_P(

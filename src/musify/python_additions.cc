@@ -15,6 +15,7 @@ using Words = std::vector<Word>;
 
 constexpr const char* kArchitecture = "python.architecture";
 constexpr const char* kImport = "python.import";
+constexpr std::size_t kImportWordsMax = 256;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 bool is_name(const Words& words, std::size_t i, std::string_view text) {
@@ -86,7 +87,8 @@ std::size_t first_import(const Words& words) {
 // True where the name at `i` begins an item of a statement `import a.b as c, d`.
 bool is_in_import(const Words& words, std::size_t i) {
   if (i > 0 && !is_mark(words, i - 1, ",") && !is_name(words, i - 1, "import")) return false;
-  while (i > 1 && !is_name(words, i - 1, "import") &&
+  const std::size_t first = i - std::min(i, kImportWordsMax);
+  while (i > first + 1 && !is_name(words, i - 1, "import") &&
          (words[i - 1].kind == Kind::kName || is_mark(words, i - 1, ",") ||
           is_mark(words, i - 1, "."))) {
     --i;
@@ -187,7 +189,7 @@ std::size_t end_of_import_call(const Words& words, std::size_t i) {
 
 // Calls that import torch_musa, and `import importlib` where nothing else needs it.
 void change_import_calls(const Words& words, Edits& edits) {
-  std::vector<std::size_t> imports;  // Where importlib itself is imported.
+  std::vector<std::size_t> imports;  // The places that import importlib itself.
   std::size_t calls = 0;
   std::size_t others = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {

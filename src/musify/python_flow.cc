@@ -127,13 +127,13 @@ class Bindings {
     add(std::move(targets), i + 1, Comma::kIsPart);
   }
 
-  // "a": v
+  // `"a": v`
   void add_item(std::size_t i) {
     if (words_[i].kind != Kind::kString || !is_mark(words_, i + 1, ":")) return;
     add({words_[i].text}, i + 2, Comma::kEnds);
   }
 
-  // for a, b in v
+  // `for a, b in v`
   void add_loop(std::size_t i) {
     if (!is_name(words_, i, "for")) return;
     Names targets;
@@ -194,7 +194,7 @@ class Bindings {
     return items;
   }
 
-  // f(v, w): the parameters of f by their order.
+  // `f(v, w)`: the parameters of f by their order.
   void add_call(std::size_t i) {
     if (words_[i].kind != Kind::kName || !is_mark(words_, i + 1, "(")) return;
     if (i > 0 && (is_name(words_, i - 1, "def") || is_name(words_, i - 1, "class"))) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where values of a Python file come from, as far as names show it: the fields of f-strings, the
-// aliases of modules, and the literals that become source of an extension.
+// The values of a Python file, as far as names show where they come from: the fields of f-strings,
+// the aliases of modules, and the literals that become source of an extension.
 //
 // No scopes and no types are known: one name is one variable in the whole file.
 #ifndef MC_MUSIFY_PYTHON_FLOW_H_

@@ -18,16 +18,11 @@ constexpr std::size_t kRulesBytesMax = std::size_t{1} << 20;
 
 const std::map<std::string, Rule::Kind>& kinds() {
   static const std::map<std::string, Rule::Kind> kKinds = {
-      {"header", Rule::Kind::kHeader},
-      {"quoted_header", Rule::Kind::kQuotedHeader},
-      {"threshold", Rule::Kind::kThreshold},
-      {"phrase", Rule::Kind::kPhrase},
-      {"prefix", Rule::Kind::kPrefix},
-      {"import", Rule::Kind::kImport},
-      {"keyword", Rule::Kind::kKeyword},
-      {"device", Rule::Kind::kDevice},
-      {"string", Rule::Kind::kString},
-      {"flag", Rule::Kind::kFlag}};
+      {"header", Rule::Kind::kHeader},       {"quoted_header", Rule::Kind::kQuotedHeader},
+      {"threshold", Rule::Kind::kThreshold}, {"phrase", Rule::Kind::kPhrase},
+      {"prefix", Rule::Kind::kPrefix},       {"import", Rule::Kind::kImport},
+      {"keyword", Rule::Kind::kKeyword},     {"device", Rule::Kind::kDevice},
+      {"string", Rule::Kind::kString},       {"flag", Rule::Kind::kFlag}};
   return kKinds;
 }
 

@@ -200,8 +200,8 @@ std::vector<Unit> python_units(std::string_view text, const Markers& markers, Em
     Decoded decoded;
     if (!is_comment && embedded == Embedded::kLiterals) continue;
     for (std::size_t i = group.begin; i < group.end; ++i) decode(words[i], i, decoded);
-    const bool is_cpp = holds_cpp(decoded.text, markers) ||
-                        (reaches[group.begin] && !is_path(decoded.text));
+    const bool is_cpp =
+        holds_cpp(decoded.text, markers) || (reaches[group.begin] && !is_path(decoded.text));
     if (!is_comment && !is_cpp) continue;
     for (std::size_t i = group.begin; i < group.end; ++i) is_left_out[i] = true;
     if (is_comment) continue;

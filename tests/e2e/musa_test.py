@@ -103,7 +103,8 @@ class Musa(unittest.TestCase):
         )
         (unported,) = results["unported"]["verdict"]["outcome"]["diagnostics"]
         self.assertIn(
-            '"cudaGetLastError" is of CUDA; MUSA has "musaGetLastError"', unported["message"]
+            '"cudaGetLastError" is of CUDA and does not exist on MUSA: write "musaGetLastError"',
+            unported["message"],
         )
         self.assertEqual(unported["location"]["line"], 17)
         typo = results["typo"]["verdict"]["outcome"]["diagnostics"][0]

@@ -17,7 +17,8 @@ from torch_musa.utils.musa_extension import load_inline
 SOURCES = [
     "#include <torch/extension.h>\n",
     r"""
-__global__ void gather_kernel(const float* x, const int64_t* index, float* out, int cols, int picks) {
+__global__ void gather_kernel(const float* x, const int64_t* index, float* out, int cols,
+                              int picks) {
   for (int p = threadIdx.x; p < picks; p += blockDim.x)
     out[(size_t)blockIdx.x * picks + p] =
         x[(size_t)blockIdx.x * cols + index[(size_t)blockIdx.x * picks + p]];

@@ -17,7 +17,8 @@ static inline void check(musaError_t e) { TORCH_CHECK(e == musaSuccess, musaGetE
 SIGMOID = "inline __host__ __device__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }\n"
 KERNEL = """
 __global__ void swish_kernel(const float* x, float* y, long n) {
-  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (long)blockDim.x)
+  const long step = gridDim.x * (long)blockDim.x;
+  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += step)
     y[i] = x[i] * sigmoid(x[i]);
 }
 """
@@ -26,7 +27,8 @@ LAUNCHER_BODY = """
   auto y = torch::empty_like(x);
   const long n = x.numel();
   if (n == 0) return y;
-  swish_kernel<<<(n + 255) / 256, 256, 0, stream_now()>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+  swish_kernel<<<(n + 255) / 256, 256, 0, stream_now()>>>(x.data_ptr<float>(),
+                                                          y.data_ptr<float>(), n);
   check(musaGetLastError());
   return y;
 """

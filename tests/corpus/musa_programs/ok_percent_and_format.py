@@ -5,7 +5,12 @@ import torch.nn as nn
 import torch_musa
 from torch_musa.utils.musa_extension import load_inline
 
-PARAMETERS = {"threads": 64, "error": "musaError_t", "ok": "musaSuccess", "last": "musaGetLastError"}
+PARAMETERS = {
+    "threads": 64,
+    "error": "musaError_t",
+    "ok": "musaSuccess",
+    "last": "musaGetLastError",
+}
 
 KERNEL = """
 #include <torch/extension.h>

@@ -5,7 +5,8 @@ import torch.nn as nn
 import torch_musa
 from torch_musa.utils.musa_extension import load_inline
 
-COMMON = "#include <torch/extension.h>\n#include <musa_runtime.h>\nnamespace { constexpr int kBlock = 128; }\n"
+COMMON = "#include <torch/extension.h>\n#include <musa_runtime.h>\n"
+COMMON += "namespace { constexpr int kBlock = 128; }\n"
 BODIES = {
     "where_mask": "mask[i / cols % rows + i / (rows * cols) * rows] ? a[i] : b[i % cols]",
     "where_not": "mask[i / cols % rows + i / (rows * cols) * rows] ? b[i % cols] : a[i]",
@@ -22,8 +23,9 @@ def kernel(name, expression):
     text += SIGNATURE.format(name=name) + " {\n  auto out = torch::empty_like(a);\n"
     text += "  const int n = a.numel();\n"
     text += "  musaStream_t stream = nullptr;\n"
-    text += f"  {name}_kernel<<<(n + kBlock - 1) / kBlock, kBlock, 0, stream>>>(mask.data_ptr<bool>(),\n"
-    text += "      a.data_ptr<float>(), b.data_ptr<float>(), out.data_ptr<float>(), n, a.size(1), a.size(2));\n"
+    text += f"  {name}_kernel<<<(n + kBlock - 1) / kBlock, kBlock, 0, stream>>>(\n"
+    text += "      mask.data_ptr<bool>(), a.data_ptr<float>(), b.data_ptr<float>(),\n"
+    text += "      out.data_ptr<float>(), n, a.size(1), a.size(2));\n"
     text += "  return out;\n}\n"
     return text
 

@@ -12,7 +12,8 @@ def stream_expression(kind="Current"):
 
 def kernel_source(dtype, block):
     return f"""
-__global__ void gelu_{dtype}_kernel(const {dtype}* __restrict__ in, {dtype}* __restrict__ out, int n) {{
+__global__ void gelu_{dtype}_kernel(const {dtype}* __restrict__ in, {dtype}* __restrict__ out,
+                                    int n) {{
   const int i = blockIdx.x * {block} + threadIdx.x;
   if (i < n) {{
     const {dtype} v = in[i];
