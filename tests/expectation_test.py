@@ -83,6 +83,15 @@ class Expectations(unittest.TestCase):
         self.assertEqual(expectation.surprises(illegal("run.aten", "run.library_kernel")), [])
         self.assertEqual(len(expectation.surprises(illegal("run.aten"))), 1)
 
+    def test_the_evidence_must_have_the_words(self) -> None:
+        diagnostics = [{"message": 'write "musaMalloc"', "location": {"line": 3}}]
+        verdict = {"outcome": {"kind": "compile", "diagnostics": diagnostics}}
+        self.assertEqual(Expectation(("compile",), says="musaMalloc").surprises(verdict), [])
+        self.assertEqual(
+            Expectation(("compile",), says="cudaMalloc").surprises(verdict),
+            ["compile without 'cudaMalloc': write \"musaMalloc\""],
+        )
+
     def test_rules_say_nothing_of_other_outcomes(self) -> None:
         expectation = Expectation(("illegal", "pass"), rules=("run.aten",))
         self.assertEqual(expectation.surprises(passed(None)), [])

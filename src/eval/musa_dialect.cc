@@ -120,6 +120,16 @@ class Unported {
     }
   }
 
+  // Keywords that load_inline of torch_musa lacks, as items of a dictionary.
+  void add_keywords(const Places& places) {
+    for (const musify::Word& word : musify::python_words(written_)) {
+      if (word.kind != musify::Word::Kind::kString || !is_dropped_keyword(word.text)) continue;
+      if (seen_.insert(word.text).second) {
+        add(word.text, "", places({line_of(written_, word.offset), 1}));
+      }
+    }
+  }
+
   void add_exclusion(const task::SourceLocation& location) {
     found_.push_back({"error",
                       "the marks of musify that exclude lines are not for candidates: write the "
@@ -136,6 +146,13 @@ class Unported {
  private:
   void add(const std::string& word, const std::string& change, task::SourceLocation location) {
     found_.push_back({"error", message_of(word, change), std::move(location)});
+  }
+
+  bool is_dropped_keyword(const std::string& name) const {
+    return std::ranges::any_of(to_musa_.rules, [&](const musify::Rule& rule) {
+      return rule.kind == musify::Rule::Kind::kKeyword &&
+             std::ranges::find(rule.dropped, name) != rule.dropped.end();
+    });
   }
 
   void add_flag(const std::string& flag, const musify::Rule& rule) {
@@ -349,6 +366,7 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
                                     .lines = musify::Lines::kStay,
                                     .project = {}};
   unported.add(musify::port_source(module, musify::Language::kPython, to_musa_, options), places);
+  unported.add_keywords(places);
   if (auto outcome = unported.outcome()) return *outcome;
   musify::Port port = musify::port_source(module, musify::Language::kPython, to_cuda_, options);
   if (port.remnants.empty()) return std::move(port.text);

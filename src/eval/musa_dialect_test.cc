@@ -139,6 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Word{"from torch import cuda\n", "cuda", 1},
                       Word{"x = f'{torch.cuda.current_device()}'\n", "cuda", 1},
                       Word{"f(**{'extra_cuda_cflags': []})\n", "extra_cuda_cflags", 1},
+                      Word{"K = {}\nK['no_implicit_headers'] = 1\n", "no_implicit_headers", 2},
                       Word{"m = load_inline('m', musa_sources=s, extra_cuda_cflags=['-O3'])\n",
                            "extra_cuda_cflags", 1},
                       Word{"m = load_inline('m', cuda_sources=s)\n", "cuda_sources", 1},
