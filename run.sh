@@ -25,7 +25,7 @@ cache=${MC_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/musacoder}
 torch_version=2.11.0
 packages=(g++ cmake ninja-build git binutils python3 python3-dev python3-venv
   nlohmann-json3-dev libfmt-dev libspdlog-dev libcli11-dev libseccomp-dev libsodium-dev libcurl4-openssl-dev
-  libpcre2-dev libutf8proc-dev
+  libpcre2-dev libutf8proc-dev libsqlite3-dev libsqlitecpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }

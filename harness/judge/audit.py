@@ -3,11 +3,11 @@
 
   audit.py QUESTION.json
 
-QUESTION is {"task", "source", "artifacts", "aten", "seed", "device", "mode", "precision"}. Nothing
-is compared here: only the sanitizer's word counts, so this process may hold the reference beside the
-candidate. It runs in the sandbox, below compute-sanitizer, which makes every kernel 10 to 100 times
-slower; hence the sizes are those of the CPU backend. Each tensor has an allocation of its own, as
-exact as the driver gives, so that the sanitizer sees an access right behind it.
+QUESTION is {"task", "source", "artifacts", "aten", "seed", "device", "mode", "precision"}.
+Nothing is compared here: only the sanitizer's word counts, so this process may hold the reference
+beside the candidate. It runs in the sandbox, below compute-sanitizer, which makes every kernel 10
+to 100 times slower; hence the sizes are those of the CPU backend. Each tensor has an allocation of
+its own, as exact as the driver gives, so that the sanitizer sees an access right behind it.
 
 On standard output: "audit: cannot: why" and exit code 3 where the task itself cannot be run, before
 anything of the candidate ran; else "audit: done, N of M" as the last line, N being the shapes that

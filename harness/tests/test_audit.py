@@ -31,7 +31,14 @@ CANDIDATE = TASK.replace("class Model", "class ModelNew")
 
 
 def audit(task: str, source: str) -> subprocess.CompletedProcess[str]:
-    question = {"task": task, "source": source, "artifacts": {}, "seed": 5, "device": "cpu", "aten": ""}
+    question = {
+        "task": task,
+        "source": source,
+        "artifacts": {},
+        "seed": 5,
+        "device": "cpu",
+        "aten": "",
+    }
     question |= {"mode": "train", "precision": "task"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "question.json"

@@ -15,6 +15,11 @@
 
 namespace mc::cli {
 
+inline constexpr const char* kProgram = "musacoder 0.1.0";
+
+// The store in the folder of a benchmark.
+inline constexpr const char* kStoreName = "store.sqlite";
+
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;
@@ -32,6 +37,7 @@ void add_setup(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
 void add_musify(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_task(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // What musacoder-learn does: init, sft, ...

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   log_to_stderr();
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "musacoder 0.1.0");
+  app.set_version_flag("--version", mc::cli::kProgram);
   app.add_flag_callback(
       "-v,--verbose", [] { spdlog::set_level(spdlog::level::debug); },
       "Tell on standard error what is run: processes, compilers, stages, with "
@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   mc::cli::add_prepare(app, exit_code);
   mc::cli::add_measure(app, exit_code);
   mc::cli::add_bench(app, exit_code);
+  mc::cli::add_report(app, exit_code);
   mc::cli::add_doctor(app, exit_code);
   mc::cli::add_setup(app, exit_code);
   mc::cli::add_compile(app, exit_code);

@@ -55,6 +55,8 @@ Json json_of(const Paired& paired) {
 
 }  // namespace
 
+std::string figures_json(const BenchFigures& figures) { return json_of(figures).dump(); }
+
 std::string bench_json(const BenchReport& report) {
   std::map<std::string, int64_t> outcomes;
   for (const Judged& one : report.judged) ++outcomes[task::outcome_name(one.verdict.outcome)];

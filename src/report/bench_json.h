@@ -22,6 +22,9 @@ struct BenchReport {
   std::optional<Paired> paired;
 };
 
+// The figures alone, as an object.
+std::string figures_json(const BenchFigures& figures);
+
 // Indented; ends in a newline.  A figure is {"value", "low", "high", "tasks"}, or null where it is
 // not known.
 std::string bench_json(const BenchReport& report);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "core/file.h"
 #include "task/suite.h"
@@ -18,28 +17,9 @@ namespace mc::sample {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using store::Answer;
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
-
-Result<std::string> text_of(const Json& json, const char* name, const char* other_name) {
-  auto found = json.find(name);
-  if (found == json.end()) found = json.find(other_name);
-  if (found == json.end() || !found->is_string()) {
-    return invalid(fmt::format("\"{}\" is missing", name));
-  }
-  return found->get<std::string>();
-}
-
-Result<int64_t> count_of(const Json& json, const char* name, int64_t otherwise) {
-  constexpr uint64_t kCountMax = 1'000'000'000;
-  const auto found = json.find(name);
-  if (found == json.end()) return otherwise;
-  if (!found->is_number_unsigned() || found->get<uint64_t>() > kCountMax) {
-    return invalid(fmt::format("\"{}\" is not a number from 0 to 10^9", name));
-  }
-  return found->get<int64_t>();
-}
 
 std::set<std::string> ids_of(std::span<const Item> items) {
   std::set<std::string> out;
@@ -62,35 +42,6 @@ Result<std::vector<Answer>> in_order(std::vector<Answer> answers, const fs::path
 
 }  // namespace
 
-std::string to_string(const AnswerKey& key) {
-  const std::string name = fmt::format("{}#{}", key.id, key.sample);
-  return key.turn == 0 ? name : fmt::format("{}.{}", name, key.turn);
-}
-
-std::string json_line(const Answer& answer) {
-  Json json = {{"id", answer.key.id},
-               {"sample", answer.key.sample},
-               {"completion", answer.completion},
-               {"num_tokens", answer.num_tokens},
-               {"finish", answer.finish}};
-  if (answer.key.turn > 0) json["turn"] = answer.key.turn;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
-}
-
-Result<Answer> answer_from_json(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object()) return invalid("not a JSON object");
-  Answer out;
-  MC_TRY(out.key.id, text_of(json, "id", "task"), "answer");
-  MC_TRY(out.key.sample, count_of(json, "sample", 0), "answer");
-  MC_TRY(out.key.turn, count_of(json, "turn", 0), "answer");
-  MC_TRY(out.completion, text_of(json, "completion", "response"), "answer");
-  if (out.completion.size() > task::kAnswerBytesMax) return invalid("the answer is above 16 MiB");
-  MC_TRY(out.num_tokens, count_of(json, "num_tokens", 0), "answer");
-  out.finish = json.contains("finish") && json["finish"].is_string() ? json["finish"] : Json("");
-  return out;
-}
-
 Result<std::vector<Answer>> load_answers(const fs::path& path, std::span<const Item> items) {
   MC_TRY(const std::string text, read_file(path, task::kSubmissionsBytesMax), "answers");
   const std::set<std::string> ids = ids_of(items);
@@ -101,7 +52,7 @@ Result<std::vector<Answer>> load_answers(const fs::path& path, std::span<const I
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string place = fmt::format("{}: line {}", path.string(), number);
-    MC_TRY(Answer answer, answer_from_json(line), place);
+    MC_TRY(Answer answer, store::answer_from_json(line), place);
     if (!ids.contains(answer.key.id)) {
       return invalid(fmt::format("{}: the suite has no task {}", place, answer.key.id));
     }
@@ -125,7 +76,7 @@ Result<std::vector<Answer>> load_run_folder(const fs::path& folder, std::span<co
       return invalid(fmt::format("{}: the suite has no task {}", entry->path().string(), id));
     }
     MC_TRY(std::string text, read_file(entry->path(), task::kAnswerBytesMax), "answer");
-    out.push_back({{id, std::stoll(parts.str(3)), 0}, std::move(text), 0, ""});
+    out.push_back({.key = {id, std::stoll(parts.str(3)), 0}, .completion = std::move(text)});
   }
   if (failure) {
     return Error{ErrorCode::kNotFound,

@@ -31,17 +31,6 @@ class Answers : public testing::Test {
   const Result<TemporaryDirectory> folder_ = TemporaryDirectory::create("answers");
 };
 
-TEST_F(Answers, ComeBackFromTheirLines) {
-  const Answer answer{{"kernelbench:1/19", 3, 1}, "text\nwith \"quotes\"", 42, "stop"};
-  const auto again = answer_from_json(json_line(answer));
-  ASSERT_TRUE(again);
-  EXPECT_EQ(again->key, answer.key);
-  EXPECT_EQ(again->completion, answer.completion);
-  EXPECT_EQ(again->num_tokens, 42);
-  EXPECT_EQ(again->finish, "stop");
-  EXPECT_EQ(to_string(answer.key), "kernelbench:1/19#3.1");
-}
-
 TEST_F(Answers, OfEvalsFormAreReadToo) {
   const auto answers =
       load_answers(write("a.jsonl", R"({"task": "b", "sample": 1, "response": "y"})"
@@ -82,7 +71,7 @@ TEST_F(Answers, OfARunFolderAreFoundByTheirNames) {
   const auto answers = load_run_folder(folder_->path(), items_of({"kernelbench:1/19"}));
   ASSERT_TRUE(answers);
   ASSERT_EQ(answers->size(), 2U);
-  EXPECT_EQ((*answers)[1].key, (AnswerKey{"kernelbench:1/19", 10, 0}));
+  EXPECT_EQ((*answers)[1].key, (store::AnswerKey{"kernelbench:1/19", 10, 0}));
   EXPECT_EQ((*answers)[1].completion, "ten");
   EXPECT_THAT(load_run_folder(folder_->path(), items_of({"kernelbench:2/1"})).error().message,
               HasSubstr("the suite has no task kernelbench:1/19"));

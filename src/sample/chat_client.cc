@@ -24,17 +24,19 @@ std::string url_of(std::string endpoint) {
   return endpoint;
 }
 
-std::string body_of(const Messages& messages, const Sampling& sampling, const std::string& model) {
+std::string body_of(const Messages& messages, const Sampling& sampling, const Endpoint& endpoint) {
   Json list = Json::array();
   for (const Message& message : messages) {
     list.push_back({{"role", message.role}, {"content", message.content}});
   }
-  Json body = {{"model", model},
+  Json body = {{"model", endpoint.model},
                {"messages", std::move(list)},
                {"temperature", sampling.temperature},
                {"top_p", sampling.top_p},
                {"max_tokens", sampling.tokens_max}};
   if (sampling.seed) body["seed"] = *sampling.seed;
+  const Json extra = Json::parse(endpoint.extra_body, nullptr, false);
+  if (extra.is_object()) body.update(extra);
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -84,14 +86,26 @@ std::string text_of(const Json& message, const char* name) {
   return text;
 }
 
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
 // A reasoning model has its thoughts in a member of their own, by the server's name for it.  Where
 // it has no other content, the answer is at the end of them, or was cut off there.
-std::string answer_of(const Json& message) {
-  for (const char* name : {"content", "reasoning_content", "reasoning"}) {
-    std::string text = text_of(message, name);
-    if (text.find_first_not_of(" \t\r\n") != std::string::npos) return text;
+void take_texts(const Json& message, Completion& out) {
+  out.text = text_of(message, "content");
+  for (const char* name : {"reasoning_content", "reasoning"}) {
+    if (is_blank(out.reasoning)) out.reasoning = text_of(message, name);
   }
-  return "";
+  if (is_blank(out.text)) out.text = std::exchange(out.reasoning, "");
+  if (is_blank(out.text)) out.text.clear();
+}
+
+// A number of `usage`; 0 where the server does not report it.
+int64_t count_of(const Json& usage, const char* name) {
+  if (!usage.is_object()) return 0;
+  const Json count = usage.value(name, Json());
+  return count.is_number_integer() ? count.get<int64_t>() : 0;
 }
 
 Result<Completion> completion_of(const std::string& url, const HttpResponse& response) {
@@ -101,12 +115,16 @@ Result<Completion> completion_of(const std::string& url, const HttpResponse& res
     const Json& message = choice.at("message");
     if (!message.is_object()) return not_an_endpoint(url, response);
     Completion out;
-    out.text = answer_of(message);
+    take_texts(message, out);
     const Json finish = choice.value("finish_reason", Json());
     if (finish.is_string()) out.finish = finish;
     const Json usage = json.value("usage", Json());
-    const Json tokens = usage.is_object() ? usage.value("completion_tokens", Json()) : Json();
-    if (tokens.is_number_integer()) out.num_tokens = tokens;
+    out.num_tokens = count_of(usage, "completion_tokens");
+    out.prompt_tokens = count_of(usage, "prompt_tokens");
+    if (usage.is_object()) {
+      const Json details = usage.value("completion_tokens_details", Json());
+      out.reasoning_tokens = count_of(details, "reasoning_tokens");
+    }
     return out;
   } catch (const Json::exception&) {
     return not_an_endpoint(url, response);
@@ -121,24 +139,34 @@ ChatClient::ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep)
       url_(url_of(endpoint_.endpoint)),
       sleep_(std::move(sleep)) {}
 
-// The last response or error, once what may pass was tried again.
-Result<HttpResponse> ChatClient::post(const std::string& body) const {
-  const HttpRequest request{
-      .url = url_, .body = body, .bearer = endpoint_.api_key, .timeout_s = endpoint_.timeout_s};
-  for (int tried = 0;; ++tried) {
-    Result<HttpResponse> response = http_.post_json(request);
-    const bool again = response ? may_pass(response->status) : may_pass(response.error());
-    if (!again || tried >= endpoint_.retries) return response;
-    const double asked_s = response ? response->retry_after_s : 0;
-    sleep_(std::min(kPauseMax, std::max(asked_s, std::ldexp(1.0, tried))));
+struct ChatClient::Attempt {
+  Result<Completion> result;
+  bool may_pass = false;  // True if another attempt may have a better result.
+  double retry_after_s = 0;
+};
+
+ChatClient::Attempt ChatClient::try_once(const std::string& body) const {
+  const Result<HttpResponse> response = http_.post_json({.url = url_,
+                                                         .body = body,
+                                                         .bearer = endpoint_.api_key,
+                                                         .headers = endpoint_.headers,
+                                                         .timeout_s = endpoint_.timeout_s});
+  if (!response) return {response.error(), may_pass(response.error())};
+  if (response->status != 200) {
+    return {refusal(url_, *response), may_pass(response->status), response->retry_after_s};
   }
+  Result<Completion> completion = completion_of(url_, *response);
+  const bool is_whole = completion && (!completion->text.empty() || completion->finish == "length");
+  return {std::move(completion), !is_whole};
 }
 
 Result<Completion> ChatClient::complete(const Messages& messages, const Sampling& sampling) const {
-  const Result<HttpResponse> response = post(body_of(messages, sampling, endpoint_.model));
-  if (!response) return response.error();
-  if (response->status != 200) return refusal(url_, *response);
-  return completion_of(url_, *response);
+  const std::string body = body_of(messages, sampling, endpoint_);
+  for (int tried = 0;; ++tried) {
+    Attempt attempt = try_once(body);
+    if (!attempt.may_pass || tried >= endpoint_.retries) return std::move(attempt.result);
+    sleep_(std::min(kPauseMax, std::max(attempt.retry_after_s, std::ldexp(1.0, tried))));
+  }
 }
 
 }  // namespace mc::sample

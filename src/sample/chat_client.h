@@ -2,9 +2,10 @@
 //
 // ChatClient: asks a model behind an OpenAI-compatible endpoint (POST …/chat/completions).
 //
-// What may pass is tried again, after 1, 2, 4, … s or when the server says: no connection, a
-// time-out, 408, 429 and 5xx.  What will not pass is an error at once, in one line that says what
-// to do: an answer that is no JSON, a key that is refused, a model that is not there.
+// A request that may pass later is tried again, after 1, 2, 4, … s or when the server says: no
+// connection, a time-out, 408, 429, 5xx, a response that is no chat completion (a proxy's page,
+// say) or one without a text.  One that will not pass is an error at once, in one line that says
+// what to do: a key that is refused, a model that is not there.
 //
 //   const ChatClient client(http, {.endpoint = "http://localhost:8000/v1", .model = "m"}, sleep);
 //   MC_TRY(Completion completion, client.complete(messages, {}), "ask the model");
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/result.h"
 #include "sample/http.h"
@@ -29,6 +31,8 @@ struct Endpoint {
   std::string api_key;  // "": none is sent.
   double timeout_s = 600;
   int retries = 4;
+  std::vector<std::string> headers{};  // "Name: value", besides those that every request has.
+  std::string extra_body = "{}";       // A JSON object, whose members go into each request.
 };
 
 struct Sampling {
@@ -39,9 +43,13 @@ struct Sampling {
 };
 
 struct Completion {
-  std::string text;    // The content; of a reasoning model without any, its reasoning.
-  std::string finish;  // "stop", "length", or what the server says.
-  int64_t num_tokens = 0;
+  std::string text;       // The content; of a reasoning model without any, its reasoning.
+  std::string reasoning;  // The reasoning beside a content, or "".
+  std::string finish;     // "stop", "length", or what the server says.
+  // Each count is 0 where the server does not report it.
+  int64_t num_tokens = 0;        // Of the completion, the reasoning's among them.
+  int64_t reasoning_tokens = 0;  // The reasoning's.
+  int64_t prompt_tokens = 0;
 };
 
 class ChatClient {
@@ -53,12 +61,14 @@ class ChatClient {
   // Thread-safe where `sleep` is.
   // kInvalidInput: the server refuses this request (a prompt that is too long, say), or fails at it
   // however often it is tried; others may do.
-  // kNotFound: this is no such endpoint, key or model, and no request will do.
+  // kNotFound: this is no such endpoint, key or model, and no request will do.  A server that has
+  // answered before may still return a page of a proxy's in the place of one answer.
   // kUnavailable, kTimeout: no response came, however often it was tried.
   Result<Completion> complete(const Messages& messages, const Sampling& sampling) const;
 
  private:
-  Result<HttpResponse> post(const std::string& body) const;
+  struct Attempt;
+  Attempt try_once(const std::string& body) const;
 
   const HttpPost& http_;
   const Endpoint endpoint_;

@@ -95,11 +95,6 @@ TEST(ChatClient, DoesNotTryAgainWhatWillNotPass) {
       {response(404, R"({"error": {"message": "no model m"}})"), ErrorCode::kNotFound,
        "404: no model m"},
       {response(400, R"({"detail": "too long"})"), ErrorCode::kInvalidInput, "400: too long"},
-      {{200, "text/html; charset=utf-8", "<html>", 0}, ErrorCode::kNotFound, "text/html"},
-      {response(200, R"({"choices": []})"), ErrorCode::kNotFound, "no chat completion"},
-      {response(200, "[1]"), ErrorCode::kNotFound, "no chat completion"},
-      {response(200, R"({"choices": [{"message": {"content": 3}}]})"), ErrorCode::kNotFound,
-       "no chat completion"},
   };
   for (const auto& row : kTable) {
     Client client({row.response});
@@ -109,6 +104,54 @@ TEST(ChatClient, DoesNotTryAgainWhatWillNotPass) {
     EXPECT_THAT(completion.error().message, HasSubstr(row.words));
     EXPECT_TRUE(client.pauses.empty());
   }
+}
+
+TEST(ChatClient, TriesAgainAfterAResponseThatIsNoCompletion) {
+  const HttpResponse kTable[] = {{200, "text/html; charset=utf-8", "<html>", 0},
+                                 response(200, "null"),
+                                 response(200, R"({"choices": []})"),
+                                 response(200, "[1]"),
+                                 response(200, R"({"choices": [{"message": {"content": 3}}]})"),
+                                 response(200, R"({"choices": [{"message": {"content": null}}]})")};
+  for (const HttpResponse& bad : kTable) {
+    Client once({bad, response(200, kGood)});
+    EXPECT_EQ(once.ask()->text, "hello");
+    EXPECT_THAT(once.pauses, ElementsAre(1));
+  }
+  Client html({kTable[0]});
+  const auto completion = html.ask();
+  ASSERT_FALSE(completion);
+  EXPECT_EQ(completion.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(completion.error().message,
+              HasSubstr("text/html; charset=utf-8, which is no chat completion"));
+}
+
+TEST(ChatClient, SendsMoreMembersAndHeaders) {
+  FakeServer server({response(200, kGood)});
+  const ChatClient client(server,
+                          {.endpoint = "http://h/v1",
+                           .model = "m",
+                           .headers = {"X-Team: kernels"},
+                           .extra_body = R"({"top_k": 20, "temperature": 0.25})"},
+                          [](double) {});
+  ASSERT_TRUE(client.complete({{"user", "hi"}}, {}));
+  const Json body = Json::parse(server.requests.at(0).body);
+  EXPECT_EQ(body["top_k"], 20);
+  EXPECT_EQ(body["temperature"], 0.25);
+  EXPECT_THAT(server.requests.at(0).headers, ElementsAre("X-Team: kernels"));
+}
+
+TEST(ChatClient, KeepsTheReasoningAndTheCounts) {
+  Client client({response(200, R"({"choices": [{"message": {"content": "x", "reasoning": "so"},
+      "finish_reason": "stop"}], "usage": {"prompt_tokens": 5, "completion_tokens": 9,
+      "completion_tokens_details": {"reasoning_tokens": 4}}})")});
+  const auto completion = client.ask();
+  ASSERT_TRUE(completion);
+  EXPECT_EQ(completion->text, "x");
+  EXPECT_EQ(completion->reasoning, "so");
+  EXPECT_EQ(completion->prompt_tokens, 5);
+  EXPECT_EQ(completion->num_tokens, 9);
+  EXPECT_EQ(completion->reasoning_tokens, 4);
 }
 
 TEST(ChatClient, TakesNoContentForAnEmptyAnswer) {

@@ -82,6 +82,7 @@ Headers headers_of(const HttpRequest& request) {
   if (!request.bearer.empty()) {
     list = curl.slist_append(list, ("Authorization: Bearer " + request.bearer).c_str());
   }
+  for (const std::string& header : request.headers) list = curl.slist_append(list, header.c_str());
   return {list, curl.slist_free_all};
 }
 

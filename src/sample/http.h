@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 
@@ -20,7 +21,8 @@ namespace mc::sample {
 struct HttpRequest {
   std::string url;
   std::string body{};
-  std::string bearer{};  // "": no Authorization.
+  std::string bearer{};                // "": no Authorization.
+  std::vector<std::string> headers{};  // More of them: "Name: value".
   double connect_timeout_s = 10;
   double timeout_s = 600;  // From the start to the last byte.
 };

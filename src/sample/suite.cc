@@ -2,6 +2,7 @@
 #include "sample/suite.h"
 
 #include <algorithm>
+#include <regex>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kItemsMax = 100'000;
+constexpr size_t kTemplateBytesMax = 1 << 20;
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
 
@@ -175,6 +177,36 @@ Messages generation_prompt(const task::Task& task, task::Dialect dialect) {
                 "begin with `musa`: CUDA's do not exist.\n"
               : "");
   return {{"user", fmt::format("{}\n```python\n{}\n```\n", rules, task.code)}};
+}
+
+Status apply_template(const fs::path& path, task::Dialect dialect, std::vector<Item>& items) {
+  MC_TRY(const std::string text, read_file(path, kTemplateBytesMax), "template");
+  static const std::regex kName(R"(\{\{\s*(\w+)\s*\}\})");
+  bool has_task = false;
+  for (std::sregex_iterator name(text.begin(), text.end(), kName), end; name != end; ++name) {
+    const std::string word = name->str(1);
+    has_task = has_task || word == "task";
+    if (word != "task" && word != "platform") {
+      return invalid(
+          fmt::format("{}: {{{{{}}}}} is not known: use {{{{task}}}} and {{{{platform}}}}",
+                      path.string(), word));
+    }
+  }
+  if (!has_task) return invalid(path.string() + " has no {{task}}, so all prompts would be equal");
+  for (Item& item : items) {
+    std::string prompt;
+    size_t from = 0;
+    for (std::sregex_iterator name(text.begin(), text.end(), kName), end; name != end; ++name) {
+      const auto at = static_cast<size_t>(name->position());
+      prompt += text.substr(from, at - from);
+      prompt += name->str(1) == "task"            ? item.task.code
+                : dialect == task::Dialect::kMusa ? "MUSA"
+                                                  : "CUDA";
+      from = at + static_cast<size_t>(name->length());
+    }
+    item.prompt = {{"user", prompt + text.substr(from)}};
+  }
+  return ok();
 }
 
 }  // namespace mc::sample

@@ -46,6 +46,12 @@ std::string prompt_lines(std::span<const Item> items);
 // Text of ours.
 Messages generation_prompt(const task::Task& task, task::Dialect dialect);
 
+// Replaces each prompt by the text of a file, in which {{task}} is the task's program and
+// {{platform}} is CUDA or MUSA.  kInvalidInput where the file has no {{task}}, or another name in
+// double braces.
+Status apply_template(const std::filesystem::path& path, task::Dialect dialect,
+                      std::vector<Item>& items);
+
 }  // namespace mc::sample
 
 #endif  // MC_SAMPLE_SUITE_H_

@@ -6,10 +6,12 @@ Runs the program named by $MUSACODER; no GPU and no network but loopback are nee
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import threading
@@ -53,6 +55,13 @@ class Bench(unittest.TestCase):
         done = self.run_bench(*arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         loaded: dict[str, Any] = json.loads((self.out / "summary.json").read_text())
+        return loaded
+
+    def settings(self) -> dict[str, Any]:
+        """Of the only run of the store."""
+        with contextlib.closing(sqlite3.connect(self.out / "store.sqlite")) as store:
+            ((text,),) = store.execute("SELECT settings FROM run")
+        loaded: dict[str, Any] = json.loads(text)
         return loaded
 
     def refuse(self, words: str, code: int, *arguments: object) -> None:
@@ -143,12 +152,12 @@ class Stored(Bench):
         given = ("--answers", self.answers(), "--problem", "1/2")
         summary = self.measure(*given, "--trials", 2, "--no-shapes")
         self.assertEqual(summary["outcomes"], {"pass": 1})
-        settings = json.loads((self.out / "bench.json").read_text())
+        settings = self.settings()
         self.assertEqual(settings["options"]["--trials"], ["2"])
         trials = json.loads(self.lines("verdicts.jsonl")[-1])["verdict"]["outcome"]["trials"]
         self.assertEqual(len(trials), 2)
         shutil.move(self.out / "summary.json", self.folder)
-        self.refuse("another benchmark", BAD_INPUT, *given, "--trials", 3)
+        self.refuse("is there with other settings", BAD_INPUT, *given, "--trials", 3)
 
     def test_what_users_get_wrong(self) -> None:
         answers = self.answers()

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,12 +36,14 @@ struct Options {
   std::string prompts;
   std::string out;
   int64_t samples = 1;
+  bool skips_long = false;
   bool log_probs = false;
   model::GenerateOptions generate{.sampling = {.temperature = 1, .top_p = 1}};
 };
 
 struct Row {
   std::string id;
+  std::optional<int64_t> sample;  // The only one that is wanted; else 0, 1, … of --samples.
   std::vector<int32_t> prompt;
 };
 
@@ -63,10 +66,16 @@ Result<Row> parse_row(const std::string& line, const model::Tokenizer& tokenizer
     }
     messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
   }
-  return Row{json["id"].get<std::string>(), tokenizer.encode(model::render_prompt(messages))};
+  Row row{json["id"].get<std::string>(), {}, tokenizer.encode(model::render_prompt(messages))};
+  if (json.contains("sample")) {
+    if (!json["sample"].is_number_unsigned()) return wrong("\"sample\" is no number from 0 on");
+    row.sample = json["sample"].get<int64_t>();
+  }
+  return row;
 }
 
-Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& model) {
+Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& model,
+                                   const Options& options) {
   std::ifstream stream(path);
   if (!stream) return system_error(ErrorCode::kNotFound, "cannot read " + path);
   std::vector<Row> rows;
@@ -75,12 +84,13 @@ Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& 
     if (line.empty()) continue;
     MC_TRY(Row row, parse_row(line, model.tokenizer), path + ": line " + std::to_string(number));
     if (static_cast<int64_t>(row.prompt.size()) >= model.config.positions_max) {
+      if (options.skips_long) continue;
       return wrong(fmt::format("{}: line {}: the prompt has {} tokens; the model reads {}", path,
                                number, row.prompt.size(), model.config.positions_max));
     }
     rows.push_back(std::move(row));
   }
-  if (rows.empty()) return wrong(path + " holds no prompt");
+  if (rows.empty() && !options.skips_long) return wrong(path + " holds no prompt");
   return rows;
 }
 
@@ -155,11 +165,13 @@ Status answer_all(const Options& options, const model::Model& model, const Targe
 Status run(const Options& options, const Computing& computing) {
   MC_TRY(const Target target, prepare(computing), "generate");
   MC_TRY(const model::Model model, model::load_model(options.model), "generate");
-  MC_TRY(const std::vector<Row> rows, read_rows(options.prompts, model), "generate");
+  MC_TRY(const std::vector<Row> rows, read_rows(options.prompts, model, options), "generate");
   MC_TRY(const auto answered, read_answered(options.out), "generate");
   std::vector<model::Request> requests;
   for (const Row& row : rows) {
-    for (int64_t sample = 0; sample < options.samples; ++sample) {
+    const int64_t first = row.sample.value_or(0);
+    const int64_t end = row.sample ? first + 1 : options.samples;
+    for (int64_t sample = first; sample < end; ++sample) {
       if (!answered.contains({row.id, sample})) requests.push_back({row.id, sample, row.prompt});
     }
   }
@@ -175,13 +187,17 @@ void add_generate(CLI::App& app, int& exit_code) {
   auto computing = std::make_shared<Computing>();
   CLI::App* command = app.add_subcommand("generate", "Answer prompts with a model");
   command->add_option("--model", options->model, "A model folder")->required();
-  command->add_option("--prompts", options->prompts, "Rows with id and prompt, as JSON Lines")
+  command
+      ->add_option("--prompts", options->prompts,
+                   "Rows with id, prompt and perhaps sample, as JSON Lines")
       ->required();
   command->add_option("--out", options->out, "Where answers are added, as JSON Lines")->required();
   model::GenerateOptions& generate = options->generate;
   command->add_option("--samples", options->samples, "Answers to each prompt")
       ->check(cli::kPositive)
       ->capture_default_str();
+  command->add_flag("--skip-long", options->skips_long,
+                    "Pass over prompts that the model cannot read, in place of ending there");
   command->add_flag("--logprobs", options->log_probs, "Tokens and their log-probabilities too");
   command->option_defaults()->group("Sampling");
   command->add_option("--temperature", generate.sampling.temperature, "0: the likeliest token")

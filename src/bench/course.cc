@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/course.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "reward/feedback.h"
+#include "reward/score.h"
+
+namespace mc::bench {
+namespace {
+
+using sample::Item;
+using store::Answer;
+using store::AnswerKey;
+using store::Judgement;
+
+// One sample of a task, with what is known of its turns.
+struct Sample {
+  const Item* item = nullptr;
+  std::map<int64_t, Answer> answers;  // The key is the turn.
+  std::map<int64_t, Judgement> judgements;
+  bool is_lost = false;  // A request for it had no answer in this run.
+
+  bool passed() const {
+    return std::ranges::any_of(judgements, [](const auto& entry) {
+      return std::holds_alternative<task::Passed>(entry.second.verdict.outcome);
+    });
+  }
+  bool is_scored() const {
+    return std::ranges::any_of(judgements,
+                               [](const auto& entry) { return entry.second.reward.has_value(); });
+  }
+};
+
+bool is_infra(const Judgement& judgement) {
+  return std::holds_alternative<task::Infra>(judgement.verdict.outcome);
+}
+
+// The task's prompt, and for each turn before `turn` the answer with the verifier's feedback.
+sample::Messages messages_of(const Sample& sample, int64_t turn) {
+  sample::Messages out = sample.item->prompt;
+  for (int64_t i = 0; i < turn; ++i) {
+    out.push_back({"assistant", sample.answers.at(i).completion});
+    out.push_back({"user", reward::repair_request(sample.judgements.at(i).feedback)});
+  }
+  return out;
+}
+
+}  // namespace
+
+class Course::State {
+ public:
+  State(const Course& course, Sampler* sampler) : course_(course), sampler_(sampler) {}
+
+  // Reads what the run holds, and queues what is left to do.
+  Status load() {
+    std::map<std::string, const Item*> items;
+    for (const Item& item : course_.items_) items[item.task.id] = &item;
+    for (const Item& item : course_.items_) {
+      if (sampler_ == nullptr) break;
+      for (int64_t i = 0; i < course_.options_.samples; ++i)
+        samples_[{item.task.id, i}].item = &item;
+    }
+    MC_TRY(std::vector<Answer> answers, course_.run_.answers(), "answers");
+    MC_TRY(std::vector<Judgement> judgements, course_.run_.judgements(), "verdicts");
+    std::erase_if(answers, [&](const Answer& one) { return !items.contains(one.key.id); });
+    for (Answer& answer : answers) {
+      Sample& sample = samples_[{answer.key.id, answer.key.sample}];
+      sample.item = items.at(answer.key.id);
+      sample.answers[answer.key.turn] = std::move(answer);
+      ++progress_.num_answers;
+    }
+    for (Judgement& judgement : judgements) {
+      const auto found = samples_.find({judgement.key.id, judgement.key.sample});
+      if (found == samples_.end() || is_infra(judgement)) continue;
+      found->second.judgements[judgement.key.turn] = std::move(judgement);
+      ++progress_.num_verdicts;
+    }
+    for (auto& [key, sample] : samples_) queue(key, sample);
+    return ok();
+  }
+
+  CoursePlan plan() const { return {to_ask_.size(), to_judge_.size(), progress_.num_verdicts}; }
+
+  Result<CourseEnd> run(task::Evaluator& evaluator) {
+    {
+      std::vector<std::jthread> threads;
+      const int askers = sampler_ == nullptr     ? 0
+                         : sampler_->takes_all() ? 1
+                                                 : course_.options_.askers;
+      for (int i = 0; i < askers; ++i) threads.emplace_back([this] { ask_all(); });
+      for (int i = 0; i < course_.options_.judges; ++i)
+        threads.emplace_back([&] { judge_all(evaluator); });
+    }
+    MC_TRY_VOID(status_, "bench");
+    return CourseEnd{failed_, last_failure_};
+  }
+
+ private:
+  using SampleKey = std::pair<std::string, int64_t>;
+  using Text = std::pair<std::string, std::string>;  // A task's id and an answer to it.
+
+  // The same answer to the same task is judged once: samples of a sharp model are often equal.
+  struct Case {
+    std::vector<AnswerKey> waiting;  // For the judgement.
+    std::optional<Judgement> judgement;
+  };
+
+  // The turn to be asked for next; empty where the sample is done or waits for a verdict.
+  std::optional<int64_t> turn_to_ask(const SampleKey& key, const Sample& sample) const {
+    const auto turn = static_cast<int64_t>(sample.answers.size());
+    const bool is_wanted = sampler_ != nullptr && key.second < course_.options_.samples &&
+                           turn < course_.options_.turns && !sample.is_lost;
+    if (!is_wanted) return std::nullopt;
+    if (turn == 0) return turn;
+    const auto last = sample.judgements.find(turn - 1);
+    const bool goes_on = last != sample.judgements.end() && !is_infra(last->second);
+    return goes_on && !sample.passed() ? std::optional(turn) : std::nullopt;
+  }
+
+  // REQUIRES: the mutex is held, or no thread runs yet.  The same for all below but the loops.
+  void queue(const SampleKey& key, const Sample& sample) {
+    for (const auto& [turn, answer] : sample.answers) {
+      if (!sample.judgements.contains(turn)) to_judge_.push_back(answer.key);
+    }
+    if (turn_to_ask(key, sample)) to_ask_.push_back(key);
+    count(sample, +1);
+  }
+
+  void count(const Sample& sample, int by) {
+    if (sample.is_scored()) progress_.num_scored += by;
+    if (sample.passed()) progress_.num_passed += by;
+  }
+
+  void notify_observer() {
+    progress_.num_asked = static_cast<int64_t>(to_ask_.size()) + num_asked_;
+    progress_.num_waiting = static_cast<int64_t>(to_judge_.size()) + num_judged_;
+    course_.observer_(progress_);
+  }
+
+  bool is_over() const {
+    const bool is_idle =
+        to_ask_.empty() && to_judge_.empty() && num_asked_ == 0 && num_judged_ == 0;
+    return !status_ || is_idle;
+  }
+
+  // ---- Asking
+  // ------------------------------------------------------------------------------------
+
+  // Empty at the end of the course.  All that is open at once waits until nothing is being judged,
+  // so that the next turns are among it.
+  std::vector<Request> next_requests() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] {
+      const bool is_wave = !sampler_->takes_all() || (to_judge_.empty() && num_judged_ == 0);
+      return is_over() || (!to_ask_.empty() && is_wave);
+    });
+    std::vector<Request> requests;
+    if (is_over()) return requests;
+    do {
+      const SampleKey key = to_ask_.front();
+      to_ask_.pop_front();
+      const Sample& sample = samples_.at(key);
+      const auto turn = static_cast<int64_t>(sample.answers.size());
+      requests.push_back({{key.first, key.second, turn}, messages_of(sample, turn)});
+    } while (sampler_->takes_all() && !to_ask_.empty());
+    num_asked_ += static_cast<int64_t>(requests.size());
+    return requests;
+  }
+
+  void ask_all() {
+    for (;;) {
+      const std::vector<Request> requests = next_requests();
+      if (requests.empty()) return;
+      auto answers = sampler_->ask(requests);
+      const std::lock_guard lock(mutex_);
+      num_asked_ -= static_cast<int64_t>(requests.size());
+      if (!answers) {
+        if (status_) status_ = answers.error();
+      } else {
+        for (size_t i = 0; i < requests.size(); ++i) take(requests[i].key, (*answers)[i]);
+      }
+      notify_observer();
+      changed_.notify_all();
+    }
+  }
+
+  void take(const AnswerKey& key, const Result<Answer>& answer) {
+    Sample& sample = samples_.at({key.id, key.sample});
+    if (!answer) {
+      sample.is_lost = true;
+      ++failed_[answer.error().message];
+      last_failure_ = answer.error();
+      ++progress_.num_failed;
+      const int64_t most = course_.options_.failures_max;
+      if (most > 0 && progress_.num_failed >= most && status_) {
+        status_ = with_context(answer.error(), "--fail-on-error");
+      }
+      return;
+    }
+    if (const Status kept = course_.run_.add(*answer); !kept) {
+      if (status_) status_ = kept;
+      return;
+    }
+    sample.answers[key.turn] = *answer;
+    ++progress_.num_answers;
+    to_judge_.push_back(key);
+  }
+
+  // ---- Judging
+  // -----------------------------------------------------------------------------------
+
+  struct Job {
+    AnswerKey key;
+    const Item* item;
+    std::string completion;
+  };
+
+  void judge_all(task::Evaluator& evaluator) {
+    while (const auto job = next_job()) {
+      Judgement judgement = judge(evaluator, *job);
+      const std::lock_guard lock(mutex_);
+      Case& one = cases_.at({job->key.id, job->completion});
+      one.judgement = std::move(judgement);
+      for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, one);
+      --num_judged_;
+      changed_.notify_all();
+    }
+  }
+
+  // An answer whose text is not judged yet, nor is being judged.
+  std::optional<Job> next_job() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return is_over() || !to_judge_.empty(); });
+      if (is_over()) {
+        changed_.notify_all();
+        return std::nullopt;
+      }
+      const AnswerKey key = to_judge_.front();
+      to_judge_.pop_front();
+      const Sample& sample = samples_.at({key.id, key.sample});
+      const std::string& completion = sample.answers.at(key.turn).completion;
+      Case& one = cases_[{key.id, completion}];
+      one.waiting.push_back(key);
+      if (one.judgement) {
+        for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, one);
+      } else if (one.waiting.size() == 1) {
+        ++num_judged_;
+        return Job{key, sample.item, completion};
+      }
+    }
+  }
+
+  Judgement judge(task::Evaluator& evaluator, const Job& job) const {
+    const auto start = std::chrono::steady_clock::now();
+    Judgement out;
+    out.key = job.key;
+    out.verdict = evaluator.evaluate(job.item->task, {store::to_string(job.key), job.completion});
+    out.reward = reward::score(out.verdict, {});
+    const auto tokens = static_cast<size_t>(course_.options_.feedback_tokens);
+    out.feedback = reward::feedback(out.verdict, {.tokens_max = tokens});
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    out.seconds = taken.count();
+    return out;
+  }
+
+  void keep(const AnswerKey& key, const Case& one) {
+    Judgement mine = *one.judgement;
+    mine.key = key;
+    mine.verdict.candidate = store::to_string(key);
+    if (const Status kept = course_.run_.add(mine); !kept) {
+      if (status_) status_ = kept;
+      return;
+    }
+    const SampleKey sample_key{key.id, key.sample};
+    Sample& sample = samples_.at(sample_key);
+    count(sample, -1);
+    sample.judgements[key.turn] = std::move(mine);
+    count(sample, +1);
+    ++progress_.num_verdicts;
+    progress_.last = store::to_string(key);
+    if (turn_to_ask(sample_key, sample)) to_ask_.push_back(sample_key);
+    notify_observer();
+  }
+
+  // Constant after construction.
+  const Course& course_;
+  Sampler* const sampler_;
+
+  std::mutex mutex_;  // Guards the rest.  The nodes of samples_ stay where they are.
+  std::condition_variable changed_;
+  std::map<SampleKey, Sample> samples_;
+  std::map<Text, Case> cases_;
+  std::deque<SampleKey> to_ask_;
+  std::deque<AnswerKey> to_judge_;
+  int64_t num_asked_ = 0;   // Requests in flight.
+  int64_t num_judged_ = 0;  // Answers in judgement.
+  std::map<std::string, int64_t> failed_;
+  std::optional<Error> last_failure_;
+  CourseProgress progress_;
+  Status status_ = ok();
+};
+
+Course::Course(store::Run& run, const std::vector<Item>& items, const CourseOptions& options,
+               Observer observer)
+    : run_(run), items_(items), options_(options), observer_(std::move(observer)) {}
+
+Result<CoursePlan> Course::plan(Sampler* sampler) const {
+  State state(*this, sampler);
+  MC_TRY_VOID(state.load(), "bench");
+  return state.plan();
+}
+
+Result<CourseEnd> Course::run(Sampler* sampler, task::Evaluator& evaluator) const {
+  State state(*this, sampler);
+  MC_TRY_VOID(state.load(), "bench");
+  return state.run(evaluator);
+}
+
+}  // namespace mc::bench

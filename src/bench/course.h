@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Course: asks for answers and has them judged, until each sample has passed or has had its turns.
+//
+// All that it learns is kept in the run of a store as it comes, and a course takes up what an
+// earlier one left there: an answer that is stored is not asked for again, a verdict that is stored
+// is not reached again.  A verdict of `infra` is the exception: its answer is judged once more.
+//
+//   Course course(run, items, {.samples = 3, .turns = 2}, observer);
+//   MC_TRY(CourseEnd end, course.run(&sampler, *pipeline), "bench");
+#ifndef MC_BENCH_COURSE_H_
+#define MC_BENCH_COURSE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/sampler.h"
+#include "core/result.h"
+#include "sample/suite.h"
+#include "store/store.h"
+#include "task/evaluator.h"
+
+namespace mc::bench {
+
+struct CourseOptions {
+  int64_t samples = 1;  // Samples of each task.
+  int64_t turns = 1;    // At most; a sample ends with its first pass.
+  int64_t feedback_tokens = 2000;
+  int askers = 4;  // Requests at once, where the sampler takes one at a time.
+  int judges = 2;
+  int64_t failures_max = 0;  // Requests without an answer that end the run; 0: none do.
+};
+
+// The state of a course, for a display.
+struct CourseProgress {
+  int64_t num_answers = 0;   // Stored answers.
+  int64_t num_verdicts = 0;  // Stored verdicts.
+  int64_t num_failed = 0;    // Requests without an answer, in this run.
+  int64_t num_scored = 0;    // Samples with a scored verdict.
+  int64_t num_passed = 0;    // The samples among them with a pass.
+  int64_t num_asked = 0;     // Requests that wait for their answer now.
+  int64_t num_waiting = 0;   // Answers that wait for their verdict now.
+  std::string last;          // The key of the last verdict.
+};
+
+// The work that is left at the beginning; later turns come on top.
+struct CoursePlan {
+  size_t num_to_ask = 0;
+  size_t num_to_judge = 0;
+  int64_t num_judged = 0;  // The verdicts that are there.
+};
+
+struct CourseEnd {
+  std::map<std::string, int64_t> failed;  // Requests without an answer, by the reason.
+  std::optional<Error> last_failure;
+};
+
+class Course {
+ public:
+  using Observer = std::function<void(const CourseProgress& progress)>;
+  // REQUIRES: all references outlive the course.  `observer` is called by one thread at a time.
+  Course(store::Run& run, const std::vector<sample::Item>& items, const CourseOptions& options,
+         Observer observer);
+
+  // The work that is left.  Without a sampler the stored answers alone are judged.
+  Result<CoursePlan> plan(Sampler* sampler) const;
+  // The first error of the store, or of the sampler as a whole, ends it; what was reached is kept.
+  Result<CourseEnd> run(Sampler* sampler, task::Evaluator& evaluator) const;
+
+ private:
+  class State;
+  store::Run& run_;
+  const std::vector<sample::Item>& items_;
+  const CourseOptions options_;
+  const Observer observer_;
+};
+
+}  // namespace mc::bench
+
+#endif  // MC_BENCH_COURSE_H_

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command `musacoder report`: a page of the runs of one or more stores.  The figures are made
+// here; the Python package `report` makes the page of them.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/document.h"
+#include "bench/figures.h"
+#include "cli/commands.h"
+#include "compile/pytorch.h"
+#include "core/file.h"
+#include "core/layout.h"
+#include "store/store.h"
+
+namespace mc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportArguments {
+  std::vector<std::string> stores;
+  std::vector<std::string> runs;
+  std::string title = "MusaCoder benchmark";
+  std::string out;
+  std::string markdown;
+  std::string csv;
+  std::string json;
+};
+
+// The runs of a folder, or of a store's file.
+Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
+                  std::vector<bench::RunData>& runs) {
+  std::error_code ignored;
+  const fs::path file = fs::is_directory(path, ignored) ? path / kStoreName : path;
+  MC_TRY(const auto store, store::Store::open_to_read(file), "report");
+  MC_TRY(const std::vector<store::Run> found, store->runs(), "report");
+  for (const store::Run& run : found) {
+    const bool is_wanted =
+        wanted.empty() || std::ranges::find(wanted, run.record().name) != wanted.end();
+    if (!is_wanted) continue;
+    MC_TRY(bench::RunData data, bench::read_run(run), file.string());
+    runs.push_back(std::move(data));
+  }
+  return ok();
+}
+
+// Runs the Python package until it ends, with its output where ours goes.
+Status render(const ReportArguments& arguments, const fs::path& document) {
+  MC_TRY(const Layout layout, find_layout(), "report");
+  const std::string python = compile::default_python();
+  std::vector<std::string> words = {
+      "env",    "PYTHONPATH=" + layout.share("report").parent_path().string(),
+      python,   "-m",
+      "report", document.string()};
+  const std::pair<const char*, const std::string&> outputs[] = {
+      {"--out", arguments.out}, {"--markdown", arguments.markdown}, {"--csv", arguments.csv}};
+  for (const auto& [name, path] : outputs) {
+    if (!path.empty()) words.insert(words.end(), {name, path});
+  }
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ok();
+  return Error{ErrorCode::kUnavailable, "the page was not made: " + python +
+                                            " -m report failed (it needs jinja2 and pygments)"};
+}
+
+Status run_report(const ReportArguments& arguments) {
+  std::vector<bench::RunData> runs;
+  for (const std::string& path : arguments.stores) {
+    MC_TRY_VOID(read_store(path, arguments.runs, runs), "report");
+  }
+  if (runs.empty()) return Error{ErrorCode::kInvalidInput, "no run of that name in the stores"};
+  const std::string document = bench::document_json(
+      runs, {.title = arguments.title, .created = store::now_text(), .program = kProgram});
+  if (!arguments.json.empty())
+    MC_TRY_VOID(write_file_atomically(arguments.json, document), "--json");
+  if (arguments.out.empty() && arguments.markdown.empty() && arguments.csv.empty()) return ok();
+  MC_TRY(const auto folder, TemporaryDirectory::create("report"), "report");
+  const fs::path path = folder.path() / "document.json";
+  MC_TRY_VOID(write_file_atomically(path, document), "report");
+  return render(arguments, path);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command = app.add_subcommand("report", "A page of benchmarks: figures, tasks, answers");
+  command->add_option("stores", arguments->stores, "Folders of bench (or their store.sqlite)")
+      ->required();
+  command->add_option("--run", arguments->runs, "Only the runs of these names");
+  command->add_option("--title", arguments->title, "Of the page")->capture_default_str();
+  command->add_option("--out,-o", arguments->out, "The page: one HTML file that needs no network");
+  command->add_option("--markdown", arguments->markdown, "The tables of figures, for a README");
+  command->add_option("--csv", arguments->csv, "A row a sample");
+  command->add_option("--json", arguments->json, "The document that all of these are made of");
+  command->callback([arguments, &exit_code] {
+    if ((arguments->out + arguments->markdown + arguments->csv + arguments->json).empty()) {
+      exit_code = report_error(
+          {ErrorCode::kInvalidInput, "report: give --out PAGE.html, --markdown, --csv or --json"});
+      return;
+    }
+    const Status status = run_report(*arguments);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
+}
+
+}  // namespace mc::cli
