@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstring>
+#include <string_view>
 
 #include "client/client.h"
 
@@ -18,6 +20,10 @@ int note_unsupported_name(const char* name);
 namespace {
 
 using mc::device::Client;
+
+#define MC_TEXT(name) #name
+#define MC_NAME(name) MC_TEXT(name)  // The name as device/musa/names.py may have renamed it.
+constexpr std::string_view kInit = MC_NAME(cuInit);
 
 // A function of this library by its name, or null: no other library has the driver's.
 void* driver_function(const char* name) {
@@ -33,7 +39,8 @@ void* driver_function(const char* name) {
 cudaError_t find_entry_point(const char* name, void** function,
                              cudaDriverEntryPointQueryResult* result) {
   if (name == nullptr || function == nullptr) return cudaErrorInvalidValue;
-  const bool is_driver = name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+  const bool is_driver =
+      std::strncmp(name, kInit.data(), 2) == 0 && name[2] >= 'A' && name[2] <= 'Z';
   *function = is_driver ? driver_function(name) : nullptr;
   if (*function == nullptr) mc::device::note_unsupported_name(name);
   if (result != nullptr) {
@@ -99,6 +106,7 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   return CUDA_SUCCESS;
 }
 
+#ifndef MC_DEVICE_MUSA  // MUSA has descriptors of another form.
 // A map for the tensor memory accelerator is bytes that the driver makes; it goes to kernels as an
 // argument.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
@@ -121,10 +129,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   return static_cast<CUresult>(
       Client::get().sender().call(mc::device::Op::kTensorMap, command, map, sizeof *map));
 }
+#endif
 
-// Their names with _ptsz are those of the default stream of threads.
-#undef cudaGetDriverEntryPoint
-#undef cudaGetDriverEntryPointByVersion
+// The names with _ptsz belong to the default stream of each thread.
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {

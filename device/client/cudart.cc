@@ -221,6 +221,18 @@ cudaError_t call_on_host(cudaStream_t stream, cudaError_t* status) {
   return cudaSuccess;
 }
 
+cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                         unsigned long long* id) {
+  CaptureFacts facts{};
+  uint32_t error = 0;
+  if (captures.load() > 0) {
+    error = device().call(Op::kCaptureInfo, Handle{handle_of(stream)}, &facts, sizeof facts);
+  }
+  *status = static_cast<cudaStreamCaptureStatus>(facts.status);
+  if (id != nullptr) *id = facts.id;
+  return static_cast<cudaError_t>(error);
+}
+
 void describe(cudaDeviceProp& p) {
   const Page& page = device().page();
   const auto at = [&](int index) { return page.attributes[index]; };
@@ -727,26 +739,26 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return note(status);
 }
 
+#ifdef MC_DEVICE_MUSA  // MUSA has the form of CUDA 12, as far as is known.
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* id, cudaGraph_t* graph,
+                                        const cudaGraphNode_t** dependencies,
+                                        size_t* num_dependencies) {
+#else
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long* id, cudaGraph_t* graph,
                                      const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* num_dependencies) {
+  if (edges != nullptr) *edges = nullptr;
+#endif
   if (graph != nullptr) *graph = nullptr;
   if (dependencies != nullptr) *dependencies = nullptr;
-  if (edges != nullptr) *edges = nullptr;
   if (num_dependencies != nullptr) *num_dependencies = 0;
-  CaptureFacts facts{};
-  uint32_t error = 0;
-  if (captures.load() > 0) {
-    error = device().call(Op::kCaptureInfo, Handle{handle_of(stream)}, &facts, sizeof facts);
-  }
-  *status = static_cast<cudaStreamCaptureStatus>(facts.status);
-  if (id != nullptr) *id = facts.id;
-  return note(error);
+  return note(capture_info(stream, status, id));
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return cudaStreamGetCaptureInfo(stream, status, nullptr, nullptr, nullptr, nullptr, nullptr);
+  return note(capture_info(stream, status, nullptr));
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {

@@ -44,6 +44,18 @@ const char* text_in(const char* data, uint32_t bytes) {
   return ends ? data : nullptr;
 }
 
+// CUDA 12 has no data of edges.
+template <typename Stream>
+CUresult capture_info(Stream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  if constexpr (requires {
+                  cuStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
+                }) {
+    return cuStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
+  } else {
+    return cuStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr);
+  }
+}
+
 // Addresses, from there on if they can be had.
 CUresult reserve(CUdeviceptr wanted, uint64_t bytes, uint64_t& address) {
   CUdeviceptr found = 0;
@@ -387,6 +399,10 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
           command.flags);
       return reply(status, &blocks, sizeof blocks);
     }
+#ifdef MC_DEVICE_MUSA  // MUSA has descriptors of another form.
+    case Op::kTensorMap:
+      return reply(CUDA_ERROR_NOT_SUPPORTED);
+#else
     case Op::kTensorMap: {
       TensorMap command;
       CUtensorMap map{};
@@ -403,6 +419,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
           static_cast<CUtensorMapFloatOOBfill>(command.kinds[4]));
       return reply(status, &map, sizeof map);
     }
+#endif
     case Op::kLaunch: {
       Launch command;
       const bool is_whole = take(command) && command.argument_bytes <= bytes &&
@@ -505,8 +522,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       }
       CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
       cuuint64_t id = 0;
-      const CUresult status =
-          cuStreamGetCaptureInfo(stream, &capture, &id, nullptr, nullptr, nullptr, nullptr);
+      const CUresult status = capture_info(stream, &capture, &id);
       const CaptureFacts facts{id, static_cast<uint32_t>(capture)};
       return reply(status, &facts, sizeof facts);
     }

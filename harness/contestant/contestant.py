@@ -7,6 +7,7 @@ is returned is data, which the judge reads as such.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import tempfile
@@ -17,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.utils import cpp_extension
 
 from harness.contestant import cuda_on_cpu, extensions, own_operators, remote_calls
 from harness.worker import region
@@ -125,7 +125,7 @@ class Contestant:
             self._emulator.set_schedule(body["schedule_seed"])
             self._emulator.allow(self._policy.device_allowed)
         self._artifacts = dict(body["artifacts"])
-        extensions.install(cpp_extension, self._find)
+        extensions.install(importlib.import_module(self._place.builder), self._find)
         if self._emulator is not None:
             cuda_on_cpu.install()
         else:
@@ -176,7 +176,14 @@ class Contestant:
 
     def _build_there(self, question: Question) -> Answer:
         """As `build`, where the device process has the region mapped."""
-        return self._build_from(question.body, RemoteMemory.at(question.body["address"]))
+        return self._build_from(question.body, self._remote(question))
+
+    def _remote(self, question: Question) -> region.Source:
+        """The memory that the device process has mapped at the request's address."""
+        memory = self._place.memory
+        if not isinstance(memory, RemoteMemory):
+            raise Refusal("protocol", "no device process serves this contestant")
+        return memory.at(question.body["address"])
 
     def _build_from(self, body: Json, source: region.Source) -> Answer:
         shape = body["shape"]
@@ -230,7 +237,7 @@ class Contestant:
             raise Refusal("protocol", "run before build")
         self._end_init()
         self._outputs.clear()
-        inputs = region.unpack(question.body["inputs"], RemoteMemory.at(question.body["address"]))
+        inputs = region.unpack(question.body["inputs"], self._remote(question))
         _copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()

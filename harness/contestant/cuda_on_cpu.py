@@ -24,22 +24,23 @@ from harness.contestant.emulator import DEVICE
 _CUDA = torch.device("cuda", 0)
 _TRUE_DEVICE = torch.Tensor.device.__get__
 _emulated = DEVICE  # What stands for cuda in this process; install() sets it.
+_claimed = _CUDA  # The device for which it stands.
 
 
-def _is_cuda(tensor: torch.Tensor, *_: Any) -> bool:
+def is_emulated(tensor: torch.Tensor, *_: Any) -> bool:
     return bool(_TRUE_DEVICE(tensor) == _emulated)
 
 
 def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
     device: torch.device = _TRUE_DEVICE(tensor)
-    return _CUDA if device == _emulated else device
+    return _claimed if device == _emulated else device
 
 
 # What a tensor answers by itself.
 _CLAIMS: dict[Any, Callable[..., Any]] = {
     _TRUE_DEVICE: _claimed_device,
-    torch.Tensor.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
-    torch.Tensor.get_device: lambda tensor: 0 if _is_cuda(tensor) else -1,
+    torch.Tensor.is_cuda.__get__: is_emulated,  # type: ignore[attr-defined]
+    torch.Tensor.get_device: lambda tensor: 0 if is_emulated(tensor) else -1,
     torch.Tensor.cuda: lambda tensor, *_, **__: tensor.to(_emulated),
     torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
     torch.Tensor.is_pinned: lambda tensor, *_, **__: False,
@@ -64,9 +65,10 @@ PROPERTIES = SimpleNamespace(
 
 def to_emulated(value: Any) -> Any:
     """A cuda device (or its name) as the emulated device; anything else as it is."""
-    if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
+    name = _claimed.type
+    if isinstance(value, str) and (value == name or value.startswith(name + ":")):
         return _emulated
-    if isinstance(value, torch.device) and value.type == "cuda":
+    if isinstance(value, torch.device) and value.type == name:
         return _emulated
     return value
 
@@ -90,7 +92,7 @@ class CudaOnCpu(TorchFunctionMode):
 class Stream:
     """A stream whose work is always finished."""
 
-    cuda_stream = 0
+    cuda_stream = musa_stream = 0
     device = _CUDA
     device_index = 0
     priority = 0
@@ -160,10 +162,10 @@ class Generator(torch.Generator):
         return super().__new__(cls, "cpu")  # type: ignore[call-arg]
 
 
-def install(device: torch.device = DEVICE) -> None:
-    """Patches torch for the rest of this process; cuda is `device` from now on."""
-    global _emulated
-    _emulated = device
+def install(device: torch.device = DEVICE, claimed: torch.device = _CUDA) -> None:
+    """Patches torch for the rest of this process; `claimed` is `device` from now on."""
+    global _emulated, _claimed
+    _emulated, _claimed = device, claimed
     for owner, name, replacement in _patches():
         setattr(owner, name, replacement)
     setattr(torch, "compile", refuse_compile)

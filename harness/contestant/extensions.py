@@ -32,6 +32,13 @@ _INLINE = inspect.signature(
     is_python_module=True, with_pytorch_error_handling=True, keep_intermediates=True,
     use_pch=False, no_implicit_headers=False: None
 )  # fmt: skip
+_INLINE_OF_MUSA = inspect.signature(
+    lambda name, cpp_sources, musa_sources=None, sycl_sources=None, functions=None,
+    extra_cflags=None, extra_musa_cflags=None, extra_sycl_cflags=None, extra_ldflags=None,
+    extra_include_paths=None, build_directory=None, verbose=False, with_musa=None, with_sycl=None,
+    is_python_module=True, with_pytorch_error_handling=True, keep_intermediates=True,
+    use_pch=False: None
+)  # fmt: skip
 _LOAD = inspect.signature(
     lambda name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None,
     extra_ldflags=None, extra_include_paths=None, build_directory=None, verbose=False,
@@ -40,30 +47,45 @@ _LOAD = inspect.signature(
 )  # fmt: skip
 
 
+_LOAD_OF_MUSA = inspect.signature(
+    lambda name, sources, extra_cflags=None, extra_musa_cflags=None, extra_sycl_cflags=None,
+    extra_ldflags=None, extra_include_paths=None, build_directory=None, verbose=False,
+    with_musa=None, with_sycl=None, is_python_module=True, is_standalone=False,
+    keep_intermediates=True: None
+)  # fmt: skip
+_SIGNATURES = {"torch_musa.utils.musa_extension": (_INLINE_OF_MUSA, _LOAD_OF_MUSA)}
+
+
 def install(module: ModuleType, provide: Callable[[Json], object]) -> None:
-    """Replaces what builds extensions in torch.utils.cpp_extension.
+    """Replaces what builds extensions in torch.utils.cpp_extension, or its twin for MUSA.
 
     `provide` gets each extension in normal form and returns the module that the candidate sees.
     """
 
+    of_inline, of_load = _SIGNATURES.get(module.__name__, (_INLINE, _LOAD))
+
     def load_inline(*args: Any, **kwargs: Any) -> object:
-        return provide(normal_form_inline(args, kwargs))
+        return provide(normal_form_inline(args, kwargs, of_inline))
 
     def load(*args: Any, **kwargs: Any) -> object:
-        return provide(normal_form_load(args, kwargs))
+        return provide(normal_form_load(args, kwargs, of_load))
 
     def refuse(*_args: Any, **_kwargs: Any) -> object:
         raise RuntimeError(
-            "setuptools cannot build extensions here: call torch.utils.cpp_extension.load_inline "
+            f"setuptools cannot build extensions here: call {module.__name__}.load_inline "
             "or load when the module is imported"
         )
 
     vars(module).update(load_inline=load_inline, load=load)
-    vars(module).update(CUDAExtension=refuse, CppExtension=refuse, BuildExtension=refuse)
+    for name in ("CUDAExtension", "MUSAExtension", "CppExtension", "BuildExtension"):
+        if hasattr(module, name):
+            setattr(module, name, refuse)
 
 
-def normal_form_inline(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json:
-    given = _bind(_INLINE, "load_inline", args, kwargs)
+def normal_form_inline(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature = _INLINE
+) -> Json:
+    given = _bind(signature, "load_inline", args, kwargs)
     functions = given.get("functions")
     if isinstance(functions, str):
         functions = [functions]
@@ -78,8 +100,10 @@ def normal_form_inline(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json
     )
 
 
-def normal_form_load(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json:
-    given = _bind(_LOAD, "load", args, kwargs)
+def normal_form_load(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature = _LOAD
+) -> Json:
+    given = _bind(signature, "load", args, kwargs)
     paths = [Path(path) for path in _texts(given["sources"], what="sources")]
     sources = [(path, _read(path)) for path in paths]
     folders = [path.parent for path in paths]
@@ -97,9 +121,10 @@ def _bind(
     signature: inspect.Signature, what: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
     try:
-        given = dict(signature.bind(*args, **kwargs).arguments)
+        bound = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         raise TypeError(f"{what}() {error}") from None
+    given = {name.replace("musa", "cuda"): value for name, value in bound.items()}
     if given.get("sycl_sources") or given.get("with_sycl"):
         raise RuntimeError("SYCL sources are not supported")
     if given.get("is_standalone", False):

@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 from torch._ops import _OpNamespace
-from torch.utils import cpp_extension
 
-from harness.contestant import cuda_on_cpu, extensions, own_operators
+from harness.contestant import cuda_on_cpu, extensions, musa_on_cpu, own_operators
 from harness.contestant.stand_in import StandIn, Stop
 from harness.worker import region
 from harness.worker.program import construct, run_module
@@ -30,7 +29,9 @@ _SEED = 0  # For the models that are built only to see what they compile.
 class Recorder:
     """Answers `record`, once."""
 
-    def __init__(self) -> None:
+    def __init__(self, builder: str) -> None:
+        """`builder` is the Place's: the module that candidates call to build extensions."""
+        self._builder = builder
         self._found: list[Json] = []
         self._in_forward = False
 
@@ -40,8 +41,9 @@ class Recorder:
         body = question.body
         snapshot = region.Snapshot(question.descriptors[0], 1 << 30)
         initials = [region.unpack(tree, snapshot) for tree in body["initials"]]
-        extensions.install(cpp_extension, self._provide)
-        cuda_on_cpu.install(torch.device("cpu"))
+        builder = musa_on_cpu.builder_named(self._builder)
+        extensions.install(builder, self._provide)
+        cuda_on_cpu.install(torch.device("cpu"), musa_on_cpu.device_of(builder))
         own_operators.install(is_emulated=True)
         self._stand_in_for_operators()
         os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.

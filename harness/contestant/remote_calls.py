@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from harness.worker import region
-from harness.worker.cuda_memory import DEVICE, RemoteMemory
+from harness.worker.cuda_memory import RemoteMemory
 from harness.worker.place import Place
 from harness.worker.program import call
 from harness.worker.wire import Json
@@ -27,8 +27,9 @@ def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
     The device process puts each call's inputs, by turns, into the first and the second of two
     places, when the call begins.
     """
-    client = ctypes.CDLL("libcudart.so.13")
-    source = RemoteMemory.at(body["address"])
+    client = ctypes.CDLL(None)  # The client is preloaded.
+    assert isinstance(place.memory, RemoteMemory)
+    source = place.memory.at(body["address"])
     seen = [
         region.unpack(region.shifted(body["inputs"], number * body["stride"]), source)
         for number in range(min(2, body["calls"]))
@@ -38,7 +39,7 @@ def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
     for number in range(body["calls"]):
         client.mc_device_begin_call(number)
         returned = call(model, seen[number % 2]), written[number % 2]
-        outputs = [_plain(tensor) for tensor in region.tensors_of(returned)]
+        outputs = [_plain(tensor, place.device) for tensor in region.tensors_of(returned)]
         parts = (_Part * len(outputs))(*(_Part(one.data_ptr(), one.nbytes) for one in outputs))
         client.mc_device_end_call(number, parts, len(outputs))
         if number + 1 == body["calls"]:
@@ -47,9 +48,9 @@ def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
     return tree
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
+def _plain(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """The tensor itself, where its bytes lie together on the device, or a copy."""
-    plain = tensor.detach().to(DEVICE).resolve_conj().resolve_neg()
+    plain = tensor.detach().to(device).resolve_conj().resolve_neg()
     extent = sum((size - 1) * step for size, step in zip(plain.shape, plain.stride()))
     return plain if extent + 1 == plain.numel() else plain.contiguous()
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import importlib
 import os
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from harness.worker import region
 from harness.worker.wire import Answer, Json, Question, Refusal
@@ -72,8 +71,10 @@ class DeviceProcess:
     then `close`.
     """
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")) -> None:
+        """`kernels` is the Place's: the files of PyTorch's own kernels."""
         native = ctypes.CDLL(library)
+        self._kernels = kernels
         native.mc_executor_create.restype = ctypes.c_void_p
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64
         native.mc_executor_import.restype = ctypes.c_uint64
@@ -111,7 +112,9 @@ class DeviceProcess:
         if self._native.mc_executor_attach(self._handle, descriptor):
             os.close(descriptor)
             raise RuntimeError("the channel cannot be mapped")
-        for path in sorted((Path(torch.__file__).parent / "lib").glob("libtorch_cuda*.so")):
+        package, pattern = self._kernels
+        folder = Path(importlib.import_module(package).__file__ or "").parent / "lib"
+        for path in sorted(folder.glob(pattern)):
             self._allow_file(str(path), str(path), is_own=False)
         for pattern in question.body["foreign_kernels"]:
             self._native.mc_executor_allow_foreign_kernels(self._handle, pattern.encode())

@@ -2,6 +2,7 @@
 """The backends, by their names in verdicts (docs/architecture.md tells how one is added)."""
 
 from harness.worker.cuda_place import CudaPlace
+from harness.worker.musa_place import MusaPlace
 from harness.worker.place import Place
 
-BACKENDS: dict[str, type[Place]] = {"cpu": Place, "cuda": CudaPlace}
+BACKENDS: dict[str, type[Place]] = {"cpu": Place, "cuda": CudaPlace, "musa": MusaPlace}

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 
+from harness.worker.cuda_names import CUDA, Names
 from harness.worker.region import flat_bytes
 from harness.worker.wire import Json, Refusal
 
 ALIGNMENT = 512  # Of each tensor; what PyTorch's own allocator gives.
-DEVICE = torch.device("cuda", 0)
 _PINNED = 1  # CU_MEM_ALLOCATION_TYPE_PINNED
 _ON_DEVICE = 1  # CU_MEM_LOCATION_TYPE_DEVICE
 _POSIX_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -53,19 +54,48 @@ class _Access(ctypes.Structure):
     _fields_ = [("location", _Location), ("flags", ctypes.c_int)]
 
 
-class _Driver:
-    """The functions of libcuda that regions need; raises for every failure."""
+class Pages(Protocol):
+    """Bytes of the device at an address, which belong to whoever holds the object."""
 
-    def __init__(self) -> None:
-        torch.zeros(1, device=DEVICE)  # Creates the context.
-        self._library = ctypes.CDLL("libcuda.so.1")
+    address: int
+    nbytes: int
+
+
+TensorOf = Callable[[Any], torch.Tensor]  # The bytes of Pages as a tensor that holds them.
+
+
+def tensor_of(pages: Pages) -> torch.Tensor:
+    """By CUDA's array interface."""
+    return torch.as_tensor(_Interface(pages), device=CUDA.torch_device)
+
+
+class _Interface:
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self.__cuda_array_interface__ = {
+            "shape": (pages.nbytes,),
+            "typestr": "|u1",
+            "data": (pages.address, False),
+            "version": 3,
+        }
+
+
+class _Driver:
+    """The functions of the driver that regions need; raises for every failure."""
+
+    def __init__(self, names: Names, tensor_of: TensorOf) -> None:
+        self.device = names.torch_device
+        self.tensor_of = tensor_of
+        self._prefix, self._platform = names.prefix, names.device.upper()
+        torch.zeros(1, device=self.device)  # Creates the context.
+        self._library = ctypes.CDLL(names.driver)
         properties = _Properties()
         properties.type = _PINNED
         properties.requested_handle_types = _POSIX_DESCRIPTOR
-        properties.location = _Location(_ON_DEVICE, DEVICE.index)
+        properties.location = _Location(_ON_DEVICE, self.device.index)
         self._properties = properties
         size = ctypes.c_size_t()
-        self._call("cuMemGetAllocationGranularity", ctypes.byref(size), ctypes.byref(properties), 0)
+        self._call("MemGetAllocationGranularity", ctypes.byref(size), ctypes.byref(properties), 0)
         self.granularity = size.value
 
     def create(self, nbytes: int) -> tuple[int, int]:
@@ -73,16 +103,16 @@ class _Driver:
         handle, descriptor = ctypes.c_uint64(), ctypes.c_int()
         size, none = ctypes.c_size_t(nbytes), ctypes.c_uint64(0)
         properties = ctypes.byref(self._properties)
-        self._call("cuMemCreate", ctypes.byref(handle), size, properties, none)
+        self._call("MemCreate", ctypes.byref(handle), size, properties, none)
         arguments = (ctypes.byref(descriptor), handle, _POSIX_DESCRIPTOR, none)
-        self._call("cuMemExportToShareableHandle", *arguments)
+        self._call("MemExportToShareableHandle", *arguments)
         return handle.value, descriptor.value
 
     def receive(self, descriptor: int) -> int:
         """The handle behind a descriptor."""
         handle = ctypes.c_uint64()
         source = ctypes.c_void_p(descriptor)
-        name = "cuMemImportFromShareableHandle"
+        name = "MemImportFromShareableHandle"
         self._call(name, ctypes.byref(handle), source, _POSIX_DESCRIPTOR)
         return handle.value
 
@@ -94,52 +124,49 @@ class _Driver:
         try:
             no_alignment = ctypes.c_size_t(0)
             reference = ctypes.byref(address)
-            self._call("cuMemAddressReserve", reference, size, no_alignment, none, none)
-            self._call("cuMemMap", address, size, ctypes.c_size_t(0), held, none)
+            self._call("MemAddressReserve", reference, size, no_alignment, none, none)
+            self._call("MemMap", address, size, ctypes.c_size_t(0), held, none)
         finally:
-            self._library.cuMemRelease(held)
-        access = _Access(_Location(_ON_DEVICE, DEVICE.index), _READ_WRITE)
-        self._call("cuMemSetAccess", address, size, ctypes.byref(access), ctypes.c_size_t(1))
+            self._function("MemRelease")(held)
+        access = _Access(_Location(_ON_DEVICE, self.device.index), _READ_WRITE)
+        self._call("MemSetAccess", address, size, ctypes.byref(access), ctypes.c_size_t(1))
         return address.value
 
     def unmap(self, address: int, nbytes: int) -> None:
         where, size = ctypes.c_uint64(address), ctypes.c_size_t(nbytes)
-        self._library.cuMemUnmap(where, size)
-        self._library.cuMemAddressFree(where, size)
+        self._function("MemUnmap")(where, size)
+        self._function("MemAddressFree")(where, size)
+
+    def _function(self, name: str) -> Any:
+        return getattr(self._library, self._prefix + name)
 
     def _call(self, name: str, *arguments: Any) -> None:
-        status = getattr(self._library, name)(*arguments)
+        status = self._function(name)(*arguments)
+        name = self._prefix + name
         if status == _OUT_OF_MEMORY:
             raise MemoryError(f"the device has no room for a region ({name})")
         if status:
-            raise OSError(f"{name} failed with CUDA error {status}")
+            raise OSError(f"{name} failed with {self._platform} error {status}")
 
 
-class _Pages:
+class _Mapped:
     """A mapped region; unmapped once no tensor refers to it."""
 
     def __init__(self, driver: _Driver, handle: int, nbytes: int) -> None:
-        self._driver, self._nbytes = driver, nbytes
-        self._address = driver.map(handle, nbytes)
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (self._address, False),
-            "version": 3,
-        }
+        self._driver, self.nbytes = driver, nbytes
+        self.address = driver.map(handle, nbytes)
 
     def __del__(self) -> None:
-        address = getattr(self, "_address", 0)
+        address = getattr(self, "address", 0)
         if address:
-            self._driver.unmap(address, self._nbytes)
+            self._driver.unmap(address, self.nbytes)
 
 
 class Mapping:
     """A region's own device memory (a region.Source), as far as `nbytes_max` bytes of it."""
 
-    device = DEVICE
-
     def __init__(self, driver: _Driver, descriptor: int, nbytes_max: int) -> None:
+        self.device = driver.device
         self._driver, self._descriptor, self._nbytes_max = driver, descriptor, nbytes_max
         self._bytes: torch.Tensor | None = None
 
@@ -155,17 +182,18 @@ class Mapping:
         if not 0 < nbytes <= self._nbytes_max or nbytes % self._driver.granularity:
             raise Refusal("protocol", f"a region of {nbytes} bytes is not allowed")
         try:
-            pages = _Pages(self._driver, self._driver.receive(self._descriptor), nbytes)
+            pages = _Mapped(self._driver, self._driver.receive(self._descriptor), nbytes)
         except OSError as error:
             raise Refusal("protocol", f"a region cannot be mapped: {error}") from None
-        return torch.as_tensor(pages, device=DEVICE)
+        return self._driver.tensor_of(pages)
 
 
 class CudaMemory:
     """Where a region's bytes live on the CUDA backend (a region.Memory)."""
 
-    def __init__(self) -> None:
-        self._driver = _Driver()
+    def __init__(self, names: Names = CUDA, tensor_of: TensorOf = tensor_of) -> None:
+        self._names = names
+        self._driver = _Driver(names, tensor_of)
 
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
         """Lays the tensors out, completes their nodes, and returns the region's descriptor."""
@@ -181,7 +209,7 @@ class CudaMemory:
             for node, tensor in tensors:
                 place = whole[node["offset"] : node["offset"] + node["nbytes"]]
                 place.copy_(flat_bytes(tensor))
-            torch.cuda.synchronize()
+            self._names.module.synchronize()
         except BaseException:
             os.close(descriptor)
             raise
@@ -191,7 +219,7 @@ class CudaMemory:
         nbytes = _round_up(max(1, nbytes), self._driver.granularity)
         handle, descriptor = self._driver.create(nbytes)
         try:
-            return torch.as_tensor(_Pages(self._driver, handle, nbytes), device=DEVICE), descriptor
+            return self._driver.tensor_of(_Mapped(self._driver, handle, nbytes)), descriptor
         except BaseException:
             os.close(descriptor)
             raise
@@ -207,29 +235,29 @@ class CudaMemory:
 class RemoteSource:
     """A region that the device process has mapped at an address (a region.Source)."""
 
-    device = DEVICE
-
-    def __init__(self, address: int) -> None:
-        self._address = address
+    def __init__(self, address: int, memory: RemoteMemory) -> None:
+        self.device = memory.device
+        self._address, self._memory = address, memory
 
     def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
         if offset + nbytes > region_bytes:
             raise Refusal("protocol", "a tensor lies outside its region")
-        return torch.as_tensor(_View(self._address + offset, nbytes), device=DEVICE)
+        return self._memory.tensor_of(_View(self._address + offset, nbytes))
 
 
+@dataclass(frozen=True)
 class _View:
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "version": 3,
-        }
+    address: int
+    nbytes: int
 
 
 class RemoteMemory:
     """Where a region's bytes are for a candidate process: the device process maps them."""
+
+    def __init__(self, names: Names = CUDA, tensor_of: TensorOf = tensor_of) -> None:
+        self.device = names.torch_device
+        self.tensor_of = tensor_of
+        self._names = names
 
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
         raise Refusal("protocol", "a candidate process makes no regions")
@@ -243,20 +271,18 @@ class RemoteMemory:
     def snapshot(self, descriptor: int, bytes_max: int) -> Mapping:
         raise Refusal("protocol", "a candidate process maps no regions")
 
-    @staticmethod
-    def at(address: int) -> RemoteSource:
-        return RemoteSource(address)
+    def at(self, address: int) -> RemoteSource:
+        return RemoteSource(address, self)
 
-    @staticmethod
-    def describe(tensors: Sequence[tuple[Json, torch.Tensor]]) -> list[torch.Tensor]:
+    def describe(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> list[torch.Tensor]:
         """Completes the nodes with the tensors' addresses; what has to live until it was copied."""
         kept = []
         for node, tensor in tensors:
             node["device"] = tensor.device.type
-            plain = flat_bytes(tensor.detach().to(DEVICE))
+            plain = flat_bytes(tensor.detach().to(self.device))
             node["offset"] = plain.data_ptr()
             kept.append(plain)
-        torch.cuda.synchronize()
+        self._names.module.synchronize()
         return kept
 
 

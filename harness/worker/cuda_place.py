@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
-from harness.worker.cuda_memory import DEVICE, CudaMemory, RemoteMemory
+from harness.worker import cuda_memory
+from harness.worker.cuda_memory import CudaMemory, RemoteMemory
+from harness.worker.cuda_names import CUDA, Names
 from harness.worker.place import Place, digest_by_sums
 
 # cpp_extension asks whether there is a GPU, which would start the driver before the forks.
@@ -26,29 +28,33 @@ _KEPT_MAX = 256 << 20
 
 @dataclass(frozen=True)
 class CudaPlace(Place):
-    dispatch_key: str = "CUDA"
+    """CUDA's, and by other `names` that of a platform that has the same interfaces."""
 
-    @staticmethod
-    def open_device() -> torch.device:
+    dispatch_key: str = CUDA.dispatch_key
+    names: ClassVar[Names] = CUDA
+    tensor_of = staticmethod(cuda_memory.tensor_of)
+
+    @classmethod
+    def open_device(cls) -> torch.device:
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
-        return DEVICE
+        return cls.names.torch_device
 
     @classmethod
     def open(cls) -> Place:
-        return cls(cls.open_device(), CudaMemory(), digest_by_sums)
+        return cls(cls.open_device(), CudaMemory(cls.names, cls.tensor_of), digest_by_sums)
 
     @classmethod
     def open_remote(cls) -> Place:
         torch.backends.cuda.enable_cudnn_sdp(False)  # Its scalars lie on the host.
-        return cls(cls.open_device(), RemoteMemory(), digest_by_sums)
+        return cls(cls.open_device(), RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)
 
     def finish(self) -> None:
-        torch.cuda.synchronize()
+        self.names.module.synchronize()
 
     def trim(self) -> None:
-        if torch.cuda.memory_reserved() > _KEPT_MAX:
-            torch.cuda.empty_cache()
+        if self.names.module.memory_reserved() > _KEPT_MAX:
+            self.names.module.empty_cache()
 
     def free_workspaces(self) -> None:
         torch._C._cuda_clearCublasWorkspaces()
@@ -70,28 +76,31 @@ class CudaPlace(Place):
         return memory.fill_(0xFF)
 
     def free_and_total_bytes(self) -> tuple[int, int]:
-        return torch.cuda.mem_get_info()
+        free, total = self.names.module.mem_get_info()
+        return int(free), int(total)
 
     def current_stream(self) -> int:
-        return int(torch.cuda.current_stream().cuda_stream)
+        return int(getattr(self.names.module.current_stream(), self.names.stream))
 
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
-        graph = torch.cuda.CUDAGraph()
+        module: Any = self.names.module
+        graph = getattr(module, self.names.graph)()
         try:
-            with torch.cuda.graph(graph):
+            with module.graph(graph):
                 work()
         except Exception:
-            torch.cuda.synchronize()
+            module.synchronize()
             return work
-        return graph.replay
+        replay: Callable[[], None] = graph.replay
+        return replay
 
     def seconds(self, work: Callable[[], object]) -> float:
-        make: Callable[..., Any] = torch.cuda.Event
+        make: Callable[..., Any] = self.names.module.Event
         start, end = (make(enable_timing=True) for _ in range(2))
         start.record()
         work()
         end.record()
-        torch.cuda.synchronize()
+        self.finish()
         return float(start.elapsed_time(end)) / 1e3
 
     def disable_vendor_libraries(self) -> None:

@@ -29,6 +29,9 @@ class Place:
     memory: region.Memory
     digest: Callable[[Json, Sequence[torch.Tensor]], str]
     dispatch_key: str = "CPU"  # Under which PyTorch's operators of this device are registered.
+    builder: str = "torch.utils.cpp_extension"  # The module that builds a candidate's extensions.
+    # The package, and files in its lib folder, that hold PyTorch's own kernels.
+    kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")
 
     @staticmethod
     def open_device() -> torch.device:

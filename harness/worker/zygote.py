@@ -185,12 +185,17 @@ def _judge_roles() -> Roles:
         INSPECTOR: lambda _: inspector,
         "judge": lambda libraries: judge.Judge(libraries.backend.open()).answer,
         "baseline": baseline,
-        "device": lambda libraries: process.DeviceProcess(libraries.executor_library).answer,
+        "device": lambda libraries: process.DeviceProcess(
+            libraries.executor_library, libraries.backend.kernels
+        ).answer,
     }
 
 
 def _contestant_roles() -> Roles:
-    return {"recorder": lambda _: record.Recorder().answer, "contestant": _contestant}
+    return {
+        "recorder": lambda libraries: record.Recorder(libraries.backend.builder).answer,
+        "contestant": _contestant,
+    }
 
 
 def _answer(question: wire.Question, libraries: Libraries, roles: Roles) -> wire.Answer:

@@ -34,12 +34,16 @@ struct CudaFacade {
 struct CudaRuntime {
   std::string fingerprint;  // Of all that decides what a compilation yields.
   std::filesystem::path nvcc;
+  std::string nvcc_name = "nvcc";  // For messages.
   std::filesystem::path root;      // The toolkit: root/include, root/lib64.
   std::filesystem::path compiler;  // g++
   std::filesystem::path nm;
   std::string architecture;             // Compute capability without a point: "90".
   std::vector<std::string> visible;     // What compilers read, should it lie below /tmp.
   std::vector<std::string> nvcc_flags;  // For every CUDA source.
+  // Flags that change what nvcc prints, not what it compiles.
+  std::vector<std::string> print_flags = {"--resource-usage",
+                                          "-Xcompiler=-fno-diagnostics-show-caret"};
   std::vector<std::string> cxx_flags;   // For every C++ source.
   std::vector<std::string> link_flags;  // Behind the objects.
   std::string cxx_prelude;              // What load_inline puts before the C++ sources,

@@ -49,7 +49,7 @@ struct Job {
 
 // One program to run.
 struct Step {
-  const char* tool;
+  std::string tool;
   Flags argv;
 };
 
@@ -121,14 +121,13 @@ Step compile_step(const Job& job, const Unit& unit) {
   append(argv, cuda ? job.way.nvcc_flags : job.way.cxx_flags);
   append(argv, cuda ? job.extension.extra_cuda_cflags : job.extension.extra_cflags);
   if (cuda) {
-    // These change what is printed, not what is compiled.
-    append(argv, {"--resource-usage", "-Xcompiler=-fno-diagnostics-show-caret"});
+    append(argv, job.runtime.print_flags);
     if (!gives_standard(job.extension.extra_cuda_cflags)) argv.push_back("-std=c++17");
   } else {
     append(argv, {"-fno-diagnostics-show-caret", "-fno-diagnostics-show-option"});
   }
   append(argv, {"-c", source, "-o", object_of(job, unit)});
-  return {cuda ? "nvcc" : "g++", std::move(argv)};
+  return {cuda ? job.runtime.nvcc_name : "g++", std::move(argv)};
 }
 
 Step link_step(const Job& job, const std::vector<Unit>& units) {
@@ -157,7 +156,7 @@ Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
   if (ran_out_of_memory(printed)) {
     return StepEnd(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
-  MC_TRY(failed, unexplained(step.tool, done, free_bytes(build.directory)), "compile");
+  MC_TRY(failed, unexplained(step.tool.c_str(), done, free_bytes(build.directory)), "compile");
   return StepEnd(std::move(failed));
 }
 

@@ -19,12 +19,14 @@ constexpr const char* kQuestion = R"(
 import importlib.util, json, pathlib, platform, sys, sysconfig
 spec = importlib.util.find_spec("torch")
 root = pathlib.Path(spec.origin).parent if spec and spec.origin else None
+musa = importlib.util.find_spec("torch_musa")
 scope = {}
 if root:
     exec((root / "version.py").read_text(), scope)
 print(json.dumps({"executable": sys.executable, "root": str(root) if root else "",
                   "version": str(scope.get("__version__", "")),
-                  "include": sysconfig.get_path("include"), "python": platform.python_version()}))
+                  "include": sysconfig.get_path("include"), "python": platform.python_version(),
+                  "musa": str(pathlib.Path(musa.origin).parent) if musa and musa.origin else ""}))
 )";
 
 }  // namespace
@@ -48,7 +50,7 @@ Result<PyTorch> find_pytorch(const fs::path& python) {
     return Error{ErrorCode::kUnavailable, python.string() + " does not answer as a Python does"};
   }
   PyTorch found{json.value("executable", ""), json.value("version", ""), json.value("root", ""),
-                json.value("include", ""), json.value("python", "")};
+                json.value("include", ""), json.value("python", ""), json.value("musa", "")};
   if (found.root.empty()) {
     return Error{ErrorCode::kUnavailable, python.string() +
                                               " has no PyTorch: run ./run.sh setup, "

@@ -10,7 +10,7 @@
 namespace mc::eval {
 
 std::span<const Backend* const> backends() {
-  static constexpr const Backend* kBackends[] = {&kCudaBackend, &kCpuBackend};
+  static constexpr const Backend* kBackends[] = {&kCudaBackend, &kMusaBackend, &kCpuBackend};
   return kBackends;
 }
 

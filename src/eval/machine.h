@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machine: what this machine has for one backend, found once.  And the backends: each is one source
-// (cpu_backend.cc, cuda_backend.cc) that fills in a Machine.  Nobody else asks which backend it is:
+// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc) that fills in a Machine.  Nobody else asks which backend it is:
 // what differs is told by what the Machine has.
 #ifndef MC_EVAL_MACHINE_H_
 #define MC_EVAL_MACHINE_H_
@@ -39,7 +39,8 @@ struct Machine {
   compile::PyTorch pytorch;
   task::Backend backend = task::Backend::kCpu;  // For verdicts and messages.
   std::unique_ptr<compile::Toolchain> toolchain;
-  std::string architecture;  // That the toolchain compiles for: "90"; "" where there is but one.
+  bool compiles_musa = false;  // True if the toolchain wants sources of MUSA as they are.
+  std::string architecture;    // That the toolchain compiles for: "90"; "" where there is but one.
   std::optional<Device> device;
   std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
   std::filesystem::path sanitizer;              // The compute-sanitizer; "" where there is none.
@@ -71,6 +72,7 @@ struct Backend {
 };
 extern const Backend kCpuBackend;
 extern const Backend kCudaBackend;
+extern const Backend kMusaBackend;
 std::span<const Backend* const> backends();  // Those that are preferred first.
 
 // The machine for the backend that the options name.

@@ -418,6 +418,12 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
   return std::nullopt;
 }
 
+std::string MusaDialect::to_cuda(std::string_view text) const {
+  musify::PortOptions options;
+  options.lines = musify::Lines::kStay;
+  return musify::port_source(text, musify::Language::kCpp, to_cuda_, options).text;
+}
+
 void MusaDialect::restore(task::Verdict& verdict, const task::Candidate& candidate) const {
   if (verdict.protocol.dialect != task::Dialect::kMusa) return;
   const legality::Extraction extraction = legality::extract(candidate.answer);
@@ -438,6 +444,38 @@ std::vector<std::string> nvcc_flags(const std::vector<std::string>& mcc_flags) {
     if (!is_left_out) flags.push_back(nvcc_flag(flag));
   }
   return flags;
+}
+
+std::vector<std::string> mcc_flags(const std::vector<std::string>& passed,
+                                   const std::vector<std::string>& given) {
+  constexpr std::string_view kHost = "-Xcompiler=";
+  std::vector<std::string> flags;
+  for (const std::string& flag : passed) {
+    const bool is_fast_math = flag == "--use_fast_math" || flag == "-use_fast_math";
+    flags.push_back(is_fast_math             ? "-ffast-math"
+                    : flag.starts_with(kHost) ? flag.substr(kHost.size())
+                                              : flag);
+  }
+  for (const std::string& item : given) {
+    std::istringstream words(item);
+    for (std::string flag; words >> flag;) {
+      static constexpr const char* kTuning[] = {"-mtgpu*", "-Od*", "-fmusa-*", "-mathx-*",
+                                                "-fsigned-char"};
+      if (std::ranges::any_of(kTuning, [&](const char* pattern) {
+            return musify::matches(pattern, flag);
+          })) {
+        flags.push_back(flag);
+      }
+    }
+  }
+  return flags;
+}
+
+std::string cuda_link_flag(const std::string& flag) {
+  for (const auto& [musa, cuda] : {std::pair("-lmusa", "-lcuda"), std::pair("-lmu", "-lcu")}) {
+    if (flag.starts_with(musa)) return cuda + flag.substr(std::string_view(musa).size());
+  }
+  return flag;
 }
 
 int warp_threads(task::Dialect dialect, std::string_view musa_architecture) {

@@ -45,6 +45,9 @@ class MusaDialect {
                                             const compile::LocationMapper& mapper,
                                             const std::string& architecture) const;
 
+  // C++ of MUSA, or names of it, as the rules of legality know them; each line keeps its number.
+  std::string to_cuda(std::string_view text) const;
+
   // Puts names of MUSA and the candidate's own lines into the evidence about its port.  Nothing
   // happens to a verdict about another dialect.
   void restore(task::Verdict& verdict, const task::Candidate& candidate) const;
@@ -65,6 +68,14 @@ std::string musa_prelude(const std::string& architecture);
 // Flags of mcc as nvcc has them: those for MUSA alone are left out, and those of clang's host side
 // are handed to the host compiler.
 std::vector<std::string> nvcc_flags(const std::vector<std::string>& mcc_flags);
+
+// The way back, for flags that legality let pass, and the candidate's own flags for MUSA alone.
+// The architecture and the language are left out: the toolchain gives them.
+std::vector<std::string> mcc_flags(const std::vector<std::string>& passed,
+                                   const std::vector<std::string>& given);
+
+// The name that a library of MUSA has on CUDA: "-lcudart" of "-lmusart".
+std::string cuda_link_flag(const std::string& flag);
 
 }  // namespace mc::eval
 

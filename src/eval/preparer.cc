@@ -8,6 +8,7 @@
 
 #include "compile/extension.h"
 #include "compile/toolchain.h"
+#include "core/demangle.h"
 #include "core/hash.h"
 #include "eval/machine.h"
 #include "eval/musa_dialect.h"
@@ -41,9 +42,12 @@ class Candidate {
   Stage compile();
   Stage check_symbols();
   bool is_musa() const { return prepared_.verdict.protocol.dialect == task::Dialect::kMusa; }
+  // True if the rules see a port of what the toolchain compiles.
+  bool is_compiled_unported() const { return is_musa() && preparer_.machine().compiles_musa; }
 
   Preparer& preparer_;
   Prepared prepared_;
+  std::string inspected_;  // The module as the rules know it.
   bool is_ported_ = false;
   std::string written_;  // A MUSA candidate's module before its port.
   std::vector<compile::Extension> extensions_;
@@ -91,17 +95,19 @@ Stage Candidate::extract() {
 }
 
 Stage Candidate::port() {
+  inspected_ = prepared_.source;
   if (!is_musa()) return EarlyOutcome();
   auto ported = preparer_.musa().port(prepared_.source, preparer_.options().musa_architecture);
   if (auto* failed = std::get_if<task::Outcome>(&ported)) return EarlyOutcome(std::move(*failed));
-  written_ = std::move(prepared_.source);
-  prepared_.source = std::move(std::get<std::string>(ported));
+  inspected_ = std::move(std::get<std::string>(ported));
+  written_ = prepared_.source;
+  if (!is_compiled_unported()) prepared_.source = inspected_;
   is_ported_ = true;
   return EarlyOutcome();
 }
 
 Stage Candidate::inspect() {
-  MC_TRY(auto stage, preparer_.executor().inspect(prepared_.source, preparer_.policy().python_json),
+  MC_TRY(auto stage, preparer_.executor().inspect(inspected_, preparer_.policy().python_json),
          "inspect");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
@@ -144,15 +150,18 @@ Stage Candidate::record() {
           "imported or ModelNew is constructed, not later",
           {}}}});
   }
-  if (is_musa()) {
+  if (is_musa() && !is_compiled_unported()) {
     const std::string prelude = musa_prelude(preparer_.options().musa_architecture);
     for (compile::Extension& extension : extensions_) extension.prelude = prelude;
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
   if (!is_musa()) return EarlyOutcome();
-  auto refused = preparer_.musa().port_sources(extensions_, written_, *mapper_,
+  std::vector<compile::Extension> ported = extensions_;
+  auto refused = preparer_.musa().port_sources(ported, written_, *mapper_,
                                                preparer_.options().musa_architecture);
   is_ported_ = !refused;  // A refusal speaks of the candidate's own text.
+  if (is_compiled_unported()) return refused;
+  extensions_ = std::move(ported);
   for (compile::Extension& extension : extensions_) {
     extension.extra_cuda_cflags = nvcc_flags(extension.extra_cuda_cflags);
   }
@@ -163,10 +172,17 @@ Stage Candidate::record() {
 Stage Candidate::check_flags() {
   std::vector<task::RuleFinding> findings;
   for (compile::Extension& extension : extensions_) {
-    legality::CheckedFlags checked = legality::check_flags(
-        preparer_.policy(),
-        {extension.extra_cflags, extension.extra_cuda_cflags, extension.extra_ldflags});
+    legality::CompilerFlags given{extension.extra_cflags, extension.extra_cuda_cflags,
+                                  extension.extra_ldflags};
+    if (is_compiled_unported()) {
+      given.cuda = nvcc_flags(given.cuda);
+      std::ranges::transform(given.link, given.link.begin(), cuda_link_flag);
+    }
+    legality::CheckedFlags checked = legality::check_flags(preparer_.policy(), given);
     std::ranges::move(checked.findings, std::back_inserter(findings));
+    if (is_compiled_unported()) {
+      checked.passed.cuda = mcc_flags(checked.passed.cuda, extension.extra_cuda_cflags);
+    }
     extension.extra_cflags = std::move(checked.passed.cxx);
     extension.extra_cuda_cflags = std::move(checked.passed.cuda);
     extension.extra_ldflags = std::move(checked.passed.link);
@@ -184,6 +200,9 @@ std::vector<legality::NativeSource> Candidate::native_sources() const {
     }
     for (const compile::SourceFile& file : extension.files)
       sources.push_back({file.name, file.text});
+  }
+  if (is_compiled_unported()) {
+    for (auto& source : sources) source.text = preparer_.musa().to_cuda(source.text);
   }
   return sources;
 }
@@ -241,9 +260,15 @@ Stage Candidate::check_symbols() {
                           {}});
       continue;
     }
-    std::ranges::move(
-        legality::check_symbols(preparer_.policy(), *artifact.undefined_symbols, sources),
-        std::back_inserter(findings));
+    std::vector<std::string> symbols = *artifact.undefined_symbols;
+    if (is_compiled_unported()) {
+      for (std::string& symbol : symbols) {
+        const std::string name = demangle(symbol);
+        if (name.find("mu") != std::string::npos) symbol = preparer_.musa().to_cuda(name);
+      }
+    }
+    std::ranges::move(legality::check_symbols(preparer_.policy(), symbols, sources),
+                      std::back_inserter(findings));
   }
   if (findings.empty()) return EarlyOutcome();
   place_in_candidate(findings);

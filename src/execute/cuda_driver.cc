@@ -39,14 +39,15 @@ constexpr int kNoFunction = -2;
 
 class Library {
  public:
-  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+  Library(const char* name, const char* prefix)
+      : prefix_(prefix), handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) give_up(kNoLibrary, ::dlerror());
   }
 
-  // Calls a function of the driver, whose types are those of its C header; ends at an error.
+  // Calls a function of the driver, by its name without the prefix, whose types are those of its C header; ends at an error.
   template <typename... Parameters>
   void call(const char* name, Parameters... parameters) const {
-    const auto function = reinterpret_cast<int (*)(Parameters...)>(::dlsym(handle_, name));
+    const auto function = reinterpret_cast<int (*)(Parameters...)>(symbol(name));
     if (function == nullptr) give_up(kNoFunction, ::dlerror());
     if (const int code = function(parameters...); code != 0) give_up(code, words_for(code));
   }
@@ -55,11 +56,14 @@ class Library {
   const char* words_for(int code) const {
     const char* words = nullptr;
     const auto function =
-        reinterpret_cast<int (*)(int, const char**)>(::dlsym(handle_, "cuGetErrorString"));
+        reinterpret_cast<int (*)(int, const char**)>(symbol("GetErrorString"));
     if (function != nullptr) function(code, &words);
     return words != nullptr ? words : "unknown error";
   }
 
+  void* symbol(const char* name) const { return ::dlsym(handle_, (prefix_ + name).c_str()); }
+
+  std::string prefix_;
   void* handle_;
 };
 
@@ -84,26 +88,26 @@ void tell_device(const Library& driver, int index) {
   size_t bytes = 0;
   unsigned char uuid[16] = {};
   char name[256] = "";
-  driver.call("cuDeviceGet", &device, index);
-  driver.call("cuDeviceGetName", &name[0], static_cast<int>(sizeof name), device);
-  driver.call("cuDeviceGetAttribute", &major, kCapabilityMajor, device);
-  driver.call("cuDeviceGetAttribute", &minor, kCapabilityMinor, device);
-  driver.call("cuDeviceTotalMem_v2", &bytes, device);
-  driver.call("cuDeviceGetUuid", &uuid, device);
+  driver.call("DeviceGet", &device, index);
+  driver.call("DeviceGetName", &name[0], static_cast<int>(sizeof name), device);
+  driver.call("DeviceGetAttribute", &major, kCapabilityMajor, device);
+  driver.call("DeviceGetAttribute", &minor, kCapabilityMinor, device);
+  driver.call("DeviceTotalMem_v2", &bytes, device);
+  driver.call("DeviceGetUuid", &uuid, device);
   std::printf("device %d %d %zu %s %s\n", major, minor, bytes, text_of(uuid).c_str(), name);
 }
 
-[[noreturn]] void tell_all(const char* library, int output) {
+[[noreturn]] void tell_all(const char* library, const char* prefix, int output) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nowhere = ::open("/dev/null", O_RDWR);
   ::dup2(nowhere, STDERR_FILENO);
   ::dup2(output, STDOUT_FILENO);
-  const Library driver(library);
-  driver.call("cuInit", 0U);
+  const Library driver(library, prefix);
+  driver.call("Init", 0U);
   int version = 0;
   int num_devices = 0;
-  driver.call("cuDriverGetVersion", &version);
-  driver.call("cuDeviceGetCount", &num_devices);
+  driver.call("DriverGetVersion", &version);
+  driver.call("DeviceGetCount", &num_devices);
   if (num_devices == 0) give_up(kErrorNoDevice, "it shows no device");
   std::printf("cuda %d %d\n", version / 1000, version % 1000 / 10);
   for (int i = 0; i < num_devices && i < kDevicesMax; ++i) tell_device(driver, i);
@@ -180,7 +184,8 @@ Result<CudaDriver> parse(const std::string& text) {
 
 }  // namespace
 
-Result<CudaDriver> ask_cuda_driver(const std::string& library, std::chrono::milliseconds time_max) {
+Result<CudaDriver> ask_cuda_driver(const std::string& library, std::chrono::milliseconds time_max,
+                                   const std::string& prefix) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "make a pipe");
   const Fd input(ends[0]);
@@ -188,7 +193,7 @@ Result<CudaDriver> ask_cuda_driver(const std::string& library, std::chrono::mill
   std::fflush(nullptr);  // Else the child has what is buffered too.
   const pid_t child = ::fork();
   if (child < 0) return system_error(ErrorCode::kUnavailable, "fork");
-  if (child == 0) tell_all(library.c_str(), output.get());
+  if (child == 0) tell_all(library.c_str(), prefix.c_str(), output.get());
   output.reset();
   const auto text = read_until(input, Clock::now() + time_max);
   end(child);

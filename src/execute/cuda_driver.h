@@ -37,8 +37,10 @@ inline constexpr std::chrono::seconds kCudaDriverTimeMax{20};  // Eight sleeping
 
 // kNotFound when there is no such library, or no device that it shows; kTimeout when it does not
 // answer; else kUnavailable with the driver's own words.  Not thread-safe against other forks.
+// Names of functions begin with `prefix`: another platform's driver has the same ones.
 Result<CudaDriver> ask_cuda_driver(const std::string& library = "libcuda.so.1",
-                                   std::chrono::milliseconds time_max = kCudaDriverTimeMax);
+                                   std::chrono::milliseconds time_max = kCudaDriverTimeMax,
+                                   const std::string& prefix = "cu");
 
 }  // namespace mc::execute
 

@@ -32,9 +32,15 @@ bool is_earned_by_any_constant(const Verdict& verdict) {
 
 std::string dialect_note(const Verdict& verdict) {
   if (verdict.protocol.dialect != Dialect::kMusa) return "";
+  const std::string dialect = "MUSA dialect (" + verdict.protocol.musa_architecture + ")";
+  if (verdict.backend == Backend::kMusa) {
+    return dialect + (verdict.protocol.device.empty()
+                          ? ", compiled by mcc; no device took part"
+                          : ", judged by the MUSA backend, which nobody has verified on hardware "
+                            "yet (docs/musa_hardware.md)");
+  }
   const char* place = verdict.backend == Backend::kCpu ? "the CPU" : "an NVIDIA GPU";
-  return "MUSA dialect (" + verdict.protocol.musa_architecture +
-         "), judged as its port to CUDA on " + place;
+  return dialect + ", judged as its port to CUDA on " + place;
 }
 
 const std::vector<std::string>& outcome_names() {

@@ -351,7 +351,7 @@ struct Verdict {
 bool is_earned_by_any_constant(const task::Verdict& verdict);
 
 // The dialect and the place where it was judged, for people: "MUSA dialect (mp_31), judged as its
-// port to CUDA on the CPU"; "" for CUDA.  No place is a MUSA device.
+// port to CUDA on the CPU"; "" for CUDA.  No text says that a result holds on MUSA hardware.
 std::string dialect_note(const task::Verdict& verdict);
 
 }  // namespace mc::task

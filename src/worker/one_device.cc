@@ -5,13 +5,15 @@
 
 namespace mc::worker {
 
-std::vector<std::string> environment_of_one_device() {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  const char* order = std::getenv("CUDA_DEVICE_ORDER");
+std::vector<std::string> environment_of_one_device(const std::string& platform) {
+  const std::string visible_name = platform + "_VISIBLE_DEVICES";
+  const std::string order_name = platform + "_DEVICE_ORDER";
+  const char* visible = std::getenv(visible_name.c_str());
+  const char* order = std::getenv(order_name.c_str());
   const std::string devices = visible != nullptr ? visible : "0";
-  std::vector<std::string> variables = {"CUDA_VISIBLE_DEVICES=" +
+  std::vector<std::string> variables = {visible_name + "=" +
                                         devices.substr(0, devices.find(','))};
-  if (order != nullptr) variables.push_back(std::string("CUDA_DEVICE_ORDER=") + order);
+  if (order != nullptr) variables.push_back(order_name + "=" + order);
   return variables;
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The compiler of MUSA as a CudaRuntime: mcc in the place of nvcc, with the flags that
+// torch_musa.utils.musa_extension would pass, and the native code of a MUSA device's processes.
+//
+// Nothing here has met a real mcc or MUSA hardware (docs/musa_hardware.md).
+//
+//   MC_TRY(CudaRuntime runtime, find_musa_runtime(pytorch, "mp_31"), "MUSA backend");
+#ifndef MC_COMPILE_MUSA_RUNTIME_H_
+#define MC_COMPILE_MUSA_RUNTIME_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "compile/cuda_runtime.h"
+#include "compile/pytorch.h"
+#include "core/layout.h"
+#include "core/result.h"
+
+namespace mc::compile {
+
+// $MUSA_HOME, $MUSA_PATH or /usr/local/musa, and the compiler there, unless $PYTORCH_MCC names
+// another one (with ccache before it, which has no use here).  The files need not exist.
+struct MusaToolkit {
+  std::filesystem::path home;
+  std::filesystem::path mcc;
+  std::filesystem::path libraries;  // home/lib64, or home/lib.
+};
+MusaToolkit musa_toolkit();
+
+// kUnavailable, with what to install, when mcc, g++ or torch_musa is missing.
+Result<CudaRuntime> find_musa_runtime(const PyTorch& pytorch, const std::string& architecture);
+
+struct MusaLibraries {
+  std::filesystem::path aten;      // As CudaLibraries::aten, without the facade.
+  std::filesystem::path executor;  // The device process.
+  std::filesystem::path client;    // The substitute for libmusart in candidate processes.
+  std::vector<std::string> client_names;  // Links to it beside it: SONAMEs of what it stands for.
+};
+
+// Compiles the sources of device/ under the names of MUSA (device/musa/names.py), once.
+// kUnavailable where a compiler fails.
+Result<MusaLibraries> prepare_musa_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
+                                             const Layout& layout, const Progress& progress);
+
+}  // namespace mc::compile
+
+#endif  // MC_COMPILE_MUSA_RUNTIME_H_

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The MUSA backend: mcc, torch_musa and the first Moore Threads GPU that this process is shown.
+//
+// Nothing of it has run on such hardware: docs/musa_hardware.md lists what to check first.
+#include <algorithm>
+#include <cstdlib>
+
+#include "compile/artifact_store.h"
+#include "compile/cuda_toolchain.h"
+#include "compile/musa_runtime.h"
+#include "core/file.h"
+#include "eval/machine.h"
+#include "eval/musa_facts.h"
+#include "execute/cuda_driver.h"
+
+namespace mc::eval {
+namespace {
+
+// The limits of CUDA's backend.
+constexpr double kCostMax = 1e16;
+constexpr int64_t kBytesMax = int64_t{24} << 30;
+
+// A backend that has met no hardware is used only where its name is given.
+bool is_here(const compile::PyTorch&) { return false; }
+
+bool is_architecture(std::string_view name) {
+  const std::vector<std::string> known = musify::architectures();
+  return std::ranges::find(known, name) != known.end();
+}
+
+Status check_options(const Options& options) {
+  if (options.dialect != task::Dialect::kMusa) {
+    return Error{ErrorCode::kInvalidInput, "--backend musa judges MUSA's dialect: add --dialect musa"};
+  }
+  if (!options.architecture.empty() && options.architecture != options.musa_architecture) {
+    return Error{ErrorCode::kInvalidInput,
+                 "--architecture " + options.architecture + ": add --musa-arch " +
+                     options.architecture};
+  }
+  return ok();
+}
+
+Status find_device(Machine& machine) {
+  MC_TRY(const execute::CudaDriver driver,
+         execute::ask_cuda_driver(kMusaDriver, execute::kCudaDriverTimeMax, "mu"),
+         "no MUSA device answers (prepare --architecture mp_31 needs none)");
+  const execute::CudaDevice& gpu = driver.devices[0];
+  const std::string name = "mp_" + std::to_string(gpu.major) + std::to_string(gpu.minor);
+  if (name != machine.architecture) {
+    return Error{ErrorCode::kInvalidInput,
+                 "the device is " + name + ", not " + machine.architecture + ": give --musa-arch"};
+  }
+  machine.device = Device{gpu.uuid, gpu.bytes, musa_nodes()};
+  return ok();
+}
+
+// Candidate processes find the client in the place of the runtime and the driver.
+void add_client(Machine& machine, const compile::MusaLibraries& libraries) {
+  std::string path = "LD_LIBRARY_PATH=" + libraries.client.parent_path().string();
+  if (const char* given = std::getenv("LD_LIBRARY_PATH")) path += std::string(":") + given;
+  std::string preload = "LD_PRELOAD=";
+  for (const std::string& name : libraries.client_names) preload += name + ":";
+  preload.pop_back();
+  machine.candidates_environment = {path, preload};
+  machine.candidates_arguments.insert(machine.candidates_arguments.end(),
+                                      {"--client-lib", libraries.client.string()});
+}
+
+Status set_up(Machine& machine, const Options& options, const Progress& progress) {
+  MC_TRY_VOID(check_options(options), "set-up");
+  machine.architecture = options.musa_architecture;
+  machine.compiles_musa = true;
+  MC_TRY(compile::CudaRuntime runtime,
+         compile::find_musa_runtime(machine.pytorch, machine.architecture), "set-up");
+  machine.environment = execute::environment_of_one_device("MUSA");
+  if (options.architecture.empty()) {
+    MC_TRY_VOID(find_device(machine), "set-up");
+    MC_TRY(const compile::MusaLibraries libraries,
+           compile::prepare_musa_libraries(machine.pytorch, runtime, machine.layout, progress),
+           "set-up");
+    machine.arguments = {"--executor-lib", libraries.executor.string()};
+    machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
+    add_client(machine, libraries);
+  }
+  machine.cost_max = kCostMax;
+  machine.bytes_max = kBytesMax;
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
+  machine.toolchain = std::make_unique<compile::CudaToolchain>(
+      std::move(runtime), cache_directory() / "artifacts", bytes_max);
+  return ok();
+}
+
+std::vector<Fact> look(const compile::PyTorch* pytorch) {
+  return musa_facts(look_for_musa(pytorch));
+}
+
+}  // namespace
+
+const Backend kMusaBackend{task::Backend::kMusa,
+                           is_here,
+                           set_up,
+                           "nothing of it has met hardware (docs/musa_hardware.md)",
+                           is_architecture,
+                           look};
+
+}  // namespace mc::eval

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The doctor's section "MUSA": the parts that the MUSA backend needs, and what would add the rest.
+#ifndef MC_EVAL_MUSA_FACTS_H_
+#define MC_EVAL_MUSA_FACTS_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "compile/pytorch.h"
+#include "core/fact.h"
+#include "execute/cuda_driver.h"
+
+namespace mc::eval {
+
+inline constexpr const char* kMusaDriver = "libmusa.so";
+
+// Device nodes of Moore Threads' driver, below /dev.
+std::vector<std::string> musa_nodes();
+
+struct MusaFindings {
+  std::filesystem::path mcc;  // The compiler, where it is looked for.
+  bool has_mcc = false;
+  std::vector<std::string> nodes;
+  Result<execute::CudaDriver> driver = Error{ErrorCode::kNotFound, "not asked"};
+  std::string python = "python3";
+  bool has_torch_musa = false;
+  bool is_patched_pytorch = false;  // True for a PyTorch whose version module names MUSA.
+};
+
+// Null: no PyTorch.
+MusaFindings look_for_musa(const compile::PyTorch* pytorch);
+
+// In the section "MUSA".
+std::vector<Fact> musa_facts(const MusaFindings& found);
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_MUSA_FACTS_H_
