@@ -36,7 +36,8 @@ BACKEND_BLIND = re.compile(
     r"harness/.*\.py$|src/(cli|compile|core|eval|execute|reward|timing|worker)/"
 )
 OF_BACKENDS = re.compile(
-    r"(^|/)c(uda|pu)_[^/]*$|^harness/(tests/|forge/|worker/backends\.py)|_test\.cc$|^src/cli/learn/"
+    r"(^|/)(cuda|cpu|musa)_[^/]*$"
+    r"|^harness/(tests/|forge/|worker/backends\.py)|_test\.cc$|^src/cli/learn/"
 )
 NAMES_BACKEND = re.compile(
     r"(==|!=) *(task::)?Backend::k|\bBackend::k(Cuda|Musa)\b|\"(cuda|musa)\""

@@ -96,6 +96,7 @@ CUresult cuDriverGetVersion(int* version) {
   *version = 13000;
   return CUDA_SUCCESS;
 }
+#ifndef MC_DEVICE_MUSA
 // The fake's map is what it was asked for.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank,
                                 void* address, const cuuint64_t* sizes, const cuuint64_t*,
@@ -106,6 +107,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_
   std::copy_n(sizes, rank, map->opaque + 1);
   return CUDA_SUCCESS;
 }
+#endif
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
   *bytes = size_t{1} << 30;
   return CUDA_SUCCESS;

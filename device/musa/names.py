@@ -18,6 +18,7 @@ SUFFIXES = {".cc", ".cu", ".h", ".inc"}
 NAME = re.compile(
     r"\b(?:(?:__cuda|cuda|cu(?!BLAS|DNN))[A-Z]\w+|CU(?:DA|DART)?_\w+|CU[a-z]\w+|cuuint\w+)"
 )
+OTHERS = {"cudaErrorCudartUnloading": "musaErrorMusartUnloading"}
 PREFIXES = {"__cuda": "__musa", "cuda": "musa", "CUDA": "MUSA", "CU": "MU", "cu": "mu"}
 HEADERS = {
     "cuda.h": "musa.h",
@@ -29,7 +30,7 @@ HEADERS = {
 
 def musa_name(name: str) -> str:
     prefix = next(prefix for prefix in PREFIXES if name.startswith(prefix))
-    return PREFIXES[prefix] + name.removeprefix(prefix)
+    return OTHERS.get(name, PREFIXES[prefix] + name.removeprefix(prefix))
 
 
 def names_in(folder: Path) -> list[str]:

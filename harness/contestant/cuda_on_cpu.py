@@ -27,7 +27,7 @@ _emulated = DEVICE  # What stands for cuda in this process; install() sets it.
 _claimed = _CUDA  # The device for which it stands.
 
 
-def is_emulated(tensor: torch.Tensor, *_: Any) -> bool:
+def _is_cuda(tensor: torch.Tensor, *_: Any) -> bool:
     return bool(_TRUE_DEVICE(tensor) == _emulated)
 
 
@@ -39,8 +39,8 @@ def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
 # What a tensor answers by itself.
 _CLAIMS: dict[Any, Callable[..., Any]] = {
     _TRUE_DEVICE: _claimed_device,
-    torch.Tensor.is_cuda.__get__: is_emulated,  # type: ignore[attr-defined]
-    torch.Tensor.get_device: lambda tensor: 0 if is_emulated(tensor) else -1,
+    torch.Tensor.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
+    torch.Tensor.get_device: lambda tensor: 0 if _is_cuda(tensor) else -1,
     torch.Tensor.cuda: lambda tensor, *_, **__: tensor.to(_emulated),
     torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
     torch.Tensor.is_pinned: lambda tensor, *_, **__: False,

@@ -77,9 +77,9 @@ def install(module: ModuleType, provide: Callable[[Json], object]) -> None:
         )
 
     vars(module).update(load_inline=load_inline, load=load)
-    for name in ("CUDAExtension", "MUSAExtension", "CppExtension", "BuildExtension"):
-        if hasattr(module, name):
-            setattr(module, name, refuse)
+    of_device = "MUSAExtension" if module.__name__ in _SIGNATURES else "CUDAExtension"
+    for name in (of_device, "CppExtension", "BuildExtension"):
+        setattr(module, name, refuse)
 
 
 def normal_form_inline(
@@ -124,7 +124,8 @@ def _bind(
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         raise TypeError(f"{what}() {error}") from None
-    given = {name.replace("musa", "cuda"): value for name, value in bound.items()}
+    names = dict(zip(signature.parameters, (_LOAD if what == "load" else _INLINE).parameters))
+    given = {names[name]: value for name, value in bound.items()}
     if given.get("sycl_sources") or given.get("with_sycl"):
         raise RuntimeError("SYCL sources are not supported")
     if given.get("is_standalone", False):

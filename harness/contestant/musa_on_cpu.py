@@ -12,8 +12,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import torch
-
-from harness.contestant import cuda_on_cpu
+from torch.utils.backend_registration import rename_privateuse1_backend
 
 _PACKAGE = "torch_musa"
 
@@ -32,7 +31,7 @@ def device_of(builder: ModuleType) -> torch.device:
 
 
 def _install(builder: str) -> None:
-    torch.utils.rename_privateuse1_backend("musa")
+    rename_privateuse1_backend("musa")
     parts = builder.split(".")
     modules = [ModuleType(".".join(parts[: end + 1])) for end in range(len(parts))]
     for outer, inner in zip(modules, modules[1:]):
@@ -42,5 +41,5 @@ def _install(builder: str) -> None:
     sys.modules["torch.musa"] = torch.cuda
     setattr(torch.backends, "mudnn", SimpleNamespace(allow_tf32=False, enabled=True))
     setattr(torch.Tensor, "musa", torch.Tensor.cuda)
-    setattr(torch.Tensor, "is_musa", property(lambda tensor: cuda_on_cpu.is_emulated(tensor)))
+    setattr(torch.Tensor, "is_musa", property(lambda tensor: tensor.is_cuda))
     setattr(torch.nn.Module, "musa", lambda module, *_: module)

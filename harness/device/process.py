@@ -71,7 +71,9 @@ class DeviceProcess:
     then `close`.
     """
 
-    def __init__(self, library: str, kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")) -> None:
+    def __init__(
+        self, library: str, kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")
+    ) -> None:
         """`kernels` is the Place's: the files of PyTorch's own kernels."""
         native = ctypes.CDLL(library)
         self._kernels = kernels

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from harness.worker.cuda_memory import Pages, RemoteMemory
 from harness.worker.cuda_names import MUSA, Names
@@ -47,21 +48,23 @@ class _Tensor(ctypes.Structure):
 _held: dict[int, Any] = {}  # Memory that tensors refer to, by the addresses of their structures.
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _release(address: int) -> None:
     _held.pop(address, None)
+
+
+_deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release)
 
 
 def tensor_of(pages: Pages) -> torch.Tensor:
     """The pages' bytes as a tensor, which keeps them alive: PyTorch knows no array interface."""
     shape = (ctypes.c_int64 * 1)(pages.nbytes)
     tensor = _Tensor(pages.address, _EXTENSION_DEVICE, 0, 1, _UNSIGNED, 8, 1, shape)
-    tensor.deleter = ctypes.cast(_release, ctypes.c_void_p).value
+    tensor.deleter = ctypes.cast(_deleter, ctypes.c_void_p).value
     _held[ctypes.addressof(tensor)] = (tensor, shape, pages)
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    found: torch.Tensor = torch.from_dlpack(make(ctypes.addressof(tensor), b"dltensor", None))
+    found: torch.Tensor = from_dlpack(make(ctypes.addressof(tensor), b"dltensor", None))
     return found
 
 

@@ -119,7 +119,7 @@ void add_dialect(CLI::App& command, EvalArguments& arguments) {
   command
       .add_option("--dialect", arguments.dialect,
                   "What candidates are written for; those for MUSA are judged as their port to "
-                  "CUDA (docs/musa.md)")
+                  "CUDA, except by --backend musa (docs/musa.md)")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   command

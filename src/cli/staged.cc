@@ -167,8 +167,9 @@ void add_prepare(CLI::App& app, int& exit_code) {
       ->required();
   add_machine(*command, *arguments);
   add_dialect(*command, *arguments);
-  command->add_option("--architecture", arguments->options.architecture,
-                      "For a device that need not be here: its compute capability, 90 or sm_90");
+  command->add_option(
+      "--architecture", arguments->options.architecture,
+      "For a device that need not be here: its compute capability, 90 or sm_90, or mp_31");
   command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for these");
   add_no_shapes(*command, arguments->options.correctness);

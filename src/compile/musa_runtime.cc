@@ -40,8 +40,8 @@ Flags include_flags(const PyTorch& pytorch, const fs::path& home) {
        {compatible / "aten/src", compatible / "include",
         compatible / "include/torch/csrc/api/include",
         pytorch.torch_musa / "share/torch_musa_codegen", pytorch.torch_musa.parent_path(),
-        home / "include", pytorch.root / "include",
-        pytorch.root / "include/torch/csrc/api/include", pytorch.python_include}) {
+        home / "include", pytorch.root / "include", pytorch.root / "include/torch/csrc/api/include",
+        pytorch.python_include}) {
     append(flags, {"-isystem", folder.string()});
   }
   return flags;
@@ -94,10 +94,17 @@ struct Places {
 
 // g++ on sources of device/, with the names of MUSA.
 Flags device_command(const Places& places) {
-  return {"g++",       "-std=c++20", "-O2",
-          "-fPIC",     "-include",   (places.names / "names.h").string(),
-          "-I" + places.names.string(), "-I" + (places.share / "device").string(),
-          "-isystem",  places.includes.string(), "-static-libstdc++",
+  return {"g++",
+          "-std=c++20",
+          "-O2",
+          "-fPIC",
+          "-include",
+          (places.names / "names.h").string(),
+          "-I" + places.names.string(),
+          "-I" + (places.share / "device").string(),
+          "-isystem",
+          places.includes.string(),
+          "-static-libstdc++",
           "-static-libgcc"};
 }
 
@@ -111,18 +118,32 @@ void append_sources(Flags& argv, const fs::path& device, const char* folder) {
 Status make_executor(const Places& places, const CudaRuntime& runtime, const fs::path& folder) {
   const fs::path device = places.share / "device";
   const std::string kernels = (folder / "kernels.o").string();
-  MC_TRY_VOID(run_tool({runtime.nvcc.string(), "-x", "musa",
-                        "--offload-arch=" + runtime.architecture, "-std=c++17", "-O2", "-fPIC",
-                        "-include", (places.names / "names.h").string(),
-                        "-I" + places.names.string(), "-I" + device.string(), "-isystem",
-                        places.includes.string(), "-c", (device / "cuda/kernels.cu").string(), "-o",
+  MC_TRY_VOID(run_tool({"env",
+                        "-u",
+                        "CC",
+                        runtime.nvcc.string(),
+                        "-x",
+                        "musa",
+                        "--offload-arch=" + runtime.architecture,
+                        "-std=c++17",
+                        "-O2",
+                        "-fPIC",
+                        "-include",
+                        (places.names / "names.h").string(),
+                        "-I" + places.names.string(),
+                        "-I" + device.string(),
+                        "-isystem",
+                        places.includes.string(),
+                        "-c",
+                        (device / "cuda/kernels.cu").string(),
+                        "-o",
                         kernels}),
               "kernels");
   Flags argv = device_command(places);
   append_sources(argv, device, "cuda");
-  append(argv, {kernels, "-shared", "-Wl,--exclude-libs,ALL",
-                "-L" + musa_toolkit().libraries.string(), "-lmusart", "-lmusa", "-o",
-                (folder / "executor.so").string()});
+  append(argv,
+         {kernels, "-shared", "-Wl,--exclude-libs,ALL", "-L" + musa_toolkit().libraries.string(),
+          "-lmusart", "-lmusa", "-o", (folder / "executor.so").string()});
   MC_TRY_VOID(run_tool(argv), "device process");
   return ok();
 }
@@ -150,9 +171,8 @@ Status make_client(const Places& places, const fs::path& folder) {
 }
 
 Status make_aten(const Places& places, const PyTorch& pytorch, const fs::path& folder) {
-  Flags argv = {"g++",     "-std=c++17", "-O2",
-                "-fPIC",   "-shared",    "-w",
-                "-I" + (places.share / "emu").string()};
+  Flags argv = {
+      "g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-w", "-I" + (places.share / "emu").string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   for (const char* source : kAtenSources) argv.push_back((places.share / source).string());
   append(argv, {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cpu", "-ltorch",
@@ -169,8 +189,10 @@ MusaToolkit musa_toolkit() {
   if (toolkit.home.empty()) toolkit.home = variable("MUSA_PATH");
   if (toolkit.home.empty()) toolkit.home = "/usr/local/musa";
   const std::string given = variable("PYTORCH_MCC");
-  toolkit.mcc = given.empty() ? toolkit.home / "bin/mcc" : fs::path(given.substr(given.rfind(' ') + 1));
-  toolkit.libraries = is_there(toolkit.home / "lib64") ? toolkit.home / "lib64" : toolkit.home / "lib";
+  toolkit.mcc =
+      given.empty() ? toolkit.home / "bin/mcc" : fs::path(given.substr(given.rfind(' ') + 1));
+  toolkit.libraries =
+      is_there(toolkit.home / "lib64") ? toolkit.home / "lib64" : toolkit.home / "lib";
   return toolkit;
 }
 

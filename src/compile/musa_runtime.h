@@ -33,9 +33,9 @@ MusaToolkit musa_toolkit();
 Result<CudaRuntime> find_musa_runtime(const PyTorch& pytorch, const std::string& architecture);
 
 struct MusaLibraries {
-  std::filesystem::path aten;      // As CudaLibraries::aten, without the facade.
-  std::filesystem::path executor;  // The device process.
-  std::filesystem::path client;    // The substitute for libmusart in candidate processes.
+  std::filesystem::path aten;             // CudaLibraries::aten without the facade.
+  std::filesystem::path executor;         // The device process.
+  std::filesystem::path client;           // The substitute for libmusart in candidate processes.
   std::vector<std::string> client_names;  // Links to it beside it: SONAMEs of what it stands for.
 };
 

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 // Reads the version file instead of importing torch, which takes seconds.
 constexpr const char* kQuestion = R"(
-import importlib.util, json, pathlib, platform, sys, sysconfig
+import importlib.util, json, os, pathlib, platform, sys, sysconfig
 spec = importlib.util.find_spec("torch")
 root = pathlib.Path(spec.origin).parent if spec and spec.origin else None
 musa = importlib.util.find_spec("torch_musa")
@@ -26,7 +26,7 @@ if root:
 print(json.dumps({"executable": sys.executable, "root": str(root) if root else "",
                   "version": str(scope.get("__version__", "")),
                   "include": sysconfig.get_path("include"), "python": platform.python_version(),
-                  "musa": str(pathlib.Path(musa.origin).parent) if musa and musa.origin else ""}))
+                  "torch_musa": os.path.dirname(getattr(musa, "origin", None) or "")}))
 )";
 
 }  // namespace
@@ -49,8 +49,9 @@ Result<PyTorch> find_pytorch(const fs::path& python) {
   if (!json.is_object()) {
     return Error{ErrorCode::kUnavailable, python.string() + " does not answer as a Python does"};
   }
-  PyTorch found{json.value("executable", ""), json.value("version", ""), json.value("root", ""),
-                json.value("include", ""), json.value("python", ""), json.value("musa", "")};
+  PyTorch found{json.value("executable", ""), json.value("version", ""),
+                json.value("root", ""),       json.value("include", ""),
+                json.value("python", ""),     json.value("torch_musa", "")};
   if (found.root.empty()) {
     return Error{ErrorCode::kUnavailable, python.string() +
                                               " has no PyTorch: run ./run.sh setup, "

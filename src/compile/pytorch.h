@@ -19,7 +19,7 @@ struct PyTorch {
   std::string version;         // "2.11.0+cu130"
   std::filesystem::path root;  // The package's directory.
   std::filesystem::path python_include;
-  std::string python_version;  // "3.11.7"
+  std::string python_version;             // "3.11.7"
   std::filesystem::path torch_musa = {};  // The folder of that package; empty: not installed.
   std::vector<std::filesystem::path> include_dirs() const;
 };

@@ -13,12 +13,20 @@ TEST(BackendNamed, KnowsABackendByItsNameAndByItsDevicesArchitecture) {
   EXPECT_EQ(backend_named("cpu"), task::Backend::kCpu);
   EXPECT_EQ(backend_named("cuda"), task::Backend::kCuda);
   EXPECT_EQ(backend_named("90"), task::Backend::kCuda);
-  for (const char* name : {"", "musa", "mp_31", "sm_90", "auto"}) {
+  EXPECT_EQ(backend_named("musa"), task::Backend::kMusa);
+  EXPECT_EQ(backend_named("mp_31"), task::Backend::kMusa);
+  for (const char* name : {"", "mp_99", "sm_90", "auto"}) {
     EXPECT_EQ(backend_named(name), std::nullopt) << name;
   }
 }
 
-TEST(BackendNames, AreThoseThatAnOptionTakes) { EXPECT_EQ(backend_names(), "auto, cuda, cpu"); }
+TEST(BackendNames, AreThoseThatAnOptionTakes) {
+  EXPECT_EQ(backend_names(), "auto, cuda, musa, cpu");
+}
+
+TEST(BestBackend, IsNotOneThatHasMetNoHardware) {
+  EXPECT_FALSE(kMusaBackend.is_here(compile::PyTorch()));
+}
 
 TEST(ZygoteOptions, NameTheBackendToAllAndGiveCandidatesMore) {
   Machine machine;

@@ -31,12 +31,12 @@ bool is_architecture(std::string_view name) {
 
 Status check_options(const Options& options) {
   if (options.dialect != task::Dialect::kMusa) {
-    return Error{ErrorCode::kInvalidInput, "--backend musa judges MUSA's dialect: add --dialect musa"};
+    return Error{ErrorCode::kInvalidInput,
+                 "--backend musa judges MUSA's dialect: add --dialect musa"};
   }
   if (!options.architecture.empty() && options.architecture != options.musa_architecture) {
-    return Error{ErrorCode::kInvalidInput,
-                 "--architecture " + options.architecture + ": add --musa-arch " +
-                     options.architecture};
+    return Error{ErrorCode::kInvalidInput, "--architecture " + options.architecture +
+                                               ": add --musa-arch " + options.architecture};
   }
   return ok();
 }
@@ -74,15 +74,13 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   MC_TRY(compile::CudaRuntime runtime,
          compile::find_musa_runtime(machine.pytorch, machine.architecture), "set-up");
   machine.environment = execute::environment_of_one_device("MUSA");
-  if (options.architecture.empty()) {
-    MC_TRY_VOID(find_device(machine), "set-up");
-    MC_TRY(const compile::MusaLibraries libraries,
-           compile::prepare_musa_libraries(machine.pytorch, runtime, machine.layout, progress),
-           "set-up");
-    machine.arguments = {"--executor-lib", libraries.executor.string()};
-    machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
-    add_client(machine, libraries);
-  }
+  if (options.architecture.empty()) MC_TRY_VOID(find_device(machine), "set-up");
+  MC_TRY(const compile::MusaLibraries libraries,
+         compile::prepare_musa_libraries(machine.pytorch, runtime, machine.layout, progress),
+         "set-up");
+  machine.arguments = {"--executor-lib", libraries.executor.string()};
+  machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
+  if (machine.device) add_client(machine, libraries);
   machine.cost_max = kCostMax;
   machine.bytes_max = kBytesMax;
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
@@ -97,11 +95,8 @@ std::vector<Fact> look(const compile::PyTorch* pytorch) {
 
 }  // namespace
 
-const Backend kMusaBackend{task::Backend::kMusa,
-                           is_here,
-                           set_up,
-                           "nothing of it has met hardware (docs/musa_hardware.md)",
-                           is_architecture,
-                           look};
+const Backend kMusaBackend{
+    task::Backend::kMusa, is_here, set_up, "nothing of it has met hardware (docs/musa_hardware.md)",
+    is_architecture,      look};
 
 }  // namespace mc::eval

@@ -452,7 +452,7 @@ std::vector<std::string> mcc_flags(const std::vector<std::string>& passed,
   std::vector<std::string> flags;
   for (const std::string& flag : passed) {
     const bool is_fast_math = flag == "--use_fast_math" || flag == "-use_fast_math";
-    flags.push_back(is_fast_math             ? "-ffast-math"
+    flags.push_back(is_fast_math              ? "-ffast-math"
                     : flag.starts_with(kHost) ? flag.substr(kHost.size())
                                               : flag);
   }
@@ -461,9 +461,8 @@ std::vector<std::string> mcc_flags(const std::vector<std::string>& passed,
     for (std::string flag; words >> flag;) {
       static constexpr const char* kTuning[] = {"-mtgpu*", "-Od*", "-fmusa-*", "-mathx-*",
                                                 "-fsigned-char"};
-      if (std::ranges::any_of(kTuning, [&](const char* pattern) {
-            return musify::matches(pattern, flag);
-          })) {
+      if (std::ranges::any_of(
+              kTuning, [&](const char* pattern) { return musify::matches(pattern, flag); })) {
         flags.push_back(flag);
       }
     }

@@ -277,6 +277,36 @@ TEST(Dialect, RefusesNoHonestCandidate) {
   EXPECT_GT(num, 100);
 }
 
+TEST(Flags, ComeBackFromLegalityAsMccHasThem) {
+  EXPECT_THAT(mcc_flags({"-O3", "--use_fast_math", "-Xcompiler=-fno-exceptions"},
+                        {"-O3 -mtgpu", "-Od3", "-mllvm -load=x.so", "--offload-arch=mp_22",
+                         "-ccbin=g++", "-mathx-disable-fp64"}),
+              testing::ElementsAre("-O3", "-ffast-math", "-fno-exceptions", "-mtgpu", "-Od3",
+                                   "-mathx-disable-fp64"));
+  EXPECT_EQ(cuda_link_flag("-lmusart"), "-lcudart");
+  EXPECT_EQ(cuda_link_flag("-lmublas"), "-lcublas");
+  EXPECT_EQ(cuda_link_flag("-lm"), "-lm");
+}
+
+TEST(Rules, SeeAPortWhoseLinesStay) {
+  EXPECT_EQ(dialect().to_cuda("#include <musa_runtime.h>\nmublasSgemm(h);\n"),
+            "#include <cuda_runtime.h>\ncublasSgemm(h);\n");
+  EXPECT_EQ(dialect().to_cuda("mublasCreate_v2"), "cublasCreate_v2");
+}
+
+TEST(Note, NeverSaysThatAResultHoldsOnMusa) {
+  task::Verdict verdict;
+  verdict.protocol.dialect = task::Dialect::kMusa;
+  verdict.protocol.musa_architecture = "mp_31";
+  verdict.backend = task::Backend::kMusa;
+  EXPECT_EQ(task::dialect_note(verdict),
+            "MUSA dialect (mp_31), compiled by mcc; no device took part");
+  verdict.protocol.device = "GPU-0";
+  EXPECT_EQ(task::dialect_note(verdict),
+            "MUSA dialect (mp_31), judged by the MUSA backend, which nobody has verified on "
+            "hardware yet (docs/musa_hardware.md)");
+}
+
 // ---- Evidence -----------------------------------------------------------------------------------
 
 task::Verdict restored(task::Outcome outcome, const std::string& module) {

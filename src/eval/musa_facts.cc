@@ -61,11 +61,10 @@ MusaFindings look_for_musa(const compile::PyTorch* pytorch) {
 }
 
 std::vector<Fact> musa_facts(const MusaFindings& found) {
-  const std::string nodes = found.nodes.empty() ? "no /dev/mtgpu*"
-                                                : fmt::format("{}", fmt::join(found.nodes, " "));
+  const std::string nodes =
+      found.nodes.empty() ? "no /dev/mtgpu*" : fmt::format("{}", fmt::join(found.nodes, " "));
   return {
-      fact_of("mcc", found.has_mcc,
-              found.has_mcc ? found.mcc.string() : "no " + found.mcc.string(),
+      fact_of("mcc", found.has_mcc, found.has_mcc ? found.mcc.string() : "no " + found.mcc.string(),
               "install the MUSA SDK and set MUSA_HOME, or PYTORCH_MCC"),
       driver_fact(found),
       fact_of("device node", !found.nodes.empty(), nodes,

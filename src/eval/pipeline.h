@@ -69,7 +69,7 @@ struct Options {
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
   bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
   int threads = 2;            // The emulator's, for each contestant.
-  // "90": prepares for such a device, which need not be here, and does not measure.
+  // "90" or "mp_31": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
   int spares = 2;  // Judges kept ready, on a device (worker/spares.h).
 };
@@ -122,7 +122,7 @@ Status set_up_machine(const Options& options, const Progress& progress);
 task::Backend best_backend(const std::filesystem::path& python);
 // The backend of a name, "cuda", or of its devices' architecture, "90"; none if none is built in.
 std::optional<task::Backend> backend_named(std::string_view name);
-std::string backend_names();  // "auto, cuda, cpu"
+std::string backend_names();  // "auto, cuda, musa, cpu"
 
 }  // namespace mc::eval
 

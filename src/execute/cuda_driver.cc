@@ -44,7 +44,8 @@ class Library {
     if (handle_ == nullptr) give_up(kNoLibrary, ::dlerror());
   }
 
-  // Calls a function of the driver, by its name without the prefix, whose types are those of its C header; ends at an error.
+  // Calls a function of the driver, by its name without the prefix, whose types are those of its C
+  // header; ends at an error.
   template <typename... Parameters>
   void call(const char* name, Parameters... parameters) const {
     const auto function = reinterpret_cast<int (*)(Parameters...)>(symbol(name));
@@ -55,8 +56,7 @@ class Library {
  private:
   const char* words_for(int code) const {
     const char* words = nullptr;
-    const auto function =
-        reinterpret_cast<int (*)(int, const char**)>(symbol("GetErrorString"));
+    const auto function = reinterpret_cast<int (*)(int, const char**)>(symbol("GetErrorString"));
     if (function != nullptr) function(code, &words);
     return words != nullptr ? words : "unknown error";
   }

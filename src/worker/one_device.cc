@@ -11,8 +11,7 @@ std::vector<std::string> environment_of_one_device(const std::string& platform) 
   const char* visible = std::getenv(visible_name.c_str());
   const char* order = std::getenv(order_name.c_str());
   const std::string devices = visible != nullptr ? visible : "0";
-  std::vector<std::string> variables = {visible_name + "=" +
-                                        devices.substr(0, devices.find(','))};
+  std::vector<std::string> variables = {visible_name + "=" + devices.substr(0, devices.find(','))};
   if (order != nullptr) variables.push_back(order_name + "=" + order);
   return variables;
 }

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A stand-in for mcc, MUSA's compiler: checks its command line, then lets nvcc compile a port.
+
+It refuses what mcc is known to refuse and what it does not know. The source is ported to CUDA by
+`musacoder musify`; in the object, functions of CUDA's runtime get the names of MUSA's again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+VALUED = {"-x", "-isystem", "-include", "-o"}
+KNOWN = re.compile(
+    r"-c|-fPIC|-O[0-3s]?|-w|-g|-[DUI].+|-W\S+|-mtgpu\S*|-Od\d?|-fmusa-\S+|-mathx-\S+|-fsigned-char"
+    r"|-ffast-math|-fno-\S+|-std=c\+\+1[47]"
+)
+FOR_NVCC = re.compile(r"-O[0-3]|-[DUI].+|-std=\S+|-g|-w")
+ARCHITECTURE = re.compile(r"--offload-arch=mp_(10|21|22|31|32)")
+RUNTIME = re.compile(r"(__)?cuda([A-Z]\w*)")
+
+
+def fail(message: str) -> None:
+    sys.exit(f"mcc: error: {message}")
+
+
+def parse(argv: list[str]) -> tuple[dict[str, list[str]], list[str], list[str]]:
+    """Values of the options that have one, the other flags, and the sources."""
+    values: dict[str, list[str]] = {name: [] for name in VALUED}
+    flags: list[str] = []
+    sources: list[str] = []
+    words = iter(argv)
+    for word in words:
+        if word in VALUED:
+            values[word].append(next(words))
+        elif ARCHITECTURE.fullmatch(word) or KNOWN.fullmatch(word):
+            flags.append(word)
+        elif word.startswith("-"):
+            fail(f"unknown argument: '{word}'")
+        else:
+            sources.append(word)
+    if values["-x"] != ["musa"]:
+        fail("a source that does not end in .mu needs -x musa")
+    if sum(bool(ARCHITECTURE.fullmatch(flag)) for flag in flags) != 1:
+        fail("exactly one --offload-arch is needed")
+    if sum(flag.startswith("-std=") for flag in flags) != 1:
+        fail("exactly one -std is needed")
+    if "CC" in os.environ:
+        fail("CC is set, from which torch_musa would make -ccbin")
+    if "-c" not in flags or len(sources) != 1 or len(values["-o"]) != 1:
+        fail("one source is compiled to one object")
+    return values, flags, sources
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    sys.stderr.write(done.stderr)
+    if done.returncode:
+        sys.exit(1)
+    return done.stdout
+
+
+def main() -> None:
+    if sys.argv[1:] == ["--version"]:
+        print("stand-in for mcc")
+        return
+    values, flags, (source,) = parse(sys.argv[1:])
+    nvcc = HOME / "cuda/bin/nvcc"
+    if not nvcc.exists():
+        fail("no nvcc is here to compile the port")
+    with tempfile.TemporaryDirectory() as folder:
+        original, port = Path(folder, "source.mu"), Path(folder, "port.cu")
+        original.write_text(Path(source).read_text())
+        musify = [str(HOME / "bin/musacoder"), "musify", "--to", "cuda"]
+        port.write_text(run(*musify, str(original)))
+        command = [str(nvcc), "-x", "cu", "-arch=sm_90", "-Xcompiler=-fPIC"]
+        # The project's own kernels are CUDA's under names of MUSA, which the port does not want.
+        names = {f"-I{Path(header).parent}" for header in values["-include"]}
+        command += [flag for flag in flags if FOR_NVCC.fullmatch(flag) and flag not in names]
+        for name in values["-isystem"]:
+            command += ["-isystem", name]
+        run(*command, "-c", str(port), "-o", *values["-o"])
+    rename(values["-o"][0])
+
+
+def rename(library: str) -> None:
+    """The object wants MUSA's runtime and has its types, as one of mcc does."""
+    pairs = []
+    for line in run("nm", "--format=posix", library).splitlines():
+        name = line.split()[0]
+        other = name.replace("CUstream_st", "MUstream_st")
+        if found := RUNTIME.fullmatch(name):
+            other = f"{found[1] or ''}musa{found[2]}"
+        if other != name:
+            pairs += ["--redefine-sym", f"{name}={other}"]
+    run("objcopy", *pairs, library)
+
+
+if __name__ == "__main__":
+    main()
