@@ -2,6 +2,7 @@
 #include "eval/musa_facts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,6 +23,19 @@ Fact fact_of(const char* name, bool is_present, std::string detail, std::string 
           is_present ? "" : std::move(remedy)};
 }
 
+std::vector<std::string> nodes_in(const char* folder, const char* prefix) {
+  std::vector<std::string> nodes;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && entry.is_character_file(failure)) {
+      nodes.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
 Fact driver_fact(const MusaFindings& found) {
   const char* remedy = "the driver of Moore Threads; in a container: MTHREADS_VISIBLE_DEVICES=all";
   if (!found.driver) return fact_of("driver library", false, found.driver.error().message, remedy);
@@ -33,15 +47,9 @@ Fact driver_fact(const MusaFindings& found) {
 }  // namespace
 
 std::vector<std::string> musa_nodes() {
-  std::vector<std::string> nodes;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator("/dev", failure)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("mtgpu") && entry.is_character_file(failure)) {
-      nodes.push_back(entry.path().string());
-    }
-  }
-  std::ranges::sort(nodes);
+  std::vector<std::string> nodes = nodes_in("/dev", "mtgpu");
+  if (nodes.empty()) return nodes;
+  std::ranges::move(nodes_in("/dev/dri", "renderD"), std::back_inserter(nodes));
   return nodes;
 }
 

@@ -16,7 +16,7 @@ namespace mc::eval {
 
 inline constexpr const char* kMusaDriver = "libmusa.so";
 
-// Device nodes of Moore Threads' driver, below /dev.
+// Device nodes of Moore Threads' driver, and those of rendering beside them.
 std::vector<std::string> musa_nodes();
 
 struct MusaFindings {

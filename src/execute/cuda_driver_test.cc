@@ -49,6 +49,13 @@ TEST(CudaDriver, GivesTheDriversOwnWords) {
   EXPECT_THAT(driver.error().message, HasSubstr("803: system has unsupported display driver"));
 }
 
+TEST(CudaDriver, IsAskedByTheNamesOfItsPlatform) {
+  ::setenv("MC_FAKE_CUDA", "works", 1);
+  const auto driver = ask_cuda_driver(MC_FAKE_CUDA_DRIVER, kCudaDriverTimeMax, "mu");
+  ASSERT_FALSE(driver);
+  EXPECT_THAT(driver.error().message, HasSubstr("muInit"));
+}
+
 TEST(CudaDriver, MayHang) {
   const auto driver = ask_one_that("hangs", std::chrono::milliseconds(50));
   ASSERT_FALSE(driver);

@@ -24,5 +24,11 @@ TEST(OneDevice, IsTheFirstThatIsVisible) {
   ::unsetenv("CUDA_DEVICE_ORDER");
 }
 
+TEST(OneDevice, HasThePlatformsVariable) {
+  ::setenv("MUSA_VISIBLE_DEVICES", "2,3", 1);
+  EXPECT_THAT(environment_of_one_device("MUSA"), ElementsAre("MUSA_VISIBLE_DEVICES=2"));
+  ::unsetenv("MUSA_VISIBLE_DEVICES");
+}
+
 }  // namespace
 }  // namespace mc::worker

@@ -72,7 +72,7 @@ def _make_compiler(home: Path, cuda: Path, musacoder: str) -> None:
 
 def _link(source: str, target: str) -> None:
     try:
-        os.link(source, target)
+        os.link(os.path.realpath(source), target)
     except OSError:
         shutil.copy2(source, target)
 
