@@ -19,9 +19,6 @@ class Names:
     prefix: str
     stream: str  # A stream's member that holds its native handle.
     graph: str  # The class of the module that records work.
-    files: tuple[str, ...]  # Patterns of the driver's files in the folders with libraries.
-    folders: tuple[str, ...]  # More folders with such files.
-    settings: tuple[str, ...]  # Other paths that the driver reads.
 
     @property
     def torch_device(self) -> torch.device:
@@ -40,13 +37,7 @@ CUDA = Names(
     prefix="cu",
     stream="cuda_stream",
     graph="CUDAGraph",
-    files=("libcuda.so*", "libcudadebugger.so*", "libnvidia-*.so*", "libnvcuvid.so*"),
-    folders=(
-        "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/compat",
-        "/usr/lib/wsl/lib",
-    ),
-    settings=("/etc/nvidia", "/sys"),  # The driver looks for the device in /sys.
-)  # fmt: skip
+)
 # No name below has been tried on MUSA hardware (docs/musa_hardware.md).
 MUSA = Names(
     device="musa",
@@ -55,7 +46,4 @@ MUSA = Names(
     prefix="mu",
     stream="musa_stream",
     graph="MUSAGraph",
-    files=("libmusa*.so*", "libmtgpu*.so*", "libdrm*.so*"),
-    folders=("/usr/lib64", "/usr/local/musa/lib", "/usr/lib/x86_64-linux-gnu/musa"),
-    settings=("/etc/musa", "/usr/local/musa", "/sys"),
 )
