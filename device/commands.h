@@ -21,7 +21,7 @@ namespace mc::device {
 
 enum class Op : uint32_t {
   kPad,               // Nothing: the rest of the ring, before a command that begins at its start.
-  kMap,               // Map: memory is there from now on.
+  kMap,               // Map: memory is there from the reply on; the device may have no room.
   kUnmap,             // Map
   kWrite,             // Write, then the bytes: host to device.
   kRead,              // Read; answered with the bytes: device to host.

@@ -177,7 +177,12 @@ cudaError_t Client::allocate(void** pointer, uint64_t bytes) {
     block = arena_.allocate(bytes);
   }
   if (!block) return cudaErrorMemoryAllocation;
-  device.send(Op::kMap, Map{block->address, block->bytes});
+  // The device may be short of memory that others hold.
+  const uint32_t status = device.call(Op::kMap, Map{block->address, block->bytes});
+  if (status != 0) {
+    arena_.release(block->address);
+    return static_cast<cudaError_t>(status);
+  }
   *pointer = reinterpret_cast<void*>(block->address);
   return cudaSuccess;
 }

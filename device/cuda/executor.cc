@@ -321,14 +321,14 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
   if (!is_allowed_now(op, bytes)) {
     has_failed_ = true;
     LibraryCall call{};
-    const bool is_answered =
-        op == Op::kRead || (op == Op::kLibraryCall && take(call) && call.is_answered != 0);
+    const bool is_answered = op == Op::kRead || op == Op::kMap ||
+                             (op == Op::kLibraryCall && take(call) && call.is_answered != 0);
     return is_answered ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
   }
   switch (op) {
     case Op::kMap: {
       Map command;
-      return fail(take(command) ? map(command) : CUDA_ERROR_INVALID_VALUE);
+      return reply(take(command) ? map(command) : CUDA_ERROR_INVALID_VALUE);
     }
     case Op::kUnmap: {
       Map command;

@@ -165,6 +165,9 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdevic
 }
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
                      unsigned long long) {
+  // Other processes hold the rest of the device's memory.
+  constexpr size_t kRoomBytes = size_t{4} << 30;
+  if (bytes > kRoomBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const int file = memfd_create("device memory", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = static_cast<CUmemGenericAllocationHandle>(file);

@@ -40,10 +40,12 @@ def entry_point(name):
         name, ctypes.byref(found), ctypes.c_uint(12000), ctypes.c_ulonglong(0),
         ctypes.byref(result)) == 0
     return [bool(found.value), result.value]
-try:
-    torch.empty(1 << 42, device="cuda")
-except torch.OutOfMemoryError:
-    is_out_of_memory = True
+is_out_of_memory = []
+for nbytes in (1 << 42, 5 << 30):  # More than its limit; more than others left.
+    try:
+        torch.empty(nbytes, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        is_out_of_memory.append(nbytes)
 with open("/proc/self/maps") as file:
     maps = {line.split()[-1] for line in file if "/" in line}
 print(json.dumps({
@@ -160,7 +162,7 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertEqual(said["name"], "fake device")
         self.assertEqual(said["copy"], [0, 1, 2, 3, 4, 5])
         self.assertEqual((said["driver"], said["nodes"]), ([], []))
-        self.assertTrue(said["is_out_of_memory"])
+        self.assertEqual(len(said["is_out_of_memory"]), 2)
         self.assertEqual(said["entry_points"], [[True, 0], [False, 1]])
 
         used, _ = self.call("used")

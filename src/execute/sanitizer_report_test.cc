@@ -92,6 +92,15 @@ TEST(SanitizerReport, PassesOverDriverCallsThatFailAndOverWarnings) {
               IsEmpty());
 }
 
+TEST(SanitizerReport, LeavesAReadThatTheCompilerMadeWider) {
+  const std::string head =
+      "========= COMPUTE-SANITIZER\n========= Invalid __shared__ read of size ";
+  const SanitizerReport wide = parse_sanitizer_report(head + "12 bytes\n");
+  EXPECT_THAT(wide.findings, IsEmpty());
+  EXPECT_THAT(wide.complaint, HasSubstr("compiler"));
+  EXPECT_THAT(parse_sanitizer_report(head + "4 bytes\n").findings, SizeIs(1));
+}
+
 TEST(SanitizerReport, TellsWhyItCouldNotWatch) {
   const SanitizerReport report = report_in("not_attached.txt");
   EXPECT_THAT(report.complaint, HasSubstr("No attachable process"));
