@@ -44,6 +44,23 @@ TEST_F(Launch, RefusesWhatAGpuRefusesAndDoesNotRun) {
   EXPECT_THAT(report(), HasSubstr("\"kind\":\"launch_error\",\"kernel\":\"mark\""));
 }
 
+// The stand-in of `extern __shared__ unsigned char bytes[]` at file scope.
+::mc_emu::DynamicShared<unsigned char> bytes;
+__global__ void cast_shared(float* y) {
+  float* first = (float*)bytes;
+  float* second = reinterpret_cast<float*>(::mc_emu::decayed(bytes)) + 1;
+  float* third = reinterpret_cast<float*>(::mc_emu::decayed(bytes + 8));
+  *first = 1, *second = 2, *third = 3;
+  for (int i = 0; i < 3; ++i) y[i] = ((float*)bytes)[i];
+}
+
+TEST_F(Launch, DynamicSharedMemoryAtFileScopeCanBeCast) {
+  Device<float> y(3);
+  MC_LAUNCH(cast_shared, 1, 1, 12, y.get());
+  EXPECT_EQ(report(), "");
+  EXPECT_EQ(y[2], 3);
+}
+
 TEST_F(Launch, LargeSharedMemoryNeedsAnAttribute) {
   Device<int> y(1);
   MC_LAUNCH(mark_large, 1, 1, 100 * 1024, y.get());

@@ -91,12 +91,13 @@ def normal_form_inline(
         functions = [functions]
     if functions is not None and not isinstance(functions, dict):
         functions = {str(name): str(name) for name in functions}
+    cpp_sources, cuda_sources = _texts(given.get("cpp_sources")), _texts(given.get("cuda_sources"))
     return _finish(
         given,
-        cpp_sources=_texts(given.get("cpp_sources")),
-        cuda_sources=_texts(given.get("cuda_sources")),
+        cpp_sources=cpp_sources,
+        cuda_sources=cuda_sources,
         functions=functions and {str(name): str(doc) for name, doc in functions.items()},
-        files=[],
+        files=_included(cpp_sources + cuda_sources, _include_folders(given)),
     )
 
 
@@ -107,7 +108,7 @@ def normal_form_load(
     paths = [Path(path) for path in _texts(given["sources"], what="sources")]
     sources = [(path, _read(path)) for path in paths]
     folders = [path.parent for path in paths]
-    folders += [Path(path) for path in _texts(given.get("extra_include_paths"))]
+    folders += _include_folders(given)
     return _finish(
         given,
         cpp_sources=[text for path, text in sources if path.suffix not in _CUDA_SUFFIXES],
@@ -173,6 +174,10 @@ def _read(path: Path) -> str:
     if len(data) > FILE_BYTES_MAX:
         raise Refusal("exception", f"{path.name} is larger than {FILE_BYTES_MAX} bytes")
     return data.decode("utf-8", "replace")
+
+
+def _include_folders(given: Mapping[str, Any]) -> list[Path]:
+    return [Path(path) for path in _texts(given.get("extra_include_paths"))]
 
 
 def _included(texts: list[str], folders: list[Path]) -> list[Json]:

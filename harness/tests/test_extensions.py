@@ -49,6 +49,12 @@ class NormalFormTest(unittest.TestCase):
             with self.subTest(str(kwargs)):
                 self.assertRaises(TypeError, inline, **kwargs)
 
+    def test_headers_in_folders_of_includes_are_read(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "a.h").write_text("int a;\n")
+            form = inline("e", "c", '#include "a.h"\n', extra_include_paths=[folder])
+        self.assertEqual(form["files"], [{"name": "a.h", "text": "int a;\n"}])
+
     def test_load_reads_its_files_and_their_headers(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)

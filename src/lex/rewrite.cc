@@ -288,11 +288,15 @@ std::string global_shared(const std::string& type, const Declarator& declarator)
   return "static ::mc_emu::DynamicShared<" + type + declarator.dimensions + "> " + declarator.name;
 }
 
-// Rewrites the declaration up to its semicolon, which stays.
-void rewrite_shared(const View& view, const SharedDeclaration& declaration, Scope scope,
-                    Plan& plan) {
+// Rewrites the declaration up to its semicolon, which stays.  The names at namespace scope are
+// added to `globals`.
+void rewrite_shared(const View& view, const SharedDeclaration& declaration, Scope scope, Plan& plan,
+                    std::set<std::string, std::less<>>& globals) {
   const std::optional<Declared> declared = read_declaration(view, declaration);
   if (!declared) return;
+  if (scope == Scope::kNamespace) {
+    for (const Declarator& declarator : declared->declarators) globals.insert(declarator.name);
+  }
   std::string text;
   for (const Declarator& declarator : declared->declarators) {
     if (!text.empty()) text += "; ";
@@ -302,14 +306,33 @@ void rewrite_shared(const View& view, const SharedDeclaration& declaration, Scop
   plan.propose({replace(view, view.begin(declaration.begin), view.begin(declaration.end), text)});
 }
 
+// `reinterpret_cast<T*>(name)`, where `name` is an array at namespace scope, for which an object
+// stands: the operand becomes a pointer.
+void rewrite_shared_casts(const View& view, const std::set<std::string, std::less<>>& globals,
+                          Plan& plan) {
+  constexpr std::size_t kTypeTokensMax = 32;
+  for (std::size_t i = 0; i < view.code.tokens.size() && !globals.empty(); ++i) {
+    if (view.text(i) != "reinterpret_cast") continue;
+    std::size_t open = i + 1;
+    const std::size_t limit = std::min(view.code.tokens.size(), open + kTypeTokensMax);
+    while (open < limit && view.text(open) != "(") ++open;
+    if (open == limit || view.text(open - 1) != ">") continue;
+    if (!globals.contains(view.text(open + 1)) || view.text(open + 2) != ")") continue;
+    plan.propose({replace(view, view.begin(open + 1), view.end(open + 1),
+                          "::mc_emu::decayed(" + std::string(view.text(open + 1)) + ")")});
+  }
+}
+
 void rewrite_shared_declarations(const View& view, Plan& plan) {
   const std::vector<Scope> scopes = scopes_of(view.source, view.code);
+  std::set<std::string, std::less<>> globals;
   for (std::size_t i = 0; i < view.code.tokens.size(); ++i) {
     const std::optional<SharedDeclaration> declaration = shared_declaration_at(view, i);
     if (!declaration) continue;
-    rewrite_shared(view, *declaration, scopes[i], plan);
+    rewrite_shared(view, *declaration, scopes[i], plan, globals);
     i = declaration->end;
   }
+  rewrite_shared_casts(view, globals, plan);
 }
 
 // g++ takes alignas only in front of all specifiers, nvcc also behind __shared__.

@@ -167,6 +167,9 @@ INSTANTIATE_TEST_SUITE_P(
             "namespace a { namespace { static ::mc_emu::DynamicShared<float4> s; } }"},
         Row{"extern \"C\" { extern __shared__ char s[]; }",
             "extern \"C\" { static ::mc_emu::DynamicShared<char> s; }"},
+        Row{"extern __shared__ char s[]; void f() { float* p = reinterpret_cast<float*>(s); }",
+            "static ::mc_emu::DynamicShared<char> s; "
+            "void f() { float* p = reinterpret_cast<float*>(::mc_emu::decayed(s)); }"},
         Row{"extern __shared__ float s[][4];", "static ::mc_emu::DynamicShared<float[4]> s;"}));
 
 INSTANTIATE_TEST_SUITE_P(

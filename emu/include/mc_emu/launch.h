@@ -89,15 +89,30 @@ inline void unsupported(const char* construct) { mc_emu_unsupported(construct); 
 // The block's dynamic shared memory.
 inline void* dynamic_shared() { return mc_emu_dynamic_shared(); }
 
-// `extern __shared__ T name[]` at file scope: a stand-in that converts to the pointer.
+// `extern __shared__ T name[]` at file scope: a stand-in that converts to the pointer, and by a
+// cast to any other pointer, as an array does.
 template <class T>
 struct DynamicShared {
   operator T*() const { return static_cast<T*>(mc_emu_dynamic_shared()); }
+  template <class U>
+  explicit operator U*() const {
+    return static_cast<U*>(mc_emu_dynamic_shared());
+  }
   template <class Index>
   T& operator[](Index i) const {
     return static_cast<T*>(mc_emu_dynamic_shared())[i];
   }
 };
+
+// The operand of a reinterpret_cast, which takes no object that converts to a pointer.
+template <class T>
+T* decayed(DynamicShared<T>& shared) {
+  return shared;
+}
+template <class T>
+T&& decayed(T&& other) {
+  return static_cast<T&&>(other);
+}
 
 }  // namespace mc_emu
 
