@@ -192,10 +192,15 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& path) {
 Result<std::unique_ptr<Store>> Store::open_to_read(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Error{ErrorCode::kNotFound, "no store " + path.string()};
-  MC_TRY(auto database, connect(path, SQLite::OPEN_READONLY, Fd()), "store");
+  // A killed writer may leave a transaction that the next connection has to undo in the file, which
+  // one without the right to write cannot do.
+  MC_TRY(auto database, connect(path, SQLite::OPEN_READWRITE, Fd()), "store");
   const auto check = [&](SQLite::Database& connection) -> Status {
+    connection.exec("PRAGMA query_only = ON");
     MC_TRY_VOID(check_version(connection, path), "store");
-    if (number_of(connection, "PRAGMA user_version") == kVersion) return ok();
+    const int version = number_of(connection, "PRAGMA user_version");
+    if (version == kVersion) return ok();
+    if (version == 0) return Error{ErrorCode::kNotFound, path.string() + " holds no run yet"};
     return invalid(path.string() +
                    " is of an older program: a `musacoder bench` into its folder "
                    "brings it up to date");
@@ -247,7 +252,9 @@ Status Run::set_tasks(std::span<const TaskRecord> tasks) {
     remove.exec();
     SQLite::Statement insert(connection, "INSERT INTO task VALUES(?, ?, ?, ?, ?)");
     for (const TaskRecord& task : tasks) {
-      bind_all(insert, id_, task.id, task.level, Json(task.families).dump(), task.code);
+      const std::string families =
+          Json(task.families).dump(-1, ' ', false, Json::error_handler_t::replace);
+      bind_all(insert, id_, task.id, task.level, families, task.code);
       insert.exec();
       insert.reset();
     }
@@ -256,14 +263,21 @@ Status Run::set_tasks(std::span<const TaskRecord> tasks) {
   });
 }
 
-Status Run::add(const Answer& answer) {
+Status Run::add(const Answer& answer) { return add(std::span(&answer, 1)); }
+
+Status Run::add(std::span<const Answer> answers) {
   return database_->call([&](SQLite::Database& connection) -> Status {
+    SQLite::Transaction transaction(connection);
     SQLite::Statement insert(
         connection, "INSERT OR REPLACE INTO answer VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    bind_all(insert, id_, answer.key.id, answer.key.sample, answer.key.turn, answer.completion,
-             answer.reasoning, answer.finish, answer.num_tokens, answer.reasoning_tokens,
-             answer.prompt_tokens, answer.seconds);
-    insert.exec();
+    for (const Answer& answer : answers) {
+      bind_all(insert, id_, answer.key.id, answer.key.sample, answer.key.turn, answer.completion,
+               answer.reasoning, answer.finish, answer.num_tokens, answer.reasoning_tokens,
+               answer.prompt_tokens, answer.seconds);
+      insert.exec();
+      insert.reset();
+    }
+    transaction.commit();
     return ok();
   });
 }
@@ -306,7 +320,9 @@ Result<std::vector<TaskRecord>> Run::tasks() const {
                       {},
                       row.getColumn(3).getString()};
       if (families.is_array()) {
-        for (const Json& family : families) task.families.push_back(family.get<std::string>());
+        for (const Json& family : families) {
+          if (family.is_string()) task.families.push_back(family.get<std::string>());
+        }
       }
       out.push_back(std::move(task));
     }

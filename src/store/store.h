@@ -8,7 +8,7 @@
 //
 //   MC_TRY(auto store, Store::open("bench/store.sqlite"), "--out");
 //   MC_TRY(Run run, store->begin({.name = "qwen3", .kind = "bench", .settings = json}), "--out");
-//   if (!run.answer(key)) MC_TRY_VOID(run.add(answer), "keep an answer");
+//   MC_TRY_VOID(run.add(answer), "keep an answer");
 #ifndef MC_STORE_STORE_H_
 #define MC_STORE_STORE_H_
 
@@ -44,8 +44,9 @@ class Run {
 
   // Replaces the run's tasks.
   Status set_tasks(std::span<const TaskRecord> tasks);
-  Status add(const Answer& answer);        // In place of an earlier one with its key.
-  Status add(const Judgement& judgement);  // The same.
+  Status add(const Answer& answer);             // In place of an earlier one with its key.
+  Status add(std::span<const Answer> answers);  // All of them or none, in one transaction.
+  Status add(const Judgement& judgement);       // The same.
   // A text of its own for each name, such as "summary".
   Status put(const std::string& name, const std::string& text);
 
@@ -70,7 +71,7 @@ class Store {
   // kInvalidInput where the file is something else, or of a newer program; kUnavailable where
   // another process writes it.
   static Result<std::unique_ptr<Store>> open(const std::filesystem::path& path);
-  // kNotFound where there is none.
+  // kNotFound where there is none, or one without a run.
   static Result<std::unique_ptr<Store>> open_to_read(const std::filesystem::path& path);
   ~Store();
 
