@@ -12,6 +12,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/check.h"
+#include "core/hash.h"
 #include "reward/feedback.h"
 #include "reward/score.h"
 
@@ -82,6 +84,9 @@ class Course::State {
     for (Judgement& judgement : judgements) {
       const auto found = samples_.find({judgement.key.id, judgement.key.sample});
       if (found == samples_.end() || is_infra(judgement)) continue;
+      const auto answer = found->second.answers.find(judgement.key.turn);
+      if (answer == found->second.answers.end()) continue;
+      case_of(answer->second).judged = judgement.key;
       found->second.judgements[judgement.key.turn] = std::move(judgement);
       ++progress_.num_verdicts;
     }
@@ -107,24 +112,29 @@ class Course::State {
 
  private:
   using SampleKey = std::pair<std::string, int64_t>;
-  using Text = std::pair<std::string, std::string>;  // A task's id and an answer to it.
 
   // The same answer to the same task is judged once: samples of a sharp model are often equal.
   struct Case {
-    std::vector<AnswerKey> waiting;  // For the judgement.
-    std::optional<Judgement> judgement;
+    std::vector<AnswerKey> waiting;   // The answers with this text that wait for its verdict.
+    std::optional<AnswerKey> judged;  // An answer with this text that has its verdict.
   };
+
+  // REQUIRES: as for queue().
+  Case& case_of(const Answer& answer) {
+    return cases_[content_hash({answer.key.id, answer.completion})];
+  }
 
   // The turn to be asked for next; empty where the sample is done or waits for a verdict.
   std::optional<int64_t> turn_to_ask(const SampleKey& key, const Sample& sample) const {
     const auto turn = static_cast<int64_t>(sample.answers.size());
     const bool is_wanted = sampler_ != nullptr && key.second < course_.options_.samples &&
-                           turn < course_.options_.turns && !sample.is_lost;
+                           turn < course_.options_.turns && !sample.is_lost && !sample.passed();
     if (!is_wanted) return std::nullopt;
-    if (turn == 0) return turn;
-    const auto last = sample.judgements.find(turn - 1);
-    const bool goes_on = last != sample.judgements.end() && !is_infra(last->second);
-    return goes_on && !sample.passed() ? std::optional(turn) : std::nullopt;
+    for (int64_t i = 0; i < turn; ++i) {
+      const auto judged = sample.judgements.find(i);
+      if (judged == sample.judgements.end() || is_infra(judged->second)) return std::nullopt;
+    }
+    return turn;
   }
 
   // REQUIRES: the mutex is held, or no thread runs yet.  The same for all below but the loops.
@@ -143,7 +153,7 @@ class Course::State {
 
   void notify_observer() {
     progress_.num_asked = static_cast<int64_t>(to_ask_.size()) + num_asked_;
-    progress_.num_waiting = static_cast<int64_t>(to_judge_.size()) + num_judged_;
+    progress_.num_waiting = progress_.num_answers - progress_.num_verdicts;
     course_.observer_(progress_);
   }
 
@@ -153,8 +163,7 @@ class Course::State {
     return !status_ || is_idle;
   }
 
-  // ---- Asking
-  // ------------------------------------------------------------------------------------
+  // ---- Asking -----------------------------------------------------------------------------------
 
   // Empty at the end of the course.  All that is open at once waits until nothing is being judged,
   // so that the next turns are among it.
@@ -187,6 +196,7 @@ class Course::State {
       if (!answers) {
         if (status_) status_ = answers.error();
       } else {
+        MC_CHECK(answers->size() == requests.size());
         for (size_t i = 0; i < requests.size(); ++i) take(requests[i].key, (*answers)[i]);
       }
       notify_observer();
@@ -207,6 +217,7 @@ class Course::State {
       }
       return;
     }
+    MC_CHECK(answer->key == key);
     if (const Status kept = course_.run_.add(*answer); !kept) {
       if (status_) status_ = kept;
       return;
@@ -216,8 +227,7 @@ class Course::State {
     to_judge_.push_back(key);
   }
 
-  // ---- Judging
-  // -----------------------------------------------------------------------------------
+  // ---- Judging ----------------------------------------------------------------------------------
 
   struct Job {
     AnswerKey key;
@@ -227,11 +237,11 @@ class Course::State {
 
   void judge_all(task::Evaluator& evaluator) {
     while (const auto job = next_job()) {
-      Judgement judgement = judge(evaluator, *job);
+      const Judgement judgement = judge(evaluator, *job);
       const std::lock_guard lock(mutex_);
-      Case& one = cases_.at({job->key.id, job->completion});
-      one.judgement = std::move(judgement);
-      for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, one);
+      Case& one = case_of(samples_.at({job->key.id, job->key.sample}).answers.at(job->key.turn));
+      if (!is_infra(judgement)) one.judged = job->key;
+      for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, judgement);
       --num_judged_;
       changed_.notify_all();
     }
@@ -249,14 +259,18 @@ class Course::State {
       const AnswerKey key = to_judge_.front();
       to_judge_.pop_front();
       const Sample& sample = samples_.at({key.id, key.sample});
-      const std::string& completion = sample.answers.at(key.turn).completion;
-      Case& one = cases_[{key.id, completion}];
+      const Answer& answer = sample.answers.at(key.turn);
+      Case& one = case_of(answer);
+      if (one.judged) {
+        keep(key,
+             samples_.at({one.judged->id, one.judged->sample}).judgements.at(one.judged->turn));
+        changed_.notify_all();  // The next turn can be asked for.
+        continue;
+      }
       one.waiting.push_back(key);
-      if (one.judgement) {
-        for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, one);
-      } else if (one.waiting.size() == 1) {
+      if (one.waiting.size() == 1) {
         ++num_judged_;
-        return Job{key, sample.item, completion};
+        return Job{key, sample.item, answer.completion};
       }
     }
   }
@@ -274,8 +288,8 @@ class Course::State {
     return out;
   }
 
-  void keep(const AnswerKey& key, const Case& one) {
-    Judgement mine = *one.judgement;
+  void keep(const AnswerKey& key, const Judgement& judgement) {
+    Judgement mine = judgement;
     mine.key = key;
     mine.verdict.candidate = store::to_string(key);
     if (const Status kept = course_.run_.add(mine); !kept) {
@@ -300,7 +314,7 @@ class Course::State {
   std::mutex mutex_;  // Guards the rest.  The nodes of samples_ stay where they are.
   std::condition_variable changed_;
   std::map<SampleKey, Sample> samples_;
-  std::map<Text, Case> cases_;
+  std::map<std::string, Case> cases_;  // The key is the hash of a task's id and an answer to it.
   std::deque<SampleKey> to_ask_;
   std::deque<AnswerKey> to_judge_;
   int64_t num_asked_ = 0;   // Requests in flight.

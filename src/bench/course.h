@@ -5,6 +5,7 @@
 // All that it learns is kept in the run of a store as it comes, and a course takes up what an
 // earlier one left there: an answer that is stored is not asked for again, a verdict that is stored
 // is not reached again.  A verdict of `infra` is the exception: its answer is judged once more.
+// Equal answers to one task are judged once, and each has the verdict.
 //
 //   Course course(run, items, {.samples = 3, .turns = 2}, observer);
 //   MC_TRY(CourseEnd end, course.run(&sampler, *pipeline), "bench");
@@ -44,7 +45,7 @@ struct CourseProgress {
   int64_t num_scored = 0;    // Samples with a scored verdict.
   int64_t num_passed = 0;    // The samples among them with a pass.
   int64_t num_asked = 0;     // Requests that wait for their answer now.
-  int64_t num_waiting = 0;   // Answers that wait for their verdict now.
+  int64_t num_waiting = 0;   // Answers that have no verdict now.
   std::string last;          // The key of the last verdict.
 };
 
