@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -99,9 +99,7 @@ Json turns_of(const RunData& data) {
 
 // The curve of fast_p at each speed-up that occurs; empty where a pass was not timed.
 Json fast_curve_of(const RunData& data) {
-  std::map<std::string, std::map<int64_t, double>>
-      best;  // The keys are task and sample; 0 for no pass.
-  std::set<double> speedups = {0};
+  std::map<std::string, std::map<int64_t, double>> best;  // By task and sample; 0 for no pass.
   for (const Judgement& one : data.judgements) {
     if (!is_scored(one.verdict.outcome)) continue;
     double& mine = best[one.key.id][one.key.sample];
@@ -109,19 +107,22 @@ Json fast_curve_of(const RunData& data) {
     const task::Performance* performance = performance_of(one.verdict);
     if (performance == nullptr) return Json::array();
     mine = std::max(mine, performance->speedup_eager.median);
-    speedups.insert(performance->speedup_eager.median);
   }
-  Json curve = Json::array();
-  for (const double p : speedups) {
-    double sum = 0;
-    for (const auto& [task, samples] : best) {
-      const auto faster =
-          std::ranges::count_if(samples, [&](const auto& entry) { return entry.second > p; });
-      sum += static_cast<double>(faster) / static_cast<double>(samples.size());
+  std::map<double, double> weights = {{0, 0}};  // The part of all samples at each speed-up.
+  for (const auto& [task, samples] : best) {
+    for (const auto& [sample, speedup] : samples) {
+      weights[speedup] += 1 / static_cast<double>(samples.size() * best.size());
     }
-    if (!best.empty()) curve.push_back({p, sum / static_cast<double>(best.size())});
   }
-  return curve;
+  // From the fastest on, so that the last point is exactly 0.
+  std::vector<std::pair<double, double>> curve;
+  double faster = 0;
+  for (auto entry = weights.rbegin(); entry != weights.rend(); ++entry) {
+    curve.emplace_back(entry->first, faster);
+    faster += entry->second;
+  }
+  if (best.empty()) return Json::array();
+  return Json(std::vector(curve.rbegin(), curve.rend()));
 }
 
 Json sample_of(const Judgement& one, const Answer* answer, const TaskRecord* task) {
@@ -182,7 +183,11 @@ Json tokens_of(const RunData& data) {
 // Dollars by the prices for a million tokens that the settings have; null where they have none.
 Json cost_of(const Json& tokens, const Json& settings) {
   const auto prices = settings.find("prices");
-  if (prices == settings.end() || !prices->is_array() || prices->size() != 2) return nullptr;
+  const auto is_number = [](const Json& price) { return price.is_number(); };
+  if (prices == settings.end() || !prices->is_array() || prices->size() != 2 ||
+      !std::ranges::all_of(*prices, is_number)) {
+    return nullptr;
+  }
   return (tokens["prompt"].get<double>() * (*prices)[0].get<double>() +
           tokens["completion"].get<double>() * (*prices)[1].get<double>()) /
          1e6;
@@ -197,17 +202,13 @@ Json run_of(const RunData& data) {
     groups[row.name] = parsed(report::figures_json(row.figures));
   }
   const Json tokens = tokens_of(data);
-  const auto wanted =
-      static_cast<int64_t>(data.tasks.size()) * settings.value("samples", int64_t{0});
-  int64_t answered = 0;
-  for (const Answer& answer : data.answers) answered += answer.key.turn == 0 ? 1 : 0;
   return {{"name", data.record.name},
           {"created", data.record.created},
           {"settings", settings},
           {"environment", parsed(data.record.environment)},
           {"groups", groups},
           {"fast_curve", fast_curve_of(data)},
-          {"missing", std::max<int64_t>(0, wanted - answered)},
+          {"missing", count_missing(data)},
           {"cut", std::ranges::count(data.answers, "length", &Answer::finish)},
           {"tokens", tokens},
           {"cost", cost_of(tokens, settings)},

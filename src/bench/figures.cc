@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 namespace mc::bench {
 namespace {
 
@@ -23,8 +25,9 @@ std::vector<int64_t> ks_of(std::span<const store::Judgement> judgements) {
 Result<RunData> read_run(const store::Run& run) {
   RunData data{.record = run.record(), .tasks = {}, .answers = {}, .judgements = {}};
   MC_TRY(data.tasks, run.tasks(), "tasks");
-  MC_TRY(data.answers, run.answers(), "answers");
+  // In this order, so that a verdict that a writer adds meanwhile has its answer.
   MC_TRY(data.judgements, run.judgements(), "verdicts");
+  MC_TRY(data.answers, run.answers(), "answers");
   return data;
 }
 
@@ -34,6 +37,25 @@ std::vector<report::Attempt> attempts_of(std::span<const store::Judgement> judge
     out.push_back(report::attempt_of(one.verdict, one.key.sample, one.key.turn));
   }
   return out;
+}
+
+int64_t count_missing(const RunData& data) {
+  std::map<std::string, std::set<int64_t>> answered;  // The samples, by task.
+  for (const store::Answer& answer : data.answers) {
+    answered[answer.key.id].insert(answer.key.sample);
+  }
+  const auto settings = nlohmann::json::parse(data.record.settings, nullptr, false);
+  int64_t samples = 0;
+  if (settings.is_object() && settings.contains("samples")) {
+    const auto& number = settings["samples"];
+    if (number.is_number_unsigned()) samples = number.get<int64_t>();
+  }
+  int64_t missing = 0;
+  for (const store::TaskRecord& task : data.tasks) {
+    const auto num = static_cast<int64_t>(answered[task.id].size());
+    missing += std::max<int64_t>(0, std::max<int64_t>(1, samples) - num);
+  }
+  return missing;
 }
 
 std::vector<report::BenchRow> rows_of(const RunData& data) {

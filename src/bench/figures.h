@@ -25,6 +25,10 @@ Result<RunData> read_run(const store::Run& run);
 
 std::vector<report::Attempt> attempts_of(std::span<const store::Judgement> judgements);
 
+// Answers that are not there: of the samples of each task that the settings have; where they have
+// none, as for stored answers, one for each task without any.
+int64_t count_missing(const RunData& data);
+
 // A row for all tasks, then one for each level and each family.
 std::vector<report::BenchRow> rows_of(const RunData& data);
 

@@ -52,6 +52,8 @@ using store::Answer;
 using store::AnswerKey;
 using store::Judgement;
 
+constexpr size_t kFolderCharacters = 20;  // "answers-" and 12 digits.
+
 struct BenchArguments {
   std::string model;
   std::string endpoint;
@@ -79,6 +81,9 @@ struct BenchArguments {
   uint64_t sampling_seed = 0;
   sample::Sampling sampling;
   bench::CourseOptions course;
+  // Options of judging that were given, by their names.
+  std::map<std::string, std::vector<std::string>> given;
+  std::string protocol;  // That of --also; "" for the run itself.
   bool details = false;
   EvalArguments judging;
 };
@@ -99,7 +104,9 @@ bool is_generated(const BenchArguments& arguments) {
 std::string name_of(const BenchArguments& arguments) {
   if (!arguments.run.empty()) return arguments.run;
   if (!arguments.endpoint.empty()) return arguments.model_name;
+  std::error_code ignored;
   fs::path path = arguments.model + arguments.answers + arguments.runs;
+  path = fs::absolute(path, ignored).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   return arguments.answers.empty() ? path.filename().string() : path.stem().string();
 }
@@ -124,6 +131,12 @@ Status check(const BenchArguments& arguments) {
   if (!nlohmann::json::parse(arguments.extra_body, nullptr, false).is_object()) {
     return invalid("--extra-body: expected a JSON object, such as {\"top_k\": 20}");
   }
+  for (const std::string& header : arguments.headers) {
+    const bool is_line = header.find_first_of("\r\n") == std::string::npos;
+    if (!is_line || header.find(':') == std::string::npos) {
+      return invalid("--header: expected \"Name: value\" in one line");
+    }
+  }
   return ok();
 }
 
@@ -139,8 +152,7 @@ std::map<std::string, std::vector<std::string>> judging_options(const CLI::App& 
 }
 
 // All that the figures depend on, as one line of JSON.
-std::string settings_of(const BenchArguments& arguments, const CLI::App& command,
-                        const std::vector<Item>& items) {
+std::string settings_of(const BenchArguments& arguments, const std::vector<Item>& items) {
   std::string suite = sample::prompt_lines(items);
   for (const Item& item : items) suite += item.task.code;
   nlohmann::json settings = {{"suite", content_hash({suite})},
@@ -161,8 +173,8 @@ std::string settings_of(const BenchArguments& arguments, const CLI::App& command
     settings["dialect"] = {to_string(judging.dialect), judging.musa_architecture};
   }
   if (!arguments.prices.empty()) settings["prices"] = arguments.prices;
-  const auto options = judging_options(command);
-  if (!options.empty()) settings["options"] = options;
+  if (!arguments.given.empty()) settings["options"] = arguments.given;
+  if (!arguments.protocol.empty()) settings["also"] = arguments.protocol;
   return settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -182,14 +194,22 @@ Result<std::vector<Answer>> load_stored(const BenchArguments& arguments,
   return std::vector<Answer>();
 }
 
+// Adds those that the run has not.  kInvalidInput where it has another answer in the place of one.
 Status take_stored(const std::vector<Answer>& answers, store::Run& run) {
   MC_TRY(const auto before, run.answers(), "bench");
-  std::set<AnswerKey> known;
-  for (const Answer& answer : before) known.insert(answer.key);
+  std::map<AnswerKey, const Answer*> known;
+  for (const Answer& answer : before) known[answer.key] = &answer;
+  std::vector<Answer> added;
   for (const Answer& answer : answers) {
-    if (!known.contains(answer.key)) MC_TRY_VOID(run.add(answer), "bench");
+    const auto found = known.find(answer.key);
+    if (found == known.end()) {
+      added.push_back(answer);
+    } else if (found->second->completion != answer.completion) {
+      return invalid(fmt::format("the run {:?} has another answer {}: give another --out or --run",
+                                 run.record().name, to_string(answer.key)));
+    }
   }
-  return ok();
+  return run.add(added);
 }
 
 sample::Endpoint endpoint_of(const BenchArguments& arguments) {
@@ -214,7 +234,8 @@ struct Source {
   std::unique_ptr<bench::Sampler> sampler;
 };
 
-Result<Source> open_source(const BenchArguments& arguments, const Layout& layout) {
+Result<Source> open_source(const BenchArguments& arguments, const Layout& layout,
+                           const std::vector<Item>& items) {
   Source source;
   if (!arguments.endpoint.empty()) {
     MC_TRY(sample::HttpClient http, sample::HttpClient::create(), "bench");
@@ -224,11 +245,13 @@ Result<Source> open_source(const BenchArguments& arguments, const Layout& layout
     source.sampler = std::make_unique<bench::EndpointSampler>(*source.client, arguments.sampling,
                                                               arguments.sampling_seed);
   } else if (!arguments.model.empty()) {
+    // Runs of one store have settings of their own, and so have the answers that wait there.
+    const std::string folder = "answers-" + content_hash({settings_of(arguments, items)});
     source.sampler = std::make_unique<ModelSampler>(
         layout,
         ModelOptions{arguments.model, arguments.device, arguments.batch, arguments.sampling_seed,
                      arguments.sampling},
-        arguments.out);
+        fs::path(arguments.out) / folder.substr(0, kFolderCharacters));
   }
   return source;
 }
@@ -247,14 +270,16 @@ std::string line_of(const bench::CourseProgress& progress) {
 Result<bench::CourseEnd> complete(const BenchArguments& arguments, store::Run& run,
                                   const std::vector<Item>& items, bench::Sampler* sampler) {
   std::unique_ptr<ProgressBar> bar;
-  int64_t num_shown = 0;
+  int64_t num_before = 0;
   const auto observe = [&](const bench::CourseProgress& progress) {
-    for (; num_shown < progress.num_verdicts; ++num_shown) bar->advance(line_of(progress));
+    const int64_t done = progress.num_verdicts - num_before + progress.num_failed;
+    const int64_t left = progress.num_asked + progress.num_waiting;
+    bar->show(static_cast<size_t>(done), static_cast<size_t>(done + left), line_of(progress));
   };
   const bench::Course course(run, items, arguments.course, observe);
   MC_TRY(const bench::CoursePlan plan, course.plan(sampler), "bench");
   if (plan.num_to_ask + plan.num_to_judge == 0) return bench::CourseEnd();
-  num_shown = plan.num_judged;
+  num_before = plan.num_judged;
   bar = std::make_unique<ProgressBar>(plan.num_to_ask + plan.num_to_judge);
   MC_TRY(
       auto pipeline,
@@ -267,23 +292,6 @@ Result<bench::CourseEnd> complete(const BenchArguments& arguments, store::Run& r
 
 // ---- Figures ------------------------------------------------------------------------------------
 
-int64_t count_missing(const BenchArguments& arguments, const bench::RunData& data) {
-  std::set<std::pair<std::string, int64_t>> answered;
-  std::set<std::string> tasks;
-  for (const Answer& answer : data.answers) {
-    answered.insert({answer.key.id, answer.key.sample});
-    tasks.insert(answer.key.id);
-  }
-  int64_t missing = 0;
-  for (const store::TaskRecord& task : data.tasks) {
-    if (!is_generated(arguments)) missing += tasks.contains(task.id) ? 0 : 1;
-    for (int64_t i = 0; is_generated(arguments) && i < arguments.course.samples; ++i) {
-      missing += answered.contains({task.id, i}) ? 0 : 1;
-    }
-  }
-  return missing;
-}
-
 std::string paired_line(const report::Paired& paired, const std::string& against) {
   return fmt::format(
       "against {}, {} tasks of both: {:.1f} % there, {:.1f} % here, difference {:+.1f} points "
@@ -292,15 +300,21 @@ std::string paired_line(const report::Paired& paired, const std::string& against
       100 * paired.interval.low, 100 * paired.interval.high, paired.num_better, paired.num_worse);
 }
 
-// The run that --against names: a folder's last one, or FOLDER#RUN.
+// The run that --against names: FOLDER#RUN, or a folder's last one that is not of --also.
 Result<std::vector<Judgement>> judgements_of(const std::string& name) {
-  const size_t mark = name.rfind('#');
+  std::error_code ignored;
+  size_t mark = name.find('#');  // Both names may have one.
+  while (mark < name.size() && !fs::is_directory(name.substr(0, mark), ignored)) {
+    mark = name.find('#', mark + 1);
+  }
+  if (fs::is_directory(name, ignored)) mark = std::string::npos;
   const fs::path folder = name.substr(0, mark);
   MC_TRY(const auto store, store::Store::open_to_read(folder / kStoreName), "--against");
   MC_TRY(const auto runs, store->runs(), "--against");
   const std::string wanted = mark == std::string::npos ? "" : name.substr(mark + 1);
   const auto found = std::find_if(runs.rbegin(), runs.rend(), [&](const store::Run& run) {
-    return wanted.empty() || run.record().name == wanted;
+    if (!wanted.empty()) return run.record().name == wanted;
+    return !nlohmann::json::parse(run.record().settings, nullptr, false).contains("also");
   });
   if (found == runs.rend()) return invalid("--against: " + folder.string() + " has no such run");
   return found->judgements();
@@ -316,6 +330,19 @@ Status export_lines(const fs::path& folder, const bench::RunData& data) {
   return write_file_atomically(folder / "verdicts.jsonl", verdicts);
 }
 
+// Why requests had no answer; a server may give each one a reason of its own.
+void print_failures(const bench::CourseEnd& end) {
+  constexpr size_t kReasonsMax = 10;
+  size_t num_shown = 0;
+  for (const auto& [what, num] : end.failed) {
+    if (++num_shown > kReasonsMax) break;
+    std::cout << "  " << num << " times " << what << "\n";
+  }
+  if (end.failed.size() > kReasonsMax) {
+    std::cout << "  and " << end.failed.size() - kReasonsMax << " other reasons\n";
+  }
+}
+
 Status report_all(const BenchArguments& arguments, const store::Run& run,
                   const bench::CourseEnd& end) {
   MC_TRY(const bench::RunData data, bench::read_run(run), "bench");
@@ -328,7 +355,7 @@ Status report_all(const BenchArguments& arguments, const store::Run& run,
   for (const Judgement& one : data.judgements) {
     judged.push_back({one.verdict, one.reward, one.seconds});
   }
-  const int64_t missing = count_missing(arguments, data);
+  const int64_t missing = bench::count_missing(data);
   const int64_t cut = std::ranges::count(data.answers, "length", &Answer::finish);
   std::optional<report::Paired> paired;
   if (!arguments.against.empty()) {
@@ -336,14 +363,16 @@ Status report_all(const BenchArguments& arguments, const store::Run& run,
     paired =
         report::paired_difference(bench::attempts_of(others), bench::attempts_of(data.judgements));
   }
-  MC_TRY_VOID(export_lines(arguments.out, data), "bench");
-  const std::string summary = report::bench_json(
-      {.rows = rows, .judged = judged, .num_missing = missing, .num_cut = cut, .paired = paired});
-  MC_TRY_VOID(write_file_atomically(fs::path(arguments.out) / "summary.json", summary), "bench");
+  if (arguments.protocol.empty()) {  // The folder's files are of the run itself.
+    MC_TRY_VOID(export_lines(arguments.out, data), "bench");
+    const std::string summary = report::bench_json(
+        {.rows = rows, .judged = judged, .num_missing = missing, .num_cut = cut, .paired = paired});
+    MC_TRY_VOID(write_file_atomically(fs::path(arguments.out) / "summary.json", summary), "bench");
+  }
   if (arguments.details) std::cout << report::table(judged, {}) << "\n";
   std::cout << report::bench_table(rows) << report::summary(judged);
   if (missing > 0) std::cout << missing << " without an answer, in no figure\n";
-  for (const auto& [what, num] : end.failed) std::cout << "  " << num << " times " << what << "\n";
+  print_failures(end);
   if (cut > 0) {
     std::cout << fmt::format(
         "{} cut off at the limit of tokens (--max-tokens), judged as they are\n", cut);
@@ -402,14 +431,13 @@ std::vector<store::TaskRecord> records_of(const std::vector<Item>& items) {
 }
 
 // One run of the store: begun or taken up, completed and reported.
-Status run_one(const BenchArguments& arguments, const CLI::App& command, store::Store& store,
-               const std::vector<Item>& items, const std::vector<Answer>& stored,
-               bench::Sampler* sampler) {
-  MC_TRY(store::Run run,
-         store.begin({.name = name_of(arguments),
-                      .kind = "bench",
-                      .settings = settings_of(arguments, command, items)}),
-         "bench");
+Status run_one(const BenchArguments& arguments, store::Store& store, const std::vector<Item>& items,
+               const std::vector<Answer>& stored, bench::Sampler* sampler) {
+  MC_TRY(
+      store::Run run,
+      store.begin(
+          {.name = name_of(arguments), .kind = "bench", .settings = settings_of(arguments, items)}),
+      "bench");
   MC_TRY_VOID(run.set_tasks(records_of(items)), "bench");
   MC_TRY_VOID(take_stored(stored, run), "bench");
   MC_TRY(const bench::CourseEnd end, complete(arguments, run, items, sampler), "bench");
@@ -419,7 +447,8 @@ Status run_one(const BenchArguments& arguments, const CLI::App& command, store::
 void add_judging(CLI::App& command, BenchArguments& arguments);
 
 // The same answers under another protocol, as a run of its own: --also
-// mode=eval,policy=kernelbench.
+// mode=eval,policy=kernelbench.  Options of judging that the run has and the protocol does not name
+// stay as they are.
 Status run_also(const BenchArguments& arguments, const std::string& protocol, store::Store& store,
                 const std::vector<Item>& items) {
   MC_TRY(const auto runs, store.runs(), "--also");
@@ -428,7 +457,8 @@ Status run_also(const BenchArguments& arguments, const std::string& protocol, st
   MC_TRY(const std::vector<Answer> answers, found->answers(), "--also");
   BenchArguments other = arguments;
   other.run = fmt::format("{} ({})", name_of(arguments), protocol);
-  other.course.turns = 1;
+  other.protocol = protocol;
+  other.against.clear();  // That run was judged under the first protocol.
   CLI::App command{"", "--also"};
   add_judging(command, other);
   std::vector<std::string> words;
@@ -443,14 +473,16 @@ Status run_also(const BenchArguments& arguments, const std::string& protocol, st
     return invalid(fmt::format("--also {}: {}", protocol, wrong.what()));
   }
   MC_TRY_VOID(settle(other.judging, command), "--also");
+  for (auto& [name, values] : judging_options(command)) other.given[name] = values;
   std::cout << "\n" << other.run << "\n";
-  return run_one(other, command, store, items, answers, nullptr);
+  return run_one(other, store, items, answers, nullptr);
 }
 
 Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(check(arguments), "bench");
   MC_TRY_VOID(settle(arguments.judging, command), "bench");
   arguments.course.judges = arguments.judging.jobs;
+  arguments.given = judging_options(command);
   MC_TRY(const Layout layout, find_layout(), "bench");
   MC_TRY(std::vector<Item> suite, load_items(arguments, layout), "--suite");
   MC_TRY(auto stored, load_stored(arguments, suite), "bench");
@@ -458,8 +490,8 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   const std::set<std::string> ids = ids_of(items);
   std::erase_if(stored, [&](const Answer& answer) { return !ids.contains(answer.key.id); });
   MC_TRY(const auto store, store::Store::open(fs::path(arguments.out) / kStoreName), "--out");
-  MC_TRY(const Source source, open_source(arguments, layout), "bench");
-  MC_TRY_VOID(run_one(arguments, command, *store, items, stored, source.sampler.get()), "bench");
+  MC_TRY(const Source source, open_source(arguments, layout, items), "bench");
+  MC_TRY_VOID(run_one(arguments, *store, items, stored, source.sampler.get()), "bench");
   for (const std::string& protocol : arguments.also) {
     MC_TRY_VOID(run_also(arguments, protocol, *store, items), "bench");
   }
@@ -559,6 +591,7 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       .add_option("--prices", arguments.prices,
                   "Dollars for a million tokens of prompts and of answers: 0.5,1.5")
       ->delimiter(',')
+      ->check(kNotNegative)
       ->expected(2);
   command
       .add_option("--fail-on-error", arguments.course.failures_max,

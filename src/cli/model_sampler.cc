@@ -59,6 +59,8 @@ Status ModelSampler::generate(int64_t turn, const std::vector<const Request*>& r
                               std::map<store::AnswerKey, Answer>& answers) {
   const fs::path prompts = folder_ / fmt::format("prompts-{}.jsonl", turn);
   const fs::path out = folder_ / fmt::format("generated-{}.jsonl", turn);
+  std::error_code failure;
+  fs::create_directories(folder_, failure);  // Writing reports what failed.
   MC_TRY_VOID(write_file_atomically(prompts, rows_of(requests)), "prompts");
   std::vector<std::string> words = {"generate",       "--model", options_.model, "--prompts",
                                     prompts.string(), "--out",   out.string(),   "--skip-long"};

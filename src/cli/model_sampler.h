@@ -26,7 +26,8 @@ struct ModelOptions {
   sample::Sampling sampling;
 };
 
-// The answers of a killed run lie in `folder`, in a file for each turn, and are not made again.
+// The answers of a killed run are in `folder`, in a file for each turn, and are not made again.
+// Each set of options, and of prompts, needs a folder of its own.
 class ModelSampler final : public bench::Sampler {
  public:
   // REQUIRES: `layout` outlives it.

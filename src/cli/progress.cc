@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "core/check.h"
+
 namespace mc::cli {
 namespace {
 
@@ -16,9 +18,9 @@ constexpr size_t kTextColumns = 48;
 }  // namespace
 
 ProgressBar::ProgressBar(size_t total)
-    : total_(total),
-      is_terminal_(::isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()) {}
+    : is_terminal_(::isatty(STDERR_FILENO) == 1),
+      start_(std::chrono::steady_clock::now()),
+      total_(total) {}
 
 void ProgressBar::note(std::string_view step) {
   const std::lock_guard lock(mutex_);
@@ -35,6 +37,13 @@ void ProgressBar::advance(std::string_view what) {
   if (is_terminal_) draw(what);
 }
 
+void ProgressBar::show(size_t done, size_t total, std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  done_ = done;
+  total_ = total;
+  if (is_terminal_) draw(what);
+}
+
 void ProgressBar::finish() {
   const std::lock_guard lock(mutex_);
   if (drawn_) std::fprintf(stderr, "\r\033[K");
@@ -42,6 +51,7 @@ void ProgressBar::finish() {
 }
 
 void ProgressBar::draw(std::string_view text) {
+  MC_CHECK(done_ <= total_);
   const size_t filled = total_ == 0 ? 0 : kBarColumns * done_ / total_;
   const std::string bar = std::string(filled, '#') + std::string(kBarColumns - filled, '.');
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;

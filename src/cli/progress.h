@@ -21,17 +21,19 @@ class ProgressBar {
   void note(std::string_view step);
   // One more of the total is done.
   void advance(std::string_view what);
+  // The same for work whose total changes on the way.
+  void show(size_t done, size_t total, std::string_view what);
   void finish();
 
  private:
   void draw(std::string_view text);
 
   // Constant after construction.
-  const size_t total_;
   const bool is_terminal_;
   const std::chrono::steady_clock::time_point start_;
 
   std::mutex mutex_;  // Guards the rest.
+  size_t total_ = 0;
   size_t done_ = 0;
   bool drawn_ = false;
 };

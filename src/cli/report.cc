@@ -2,8 +2,11 @@
 //
 // The command `musacoder report`: a page of the runs of one or more stores.  The figures are made
 // here; the Python package `report` makes the page of them.
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "bench/figures.h"
 #include "cli/commands.h"
 #include "compile/pytorch.h"
+#include "core/fd.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "store/store.h"
@@ -23,6 +27,8 @@ namespace mc::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
 
 struct ReportArguments {
   std::vector<std::string> stores;
@@ -72,8 +78,10 @@ Status render(const ReportArguments& arguments, const fs::path& document) {
     ::execvp(argv[0], argv.data());
     ::_exit(127);
   }
+  if (pid < 0) return system_error(ErrorCode::kUnavailable, "cannot start " + python);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return system_error(ErrorCode::kUnavailable, "cannot wait for " + python);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ok();
   return Error{ErrorCode::kUnavailable, "the page was not made: " + python +
@@ -85,7 +93,12 @@ Status run_report(const ReportArguments& arguments) {
   for (const std::string& path : arguments.stores) {
     MC_TRY_VOID(read_store(path, arguments.runs, runs), "report");
   }
-  if (runs.empty()) return Error{ErrorCode::kInvalidInput, "no run of that name in the stores"};
+  if (runs.empty() && arguments.runs.empty()) return invalid("no run in the stores");
+  std::set<std::string> names;
+  for (const bench::RunData& data : runs) names.insert(data.record.name);
+  for (const std::string& name : arguments.runs) {
+    if (!names.contains(name)) return invalid("--run: no run " + name + " in the stores");
+  }
   const std::string document = bench::document_json(
       runs, {.title = arguments.title, .created = store::now_text(), .program = kProgram});
   if (!arguments.json.empty())

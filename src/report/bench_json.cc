@@ -55,7 +55,9 @@ Json json_of(const Paired& paired) {
 
 }  // namespace
 
-std::string figures_json(const BenchFigures& figures) { return json_of(figures).dump(); }
+std::string figures_json(const BenchFigures& figures) {
+  return json_of(figures).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string bench_json(const BenchReport& report) {
   std::map<std::string, int64_t> outcomes;

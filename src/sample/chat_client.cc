@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kPauseMax = 60;  // Seconds.
+constexpr int64_t kCountMax = 1'000'000'000;
 constexpr std::string_view kRoute = "/chat/completions";
 
 std::string url_of(std::string endpoint) {
@@ -70,10 +71,11 @@ Error refusal(const std::string& url, const HttpResponse& response) {
 }
 
 Error not_an_endpoint(const std::string& url, const HttpResponse& response) {
+  const std::string type = task::plain_line(response.content_type, 100);
   return {ErrorCode::kNotFound,
           fmt::format("{} answers {}, which is no chat completion: is it the address of an "
                       "OpenAI-compatible server? It usually ends in /v1",
-                      url, response.content_type.empty() ? "text" : response.content_type)};
+                      url, type.empty() ? "text" : type)};
 }
 
 // A member that is a text, or a list of parts with texts; "" where it is null or not there.
@@ -105,7 +107,7 @@ void take_texts(const Json& message, Completion& out) {
 int64_t count_of(const Json& usage, const char* name) {
   if (!usage.is_object()) return 0;
   const Json count = usage.value(name, Json());
-  return count.is_number_integer() ? count.get<int64_t>() : 0;
+  return count.is_number_unsigned() && count <= kCountMax ? count.get<int64_t>() : 0;
 }
 
 Result<Completion> completion_of(const std::string& url, const HttpResponse& response) {
