@@ -66,6 +66,12 @@ Json parsed(const std::string& text) {
   return json.is_discarded() ? Json(text) : json;
 }
 
+// An object of a store; of other text one that has it.
+Json object_of(const std::string& text) {
+  const Json json = parsed(text);
+  return json.is_object() ? json : Json{{"text", text}};
+}
+
 // ---- A run --------------------------------------------------------------------------------------
 
 Json funnel_of(const RunData& data) {
@@ -194,7 +200,7 @@ Json cost_of(const Json& tokens, const Json& settings) {
 }
 
 Json run_of(const RunData& data) {
-  const Json settings = parsed(data.record.settings);
+  const Json settings = object_of(data.record.settings);
   std::map<std::string, int64_t> outcomes;
   for (const Judgement& one : data.judgements) ++outcomes[task::outcome_name(one.verdict.outcome)];
   Json groups = Json::object();
@@ -205,7 +211,7 @@ Json run_of(const RunData& data) {
   return {{"name", data.record.name},
           {"created", data.record.created},
           {"settings", settings},
-          {"environment", parsed(data.record.environment)},
+          {"environment", object_of(data.record.environment)},
           {"groups", groups},
           {"fast_curve", fast_curve_of(data)},
           {"missing", count_missing(data)},

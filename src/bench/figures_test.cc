@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/figures.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/file.h"
+
+namespace mc::bench {
+namespace {
+
+using store::Answer;
+using store::Judgement;
+using testing::ElementsAre;
+
+Judgement judged(store::AnswerKey key, task::Outcome outcome) {
+  Judgement one{.key = std::move(key), .reward = {}, .verdict = {}};
+  one.verdict.task = one.key.id;
+  one.verdict.outcome = std::move(outcome);
+  return one;
+}
+
+// Two tasks of a level and one without; "c" has no answer.
+RunData data_of(const std::string& settings) {
+  RunData data;
+  data.record.settings = settings;
+  data.tasks = {{"a", "level 1", {"softmax", "fused"}, ""},
+                {"b", "level 1", {"softmax"}, ""},
+                {"c", "", {}, ""}};
+  for (const store::AnswerKey& key :
+       {store::AnswerKey{"a", 0, 0}, {"a", 0, 1}, {"a", 1, 0}, {"b", 0, 0}}) {
+    data.answers.push_back({.key = key, .completion = "x"});
+  }
+  data.judgements = {judged({"a", 0, 0}, task::Wrong{}), judged({"a", 0, 1}, task::Passed{}),
+                     judged({"a", 1, 0}, task::Wrong{}), judged({"b", 0, 0}, task::Passed{})};
+  return data;
+}
+
+TEST(Figures, CountAsMissingTheSamplesThatWereWanted) {
+  const struct {
+    std::string settings;
+    int64_t missing;
+  } kTable[] = {{R"({"samples": 2})", 3},  // One of b, two of c; turns are no samples.
+                {R"({"samples": 1})", 1},
+                {R"({"samples": 0})", 1},  // Stored answers: the task without any.
+                {"{}", 1},
+                {R"({"samples": "many"})", 1},
+                {"not JSON", 1}};
+  for (const auto& row : kTable) {
+    EXPECT_EQ(count_missing(data_of(row.settings)), row.missing) << row.settings;
+  }
+}
+
+TEST(Figures, HaveARowForAllTasksAndForEachLevelAndFamily) {
+  const std::vector<report::BenchRow> rows = rows_of(data_of("{}"));
+  std::vector<std::string> names;
+  for (const report::BenchRow& row : rows) names.push_back(row.name);
+  EXPECT_THAT(names, ElementsAre("all", "family fused", "family softmax", "level 1"));
+  const report::BenchFigures& all = rows.at(0).figures;
+  EXPECT_EQ(all.num_tasks, 2);
+  EXPECT_EQ(all.num_attempts, 4);
+  EXPECT_EQ(all.num_samples, 3);
+  EXPECT_EQ(all.num_passed, 2);
+  EXPECT_EQ(all.average->value, (0.5 + 1) / 2);  // By task: one of two samples, one of one.
+  EXPECT_EQ(all.first_turn->value, (0. + 1) / 2);
+  EXPECT_EQ(all.pass_at.at(1).value, (0.5 + 1) / 2);
+  EXPECT_EQ(all.pass_at.at(2).value, 1);  // Only "a" has two samples.
+  EXPECT_EQ(rows.at(1).figures.num_tasks, 1);
+}
+
+TEST(Figures, OfNoAnswerHaveARowForAllTasks) {
+  RunData data = data_of("{}");
+  data.judgements.clear();
+  const auto rows = rows_of(data);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].figures.num_attempts, 0);
+  EXPECT_FALSE(rows[0].figures.average);
+}
+
+TEST(Figures, AreReadFromAStore) {
+  const auto folder = TemporaryDirectory::create("figures");
+  ASSERT_TRUE(folder);
+  const auto store = store::Store::open(folder->path() / "store.sqlite");
+  ASSERT_TRUE(store);
+  const RunData data = data_of(R"({"samples":2})");
+  auto run = (*store)->begin({.name = "m", .kind = "bench", .settings = data.record.settings});
+  ASSERT_TRUE(run);
+  ASSERT_TRUE(run->set_tasks(data.tasks));
+  ASSERT_TRUE(run->add(data.answers));
+  for (const Judgement& one : data.judgements) ASSERT_TRUE(run->add(one));
+  const auto again = read_run(*run);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->record.name, "m");
+  EXPECT_EQ(again->tasks, data.tasks);
+  EXPECT_EQ(again->answers, data.answers);
+  ASSERT_EQ(again->judgements.size(), data.judgements.size());
+  for (size_t i = 0; i < data.judgements.size(); ++i) {
+    EXPECT_EQ(again->judgements[i].verdict, data.judgements[i].verdict);
+  }
+}
+
+}  // namespace
+}  // namespace mc::bench
