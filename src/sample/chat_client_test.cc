@@ -131,6 +131,7 @@ TEST(ChatClient, SendsMoreMembersAndHeaders) {
   const ChatClient client(server,
                           {.endpoint = "http://h/v1",
                            .model = "m",
+                           .api_key = "",
                            .headers = {"X-Team: kernels"},
                            .extra_body = R"({"top_k": 20, "temperature": 0.25})"},
                           [](double) {});
@@ -152,6 +153,24 @@ TEST(ChatClient, KeepsTheReasoningAndTheCounts) {
   EXPECT_EQ(completion->prompt_tokens, 5);
   EXPECT_EQ(completion->num_tokens, 9);
   EXPECT_EQ(completion->reasoning_tokens, 4);
+}
+
+TEST(ChatClient, CountsNothingThatIsNoCount) {
+  for (const char* count : {"-5", "1e300", "99999999999999999999", "\"9\"", "null", "0.5"}) {
+    Client client({response(
+        200, std::string(R"({"choices": [{"message": {"content": "x"}}], "usage": {)") +
+                 R"("completion_tokens": )" + count + "}}")});
+    const auto completion = client.ask();
+    ASSERT_TRUE(completion) << count;
+    EXPECT_EQ(completion->num_tokens, 0) << count;
+  }
+}
+
+TEST(ChatClient, ShowsNoControlCharactersOfAServer) {
+  Client client({HttpResponse{200, "text/\x1b[2J\x1b]0;x\x07html", "<html>", 0}});
+  const auto completion = client.ask();
+  ASSERT_FALSE(completion);
+  EXPECT_EQ(completion.error().message.find('\x1b'), std::string::npos);
 }
 
 TEST(ChatClient, TakesNoContentForAnEmptyAnswer) {

@@ -181,7 +181,7 @@ Messages generation_prompt(const task::Task& task, task::Dialect dialect) {
 
 Status apply_template(const fs::path& path, task::Dialect dialect, std::vector<Item>& items) {
   MC_TRY(const std::string text, read_file(path, kTemplateBytesMax), "template");
-  static const std::regex kName(R"(\{\{\s*(\w+)\s*\}\})");
+  static const std::regex kName(R"(\{\{\s{0,9}(\w{1,40})\s{0,9}\}\})");
   bool has_task = false;
   for (std::sregex_iterator name(text.begin(), text.end(), kName), end; name != end; ++name) {
     const std::string word = name->str(1);
