@@ -85,7 +85,7 @@ struct Records {
 // The slow and obvious twin of a course in an empty store.
 struct Twin {
   Records records;
-  std::map<AnswerKey, sample::Messages> asked;            // With what was asked.
+  std::map<AnswerKey, sample::Messages> asked;             // With what was asked.
   std::set<std::pair<std::string, std::string>> to_judge;  // Tasks and texts.
   int64_t num_failed = 0;
   int64_t num_passed = 0;
@@ -205,9 +205,8 @@ class FailingSampler final : public Sampler {
 Result<TemporaryDirectory> temporary_folder() {
   const std::filesystem::path memory = "/dev/shm";
   std::error_code ignored;
-  return std::filesystem::exists(memory, ignored)
-             ? TemporaryDirectory::create_in(memory, "course")
-             : TemporaryDirectory::create("course");
+  return std::filesystem::exists(memory, ignored) ? TemporaryDirectory::create_in(memory, "course")
+                                                  : TemporaryDirectory::create("course");
 }
 
 // A store with one run.

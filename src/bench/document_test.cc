@@ -64,8 +64,7 @@ RunData timed_run() {
                   {.key = {"a", 0, 1}, .completion = "second", .num_tokens = 200},
                   {.key = {"a", 1, 0}, .completion = "third", .num_tokens = 300},
                   {.key = {"b", 0, 0}, .completion = "fourth", .num_tokens = 400}};
-  data.judgements = {judged({"a", 0, 0}, task::CompileFailed{}),
-                     judged({"a", 0, 1}, passed_in(25)),
+  data.judgements = {judged({"a", 0, 0}, task::CompileFailed{}), judged({"a", 0, 1}, passed_in(25)),
                      judged({"a", 1, 0}, passed_in(50)),
                      judged({"b", 0, 0}, task::Unsupported{}, {})};
   return data;
@@ -129,14 +128,19 @@ TEST(Document, HasTheFiguresThatAreFoundByHand) {
 
 TEST(Document, CountsAtWhichStageAnswersEnd) {
   RunData data;
-  const std::vector<std::pair<task::Outcome, size_t>> ends = {
-      {task::Unextractable{}, 0},      {task::Illegal{"static", {}}, 1},
-      {task::Illegal{"link", {}}, 2},  {task::CompileFailed{}, 2},
-      {task::Crashed{}, 3},            {task::TimedOut{}, 3},
-      {task::OutOfMemory{}, 3},        {task::Wrong{}, 3},
-      {task::Illegal{"run", {}}, 4},   {task::Illegal{"timing", {}}, 4},
-      {task::Passed{}, 5},             {task::Unsupported{}, 6},
-      {task::Infra{}, 6}};
+  const std::vector<std::pair<task::Outcome, size_t>> ends = {{task::Unextractable{}, 0},
+                                                              {task::Illegal{"static", {}}, 1},
+                                                              {task::Illegal{"link", {}}, 2},
+                                                              {task::CompileFailed{}, 2},
+                                                              {task::Crashed{}, 3},
+                                                              {task::TimedOut{}, 3},
+                                                              {task::OutOfMemory{}, 3},
+                                                              {task::Wrong{}, 3},
+                                                              {task::Illegal{"run", {}}, 4},
+                                                              {task::Illegal{"timing", {}}, 4},
+                                                              {task::Passed{}, 5},
+                                                              {task::Unsupported{}, 6},
+                                                              {task::Infra{}, 6}};
   for (size_t i = 0; i < ends.size(); ++i) {
     data.judgements.push_back(judged({"a", static_cast<int64_t>(i), 0}, ends[i].first));
   }
@@ -251,8 +255,8 @@ TEST(Document, TakesWhateverAStoreHolds) {
   data.record.environment = "not JSON";
   data.tasks[0].families = {"\xff"};
   data.answers[0].completion = std::string("\0\xed\xa0\x80", 4);
-  for (const char* settings : {"not JSON", "[]", R"({"prices": 3})", R"({"prices": [1, null]})",
-                               R"({"samples": -1})"}) {
+  for (const char* settings :
+       {"not JSON", "[]", R"({"prices": 3})", R"({"prices": [1, null]})", R"({"samples": -1})"}) {
     data.record.settings = settings;
     const Json document = document_of({data});
     EXPECT_EQ(document["runs"][0]["cost"], Json()) << settings;

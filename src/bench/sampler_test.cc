@@ -112,9 +112,9 @@ TEST(EndpointSampler, EndsTheRunOnlyWhereNoRequestWouldBeAnswered) {
     std::deque<Result<sample::HttpResponse>> answers;
     std::string letters;
   } kTable[] = {
-      {{status(404)}, "e"},                                      // No such model.
-      {{status(401)}, "e"},                                      // No such key.
-      {{good(), status(404), status(401)}, "aff"},               // One did before.
+      {{status(404)}, "e"},                                       // No such model.
+      {{status(401)}, "e"},                                       // No such key.
+      {{good(), status(404), status(401)}, "aff"},                // One did before.
       {{status(400), status(500), status(429), good()}, "fffa"},  // This request alone.
       {{no_connection(), no_connection(), no_connection(), no_connection()}, "fffe"},
       {{no_connection(), no_connection(), no_connection(), good(), no_connection()}, "fffaf"},

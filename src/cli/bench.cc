@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/utsname.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -176,6 +178,16 @@ std::string settings_of(const BenchArguments& arguments, const std::vector<Item>
   if (!arguments.given.empty()) settings["options"] = arguments.given;
   if (!arguments.protocol.empty()) settings["also"] = arguments.protocol;
   return settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// What a report says of the machine; verdicts have the rest.
+std::string environment_of() {
+  nlohmann::json out = {{"program", kProgram}, {"cpus", std::thread::hardware_concurrency()}};
+  utsname system{};
+  if (::uname(&system) == 0) {
+    out["system"] = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+  }
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // ---- Answers ------------------------------------------------------------------------------------
@@ -433,11 +445,12 @@ std::vector<store::TaskRecord> records_of(const std::vector<Item>& items) {
 // One run of the store: begun or taken up, completed and reported.
 Status run_one(const BenchArguments& arguments, store::Store& store, const std::vector<Item>& items,
                const std::vector<Answer>& stored, bench::Sampler* sampler) {
-  MC_TRY(
-      store::Run run,
-      store.begin(
-          {.name = name_of(arguments), .kind = "bench", .settings = settings_of(arguments, items)}),
-      "bench");
+  MC_TRY(store::Run run,
+         store.begin({.name = name_of(arguments),
+                      .kind = "bench",
+                      .settings = settings_of(arguments, items),
+                      .environment = environment_of()}),
+         "bench");
   MC_TRY_VOID(run.set_tasks(records_of(items)), "bench");
   MC_TRY_VOID(take_stored(stored, run), "bench");
   MC_TRY(const bench::CourseEnd end, complete(arguments, run, items, sampler), "bench");

@@ -157,9 +157,9 @@ TEST(ChatClient, KeepsTheReasoningAndTheCounts) {
 
 TEST(ChatClient, CountsNothingThatIsNoCount) {
   for (const char* count : {"-5", "1e300", "99999999999999999999", "\"9\"", "null", "0.5"}) {
-    Client client({response(
-        200, std::string(R"({"choices": [{"message": {"content": "x"}}], "usage": {)") +
-                 R"("completion_tokens": )" + count + "}}")});
+    Client client(
+        {response(200, std::string(R"({"choices": [{"message": {"content": "x"}}], "usage": {)") +
+                           R"("completion_tokens": )" + count + "}}")});
     const auto completion = client.ask();
     ASSERT_TRUE(completion) << count;
     EXPECT_EQ(completion->num_tokens, 0) << count;

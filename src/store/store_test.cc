@@ -181,7 +181,8 @@ TEST_F(Stores, AddManyAnswersOrNone) {
 TEST_F(Stores, TakeUpARunWithEqualSettings) {
   {
     const auto store = open();
-    ASSERT_TRUE(begin(*store, R"({"turns":1,"model":"m"})").add(Answer{.key = {"a", 0, 0}, .completion = "x"}));
+    ASSERT_TRUE(begin(*store, R"({"turns":1,"model":"m"})")
+                    .add(Answer{.key = {"a", 0, 0}, .completion = "x"}));
   }
   const auto store = open();
   StoredRun run = begin(*store, R"({"model": "m", "turns": 1})");
@@ -407,7 +408,9 @@ TEST_F(Stores, HaveAllThatWasAddedBeforeAKill) {
 }
 
 TEST_F(Stores, AreReadAfterAKillWithinATransaction) {
-  { begin(*open()); }
+  {
+    begin(*open());
+  }
   const pid_t child = ::fork();
   if (child == 0) {
     SQLite::Database database(path_.string(), SQLite::OPEN_READWRITE);

@@ -7,12 +7,17 @@ Runs the program named by $MUSACODER; no GPU and no network but loopback are nee
 from __future__ import annotations
 
 import contextlib
+import csv
+import hashlib
 import json
 import os
+import pty
+import random
 import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -25,6 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 HONEST = ROOT / "tests/corpus/honest"
 MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+LEARN = Path(MUSACODER).parent / "musacoder-learn"
 BAD_INPUT = 2
 MACHINE_FAILED = 1
 TASKS = ["reduction/row_sum", "softmax/softmax_rows"]
@@ -59,8 +65,7 @@ class Bench(unittest.TestCase):
 
     def settings(self) -> dict[str, Any]:
         """Of the only run of the store."""
-        with contextlib.closing(sqlite3.connect(self.out / "store.sqlite")) as store:
-            ((text,),) = store.execute("SELECT settings FROM run")
+        ((text,),) = self.rows("SELECT settings FROM run")
         loaded: dict[str, Any] = json.loads(text)
         return loaded
 
@@ -86,6 +91,10 @@ class Bench(unittest.TestCase):
     def lines(self, name: str) -> list[str]:
         return (self.out / name).read_text().splitlines()
 
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(self.out / "store.sqlite", timeout=60)) as store:
+            return store.execute(query).fetchall()
+
 
 class Stored(Bench):
     def test_figures_of_stored_answers_and_what_a_cut_line_costs(self) -> None:
@@ -107,7 +116,7 @@ class Stored(Bench):
         self.assertEqual(len(after), 3)
 
     def test_the_same_text_for_the_same_task_is_judged_once(self) -> None:
-        said = {"id": "kernelbench:1/1", "completion": "I cannot do this."}
+        said: dict[str, object] = {"id": "kernelbench:1/1", "completion": "I cannot do this."}
         rows = [{**said, "sample": 0}, {**said, "sample": 1}, {**said, "id": "kernelbench:1/2"}]
         path = self.folder / "answers.jsonl"
         path.write_text("".join(json.dumps({"sample": 0, **row}) + "\n" for row in rows))
@@ -147,7 +156,7 @@ class Stored(Bench):
         self.assertEqual(summary["groups"]["all"]["tasks"], 1)
 
     def test_a_part_of_the_suite_under_other_settings(self) -> None:
-        given = ("--answers", self.answers(), "--level", 2)
+        given: tuple[object, ...] = ("--answers", self.answers(), "--level", 2)
         self.refuse("no task of that --level", BAD_INPUT, *given)
         given = ("--answers", self.answers(), "--problem", "1/2")
         summary = self.measure(*given, "--trials", 2, "--no-shapes")
@@ -167,9 +176,83 @@ class Stored(Bench):
         answers.write_text('{"id": "kernelbench:9/9", "sample": 0, "completion": "x"}\n')
         self.refuse("the suite has no task kernelbench:9/9", BAD_INPUT, "--answers", answers)
         self.refuse("--model-name", BAD_INPUT, "--endpoint", "http://127.0.0.1:1/v1")
+        answers = self.answers()
+        given = ("--answers", answers)
+        self.refuse("--extra-body: expected a JSON object", BAD_INPUT, *given, "--extra-body", "[]")
+        self.refuse("--extra-body: expected a JSON object", BAD_INPUT, *given, "--extra-body", "{")
+        self.refuse("--header: expected", BAD_INPUT, *given, "--header", "no colon")
+        self.refuse("--header: expected", BAD_INPUT, *given, "--header", "a: b\nc: d")
+        self.refuse("nan", BAD_INPUT, *given, "--prices", "nan,1")
+        self.refuse("--turns needs --model", BAD_INPUT, *given, "--turns", 2)
+        template = self.folder / "template.txt"
+        self.refuse("template.txt", BAD_INPUT, *given, "--prompt-template", template)
+        template.write_text("write a kernel for {{platform}}")
+        self.refuse("has no {{task}}", BAD_INPUT, *given, "--prompt-template", template)
+        template.write_text("{{task}} {{gpu}}")
+        self.refuse("{{gpu}} is not known", BAD_INPUT, *given, "--prompt-template", template)
+        self.refuse("no store", BAD_INPUT, *given, "--against", self.folder)
+
+    def test_the_same_answers_under_another_protocol_and_a_report_of_both(self) -> None:
+        answers = self.answers()
+        given = ("--answers", answers, "--also", "policy=kernelbench,trials=2", "--no-shapes")
+        summary = self.measure(*given)
+        self.assertEqual(summary["outcomes"], {"extraction": 1, "pass": 2})
+        also = "answers (policy=kernelbench,trials=2)"
+        runs = self.rows("SELECT name, settings FROM run ORDER BY id")
+        self.assertEqual([name for name, _ in runs], ["answers", also])
+        settings = json.loads(runs[1][1])
+        self.assertEqual(settings["policy"], "kernelbench")
+        self.assertEqual(set(settings["options"]), {"--no-shapes", "--trials"})
+        policies = {json.loads(line)["verdict"]["protocol"]["policy"].split("/")[0]
+                    for line in self.lines("verdicts.jsonl")}  # fmt: skip
+        self.assertEqual(policies, {"musacoder"}, "the folder's files are of the other run")
+        verdicts = self.rows("SELECT * FROM verdict ORDER BY run, task, sample, turn")
+        self.assertEqual(len(verdicts), 6)
+        self.measure(*given, "--against", f"{self.out}#{also}")
+        self.assertEqual(self.rows("SELECT * FROM verdict ORDER BY run, task, sample, turn"),
+                         verdicts, "what was judged was judged again")  # fmt: skip
+        self.check_report(also)
+        answers.write_text(answers.read_text().replace("I cannot", "I could not"))
+        (self.out / "summary.json").unlink()
+        self.refuse("has another answer kernelbench:1/1#1", BAD_INPUT, *given)
+
+    def report(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [MUSACODER, "report", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+    def check_report(self, also: str) -> None:
+        page, table = self.folder / "page.html", self.folder / "table.md"
+        rows, document = self.folder / "rows.csv", self.folder / "document.json"
+        done = self.report(self.out, "--out", page, "--markdown", table, "--csv", rows,
+                           "--json", document)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("class ModelNew", page.read_text())
+        self.assertIn("Pass@1", table.read_text())
+        with open(rows, encoding="utf-8", newline="") as stream:
+            self.assertEqual(len(list(csv.DictReader(stream))), 6)
+        loaded = json.loads(document.read_text())
+        self.assertEqual([run["name"] for run in loaded["runs"]], ["answers", also])
+        self.assertEqual([run["missing"] for run in loaded["runs"]], [0, 0])
+        self.assertEqual(len(loaded["tasks"]), 2)
+        self.assertEqual(loaded["paired"][0]["tasks"], 2)
+        done = self.report(self.out / "store.sqlite", "--run", also, "--json", document)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(document.read_text())["runs"]), 1)
+        wrong: list[tuple[str, list[object]]] = [
+            ("no run nobody", [self.out, "--run", "answers", "--run", "nobody", "--json", rows]),
+            ("no store", [self.folder, "--json", rows]),
+            ("no store", [self.folder / "nowhere", "--json", rows]),
+            ("give --out PAGE.html", [self.out]),
+        ]
+        for words, arguments in wrong:
+            done = self.report(*arguments)
+            self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(words, done.stderr)
 
 
 Reply = Callable[[int, dict[str, Any]], tuple[int, str, str]]  # Status, content type, body.
+CUT = 0  # In the place of a status: the connection ends within the body.
 
 
 class Server:
@@ -184,7 +267,17 @@ class Server:
                 length = int(self.headers["Content-Length"])
                 outer.num += 1
                 status, kind, body = reply(outer.num, json.loads(self.rfile.read(length)))
-                self.send_response(status)
+                with contextlib.suppress(ConnectionError):  # The client was killed.
+                    self.respond(status, kind, body)
+
+            def respond(self, status: int, kind: str, body: str) -> None:
+                self.send_response(status or 200)
+                if status == CUT:
+                    self.send_header("Content-Length", "1000000")
+                    self.end_headers()
+                    self.wfile.write(body.encode())
+                    self.close_connection = True
+                    return
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body.encode())))
                 self.end_headers()
@@ -225,11 +318,134 @@ REASONING = {
 }
 
 
+SEEDS_OF_TURNS = 1_000_003  # src/bench/sampler.cc: the seed of a request has sample and turn.
+
+
+def scripted(request: dict[str, Any]) -> str:
+    """An answer that hangs on the task, the sample and the turn alone."""
+    prompt = request["messages"][0]["content"]
+    number = 1 if "softmax" in prompt else 0
+    turn, sample = divmod(request["seed"], SEEDS_OF_TURNS)
+    right = (HONEST / f"{TASKS[number]}.py").read_text()
+    kind = hashlib.sha256(f"{number} {sample} {turn}".encode()).digest()[0] % 3
+    if kind == 0:
+        return f"```python\n{right}\n```"
+    return right.replace("ModelNew", "ModelOld") if kind == 1 else f"no idea {sample}"
+
+
+class Nasty:
+    """Answers as scripted() does, and at random in one of the ways in which servers fail."""
+
+    def __init__(self, seed: int, share: float) -> None:
+        self.random = random.Random(seed)
+        self.share = share
+        self.lock = threading.Lock()
+        self.failures: set[str] = set()
+
+    def __call__(self, number: int, request: dict[str, Any]) -> tuple[int, str, str]:
+        good = completion(scripted(request))
+        bad: dict[str, tuple[int, str, str]] = {
+            "busy": (429, "text/plain", "slow down"),
+            "broken": (500, "text/html", "<h1>error</h1>"),
+            "html": (200, "text/html", "<html>a proxy's page</html>"),
+            "null": (200, "application/json", "null"),
+            "empty": (200, "application/json", ""),
+            "cut": (CUT, "application/json", good[2][:20]),
+            "slow": good,
+        }
+        with self.lock:
+            fails = self.random.random() < self.share
+            name = self.random.choice(sorted(bad))
+            if not fails:
+                return good
+            self.failures.add(name)
+        if name == "slow":
+            time.sleep(1)
+        return bad[name]
+
+
 class Endpoint(Bench):
-    def serve(self, reply: Reply) -> tuple[object, ...]:
+    def serve(self, reply: Reply, concurrency: int = 1) -> tuple[object, ...]:
         server = Server(reply)
         self.addCleanup(server.stop)
-        return "--endpoint", server.url, "--model-name", "m", "--concurrency", 1
+        return "--endpoint", server.url, "--model-name", "m", "--concurrency", concurrency
+
+    def test_a_second_answer_after_feedback_on_a_terminal(self) -> None:
+        first = "I cannot \ud800 do \0 \x1b[2J this."
+        asked: list[list[dict[str, str]]] = []
+
+        def reply(number: int, request: dict[str, Any]) -> tuple[int, str, str]:
+            asked.append(request["messages"])
+            softmax = "softmax" in request["messages"][1]["content"]
+            if softmax and len(request["messages"]) == 2:
+                return completion(first)
+            return completion((HONEST / f"{TASKS[softmax]}.py").read_text())
+
+        template = self.folder / "template.txt"
+        template.write_text("On {{platform}}:\n{{task}}")
+        command = self.command(*self.serve(reply), "--turns", 2, "--system", "be brief",
+                               "--prompt-template", template, "--extra-body", '{"top_k": 5}',
+                               "--prices", "1,2")  # fmt: skip
+        terminal, stderr = pty.openpty()
+        with open(terminal, "rb") as shown:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+            os.close(stderr)
+            drawn = b""
+            with contextlib.suppress(OSError):  # The terminal's end.
+                while part := os.read(shown.fileno(), 1 << 16):
+                    drawn += part
+            self.assertEqual(process.wait(), 0, drawn)
+        self.assertIn(b"3/3", drawn, "the bar does not end at all three verdicts")
+        (again,) = [messages for messages in asked if len(messages) == 4]
+        self.assertEqual([one["role"] for one in again], ["system", "user", "assistant", "user"])
+        self.assertEqual(again[0]["content"], "be brief")
+        self.assertTrue(again[1]["content"].startswith("On CUDA:\n"))
+        self.assertEqual(again[2]["content"], first.replace("\ud800", "\ufffd"))
+        ((feedback,),) = self.rows("SELECT feedback FROM verdict WHERE outcome = 'extraction'")
+        self.assertTrue(again[3]["content"].startswith(feedback), again[3]["content"])
+        summary = json.loads((self.out / "summary.json").read_text())
+        self.assertEqual(summary["outcomes"], {"extraction": 1, "pass": 2})
+        self.assertEqual(summary["missing"], 0)
+        figures = summary["groups"]["all"]
+        self.assertEqual(figures["first_turn"]["value"], 0.5)
+        self.assertEqual(figures["average"]["value"], 1)
+
+    def test_kills_and_a_bad_server_change_nothing(self) -> None:
+        seed = random.randrange(1_000_000)
+        print(f"faults and kills: seed {seed}", file=sys.stderr)
+        rng = random.Random(seed)
+        wanted = ("--samples", 2, "--turns", 2, "--retries", 9, "--seed", 1)
+        records = ("SELECT task, sample, turn, completion FROM answer ORDER BY 1, 2, 3",
+                   "SELECT task, sample, turn, outcome, reward FROM verdict "
+                   "ORDER BY 1, 2, 3")  # fmt: skip
+
+        def good(number: int, request: dict[str, Any]) -> tuple[int, str, str]:
+            return completion(scripted(request))
+
+        summary = self.measure(*self.serve(good, 4), *wanted)
+        undisturbed = [self.rows(query) for query in records]
+        self.assertEqual(len(undisturbed[0]), len(undisturbed[1]))
+        shutil.rmtree(self.out)
+        nasty = Nasty(seed, 0.3)
+        given = (*self.serve(nasty, 4), *wanted)
+        verdicts = "SELECT task, sample, turn, seconds FROM verdict"
+        seen: set[tuple[Any, ...]] = set()
+        for table in ("answer", "verdict"):
+            process = subprocess.Popen(self.command(*given), stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)  # fmt: skip
+            num = len(seen)
+            while process.poll() is None:
+                with contextlib.suppress(sqlite3.Error):  # Before the first table is there.
+                    if len(self.rows(f"SELECT * FROM {table}")) > num:
+                        break
+                time.sleep(0.02)
+            time.sleep(rng.uniform(0, 0.3))
+            process.kill()
+            process.wait()
+            seen |= set(self.rows(verdicts))
+        self.assertEqual(self.measure(*given), summary)
+        self.assertEqual([self.rows(query) for query in records], undisturbed)
+        self.assertLessEqual(seen, set(self.rows(verdicts)), "what was judged was judged again")
 
     def test_a_model_behind_one_that_is_busy_at_first(self) -> None:
         def reply(number: int, request: dict[str, Any]) -> tuple[int, str, str]:
@@ -276,6 +492,40 @@ class Endpoint(Bench):
     def test_one_that_is_down(self) -> None:
         given = ("--endpoint", "http://127.0.0.1:9/v1", "--model-name", "m", "--retries", 0)
         self.refuse("no answer from http://127.0.0.1:9/v1", MACHINE_FAILED, *given)
+
+
+@unittest.skipUnless(LEARN.exists(), "musacoder-learn is not built")
+class Model(Bench):
+    def model(self, seed: int) -> Path:
+        """Weights of random numbers, which answer what holds no module."""
+        tokenizer, folder = self.folder / "tokenizer.json", self.folder / f"model-{seed}"
+        text = self.folder / "text.jsonl"
+        row = {"messages": [{"role": "user", "content": "write a kernel"}]}
+        text.write_text((json.dumps(row) + "\n") * 20)
+        make: list[object] = [sys.executable, ROOT / "tools/make_tokenizer.py", "--text", text]
+        subprocess.run([*map(str, make), "--vocab", "270", "--out", tokenizer], check=True)
+        sizes = ("--layers", 1, "--width", 32, "--heads", 2, "--positions", 6000)
+        init = [LEARN, "init", "--out", folder, "--tokenizer", tokenizer, "--seed", seed, *sizes]
+        subprocess.run(list(map(str, init)), check=True, capture_output=True)
+        return folder
+
+    def test_a_models_folder_is_asked_again_with_feedback(self) -> None:
+        given = ("--model", self.model(1), "--samples", 2, "--turns", 2, "--max-tokens", 8,
+                 "--temperature", 1)  # fmt: skip
+        summary = self.measure(*given)
+        self.assertEqual(summary["outcomes"], {"extraction": 8})
+        answers = "SELECT task, sample, turn, completion FROM answer JOIN run ON run.id = run "
+        first = self.rows(answers + "WHERE name = 'model-1'")
+        self.assertEqual(len({row[:3] for row in first}), 8)
+        (prompts,) = self.out.glob("answers-*/prompts-1.jsonl")
+        for row in map(json.loads, prompts.read_text().splitlines()):
+            self.assertEqual([one["role"] for one in row["prompt"]], ["user", "assistant", "user"])
+        # A second model in the same folder has answers of its own.
+        self.measure(*("--model", self.model(2)), *given[2:])
+        self.assertEqual(len(self.rows("SELECT * FROM run")), 2)
+        second = self.rows(answers + "WHERE name = 'model-2'")
+        self.assertEqual(len(second), 8)
+        self.assertNotEqual([row[3] for row in first], [row[3] for row in second])
 
 
 if __name__ == "__main__":
