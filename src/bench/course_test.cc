@@ -35,7 +35,7 @@ using testing::HasSubstr;
 
 // ---- A world by a seed --------------------------------------------------------------------------
 
-// What the model says and what the verifier finds, for each request and each text.
+// A model's answer to each request, and the verifier's finding for each text.
 struct World {
   uint64_t seed = 0;
   std::vector<std::string> tasks = {"a", "b", "c"};
@@ -75,7 +75,7 @@ std::vector<sample::Item> items_of(const World& world) {
   return out;
 }
 
-// What is in a store in the end.
+// The records of a store in the end.
 struct Records {
   std::map<AnswerKey, std::string> texts;
   std::map<AnswerKey, std::string> outcomes;
@@ -85,7 +85,7 @@ struct Records {
 // The slow and obvious twin of a course in an empty store.
 struct Twin {
   Records records;
-  std::map<AnswerKey, sample::Messages> asked;             // With what was asked.
+  std::map<AnswerKey, sample::Messages> asked;             // The messages of each request.
   std::set<std::pair<std::string, std::string>> to_judge;  // Tasks and texts.
   int64_t num_failed = 0;
   int64_t num_passed = 0;
@@ -237,7 +237,7 @@ struct OpenStore {
   std::optional<store::Run> run;
 };
 
-// What a course did.
+// All that a course did.
 struct Played {
   std::vector<std::pair<AnswerKey, sample::Messages>> asked;
   std::vector<size_t> num_of_each_call;

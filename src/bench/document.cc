@@ -105,7 +105,8 @@ Json turns_of(const RunData& data) {
 
 // The curve of fast_p at each speed-up that occurs; empty where a pass was not timed.
 Json fast_curve_of(const RunData& data) {
-  std::map<std::string, std::map<int64_t, double>> best;  // By task and sample; 0 for no pass.
+  std::map<std::string, std::map<int64_t, double>>
+      best;  // The keys are task and sample; 0 is no pass.
   for (const Judgement& one : data.judgements) {
     if (!is_scored(one.verdict.outcome)) continue;
     double& mine = best[one.key.id][one.key.sample];

@@ -64,7 +64,7 @@ TEST(Figures, HaveARowForAllTasksAndForEachLevelAndFamily) {
   EXPECT_EQ(all.num_attempts, 4);
   EXPECT_EQ(all.num_samples, 3);
   EXPECT_EQ(all.num_passed, 2);
-  EXPECT_EQ(all.average->value, (0.5 + 1) / 2);  // By task: one of two samples, one of one.
+  EXPECT_EQ(all.average->value, (0.5 + 1) / 2);  // One of two samples of a task, and one of one.
   EXPECT_EQ(all.first_turn->value, (0. + 1) / 2);
   EXPECT_EQ(all.pass_at.at(1).value, (0.5 + 1) / 2);
   EXPECT_EQ(all.pass_at.at(2).value, 1);  // Only "a" has two samples.

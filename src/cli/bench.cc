@@ -180,7 +180,7 @@ std::string settings_of(const BenchArguments& arguments, const std::vector<Item>
   return settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// What a report says of the machine; verdicts have the rest.
+// A report names the machine by these; verdicts have the rest.
 std::string environment_of() {
   nlohmann::json out = {{"program", kProgram}, {"cpus", std::thread::hardware_concurrency()}};
   utsname system{};

@@ -65,7 +65,7 @@ class Stores : public testing::Test {
     return *run;
   }
 
-  // What SQLite itself makes of the file.
+  // Another program's access to the file.
   void execute(const std::string& statements) {
     SQLite::Database(path_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec(statements);
   }
@@ -324,7 +324,7 @@ TEST_F(Stores, NameAPlaceThatCannotBeWritten) {
 }
 
 TEST_F(Stores, ReportAFullDiskAndKeepWhatWasThere) {
-  constexpr rlim_t kBytesMax = 200'000;  // Of a file, in the place of a disk.
+  constexpr rlim_t kBytesMax = 200'000;  // The bound of a file, in the place of a disk's.
   begin(*open());
   const pid_t child = ::fork();
   if (child == 0) {
