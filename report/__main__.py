@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
         print(f"error: {options.document}: {error}", file=sys.stderr)
         return USAGE_ERROR
     except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"error: {error.filename or path}: {error.strerror}", file=sys.stderr)
         return USAGE_ERROR
     return 0
 

@@ -40,6 +40,7 @@ FAULTS = ("429", "500", "page", "null", "empty", "cut", "slow")
 SLOW_S = 1.0
 ANSWERS = "SELECT task, sample, turn, completion FROM answer ORDER BY 1, 2, 3"
 VERDICTS = "SELECT task, sample, turn, outcome, reward, verdict FROM verdict ORDER BY 1, 2, 3"
+NUM_RECORDS = "SELECT (SELECT count(*) FROM answer) + (SELECT count(*) FROM verdict)"
 REACHED = "SELECT task, sample, turn, seconds, verdict FROM verdict WHERE outcome != 'infra'"
 
 
@@ -126,7 +127,8 @@ class Server:
 
 
 def rows(out: Path, query: str) -> list[tuple[Any, ...]]:
-    with contextlib.closing(sqlite3.connect(out / "store.sqlite", timeout=60)) as store:
+    path = f"file:{out}/store.sqlite?mode=rw"  # The file is not made here.
+    with contextlib.closing(sqlite3.connect(path, timeout=60, uri=True)) as store:
         return store.execute(query).fetchall()
 
 
@@ -144,8 +146,9 @@ def run_whole(command: list[str]) -> float:
 
 
 def run_with_kills(command: list[str], out: Path, kills: int, seconds: float, seed: int) -> int:
-    """Kills at random moments that are spread over as long as a whole run takes. Returns the number
-    of verdicts that a kill found and that were reached again.
+    """Kills at random moments, the first while the run starts, the others spread over as long as a
+    whole run takes, from the first new record on. Returns the number of verdicts that were reached
+    again.
     """
     moments = random.Random(seed)
     reached: dict[tuple[Any, ...], tuple[Any, ...]] = {}
@@ -158,8 +161,16 @@ def run_with_kills(command: list[str], out: Path, kills: int, seconds: float, se
         for row in rows(out, REACHED):
             num_again += reached.setdefault(row[:3], row) != row
 
+    def num_records() -> int:
+        with contextlib.suppress(sqlite3.Error):  # Before the file has its tables.
+            return int(rows(out, NUM_RECORDS)[0][0])
+        return 0
+
     for kill in range(kills):
+        num_before = num_records()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while kill > 0 and process.poll() is None and num_records() == num_before:
+            time.sleep(0.1)
         try:
             process.wait(timeout=moments.uniform(0, 2 * seconds / kills))
             print(f"  the run ended before kill {kill + 1}", flush=True)
@@ -168,7 +179,8 @@ def run_with_kills(command: list[str], out: Path, kills: int, seconds: float, se
             process.kill()
             process.wait()
         look()
-        print(f"  kill {kill + 1}: {len(reached)} verdicts are stored", flush=True)
+        num_answers = num_records() - len(reached)
+        print(f"  kill {kill + 1}: {num_answers} answers and {len(reached)} verdicts", flush=True)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     look()
     return num_again
@@ -200,7 +212,8 @@ def main() -> int:
 
         seconds = run_whole(command(undisturbed))
         num_answers, num_verdicts = (len(rows(undisturbed, query)) for query in (ANSWERS, VERDICTS))
-        print(f"undisturbed: {num_answers} answers, {num_verdicts} verdicts, {seconds:.0f} s")
+        print(f"undisturbed: {num_answers} answers, {num_verdicts} verdicts, {seconds:.0f} s",
+              flush=True)  # fmt: skip
         num_again = run_with_kills(
             command(killed), killed, arguments.kills, seconds, arguments.seed
         )

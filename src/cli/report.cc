@@ -8,9 +8,12 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,11 +25,14 @@
 #include "core/file.h"
 #include "core/layout.h"
 #include "store/store.h"
+#include "task/text.h"
 
 namespace mc::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kErrorBytesMax = 1 << 20;
 
 Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
 
@@ -57,7 +63,39 @@ Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
   return ok();
 }
 
-// Runs the Python package until it ends, with its output where ours goes.
+// Runs a program until it ends, with its errors in a file.  Returns how it ended, as waitpid does.
+Result<int> run_program(std::vector<std::string> words, const fs::path& errors) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const Fd file(::open(errors.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!file.is_open()) return system_error(ErrorCode::kIo, "cannot write " + errors.string());
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(file.get(), STDERR_FILENO);
+    ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
+  if (pid < 0) return system_error(ErrorCode::kUnavailable, "cannot start " + words[0]);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return system_error(ErrorCode::kUnavailable, "cannot wait for " + words[0]);
+  }
+  return status;
+}
+
+// The reason that a Python program gives in the last line of its errors.
+std::string reason_of(const fs::path& errors) {
+  const auto text = read_file(errors, kErrorBytesMax);
+  if (!text) return "";
+  const size_t end = text->find_last_not_of("\r\n");
+  if (end == std::string::npos) return "";
+  const size_t before = text->find_last_of("\r\n", end);
+  const size_t begin = before == std::string::npos ? 0 : before + 1;
+  return task::plain_line(std::string_view(*text).substr(begin, end + 1 - begin), 300);
+}
+
+// Makes the pages by the Python package.
 Status render(const ReportArguments& arguments, const fs::path& document) {
   MC_TRY(const Layout layout, find_layout(), "report");
   const std::string python = compile::default_python();
@@ -70,22 +108,12 @@ Status render(const ReportArguments& arguments, const fs::path& document) {
   for (const auto& [name, path] : outputs) {
     if (!path.empty()) words.insert(words.end(), {name, path});
   }
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::execvp(argv[0], argv.data());
-    ::_exit(127);
-  }
-  if (pid < 0) return system_error(ErrorCode::kUnavailable, "cannot start " + python);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return system_error(ErrorCode::kUnavailable, "cannot wait for " + python);
-  }
+  const fs::path errors = document.parent_path() / "errors";
+  MC_TRY(const int status, run_program(std::move(words), errors), "report");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ok();
-  return Error{ErrorCode::kUnavailable, "the page was not made: " + python +
-                                            " -m report failed (it needs jinja2 and pygments)"};
+  const std::string what = "the page was not made: " + reason_of(errors);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitInput) return invalid(what);
+  return Error{ErrorCode::kUnavailable, what + " (" + python + " needs jinja2 and pygments)"};
 }
 
 Status run_report(const ReportArguments& arguments) {

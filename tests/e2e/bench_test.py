@@ -92,7 +92,8 @@ class Bench(unittest.TestCase):
         return (self.out / name).read_text().splitlines()
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        with contextlib.closing(sqlite3.connect(self.out / "store.sqlite", timeout=60)) as store:
+        path = f"file:{self.out}/store.sqlite?mode=rw"  # The file is not made here.
+        with contextlib.closing(sqlite3.connect(path, timeout=60, uri=True)) as store:
             return store.execute(query).fetchall()
 
 
@@ -243,6 +244,7 @@ class Stored(Bench):
             ("no store", [self.folder, "--json", rows]),
             ("no store", [self.folder / "nowhere", "--json", rows]),
             ("give --out PAGE.html", [self.out]),
+            ("No such file", [self.out, "--out", self.folder / "nowhere/page.html"]),
         ]
         for words, arguments in wrong:
             done = self.report(*arguments)
