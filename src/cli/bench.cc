@@ -6,8 +6,6 @@
 // from a file, a run folder, an endpoint or a model by musacoder-learn, each is judged as it comes,
 // and at the end the figures are made of all verdicts.
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -15,8 +13,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,9 +25,9 @@
 #include "bench/figures.h"
 #include "cli/commands.h"
 #include "cli/judging.h"
-#include "cli/model_sampler.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
+#include "cli/source.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/layout.h"
@@ -40,8 +36,6 @@
 #include "report/bench_json.h"
 #include "report/report.h"
 #include "sample/answers.h"
-#include "sample/chat_client.h"
-#include "sample/http.h"
 #include "sample/suite.h"
 #include "store/store.h"
 
@@ -56,10 +50,7 @@ using store::Judgement;
 
 constexpr size_t kFolderCharacters = 20;  // "answers-" and 12 digits.
 
-struct BenchArguments {
-  std::string model;
-  std::string endpoint;
-  std::string model_name;
+struct BenchArguments : SourceArguments {
   std::string answers;
   std::string runs;
   std::string suite;
@@ -73,15 +64,7 @@ struct BenchArguments {
   size_t limit = 0;
   std::string system;
   std::string prompt_template;
-  std::vector<std::string> headers;
-  std::string extra_body = "{}";
   std::vector<double> prices;
-  int batch = 16;
-  std::string device = "cpu";
-  int retries = 4;
-  double request_timeout_s = 600;
-  uint64_t sampling_seed = 0;
-  sample::Sampling sampling;
   bench::CourseOptions course;
   // Options of judging that were given, by their names.
   std::map<std::string, std::vector<std::string>> given;
@@ -119,27 +102,10 @@ Status check(const BenchArguments& arguments) {
   if (std::count(given.begin(), given.end(), true) != 1) {
     return invalid("give one of --model, --endpoint, --answers and --runs");
   }
-  std::error_code ignored;
-  const fs::path config = fs::path(arguments.model) / "config.json";
-  if (!arguments.model.empty() && !fs::exists(config, ignored)) {
-    return invalid(arguments.model + " is no model's folder: it has no config.json");
-  }
-  if (!arguments.endpoint.empty() && arguments.model_name.empty()) {
-    return invalid("--endpoint needs --model-name: which of its models to ask");
-  }
   if (!is_generated(arguments) && arguments.course.turns > 1) {
     return invalid("--turns needs --model or --endpoint: stored answers have the turns they have");
   }
-  if (!nlohmann::json::parse(arguments.extra_body, nullptr, false).is_object()) {
-    return invalid("--extra-body: expected a JSON object, such as {\"top_k\": 20}");
-  }
-  for (const std::string& header : arguments.headers) {
-    const bool is_line = header.find_first_of("\r\n") == std::string::npos;
-    if (!is_line || header.find(':') == std::string::npos) {
-      return invalid("--header: expected \"Name: value\" in one line");
-    }
-  }
-  return ok();
+  return check_source(arguments);
 }
 
 // Options of judging that were given, by their names.
@@ -224,48 +190,10 @@ Status take_stored(const std::vector<Answer>& answers, store::Run& run) {
   return run.add(added);
 }
 
-sample::Endpoint endpoint_of(const BenchArguments& arguments) {
-  const char* key = std::getenv("OPENAI_API_KEY");
-  return {.endpoint = arguments.endpoint,
-          .model = arguments.model_name,
-          .api_key = key != nullptr ? key : "",
-          .timeout_s = arguments.request_timeout_s,
-          .retries = arguments.retries,
-          .headers = arguments.headers,
-          .extra_body = arguments.extra_body};
-}
-
-void sleep_s(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
-
-// The sampler, with its parts; all are empty for stored answers.
-struct Source {
-  std::unique_ptr<sample::HttpClient> http;
-  std::unique_ptr<sample::ChatClient> client;
-  std::unique_ptr<bench::Sampler> sampler;
-};
-
-Result<Source> open_source(const BenchArguments& arguments, const Layout& layout,
-                           const std::vector<Item>& items) {
-  Source source;
-  if (!arguments.endpoint.empty()) {
-    MC_TRY(sample::HttpClient http, sample::HttpClient::create(), "bench");
-    source.http = std::make_unique<sample::HttpClient>(std::move(http));
-    source.client =
-        std::make_unique<sample::ChatClient>(*source.http, endpoint_of(arguments), sleep_s);
-    source.sampler = std::make_unique<bench::EndpointSampler>(*source.client, arguments.sampling,
-                                                              arguments.sampling_seed);
-  } else if (!arguments.model.empty()) {
-    // Runs of one store have settings of their own, and so have the answers that wait there.
-    const std::string folder = "answers-" + content_hash({settings_of(arguments, items)});
-    source.sampler = std::make_unique<ModelSampler>(
-        layout,
-        ModelOptions{arguments.model, arguments.device, arguments.batch, arguments.sampling_seed,
-                     arguments.sampling},
-        fs::path(arguments.out) / folder.substr(0, kFolderCharacters));
-  }
-  return source;
+// Runs of one store have settings of their own, and so have the answers that wait there.
+fs::path answers_folder(const BenchArguments& arguments, const std::vector<Item>& items) {
+  const std::string folder = "answers-" + content_hash({settings_of(arguments, items)});
+  return fs::path(arguments.out) / folder.substr(0, kFolderCharacters);
 }
 
 // ---- Judging ------------------------------------------------------------------------------------
@@ -503,7 +431,8 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   const std::set<std::string> ids = ids_of(items);
   std::erase_if(stored, [&](const Answer& answer) { return !ids.contains(answer.key.id); });
   MC_TRY(const auto store, store::Store::open(fs::path(arguments.out) / kStoreName), "--out");
-  MC_TRY(const Source source, open_source(arguments, layout, items), "bench");
+  MC_TRY(const Source source, open_source(arguments, layout, answers_folder(arguments, items)),
+         "bench");
   MC_TRY_VOID(run_one(arguments, *store, items, stored, source.sampler.get()), "bench");
   for (const std::string& protocol : arguments.also) {
     MC_TRY_VOID(run_also(arguments, protocol, *store, items), "bench");
@@ -512,10 +441,7 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
 }
 
 void add_source(CLI::App& command, BenchArguments& arguments) {
-  command.add_option("--model", arguments.model, "A model's folder; musacoder-learn answers");
-  command.add_option("--endpoint", arguments.endpoint,
-                     "An OpenAI-compatible server, http://host:8000/v1 ($OPENAI_API_KEY)");
-  command.add_option("--model-name", arguments.model_name, "Which of the server's models");
+  add_source_options(command, arguments);
   command.add_option("--answers", arguments.answers,
                      "Stored answers, JSON Lines of {id, sample, completion}");
   command.add_option("--runs", arguments.runs,
@@ -564,17 +490,7 @@ void add_judging(CLI::App& command, BenchArguments& arguments) {
 
 void add_sampling(CLI::App& command, BenchArguments& arguments) {
   command.option_defaults()->group("Sampling (--model and --endpoint)");
-  command.add_option("--temperature", arguments.sampling.temperature, "0: the likeliest token")
-      ->check(CLI::Range(0.0, 10.0))
-      ->capture_default_str();
-  command.add_option("--top-p", arguments.sampling.top_p, "Nucleus")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  command.add_option("--max-tokens", arguments.sampling.tokens_max, "Of one answer")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  command.add_option("--sampling-seed", arguments.sampling_seed, "Of the model's choices")
-      ->capture_default_str();
+  add_sampling_options(command, arguments);
   command.add_option("--system", arguments.system, "A system message before each prompt");
   command
       .add_option("--prompt-template", arguments.prompt_template,
@@ -586,20 +502,10 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       ->check(CLI::Range(50, 1'000'000))
       ->capture_default_str();
   command.option_defaults()->group("How answers are made");
-  command.add_option("--batch", arguments.batch, "Answers that --model makes at once")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command.add_option("--device", arguments.device, "Where --model answers: cpu, cuda or cuda:N")
-      ->capture_default_str();
+  add_request_options(command, arguments);
   command.add_option("--concurrency", arguments.course.askers, "Requests at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command.add_option("--retries", arguments.retries, "Of a request, after 1, 2, 4, ... s")
-      ->check(CLI::Range(0, 20))
-      ->capture_default_str();
-  command.add_option("--extra-body", arguments.extra_body,
-                     "A JSON object whose members go into each request");
-  command.add_option("--header", arguments.headers, "A header of each request: \"Name: value\"");
   command
       .add_option("--prices", arguments.prices,
                   "Dollars for a million tokens of prompts and of answers: 0.5,1.5")
@@ -610,9 +516,6 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       .add_option("--fail-on-error", arguments.course.failures_max,
                   "End the run after so many requests without an answer (0: never)")
       ->check(kNotNegative)
-      ->capture_default_str();
-  command.add_option("--request-timeout", arguments.request_timeout_s, "Seconds for one answer")
-      ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
 }
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/source.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/model_sampler.h"
+
+namespace mc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
+
+sample::Endpoint endpoint_of(const SourceArguments& arguments) {
+  const char* key = std::getenv("OPENAI_API_KEY");
+  return {.endpoint = arguments.endpoint,
+          .model = arguments.model_name,
+          .api_key = key != nullptr ? key : "",
+          .timeout_s = arguments.request_timeout_s,
+          .retries = arguments.retries,
+          .headers = arguments.headers,
+          .extra_body = arguments.extra_body};
+}
+
+void sleep_s(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+void add_source_options(CLI::App& command, SourceArguments& arguments) {
+  command.add_option("--model", arguments.model, "A model's folder; musacoder-learn answers");
+  command.add_option("--endpoint", arguments.endpoint,
+                     "An OpenAI-compatible server, http://host:8000/v1 ($OPENAI_API_KEY)");
+  command.add_option("--model-name", arguments.model_name, "Which of the server's models");
+}
+
+void add_sampling_options(CLI::App& command, SourceArguments& arguments) {
+  command.add_option("--temperature", arguments.sampling.temperature, "0: the likeliest token")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
+  command.add_option("--top-p", arguments.sampling.top_p, "Nucleus")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--max-tokens", arguments.sampling.tokens_max, "Of one answer")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  command.add_option("--sampling-seed", arguments.sampling_seed, "Of the model's choices")
+      ->capture_default_str();
+}
+
+void add_request_options(CLI::App& command, SourceArguments& arguments) {
+  command.add_option("--batch", arguments.batch, "Answers that --model makes at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command.add_option("--device", arguments.device, "Where --model answers: cpu, cuda or cuda:N")
+      ->capture_default_str();
+  command.add_option("--retries", arguments.retries, "Of a request, after 1, 2, 4, ... s")
+      ->check(CLI::Range(0, 20))
+      ->capture_default_str();
+  command.add_option("--extra-body", arguments.extra_body,
+                     "A JSON object whose members go into each request");
+  command.add_option("--header", arguments.headers, "A header of each request: \"Name: value\"");
+  command.add_option("--request-timeout", arguments.request_timeout_s, "Seconds for one answer")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+}
+
+Status check_source(const SourceArguments& arguments) {
+  std::error_code ignored;
+  const fs::path config = fs::path(arguments.model) / "config.json";
+  if (!arguments.model.empty() && !fs::exists(config, ignored)) {
+    return invalid(arguments.model + " is no model's folder: it has no config.json");
+  }
+  if (!arguments.endpoint.empty() && arguments.model_name.empty()) {
+    return invalid("--endpoint needs --model-name: which of its models to ask");
+  }
+  if (!nlohmann::json::parse(arguments.extra_body, nullptr, false).is_object()) {
+    return invalid("--extra-body: expected a JSON object, such as {\"top_k\": 20}");
+  }
+  return ok();
+}
+
+Result<Source> open_source(const SourceArguments& arguments, const Layout& layout,
+                           const fs::path& folder) {
+  Source source;
+  if (!arguments.endpoint.empty()) {
+    MC_TRY(sample::HttpClient http, sample::HttpClient::create(), "endpoint");
+    source.http = std::make_unique<sample::HttpClient>(std::move(http));
+    source.client =
+        std::make_unique<sample::ChatClient>(*source.http, endpoint_of(arguments), sleep_s);
+    source.sampler = std::make_unique<bench::EndpointSampler>(*source.client, arguments.sampling,
+                                                              arguments.sampling_seed);
+  } else if (!arguments.model.empty()) {
+    source.sampler = std::make_unique<ModelSampler>(
+        layout,
+        ModelOptions{arguments.model, arguments.device, arguments.batch, arguments.sampling_seed,
+                     arguments.sampling},
+        folder);
+  }
+  return source;
+}
+
+}  // namespace mc::cli
