@@ -52,7 +52,10 @@ sample::Messages messages_of(const Sample& sample, int64_t turn) {
   sample::Messages out = sample.item->prompt;
   for (int64_t i = 0; i < turn; ++i) {
     out.push_back({"assistant", sample.answers.at(i).completion});
-    out.push_back({"user", reward::repair_request(sample.judgements.at(i).feedback)});
+    const Judgement& judgement = sample.judgements.at(i);
+    const bool is_right = std::holds_alternative<task::Passed>(judgement.verdict.outcome);
+    out.push_back({"user", is_right ? reward::speed_request(judgement.feedback)
+                                    : reward::repair_request(judgement.feedback)});
   }
   return out;
 }
@@ -128,7 +131,8 @@ class Course::State {
   std::optional<int64_t> turn_to_ask(const SampleKey& key, const Sample& sample) const {
     const auto turn = static_cast<int64_t>(sample.answers.size());
     const bool is_wanted = sampler_ != nullptr && key.second < course_.options_.samples &&
-                           turn < course_.options_.turns && !sample.is_lost && !sample.passed();
+                           turn < course_.options_.turns && !sample.is_lost &&
+                           (course_.options_.goes_on_after_pass || !sample.passed());
     if (!is_wanted) return std::nullopt;
     for (int64_t i = 0; i < turn; ++i) {
       const auto judged = sample.judgements.find(i);
@@ -157,9 +161,14 @@ class Course::State {
     course_.observer_(progress_);
   }
 
+  // True where a request is to be made: one is open, and its answer is still wanted.
+  bool has_request() const {
+    const std::function<bool()>& is_enough = course_.options_.is_enough;
+    return !to_ask_.empty() && !(is_enough && is_enough());
+  }
+
   bool is_over() const {
-    const bool is_idle =
-        to_ask_.empty() && to_judge_.empty() && num_asked_ == 0 && num_judged_ == 0;
+    const bool is_idle = to_judge_.empty() && num_asked_ == 0 && num_judged_ == 0 && !has_request();
     return !status_ || is_idle;
   }
 
@@ -171,10 +180,13 @@ class Course::State {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] {
       const bool is_wave = !sampler_->takes_all() || (to_judge_.empty() && num_judged_ == 0);
-      return is_over() || (!to_ask_.empty() && is_wave);
+      return is_over() || (is_wave && has_request());
     });
     std::vector<Request> requests;
-    if (is_over()) return requests;
+    if (is_over()) {
+      changed_.notify_all();  // Other threads may have looked before there was enough.
+      return requests;
+    }
     do {
       const SampleKey key = to_ask_.front();
       to_ask_.pop_front();
@@ -304,7 +316,9 @@ class Course::State {
     ++progress_.num_verdicts;
     progress_.last = store::to_string(key);
     if (turn_to_ask(sample_key, sample)) to_ask_.push_back(sample_key);
+    progress_.judgement = &sample.judgements.at(key.turn);
     notify_observer();
+    progress_.judgement = nullptr;
   }
 
   // Constant after construction.

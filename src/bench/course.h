@@ -29,12 +29,16 @@
 namespace mc::bench {
 
 struct CourseOptions {
-  int64_t samples = 1;  // Samples of each task.
-  int64_t turns = 1;    // At most; a sample ends with its first pass.
+  int64_t samples = 1;              // Samples of each task.
+  int64_t turns = 1;                // At most; a sample ends with its first pass.
+  bool goes_on_after_pass = false;  // True: a sample goes on, and is asked for a faster kernel.
   int64_t feedback_tokens = 2000;
   int askers = 4;  // Requests at once, where the sampler takes one at a time.
   int judges = 2;
   int64_t failures_max = 0;  // Requests without an answer that end the run; 0: none do.
+  // True once no more answers are wanted; those that were asked for are still judged.  Called by
+  // one thread at a time, before each request and after each verdict.  Empty: never.
+  std::function<bool()> is_enough{};
 };
 
 // The state of a course, for a display.
@@ -47,6 +51,8 @@ struct CourseProgress {
   int64_t num_asked = 0;     // Requests that wait for their answer now.
   int64_t num_waiting = 0;   // Answers that have no verdict now.
   std::string last;          // The key of the last verdict.
+  // The verdict that is being reported, during the observer's call; null where none is.
+  const store::Judgement* judgement = nullptr;
 };
 
 // The work that is left at the beginning; later turns come on top.

@@ -402,6 +402,13 @@ std::string repair_request(std::string_view feedback) {
   return fmt::format("{}Write the whole answer again.\n", feedback);
 }
 
+std::string speed_request(std::string_view feedback) {
+  return fmt::format(
+      "{}The kernels are right. Make them faster: change what takes the most time, and keep the "
+      "results the same. Write the whole answer again.\n",
+      feedback);
+}
+
 std::string retry_request(std::string_view answer, std::string_view feedback) {
   return fmt::format("An answer that failed:\n{}\n{}", answer, repair_request(feedback));
 }

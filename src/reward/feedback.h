@@ -42,6 +42,9 @@ inline constexpr size_t kRepairFeedbackTokens = 200;
 // The user's turn after an answer that failed.
 std::string repair_request(std::string_view feedback);
 
+// The user's turn after a right answer, where a faster one is wanted.
+std::string speed_request(std::string_view feedback);
+
 // What stands behind a task's prompt, in the same message, where a failed answer of another
 // conversation is to be put right.
 std::string retry_request(std::string_view answer, std::string_view feedback);
