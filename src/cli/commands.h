@@ -37,6 +37,7 @@ void add_setup(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
 void add_musify(CLI::App& app, int& exit_code);
+void add_optimize(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_task(CLI::App& app, int& exit_code);

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   mc::cli::add_prepare(app, exit_code);
   mc::cli::add_measure(app, exit_code);
   mc::cli::add_bench(app, exit_code);
+  mc::cli::add_optimize(app, exit_code);
   mc::cli::add_report(app, exit_code);
   mc::cli::add_doctor(app, exit_code);
   mc::cli::add_setup(app, exit_code);

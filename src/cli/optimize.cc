@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command `musacoder optimize`: from a file with an nn.Module to a module with a kernel that is
+// correct and fast (docs/optimize.md).
+//
+// The file becomes a task (Python package `optimize`), the task is asked for and judged by a Course
+// of several turns in a store, and the best answer becomes a module again.
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/course.h"
+#include "bench/winner.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/judging.h"
+#include "cli/numbers.h"
+#include "cli/sample_table.h"
+#include "cli/source.h"
+#include "compile/pytorch.h"
+#include "compile/tool.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "core/layout.h"
+#include "eval/pipeline.h"
+#include "legality/extract.h"
+#include "report/report.h"
+#include "sample/suite.h"
+#include "store/store.h"
+#include "task/verdict_json.h"
+
+namespace mc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+using store::Judgement;
+
+constexpr size_t kPhraseBytesMax = 160;
+constexpr int kWatchFeedbackTokens = 400;
+constexpr auto kWatchInterval = std::chrono::milliseconds(200);
+
+struct OptimizeArguments : SourceArguments {
+  std::string module;
+  std::string candidate;
+  std::string class_name;
+  std::string init;
+  std::string inputs;
+  std::string out;
+  double budget_s = 0;
+  double enough = 2;
+  bool watch = false;
+  bench::CourseOptions course;
+  EvalArguments judging;
+};
+
+Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
+
+Status check(const OptimizeArguments& arguments) {
+  const bool has_model = !arguments.model.empty();
+  const bool has_endpoint = !arguments.endpoint.empty();
+  if (arguments.watch && arguments.candidate.empty()) {
+    return invalid("--watch needs the file of a candidate behind the module's");
+  }
+  std::error_code ignored;
+  if (arguments.watch && !fs::exists(arguments.candidate, ignored)) {
+    return invalid("no file " + arguments.candidate);
+  }
+  if (arguments.watch) return ok();
+  if (!arguments.candidate.empty()) return invalid("a candidate's file needs --watch");
+  if (has_model == has_endpoint) return invalid("give one of --model and --endpoint");
+  return check_source(arguments);
+}
+
+// ---- The task -----------------------------------------------------------------------------------
+
+// The answer of the Python package `optimize`, which parses and writes and runs nothing.
+Result<Json> ask_python(const Layout& layout, const std::vector<std::string>& words) {
+  std::vector<std::string> argv = {"env",
+                                   "PYTHONPATH=" + layout.share("optimize").parent_path().string(),
+                                   compile::default_python(), "-m", "optimize"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  MC_TRY(const std::string text, compile::run_tool(argv), "optimize");
+  const Json answer = Json::parse(text, nullptr, false);
+  if (!answer.is_object()) return Error{ErrorCode::kUnavailable, "optimize: no answer: " + text};
+  if (answer.contains("error")) return invalid(answer["error"].get<std::string>());
+  return answer;
+}
+
+struct MadeTask {
+  std::string class_name;
+  task::Task task;
+};
+
+Result<MadeTask> make_task(const OptimizeArguments& arguments, const Layout& layout) {
+  MC_TRY(const Json answer,
+         ask_python(layout, {"task", arguments.module, "--class=" + arguments.class_name,
+                             "--init=" + arguments.init, "--inputs=" + arguments.inputs}),
+         "optimize");
+  const std::string name = fs::path(arguments.module).stem();
+  return MadeTask{answer.at("name"), {name, name, answer.at("task")}};
+}
+
+// kInvalidInput where the task cannot be judged, or cannot tell right from wrong.
+Status check_task(eval::Pipeline& pipeline, const task::Task& task) {
+  MC_TRY_VOID(pipeline.check_task(task), task.name);
+  MC_TRY(const auto found, pipeline.grade_task(task), task.name);
+  if (const auto* unsupported = std::get_if<task::Unsupported>(&found)) {
+    std::vector<std::string> reasons;
+    for (const task::RuleFinding& one : unsupported->constructs) reasons.push_back(one.message);
+    return invalid(fmt::format("{}: it cannot be judged: {}", task.name, fmt::join(reasons, "; ")));
+  }
+  const task::TaskGrade& grade = std::get<eval::Pipeline::Hygiene>(found).grade;
+  if (grade.reasons.empty()) return ok();
+  const std::string reasons = fmt::format("{}", fmt::join(grade.reasons, "; "));
+  if (grade.is_trivial()) {
+    return invalid(task.name + ": no test can tell a right kernel from a wrong one: " + reasons);
+  }
+  std::cerr << "musacoder: " << task.name << ": a weak task: " << reasons << std::endl;
+  return ok();
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+// All that verdicts depend on.  More samples and turns may be asked for in the same folder.
+std::string settings_of(const OptimizeArguments& arguments, const task::Task& task) {
+  const eval::Options& judging = arguments.judging.options;
+  const Json settings = {{"module", content_hash({task.code})},
+                         {"source", arguments.model.empty() ? "endpoint " + arguments.model_name
+                                                            : "model " + arguments.model},
+                         {"temperature", arguments.sampling.temperature},
+                         {"top_p", arguments.sampling.top_p},
+                         {"max_tokens", arguments.sampling.tokens_max},
+                         {"sampling_seed", arguments.sampling_seed},
+                         {"extra_body", Json::parse(arguments.extra_body)},
+                         {"backend", task::to_string(judging.backend)},
+                         {"policy", judging.policy},
+                         {"correctness", task::to_string(judging.correctness)}};
+  return settings.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// True for a verdict after which nothing better is looked for: a pass that is fast enough, or one
+// where nothing is timed, so that a faster one could not be told from it.
+bool ends_search(const task::Verdict& verdict, double enough) {
+  const auto* passed = std::get_if<task::Passed>(&verdict.outcome);
+  return passed != nullptr && bench::speedup_of(verdict).value_or(enough) >= enough;
+}
+
+// Asks and judges until there is enough; returns all verdicts.
+Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store::Run& run,
+                                      const task::Task& task, bench::Sampler& sampler,
+                                      eval::Pipeline& pipeline) {
+  const std::vector<sample::Item> items = {
+      {task, sample::generation_prompt(task, task::Dialect::kCuda), "", {}}};
+  bench::CourseOptions options = arguments.course;
+  SampleTable table(options.samples, options.turns);
+  bool is_found = false;  // Used by one thread at a time, as the course promises.
+  const auto take = [&](const Judgement& judgement) {
+    is_found = is_found || ends_search(judgement.verdict, arguments.enough);
+    table.show(judgement);
+  };
+  MC_TRY(const std::vector<Judgement> before, run.judgements(), "optimize");
+  for (const Judgement& judgement : before) take(judgement);
+  const auto start = Clock::now();
+  const std::chrono::duration<double> budget(arguments.budget_s);
+  options.is_enough = [&] {
+    return is_found || (arguments.budget_s > 0 && Clock::now() - start >= budget);
+  };
+  const bench::Course course(run, items, options, [&](const bench::CourseProgress& progress) {
+    if (progress.judgement != nullptr) take(*progress.judgement);
+  });
+  MC_TRY(const bench::CourseEnd end, course.run(&sampler, pipeline), "optimize");
+  for (const auto& [what, num] : end.failed) {
+    std::cerr << "musacoder: " << num << " requests without an answer: " << what << std::endl;
+  }
+  MC_TRY(std::vector<Judgement> all, run.judgements(), "optimize");
+  if (all.empty() && end.last_failure) return with_context(*end.last_failure, "no answer");
+  return all;
+}
+
+// ---- The winner ---------------------------------------------------------------------------------
+
+// A name that Python can import.
+std::string module_name(const std::string& stem) {
+  std::string name = stem + "_optimized";
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+Result<std::string> candidate_of(const store::Run& run, const store::AnswerKey& key) {
+  MC_TRY(const std::vector<store::Answer> answers, run.answers(), "optimize");
+  const auto found = std::ranges::find(answers, key, &store::Answer::key);
+  if (found != answers.end()) {
+    legality::Extraction extraction = legality::extract(found->completion);
+    if (auto* extracted = std::get_if<legality::Extracted>(&extraction)) return extracted->module;
+  }
+  return Error{ErrorCode::kIo, "the store has no module of " + store::to_string(key)};
+}
+
+// Writes the module with its verdict; returns the module's path.
+Result<fs::path> write_winner(const OptimizeArguments& arguments, const Layout& layout,
+                              const store::Run& run, const MadeTask& made,
+                              const Judgement& winner) {
+  MC_TRY(const std::string candidate, candidate_of(run, winner.key), "optimize");
+  MC_TRY(const auto folder, TemporaryDirectory::create("optimize"), "optimize");
+  const fs::path task = folder.path() / "task.py";
+  const fs::path kernel = folder.path() / "kernel.py";
+  const fs::path target = fs::path(arguments.out) / (module_name(made.task.name) + ".py");
+  const fs::path verdict = fs::path(target).replace_extension(".json");
+  MC_TRY_VOID(write_file_atomically(task, made.task.code), "optimize");
+  MC_TRY_VOID(write_file_atomically(kernel, candidate), "optimize");
+  MC_TRY_VOID(
+      write_file_atomically(verdict, task::to_json(winner.verdict, task::Indent::kPretty) + "\n"),
+      "--out");
+  MC_TRY(const Json answer,
+         ask_python(layout, {"write", task.string(), kernel.string(), verdict.string(),
+                             "--class=" + made.class_name}),
+         "optimize");
+  MC_TRY_VOID(write_file_atomically(target, answer.at("module").get<std::string>()), "--out");
+  return target;
+}
+
+void print_winner(const Judgement& winner, const fs::path& path) {
+  const task::Verdict& verdict = winner.verdict;
+  const auto speedup = bench::speedup_of(verdict);
+  std::cout << fmt::format("{}: correct", store::to_string(winner.key));
+  if (speedup) std::cout << ", " << report::phrase(verdict, kPhraseBytesMax);
+  std::cout << "\n";
+  if (!speedup) {
+    std::cout << "Its speed was not measured: nothing was timed on the "
+              << task::to_string(verdict.backend) << " backend.\n";
+  } else if (*speedup < 1) {
+    std::cout << "It is not faster than eager PyTorch.\n";
+  }
+  const bool is_reduced = !verdict.telemetry.reduction.reason.empty();
+  std::cout << (bench::is_general(verdict) ? "It is right at other sizes as well.\n"
+                : is_reduced ? "It was verified at reduced sizes alone, so PyTorch runs in its "
+                               "place: judge it on a GPU.\n"
+                             : "At other sizes than the verified ones PyTorch runs.\n");
+  std::cout << "Written: " << path.string() << ", with its verdict beside it\n";
+}
+
+void print_failure(const std::vector<Judgement>& all, const std::string& out) {
+  std::map<std::string, int> outcomes;
+  for (const Judgement& one : all) ++outcomes[task::outcome_name(one.verdict.outcome)];
+  std::vector<std::string> parts;
+  for (const auto& [name, num] : outcomes) parts.push_back(fmt::format("{} {}", num, name));
+  std::cout << fmt::format(
+      "No answer is correct ({}); musacoder report {} --out page.html shows "
+      "them\n",
+      parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", ")), out);
+}
+
+// ---- The commands -------------------------------------------------------------------------------
+
+Result<std::unique_ptr<eval::Pipeline>> open_pipeline(const eval::Options& options) {
+  return eval::Pipeline::create(
+      options, [](std::string_view step) { std::cerr << "musacoder: " << step << std::endl; });
+}
+
+Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
+  MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
+  if (arguments.out.empty()) arguments.out = fs::path("optimized") / made.task.name;
+  MC_TRY(const auto store, store::Store::open(fs::path(arguments.out) / kStoreName), "--out");
+  MC_TRY(store::Run run,
+         store->begin({.name = made.task.name,
+                       .kind = "optimize",
+                       .settings = settings_of(arguments, made.task)}),
+         "--out");
+  const std::vector<store::TaskRecord> tasks = {{made.task.id, "", {}, made.task.code}};
+  MC_TRY_VOID(run.set_tasks(tasks), "--out");
+  MC_TRY(const Source source, open_source(arguments, layout, arguments.out), "optimize");
+  MC_TRY(const auto pipeline, open_pipeline(arguments.judging.options), "optimize");
+  MC_TRY_VOID(check_task(*pipeline, made.task), "optimize");
+  print_when_ended("musacoder: interrupted; the same command goes on from here");
+  MC_TRY(const std::vector<Judgement> all,
+         search(arguments, run, made.task, *source.sampler, *pipeline), "optimize");
+  print_when_ended("");
+  const Judgement* winner = bench::winner_of(all);
+  if (winner == nullptr) {
+    print_failure(all, arguments.out);
+    return kExitFailed;
+  }
+  MC_TRY(const fs::path path, write_winner(arguments, layout, run, made, *winner), "optimize");
+  print_winner(*winner, path);
+  return kExitDone;
+}
+
+// Judges the candidate as it is now, and prints its outcome and feedback.
+Result<report::Judged> judge_once(const OptimizeArguments& arguments, const Layout& layout,
+                                  eval::Pipeline& pipeline) {
+  MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
+  MC_TRY_VOID(pipeline.check_task(made.task), made.task.name);
+  MC_TRY(const std::string answer, read_file(arguments.candidate, task::kAnswerBytesMax), "read");
+  const auto start = Clock::now();
+  report::Judged judged = judged_since(
+      start, pipeline.evaluate(made.task, {arguments.candidate, answer}), arguments.judging);
+  std::cout << fmt::format("{:%H:%M:%S}  {}  {:.1f} s\n{}\n", fmt::localtime(std::time(nullptr)),
+                           task::outcome_name(judged.verdict.outcome), judged.seconds,
+                           judged.feedback)
+            << std::flush;
+  return judged;
+}
+
+Result<int> run_watch(OptimizeArguments& arguments, const Layout& layout) {
+  arguments.judging.feedback_tokens = kWatchFeedbackTokens;
+  MC_TRY(const auto pipeline, open_pipeline(arguments.judging.options), "optimize");
+  if (arguments.judging.exit_code) {
+    MC_TRY(const report::Judged judged, judge_once(arguments, layout, *pipeline), "optimize");
+    return exit_code_of({}, {judged}, arguments.judging);
+  }
+  using Stamps = std::pair<fs::file_time_type, fs::file_time_type>;
+  constexpr auto kMissing =
+      fs::file_time_type::min();  // An editor may have removed it for a moment.
+  for (Stamps before;; std::this_thread::sleep_for(kWatchInterval)) {
+    std::error_code ignored;
+    const Stamps now = {fs::last_write_time(arguments.module, ignored),
+                        fs::last_write_time(arguments.candidate, ignored)};
+    if (before == now || now.first == kMissing || now.second == kMissing) continue;
+    before = now;
+    if (const auto judged = judge_once(arguments, layout, *pipeline); !judged) {
+      report_error(judged.error());
+    }
+  }
+}
+
+Result<int> run_optimize(OptimizeArguments& arguments, const CLI::App& command) {
+  MC_TRY_VOID(check(arguments), "optimize");
+  MC_TRY_VOID(settle(arguments.judging, command), "optimize");
+  arguments.course.judges = arguments.judging.jobs;
+  arguments.course.goes_on_after_pass = true;
+  MC_TRY(const Layout layout, find_layout(), "optimize");
+  return arguments.watch ? run_watch(arguments, layout) : run_search(arguments, layout);
+}
+
+void add_module(CLI::App& command, OptimizeArguments& arguments) {
+  command.add_option("module", arguments.module, "A file with an nn.Module")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command.add_option("candidate", arguments.candidate, "With --watch: a kernel written by hand");
+  command.add_option("--class", arguments.class_name,
+                     "The class (default: Model, or the only nn.Module of the file)");
+  command.add_option("--init", arguments.init, "Arguments of its constructor: '64, bias=False'");
+  command.add_option("--out,-o", arguments.out,
+                     "Folder for all of it (default: optimized/MODULE); taken up where it is");
+  add_source_options(command, arguments);
+}
+
+void add_search(CLI::App& command, OptimizeArguments& arguments) {
+  bench::CourseOptions& course = arguments.course;
+  command.add_option("--samples,-n", course.samples, "Conversations with the model")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command.add_option("--turns", course.turns, "Answers in each of them, with feedback between")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command.add_option("--budget", arguments.budget_s, "Ask for no more after so many seconds")
+      ->check(kPositive);
+  command
+      .add_option("--enough", arguments.enough,
+                  "Ask for no more once a correct kernel is so many times as fast as eager")
+      ->check(kPositive)
+      ->capture_default_str();
+  command.add_flag("--watch", arguments.watch,
+                   "Judge the candidate's file each time that it changes");
+  command.add_flag("--exit-code", arguments.judging.exit_code,
+                   "With --watch: judge once; 0 it passes, 3 it fails, 4 it is not scored");
+}
+
+void add_judging(CLI::App& command, OptimizeArguments& arguments) {
+  EvalArguments& judging = arguments.judging;
+  add_correctness(command, judging.options.correctness);
+  command.remove_option(command.get_option("--inputs"));  // That one chooses values.
+  command.option_defaults()->group("Options");
+  command.add_option("--inputs", arguments.inputs,
+                     "Arguments of forward: 'f32[64,1024], i64[64]<1000, 2'");
+  command.option_defaults()->group("Judging");
+  add_machine(command, judging);
+  command.add_option("--seed", judging.seed, "Seed of all inputs (default: secret)")
+      ->check(kNotNegative);
+  add_timing(command, judging);
+  add_compile_limits(command, judging);
+  add_run_limits(command, judging);
+}
+
+void add_sampling(CLI::App& command, OptimizeArguments& arguments) {
+  command.option_defaults()->group("Sampling");
+  add_sampling_options(command, arguments);
+  add_request_options(command, arguments);
+  command.add_option("--concurrency", arguments.course.askers, "Requests at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_optimize(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<OptimizeArguments>();
+  arguments->course.samples = 4;
+  arguments->course.turns = 4;
+  arguments->sampling.temperature = 0.8;  // Samples are to differ.
+  arguments->sampling.tokens_max = 16384;
+  arguments->judging.jobs = 2;
+  arguments->judging.options.correctness.mode = "eval";  // Kernels have no gradients.
+  CLI::App* command = app.add_subcommand(
+      "optimize", "A correct, fast kernel for an nn.Module: a model writes, MooreEval judges");
+  add_module(*command, *arguments);
+  add_search(*command, *arguments);
+  add_judging(*command, *arguments);
+  add_sampling(*command, *arguments);
+  command->footer("Exit code: 0 a kernel is written; 3 no answer is correct.");
+  command->callback([arguments, command, &exit_code] {
+    const Result<int> code = run_optimize(*arguments, *command);
+    exit_code = code ? *code : report_error(code.error());
+  });
+}
+
+}  // namespace mc::cli
