@@ -85,6 +85,12 @@ Status check_source(const SourceArguments& arguments) {
   if (!nlohmann::json::parse(arguments.extra_body, nullptr, false).is_object()) {
     return invalid("--extra-body: expected a JSON object, such as {\"top_k\": 20}");
   }
+  for (const std::string& header : arguments.headers) {
+    const bool is_line = header.find_first_of("\r\n") == std::string::npos;
+    if (!is_line || header.find(':') == std::string::npos) {
+      return invalid("--header: expected \"Name: value\" in one line");
+    }
+  }
   return ok();
 }
 
