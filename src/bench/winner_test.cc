@@ -121,9 +121,9 @@ class NumberingSampler final : public Sampler {
     std::vector<Result<store::Answer>> answers;
     for (const Request& request : requests) {
       asked.push_back(request.messages.back().content);
-      answers.push_back(store::Answer{
-          .key = request.key,
-          .completion = std::to_string(request.key.sample * 10 + request.key.turn)});
+      answers.push_back(
+          store::Answer{.key = request.key,
+                        .completion = std::to_string(request.key.sample * 10 + request.key.turn)});
     }
     return answers;
   }
@@ -181,9 +181,8 @@ class CourseForSpeed : public testing::Test {
 };
 
 TEST_F(CourseForSpeed, GoesOnAfterAPassAndFindsTheFasterKernel) {
-  const int64_t turn =
-      run({{"0", wrong()}, {"1", passed(1.2)}, {"2", passed(1.8)}, {"3", passed(1.4)}},
-          {.turns = 4});
+  const int64_t turn = run(
+      {{"0", wrong()}, {"1", passed(1.2)}, {"2", passed(1.8)}, {"3", passed(1.4)}}, {.turns = 4});
   EXPECT_EQ(turn, 2);
   EXPECT_THAT(seen_, ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(sampler_.asked,
