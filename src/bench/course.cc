@@ -291,7 +291,9 @@ class Course::State {
     const auto start = std::chrono::steady_clock::now();
     Judgement out;
     out.key = job.key;
-    out.verdict = evaluator.evaluate(job.item->task, {store::to_string(job.key), job.completion});
+    // The inputs of a candidate follow from its name, too, so the name is the same for all samples
+    // with this text, whichever comes first.
+    out.verdict = evaluator.evaluate(job.item->task, {job.item->task.id, job.completion});
     out.reward = reward::score(out.verdict, {});
     const auto tokens = static_cast<size_t>(course_.options_.feedback_tokens);
     out.feedback = reward::feedback(out.verdict, {.tokens_max = tokens});

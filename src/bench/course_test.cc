@@ -134,6 +134,7 @@ class FakeEvaluator final : public task::Evaluator {
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override {
     ++num_busy;
     const std::lock_guard lock(mutex_);
+    EXPECT_EQ(candidate.id, task.id) << "the verdict hangs on which sample comes first";
     calls.push_back({task.id, candidate.answer});
     task::Verdict verdict;
     verdict.task = task.id;
