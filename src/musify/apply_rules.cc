@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "musify/python_flow.h"
+
 namespace mc::musify {
 namespace {
 
@@ -28,6 +30,16 @@ bool is_code(const Word& word, std::string_view text) {
   const std::string& meaning = word.module.empty() ? word.text : word.module;
   return word.kind != Kind::kString && word.kind != Kind::kHeader && word.is_editable &&
          meaning == text;
+}
+
+// The content of a string with "{}" for each field of an f-string.
+std::string without_fields(const Word& word) {
+  std::string text = word.text;
+  const std::vector<Field> fields = fields_of(word);
+  for (auto field = fields.rbegin(); field != fields.rend(); ++field) {
+    text.replace(field->open, field->close - field->open, "{}");
+  }
+  return text;
 }
 
 bool fits_next(Rule::Next next, std::string_view rest) {
@@ -281,12 +293,13 @@ class Applier {
   }
 
   void change_device(const Rule& rule, const Word& word) {
+    const std::string text = without_fields(word);
     for (const Pair& pair : rule.pairs) {
-      const bool is_device = word.text.starts_with(pair.from) &&
-                             (word.text.size() == pair.from.size() ||
-                              (word.text[pair.from.size()] == ':' &&
-                               word.text.find_first_of(" \n") == std::string::npos &&
-                               word.text.find("::") == std::string::npos));
+      const bool is_device =
+          text.starts_with(pair.from) &&
+          (text.size() == pair.from.size() ||
+           (text[pair.from.size()] == ':' && text.find_first_of(" \n") == std::string::npos &&
+            text.find("::") == std::string::npos));
       if (is_device) edits_.replace(word.content, pair.from.size(), pair.to, rule.id);
     }
   }

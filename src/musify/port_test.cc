@@ -165,6 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"if True:\r\n  import torch\r\n  torch.cuda.synchronize()\r\n",
              "if True:\r\n  import torch\r\n  import torch_musa\r\n  torch.musa.synchronize()\r\n"},
         Case{"x.to('cuda').to(f\"cuda:{i}\")\n", "x.to('musa').to(f\"musa:{i}\")\n"},
+        Case{"f(f\"cuda:{i or 0}\", f'cuda:{a[\"b c\"]}')\n",
+             "f(f\"musa:{i or 0}\", f'musa:{a[\"b c\"]}')\n"},
         Case{"print('cuda is here', 'use cuda')\n", "print('cuda is here', 'use cuda')\n"},
         Case{"# torch.cuda\n'''x.cuda()'''\n", "# torch.cuda\n'''x.cuda()'''\n"},
         Case{"cuda_sources = [a]\nload_inline(cuda_sources=cuda_sources)\n",
