@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "eval/own_words.h"
 #include "legality/extract.h"
 #include "musify/port.h"
 #include "task/verdict_fields.h"
@@ -41,6 +42,11 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 std::size_t line_of(std::string_view text, std::size_t offset) {
   const auto end = text.begin() + static_cast<std::ptrdiff_t>(offset);
   return 1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n'));
+}
+
+musify::Location location_of(std::string_view text, std::size_t offset) {
+  const std::size_t end = offset == 0 ? std::string_view::npos : text.rfind('\n', offset - 1);
+  return {line_of(text, offset), offset - (end == std::string_view::npos ? 0 : end + 1) + 1};
 }
 
 // Empty for a line that does not exist.
@@ -95,6 +101,9 @@ class Unported {
   Unported(std::string_view written, const musify::Rules& to_musa)
       : written_(written), to_musa_(to_musa) {}
 
+  // The word at this place is not held against the candidate.
+  void allow(const musify::Location& place) { allowed_.emplace(place.line, place.column); }
+
   void add(const musify::Port& port, const Places& places) {
     for (const musify::Finding& refusal : port.refusals) {
       const std::string message = fmt::format("{} (dialect.{})", refusal.message, refusal.rule);
@@ -102,7 +111,8 @@ class Unported {
     }
     for (const musify::Change& change : port.changes) {
       const std::string word = trimmed(change.before);
-      if (word.empty() || is_of_port(word) || !seen_.insert(word).second) continue;
+      if (allowed_.contains({change.location.line, change.location.column})) continue;
+      if (word.empty() || !seen_.insert(word).second) continue;
       add(word, change.after, places(change.location));
     }
     for (const musify::Finding& remnant : port.remnants) {
@@ -172,18 +182,6 @@ class Unported {
     return places_in(lines)({line_of(written_, at), 1});
   }
 
-  // The port of the Python made the word of a literal, which the candidate then put into a source.
-  bool is_of_port(const std::string& word) const {
-    const auto makes = [&](const musify::Rule& rule) {
-      const bool is_of_literals =
-          rule.kind == musify::Rule::Kind::kDevice || rule.kind == musify::Rule::Kind::kString;
-      return is_of_literals &&
-             std::ranges::find(rule.pairs, word, &musify::Pair::from) != rule.pairs.end();
-    };
-    const bool is_name = word.find('.') == std::string::npos;
-    return is_name && std::ranges::any_of(to_musa_.rules, makes) && !is_written(written_, word);
-  }
-
   static std::string message_of(const std::string& word, const std::string& change) {
     const std::string after = trimmed(change.substr(0, change.find(" as ")));
     if (after.empty()) {
@@ -196,6 +194,7 @@ class Unported {
 
   std::string_view written_;
   const musify::Rules& to_musa_;
+  std::set<std::pair<std::size_t, std::size_t>> allowed_;  // Lines and columns.
   std::set<std::string> seen_;
   std::vector<task::Diagnostic> found_;
 };
@@ -279,7 +278,7 @@ class Restorer {
   template <typename T>
   void operator()(std::string_view name, T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
-      if (is_prose(name)) value = without_echo(musify::port_message(value, to_musa_));
+      if (is_prose(name)) value = prose(value);
     } else {
       restore(value);
     }
@@ -291,6 +290,10 @@ class Restorer {
     return kProse.contains(name);
   }
 
+  std::string prose(const std::string& text) const {
+    return without_stand_ins(without_echo(musify::port_message(text, to_musa_)));
+  }
+
   void restore(task::SourceLocation& location) {
     if (location.source == "candidate") {
       const auto line = static_cast<std::size_t>(std::max(location.line, 0));
@@ -298,7 +301,7 @@ class Restorer {
       return;
     }
     location.source = musify::port_message(location.source, to_musa_);
-    location.excerpt = musify::port_message(location.excerpt, to_musa_);
+    location.excerpt = without_stand_ins(musify::port_message(location.excerpt, to_musa_));
   }
   void restore(task::Outcome& outcome) {
     std::visit([this](auto& value) { task::fields(*this, value); }, outcome);
@@ -365,14 +368,36 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
                                     .embedded = musify::Embedded::kLiterals,
                                     .lines = musify::Lines::kStay,
                                     .project = {}};
+  const OwnWords own(module);
+  for (const std::size_t offset : own.allowed()) unported.allow(location_of(module, offset));
   unported.add(musify::port_source(module, musify::Language::kPython, to_musa_, options), places);
   unported.add_keywords(places);
   if (auto outcome = unported.outcome()) return *outcome;
-  musify::Port port = musify::port_source(module, musify::Language::kPython, to_cuda_, options);
+  musify::Port port = musify::port_source(own.with_stand_ins(), musify::Language::kPython,
+                                          to_cuda_, options);
   if (port.remnants.empty()) return std::move(port.text);
   task::Unsupported unsupported;
   add_unknown(port.remnants, places, unsupported);
   return unsupported;
+}
+
+void MusaDialect::undo_port(std::vector<compile::Extension>& extensions,
+                            std::string_view module) const {
+  const OwnWords own(module);
+  for (const Source& source : sources_of(extensions)) *source.text = own.as_written(*source.text);
+  const auto undo = [](std::string& text) { text = without_stand_ins(text); };
+  for (compile::Extension& extension : extensions) {
+    undo(extension.name);
+    for (auto& [name, documentation] : extension.functions) {
+      undo(name);
+      undo(documentation);
+    }
+    for (compile::SourceFile& file : extension.files) undo(file.name);
+    for (auto* flags :
+         {&extension.extra_cflags, &extension.extra_cuda_cflags, &extension.extra_ldflags}) {
+      std::ranges::for_each(*flags, undo);
+    }
+  }
 }
 
 std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Extension>& extensions,
@@ -411,7 +436,7 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
         "__MUSA_ARCH__", "__MUSACC__", "__MUSA__"});  // musa_prelude has them.
     musify::Port port = musify::port_source(*source.text, musify::Language::kCpp, to_cuda_, back);
     add_unknown(port.remnants, places, unsupported);
-    *source.text = std::move(port.text);
+    *source.text = with_messages_kept(port.text);
   }
   if (auto outcome = unported.outcome()) return outcome;
   if (!unsupported.constructs.empty()) return unsupported;

@@ -37,7 +37,10 @@ class MusaDialect {
   std::variant<std::string, task::Outcome> port(std::string_view module,
                                                 const std::string& architecture) const;
 
-  // Ports the sources of the extensions that the ported module asked for.  Returns the outcome of a
+  // Makes what the ported module asked for what the module itself would have asked for.
+  void undo_port(std::vector<compile::Extension>& extensions, std::string_view module) const;
+
+  // Ports the sources of the extensions that the module asked for.  Returns the outcome of a
   // candidate that is refused, and nothing otherwise.  `module` is the candidate's own text, and
   // `mapper` knows the extensions as they were.
   std::optional<task::Outcome> port_sources(std::vector<compile::Extension>& extensions,

@@ -63,6 +63,7 @@ std::string module_with(const std::string& line) {
 std::optional<task::Outcome> outcome_of(std::vector<compile::Extension>& extensions,
                                         const std::string& module) {
   const compile::LocationMapper mapper(module, extensions);
+  dialect().undo_port(extensions, module);
   return dialect().port_sources(extensions, module, mapper, "mp_31");
 }
 
@@ -184,7 +185,7 @@ TEST(Dialect, KeepsNamesThatMusaHas) {
 }
 
 TEST(Dialect, LeavesTheSourcesInAModuleToTheirOwnPort) {
-  const std::string module = "S = r'''#include <cuda.h>\nmusaFree(p);'''\n";
+  const std::string module = "S = r'''#include <musa.h>\nmusaFree(p);'''\n";
   EXPECT_EQ(ported(module), module);
 }
 
@@ -195,6 +196,36 @@ TEST(Dialect, PortsASourceThatAModulePutTogether) {
   EXPECT_EQ(outcome_of(extensions, "S = T.replace('@', 'musa')\n"), std::nullopt);
   extensions = extensions_with("at::cuda::f();");
   EXPECT_NE(outcome_of(extensions, "S = 'at::cu' 'da::f(); // cuda'\n"), std::nullopt);
+}
+
+TEST(Dialect, GivesWordsOfCudaInLiteralsStandIns) {
+  EXPECT_EQ(ported("ok = x.device.type != 'cuda' and d in {'cuda': 1, 'musa:0': 2}\n"),
+            "ok = x.device.type != 'foreigncuda' and d in {'foreigncuda': 1, 'cuda:0': 2}\n");
+  EXPECT_EQ(ported("s = f'{a[\"b\"]} cudaMalloc CUDA_CHECK {x!r}' '\\ncuda'\n"),
+            "s = f'{a[\"b\"]} foreigncudaMalloc FOREIGNCUDA_CHECK {x!r}' '\\nforeigncuda'\n");
+  // Words that are not of CUDA, flags, and the names of functions that the module calls.
+  const std::string module =
+      "F = ['swish_cuda', 'cuda_swish', 'cudaSwish', '--cudaX']\next.cudaSwish(x)\n";
+  EXPECT_EQ(ported(module), module);
+}
+
+TEST(Dialect, MakesOfASourceWhatTheModuleItselfWouldMake) {
+  std::vector<compile::Extension> extensions = extensions_with("at::cuda::f(); CUDA_g();");
+  extensions[0].functions = {{"foreigncuda", "a foreigncuda function"}};
+  extensions[0].extra_cuda_cflags = {"-DX=foreigncudaFree"};
+  dialect().undo_port(extensions, "B = 'musa'\n");
+  EXPECT_THAT(extensions[0].cuda_sources[0], HasSubstr("at::musa::f(); MUSA_g();"));
+  EXPECT_EQ(extensions[0].functions[0].first, "cuda");
+  EXPECT_EQ(extensions[0].extra_cuda_cflags[0], "-DX=cudaFree");
+  extensions = extensions_with("at::foreigncuda::f(); FOREIGNCUDA_g(); is_cuda; X_cuda; cudaOwn;");
+  dialect().undo_port(extensions, "B = 'musa'\next.cudaOwn()\n");
+  EXPECT_THAT(extensions[0].cuda_sources[0],
+              HasSubstr("at::cuda::f(); CUDA_g(); is_cuda; X_cuda; cudaOwn;"));
+}
+
+TEST(Dialect, KnowsThatNoDeviceOfCudaIsAvailable) {
+  EXPECT_EQ(ported("if a and torch.cuda.is_available():\n  pass\n"), "if a and False:\n  pass\n");
+  EXPECT_THAT(refused("torch.cuda.is_available\n").message, HasSubstr("\"cuda\""));
 }
 
 TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {

@@ -156,6 +156,7 @@ Stage Candidate::record() {
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
   if (!is_musa()) return EarlyOutcome();
+  if (!is_compiled_unported()) preparer_.musa().undo_port(extensions_, written_);
   std::vector<compile::Extension> ported = extensions_;
   auto refused = preparer_.musa().port_sources(ported, written_, *mapper_,
                                                preparer_.options().musa_architecture);

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/own_words.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+#include "lex/edit.h"
+#include "lex/token.h"
+#include "musify/python_flow.h"
+#include "musify/words.h"
+
+namespace mc::eval {
+namespace {
+
+using Kind = musify::Word::Kind;
+using Words = std::vector<musify::Word>;
+
+constexpr std::string_view kMark = "foreign";
+constexpr std::string_view kMarkOfCapitals = "FOREIGN";
+constexpr std::size_t kWordSize = std::string_view("cuda").size();
+
+bool is_name_byte(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+char at(std::string_view text, std::size_t i) { return i < text.size() ? text[i] : ' '; }
+
+// True where a name begins at `i`: behind "\n" in a Python literal, too.
+bool begins_name(std::string_view text, std::size_t i) {
+  if (i == 0 || !is_name_byte(text[i - 1])) return true;
+  return i > 1 && text[i - 2] == '\\';
+}
+
+// `cuda` that begins a name as cudaMalloc, or is one, and CUDA anywhere.
+bool is_word_of_cuda(std::string_view text, std::size_t i) {
+  if (text.substr(i, kWordSize) == "CUDA") return true;
+  if (text.substr(i, kWordSize) != "cuda") return false;
+  const auto next = static_cast<unsigned char>(at(text, i + kWordSize));
+  const bool continues = std::islower(next) != 0 || std::isdigit(next) != 0 || next == '_';
+  return begins_name(text, i) && !continues;
+}
+
+std::string_view name_around(std::string_view text, std::size_t i) {
+  std::size_t begin = i;
+  std::size_t end = i;
+  while (begin > 0 && is_name_byte(text[begin - 1]) && !begins_name(text, begin)) --begin;
+  while (end < text.size() && is_name_byte(text[end])) ++end;
+  return text.substr(begin, end - begin);
+}
+
+std::string_view mark_of(std::string_view text, std::size_t i) {
+  return text[i] == 'C' ? kMarkOfCapitals : kMark;
+}
+
+template <typename IsOwn>
+void add_marks(std::string_view text, std::size_t offset, IsOwn is_own,
+               std::vector<lex::Edit>& edits) {
+  for (std::size_t i = 0; i + kWordSize <= text.size(); ++i) {
+    if (!is_word_of_cuda(text, i) || is_own(name_around(text, i))) continue;
+    edits.push_back({offset + i, 0, std::string(mark_of(text, i))});
+    i += kWordSize - 1;
+  }
+}
+
+// Calls `function` with each literal, also those in the braces of f-strings.
+template <typename Function>
+void for_literals(const Words& words, Function function) {
+  for (const musify::Word& word : words) {
+    if (word.kind != Kind::kString) continue;
+    function(word);
+    for (const musify::Field& field : musify::fields_of(word)) {
+      for_literals(musify::words_of(word, field), function);
+    }
+  }
+}
+
+bool is_device(std::string_view text, std::string_view kind) {
+  return text == kind || (text.starts_with(kind) && at(text, kind.size()) == ':');
+}
+
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+bool opens(std::string_view text) { return text == "(" || text == "[" || text == "{"; }
+bool closes(std::string_view text) { return text == ")" || text == "]" || text == "}"; }
+
+// The function of the call that the word at `i` is an argument of, or "".
+std::string_view callee_of(const Words& words, std::size_t i) {
+  constexpr std::size_t kArgumentWordsMax = 64;
+  std::size_t depth = 0;
+  for (std::size_t k = i; k > 1 && i - k < kArgumentWordsMax; --k) {
+    const musify::Word& word = words[k - 1];
+    if (word.kind != Kind::kOther) continue;
+    if (closes(word.text)) ++depth;
+    if (!opens(word.text) || depth-- > 0) continue;
+    return word.text == "(" ? std::string_view(words[k - 2].text) : std::string_view();
+  }
+  return "";
+}
+
+// A whole argument that can only be a device or a part of torch: device="cuda", x.to("cuda").
+bool names_device(const Words& words, std::size_t i) {
+  static constexpr std::array<std::string_view, 3> kKeywords = {"device", "device_type",
+                                                                "map_location"};
+  static constexpr std::array<std::string_view, 9> kCallees = {
+      "device",      "to",       "Generator",       "autocast",          "getattr",
+      "attrgetter", "__getattribute__", "set_default_device", "import_module"};
+  if (i < 2) return false;
+  const std::string_view next = i + 1 < words.size() ? words[i + 1].text : "";
+  const std::string_view before = words[i - 1].text;
+  if (next != "," && next != ")") return false;
+  if (before == "=") return is_one_of(kKeywords, words[i - 2].text);
+  return (before == "(" || before == ",") && is_one_of(kCallees, callee_of(words, i));
+}
+
+bool fits(const Words& words, std::size_t i, std::string_view text) {
+  return i < words.size() && words[i].kind != Kind::kString && words[i].text == text;
+}
+
+constexpr std::array<std::string_view, 7> kIsAvailable = {"torch",        ".", "cuda", ".",
+                                                          "is_available", "(", ")"};
+
+bool tests_availability(const Words& words, std::size_t i) {
+  if (i > 0 && fits(words, i - 1, ".")) return false;
+  for (std::size_t k = 0; k < kIsAvailable.size(); ++k) {
+    if (!fits(words, i + k, kIsAvailable[k])) return false;
+  }
+  return true;
+}
+
+// True where the word at `i` has a mark before it.
+bool is_marked(std::string_view text, std::size_t i) {
+  if (i < kMark.size()) return false;
+  const std::string_view before = text.substr(i - kMark.size(), kMark.size());
+  return std::ranges::equal(before, kMark, {}, [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+}
+
+bool is_any_cuda(std::string_view text, std::size_t i) {
+  const std::string_view word = text.substr(i, kWordSize);
+  return word == "cuda" || word == "CUDA";
+}
+
+}  // namespace
+
+OwnWords::OwnWords(std::string_view module) : module_(module) {
+  const Words words = musify::python_words(module);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& text = words[i].text;
+    const bool holds_cuda = text.find("cuda") != text.npos || text.find("CUDA") != text.npos;
+    const bool is_alone = text == "cuda" || text == "CUDA";
+    if (words[i].kind == Kind::kName && holds_cuda && !is_alone) names_.insert(text);
+    if (tests_availability(words, i)) allowed_.insert(words[i + 2].offset);
+    if (words[i].kind != Kind::kString) continue;
+    if (is_device(text, "cuda") && !names_device(words, i)) allowed_.insert(words[i].content);
+  }
+  for_literals(words, [&](const musify::Word& word) {
+    if (is_device(word.text, "musa")) has_device_ = true;
+    if (word.text == "PrivateUse1") has_dispatch_key_ = true;
+  });
+}
+
+std::string OwnWords::with_stand_ins() const {
+  const Words words = musify::python_words(module_);
+  std::vector<lex::Edit> edits;
+  const auto is_own = [&](std::string_view name) { return names_.contains(name); };
+  for_literals(words, [&](const musify::Word& word) {
+    if (word.text.starts_with('-')) return;  // A flag of a compiler or of the command line.
+    std::size_t begin = 0;
+    for (const musify::Field& field : musify::fields_of(word)) {
+      const std::string_view piece(word.text);
+      add_marks(piece.substr(begin, field.open - begin), word.content + begin, is_own, edits);
+      begin = field.close;
+    }
+    add_marks(std::string_view(word.text).substr(begin), word.content + begin, is_own, edits);
+  });
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!tests_availability(words, i)) continue;
+    const std::size_t begin = words[i].offset;
+    const std::size_t end = words[i + kIsAvailable.size() - 1].end();
+    const auto lines = std::ranges::count(module_.substr(begin, end - begin), '\n');
+    edits.push_back({begin, end - begin, "False"});
+    if (lines > 0) edits.back().replacement.append(static_cast<std::size_t>(lines), '\n');
+  }
+  return lex::apply_edits(module_, std::move(edits));
+}
+
+std::string OwnWords::as_written(std::string_view source) const {
+  std::vector<lex::Edit> edits;
+  for (std::size_t i = 0; i + kWordSize <= source.size(); ++i) {
+    if (!is_any_cuda(source, i)) continue;
+    if (is_marked(source, i)) {
+      edits.push_back({i - kMark.size(), kMark.size(), ""});
+      continue;
+    }
+    const std::string_view name = name_around(source, i);
+    if (!is_word_of_cuda(source, i) || names_.contains(name)) continue;
+    if (name == "CUDA" && has_dispatch_key_) {
+      edits.push_back({i, kWordSize, "PrivateUse1"});
+    } else if (has_device_) {
+      edits.push_back({i, kWordSize, source[i] == 'C' ? "MUSA" : "musa"});
+    }
+  }
+  return lex::apply_edits(source, std::move(edits));
+}
+
+std::string with_messages_kept(std::string_view source) {
+  std::vector<lex::Edit> edits;
+  for (const lex::Token& token : lex::tokenize(source)) {
+    const std::string_view text = lex::text_of(source, token);
+    const bool is_message = token.kind == lex::Kind::kString && !token.in_directive &&
+                            text.find(' ') != text.npos && text.find("->") == text.npos;
+    if (is_message) add_marks(text, token.offset, [](std::string_view) { return false; }, edits);
+  }
+  return lex::apply_edits(source, std::move(edits));
+}
+
+std::string without_stand_ins(std::string_view text) {
+  std::vector<lex::Edit> edits;
+  for (std::size_t i = 0; i + kWordSize <= text.size(); ++i) {
+    if (is_any_cuda(text, i) && is_marked(text, i)) {
+      edits.push_back({i - kMark.size(), kMark.size(), ""});
+    }
+  }
+  return lex::apply_edits(text, std::move(edits));
+}
+
+}  // namespace mc::eval
