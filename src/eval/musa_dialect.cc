@@ -15,8 +15,10 @@
 
 #include <fmt/format.h>
 
+#include "eval/dead_branches.h"
 #include "eval/own_words.h"
 #include "legality/extract.h"
+#include "lex/token.h"
 #include "musify/port.h"
 #include "task/verdict_fields.h"
 
@@ -104,6 +106,9 @@ class Unported {
   // The word at this place is not held against the candidate.
   void allow(const musify::Location& place) { allowed_.emplace(place.line, place.column); }
 
+  // Places are of one text.
+  void forget_allowed() { allowed_.clear(); }
+
   void add(const musify::Port& port, const Places& places) {
     for (const musify::Finding& refusal : port.refusals) {
       const std::string message = fmt::format("{} (dialect.{})", refusal.message, refusal.rule);
@@ -127,6 +132,45 @@ class Unported {
     for (const musify::Rule& rule : to_musa_.rules) {
       if (rule.kind != musify::Rule::Kind::kFlag || !rule.keywords.contains(keyword)) continue;
       for (const std::string& flag : flags) add_flag(flag, rule);
+    }
+  }
+
+  // Architectures that mcc does not have, and what -D puts into the sources.
+  void add_values(const std::vector<std::string>& flags) {
+    for (const std::string& flag : flags) {
+      const std::string value = flag.substr(std::min(flag.find('='), flag.size() - 1) + 1);
+      const bool names_architecture =
+          flag.starts_with("--offload-arch=") || flag.starts_with("--cuda-gpu-arch=");
+      const std::vector<std::string> known = musify::architectures();
+      if (names_architecture && std::ranges::find(known, value) == known.end()) {
+        if (seen_.insert(flag).second) add(flag, "--offload-arch=mp_31", place_of(flag));
+      }
+      if (!flag.starts_with("-D")) continue;
+      const musify::Port port =
+          musify::port_source(value, musify::Language::kCpp, to_musa_, musify::PortOptions());
+      add(port, [&](const musify::Location&) { return place_of(flag); });
+    }
+  }
+
+  // Attributes that a string names.
+  void add_attributes(const OwnWords& own, const Places& places) {
+    for (const auto& [offset, word] : own.attributes()) {
+      if (!seen_.insert(word).second) continue;
+      const std::size_t at = word.find("cuda");
+      add(word, word.substr(0, at) + "musa" + word.substr(at + 4),
+          places(location_of(written_, offset)));
+    }
+  }
+
+  // Launches in text that the compiler of the host gets.
+  void add_launches(const std::string& source, const Places& places) {
+    for (const lex::Token& token : lex::tokenize(source)) {
+      if (token.kind != lex::Kind::kLaunchOpen) continue;
+      found_.push_back({"error",
+                        "a kernel launch in C++ that the compiler of the host gets: put it into "
+                        "musa_sources or a file that ends in .mu (dialect.cuda)",
+                        places({token.line, token.column})});
+      return;
     }
   }
 
@@ -372,6 +416,7 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
   for (const std::size_t offset : own.allowed()) unported.allow(location_of(module, offset));
   unported.add(musify::port_source(module, musify::Language::kPython, to_musa_, options), places);
   unported.add_keywords(places);
+  unported.add_attributes(own, places);
   if (auto outcome = unported.outcome()) return *outcome;
   musify::Port port = musify::port_source(own.with_stand_ins(), musify::Language::kPython,
                                           to_cuda_, options);
@@ -414,6 +459,8 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
   for (const compile::Extension& extension : extensions) {
     unported.add_flags(words_of(extension.extra_cuda_cflags), "extra_musa_cflags");
     unported.add_flags(words_of(extension.extra_ldflags), "extra_ldflags");
+    unported.add_values(words_of(extension.extra_cuda_cflags));
+    unported.add_values(words_of(extension.extra_cflags));
   }
   for (const Source& source : sources) {
     const Places places = [&](const musify::Location& place) {
@@ -429,14 +476,21 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     if (const std::size_t at = source.text->find(kExclusion); at != std::string::npos) {
       unported.add_exclusion(places({line_of(*source.text, at), 1}));
     }
-    unported.add(musify::port_source(*source.text, musify::Language::kCpp, to_musa_, options),
-                 places);
+    const bool is_for_mcc = source.name.starts_with("cuda_sources");
+    const std::string text = without_dead_branches(
+        *source.text, is_for_mcc ? std::set<std::string_view>{"__MUSACC__", "__MUSA__"}
+                                 : std::set<std::string_view>{});
+    unported.forget_allowed();
+    for (const std::size_t offset : allowed_in(text)) unported.allow(location_of(text, offset));
+    unported.add(musify::port_source(text, musify::Language::kCpp, to_musa_, options), places);
+    if (source.name.starts_with("cpp_sources")) unported.add_launches(text, places);
     musify::PortOptions back = options;
     back.project.names.merge(std::set<std::string, std::less<>>{
         "__MUSA_ARCH__", "__MUSACC__", "__MUSA__"});  // musa_prelude has them.
-    musify::Port port = musify::port_source(*source.text, musify::Language::kCpp, to_cuda_, back);
+    musify::Port port =
+        musify::port_source(with_stand_ins_in(text), musify::Language::kCpp, to_cuda_, back);
     add_unknown(port.remnants, places, unsupported);
-    *source.text = with_messages_kept(port.text);
+    *source.text = std::move(port.text);
   }
   if (auto outcome = unported.outcome()) return outcome;
   if (!unsupported.constructs.empty()) return unsupported;

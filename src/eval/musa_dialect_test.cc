@@ -133,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Word{"x = x.cuda()\n", "cuda", 1},
                       Word{"import torch\nx = torch.ones(1, device='cuda')\n", "cuda", 2},
                       Word{"import torch\nx = x.to(\"cuda:0\")\n", "cuda", 2},
+                      Word{"assert getattr(x, 'is_cuda', False)\n", "is_cuda", 1},
+                      Word{"f = attrgetter('cuda.synchronize')\n", "cuda.synchronize", 1},
                       Word{"import torch\ntorch.cuda.synchronize()\n", "cuda", 2},
                       Word{"import torch\nfrom torch.utils.cpp_extension import load_inline\n",
                            "torch.utils.cpp_extension", 2},
@@ -228,6 +230,26 @@ TEST(Dialect, KnowsThatNoDeviceOfCudaIsAvailable) {
   EXPECT_THAT(refused("torch.cuda.is_available\n").message, HasSubstr("\"cuda\""));
 }
 
+TEST(Dialect, LetsStringsOfSourcesPassThatAreData) {
+  EXPECT_THAT(ported_source("TORCH_CHECK(d.str() != \"cuda:0\", \"no cuda\", \"cuda\");"),
+              HasSubstr("(d.str() != \"foreigncuda:0\", \"no foreigncuda\", \"foreigncuda\")"));
+  EXPECT_THAT(ported_source("m.def(\"cuda\", &f, \"for CUDA\");"),
+              HasSubstr("(\"cuda\", &f, \"for FOREIGNCUDA\")"));
+  EXPECT_THAT(refused_source("torch::Device d(\"cuda\");").message, HasSubstr("\"cuda\""));
+}
+
+TEST(Dialect, LeavesOutBranchesThatNoCompilerOfMusaReads) {
+  EXPECT_THAT(ported_source("#if 0\ncudaFree(p);\n#endif"), HasSubstr("#if 0\n            \n#end"));
+  ported_source("#if defined(__MUSACC__) || X\nint i;\n#elif defined(__CUDACC__)\n"
+                "#ifdef __NVCC__\n#include <cuda.h>\n#endif\n#else\ncudaFree(p);\n#endif");
+  ported_source("#ifndef __MUSA__\ncudaFree(p);\n#elif !0 && !(0)\n#else\ncudaFree(p);\n#endif");
+  for (const char* line : {"#if X\n#else\ncudaFree(p);\n#endif", "#if 1\ncudaFree(p);\n#endif",
+                           "#undef __MUSA__\n#ifndef __MUSA__\ncudaFree(p);\n#endif",
+                           "#if 0\n#endif\ncudaFree(p);", "#if 0 || X\ncudaFree(p);\n#endif"}) {
+    EXPECT_THAT(refused_source(line).message, HasSubstr("\"cudaFree\"")) << line;
+  }
+}
+
 TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {
   std::vector<compile::Extension> extensions = extensions_with("cudaFree(p);");
   const auto outcome = outcome_of(extensions, "S = 'cuda' + 'Free(p);'\n");
@@ -246,6 +268,29 @@ TEST(Dialect, RefusesFlagsOfNvccThatAModulePutTogether) {
               HasSubstr("write \"-ffast-math\""));
   extensions[0].extra_cuda_cflags = {"-gencode=arch=compute_90,code=sm_90"};
   EXPECT_NE(outcome_of(extensions, "F = ['-ffast-math']\n"), std::nullopt);
+}
+
+TEST(Dialect, RefusesValuesOfFlagsThatMusaLacks) {
+  for (const char* flag : {"--offload-arch=sm_90", "--offload-arch=mp_99", "-DX=cudaGetLastError()",
+                           "--cuda-gpu-arch=sm_80", "--extended-lambda", "--threads", "-O3 -use_fast_math"}) {
+    std::vector<compile::Extension> extensions = extensions_with("");
+    extensions[0].extra_cuda_cflags = {flag};
+    EXPECT_NE(outcome_of(extensions, ""), std::nullopt) << flag;
+  }
+  std::vector<compile::Extension> extensions = extensions_with("");
+  extensions[0].extra_cuda_cflags = {"--offload-arch=mp_22", "-DX=musaGetLastError", "-DY", "-D"};
+  EXPECT_EQ(outcome_of(extensions, ""), std::nullopt);
+}
+
+TEST(Dialect, RefusesLaunchesInTextForTheHostsCompiler) {
+  std::vector<compile::Extension> extensions = extensions_with("k<<<1, 2>>>(p);");
+  EXPECT_EQ(outcome_of(extensions, ""), std::nullopt);
+  extensions = extensions_with("");
+  extensions[0].cpp_sources = {"void f() {\nk<<<1, 2>>>(p); }"};
+  const auto outcome = outcome_of(extensions, "");
+  const auto& error = std::get<task::CompileFailed>(outcome.value()).diagnostics.at(0);
+  EXPECT_THAT(error.message, HasSubstr("a kernel launch"));
+  EXPECT_EQ(error.location.line, 2);
 }
 
 TEST(Dialect, RefusesHeadersOfCudaThatNoRuleKnows) {
@@ -379,6 +424,15 @@ TEST(Evidence, OfANativeSourceHasItsNameOnMusa) {
   EXPECT_EQ(crashed.exception->message, "MUSA error: musaErrorInvalidValue");
   EXPECT_EQ(crashed.exception->location.source, "musa_sources[0]");
   EXPECT_EQ(crashed.exception->location.excerpt, "musaFree(p);");
+}
+
+TEST(Evidence, LeavesTheCandidatesOwnMessages) {
+  const task::Exception exception{
+      "ValueError", "foreigncudaMalloc is not cudaMalloc; FOREIGNCUDA", {}, {}};
+  const task::Verdict verdict =
+      restored(task::Crashed{"forward", exception, 0, 0, {}, {}}, "class ModelNew: pass\n");
+  EXPECT_EQ(std::get<task::Crashed>(verdict.outcome).exception->message,
+            "cudaMalloc is not musaMalloc; CUDA");
 }
 
 TEST(Evidence, OfACudaCandidateStays) {

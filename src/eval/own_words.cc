@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <vector>
 
 #include "lex/edit.h"
@@ -115,6 +116,52 @@ bool names_device(const Words& words, std::size_t i) {
   return (before == "(" || before == ",") && is_one_of(kCallees, callee_of(words, i));
 }
 
+// getattr(x, "is_cuda"), attrgetter("cuda.synchronize")
+bool names_attribute(const Words& words, std::size_t i) {
+  static constexpr std::array<std::string_view, 4> kCallees = {"getattr", "attrgetter",
+                                                               "methodcaller", "__getattribute__"};
+  const std::string& text = words[i].text;
+  const bool is_of_cuda = text == "is_cuda" || text.starts_with("cuda.") ||
+                          text.starts_with("torch.cuda.") || text == "cuda";
+  return is_of_cuda && is_one_of(kCallees, callee_of(words, i));
+}
+
+// What C++ does with a string.
+enum class Use : std::uint8_t { kAny, kData, kName };
+
+Use use_of(std::string_view source, const std::vector<lex::Token>& tokens, std::size_t i) {
+  static constexpr std::array<std::string_view, 8> kMessages = {
+      "AT_ERROR", "printf", "fprintf", "puts", "runtime_error", "invalid_argument", "logic_error",
+      "TORCH_WARN"};
+  const auto text = [&](std::size_t k) { return lex::text_of(source, tokens[k]); };
+  if (i < 2 || tokens[i].in_directive) return Use::kAny;
+  const std::string_view before = text(i - 1);
+  const std::string_view next = i + 1 < tokens.size() ? text(i + 1) : "";
+  if (before == "==" || before == "!=" || next == "==" || next == "!=") return Use::kData;
+  if (before == "<<") return Use::kData;
+  if (before != "(" && before != ",") return Use::kAny;
+  constexpr std::size_t kArgumentTokensMax = 64;
+  std::size_t depth = 0;
+  for (std::size_t k = i; k > 1 && i - k < kArgumentTokensMax; --k) {
+    if (closes(text(k - 1))) ++depth;
+    if (!opens(text(k - 1)) || depth-- > 0) continue;
+    const std::string_view callee = text(k - 2);
+    if (callee == "def" || callee == "attr") return Use::kName;
+    const bool is_message = callee.starts_with("TORCH_CHECK") || is_one_of(kMessages, callee);
+    return is_message ? Use::kData : Use::kAny;
+  }
+  return Use::kAny;
+}
+
+template <typename Function>
+void for_strings(std::string_view source, Function function) {
+  std::vector<lex::Token> tokens = lex::tokenize(source);
+  std::erase_if(tokens, lex::is_trivia);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind == lex::Kind::kString) function(tokens[i], use_of(source, tokens, i));
+  }
+}
+
 bool fits(const Words& words, std::size_t i, std::string_view text) {
   return i < words.size() && words[i].kind != Kind::kString && words[i].text == text;
 }
@@ -155,6 +202,7 @@ OwnWords::OwnWords(std::string_view module) : module_(module) {
     if (words[i].kind == Kind::kName && holds_cuda && !is_alone) names_.insert(text);
     if (tests_availability(words, i)) allowed_.insert(words[i + 2].offset);
     if (words[i].kind != Kind::kString) continue;
+    if (names_attribute(words, i)) attributes_[words[i].content] = text;
     if (is_device(text, "cuda") && !names_device(words, i)) allowed_.insert(words[i].content);
   }
   for_literals(words, [&](const musify::Word& word) {
@@ -207,14 +255,22 @@ std::string OwnWords::as_written(std::string_view source) const {
   return lex::apply_edits(source, std::move(edits));
 }
 
-std::string with_messages_kept(std::string_view source) {
+std::set<std::size_t> allowed_in(std::string_view source) {
+  std::set<std::size_t> allowed;
+  for_strings(source, [&](const lex::Token& token, Use use) {
+    if (use != Use::kAny) allowed.insert(token.offset + 1);
+  });
+  return allowed;
+}
+
+std::string with_stand_ins_in(std::string_view source) {
   std::vector<lex::Edit> edits;
-  for (const lex::Token& token : lex::tokenize(source)) {
+  for_strings(source, [&](const lex::Token& token, Use use) {
     const std::string_view text = lex::text_of(source, token);
-    const bool is_message = token.kind == lex::Kind::kString && !token.in_directive &&
-                            text.find(' ') != text.npos && text.find("->") == text.npos;
-    if (is_message) add_marks(text, token.offset, [](std::string_view) { return false; }, edits);
-  }
+    const bool is_sentence = text.find(' ') != text.npos && text.find("->") == text.npos;
+    if (use != Use::kData && !is_sentence) return;
+    add_marks(text, token.offset, [](std::string_view) { return false; }, edits);
+  });
   return lex::apply_edits(source, std::move(edits));
 }
 

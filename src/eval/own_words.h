@@ -14,6 +14,7 @@
 #define MC_EVAL_OWN_WORDS_H_
 
 #include <cstddef>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,16 +35,22 @@ class OwnWords {
   // means no argument that names a device, and `cuda` of `torch.cuda.is_available()`.
   const std::set<std::size_t>& allowed() const { return allowed_; }
 
+  // Attributes of CUDA that a string names, as in getattr(x, "is_cuda"), by their offsets.
+  const std::map<std::size_t, std::string>& attributes() const { return attributes_; }
+
  private:
   std::string module_;
   std::set<std::string, std::less<>> names_;  // The module's names with `cuda` in them.
   std::set<std::size_t> allowed_;
+  std::map<std::size_t, std::string> attributes_;
   bool has_device_ = false;        // True if a literal is a device of MUSA.
   bool has_dispatch_key_ = false;  // True if a literal is PrivateUse1.
 };
 
-// Stand-ins in the messages of C++ text, so that they come back as they were.
-std::string with_messages_kept(std::string_view source);
+// The same for the strings of C++: data are operands of == and !=, messages, and names that pybind11
+// gives to functions.  The names stay.
+std::set<std::size_t> allowed_in(std::string_view source);
+std::string with_stand_ins_in(std::string_view source);
 
 // The words themselves, for evidence.
 std::string without_stand_ins(std::string_view text);

@@ -84,6 +84,77 @@ bool is_defined_in_cpp(const Words& words, std::size_t i) {
   return before.kind == Kind::kName && !is_one_of(kNoTypes, before.text);
 }
 
+constexpr std::size_t kStatementWordsMax = 256;
+
+bool opens(std::string_view text) { return text == "(" || text == "[" || text == "{"; }
+bool closes(std::string_view text) { return text == ")" || text == "]" || text == "}"; }
+
+// `name` of `int a = f(x, y), *name = 1`: a word of the same statement is defined before it.
+bool is_further_declarator(const Words& words, std::size_t i) {
+  static constexpr std::array<std::string_view, 5> kEnds = {"=", ";", ",", "[", "{"};
+  if (words[i].kind != Kind::kName || !is_one_of(kEnds, text_at(words, i + 1))) return false;
+  std::size_t k = i;
+  while (k > 0 && (text_at(words, k - 1) == "*" || text_at(words, k - 1) == "&")) --k;
+  if (k == 0 || text_at(words, k - 1) != ",") return false;
+  std::size_t depth = 0;
+  for (--k; k > 0 && i - k < kStatementWordsMax; --k) {
+    const std::string_view text = text_at(words, k - 1);
+    if (words[k - 1].in_directive != words[i].in_directive) return false;
+    if (closes(text)) ++depth;
+    if (opens(text) && depth-- == 0) return false;
+    if (depth > 0) continue;
+    if (text == ";" || text == "}") return false;
+    if (is_defined_in_cpp(words, k - 1)) return k < 2 || text_at(words, k - 2) != ",";
+  }
+  return false;
+}
+
+// The names of `enum E { a, b = 1 }` and `auto& [a, b] =`, from the bracket.
+void add_listed(const Words& words, std::size_t open, Names& names) {
+  std::size_t depth = 0;
+  const std::size_t end = std::min(words.size(), open + kStatementWordsMax);
+  for (std::size_t i = open; i < end; ++i) {
+    const std::string& text = words[i].text;
+    const bool begins = words[i].kind == Kind::kName && depth == 1 &&
+                        (i == open + 1 || text_at(words, i - 1) == ",");
+    if (begins) names.insert(text);
+    if (opens(text)) ++depth;
+    if (closes(text) && --depth == 0) return;
+  }
+}
+
+// Names in lists at the word `i`: enumerators, structured bindings, parameters of macros.
+void add_lists(const Words& words, std::size_t i, Names& names) {
+  const std::string& text = words[i].text;
+  if (text == "enum") {
+    std::size_t k = i + 1;
+    while (k < words.size() && k < i + 8 && words[k].text != "{" && words[k].text != ";") ++k;
+    if (text_at(words, k) == "{") add_listed(words, k, names);
+  }
+  if (text == "auto") {
+    std::size_t k = i + 1;
+    while (text_at(words, k) == "&" || text_at(words, k) == "&&") ++k;
+    if (text_at(words, k) == "[") add_listed(words, k, names);
+  }
+  const bool has_parameters = text == "define" && words[i].in_directive &&
+                              text_at(words, i + 2) == "(" &&
+                              words[i + 2].offset == words[i + 1].end();
+  if (has_parameters) add_listed(words, i + 2, names);
+}
+
+// `name` of `namespace a::name {` and of `int (*name)(int)`.
+bool is_nested_name(const Words& words, std::size_t i) {
+  if (i < 3 || words[i].kind != Kind::kName) return false;
+  const std::string_view next = text_at(words, i + 1);
+  if (words[i - 1].text == "*" && words[i - 2].text == "(" && next == ")") {
+    return text_at(words, i + 2) == "(" && words[i - 3].kind == Kind::kName &&
+           !is_one_of(kNoTypes, words[i - 3].text);
+  }
+  if (next != "{" && next != "::") return false;
+  while (i >= 2 && words[i - 1].text == "::") i -= 2;
+  return i > 0 && words[i - 1].text == "namespace";
+}
+
 bool is_defined_in_python(const Words& words, std::size_t i) {
   if (words[i].kind != Kind::kName) return false;
   const std::string_view before = i > 0 ? text_at(words, i - 1) : std::string_view();
@@ -124,8 +195,11 @@ Names names_defined_in(const std::vector<Unit>& units) {
     const bool is_cpp = unit.language == Language::kCpp;
     for (std::size_t i = 0; i < unit.words.size(); ++i) {
       const bool is_defined =
-          is_cpp ? is_defined_in_cpp(unit.words, i) : is_defined_in_python(unit.words, i);
+          is_cpp ? is_defined_in_cpp(unit.words, i) || is_nested_name(unit.words, i) ||
+                       is_further_declarator(unit.words, i)
+                 : is_defined_in_python(unit.words, i);
       if (is_defined) names.insert(unit.words[i].text);
+      if (is_cpp) add_lists(unit.words, i, names);
       if (!is_cpp && unit.words[i].text == "def") add_parameters(unit.words, i, names);
       if (!is_cpp && unit.words[i].text == "from") add_imports(unit.words, i, names);
     }
