@@ -282,6 +282,22 @@ TEST(Dialect, RefusesValuesOfFlagsThatMusaLacks) {
   EXPECT_EQ(outcome_of(extensions, ""), std::nullopt);
 }
 
+TEST(Dialect, RefusesNamesWhoseHeaderIsMissing) {
+  const auto outcome_with = [](const std::string& line, const std::string& include) {
+    std::vector<compile::Extension> extensions = extensions_with(line + "\n#include " + include);
+    return outcome_of(extensions, "");
+  };
+  const std::string core = "\"torch_musa/csrc/core/";
+  const std::string stream = core + "MUSAStream.h\"";
+  EXPECT_NE(outcome_with("c10::musa::getCurrentMUSAStream();", "<a.h>"), std::nullopt);
+  EXPECT_EQ(outcome_with("c10::musa::getCurrentMUSAStream();", stream), std::nullopt);
+  EXPECT_NE(outcome_with("c10::musa::MUSAGuard g(d);", stream), std::nullopt);
+  EXPECT_EQ(outcome_with("c10::musa::MUSAGuard g(d);", core + "MUSAGuard.h\""), std::nullopt);
+  EXPECT_NE(outcome_with("__mt_bfloat16 b;", stream), std::nullopt);
+  EXPECT_EQ(outcome_with("__mt_bfloat16 b;", "<musa_bf16.h>"), std::nullopt);
+  EXPECT_EQ(outcome_with("struct MUSAGuard { };", "<a.h>"), std::nullopt);
+}
+
 TEST(Dialect, RefusesLaunchesInTextForTheHostsCompiler) {
   std::vector<compile::Extension> extensions = extensions_with("k<<<1, 2>>>(p);");
   EXPECT_EQ(outcome_of(extensions, ""), std::nullopt);
@@ -313,7 +329,7 @@ TEST(Dialect, KeepsEveryLineOfAModule) {
             "try:\n  import torch.cuda as torch_musa\nfinally: pass\n");
   EXPECT_EQ(ported("import torch, torch_musa\n"), "import torch, torch.cuda as torch_musa\n");
   EXPECT_EQ(ported("load_inline(extra_musa_cflags=['--offload-arch=mp_31'],\n musa_sources=s)\n"),
-            "load_inline(\ncuda_sources=s)\n");
+            "load_inline(extra_cuda_cflags=['--offload-arch=mp_31'],\n cuda_sources=s)\n");
 }
 
 TEST(Dialect, KeepsTheNamesOfTheArchitecture) {

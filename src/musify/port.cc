@@ -42,7 +42,7 @@ void add_or_remove_python(std::string_view text, const std::vector<Word>& words,
   if (rules.target == Target::kMusa) {
     append(port.warnings, add_architecture(words, rules, options.architecture, edits));
   } else {
-    remove_architecture(words, rules, edits);
+    if (options.lines == Lines::kMayGo) remove_architecture(words, rules, edits);
     remove_import(text, words, options.lines, edits);
   }
 }
