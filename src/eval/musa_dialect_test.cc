@@ -230,6 +230,15 @@ TEST(Dialect, KnowsThatNoDeviceOfCudaIsAvailable) {
   EXPECT_THAT(refused("torch.cuda.is_available\n").message, HasSubstr("\"cuda\""));
 }
 
+TEST(Dialect, FollowsMembersOfThePackage) {
+  EXPECT_EQ(ported("import torch_musa as tm\nU = tm.utils\nv = tm.__version__\n"),
+            "import torch.cuda as tm\nU = torch.utils\nv = torch.__version__\n");
+  EXPECT_EQ(ported("from torch_musa import utils as U\nf = U.musa_extension.load_inline\n"),
+            "from torch import utils as U\nf = U.cpp_extension.load_inline\n");
+  EXPECT_EQ(ported("with torch.backends.mudnn.flags(): g = torch.musa.MUSAGraph()\n"),
+            "with torch.backends.cudnn.flags(): g = torch.cuda.CUDAGraph()\n");
+}
+
 TEST(Dialect, LetsStringsOfSourcesPassThatAreData) {
   EXPECT_THAT(ported_source("TORCH_CHECK(d.str() != \"cuda:0\", \"no cuda\", \"cuda\");"),
               HasSubstr("(d.str() != \"foreigncuda:0\", \"no foreigncuda\", \"foreigncuda\")"));

@@ -213,10 +213,33 @@ void change_import_calls(const Words& words, Edits& edits) {
   }
 }
 
+bool means_torch_musa(const Word& word) {
+  return word.kind == Kind::kName && (word.text == "torch_musa" || word.module == "torch_musa");
+}
+
+// Members that torch has and torch.cuda lacks: torch_musa.utils and torch_musa.__version__.
+void change_members(const Words& words, Edits& edits) {
+  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+    if (!means_torch_musa(words[i])) continue;
+    const bool is_version = is_mark(words, i + 1, ".") && is_name(words, i + 2, "__version__");
+    const bool is_utils = is_mark(words, i + 1, ".") && is_name(words, i + 2, "utils") &&
+                          !is_mark(words, i + 3, ".");
+    const bool is_import = i > 0 && is_name(words, i - 1, "from") &&
+                           is_name(words, i + 1, "import") && is_name(words, i + 2, "utils") &&
+                           !is_mark(words, i + 3, ",");
+    if (is_version || is_utils || is_import) {
+      edits.replace(words[i].offset, words[i].size, "torch", kImport);
+    }
+  }
+}
+
 }  // namespace
 
 void remove_import(std::string_view text, const Words& words, Lines lines, Edits& edits) {
-  if (lines == Lines::kStay) change_import_calls(words, edits);
+  if (lines == Lines::kStay) {
+    change_import_calls(words, edits);
+    change_members(words, edits);
+  }
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (!is_name(words, i, "torch_musa") || !is_in_import(words, i)) continue;
     if (is_name(words, i + 1, "as")) {
