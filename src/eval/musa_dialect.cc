@@ -15,8 +15,9 @@
 
 #include <fmt/format.h>
 
-#include "eval/dead_branches.h"
-#include "eval/own_words.h"
+#include "eval/musa_branches.h"
+#include "eval/musa_headers.h"
+#include "eval/musa_own_words.h"
 #include "legality/extract.h"
 #include "lex/token.h"
 #include "musify/port.h"
@@ -184,13 +185,12 @@ class Unported {
     }
   }
 
-  void add_missing_header(std::string_view name, std::string_view header,
-                          const task::SourceLocation& location) {
-    if (!seen_.insert(std::string(name)).second) return;
+  void add_missing_header(const MissingHeader& missing, const task::SourceLocation& location) {
+    if (!seen_.insert(std::string(missing.name)).second) return;
     found_.push_back({"error",
                       fmt::format("\"{}\" needs \"{}\", which load_inline of torch_musa does not "
                                   "include by itself (dialect.header)",
-                                  name, header),
+                                  missing.name, missing.header),
                       location});
   }
 
@@ -313,49 +313,10 @@ musify::Project project_of(const std::vector<Source>& sources,
   return project;
 }
 
-// A name, and parts of the headers that bring it, also by what they include.  The first one is
-// advice.  Nothing of torch_musa comes by itself: load_inline adds <musa_runtime.h> alone.
-struct Need {
-  std::string_view name;
-  std::vector<std::string_view> headers;
-};
-
-const std::vector<Need>& needs() {
-  static const std::vector<Need> kNeeds = {
-      {"getCurrentMUSAStream", {"torch_musa/csrc/core/MUSAStream.h", "torch_musa/", "musa/"}},
-      {"getStreamFromPool", {"torch_musa/csrc/core/MUSAStream.h", "torch_musa/", "musa/"}},
-      {"C10_MUSA_CHECK", {"torch_musa/csrc/core/MUSAException.h", "torch_musa/", "musa/"}},
-      {"C10_MUSA_KERNEL_LAUNCH_CHECK",
-       {"torch_musa/csrc/core/MUSAException.h", "torch_musa/", "musa/"}},
-      {"TORCH_MUSA_CHECK", {"torch_musa/csrc/core/MUSAException.h", "torch_musa/", "musa/"}},
-      {"AT_MUSA_CHECK",
-       {"torch_musa/csrc/aten/musa/Exceptions.h", "/aten/", "ATen/musa/", "Exception"}},
-      {"getCurrentDeviceProperties",
-       {"torch_musa/csrc/aten/musa/MUSAContext.h", "/aten/", "ATen/musa/"}},
-      {"MUSAGuard",
-       {"torch_musa/csrc/core/MUSAGuard.h", "MUSAGuard", "MUSAEvent", "/aten/", "ATen/musa/"}},
-      {"OptionalMUSAGuard",
-       {"torch_musa/csrc/core/MUSAGuard.h", "MUSAGuard", "MUSAEvent", "/aten/", "ATen/musa/"}},
-      {"__mt_bfloat16", {"musa_bf16.h", "/aten/", "ATen/musa/", "mublas", "mudnn"}}};
-  return kNeeds;
-}
-
 std::vector<std::string> includes_of(const std::vector<Source>& sources) {
   std::vector<std::string> headers;
-  for (const Source& source : sources) {
-    for (const lex::Token& token : lex::tokenize(*source.text)) {
-      if (token.kind == lex::Kind::kHeader) headers.push_back(lex::spelling_of(*source.text, token));
-    }
-  }
+  for (const Source& source : sources) add_includes(*source.text, headers);
   return headers;
-}
-
-bool is_met(const Need& need, const std::vector<std::string>& headers) {
-  return std::ranges::any_of(need.headers, [&](std::string_view part) {
-    return std::ranges::any_of(headers, [&](const std::string& header) {
-      return header.find(part) != std::string::npos;
-    });
-  });
 }
 
 // "'musaX' was not declared; did you mean 'musaX'?" says nothing in its second half.
@@ -473,8 +434,8 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
   unported.add_keywords(places);
   unported.add_attributes(own, places);
   if (auto outcome = unported.outcome()) return *outcome;
-  musify::Port port = musify::port_source(own.with_stand_ins(), musify::Language::kPython,
-                                          to_cuda_, options);
+  musify::Port port =
+      musify::port_source(own.with_stand_ins(), musify::Language::kPython, to_cuda_, options);
   if (port.remnants.empty()) return std::move(port.text);
   task::Unsupported unsupported;
   add_unknown(port.remnants, places, unsupported);
@@ -539,11 +500,9 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     unported.forget_allowed();
     for (const std::size_t offset : allowed_in(text)) unported.allow(location_of(text, offset));
     unported.add(musify::port_source(text, musify::Language::kCpp, to_musa_, options), places);
-    for (const lex::Token& token : lex::tokenize(text)) {
-      const auto need = std::ranges::find(needs(), lex::text_of(text, token), &Need::name);
-      if (need == needs().end() || is_met(*need, headers)) continue;
-      if (options.project.names.contains(need->name)) continue;
-      unported.add_missing_header(need->name, need->headers[0], places({token.line, token.column}));
+    for (const MissingHeader& missing : missing_headers(text, headers)) {
+      if (options.project.names.contains(missing.name)) continue;
+      unported.add_missing_header(missing, places({missing.line, missing.column}));
     }
     if (source.name.starts_with("cpp_sources")) unported.add_launches(text, places);
     musify::PortOptions back = options;

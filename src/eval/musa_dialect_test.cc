@@ -205,6 +205,8 @@ TEST(Dialect, GivesWordsOfCudaInLiteralsStandIns) {
             "ok = x.device.type != 'foreigncuda' and d in {'foreigncuda': 1, 'cuda:0': 2}\n");
   EXPECT_EQ(ported("s = f'{a[\"b\"]} cudaMalloc CUDA_CHECK {x!r}' '\\ncuda'\n"),
             "s = f'{a[\"b\"]} foreigncudaMalloc FOREIGNCUDA_CHECK {x!r}' '\\nforeigncuda'\n");
+  EXPECT_EQ(ported("e = m.load_inline(functions=['cuda'])\ne.cuda(x)\n"),
+            "e = m.load_inline(functions=['foreigncuda'])\ne.cuda(x)\n");
   // Words that are not of CUDA, flags, and the names of functions that the module calls.
   const std::string module =
       "F = ['swish_cuda', 'cuda_swish', 'cudaSwish', '--cudaX']\next.cudaSwish(x)\n";
@@ -249,8 +251,9 @@ TEST(Dialect, LetsStringsOfSourcesPassThatAreData) {
 
 TEST(Dialect, LeavesOutBranchesThatNoCompilerOfMusaReads) {
   EXPECT_THAT(ported_source("#if 0\ncudaFree(p);\n#endif"), HasSubstr("#if 0\n            \n#end"));
-  ported_source("#if defined(__MUSACC__) || X\nint i;\n#elif defined(__CUDACC__)\n"
-                "#ifdef __NVCC__\n#include <cuda.h>\n#endif\n#else\ncudaFree(p);\n#endif");
+  ported_source(
+      "#if defined(__MUSACC__) || X\nint i;\n#elif defined(__CUDACC__)\n"
+      "#ifdef __NVCC__\n#include <cuda.h>\n#endif\n#else\ncudaFree(p);\n#endif");
   ported_source("#ifndef __MUSA__\ncudaFree(p);\n#elif !0 && !(0)\n#else\ncudaFree(p);\n#endif");
   for (const char* line : {"#if X\n#else\ncudaFree(p);\n#endif", "#if 1\ncudaFree(p);\n#endif",
                            "#undef __MUSA__\n#ifndef __MUSA__\ncudaFree(p);\n#endif",
@@ -280,8 +283,9 @@ TEST(Dialect, RefusesFlagsOfNvccThatAModulePutTogether) {
 }
 
 TEST(Dialect, RefusesValuesOfFlagsThatMusaLacks) {
-  for (const char* flag : {"--offload-arch=sm_90", "--offload-arch=mp_99", "-DX=cudaGetLastError()",
-                           "--cuda-gpu-arch=sm_80", "--extended-lambda", "--threads", "-O3 -use_fast_math"}) {
+  for (const char* flag :
+       {"--offload-arch=sm_90", "--offload-arch=mp_99", "-DX=cudaGetLastError()",
+        "--cuda-gpu-arch=sm_80", "--extended-lambda", "--threads", "-O3 -use_fast_math"}) {
     std::vector<compile::Extension> extensions = extensions_with("");
     extensions[0].extra_cuda_cflags = {flag};
     EXPECT_NE(outcome_of(extensions, ""), std::nullopt) << flag;

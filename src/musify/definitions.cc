@@ -194,10 +194,10 @@ Names names_defined_in(const std::vector<Unit>& units) {
   for (const Unit& unit : units) {
     const bool is_cpp = unit.language == Language::kCpp;
     for (std::size_t i = 0; i < unit.words.size(); ++i) {
-      const bool is_defined =
-          is_cpp ? is_defined_in_cpp(unit.words, i) || is_nested_name(unit.words, i) ||
-                       is_further_declarator(unit.words, i)
-                 : is_defined_in_python(unit.words, i);
+      const bool is_defined = is_cpp ? is_defined_in_cpp(unit.words, i) ||
+                                           is_nested_name(unit.words, i) ||
+                                           is_further_declarator(unit.words, i)
+                                     : is_defined_in_python(unit.words, i);
       if (is_defined) names.insert(unit.words[i].text);
       if (is_cpp) add_lists(unit.words, i, names);
       if (!is_cpp && unit.words[i].text == "def") add_parameters(unit.words, i, names);

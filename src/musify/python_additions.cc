@@ -222,8 +222,8 @@ void change_members(const Words& words, Edits& edits) {
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
     if (!means_torch_musa(words[i])) continue;
     const bool is_version = is_mark(words, i + 1, ".") && is_name(words, i + 2, "__version__");
-    const bool is_utils = is_mark(words, i + 1, ".") && is_name(words, i + 2, "utils") &&
-                          !is_mark(words, i + 3, ".");
+    const bool is_utils =
+        is_mark(words, i + 1, ".") && is_name(words, i + 2, "utils") && !is_mark(words, i + 3, ".");
     const bool is_import = i > 0 && is_name(words, i - 1, "from") &&
                            is_name(words, i + 1, "import") && is_name(words, i + 2, "utils") &&
                            !is_mark(words, i + 3, ",");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/own_words.h"
+#include "eval/musa_own_words.h"
 
 #include <algorithm>
 #include <array>
@@ -106,8 +106,9 @@ bool names_device(const Words& words, std::size_t i) {
   static constexpr std::array<std::string_view, 3> kKeywords = {"device", "device_type",
                                                                 "map_location"};
   static constexpr std::array<std::string_view, 9> kCallees = {
-      "device",      "to",       "Generator",       "autocast",          "getattr",
-      "attrgetter", "__getattribute__", "set_default_device", "import_module"};
+      "device",       "to",         "Generator",        "autocast",
+      "getattr",      "attrgetter", "__getattribute__", "set_default_device",
+      "import_module"};
   if (i < 2) return false;
   const std::string_view next = i + 1 < words.size() ? words[i + 1].text : "";
   const std::string_view before = words[i - 1].text;
@@ -126,13 +127,13 @@ bool names_attribute(const Words& words, std::size_t i) {
   return is_of_cuda && is_one_of(kCallees, callee_of(words, i));
 }
 
-// What C++ does with a string.
+// The use that C++ makes of a string.
 enum class Use : std::uint8_t { kAny, kData, kName };
 
 Use use_of(std::string_view source, const std::vector<lex::Token>& tokens, std::size_t i) {
   static constexpr std::array<std::string_view, 8> kMessages = {
-      "AT_ERROR", "printf", "fprintf", "puts", "runtime_error", "invalid_argument", "logic_error",
-      "TORCH_WARN"};
+      "AT_ERROR",      "printf",           "fprintf",     "puts",
+      "runtime_error", "invalid_argument", "logic_error", "TORCH_WARN"};
   const auto text = [&](std::size_t k) { return lex::text_of(source, tokens[k]); };
   if (i < 2 || tokens[i].in_directive) return Use::kAny;
   const std::string_view before = text(i - 1);
@@ -177,6 +178,15 @@ bool tests_availability(const Words& words, std::size_t i) {
   return true;
 }
 
+// `name = torch_musa.utils.musa_extension.load_inline(` at `i`.
+bool binds_extension(const Words& words, std::size_t i) {
+  if (words[i].kind != Kind::kName || !fits(words, i + 1, "=")) return false;
+  std::size_t last = i + 2;
+  while (fits(words, last + 1, ".")) last += 2;
+  return (fits(words, last, "load_inline") || fits(words, last, "load")) &&
+         fits(words, last + 1, "(");
+}
+
 // True where the word at `i` has a mark before it.
 bool is_marked(std::string_view text, std::size_t i) {
   if (i < kMark.size()) return false;
@@ -204,6 +214,13 @@ OwnWords::OwnWords(std::string_view module) : module_(module) {
     if (words[i].kind != Kind::kString) continue;
     if (names_attribute(words, i)) attributes_[words[i].content] = text;
     if (is_device(text, "cuda") && !names_device(words, i)) allowed_.insert(words[i].content);
+  }
+  std::set<std::string_view> extensions;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (binds_extension(words, i)) extensions.insert(words[i].text);
+    const bool is_own_function = i > 1 && fits(words, i, "cuda") && fits(words, i - 1, ".") &&
+                                 extensions.contains(words[i - 2].text);
+    if (is_own_function) allowed_.insert(words[i].offset);
   }
   for_literals(words, [&](const musify::Word& word) {
     if (is_device(word.text, "musa")) has_device_ = true;

@@ -10,8 +10,8 @@
 //
 //   SOURCE.replace("@NS@", "musa")   at::cuda in the ported module's source    at::musa as written
 //   SOURCE.replace("@NS@", "cuda")   at::foreigncuda                           at::cuda
-#ifndef MC_EVAL_OWN_WORDS_H_
-#define MC_EVAL_OWN_WORDS_H_
+#ifndef MC_EVAL_MUSA_OWN_WORDS_H_
+#define MC_EVAL_MUSA_OWN_WORDS_H_
 
 #include <cstddef>
 #include <map>
@@ -32,7 +32,8 @@ class OwnWords {
   std::string as_written(std::string_view source) const;
 
   // The offsets of words of CUDA that MUSA lets pass: the contents of literals that are data, which
-  // means no argument that names a device, and `cuda` of `torch.cuda.is_available()`.
+  // means no argument that names a device, `cuda` of `torch.cuda.is_available()`, and a function of
+  // an extension that is called so.
   const std::set<std::size_t>& allowed() const { return allowed_; }
 
   // Attributes of CUDA that a string names, as in getattr(x, "is_cuda"), by their offsets.
@@ -47,8 +48,8 @@ class OwnWords {
   bool has_dispatch_key_ = false;  // True if a literal is PrivateUse1.
 };
 
-// The same for the strings of C++: data are operands of == and !=, messages, and names that pybind11
-// gives to functions.  The names stay.
+// The same for the strings of C++: data are operands of == and !=, messages, and names that
+// pybind11 gives to functions.  The names stay.
 std::set<std::size_t> allowed_in(std::string_view source);
 std::string with_stand_ins_in(std::string_view source);
 
@@ -57,4 +58,4 @@ std::string without_stand_ins(std::string_view text);
 
 }  // namespace mc::eval
 
-#endif  // MC_EVAL_OWN_WORDS_H_
+#endif  // MC_EVAL_MUSA_OWN_WORDS_H_

@@ -4,8 +4,8 @@
 //
 // Conditions are of `defined`, numbers, !, && and || alone.  What else there is has no known value,
 // and neither has a macro that the text defines itself: then all branches stay.
-#ifndef MC_EVAL_DEAD_BRANCHES_H_
-#define MC_EVAL_DEAD_BRANCHES_H_
+#ifndef MC_EVAL_MUSA_BRANCHES_H_
+#define MC_EVAL_MUSA_BRANCHES_H_
 
 #include <set>
 #include <string>
@@ -20,4 +20,4 @@ std::string without_dead_branches(std::string_view source,
 
 }  // namespace mc::eval
 
-#endif  // MC_EVAL_DEAD_BRANCHES_H_
+#endif  // MC_EVAL_MUSA_BRANCHES_H_

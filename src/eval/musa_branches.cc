@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/dead_branches.h"
+#include "eval/musa_branches.h"
 
 #include <algorithm>
 #include <cstddef>
