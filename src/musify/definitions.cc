@@ -4,6 +4,7 @@
 // name`.  A wrong guess leaves a name as it is, and the check for remnants does not report it.
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "musify/words.h"
 
@@ -89,25 +90,39 @@ constexpr std::size_t kStatementWordsMax = 256;
 bool opens(std::string_view text) { return text == "(" || text == "[" || text == "{"; }
 bool closes(std::string_view text) { return text == ")" || text == "]" || text == "}"; }
 
-// `name` of `int a = f(x, y), *name = 1`: a word of the same statement is defined before it.
-bool is_further_declarator(const Words& words, std::size_t i) {
-  static constexpr std::array<std::string_view, 5> kEnds = {"=", ";", ",", "[", "{"};
-  if (words[i].kind != Kind::kName || !is_one_of(kEnds, text_at(words, i + 1))) return false;
-  std::size_t k = i;
-  while (k > 0 && (text_at(words, k - 1) == "*" || text_at(words, k - 1) == "&")) --k;
-  if (k == 0 || text_at(words, k - 1) != ",") return false;
-  std::size_t depth = 0;
-  for (--k; k > 0 && i - k < kStatementWordsMax; --k) {
-    const std::string_view text = text_at(words, k - 1);
-    if (words[k - 1].in_directive != words[i].in_directive) return false;
-    if (closes(text)) ++depth;
-    if (opens(text) && depth-- == 0) return false;
-    if (depth > 0) continue;
-    if (text == ";" || text == "}") return false;
-    if (is_defined_in_cpp(words, k - 1)) return k < 2 || text_at(words, k - 2) != ",";
+// Finds `name` of `int a = f(x, y), *name = 1`: a name of the same statement is defined before it.
+class Declarators {
+ public:
+  // Takes the words in their order.  True where a further declarator has the name at `i`.
+  bool is_further(const Words& words, std::size_t i) {
+    static constexpr std::array<std::string_view, 5> kEnds = {"=", ";", ",", "[", "{"};
+    const std::string& text = words[i].text;
+    if (words[i].in_directive) return false;
+    if (opens(text)) {
+      const std::string_view before = i > 0 ? text_at(words, i - 1) : "";
+      statements_.push_back({false, text == "{" || before == "for" || before == "if"});
+    } else if (closes(text)) {
+      if (statements_.size() > 1) statements_.pop_back();
+      if (text == "}" && text_at(words, i + 1) != ",") statements_.back().declares = false;
+    } else if (text == ";") {
+      statements_.back().declares = false;
+    }
+    Statement& statement = statements_.back();
+    if (words[i].kind != Kind::kName || !statement.may_declare) return false;
+    std::size_t k = i;
+    while (k > 0 && (text_at(words, k - 1) == "*" || text_at(words, k - 1) == "&")) --k;
+    const bool is_first = k == 0 || text_at(words, k - 1) != ",";
+    if (is_first && is_defined_in_cpp(words, i)) statement.declares = true;
+    return !is_first && statement.declares && is_one_of(kEnds, text_at(words, i + 1));
   }
-  return false;
-}
+
+ private:
+  struct Statement {
+    bool declares = false;     // It has defined a name.
+    bool may_declare = false;  // False for arguments, parameters and subscripts.
+  };
+  std::vector<Statement> statements_ = {{false, true}};  // One for each open bracket.
+};
 
 // The names of `enum E { a, b = 1 }` and `auto& [a, b] =`, from the bracket.
 void add_listed(const Words& words, std::size_t open, Names& names) {
@@ -193,11 +208,12 @@ Names names_defined_in(const std::vector<Unit>& units) {
   Names names;
   for (const Unit& unit : units) {
     const bool is_cpp = unit.language == Language::kCpp;
+    Declarators declarators;
     for (std::size_t i = 0; i < unit.words.size(); ++i) {
-      const bool is_defined = is_cpp ? is_defined_in_cpp(unit.words, i) ||
-                                           is_nested_name(unit.words, i) ||
-                                           is_further_declarator(unit.words, i)
-                                     : is_defined_in_python(unit.words, i);
+      const bool is_further = is_cpp && declarators.is_further(unit.words, i);
+      const bool is_defined =
+          is_cpp ? is_defined_in_cpp(unit.words, i) || is_nested_name(unit.words, i) || is_further
+                 : is_defined_in_python(unit.words, i);
       if (is_defined) names.insert(unit.words[i].text);
       if (is_cpp) add_lists(unit.words, i, names);
       if (!is_cpp && unit.words[i].text == "def") add_parameters(unit.words, i, names);

@@ -133,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"CUDA_KERNEL_ASSERT(a);", "CUDA_KERNEL_ASSERT(a);"},
         Case{"int a = f(x, y), cudaB = 1, *cudaC; cudaB = cudaFree(cudaC);",
              "int a = f(x, y), cudaB = 1, *cudaC; cudaB = musaFree(cudaC);"},
+        Case{"void f(int n, cudaStream_t = 0); struct S { int a, *cudaP; } s = {a, cudaSuccess};",
+             "void f(int n, musaStream_t = 0); struct S { int a, *cudaP; } s = {a, musaSuccess};"},
         Case{"enum K : int { cudaK, cudaL = 2 }; auto& [cudaM, n] = p; f(cudaK, cudaL, cudaM);",
              "enum K : int { cudaK, cudaL = 2 }; auto& [cudaM, n] = p; f(cudaK, cudaL, cudaM);"},
         Case{"int (*cudaF)(int) = 0; namespace a::cuda { } a::cuda::f(cudaF);",
