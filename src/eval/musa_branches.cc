@@ -88,6 +88,7 @@ class Condition {
 struct Choice {
   Truth is_taken = Truth::kFalse;  // A branch before this one is read.
   bool is_dead = false;            // This branch is not read.
+  bool is_within_dead = false;     // The choice itself is in a branch that is not read.
 };
 
 struct Directive {
@@ -153,18 +154,18 @@ std::string without_dead_branches(std::string_view source, const Macros& macros)
   std::vector<Choice> choices;
   std::size_t read = 0;  // The end of the directive before.
   for (const Directive& directive : directives) {
-    if (std::ranges::any_of(choices, &Choice::is_dead)) blank(text, read, directive.begin);
+    const bool is_within_dead = !choices.empty() && choices.back().is_within_dead;
+    const bool is_dead = is_within_dead || (!choices.empty() && choices.back().is_dead);
+    if (is_dead) blank(text, read, directive.begin);
     read = directive.end;
     const std::string_view name = directive.words.empty() ? "" : directive.words[0];
     const bool begins = name == "if" || name == "ifdef" || name == "ifndef";
     const bool is_border = name == "elif" || name == "else" || name == "endif";
     if (is_border && choices.empty()) continue;
-    const auto inner = choices.end() - (is_border ? 1 : 0);
-    if (std::any_of(choices.begin(), inner, [](const Choice& one) { return one.is_dead; })) {
-      read = directive.begin;  // The directive goes with the branch that it is in.
-    }
+    // The directive goes with the branch that it is in.
+    if (is_border ? is_within_dead : is_dead) read = directive.begin;
     if (begins) {
-      choices.emplace_back();
+      choices.push_back({.is_within_dead = is_dead});
       begin_branch(choices.back(), value_of(directive.words, known));
     } else if (name == "elif") {
       if (choices.back().is_taken == Truth::kTrue) end_condition(text, source, directive);

@@ -104,11 +104,19 @@ class Unported {
   Unported(std::string_view written, const musify::Rules& to_musa)
       : written_(written), to_musa_(to_musa) {}
 
-  // The word at this place is not held against the candidate.
-  void allow(const musify::Location& place) { allowed_.emplace(place.line, place.column); }
-
-  // Places are of one text.
-  void forget_allowed() { allowed_.clear(); }
+  // Words at these places of the text that comes next are not held against the candidate.
+  void allow(std::string_view text, const std::set<std::size_t>& offsets) {
+    allowed_.clear();
+    std::size_t line = 1;
+    std::size_t start = 0;
+    for (const std::size_t offset : offsets) {
+      for (std::size_t end = text.find('\n', start); end < offset; end = text.find('\n', start)) {
+        start = end + 1;
+        ++line;
+      }
+      allowed_.emplace(line, offset - start + 1);
+    }
+  }
 
   void add(const musify::Port& port, const Places& places) {
     for (const musify::Finding& refusal : port.refusals) {
@@ -429,7 +437,7 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
                                     .lines = musify::Lines::kStay,
                                     .project = {}};
   const OwnWords own(module);
-  for (const std::size_t offset : own.allowed()) unported.allow(location_of(module, offset));
+  unported.allow(module, own.allowed());
   unported.add(musify::port_source(module, musify::Language::kPython, to_musa_, options), places);
   unported.add_keywords(places);
   unported.add_attributes(own, places);
@@ -497,8 +505,7 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     const std::string text = without_dead_branches(
         *source.text, is_for_mcc ? std::set<std::string_view>{"__MUSACC__", "__MUSA__"}
                                  : std::set<std::string_view>{});
-    unported.forget_allowed();
-    for (const std::size_t offset : allowed_in(text)) unported.allow(location_of(text, offset));
+    unported.allow(text, allowed_in(text));
     unported.add(musify::port_source(text, musify::Language::kCpp, to_musa_, options), places);
     for (const MissingHeader& missing : missing_headers(text, headers)) {
       if (options.project.names.contains(missing.name)) continue;

@@ -2,6 +2,7 @@
 #include "eval/musa_headers.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lex/token.h"
 
@@ -52,10 +53,13 @@ void add_includes(std::string_view source, std::vector<std::string>& headers) {
 
 std::vector<MissingHeader> missing_headers(std::string_view source,
                                            const std::vector<std::string>& headers) {
+  std::vector<Need> unmet;
+  std::ranges::copy_if(needs(), std::back_inserter(unmet),
+                       [&](const Need& need) { return !is_met(need, headers); });
   std::vector<MissingHeader> missing;
   for (const lex::Token& token : lex::tokenize(source)) {
-    const auto need = std::ranges::find(needs(), lex::text_of(source, token), &Need::name);
-    if (need == needs().end() || is_met(*need, headers)) continue;
+    const auto need = std::ranges::find(unmet, lex::text_of(source, token), &Need::name);
+    if (need == unmet.end()) continue;
     missing.push_back({need->name, need->headers[0], token.line, token.column});
   }
   return missing;

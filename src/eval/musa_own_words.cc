@@ -41,11 +41,14 @@ bool is_word_of_cuda(std::string_view text, std::size_t i) {
   return begins_name(text, i) && !continues;
 }
 
+constexpr std::size_t kNameBytesMax = 256;  // A longer name is cut.
+
 std::string_view name_around(std::string_view text, std::size_t i) {
   std::size_t begin = i;
   std::size_t end = i;
-  while (begin > 0 && is_name_byte(text[begin - 1]) && !begins_name(text, begin)) --begin;
-  while (end < text.size() && is_name_byte(text[end])) ++end;
+  const std::size_t limit = std::min(text.size(), i + kNameBytesMax);
+  while (begin > 0 && i - begin < kNameBytesMax && !begins_name(text, begin)) --begin;
+  while (end < limit && is_name_byte(text[end])) ++end;
   return text.substr(begin, end - begin);
 }
 

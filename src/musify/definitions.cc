@@ -166,7 +166,8 @@ bool is_nested_name(const Words& words, std::size_t i) {
            !is_one_of(kNoTypes, words[i - 3].text);
   }
   if (next != "{" && next != "::") return false;
-  while (i >= 2 && words[i - 1].text == "::") i -= 2;
+  constexpr std::size_t kLevelsMax = 16;
+  for (std::size_t k = 0; k < kLevelsMax && i >= 2 && words[i - 1].text == "::"; ++k) i -= 2;
   return i > 0 && words[i - 1].text == "namespace";
 }
 
