@@ -123,6 +123,8 @@ def _evidence(outcome: Json) -> Iterator[str]:
         yield str(outcome.get(name) or "")
     for finding in outcome.get("findings") or []:
         yield str(finding.get("rule") or finding.get("kind") or "")
+    for diagnostic in outcome.get("diagnostics") or []:
+        yield str(diagnostic.get("message") or "")
     exception = outcome.get("exception")
     if exception:
         yield f"{exception['type']}: {exception['message']}"
