@@ -211,7 +211,7 @@ class Result(unittest.TestCase):
         self.assertEqual(
             list(real_answers.listed(LABELS, outcomes, KEYS)),
             [
-                "  honest 1/2/0: compile: candidate:7: expected ';'",
+                "  honest 1/2/0: compile: expected ';'; candidate:7: expected ';'",
                 "  torch 1/10/0 passes: the sum is PyTorch's",
             ],
         )
