@@ -388,15 +388,10 @@ Status run_one(const BenchArguments& arguments, store::Store& store, const std::
 
 void add_judging(CLI::App& command, BenchArguments& arguments);
 
-// The same answers under another protocol, as a run of its own: --also
-// mode=eval,policy=kernelbench.  Options of judging that the run has and the protocol does not name
-// stay as they are.
-Status run_also(const BenchArguments& arguments, const std::string& protocol, store::Store& store,
-                const std::vector<Item>& items) {
-  MC_TRY(const auto runs, store.runs(), "--also");
-  const auto found = std::ranges::find_if(
-      runs, [&](const store::Run& run) { return run.record().name == name_of(arguments); });
-  MC_TRY(const std::vector<Answer> answers, found->answers(), "--also");
+// The run of --also mode=eval,policy=kernelbench.  Options of judging that the main run has and the
+// protocol does not name stay as they are.
+Result<BenchArguments> other_protocol(const BenchArguments& arguments,
+                                      const std::string& protocol) {
   BenchArguments other = arguments;
   other.run = fmt::format("{} ({})", name_of(arguments), protocol);
   other.protocol = protocol;
@@ -416,6 +411,16 @@ Status run_also(const BenchArguments& arguments, const std::string& protocol, st
   }
   MC_TRY_VOID(settle(other.judging, command), "--also");
   for (auto& [name, values] : judging_options(command)) other.given[name] = values;
+  return other;
+}
+
+// Judges the main run's answers under another protocol.
+Status run_also(const BenchArguments& other, const std::string& main_run, store::Store& store,
+                const std::vector<Item>& items) {
+  MC_TRY(const auto runs, store.runs(), "--also");
+  const auto found = std::ranges::find_if(
+      runs, [&](const store::Run& run) { return run.record().name == main_run; });
+  MC_TRY(const std::vector<Answer> answers, found->answers(), "--also");
   std::cout << "\n" << other.run << "\n";
   return run_one(other, store, items, answers, nullptr);
 }
@@ -425,6 +430,11 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments.judging, command), "bench");
   arguments.course.judges = arguments.judging.jobs;
   arguments.given = judging_options(command);
+  std::vector<BenchArguments> others;
+  for (const std::string& protocol : arguments.also) {
+    MC_TRY(BenchArguments other, other_protocol(arguments, protocol), "bench");
+    others.push_back(std::move(other));
+  }
   MC_TRY(const Layout layout, find_layout(), "bench");
   MC_TRY(std::vector<Item> suite, load_items(arguments, layout), "--suite");
   MC_TRY(auto stored, load_stored(arguments, suite), "bench");
@@ -435,8 +445,8 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   MC_TRY(const Source source, open_source(arguments, layout, answers_folder(arguments, items)),
          "bench");
   MC_TRY_VOID(run_one(arguments, *store, items, stored, source.sampler.get()), "bench");
-  for (const std::string& protocol : arguments.also) {
-    MC_TRY_VOID(run_also(arguments, protocol, *store, items), "bench");
+  for (const BenchArguments& other : others) {
+    MC_TRY_VOID(run_also(other, name_of(arguments), *store, items), "bench");
   }
   return ok();
 }
