@@ -103,6 +103,31 @@ bool opens_library(const Extension& extension) {
                              [&](const SourceFile& file) { return opens(file.text); });
 }
 
+// True if a source includes a header whose name holds the word.
+bool includes(const Extension& extension, std::string_view word) {
+  const auto has = [&](const std::string& text) {
+    constexpr std::string_view kInclude = "include";
+    for (size_t at = text.find(kInclude); at != std::string::npos;
+         at = text.find(kInclude, at + 1)) {
+      const std::string_view line = std::string_view(text).substr(at, text.find('\n', at) - at);
+      if (line.find(word) != std::string_view::npos) return true;
+    }
+    return false;
+  };
+  return std::ranges::any_of(extension.cuda_sources, has) ||
+         std::ranges::any_of(extension.cpp_sources, has) ||
+         std::ranges::any_of(extension.files,
+                             [&](const SourceFile& file) { return has(file.text); });
+}
+
+// True for a library that the backend has, and that no source includes: nvcc refuses it as well.
+bool is_forgotten(const Extension& extension, std::string_view library) {
+  if (library == "cooperative_groups" || library == "cg") {
+    return !includes(extension, "cooperative_groups");
+  }
+  return library == "cub" && !includes(extension, "cub") && !includes(extension, "thrust");
+}
+
 struct Lack {
   std::string name;
   std::string described;
@@ -133,6 +158,7 @@ class Judgement {
                                holds_one_of(words_of(error.location.excerpt), kRoots) ||
                                holds_one_of(words_of(message), kRoots);
     for (const std::string& word : words_of(quoted.front())) {
+      if (is_forgotten(source_.extension, word)) return std::nullopt;
       const bool is_cuda = names_.has_global(word) ||
                            (is_in_library && (names_.has_scoped(word) ||
                                               std::ranges::find(kRoots, word) != kRoots.end()));

@@ -86,6 +86,14 @@ TEST_F(CpuLacks, OfALibraryAreNamedWithTheLibrary) {
   EXPECT_THAT(lacks(), ElementsAre("WarpMergeSort"));
 }
 
+TEST_F(CpuLacks, AreNotLibrariesWhoseHeaderIsForgotten) {
+  add("'cooperative_groups' has not been declared", "namespace cg = cooperative_groups;", 1);
+  add("'cg' has not been declared", "auto block = cg::this_thread_block();", 2);
+  EXPECT_THAT(lacks(), IsEmpty());
+  extension_.cuda_sources = {"# include <cooperative_groups/reduce.h>\n"};
+  EXPECT_THAT(lacks(), ElementsAre("cooperative_groups", "cg"));
+}
+
 TEST_F(CpuLacks, AreMembersOfCudasStructures) {
   add("'struct cudaDeviceProp' has no member named 'luid'", "int u = p.luid[0];");
   EXPECT_THAT(lacks(), ElementsAre("luid"));
