@@ -110,7 +110,7 @@ class _Kernels:
     # ---- Kernels --------------------------------------------------------------------------------
 
     def of(self, model: Any) -> Any:
-        """ModelNew for an object, with what ties it to that; or why there is none."""
+        """The ModelNew of an object with its ties, or the reason why it has none."""
         built = self._built.get(model)
         if built is None or (isinstance(built, _Built) and built.is_outdated()):
             try:

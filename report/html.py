@@ -35,7 +35,7 @@ MANY_TEXTS = 200  # From which on highlighting uses several processes.
 
 
 def number(value: object, digits: int = 3) -> str:
-    """A figure with so many significant digits; text as it is, a dash for what is not there."""
+    """A number with `digits` significant digits, a text as it is, and a dash for None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return "–" if value is None else str(value)
     if isinstance(value, int) or abs(value) >= 10**digits:

@@ -9,7 +9,7 @@
 namespace mc::bench {
 namespace {
 
-// After so many requests in a row without a connection the endpoint is down.
+// The endpoint is down after this number of requests in a row without a connection.
 constexpr int kUnreachableMax = 4;
 
 // Seeds of two turns of a sample differ, and so do those of two samples.

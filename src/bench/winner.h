@@ -22,8 +22,8 @@ std::optional<double> speedup_of(const task::Verdict& verdict);
 bool is_general(const task::Verdict& verdict);
 
 // The fastest correct answer.  Where none was timed: the earliest of those that are general, or of
-// all where none is.  An answer to a task that any constant passes is not correct.  Null where
-// there is none; the result points into `judgements`.
+// all where none is.  An answer to a task that any constant passes is not correct.  The result
+// points into `judgements`, and is null if no answer is correct.
 const store::Judgement* winner_of(std::span<const store::Judgement> judgements);
 
 }  // namespace mc::bench

@@ -525,7 +525,7 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       ->expected(2);
   command
       .add_option("--fail-on-error", arguments.course.failures_max,
-                  "End the run after so many requests without an answer (0: never)")
+                  "End the run after N requests without an answer (0: never)")
       ->check(kNotNegative)
       ->capture_default_str();
 }

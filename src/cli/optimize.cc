@@ -373,11 +373,13 @@ void add_search(CLI::App& command, OptimizeArguments& arguments) {
   command.add_option("--turns", course.turns, "Answers in each of them, with feedback between")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  command.add_option("--budget", arguments.budget_s, "Ask for no more after so many seconds")
+  command
+      .add_option("--budget", arguments.budget_s,
+                  "Seconds after which no more answers are asked for")
       ->check(kPositive);
   command
       .add_option("--enough", arguments.enough,
-                  "Ask for no more once a correct kernel is so many times as fast as eager")
+                  "Speed-up over eager at which no more answers are asked for")
       ->check(kPositive)
       ->capture_default_str();
   command.add_flag("--watch", arguments.watch,

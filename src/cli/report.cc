@@ -3,8 +3,8 @@
 // The command `musacoder report`: a page of the runs of one or more stores.  The figures are made
 // here; the Python package `report` makes the page of them.
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,15 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "bench/document.h"
 #include "bench/figures.h"
 #include "cli/commands.h"
 #include "compile/pytorch.h"
-#include "core/fd.h"
+#include "compile/tool.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "store/store.h"
@@ -31,8 +27,6 @@ namespace mc::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kErrorBytesMax = 1 << 20;
 
 Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
 
@@ -63,36 +57,12 @@ Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
   return ok();
 }
 
-// Runs a program until it ends, with its errors in a file.  Returns how it ended, as waitpid does.
-Result<int> run_program(std::vector<std::string> words, const fs::path& errors) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const Fd file(::open(errors.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.is_open()) return system_error(ErrorCode::kIo, "cannot write " + errors.string());
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::dup2(file.get(), STDERR_FILENO);
-    ::execvp(argv[0], argv.data());
-    ::_exit(127);
-  }
-  if (pid < 0) return system_error(ErrorCode::kUnavailable, "cannot start " + words[0]);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return system_error(ErrorCode::kUnavailable, "cannot wait for " + words[0]);
-  }
-  return status;
-}
-
-// The reason that a Python program gives in the last line of its errors.
-std::string reason_of(const fs::path& errors) {
-  const auto text = read_file(errors, kErrorBytesMax);
-  if (!text) return "";
-  const size_t end = text->find_last_not_of("\r\n");
-  if (end == std::string::npos) return "";
-  const size_t before = text->find_last_of("\r\n", end);
-  const size_t begin = before == std::string::npos ? 0 : before + 1;
-  return task::plain_line(std::string_view(*text).substr(begin, end + 1 - begin), 300);
+// The last line of what a tool printed, without the clause that run_tool() begins with.
+std::string_view last_line(std::string_view text) {
+  constexpr std::string_view kFailed = "env failed: ";
+  if (text.starts_with(kFailed)) text.remove_prefix(kFailed.size());
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  return text.substr(text.find_last_of("\r\n") + 1);  // From 0 on where there is no line end.
 }
 
 // Makes the pages by the Python package.
@@ -108,11 +78,15 @@ Status render(const ReportArguments& arguments, const fs::path& document) {
   for (const auto& [name, path] : outputs) {
     if (!path.empty()) words.insert(words.end(), {name, path});
   }
-  const fs::path errors = document.parent_path() / "errors";
-  MC_TRY(const int status, run_program(std::move(words), errors), "report");
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ok();
-  const std::string what = "the page was not made: " + reason_of(errors);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitInput) return invalid(what);
+  const auto printed = compile::run_tool(words);
+  if (printed) {
+    std::cout << *printed;
+    return ok();
+  }
+  // The package's last line is "error: …" for what the user can mend.
+  const std::string reason = task::plain_line(last_line(printed.error().message), 300);
+  const std::string what = "the page was not made: " + reason;
+  if (reason.starts_with("error: ")) return invalid(what);
   return Error{ErrorCode::kUnavailable, what + " (" + python + " needs jinja2 and pygments)"};
 }
 
