@@ -267,6 +267,8 @@ TEST_F(Device, SharesARegionOfTheJudgesAndCopiesOutputs) {
   EXPECT_EQ(executor->export_parts(foreign, 1, kGranularity), -1);
   const Executor::Part outside[] = {{address, 8, kGranularity - 4}};
   EXPECT_EQ(executor->export_parts(outside, 1, kGranularity), -1);
+  constexpr uint64_t kMoreThanIsLeft = uint64_t{5} << 30;
+  EXPECT_EQ(executor->export_parts(parts, 1, kMoreThanIsLeft), Executor::kNoRoom);
   executor->release_region(address);
   EXPECT_NE(sender.call(Op::kRead, Read{address + 8, 4, 4, 1, 0}, &got, 4), 0u);
   close(outputs);
