@@ -17,9 +17,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HEADERS = (
-    "cuda.h", "cuda_runtime_api.h", "cuda_device_runtime_api.h", "driver_types.h",
-    "builtin_types.h", "vector_types.h", "device_types.h", "surface_types.h", "texture_types.h",
-    "host_defines.h", "crt/host_defines.h",
+    "cuda.h", "cuda_runtime_api.h", "driver_types.h", "builtin_types.h", "vector_types.h",
+    "device_types.h", "surface_types.h", "texture_types.h", "host_defines.h",
+    "crt/host_defines.h",
 )  # fmt: skip
 RENAMED = {"cuda.h": "musa.h", "cuda_runtime_api.h": "musa_runtime_api.h"}
 # Musify refuses headers with these words. The second group has counterparts in the driver.
@@ -41,6 +41,7 @@ def make_headers(include: Path, cuda: Path, musacoder: str, work: Path) -> None:
     """The toolkit's headers under the names that musify gives them."""
     for name in HEADERS:
         text = (cuda / "include" / name).read_text(errors="replace")
+        text = text.replace('#include "cuda_device_runtime_api.h"', "")  # Musify refuses it.
         text = TENSOR_MAPS.sub(r"mc_no_\1", text)
         text = LAUNCHES.sub(r"mc_musa\1", text)
         (work / name).parent.mkdir(parents=True, exist_ok=True)
@@ -66,8 +67,10 @@ def _make_compiler(home: Path, cuda: Path, musacoder: str) -> None:
     shutil.copy2(musacoder, home / "bin/musacoder")
     shutil.copytree(ROOT / "musify", home / "share/musacoder/musify")
     (home / "share/musacoder/harness").mkdir()
-    for part in ("bin", "nvvm", "include"):
+    for part in ("bin", "nvvm"):
         shutil.copytree(cuda / part, home / "cuda" / part, copy_function=_link)
+    headers = home / "cuda/targets/x86_64-linux/include"  # The place that nvcc.profile names.
+    shutil.copytree(cuda / "include", headers, copy_function=_link)
 
 
 def _link(source: str, target: str) -> None:
