@@ -8,9 +8,10 @@
 #include "cli/commands.h"
 #include "cli/judging.h"
 #include "cli/progress.h"
-#include "cli/service.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
+#include "service/stream.h"
+#include "service/verifier.h"
 
 namespace mc::cli {
 namespace {
@@ -29,7 +30,7 @@ std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vecto
   return judged;
 }
 
-// Questions on standard input, replies on standard output (service.h).
+// Requests on standard input, replies on standard output (service/stream.h).
 Status run_stream(const EvalArguments& arguments, const Layout& layout) {
   MC_TRY(auto pipeline,
          eval::Pipeline::create(
@@ -38,10 +39,13 @@ Status run_stream(const EvalArguments& arguments, const Layout& layout) {
          "eval");
   // Whoever waits for the first reply knows by it that this machine can judge.
   MC_TRY_VOID(pipeline->check_machine(), "eval");
-  Service service(*pipeline, {.correctness = arguments.options.correctness,
-                              .score = arguments.score,
-                              .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
-  serve_lines(std::cin, std::cout, service, roots_of(layout), arguments.jobs);
+  service::PipelineVerifier verifier(*pipeline);
+  service::serve_stream(std::cin, std::cout, verifier,
+                        {.jobs = arguments.jobs,
+                         .roots = roots_of(layout),
+                         .correctness = arguments.options.correctness,
+                         .score = arguments.score,
+                         .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
   return ok();
 }
 

@@ -20,6 +20,7 @@
 #include "compile/artifact_store.h"
 #include "compile/build.h"
 #include "compile/diagnostics.h"
+#include "core/cancel.h"
 #include "core/file.h"
 
 namespace mc::compile {
@@ -165,8 +166,10 @@ Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
 Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
   std::vector<std::future<Result<StepEnd>>> running;
   for (const Step& step : steps) {
-    running.push_back(
-        std::async(std::launch::async, [&job, &step] { return run_step(job, job.build, step); }));
+    running.push_back(std::async(std::launch::async, [&job, &step, stop = this_cancellation()] {
+      const CancelScope scope(stop);
+      return run_step(job, job.build, step);
+    }));
   }
   std::vector<Result<StepEnd>> ends;
   for (auto& future : running) ends.push_back(future.get());

@@ -209,7 +209,12 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
 }
 
 Preparation Pipeline::prepare(const task::Task& task, const task::Candidate& candidate) {
-  return state_->prepare(task, candidate, state_->options.correctness);
+  return prepare(task, candidate, state_->options.correctness);
+}
+
+Preparation Pipeline::prepare(const task::Task& task, const task::Candidate& candidate,
+                              const task::Correctness& correctness) {
+  return state_->prepare(task, candidate, correctness);
 }
 
 Preparation Pipeline::State::prepare(const task::Task& task, const task::Candidate& candidate,
@@ -238,9 +243,13 @@ Status Pipeline::can_measure(const Prepared& prepared) const {
 }
 
 task::Verdict Pipeline::measure(const Prepared& prepared) {
+  return measure(prepared, state_->options.correctness);
+}
+
+task::Verdict Pipeline::measure(const Prepared& prepared, const task::Correctness& correctness) {
   MC_CHECK(can_measure(prepared));
   Prepared here = prepared;
-  here.verdict.protocol.correctness = state_->options.correctness;
+  here.verdict.protocol.correctness = correctness;
   return state_->measure(here);
 }
 

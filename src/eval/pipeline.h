@@ -99,12 +99,16 @@ class Pipeline final : public task::Evaluator {
   Result<std::variant<Hygiene, task::Unsupported>> grade_task(const task::Task& task);
 
   Preparation prepare(const task::Task& task, const task::Candidate& candidate);
+  Preparation prepare(const task::Task& task, const task::Candidate& candidate,
+                      const task::Correctness& correctness);
   // kInvalidInput where it was prepared for another kind of machine, or under another policy.
   Status can_measure(const Prepared& prepared) const;
   // REQUIRES: can_measure(prepared).
   task::Verdict measure(const Prepared& prepared);
+  task::Verdict measure(const Prepared& prepared, const task::Correctness& correctness);
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
-  // The same, compared in another way than this pipeline's.  REQUIRES: check(correctness) is ok.
+  // The same, compared in another way than this pipeline's, like the overloads of the other two.
+  // REQUIRES: check(correctness) is ok.
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate,
                          const task::Correctness& correctness);
 

@@ -16,8 +16,8 @@
 #include "compile/tool.h"
 #include "core/file.h"
 #include "core/layout.h"
+#include "core/line_child.h"
 #include "forge/conclude.h"
-#include "forge/worker.h"
 #include "lex/rewrite.h"
 
 namespace mc::forge {
@@ -77,7 +77,7 @@ using Compiled = std::variant<Home, task::Outcome>;
 struct Bulk::State {
   compile::CpuRuntime runtime;
   std::unique_ptr<compile::CpuToolchain> toolchain;
-  std::unique_ptr<Worker> worker;
+  std::unique_ptr<LineChild> worker;
   TemporaryDirectory directory;
   uint64_t num_units = 0;
 
@@ -97,11 +97,12 @@ Result<std::unique_ptr<Bulk>> Bulk::create(const Progress& progress) {
   MC_TRY(compile::CpuRuntime runtime, compile::prepare_cpu_runtime(pytorch, layout, progress),
          "forge");
   MC_TRY(auto worker,
-         Worker::start({pytorch.python.string(), "-I",
-                        (layout.share("harness") / "forge/verify.py").string(), "--emu-lib",
-                        runtime.emulator.string(), "--shim", runtime.shim.string(), "--policy",
-                        (layout.share("policy") / "musacoder.json").string(), "--sandbox-lib",
-                        layout.library("libmc_sandbox.so").string()}),
+         LineChild::start(
+             {pytorch.python.string(), "-I", (layout.share("harness") / "forge/verify.py").string(),
+              "--emu-lib", runtime.emulator.string(), "--shim", runtime.shim.string(), "--policy",
+              (layout.share("policy") / "musacoder.json").string(), "--sandbox-lib",
+              layout.library("libmc_sandbox.so").string()},
+             LineChild::AtEnd::kWait),
          "forge");
   MC_TRY(TemporaryDirectory directory, TemporaryDirectory::create("mc-forge"), "forge");
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "forge");

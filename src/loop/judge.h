@@ -3,9 +3,8 @@
 // The verifier as a child process: `musacoder eval --stream`, or any program that reads a question
 // a line and replies a line (docs/rl.md).
 //
-// Questions are asked as answers are generated and judged meanwhile; who needs a judgement waits
-// for it.  The same answer to the same task is judged once.  A verdict of infra is asked for twice
-// more, under another id; what is infra then has no score.
+// Answers are judged while others are generated; the loop waits for a judgement when it needs it.
+// The same answer to the same task is judged once.  An answer whose verdict is infra has no score.
 //
 //   MC_TRY(auto judge, Judge::start({"musacoder", "eval", "--stream"}), "rl");
 //   const std::string key = judge->ask(task, answer);
@@ -13,8 +12,6 @@
 //   MC_TRY(Judgement judgement, judge->wait(key), "rl");
 #ifndef MC_LOOP_JUDGE_H_
 #define MC_LOOP_JUDGE_H_
-
-#include <sys/types.h>
 
 #include <condition_variable>
 #include <deque>
@@ -26,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/fd.h"
+#include "core/line_child.h"
 #include "core/result.h"
 #include "rl/bdr.h"
 #include "rl/score.h"
@@ -34,13 +31,13 @@
 
 namespace mc::loop {
 
-// What the loop keeps of a verdict.
+// A verdict, as far as the loop needs it.
 struct Judgement {
   std::string outcome;             // task::outcome_name
   std::optional<double> s;         // rl::training_score; empty for infra and unsupported.
   double q = 0;                    // Share of trials passed.
   std::optional<rl::Stage> stage;  // Where it failed, if it did.
-  std::string feedback;            // What the model is told.
+  std::string feedback;            // For the model's next turn.
   bool operator==(const Judgement&) const = default;
 };
 
@@ -50,7 +47,7 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
 class Judge {
  public:
   // Starts `command`; its standard error stays ours.
-  static Result<std::unique_ptr<Judge>> start(std::vector<std::string> command,
+  static Result<std::unique_ptr<Judge>> start(const std::vector<std::string>& command,
                                               const rl::TrainingScoreOptions& options);
   // Closes the child's input, and ends it.
   ~Judge();
@@ -62,24 +59,17 @@ class Judge {
   Result<Judgement> wait(const std::string& key);
 
  private:
-  struct Case {
-    std::string question;  // Without its id.
-    int num_asked = 0;
-    std::optional<Result<Judgement>> judgement;
-  };
-  Judge(Fd channel, pid_t child, const rl::TrainingScoreOptions& options);
-  void write_questions();
+  Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options);
+  void write_requests();
   void read_replies();
   void take(const std::string& line);
-  void enqueue(const std::string& key, Case& one);
 
-  const Fd channel_;  // Constant after construction, like the next two.
-  const pid_t child_;
+  const std::unique_ptr<LineChild> child_;  // Constant after construction, like the next.
   const rl::TrainingScoreOptions options_;
   std::mutex mutex_;  // Guards the rest but the threads.
   std::condition_variable changed_;
-  std::map<std::string, Case> cases_;
-  std::deque<std::string> lines_;  // To write.
+  std::map<std::string, std::optional<Result<Judgement>>> judgements_;  // Keys: ask().
+  std::deque<std::string> lines_;                                       // To write.
   std::optional<Error> ended_;
   std::thread writer_;
   std::thread reader_;

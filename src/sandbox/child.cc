@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cancel.h"
 #include "core/check.h"
 #include "sandbox/enter.h"
 #include "sandbox/tree.h"
@@ -252,6 +253,7 @@ std::optional<Ending> Child::poll() {
 
 std::optional<Ending> Child::look(Clock::time_point deadline) {
   if (auto ending = poll()) return ending;
+  if (is_cancelled()) return end_with(Signaled{SIGKILL});
   if (Clock::now() >= deadline) return end_with(TimedOut{});
   if (auto ending = passed_limit()) return end_with(*ending);
   return std::nullopt;

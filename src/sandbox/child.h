@@ -98,7 +98,8 @@ class Child {
   std::optional<Ending> poll();
 
   // For loops with a poll() of their own: the end, if it has come or a limit or `deadline` has just
-  // been passed.  Does not wait.  To be called every kLookInterval.
+  // been passed, or this thread's work was cancelled (core/cancel.h).  Does not wait.  To be called
+  // every kLookInterval.
   std::optional<Ending> look(Clock::time_point deadline);
 
   // Readable when the tree has ended; -1 once that has been told.

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/cancel.h"
 #include "sandbox/memory.h"
 #include "sandbox/test_child.h"
 #include "sandbox/tree.h"
@@ -496,6 +497,20 @@ TEST(Child, CannotAdoptAProcessThatIsNotThere) {
   const auto child = Child::adopt(1 << 22, Profile{});
   ASSERT_FALSE(child);
   EXPECT_EQ(child.error().code, ErrorCode::kUnavailable);
+}
+
+TEST(Child, EndsOnceTheWorkOfItsThreadIsCancelled) {
+  auto child = Child::start(Profile{}, {}, [](const auto&) {
+    hang();
+    return 0;
+  });
+  ASSERT_TRUE(child);
+  std::stop_source stop;
+  const CancelScope scope(stop.get_token());
+  std::jthread canceller([&] { stop.request_stop(); });
+  const Ending ending = child->wait(test_deadline());
+  ASSERT_TRUE(std::holds_alternative<Signaled>(ending)) << describe(ending);
+  EXPECT_EQ(kill(child->init(), 0), -1);
 }
 
 }  // namespace

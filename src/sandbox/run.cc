@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/cancel.h"
 #include "core/fd.h"
 
 namespace mc::sandbox {
@@ -181,6 +182,7 @@ Result<Completed> run(const Command& command) {
   completed.out = Output(command.output_bytes_max);
   completed.err = Output(command.output_bytes_max);
   completed.ending = collect(child, streams, completed, begin + command.profile.limits.wall);
+  if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
   completed.wall = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
   completed.usage = child.usage();
   int error = 0;

@@ -62,6 +62,34 @@ class Stream(unittest.TestCase):
             self.assertEqual(set(by_id[wrong]), {"id", "error"})
             self.assertIn(words, by_id[wrong]["error"])
 
+    def test_a_request_goes_in_two_halves_and_can_be_ended(self) -> None:
+        endless = HONEST.replace("return ", "while True: pass\n        return ", 1)
+        command = [MUSACODER, "eval", "--stream", "--backend", "cpu", "--timeout", "600"]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdin and child.stdout
+
+            def send(**request: Any) -> None:
+                print(json.dumps(request), file=child.stdin, flush=True)
+
+            def reply() -> Any:
+                return json.loads(child.stdout.readline())
+
+            send(id="p", verb="prepare", task=TASK, answer=HONEST)
+            prepared = reply()
+            send(id="m", verb="measure", prepared=prepared["prepared"])
+            self.assertEqual(reply()["reward"], 1.0)
+            send(id="late", task=TASK, answer=endless, deadline_s=1)
+            self.assertEqual(reply()["kind"], "late")
+            send(id="c", task=TASK, answer=endless)
+            send(id="c", verb="cancel")
+            self.assertEqual(reply()["kind"], "cancelled")
+            send(id="next", task=TASK, answer=HONEST)
+            self.assertEqual(reply()["reward"], 1.0)
+            child.stdin.close()
+            self.assertEqual(child.wait(timeout=60), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

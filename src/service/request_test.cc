@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/service.h"
+#include "service/request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace mc::cli {
+namespace mc::service {
 namespace {
 
 using testing::HasSubstr;
 
-Result<Question> parsed(const std::string& options, const task::Correctness& defaults = {}) {
+Result<Request> parsed(const std::string& options, const task::Correctness& defaults = {}) {
   const std::string text =
       R"({"id": "a", "task": {"code": "x"}, "answer": "y", "options": )" + options + "}";
-  return parse_question(text, {}, defaults);
+  return parse_request(text, {}, defaults);
 }
 
-TEST(ServiceQuestion, IsJudgedAsTheServiceIsToldUnlessItSaysOtherwise) {
+TEST(ServiceRequest, IsJudgedAsTheServiceIsToldUnlessItSaysOtherwise) {
   const task::Correctness defaults{.trials = 3, .precision = "fp16"};
-  const auto plain = parse_question(R"({"task": {"code": "x"}, "answer": "y"})", {}, defaults);
+  const auto plain = parse_request(R"({"task": {"code": "x"}, "answer": "y"})", {}, defaults);
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->correctness, defaults);
-  const auto question = parsed(
+  const auto request = parsed(
       R"({"precision": "bf16", "mode": "eval", "inputs": "verified", "shapes": false,
           "require_general": true, "tolerance": 1e-3, "tolerance_half": 0.1})",
       defaults);
-  ASSERT_TRUE(question);
+  ASSERT_TRUE(request);
   const task::Correctness expected{.trials = 3,
                                    .inputs = "verified",
                                    .shapes = false,
@@ -33,10 +33,10 @@ TEST(ServiceQuestion, IsJudgedAsTheServiceIsToldUnlessItSaysOtherwise) {
                                    .precision = "bf16",
                                    .tolerance_fp32 = 1e-3,
                                    .tolerance_half = 0.1};
-  EXPECT_EQ(question->correctness, expected);
+  EXPECT_EQ(request->correctness, expected);
 }
 
-TEST(ServiceQuestion, SaysWhichOptionIsWrong) {
+TEST(ServiceRequest, SaysWhichOptionIsWrong) {
   const struct {
     const char* options;
     const char* words;
@@ -52,11 +52,11 @@ TEST(ServiceQuestion, SaysWhichOptionIsWrong) {
       {R"({"tolerance": 0})", "tolerance: expected a positive number"},
   };
   for (const auto& row : kTable) {
-    const auto question = parsed(row.options);
-    ASSERT_FALSE(question) << row.options;
-    EXPECT_THAT(question.error().message, HasSubstr(row.words));
+    const auto request = parsed(row.options);
+    ASSERT_FALSE(request) << row.options;
+    EXPECT_THAT(request.error().message, HasSubstr(row.words));
   }
 }
 
 }  // namespace
-}  // namespace mc::cli
+}  // namespace mc::service

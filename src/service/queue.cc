@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/queue.h"
+
+#include "core/cancel.h"
+#include "core/check.h"
+
+namespace mc::service {
+namespace {
+
+bool is_infra(const Queue::Answer& answer) {
+  if (!answer) return false;
+  const auto* verdict = std::get_if<task::Verdict>(&*answer);
+  return verdict != nullptr && std::holds_alternative<task::Infra>(verdict->outcome);
+}
+
+Queue::Answer run_with_retries(const std::function<Queue::Answer()>& run, std::stop_token stop) {
+  const CancelScope scope(std::move(stop));
+  Queue::Answer answer = run();
+  for (int tries = 1; tries < Queue::kTriesMax && is_infra(answer) && !is_cancelled(); ++tries) {
+    answer = run();
+  }
+  return answer;
+}
+
+}  // namespace
+
+Queue::Queue(int num_threads) {
+  MC_CHECK(num_threads > 0);
+  for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch_deadlines(stop); });
+}
+
+Queue::~Queue() {
+  wait_until_at_most(0);
+  {
+    const std::lock_guard lock(mutex_);
+    is_closing_ = true;
+  }
+  changed_.notify_all();
+}
+
+Queue::Ticket Queue::submit(Work work, Done done) {
+  const std::lock_guard lock(mutex_);
+  const Ticket ticket = next_ticket_++;
+  const Place place{-int64_t{work.priority}, ticket};
+  Job*& job = shared_[work.key];
+  if (job == nullptr) {
+    auto fresh = std::make_unique<Job>(Job{std::move(work.key), place, std::move(work.run), {}});
+    job = fresh.get();
+    jobs_.emplace(job, std::move(fresh));
+    waiting_.emplace(place, job);
+  } else if (!job->is_running && place < job->place) {
+    waiting_.erase(job->place);
+    job->place = place;
+    waiting_.emplace(place, job);
+  }
+  job->askers.insert(ticket);
+  askers_.emplace(ticket, Asker{job, work.deadline, std::move(done)});
+  if (work.deadline) deadlines_.emplace(*work.deadline, ticket);
+  ++num_open_;
+  changed_.notify_all();
+  return ticket;
+}
+
+void Queue::cancel(Ticket ticket) {
+  std::optional<Done> done;
+  {
+    const std::lock_guard lock(mutex_);
+    done = drop(ticket);
+  }
+  if (!done) return;
+  (*done)(Dropped::kCancelled);
+  const std::lock_guard lock(mutex_);
+  --num_open_;
+  changed_.notify_all();
+}
+
+void Queue::wait_until_at_most(size_t num) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return num_open_ <= num; });
+}
+
+// Nothing where the request has its reply.  REQUIRES: mutex_ is held.
+std::optional<Queue::Done> Queue::drop(Ticket ticket) {
+  const auto found = askers_.find(ticket);
+  if (found == askers_.end()) return std::nullopt;
+  Asker asker = std::move(found->second);
+  askers_.erase(found);
+  if (asker.deadline) deadlines_.erase({*asker.deadline, ticket});
+  Job& job = *asker.job;
+  job.askers.erase(ticket);
+  if (job.askers.empty()) {
+    job.stop.request_stop();
+    shared_.erase(job.key);
+    if (!job.is_running) forget(job);
+  }
+  return std::move(asker.done);
+}
+
+// REQUIRES: mutex_ is held, and the job has no request.
+void Queue::forget(Job& job) {
+  MC_CHECK(job.askers.empty());
+  waiting_.erase(job.place);
+  jobs_.erase(&job);
+}
+
+// REQUIRES: mutex_ is held.
+std::vector<Queue::Done> Queue::take_askers(Job& job) {
+  std::vector<Done> dones;
+  while (!job.askers.empty()) dones.push_back(*drop(*job.askers.begin()));
+  return dones;
+}
+
+void Queue::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return !waiting_.empty() || is_closing_; });
+    if (waiting_.empty()) return;
+    Job& job = *waiting_.begin()->second;
+    waiting_.erase(waiting_.begin());
+    job.is_running = true;
+    lock.unlock();
+    const Clock::time_point start = Clock::now();
+    const Answer answer = run_with_retries(job.run, job.stop.get_token());
+    const Answered answered{&answer, Clock::now() - start};
+    lock.lock();
+    const std::vector<Done> dones = take_askers(job);
+    forget(job);
+    lock.unlock();
+    for (const Done& done : dones) done(answered);
+    lock.lock();
+    num_open_ -= dones.size();
+    changed_.notify_all();
+  }
+}
+
+void Queue::watch_deadlines(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    if (deadlines_.empty()) {
+      changed_.wait(lock, stop, [&] { return !deadlines_.empty(); });
+      continue;
+    }
+    const auto [deadline, ticket] = *deadlines_.begin();
+    if (Clock::now() < deadline) {
+      changed_.wait_until(lock, stop, deadline, [&] {
+        return deadlines_.empty() || deadlines_.begin()->first < deadline;
+      });
+      continue;
+    }
+    const Done done = *drop(ticket);
+    lock.unlock();
+    done(Dropped::kLate);
+    lock.lock();
+    --num_open_;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace mc::service

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The line protocol: requests on one stream, replies on another, in the order in which they are
+// ready (docs/stream.md).
+//
+//   {"id": "a", "reward": 1.0, "seconds": 0.4, "feedback": "…", "verdict": {…}}
+//   {"id": "b", "seconds": 0.4, "prepared": "<base64>"}
+//   {"id": "c", "error": "the task's code is too large"}
+//   {"id": "a", "error": "cancelled", "kind": "cancelled"}
+//
+// A reward of null is no score (infra, unsupported, or passed on a trivial task).  "kind" is
+// "cancelled" or "late" where the request has no fault.  A request to cancel has no reply of its
+// own; it is for all open requests with its id.
+#ifndef MC_SERVICE_STREAM_H_
+#define MC_SERVICE_STREAM_H_
+
+#include <cstddef>
+#include <iosfwd>
+
+#include "reward/score.h"
+#include "service/verifier.h"
+#include "task/correctness.h"
+#include "task/suite.h"
+
+namespace mc::service {
+
+struct StreamOptions {
+  int jobs = 1;
+  task::Roots roots;
+  task::Correctness correctness;
+  reward::ScoreOptions score;
+  size_t feedback_tokens = 2000;
+  // No further line is read while this many requests have no reply.
+  size_t open_max = 200'000;
+};
+
+// Returns at the end of `in`, after the last reply.
+void serve_stream(std::istream& in, std::ostream& out, Verifier& verifier,
+                  const StreamOptions& options);
+
+}  // namespace mc::service
+
+#endif  // MC_SERVICE_STREAM_H_
