@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "cli/commands.h"
 #include "cli/judging.h"
 #include "cli/progress.h"
@@ -45,6 +47,7 @@ Status run_stream(const EvalArguments& arguments, const Layout& layout) {
                          .roots = roots_of(layout),
                          .correctness = arguments.options.correctness,
                          .score = arguments.score,
+                         .about = fmt::format("{}, {}", kProgram, pipeline->description()),
                          .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
   return ok();
 }
@@ -100,6 +103,8 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->add_flag("--stream", arguments->stream,
                  "Read questions {id, task, answer} a line each, reply as each is judged")
       ->excludes("--candidate");
+  add_architecture(*command, *arguments);
+  command->get_option("--architecture")->needs("--stream");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_eval(*arguments, *command);
     exit_code = code ? *code : report_error(code.error());

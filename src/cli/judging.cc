@@ -89,6 +89,14 @@ const CLI::Validator& positive() {
   return kPositive;
 }
 
+// "90" of "sm_90" and "compute_90", as nvcc calls it.
+std::string plain_architecture(const std::string& name) {
+  for (const std::string_view prefix : {"sm_", "compute_"}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
 }  // namespace
 
 void add_candidates(CLI::App& command, EvalArguments& arguments) {
@@ -255,8 +263,18 @@ void add_experiments(CLI::App& command, EvalArguments& arguments) {
                    "Go on where this machine cannot give a protection");
 }
 
+void add_architecture(CLI::App& command, EvalArguments& arguments) {
+  command.add_option(
+      "--architecture", arguments.options.architecture,
+      "For a device that need not be here: its compute capability, 90 or sm_90, or mp_31");
+}
+
 Status settle(EvalArguments& arguments, const CLI::App& command) {
   eval::Options& options = arguments.options;
+  if (!options.architecture.empty()) {
+    options.architecture = plain_architecture(options.architecture);
+    arguments.backend = options.architecture;
+  }
   MC_TRY(options.backend, chosen_backend(arguments.backend), command.get_name());
   const CLI::Option* seed = command.get_option_no_throw("--seed");
   if (seed != nullptr && seed->count() > 0) options.seed = arguments.seed;

@@ -72,6 +72,7 @@ inline constexpr const char* kLimitsGroup = "Limits";
 void add_candidates(CLI::App& command, EvalArguments& arguments);
 void add_machine(CLI::App& command, EvalArguments& arguments);
 void add_dialect(CLI::App& command, EvalArguments& arguments);
+void add_architecture(CLI::App& command, EvalArguments& arguments);
 void add_verdicts(CLI::App& command, EvalArguments& arguments);
 void add_correctness(CLI::App& command, task::Correctness& correctness);
 void add_no_shapes(CLI::App& command, task::Correctness& correctness);

@@ -48,19 +48,7 @@ fs::path file_of(const std::string& directory, size_t index) {
   return fs::path(directory) / fmt::format("{:05}.prepared", index);
 }
 
-// "90" of "sm_90" and "compute_90", as nvcc calls it.
-std::string plain_architecture(const std::string& name) {
-  for (const std::string_view prefix : {"sm_", "compute_"}) {
-    if (name.starts_with(prefix)) return name.substr(prefix.size());
-  }
-  return name;
-}
-
 Result<int> run_prepare(EvalArguments& arguments, const CLI::App& command) {
-  if (!arguments.options.architecture.empty()) {
-    arguments.options.architecture = plain_architecture(arguments.options.architecture);
-    arguments.backend = arguments.options.architecture;
-  }
   MC_TRY_VOID(settle(arguments, command), "prepare");
   MC_TRY(const Layout layout, find_layout(), "prepare");
   auto loaded = load_work(arguments, layout);
@@ -167,9 +155,7 @@ void add_prepare(CLI::App& app, int& exit_code) {
       ->required();
   add_machine(*command, *arguments);
   add_dialect(*command, *arguments);
-  command->add_option(
-      "--architecture", arguments->options.architecture,
-      "For a device that need not be here: its compute capability, 90 or sm_90, or mp_31");
+  add_architecture(*command, *arguments);
   command->add_flag("--json", arguments->json, "Print the verdicts of the others as JSON Lines");
   command->add_flag("--feedback", arguments->feedback, "Print the feedback for these");
   add_no_shapes(*command, arguments->options.correctness);

@@ -154,6 +154,12 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
                 std::move(nvml), BaselineStore(cache_directory() / "baselines")})));
 }
 
+std::string Pipeline::description() const {
+  return to_string(target_of(state_->machine, state_->policy.version, {}));
+}
+
+bool Pipeline::only_prepares() const { return !state_->options.architecture.empty(); }
+
 Status Pipeline::check_machine() {
   const execute::ChildLimits limits = stage_limits(state_->options, state_->machine).child;
   MC_TRY_VOID(state_->trusted->spawn(execute::Role::kInspector, limits), "sandbox");

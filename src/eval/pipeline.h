@@ -82,6 +82,14 @@ class Pipeline final : public task::Evaluator {
   static Result<std::unique_ptr<Pipeline>> create(const Options& options, const Progress& progress);
   ~Pipeline() override;
 
+  // The kind of machine that this is, for people and to compare two: backend, architecture,
+  // versions of PyTorch and policy.  What was prepared under one can be measured under an equal
+  // one.
+  std::string description() const;
+
+  // True if it prepares for a device that is not here (Options::architecture).
+  bool only_prepares() const;
+
   // The fault of this machine as a judge, or ok: a child of each zygote is made, in its sandbox.
   Status check_machine();
 

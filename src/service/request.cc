@@ -98,11 +98,12 @@ Result<Verb> parse_verb(const Json& json) {
   const std::pair<const char*, Verb> kVerbs[] = {{"evaluate", Verb::kEvaluate},
                                                  {"prepare", Verb::kPrepare},
                                                  {"measure", Verb::kMeasure},
-                                                 {"cancel", Verb::kCancel}};
+                                                 {"cancel", Verb::kCancel},
+                                                 {"about", Verb::kAbout}};
   for (const auto& [name, verb] : kVerbs) {
     if (json["verb"] == name) return verb;
   }
-  return wrong("\"verb\" is none of evaluate, prepare, measure, cancel");
+  return wrong("\"verb\" is none of evaluate, prepare, measure, cancel, about");
 }
 
 Status read_order(const Json& json, Request& request) {
@@ -162,7 +163,7 @@ Result<Request> parse_request(std::string_view text, const task::Roots& roots,
     return wrong(fmt::format("a request has at most {} bytes", kRequestBytesMax));
   }
   if (has_text(json, "id")) request.id = json["id"].get<std::string>();
-  if (request.verb == Verb::kCancel) return request;
+  if (request.verb == Verb::kCancel || request.verb == Verb::kAbout) return request;
   MC_TRY_VOID(read_order(json, request), "request");
   MC_TRY_VOID(read_work(json, roots, request), "request");
   if (json.contains("options")) {

@@ -6,6 +6,7 @@
 //   {"id": "b", "verb": "prepare", "task": "kernelbench:1/19", "answer": "…"}
 //   {"id": "c", "verb": "measure", "prepared": "<base64>"}
 //   {"id": "a", "verb": "cancel"}
+//   {"id": "d", "verb": "about"}
 //
 // "verb" is "evaluate" where it is absent.  "task" is code or the name of a task, as --task takes
 // it.  "options" may change how this request alone is judged: {"trials", "inputs", "shapes",
@@ -29,7 +30,7 @@ namespace mc::service {
 // The longest request with an answer; one with a prepared candidate is as long as that is.
 inline constexpr size_t kRequestBytesMax = 4 << 20;
 
-enum class Verb { kEvaluate, kPrepare, kMeasure, kCancel };
+enum class Verb { kEvaluate, kPrepare, kMeasure, kCancel, kAbout };
 
 struct Request {
   Verb verb = Verb::kEvaluate;
@@ -37,7 +38,7 @@ struct Request {
   int priority = 0;
   std::optional<double> deadline_s;
   task::Correctness correctness;
-  task::Task task;            // Empty for kMeasure and kCancel, like the candidate.
+  task::Task task;            // Empty for the last three verbs, like the candidate.
   task::Candidate candidate;  // Its id is the request's, or the task's where that is "".
   std::string prepared;       // The bytes of eval::to_bytes(), for kMeasure.
 };

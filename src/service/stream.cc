@@ -81,6 +81,9 @@ void Stream::take(const std::string& line) {
   auto request = parse_request(line, options_.roots, options_.correctness);
   if (!request) return write(error_line(request_id(line), request.error().message));
   if (request->verb == Verb::kCancel) return cancel(request->id);
+  if (request->verb == Verb::kAbout) {
+    return write(dump({{"id", request->id}, {"about", options_.about}}) + "\n");
+  }
   submit(std::move(*request));
 }
 

@@ -7,6 +7,7 @@
 //   {"id": "b", "seconds": 0.4, "prepared": "<base64>"}
 //   {"id": "c", "error": "the task's code is too large"}
 //   {"id": "a", "error": "cancelled", "kind": "cancelled"}
+//   {"id": "d", "about": "backend cuda (90), PyTorch 2.11.0+cu130, policy musacoder 12"}
 //
 // A reward of null is no score (infra, unsupported, or passed on a trivial task).  "kind" is
 // "cancelled" or "late" where the request has no fault.  A request to cancel has no reply of its
@@ -16,6 +17,7 @@
 
 #include <cstddef>
 #include <iosfwd>
+#include <string>
 
 #include "reward/score.h"
 #include "service/verifier.h"
@@ -29,6 +31,7 @@ struct StreamOptions {
   task::Roots roots;
   task::Correctness correctness;
   reward::ScoreOptions score;
+  std::string about;  // The reply to a request of that name.
   size_t feedback_tokens = 2000;
   // No further line is read while this many requests have no reply.
   size_t open_max = 200'000;

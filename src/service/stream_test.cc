@@ -76,6 +76,14 @@ TEST(Stream, RepliesToEachRequestUnderItsOwnId) {
   EXPECT_THAT(replies.find("")->second["error"], HasSubstr("JSON object"));
 }
 
+TEST(Stream, DescribesTheProgram) {
+  std::istringstream in(R"({"id": "a", "verb": "about"})");
+  std::ostringstream out;
+  FakeVerifier verifier;
+  serve_stream(in, out, verifier, {.about = "this one"});
+  EXPECT_EQ(Json::parse(out.str()), (Json{{"id", "a"}, {"about", "this one"}}));
+}
+
 TEST(Stream, EndsARequestThatIsCancelled) {
   FakeVerifier verifier;
   const auto replies =

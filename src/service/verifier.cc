@@ -16,7 +16,10 @@ constexpr size_t kTasksRemembered = 100'000;
 }  // namespace
 
 Result<eval::Preparation> PipelineVerifier::run(const Request& request) {
-  MC_CHECK(request.verb != Verb::kCancel);
+  MC_CHECK(request.verb <= Verb::kMeasure);
+  if (pipeline_.only_prepares() && request.verb != Verb::kPrepare) {
+    return Error{ErrorCode::kInvalidInput, "this program only prepares (--architecture)"};
+  }
   if (request.verb == Verb::kMeasure) {
     MC_TRY(const eval::Prepared prepared,
            eval::prepared_from_bytes(request.prepared, cache_directory() / "prepared"), "prepared");

@@ -22,7 +22,7 @@ class Verifier {
   virtual ~Verifier() = default;
   // The verdict, or for kPrepare a candidate that is ready to be measured.  kInvalidInput is the
   // fault of the request: the task is none, or the candidate was prepared for another machine.
-  // REQUIRES: the verb is not kCancel.
+  // REQUIRES: the verb is one of the first three.
   virtual Result<eval::Preparation> run(const Request& request) = 0;
 };
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command line of the pool (docs/ray.md).
+
+    python -m musacoder.ray start --measure 8 --gpus 1 -- --policy kernelbench
+    python -m musacoder.ray status
+    python -m musacoder.ray stream     # the line protocol of `musacoder eval --stream`
+    python -m musacoder.ray stop
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import Any
+
+import ray
+
+from musacoder.judged import Json, Unreachable
+from musacoder.ray.pool import Pool, connect, start, stop
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m musacoder.ray", allow_abbrev=False)
+    parser.add_argument("verb", choices=("start", "status", "stream", "stop"))
+    parser.add_argument("--address", default="auto", help="the cluster's; auto: the one here")
+    parser.add_argument("--name", default="musacoder", help="the pool's name in the cluster")
+    parser.add_argument("--measure", type=int, default=1, help="actors that measure")
+    parser.add_argument("--prepare", type=int, default=0, help="actors that only compile")
+    parser.add_argument("--cpus", type=float, default=1, help="processors of each")
+    parser.add_argument("--gpus", type=float, default=0, help="GPUs of each that measures")
+    parser.add_argument("--program", default=None, help="path of musacoder on the nodes")
+    parser.add_argument(
+        "--architecture", default="", help="for which actors without a GPU prepare: 90"
+    )
+    split = words.index("--") if "--" in words else len(words)
+    arguments = parser.parse_args(words[:split])
+    arguments.options = words[split + 1 :]
+    return arguments
+
+
+def pool_of(arguments: argparse.Namespace) -> Pool:
+    if arguments.verb != "start":
+        return connect(arguments.name)
+    words = ["--architecture", arguments.architecture] if arguments.architecture else []
+    return start(
+        arguments.measure, arguments.prepare, cpus=arguments.cpus, gpus=arguments.gpus,
+        options=arguments.options, prepare_options=[*words, *arguments.options],
+        program=arguments.program, name=arguments.name,
+    )  # fmt: skip
+
+
+async def stream(pool: Pool) -> None:
+    """Requests on standard input, replies on standard output; each is ended by its line break."""
+    loop = asyncio.get_running_loop()
+    work: set[asyncio.Task[None]] = set()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        if line.strip():
+            task = asyncio.create_task(answer(pool, line))
+            work.add(task)
+            task.add_done_callback(work.discard)
+    await asyncio.gather(*work)
+
+
+async def answer(pool: Pool, line: str) -> None:
+    name = ""
+    reply: Json
+    try:
+        request = json.loads(line)
+        name = str(request.pop("id", ""))
+        reply = await pool.reply(request) if "task" in request else {"error": 'it needs "task"'}
+    except (ValueError, AttributeError):
+        reply = {"error": "a request is a JSON object"}
+    except Unreachable as error:
+        reply = {"error": str(error), "kind": "unreachable"}
+    print(json.dumps({**reply, "id": name}), flush=True)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        state = row["problem"] or "takes questions"
+        print(f"{row['name']}: {state} ({row['about']})")
+
+
+def main() -> int:
+    arguments = parse(sys.argv[1:])
+    try:
+        ray.init(address=arguments.address, log_to_driver=False, logging_level="error")
+        if arguments.verb == "stop":
+            stop(arguments.name)
+            return 0
+        pool = pool_of(arguments)
+        if arguments.verb == "stream":
+            asyncio.run(stream(pool))
+        else:
+            show(pool.status())
+        return 0
+    except ConnectionError as error:  # Unreachable, and Ray's own.
+        print(f"musacoder: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
