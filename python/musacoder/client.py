@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of `musacoder serve`.
+"""A client of `musacoder serve`, by the standard library alone.
 
-    judged = musacoder.evaluate(task=open("1_Square.py").read(), answer=completion)
+    client = musacoder.Client(["http://judge-1:8377", "http://judge-2:8377"])
+    judged = client.evaluate(task=open("1_Square.py").read(), answer=completion)
     judged.reward      # None where the verdict says nothing of the answer (infra, unsupported)
 
-The service's address is $MUSACODER_URL, else http://127.0.0.1:8377; its bearer token, where it asks
-for one, $MUSACODER_TOKEN.
+The services' addresses are $MUSACODER_URL, with spaces or commas between them, else
+http://127.0.0.1:8377; their bearer token, where they ask for one, is $MUSACODER_TOKEN.
 """
 
 from __future__ import annotations
@@ -18,59 +19,96 @@ import os
 import threading
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
+from musacoder.judged import (
+    Judged,
+    Json,
+    Options,
+    Refused,
+    Unreachable,
+    judged_of,
+    question_of,
+    task_of,
+)
+from musacoder.tries import WAIT_S, Attempt, Lost, Reply, Services, Tries
+
+__all__ = ["Client", "Judged", "Refused", "Unreachable", "evaluate", "evaluate_async", "task_of"]
+
+URL_VARIABLE = "MUSACODER_URL"
+TOKEN_VARIABLE = "MUSACODER_TOKEN"
 DEFAULT_URL = "http://127.0.0.1:8377"
-_RETRIES = 6  # After 0.5, 1, 2, ... s: of a connection that broke, and of 429 and 503.
-_ASYNC_THREADS = 256  # Requests of asyncio in flight; the others wait.
-
-Options = Mapping[str, str | int | float | bool]
-
-
-class Refused(ValueError):
-    """The question is wrong; asking again does not help."""
+TIMEOUT_S = 3600.0
+RETRY_S = 30.0
+_ASYNC_THREADS = 256  # The requests of evaluate_async in flight; the others wait.
+_SOCKET_SLACK_S = 30.0  # A reply later than the service's own limit means that it is lost.
 
 
-class Unreachable(ConnectionError):
-    """The service does not answer."""
+def urls_of(given: str | Sequence[str] | None) -> list[str]:
+    """The addresses in a text, a list or $MUSACODER_URL.  Raises Refused."""
+    text = given if given else os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL
+    urls = text.replace(",", " ").split() if isinstance(text, str) else list(text)
+    for url in urls:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/"):
+            raise Refused(f"{url}: expected an address such as http://judge-1:8377")
+    return [url.rstrip("/") for url in urls]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What MooreEval says of an answer; `verdict` is docs/verdict.md's.
+def token_of(given: str | None) -> str:
+    return os.environ.get(TOKEN_VARIABLE, "").strip() if given is None else given
 
-    `reward` is None where the verdict says nothing of the answer, and where the answer is right and
-    the task so trivial that a constant would be right as well.
-    """
 
-    reward: float | None
-    outcome: str
-    feedback: str
-    seconds: float
-    verdict: dict[str, Any]
+def headers_of(token: str) -> dict[str, str]:
+    headers = {"Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
 
-    @property
-    def passed(self) -> bool:
-        return self.outcome == "pass"
+
+def retry_after_of(value: str | None) -> float | None:
+    """The seconds of a Retry-After header; None for a date, and where there is none."""
+    return float(value) if value is not None and value.isdigit() else None
+
+
+def reply_of(url: str, status: int, retry_after: str | None, body: bytes) -> Reply:
+    """Raises Refused where the body is not the service's."""
+    try:
+        data = json.loads(body)
+    except ValueError:
+        raise Refused(f"{url} answers no JSON: is it musacoder serve?") from None
+    return Reply(status, retry_after_of(retry_after), data if isinstance(data, dict) else {})
+
+
+def path_of(attempt: Attempt, path: str) -> str:
+    return (f"/v1/jobs/{attempt.job}" if attempt.job else path) + f"?wait_ms={WAIT_S * 1000:.0f}"
 
 
 class Client:
-    """Connections to one service.  Safe for calls from several threads."""
+    """Connections to one or more equal services.  Safe for calls from several threads.
+
+    url: an address or several (urls_of).
+    timeout: the seconds that a verdict may take, with all waiting and asking again.
+    token: the bearer token; None: $MUSACODER_TOKEN.
+    retry_s: the seconds for which no service may be reached.
+    """
 
     def __init__(
-        self, url: str | None = None, timeout: float = 900, token: str | None = None
+        self,
+        url: str | Sequence[str] | None = None,
+        timeout: float = TIMEOUT_S,
+        token: str | None = None,
+        retry_s: float = RETRY_S,
     ) -> None:
-        self.token = os.environ.get("MUSACODER_TOKEN", "").strip() if token is None else token
-        self.url = url or os.environ.get("MUSACODER_URL", DEFAULT_URL)
-        parts = urllib.parse.urlsplit(self.url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise Refused(f"{self.url} is no http:// address")
-        self._address = (parts.hostname, parts.port or 80)
+        self.token = token_of(token)
+        self.urls = urls_of(url)
         self._timeout = timeout
-        self._local = threading.local()  # A connection a thread.
+        self._retry_s = retry_s
+        self._lock = threading.Lock()
+        self._services = Services(self.urls)  # Guarded by _lock.
+        self._local = threading.local()  # The connections of a thread, by address.
 
     def evaluate(
         self,
@@ -87,101 +125,98 @@ class Client:
         as {"precision": "bf16"}; docs/serve.md has the names.
         Raises Refused (the task is no task) and Unreachable.
         """
-        question: dict[str, Any] = {"task": task_of(task), "answer": answer}
-        if options:
-            question["options"] = dict(options)
+        question = question_of(task, answer, options)
         for _ in range(infra_retries + 1):
-            judged = self._ask(question)
+            judged = judged_of(self.post("/v1/evaluate", question))
             if judged.outcome != "infra":
                 break
         return judged
 
-    def _ask(self, question: dict[str, Any]) -> Judged:
-        reply = self.post("/v1/evaluate", question)
-        verdict = reply["verdict"]
-        return Judged(
-            reply["reward"],
-            verdict["outcome"]["kind"],
-            reply["feedback"],
-            reply["seconds"],
-            verdict,
-        )
-
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """One request, asked again where the service is full or the connection broke."""
+    def post(self, path: str, body: Json) -> Json:
+        """The reply to a question that may be asked again.  Raises Refused and Unreachable."""
         text = json.dumps(body).encode()
-        problem = ""
-        for attempt in range(_RETRIES + 1):
-            if attempt:
-                time.sleep(0.25 * 2**attempt)
+        tries = Tries(self._services, self._timeout, self._retry_s)
+        while True:
+            with self._lock:
+                attempt = tries.begin()
             try:
-                status, data = self._send(path, text)
-            except (OSError, http.client.HTTPException) as error:
-                self.close()
-                problem = str(error) or type(error).__name__
-                continue
-            if status == 200:
-                return data
-            problem = str(data.get("error", f"HTTP {status}"))
-            if status not in (429, 503):
-                raise Refused(problem)
-        raise Unreachable(f"{self.url}: {problem}; start the service with: musacoder serve")
+                time.sleep(min(attempt.pause_s, tries.seconds_left()))
+                found = self._send(attempt, path, text)
+            except BaseException:
+                with self._lock:
+                    tries.abandon()
+                raise
+            with self._lock:
+                result = tries.settle(found)
+            if result is not None:
+                return result
 
     def close(self) -> None:
-        """Closes this thread's connection; a later call opens another."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
+        """Closes this thread's connections; a later call opens others."""
+        for connection in self._connections().values():
             connection.close()
-        self._local.connection = None
+        self._connections().clear()
 
-    def _send(self, path: str, text: bytes) -> tuple[int, dict[str, Any]]:
-        connection = getattr(self._local, "connection", None)
+    def _connections(self) -> dict[str, http.client.HTTPConnection]:
+        if not hasattr(self._local, "connections"):
+            self._local.connections = {}
+        found: dict[str, http.client.HTTPConnection] = self._local.connections
+        return found
+
+    def _send(self, attempt: Attempt, path: str, text: bytes) -> Reply | Lost:
+        connections = self._connections()
+        connection = connections.get(attempt.url)
+        is_new = connection is None
         if connection is None:
-            connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
-            self._local.connection = connection
-        headers = {"Content-Type": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        connection.request("POST", path, text, headers)
-        response = connection.getresponse()
-        body = response.read()
+            parts = urllib.parse.urlsplit(attempt.url)
+            connection = http.client.HTTPConnection(
+                parts.hostname or "", parts.port or 80, timeout=WAIT_S + _SOCKET_SLACK_S
+            )
+            connections[attempt.url] = connection
         try:
-            data = json.loads(body)
-        except ValueError:
-            raise Refused(f"{self.url} answers no JSON: is it musacoder serve?") from None
-        return response.status, data if isinstance(data, dict) else {}
-
-
-def task_of(task: str | dict[str, str]) -> str | dict[str, str]:
-    """Code is told from a name by its line breaks."""
-    return {"code": task} if isinstance(task, str) and "\n" in task else task
+            method, body = ("GET", None) if attempt.job else ("POST", text)
+            connection.request(method, path_of(attempt, path), body, headers_of(self.token))
+            response = connection.getresponse()
+            data = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connections.pop(attempt.url).close()
+            if is_new:
+                return Lost(str(error) or type(error).__name__)
+            return self._send(attempt, path, text)  # An idle connection may have been closed.
+        return reply_of(attempt.url, response.status, response.getheader("Retry-After"), data)
 
 
 _lock = threading.Lock()
-_client: Client | None = None
+_client: Client | None = None  # Guarded by _lock, as the next one.
 _threads: ThreadPoolExecutor | None = None
 
 
-def _shared() -> tuple[Client, ThreadPoolExecutor]:
-    global _client, _threads
+def shared_client() -> Client:
+    """The client of $MUSACODER_URL that all of this process use."""
+    global _client
     with _lock:
-        if _client is None or _client.url != os.environ.get("MUSACODER_URL", DEFAULT_URL):
+        if _client is None or (_client.urls, _client.token) != (urls_of(None), token_of(None)):
             _client = Client()
+        return _client
+
+
+def shared_threads() -> ThreadPoolExecutor:
+    global _threads
+    with _lock:
         if _threads is None:
             _threads = ThreadPoolExecutor(_ASYNC_THREADS, "musacoder")
-        return _client, _threads
+        return _threads
 
 
 def evaluate(task: str | dict[str, str], answer: str, options: Options | None = None) -> Judged:
     """Client.evaluate with the default address."""
-    return _shared()[0].evaluate(task, answer, options=options)
+    return shared_client().evaluate(task, answer, options=options)
 
 
 async def evaluate_async(
     task: str | dict[str, str], answer: str, options: Options | None = None
 ) -> Judged:
-    """The same for asyncio."""
-    client, threads = _shared()
-    loop = asyncio.get_running_loop()
-    judge = functools.partial(client.evaluate, task, answer, options=options)
-    return await loop.run_in_executor(threads, judge)
+    """The same for asyncio, by threads; AsyncClient is for more than some hundred at once."""
+    judge: Any = functools.partial(shared_client().evaluate, task, answer, options=options)
+    judged: Judged = await asyncio.get_running_loop().run_in_executor(shared_threads(), judge)
+    return judged

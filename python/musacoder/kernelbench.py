@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from musacoder.client import Judged, evaluate
+from musacoder.judged import Judged
+from musacoder.local import evaluate
 
 # Outcomes of answers that did not get as far as a module that loads.
 _NOT_COMPILED = ("extraction", "compile")

@@ -214,10 +214,8 @@ class Hooks(Served):
     def test_a_wrong_task_is_refused_and_a_dead_service_named(self) -> None:
         with self.assertRaisesRegex(client.Refused, "no class Model"):
             client.evaluate(TASK, "no task")
-        client._RETRIES = 0
         with self.assertRaisesRegex(client.Unreachable, "musacoder serve"):
-            client.Client("http://127.0.0.1:9").evaluate(TASK, "yes")
-        client._RETRIES = 6
+            client.Client("http://127.0.0.1:9", retry_s=0).evaluate(TASK, "yes")
 
     def test_a_full_queue_is_said(self) -> None:
         process, port = start("--queue", "1")
