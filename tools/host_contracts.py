@@ -112,7 +112,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if not arguments.slime and not arguments.verl:
         parser.error("give --slime or --verl: a checkout")
-    server = [sys.executable, str(ROOT / "python/musacoder/server.py"), "--port", "0", "--"]
+    main_file = ROOT / "python/musacoder/server/__main__.py"
+    server = [sys.executable, str(main_file), "--port", "0", "--"]
     judge = [sys.executable, str(ROOT / "tests/serve/noop_judge.py")]
     with subprocess.Popen([*server, *judge], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -50,7 +50,13 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--answer-bytes", type=int, default=4000)
     arguments = parser.parse_args()
-    server = [sys.executable, str(ROOT / "python/musacoder/server.py"), "--port", "0", "--"]
+    server = [
+        sys.executable,
+        str(ROOT / "python/musacoder/server/__main__.py"),
+        "--port",
+        "0",
+        "--",
+    ]
     judge = [sys.executable, str(ROOT / "tests/serve/noop_judge.py")]
     with subprocess.Popen([*server, *judge], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

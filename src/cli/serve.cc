@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// musacoder serve: python/musacoder/server.py takes this process's place, with `eval --stream` as
+// musacoder serve: python/musacoder/server/ takes this process's place, with `eval --stream` as
 // its verifier.  Options that are not of the service are the verifier's.
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,7 +26,9 @@ struct ServeArguments {
   int port = 8377;
   int queue = 4096;
   double grace_s = 30;
+  std::string state;
   std::string token_file;
+  std::string tokens;
   std::vector<std::string> names;
 };
 
@@ -37,13 +40,15 @@ Error start(const ServeArguments& arguments, const std::vector<std::string>& of_
   if (!layout) return layout.error();
   const std::string python = compile::default_python();
   std::vector<std::string> words = {
-      python,    (layout->share("python") / "musacoder/server.py").string(),
+      python,    (layout->share("python") / "musacoder/server/__main__.py").string(),
       "--host",  arguments.host,
       "--port",  std::to_string(arguments.port),
       "--queue", std::to_string(arguments.queue),
       "--grace", fmt::format("{}", arguments.grace_s)};
-  if (!arguments.token_file.empty()) {
-    words.insert(words.end(), {"--token-file", arguments.token_file});
+  for (const auto& [option, value] :
+       {std::pair("--state", arguments.state), std::pair("--token-file", arguments.token_file),
+        std::pair("--tokens", arguments.tokens)}) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
   }
   for (const std::string& name : arguments.names) words.insert(words.end(), {"--allow-host", name});
   words.insert(words.end(),
@@ -85,6 +90,11 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--token-file", arguments->token_file,
                       "Holds the bearer token that requests must have (or: $MUSACODER_TOKEN)");
+  command->add_option("--tokens", arguments->tokens,
+                      "A file of names, hashes of tokens and quotas (docs/serve.md)");
+  command->add_option("--state", arguments->state,
+                      "A folder for jobs, which a restart continues; by default one for each port, "
+                      "below $XDG_STATE_HOME or ~/.local/state");
   command->add_option("--allow-host", arguments->names,
                       "A name of this machine that requests may have as their Host");
   command->footer("All other options are of the verifier, such as --policy: musacoder eval --help");

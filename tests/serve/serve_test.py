@@ -31,7 +31,7 @@ NOOP = [sys.executable, str(ROOT / "tests/serve/noop_judge.py")]
 TASK = "class Model:\n    pass\n"
 
 
-SERVER = [sys.executable, str(ROOT / "python/musacoder/server.py")]
+SERVER = [sys.executable, str(ROOT / "python/musacoder/server/__main__.py")]
 TOKEN = "sesame-sesame-sesame"
 
 
@@ -182,10 +182,11 @@ class Routes(Served):
 
     def test_a_verifier_that_ends_is_started_again(self) -> None:
         question = {"task": TASK, "answer": "crash"}
-        self.assertEqual(self.ask("POST", "/v1/evaluate", question)[0], 503)
-        for _ in range(50):
-            if self.ask("GET", "/healthz")[0] == 200:
+        self.assertEqual(self.ask("POST", "/v1/evaluate", question)[0], 502)
+        for _ in range(200):
+            if self.ask("GET", "/readyz")[0] == 200:
                 break
+            time.sleep(0.02)
         self.assertTrue(client.evaluate(TASK, "yes").passed)
 
 
@@ -301,8 +302,8 @@ class Gates(Served):
             self.refuse(415, Content_Type=kind)
         self.refuse(415, "/v1/evaluate/batch", Content_Type="text/plain")
         self.refuse(415, "/v1/compat/slime", Content_Type="text/plain; application/json")
-        kind = {"Content-Type": "application/json; charset=utf-8"}
-        self.assertEqual(ask(self.port, "POST", "/v1/evaluate", self.GOOD, kind)[0], 200)
+        good = {"Content-Type": "application/json; charset=utf-8"}
+        self.assertEqual(ask(self.port, "POST", "/v1/evaluate", self.GOOD, good)[0], 200)
 
     def test_a_job_is_known_to_nobody_else(self) -> None:
         def job() -> str:
@@ -331,8 +332,8 @@ class Tokens(unittest.TestCase):
                 "Bearer",
                 "Bearer \xe9",
             ):
-                headers = {} if given is None else {"Authorization": given}
-                self.assertEqual(ask(port, "POST", "/v1/evaluate", good, headers)[0], 401, given)
+                sent = {} if given is None else {"Authorization": given}
+                self.assertEqual(ask(port, "POST", "/v1/evaluate", good, sent)[0], 401, given)
             self.assertEqual(ask(port, "GET", "/v1/jobs/x")[0], 401)
             self.assertEqual(ask(port, "GET", "/healthz")[0], 200)
             url = f"http://127.0.0.1:{port}"

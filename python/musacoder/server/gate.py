@@ -14,7 +14,6 @@ Beyond loopback a bearer token is needed as well.
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import os
 import re
@@ -24,9 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from musacoder.server.accounts import ANYBODY, Account, Accounts, check_token, digest_of
+from musacoder.server.accounts import parse_accounts
+
 TOKEN_VARIABLE = "MUSACODER_TOKEN"
-TOKEN_BYTES_MIN = 16
-_TOKEN = re.compile(r"[\x21-\x7e]+")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
@@ -57,23 +57,25 @@ def _is_address(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Gate:
-    token: str  # "": none is asked for.
+    accounts: Accounts
     names: frozenset[str]  # The names of this service in a Host header, in small letters.
     takes_addresses: bool  # Beyond loopback: rebinding needs a name.
 
-    def check(self, request: Any, needs_token: bool) -> None:
-        """Raises Refusal."""
+    def check(self, request: Any, needs_token: bool) -> Account:
+        """The account that asks.  Raises Refusal."""
         host = self._checked_host(request.headers.getall("Host", []))
         origins = request.headers.getall("Origin", [])
         site = request.headers.get("Sec-Fetch-Site", "none")
         is_foreign = site in ("cross-site", "same-site")
         if is_foreign or any(origin != f"http://{host}" for origin in origins):
             raise Refusal(403, "a web page of another origin may not ask")
-        if needs_token:
-            self._check_token(request.headers.getall("Authorization", []))
-        is_sent = request.method in ("POST", "PUT", "PATCH")
-        if is_sent and request.content_type != "application/json":
+        account = ANYBODY
+        if needs_token and self.accounts.all:
+            account = self._account(request.headers.getall("Authorization", []))
+        has_route = request.match_info.http_exception is None
+        if has_route and request.method == "POST" and request.content_type != "application/json":
             raise Refusal(415, "a body needs the header Content-Type: application/json")
+        return account
 
     def _checked_host(self, hosts: list[str]) -> str:
         match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
@@ -83,48 +85,51 @@ class Gate:
             raise Refusal(403, "this service has another name than Host says (serve --allow-host)")
         return hosts[0]
 
-    def _check_token(self, headers: list[str]) -> None:
-        if not self.token:
-            return
+    def _account(self, headers: list[str]) -> Account:
         given = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
-        is_bearer = given[0].lower() == "bearer"
         # Bytes, since a header may hold what is not ASCII.
-        mine, theirs = self.token.encode(), given[2].strip().encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(mine, theirs) or not is_bearer:
+        account = self.accounts.find(given[2].strip().encode("utf-8", "surrogateescape"))
+        if account is None or given[0].lower() != "bearer":
             raise Refusal(
                 401, "the request needs the service's bearer token", WWW_Authenticate="Bearer"
             )
+        return account
 
 
-def gate_of(host: str, token_file: str, allowed: Iterable[str]) -> Gate:
-    """The gate of a service that listens on `host`.  Raises ValueError, for the user to read."""
-    token = _token(token_file)
+def gate_of(host: str, token_file: str, tokens: str, allowed: Iterable[str]) -> Gate:
+    """The gate of a service that listens on `host`.  Raises ValueError, for the user to read.
+
+    token_file holds one token itself, tokens is a file of names and hashes (accounts.py).
+    """
+    accounts = Accounts(_one_account(token_file) + _more_accounts(tokens))
     names = {name.lower().strip("[]") for name in allowed}
     if is_loopback(host):
-        return Gate(token, frozenset(names), takes_addresses=False)
-    if not token:
+        return Gate(accounts, frozenset(names), takes_addresses=False)
+    if not accounts.all:
         raise ValueError(
-            f"--host {host} is reached from other machines: give --token-file, "
+            f"--host {host} is reached from other machines: give --token-file or --tokens, "
             f"or set {TOKEN_VARIABLE}, so that only those who know it can ask"
         )
     names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
-    return Gate(token, frozenset(names), takes_addresses=True)
+    return Gate(accounts, frozenset(names), takes_addresses=True)
 
 
-def _token(path: str) -> str:
+def _one_account(path: str) -> list[Account]:
     text, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
     if path:
-        where = path
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise ValueError(f"--token-file: cannot read {path}: {error}") from None
+        text, where = _read("--token-file", path), path
         if not text.strip():
             raise ValueError(f"--token-file: {path} is empty")
     token = text.strip()
-    if token and (len(token) < TOKEN_BYTES_MIN or not _TOKEN.fullmatch(token)):
-        raise ValueError(
-            f"{where}: a token has at least {TOKEN_BYTES_MIN} characters, "
-            "of ASCII and without spaces"
-        )
-    return token
+    return [Account("token", digest_of(check_token(token, where)))] if token else []
+
+
+def _more_accounts(path: str) -> list[Account]:
+    return parse_accounts(_read("--tokens", path), path) if path else []
+
+
+def _read(option: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{option}: cannot read {path}: {error}") from None
