@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from musacoder import client, kernelbench, slime, verl  # noqa: E402
+from musacoder import client, kernelbench, slime, trl, verl  # noqa: E402
 
 NOOP = [sys.executable, str(ROOT / "tests/serve/noop_judge.py")]
 TASK = "class Model:\n    pass\n"
@@ -196,6 +196,23 @@ class Hooks(Served):
         self.assertEqual((scores["score"], scores["scored"]), (1.0, 1.0))
         scores = asyncio.run(verl.compute_score_async("forge", "unsupported", TASK))
         self.assertEqual((scores["score"], scores["scored"]), (verl.UNSCORED, 0.0))
+
+    def test_trl_gets_none_for_what_has_no_score(self) -> None:
+        metrics: dict[str, float] = {}
+        turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "fail"}]
+        answers: list[trl.Completion] = ["yes", "unsupported", turns]
+        for columns in (
+            {"task": [TASK] * 3},
+            {"ground_truth": [TASK] * 3, "options": [None, {"trials": 2}, None]},
+            {"reward_model": [{"ground_truth": TASK}] * 3},
+        ):
+            found = trl.reward(
+                completions=answers, prompts=["?"] * 3, log_metric=metrics.__setitem__, **columns
+            )
+            self.assertEqual(found, [1.0, None, -1.0])
+        self.assertAlmostEqual(metrics["musacoder/scored"], 2 / 3)
+        with self.assertRaisesRegex(client.Refused, "no column"):
+            trl.reward(completions=["yes"])
 
     def test_kernelbench(self) -> None:
         result = kernelbench.eval_kernel_against_ref(TASK, "yes", seed_num=1, device=None)
