@@ -8,9 +8,12 @@ tests/e2e/served_test.py.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import http.client
 import json
 import os
+
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +35,8 @@ TASK = "class Model:\n    pass\n"
 
 
 SERVER = [sys.executable, str(ROOT / "python/musacoder/server/__main__.py")]
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="mc-serve-")  # Jobs of fixed ports.
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 TOKEN = "sesame-sesame-sesame"
 
 

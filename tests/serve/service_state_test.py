@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +26,16 @@ from musacoder.server.accounts import (  # noqa: E402
     parse_accounts,
 )
 from musacoder.server.stats import Rate, Stats  # noqa: E402
-from serve_test import TASK, Served, ask, start, stop  # noqa: E402
+from serve_test import (  # noqa: E402
+    NOOP,
+    SERVER,
+    TASK,
+    Served,
+    ask,
+    free_port,
+    start,
+    stop,
+)
 
 GOOD = {"task": TASK, "answer": "yes"}
 
@@ -76,12 +87,28 @@ class Restarts(unittest.TestCase):
     def test_a_job_at_which_the_verifier_ends_each_time_ends(self) -> None:
         process, port = start(*self.options)
         try:
+            others = [self.accept(port, "slow"), self.accept(port, "fail")]
             job = self.accept(port, "crash")
+            others += [self.accept(port, "slow"), self.accept(port, "yes")]
             status, reply = ask(port, "GET", f"/v1/jobs/{job}")
             self.assertEqual((status, reply["id"]), (502, "my crash"))
             self.assertEqual(ask(port, "GET", f"/v1/jobs/{job}")[0], 502)
+            rewards = [ask(port, "GET", f"/v1/jobs/{other}")[1]["reward"] for other in others]
+            self.assertEqual(rewards, [1.0, -1.0, 1.0, 1.0])
         finally:
             stop(process)
+
+    def test_a_default_folder_that_cannot_be_written_ends_nothing(self) -> None:
+        command = [*SERVER, "--port", str(free_port()), "--", *NOOP]
+        environment = {**os.environ, "XDG_STATE_HOME": "/proc/nowhere"}
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert process.stdout is not None and process.stderr is not None
+        self.assertIn("listening on", process.stdout.readline())
+        stop(process)
+        self.assertIn("jobs end with the service", process.stderr.readline())
+        process.stderr.close()
 
     def test_a_folder_serves_one_service(self) -> None:
         process, _ = start(*self.options)

@@ -49,7 +49,7 @@ async def running(
     connections.quiet_malformed_requests()
     environment = child_environment(without=[TOKEN_VARIABLE])
     verifier = Verifier(arguments.verifier, arguments.queue, environment, observe)
-    store = Store(state_folder(arguments), REPLIES_KEPT)
+    store = open_store(arguments)
     service = Service(verifier, Jobs(verifier, store), gate, stats)
     runner = web.AppRunner(
         service.app(),
@@ -72,6 +72,19 @@ async def running(
         await runner.cleanup()
         await verifier.close()
         store.close()
+
+
+def open_store(arguments: argparse.Namespace) -> Store:
+    """Raises OSError and sqlite3.Error, but not for a default folder that cannot be written."""
+    folder = state_folder(arguments)
+    try:
+        return Store(folder, REPLIES_KEPT)
+    except OSError as error:
+        if arguments.state or error.filename is None:
+            raise
+        text = f"{error.filename}: {error.strerror}; jobs end with the service (serve --state)"
+        print(f"musacoder: {text}", file=sys.stderr)
+        return Store(None, REPLIES_KEPT)
 
 
 def state_folder(arguments: argparse.Namespace) -> Path | None:

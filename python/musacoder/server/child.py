@@ -155,7 +155,7 @@ class Verifier:
         with contextlib.suppress(ConnectionError):  # The reader sees that the child ended.
             stdin.write(HELLO + b"\n")
             while True:
-                while self._is_ready and self._pending and len(self._sent) < SENT_MAX:
+                while self._is_ready and self._pending and len(self._sent) < self._sent_max():
                     entry = self._pending.popleft()
                     if entry.reply.done():
                         continue
@@ -166,6 +166,11 @@ class Verifier:
                         await stdin.drain()
                 self._wake.clear()
                 await self._wake.wait()
+
+    def _sent_max(self) -> int:
+        """A question that was with a child at its end is sent alone, so that it shows if it is the
+        cause, and harms no other one."""
+        return 1 if self._pending[0].sends else SENT_MAX
 
     def _send(self, entry: Entry, stdin: asyncio.StreamWriter) -> None:
         if entry.reply.done():

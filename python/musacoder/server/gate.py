@@ -14,6 +14,7 @@ Beyond loopback a bearer token is needed as well.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import os
 import re
@@ -39,6 +40,7 @@ class Refusal(Exception):
         self.headers = {key.replace("_", "-"): value for key, value in headers.items()}
 
 
+@functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether only processes of this machine reach `host`; names are not looked up."""
     try:

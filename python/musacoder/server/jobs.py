@@ -33,12 +33,13 @@ class Jobs:
         return entries
 
     async def keep(self, entry: Entry) -> str:
-        """The id of the job that a question becomes; knowing it is the right to the reply."""
+        """The id of the job that a question becomes; knowing it is the right to the reply.
+
+        REQUIRES: there is no reply yet.
+        """
         job = secrets.token_urlsafe(16)
-        line = entry.line
-        if line is None:  # The reply came just now, and the question is needed no more.
-            line = b""
-        await self._store.add(Job(job, entry.id, entry.task, entry.account), line)
+        assert entry.line is not None
+        await self._store.add(Job(job, entry.id, entry.task, entry.account), entry.line)
         entry.job = job
         self._verifier.stored(entry)
         self._follow(entry)

@@ -156,7 +156,8 @@ class Service:
         """Continues the jobs of an earlier service, within their accounts or beyond."""
         for entry in self._jobs.resume():
             account = self._gate.accounts.named(entry.account)
-            account.num_waiting += 1
+            if account is not ANYBODY:
+                account.num_waiting += 1
             self._follow(entry, account)
 
     async def stop(self, grace_s: float, hurry: asyncio.Event) -> None:
@@ -195,7 +196,7 @@ class Service:
             raise
         if entry.reply.done():
             return self._finished(entry)
-        job = await self._jobs.keep(entry)
+        job = await asyncio.shield(self._jobs.keep(entry))
         return self._later(job, entry)
 
     def _finished(self, entry: Entry) -> web.Response:
