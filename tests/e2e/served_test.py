@@ -36,10 +36,21 @@ class Serve(unittest.TestCase):
                 client.evaluate({"code": "import torch"}, honest)
             process.terminate()
             self.assertEqual(process.wait(timeout=30), 0)
+            client.close()
         finally:
             process.kill()
             process.wait()
             process.stdout.close()
+
+    def test_a_child_of_this_process_judges_without_a_service(self) -> None:
+        program = musacoder.Program(MUSACODER, ["--backend", "cpu", "--jobs", "1", "--seed", "1"])
+        try:
+            honest = (ROOT / "tests/corpus/honest" / f"{TASK}.py").read_text()
+            self.assertEqual(program.evaluate(TASK, honest).reward, 1.0)
+            with self.assertRaisesRegex(musacoder.Refused, "trials"):
+                program.evaluate(TASK, honest, options={"trials": -1})
+        finally:
+            program.close()
 
     def test_wrong_use_is_said_in_one_line(self) -> None:
         for options, words in (
