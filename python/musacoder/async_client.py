@@ -73,16 +73,11 @@ class AsyncClient:
         self,
         task: str | dict[str, str],
         answer: str,
-        infra_retries: int = 2,
         options: Options | None = None,
     ) -> Judged:
         """Client.evaluate, awaited."""
         question = question_of(task, answer, options)
-        for _ in range(infra_retries + 1):
-            judged = judged_of(await self.post("/v1/evaluate", question))
-            if judged.outcome != "infra":
-                break
-        return judged
+        return judged_of(await self.post("/v1/evaluate", question))
 
     async def post(self, path: str, body: Json) -> Json:
         """Client.post, awaited."""

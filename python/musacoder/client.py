@@ -114,7 +114,6 @@ class Client:
         self,
         task: str | dict[str, str],
         answer: str,
-        infra_retries: int = 2,
         options: Options | None = None,
     ) -> Judged:
         """Judges one answer: the whole completion, or a module.
@@ -126,11 +125,7 @@ class Client:
         Raises Refused (the task is no task) and Unreachable.
         """
         question = question_of(task, answer, options)
-        for _ in range(infra_retries + 1):
-            judged = judged_of(self.post("/v1/evaluate", question))
-            if judged.outcome != "infra":
-                break
-        return judged
+        return judged_of(self.post("/v1/evaluate", question))
 
     def post(self, path: str, body: Json) -> Json:
         """The reply to a question that may be asked again.  Raises Refused and Unreachable."""

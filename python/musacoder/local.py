@@ -94,6 +94,7 @@ class Child:
                     waiting = self._waiting.pop(str(found.get("id")), None)
                 if waiting is not None and waiting.set_running_or_notify_cancel():
                     waiting.set_result(found)
+        stdout.close()
         self.process.kill()
         code = self.process.wait()
         with self._lock:

@@ -149,7 +149,7 @@ class Tries:
         problem = str(found.body.get("error", f"HTTP {found.status}"))
         if found.status == 202:
             self._job = (url, str(found.body["job"]))
-        elif self._job is not None and found.status in (404, 410):
+        elif self._job is not None and found.status == 404:
             self._job = None  # The service no longer knows the job.
         elif found.status == 502 and self._ended < ENDED_MAX - 1:
             self._ended += 1

@@ -57,6 +57,7 @@ class Entry:
     account: str
     since: float  # A time of the event loop.
     job: str = ""
+    number: str = ""  # The id under which the child knows it.
     sends: int = 0
     sent_at: float = 0.0
 
@@ -139,8 +140,15 @@ class Verifier:
         self.num_waiting -= 1
         self._line_bytes -= len(entry.line or b"")
         entry.line = None
-        if not entry.reply.cancelled():
+        if entry.reply.cancelled():
+            self._cancel(entry.number)
+        else:
             entry.reply.exception()  # Seen, so that a reply that is never fetched is no warning.
+
+    def _cancel(self, number: str) -> None:
+        """Ends the judging of a question whose reply is no longer wanted."""
+        if number in self._sent and self._child is not None and self._child.stdin is not None:
+            self._child.stdin.write(b'{"verb": "cancel", "id": "%s"}\n' % number.encode())
 
     def stored(self, entry: Entry) -> None:
         """The entry's line is in the store under entry.job now, and may be dropped here."""
@@ -176,7 +184,7 @@ class Verifier:
         if entry.reply.done():
             return
         assert entry.line is not None
-        number = str(next(self._numbers))
+        number = entry.number = str(next(self._numbers))
         entry.sends += 1
         entry.sent_at = self._loop.time()
         self._sent[number] = entry

@@ -81,6 +81,10 @@ class Jobs:
         return await self._store.reply(job)
 
     async def forget(self, job: str) -> None:
+        """Removes a job that has a reply or was cancelled."""
+        await asyncio.sleep(0)  # The callbacks of the reply have run then.
+        if job in self._finishing:
+            await asyncio.wait([self._finishing[job]])
         await self._store.remove(job)
 
     async def stop(self) -> None:

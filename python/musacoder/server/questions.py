@@ -9,7 +9,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-QUESTION_BYTES_MAX = 4 << 20  # The limit of src/cli/service.h.
+QUESTION_BYTES_MAX = 4 << 20  # The limit of src/service/request.h.
 
 
 class Wrong(Exception):

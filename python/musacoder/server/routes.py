@@ -28,7 +28,6 @@ BODIES_BYTES_MAX = 512 << 20  # The limit for all bodies that are being read at 
 BODY_S = 60.0  # A body that takes longer is not waited for.
 BATCH_MAX = 1024
 WAIT_MS = 900_000
-RETRIES_OF_INFRA = 2
 HERE = Path(__file__).resolve().parent
 HEALTH = ("/healthz", "/livez", "/readyz")
 PUBLIC = (*HEALTH, "/", "/openapi.json")  # These need no token, and hold nothing of a question.
@@ -203,7 +202,7 @@ class Service:
         if entry.reply.cancelled() and self._is_stopping:
             raise Unready()
         if entry.reply.cancelled():
-            return web.json_response({"job": entry.job, "error": "cancelled"}, status=410)
+            raise web.HTTPNotFound(reason="the job was cancelled")
         if not entry.job and isinstance(entry.reply.exception(), Ended):
             raise Ended()
         return self._reply(Jobs.reply_of(entry))
@@ -227,14 +226,14 @@ class Service:
         return reply
 
     async def cancel(self, request: web.Request) -> web.Response:
-        """The reply is no longer waited for or kept; what is being judged is judged to its end."""
+        """The reply is no longer wanted: the question is not judged any further."""
         job = request.match_info["id"]
         entry = self._jobs.unfinished(job)
         if entry is None:
             await self._kept(job)
-            await self._jobs.forget(job)
         else:
             entry.reply.cancel()
+        await self._jobs.forget(job)
         return web.json_response({"job": job})
 
     async def batch(self, request: web.Request) -> web.StreamResponse:
@@ -281,19 +280,15 @@ class Service:
         return response
 
     async def _judged(self, question: Question, account: Account) -> Json:
-        """The reply, where others' forms have no place for infra.  Raises Unready for that."""
-        for _ in range(RETRIES_OF_INFRA + 1):
-            self._check_room(account, 1)
-            entry = self._take(question, account)
-            try:
-                reply = await entry.reply
-            except asyncio.CancelledError:
-                if self._is_stopping:
-                    raise Unready() from None
-                raise
-            if "error" in reply or reply["verdict"]["outcome"]["kind"] != "infra":
-                break
-        return reply
+        """The reply, for forms that have no jobs."""
+        self._check_room(account, 1)
+        entry = self._take(question, account)
+        try:
+            return await entry.reply
+        except asyncio.CancelledError:
+            if self._is_stopping:
+                raise Unready() from None
+            raise
 
     async def slime(self, request: web.Request) -> web.Response:
         question = parse_question(compat.slime_question(await self._body(request)))
