@@ -1,119 +1,194 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reward and the episodes as slime loads them:
+# mypy: disable-error-code="import-not-found,import-untyped"
+"""Reward, episodes, advantage, MirrorPop and filter, as slime loads them:
 
-    --custom-rm-path musacoder.slime.reward                     one turn
-    --custom-generate-function-path musacoder.slime.generate    up to $MUSACODER_TURNS turns (3)
-    --custom-reward-post-process-path musacoder.slime.post_process_rewards
+    --custom-generate-function-path musacoder.slime.generate    episodes, PrimeEcho
+    --custom-reward-post-process-path musacoder.slime.post_process_rewards      advantages
+    --use-tis --custom-tis-function-path musacoder.slime.mirror_pop
+    --dynamic-sampling-filter-path musacoder.slime.check_spread
+    --custom-rm-path musacoder.slime.reward                     in place of generate, one turn
 
-`sample.label` is the task: its code, or a name that the service knows.  Without any of these,
-slime's own `--rm-type remote_rm --rm-url http://127.0.0.1:8377/v1/compat/slime --reward-key score`
-asks the service directly.
+Buffered Dynamic Retry is in slime_data.py.  `sample.label` is the task: its code, or a name that
+the service knows.  docs/post_train.md has the whole command line.
+
+Settings are members of the YAML file that `--custom-config-path` names, or else environment
+variables of the same name in capitals: `musacoder_turns` (3), `musacoder_delta` (0.05).
 
 An answer that could not be judged (infra, unsupported) has the reward 0 and is removed from the
-loss (`remove_sample`); post_process_rewards also leaves it out of its group's mean and spread.
+loss (`remove_sample`); advantages leave it out of its group's mean and spread.
 """
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from musacoder import rules
 from musacoder.client import Judged, evaluate_async
+from musacoder.rules import Reward, Turn
 
-ALPHA = 0.75  # PrimeEcho's, of the paper.
-EARLY = (0.2, 0.1)  # Bonus by turn of the first pass.
-_EPSILON = 1e-6
+if TYPE_CHECKING:
+    import torch
+
+KEY = "musacoder"  # The part of sample.metadata that this module writes.
 _MARK = "\x02answer\x03"
 
 
-def prime_echo(scores: Sequence[float | None]) -> float | None:
-    """R = alpha s_1 + (1 - alpha) max_t s_t + b_early (src/rl/prime_echo.h)."""
-    known = [score for score in scores if score is not None]
-    if not scores or len(known) < len(scores):
-        return None
-    first_pass = next((i for i, score in enumerate(known) if score >= 1), len(EARLY))
-    early = EARLY[first_pass] if first_pass < len(EARLY) else 0.0
-    return ALPHA * known[0] + (1 - ALPHA) * max(known) + early
+def setting(args: Any, name: str, default: float) -> float:
+    """`musacoder_NAME` of slime's arguments, else $MUSACODER_NAME, else the default."""
+    value = getattr(args, f"musacoder_{name}", None)
+    return float(os.environ.get(f"MUSACODER_{name.upper()}", default) if value is None else value)
 
 
-def advantages(rewards: Sequence[float | None]) -> list[float]:
-    """(R - mean) / (std + 1e-6) of one group, std with n - 1 (src/rl/advantage.h).
-
-    0 for what has no reward, for a group of which fewer than two or than half have one, and where
-    all are equal.
-    """
-    known = [reward for reward in rewards if reward is not None]
-    nothing = [0.0] * len(rewards)
-    if len(known) < 2 or 2 * len(known) < len(rewards) or max(known) - min(known) <= _EPSILON:
-        return nothing
-    mean = sum(known) / len(known)
-    std = math.sqrt(sum((reward - mean) ** 2 for reward in known) / (len(known) - 1))
-    return [0.0 if reward is None else (reward - mean) / (std + _EPSILON) for reward in rewards]
+# ---- Reward and episodes ------------------------------------------------------------------------
 
 
 async def reward(args: Any, sample: Any, **_: Any) -> float:
     """The score of one answer."""
     judged = await evaluate_async(sample.label, sample.response)
-    return _settle(sample, [judged], judged.reward)
+    return _settle(sample, [(sample.response, judged)], judged.reward)
 
 
-async def generate(args: Any, sample: Any, sampling_params: dict[str, Any]) -> Any:
+async def generate(
+    args: Any, sample: Any, sampling_params: dict[str, Any], evaluation: bool = False
+) -> Any:
     """An episode: slime's engine answers, the service judges, its feedback is the next turn.
 
-    Only the first turn is in sample.tokens and is trained; sample.reward is PrimeEcho's R.
+    Only the first turn is in sample.tokens and is trained; sample.reward is PrimeEcho's R.  In an
+    evaluation there is one turn, and sample.reward is its score.
     """
-    from slime.rollout import sglang_rollout  # type: ignore[import-not-found]
+    from slime.rollout import sglang_rollout
 
-    sample = await sglang_rollout.generate(args, sample, dict(sampling_params))
-    if sample.status == type(sample).Status.ABORTED:
+    Status = type(sample).Status
+    first_status = (sample.metadata or {}).get(KEY, {}).get("first_status")
+    if first_status is None:
+        sample = await sglang_rollout.generate(args, sample, dict(sampling_params))
+    else:
+        # The episode was aborted in a later turn and was issued again: its first turn is whole.
+        sample.status = Status(first_status)
+    if sample.status == Status.ABORTED:
         return sample
-    judged = [await evaluate_async(sample.label, sample.response)]
-    text = sample.prompt
-    answer = sample.response
-    for _ in range(int(os.environ.get("MUSACODER_TURNS", "3")) - 1):
-        if judged[-1].passed or judged[-1].reward is None:
-            break
-        tokenizer = sglang_rollout.GenerateState(args).tokenizer
-        text = next_prompt(tokenizer, text, answer, judged[-1].feedback)
-        output = await sglang_rollout.post(
-            f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate",
-            {"text": text, "sampling_params": dict(sampling_params)},
-        )
-        answer = output["text"]
-        judged.append(await evaluate_async(sample.label, answer))
-    sample.reward = _settle(sample, judged, prime_echo([one.reward for one in judged]))
+    turns = 1 if evaluation else int(setting(args, "turns", 3))
+    judged = [(sample.response, await evaluate_async(sample.label, sample.response))]
+    if not await _later_turns(args, sample, sampling_params, judged, turns):
+        sample.metadata = {**(sample.metadata or {}), KEY: {"first_status": sample.status.value}}
+        sample.status = Status.ABORTED
+        return sample
+    scores = [one.reward for _, one in judged]
+    value = scores[0]
+    if not evaluation:
+        value = rules.reward_of_episode([rules.training_score(s) for s in scores], turns)
+    sample.reward = _settle(sample, judged, value)
     return sample
 
 
-def next_prompt(
-    tokenizer: Any, prompt: str | list[dict[str, str]], answer: str, feedback: str
-) -> str:
-    """The text of the conversation so far with the feedback as the user's next turn."""
+async def _later_turns(
+    args: Any, sample: Any, sampling_params: dict[str, Any], judged: list[Any], turns: int
+) -> bool:
+    """Adds the turns after the first to `judged`; False where the engine aborted one.
 
+    The episode ends at a pass, at an answer without a score, and where a prompt leaves no room.
+    """
+    from slime.rollout import sglang_rollout
+
+    state = sglang_rollout.GenerateState(args)
+    options = getattr(args, "apply_chat_template_kwargs", None) or {}
+    text = sample.prompt
+    params = {key: value for key, value in sampling_params.items() if key != "custom_params"}
+    while len(judged) < turns and not judged[-1][1].passed and judged[-1][1].reward is not None:
+        if state.aborted:
+            return False
+        text = next_prompt(state.tokenizer, text, *_said(judged[-1]), options)
+        ids = state.tokenizer.encode(text, add_special_tokens=False)
+        if not _has_room(args, len(ids), params):
+            break
+        url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
+        body = {"input_ids": ids, "sampling_params": dict(params)}
+        output = await sglang_rollout.post(url, body)
+        if output["meta_info"]["finish_reason"]["type"] == "abort":
+            return False
+        answer = output["text"]
+        judged.append((answer, await evaluate_async(sample.label, answer)))
+    return True
+
+
+def _said(turn: tuple[str, Judged]) -> tuple[str, str]:
+    return turn[0], rules.repair_request(turn[1].feedback)
+
+
+def _has_room(args: Any, num_tokens: int, params: dict[str, Any]) -> bool:
+    limit = getattr(args, "rollout_max_context_len", None)
+    return limit is None or num_tokens + int(params.get("max_new_tokens", 0)) <= limit
+
+
+def _renderer(tokenizer: Any, options: dict[str, Any]) -> Callable[[list[dict[str, str]]], str]:
     def rendered(messages: list[dict[str, str]]) -> str:
-        return str(
-            tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text = tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **options
         )
+        return str(text)
 
+    return rendered
+
+
+def next_prompt(
+    tokenizer: Any,
+    prompt: str | list[dict[str, str]],
+    answer: str,
+    request: str,
+    options: dict[str, Any] | None = None,
+) -> str:
+    """The text of the conversation so far with the request as the user's next turn."""
+    rendered = _renderer(tokenizer, options or {})
     before = prompt if isinstance(prompt, str) else rendered(prompt)
     turns = [
         {"role": "user", "content": "?"},
         {"role": "assistant", "content": _MARK},
-        {"role": "user", "content": feedback},
+        {"role": "user", "content": request},
     ]
     end = str(getattr(tokenizer, "eos_token", None) or "")
     return before + answer.removesuffix(end) + rendered(turns).split(_MARK, 1)[1]
 
 
-def _settle(sample: Any, judged: list[Judged], value: float | None) -> float:
+def replay_prompt(
+    tokenizer: Any,
+    prompt: str | list[dict[str, str]],
+    answer: str,
+    feedback: str,
+    options: dict[str, Any] | None = None,
+) -> str | list[dict[str, str]] | None:
+    """The task's prompt with a failed answer and its feedback, in the same message.
+
+    None where a rendered prompt does not end as the tokenizer's chat template ends one.
+    """
+    end = str(getattr(tokenizer, "eos_token", None) or "")
+    request = rules.retry_request(answer.removesuffix(end), feedback)
+    if not isinstance(prompt, str):
+        return [*prompt[:-1], {**prompt[-1], "content": prompt[-1]["content"] + request}]
+    rendered = _renderer(tokenizer, options or {})
+    tail = rendered([{"role": "user", "content": _MARK}]).split(_MARK, 1)[1]
+    return prompt.removesuffix(tail) + request + tail if tail and prompt.endswith(tail) else None
+
+
+def _settle(sample: Any, judged: list[tuple[str, Judged]], value: Reward) -> float:
+    turns = [
+        Turn(
+            answer,
+            one.reward,
+            one.feedback,
+            None if one.reward is None else rules.failed_stage(one.verdict["outcome"]),
+        )
+        for answer, one in judged
+    ]
     sample.metadata = {
         **(sample.metadata or {}),
-        "musacoder": {
-            "outcomes": [one.outcome for one in judged],
-            "scores": [one.reward for one in judged],
+        KEY: {
+            "outcomes": [one.outcome for _, one in judged],
+            "scores": [one.reward for _, one in judged],
             "reward": value,
+            "turns": [dataclasses.asdict(turn) for turn in turns],
         },
     }
     if value is None:
@@ -121,14 +196,83 @@ def _settle(sample: Any, judged: list[Judged], value: float | None) -> float:
     return 0.0 if value is None else value
 
 
+# ---- Advantage and filter -----------------------------------------------------------------------
+
+
+def _reward_of(args: Any, sample: Any) -> Reward:
+    """None for a sample without a reward: unscored, or aborted by the engine."""
+    if sample.remove_sample or sample.reward is None:
+        return None
+    key = getattr(args, "reward_key", None)
+    return float(sample.reward[key] if key else sample.reward)
+
+
 def post_process_rewards(args: Any, samples: list[Any]) -> tuple[list[float], list[float]]:
-    """Raw rewards and advantages, group by group, in the order of `samples`."""
+    """Raw rewards and advantages, group by group, in the order of `samples`.
+
+    A sample without an advantage (unscored, or of a group with too few rewards) is removed from the
+    loss.
+    """
     groups: dict[Any, list[int]] = {}
     for i, sample in enumerate(samples):
         groups.setdefault(sample.group_index, []).append(i)
+    raw = [_reward_of(args, sample) for sample in samples]
     normed = [0.0] * len(samples)
     for members in groups.values():
-        values = [None if samples[i].remove_sample else samples[i].reward for i in members]
-        for i, advantage in zip(members, advantages(values)):
-            normed[i] = advantage
-    return [float(sample.reward) for sample in samples], normed
+        for i, advantage in zip(members, rules.advantages([raw[i] for i in members])):
+            if advantage is None:
+                samples[i].remove_sample = True
+            else:
+                normed[i] = advantage
+    return [0.0 if value is None else value for value in raw], normed
+
+
+def check_spread(args: Any, samples: list[Any], **_: Any) -> Any:
+    """Keeps a group whose scored samples differ; slime's own filter counts removed ones as 0."""
+    from slime.rollout.filter_hub.base_types import DynamicFilterOutput
+
+    rewards = [_reward_of(args, sample) for sample in samples]
+    found = [advantage for advantage in rules.advantages(rewards) if advantage is not None]
+    if any(found):
+        return DynamicFilterOutput(keep=True)
+    return DynamicFilterOutput(keep=False, reason="no_spread" if found else "too_few_scored")
+
+
+# ---- MirrorPop ----------------------------------------------------------------------------------
+
+
+def mirror_pop(
+    args: Any,
+    *,
+    pg_loss: torch.Tensor,
+    train_log_probs: list[torch.Tensor],
+    rollout_log_probs: list[torch.Tensor],
+    loss_masks: list[torch.Tensor],
+    total_lengths: list[int],
+    response_lengths: list[int],
+    **_: Any,
+) -> tuple[torch.Tensor, list[torch.Tensor], dict[str, torch.Tensor]]:
+    """(pg_loss, masks, metrics): masks of rejected sequences are zero, pg_loss is as it was.
+
+    slime divides by the sums of the masks before rejection, so no other sequence gains weight.
+    Under context parallelism each rank has a part of every sequence, and the parts are gathered.
+    """
+    import torch
+    from slime.backends.megatron_utils import cp_utils
+
+    delta = setting(args, "delta", rules.DELTA)
+    masks, kept, drifts = [], [], []
+    for old, rollout, mask, total, length in zip(
+        train_log_probs, rollout_log_probs, loss_masks, total_lengths, response_lengths
+    ):
+        with torch.no_grad():
+            whole = [cp_utils.all_gather_with_cp(part, total, length) for part in (old, rollout)]
+        keeps, drift = rules.mirror_pop(whole[0][None], whole[1][None], mask[None], delta)
+        masks.append(mask * keeps.to(mask.dtype))
+        kept.append(keeps.to(pg_loss.dtype).expand_as(old))
+        drifts.append(drift.to(pg_loss.dtype).expand_as(old))
+    metrics = {
+        "mirror_pop_rejected": 1 - torch.cat(kept),
+        "mirror_pop_drift": torch.cat(drifts),
+    }
+    return pg_loss, masks, metrics

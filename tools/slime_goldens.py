@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found,import-untyped"
+"""The golden files of src/rl through slime's own functions, on a CPU.
+
+    python tools/slime_goldens.py CHECKOUT
+
+Whole steps (step.json): slime's RolloutManager turns rewards into advantages and masks, then
+slime's `loss_function` makes the loss and its gradient, with musacoder.slime's hooks loaded by
+their paths.  The log-probabilities come from the golden file, in place of Megatron's forward pass;
+SGLang is not imported.  Needs what slime imports (torch, ray, transformers).
+
+Differences by choice of slime's: a k3 above 10 is cut to 10 (`low_var_kl`; `k3` is not); there is
+no floor for the spread; Dr.GRPO's division by a fixed length does not exist.  Token mean counts
+tokens after `remove_sample`, and before rejection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import sys
+import tempfile
+import types
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/plugins")]
+TOLERANCE = 1e-6  # The losses are in fp32; a difference is relative above 1, else absolute.
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    data = json.loads((ROOT / "src/rl/golden" / f"{name}.json").read_text())
+    found: list[dict[str, Any]] = data["cases"]
+    return found
+
+
+def rows(batch: dict[str, Any], name: str) -> list[list[float]]:
+    """Packed values by sequence; what nobody may read is NaN."""
+    begin, found = 0, []
+    for end in batch["sequence_ends"]:
+        values = batch[name][begin:end]
+        found.append([float("nan") if value is None else value for value in values])
+        begin = end
+    return found
+
+
+def slime_args(options: dict[str, Any]) -> types.SimpleNamespace:
+    return types.SimpleNamespace(
+        use_rollout_logprobs=False,
+        use_opsm=False,
+        advantage_estimator="grpo",
+        eps_clip=options["eps_low"],
+        eps_clip_high=options["eps_high"],
+        eps_clip_c=options["dual_clip"],
+        get_mismatch_metrics=False,
+        use_tis=options["mirror_pop"] is not None,
+        custom_tis_function_path="musacoder.slime.mirror_pop",
+        calculate_per_token_loss=options["mode"] == "token_mean",
+        entropy_coef=0.0,
+        use_kl_loss=options["beta"] > 0,
+        kl_loss_coef=options["beta"],
+        kl_loss_type="low_var_kl",
+        use_unbiased_kl=False,
+        loss_type="policy_loss",
+        recompute_loss_function=False,
+        allgather_cp=False,
+        rollout_top_p=1.0,
+        custom_reward_post_process_path="musacoder.slime.post_process_rewards",
+        reward_key=None,
+    )
+
+
+def train_data(args: Any, batch: dict[str, Any]) -> dict[str, Any]:
+    """What slime's RolloutManager hands to the trainer."""
+    from slime.ray.rollout import RolloutManager
+    from slime.utils.misc import load_function
+    from slime.utils.types import Sample
+
+    masks, samples, group = rows(batch, "mask"), [], 0
+    rollout = rows(batch, "logp_rollout")
+    for i, reward in enumerate(batch["rewards"]):
+        group += i in batch["group_ends"]
+        sample = Sample(group_index=group, index=i, reward=reward or 0.0)
+        sample.remove_sample = reward is None
+        sample.response_length = len(masks[i])
+        sample.tokens = [0] * (1 + len(masks[i]))
+        sample.loss_mask = [int(value) for value in masks[i]]
+        sample.rollout_log_probs = rollout[i]
+        samples.append(sample)
+    manager = types.SimpleNamespace(
+        args=args,
+        custom_reward_post_process_func=load_function(args.custom_reward_post_process_path),
+        custom_convert_samples_to_train_data_func=None,
+    )
+    cls = RolloutManager.__ray_metadata__.modified_class
+    manager._post_process_rewards = lambda s: cls._post_process_rewards(manager, s)
+    data: dict[str, Any] = cls._convert_samples_to_train_data(manager, samples)
+    return data
+
+
+def run_step(case: dict[str, Any]) -> tuple[float, list[float], list[bool]]:
+    """Loss, gradient of each log-probability, and which sequences have a mask at the start."""
+    from slime.backends.megatron_utils import loss
+
+    args, batch = slime_args(case["options"]), copy.deepcopy(case["batch"])
+    data = train_data(args, batch)
+    new = [torch.tensor(row, requires_grad=True) for row in rows(batch, "logp_new")]
+    # A masked token has a real value in slime, never NaN.
+    finite = [torch.where(torch.isnan(row), torch.zeros_like(row), row) for row in new]
+    masks = [torch.tensor(mask, dtype=torch.float32) for mask in data["loss_masks"]]
+
+    def tensors(name: str) -> list[torch.Tensor]:
+        return [torch.tensor(row).nan_to_num() for row in rows(batch, name)]
+
+    one: dict[str, Any] = {
+        "advantages": [torch.full_like(m, r) for m, r in zip(masks, data["rewards"])],
+        "log_probs": tensors("logp_old"),
+        "rollout_log_probs": tensors("logp_rollout"),
+        "unconcat_tokens": [],
+        "response_lengths": data["response_lengths"],
+        "total_lengths": [len(tokens) for tokens in data["tokens"]],
+        "loss_masks": masks,
+        "rollout_mask_sums": torch.tensor(data["rollout_mask_sums"], dtype=torch.float32),
+    }
+    if args.use_kl_loss:
+        one["ref_log_probs"] = tensors("logp_ref")
+    forward = {"log_probs": finite, "entropy": [torch.zeros_like(row) for row in finite]}
+    with mock.patch.object(loss, "get_log_probs_and_entropy", lambda *_, **__: (None, forward)):
+        total, normalizer, _ = loss.loss_function(args, one, 1, len(masks), torch.zeros(1, 1, 1))
+    if args.calculate_per_token_loss:
+        total = total / normalizer
+    total.backward()
+    gradient = [value for row in new for value in (row.grad if row.grad is not None else row * 0)]
+    return float(total.detach()), [float(g) for g in gradient], [bool(m.sum()) for m in masks]
+
+
+def differs(found: list[float], expected: list[float]) -> float:
+    return max(
+        abs(one - other) / max(1, abs(other)) for one, other in zip(found, expected, strict=True)
+    )
+
+
+def token_mean_share(case: dict[str, Any]) -> float:
+    """Trained tokens of all sequences over those of sequences that slime did not remove."""
+    masks, counts = rows(case["batch"], "mask"), [0.0, 0.0]
+    advantage = case["advantage"]
+    scored = [reward is not None for reward in case["batch"]["rewards"]]
+    begin = 0
+    for end in case["batch"]["group_ends"]:
+        known = sum(scored[begin:end])
+        is_dropped = known < 2 or 2 * known < end - begin
+        for i in range(begin, end):
+            counts[0] += sum(masks[i])
+            counts[1] += max(1.0, sum(masks[i]) * (scored[i] and not is_dropped))
+        begin = end
+    del advantage
+    return counts[0] / counts[1]
+
+
+def check_steps() -> int:
+    num_checked = 0
+    for case in cases("step"):
+        options = case["options"]
+        if options["mode"] == "dr_grpo" or options["std_floor"]:
+            print(f"  step {case['name']!r}: left out (slime has no such option)")
+            continue
+        loss, gradient, _ = run_step(case)
+        scale = token_mean_share(case) if options["mode"] == "token_mean" else 1.0
+        error = differs([loss, *gradient], [scale * x for x in [case["loss"], *case["gradient"]]])
+        note = f", times {scale:.4f} (tokens of removed samples are not counted)"
+        print(f"  step {case['name']!r}: difference {error:.1e}{note if scale != 1 else ''}")
+        assert error < TOLERANCE, case["name"]
+        num_checked += 1
+    return num_checked
+
+
+def check_objective() -> None:
+    from slime.utils.ppo_utils import compute_approx_kl, compute_policy_loss
+
+    worst = 0.0
+    for case in cases("objective"):
+        if abs(case["log_ratio"]) > 20:
+            continue  # src/rl holds the log-ratio to 20; slime does not.
+        ratio = torch.tensor([-case["log_ratio"]], dtype=torch.float64)
+        loss, _ = compute_policy_loss(
+            ratio, torch.tensor([case["A"]]), case["eps_low"], case["eps_high"], case["dual_clip"]
+        )
+        worst = max(worst, differs([float(loss)], [case["loss"]]))
+    print(f"  clipped objective: difference {worst:.1e}")
+    assert worst < TOLERANCE
+    worst = 0.0
+    for case in cases("kl"):
+        new, ref = torch.tensor([0.0]), torch.tensor([case["log_u"]])
+        found = float(compute_approx_kl(new, ref, "low_var_kl"))
+        if abs(case["log_u"]) <= 20:
+            worst = max(worst, differs([found], [min(case["k3"], 10.0)]))
+    print(f"  k3, cut at 10 as slime does: difference {worst:.1e}")
+    assert worst < TOLERANCE
+
+
+def check_context_parallel() -> None:
+    """Two ranks, each with its part of every sequence, decide as one rank with the whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(  # type: ignore[attr-defined,no-untyped-call]
+            _rank, (os.environ["MUSACODER_SLIME"], folder), 2
+        )
+        parts = [torch.load(Path(folder, f"{rank}.pt")) for rank in (0, 1)]
+    kept = [[bool(mask.sum()) for mask in part] for part in parts]
+    print(f"  MirrorPop under context parallelism: ranks keep {kept[0]} and {kept[1]}")
+    assert kept == [[True, False, True]] * 2
+
+
+def _rank(rank: int, checkout: str, folder: str) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29739", MUSACODER_SLIME=checkout)
+    import hosts
+
+    hosts.prepare_slime()
+    from megatron.core import mpu
+
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    mpu.get_context_parallel_world_size = lambda: 2
+    mpu.get_context_parallel_rank = lambda: rank
+    mpu.get_context_parallel_group = lambda: torch.distributed.group.WORLD
+    from slime.backends.megatron_utils.cp_utils import slice_log_prob_with_cp
+
+    from musacoder import slime
+
+    # The second sequence is off in the half that rank 0 does not see, and both ranks reject it.
+    lengths, prompts = [16, 16, 5], [4, 4, 3]
+    olds = [torch.full((n,), -1.0) for n in lengths]
+    rollouts = [old.clone() for old in olds]
+    rollouts[1][7:9] += 0.9
+    totals = [n + p for n, p in zip(lengths, prompts)]
+    parts = [
+        [slice_log_prob_with_cp(x, t, n) for x, t, n in zip(side, totals, lengths)]
+        for side in (olds, rollouts)
+    ]
+    _, masks, _ = slime.mirror_pop(
+        types.SimpleNamespace(),
+        pg_loss=torch.zeros(sum(len(part) for part in parts[0])),
+        train_log_probs=parts[0],
+        rollout_log_probs=parts[1],
+        loss_masks=[torch.ones(n) for n in lengths],
+        total_lengths=totals,
+        response_lengths=lengths,
+    )
+    torch.save(masks, Path(folder, f"{rank}.pt"))
+    torch.distributed.destroy_process_group()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkout", type=Path)
+    os.environ["MUSACODER_SLIME"] = str(parser.parse_args().checkout.resolve())
+    torch.compile = lambda *_, **__: lambda function: function  # type: ignore[assignment]
+    import hosts
+
+    hosts.prepare_slime()
+    hosts.prepare_engine_imports()
+    print("slime")
+    num_steps = check_steps()
+    check_objective()
+    check_context_parallel()
+    print(f"slime: {num_steps} whole steps, objective, KL and MirrorPop agree with the goldens")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
