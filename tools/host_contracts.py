@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our hooks in real checkouts of slime and verl, on a CPU.
+"""The plug-ins in the real slime, verl and TRL, on a CPU.
 
-    python tools/host_contracts.py [--slime CHECKOUT] [--verl CHECKOUT]
+    python tools/host_contracts.py [--slime CHECKOUT] [--verl installed] [--trl installed]
 
 slime: its own tests/plugin_contracts, with musacoder.slime.reward and a generate whose engine is
-replaced (there is none on a CPU).  verl: get_custom_reward_fn loads verl.py and calls it.  Both ask
-a real `musacoder serve` in front of the verifier of the tests, which answers at once.  Needs what
-the checkouts import (pytest, numpy, torch, aiohttp, httpx; omegaconf for verl).
+replaced (there is none on a CPU); the tests of tests/plugins; tools/slime_goldens.py.  verl
+(a checkout has only the first): get_custom_reward_fn loads verl.py and calls it;
+tools/verl_goldens.py.  TRL: tools/trl_goldens.py.  The contract tests and the loading of rewards
+ask a real `musacoder serve` in front of the verifier of the tests, which answers at once.  Needs
+what the hosts import.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ async def _answer(args, sample, sampling_params):
     return sample
 
 async def _post(url, body):
-    return {"text": "yes", "meta_info": {}}
+    return {"text": "yes", "meta_info": {"finish_reason": {"type": "stop"}}}
 
 class _Tokenizer:
     eos_token = "<end>"
+    def encode(self, text, add_special_tokens):
+        return [1] * len(text)
     def apply_chat_template(self, turns, tokenize, add_generation_prompt):
         return "".join(f"[{t['role']}]{t['content']}" for t in turns) + "[assistant]"
 
@@ -42,13 +46,14 @@ class _Args:
     def __init__(self, args):
         self._args = args
     def __getattr__(self, name):
-        return getattr(self._args, name, 0)
+        return getattr(self._args, name, None)
 
 async def generate(args, sample, sampling_params):
     from slime.rollout import sglang_rollout
     sglang_rollout.generate = _answer
     sglang_rollout.post = _post
-    sglang_rollout.GenerateState = lambda args: types.SimpleNamespace(tokenizer=_Tokenizer())
+    sglang_rollout.GenerateState = lambda args: types.SimpleNamespace(
+        tokenizer=_Tokenizer(), aborted=False)
     sample.label = sample.label or "a/task"
     sample = await hooks.generate(_Args(args), sample, sampling_params)
     turns = sample.metadata["musacoder"]
@@ -63,22 +68,28 @@ VERL = """
 import importlib.util, sys, types
 from pathlib import Path
 checkout, hook = sys.argv[1:]
-sys.path.insert(0, checkout)
-# Of verl only the loading of rewards: its package imports Ray and what trains.
-utils = ("verl.utils.reward_score", "verl.utils.transferqueue_utils")
-for name in ("ray", "verl", "verl.utils", *utils):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [str(Path(checkout, *name.split(".")))]
-sys.modules["ray"].remote = lambda **_: (lambda f: f)
-sys.modules["verl.utils.reward_score"].default_compute_score = None
-sys.modules["verl.utils.transferqueue_utils"].tqbridge = lambda *a, **k: (lambda f: f)
-path = Path(checkout, "verl/trainer/ppo/reward.py")
-spec = importlib.util.spec_from_file_location("reward", path)
-reward = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(reward)
+if checkout == "installed":
+    from verl.trainer.ppo import reward
+else:
+    sys.path.insert(0, checkout)
+    # The file alone: the package imports Ray and all that trains.
+    utils = ("verl.utils.reward_score", "verl.utils.transferqueue_utils")
+    for name in ("ray", "verl", "verl.utils", *utils):
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__path__ = [str(Path(checkout, *name.split(".")))]
+    sys.modules["ray"].remote = lambda **_: (lambda f: f)
+    sys.modules["verl.utils.reward_score"].default_compute_score = None
+    sys.modules["verl.utils.transferqueue_utils"].tqbridge = lambda *a, **k: (lambda f: f)
+    path = Path(checkout, "verl/trainer/ppo/reward.py")
+    spec = importlib.util.spec_from_file_location("reward", path)
+    reward = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reward)
 import asyncio
 for name in ("compute_score", "compute_score_async"):
-    found = reward.get_custom_reward_fn({"custom_reward_function": {"path": hook, "name": name}})
+    hooks = {"custom_reward_function": {"path": hook, "name": name}}
+    from omegaconf import OmegaConf
+    # Version 0.9 has the key below "reward".
+    found = reward.get_custom_reward_fn(OmegaConf.create({**hooks, "reward": hooks}))
     score = found(data_source="forge", solution_str="yes", ground_truth="a/task", extra_info={})
     score = asyncio.run(score) if asyncio.iscoroutine(score) else score
     assert score["score"] == 1.0 and score["scored"] == 1.0, score
@@ -95,23 +106,36 @@ def try_slime(checkout: Path, folder: Path) -> int:
         "SLIME_CONTRACT_CUSTOM_GENERATE_FUNCTION_PATH": "contract_hooks.generate",
     }
     command = [sys.executable, "-m", "pytest", "-q", "tests/plugin_contracts"]
-    return subprocess.run(command, cwd=checkout, env=environment, check=False).returncode
+    code = subprocess.run(command, cwd=checkout, env=environment, check=False).returncode
+    tests = ["-m", "unittest", "discover", "-s", "tests/plugins", "-p", "*_test.py"]
+    code = code or run_here(tests, MUSACODER_SLIME=str(checkout))
+    return code or run_here(["tools/slime_goldens.py", str(checkout)])
 
 
-def try_verl(checkout: Path) -> int:
-    hook = ROOT / "python/musacoder/verl.py"
+def run_here(arguments: list[str], **environment: str) -> int:
     return subprocess.run(
-        [sys.executable, "-c", VERL, str(checkout), str(hook)], check=False
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python"), **environment},
+        check=False,
     ).returncode
+
+
+def try_verl(checkout: str) -> int:
+    is_installed = checkout == "installed"
+    path = checkout if is_installed else str(Path(checkout).resolve())
+    code = run_here(["-c", VERL, path, str(ROOT / "python/musacoder/verl.py")])
+    return code or (run_here(["tools/verl_goldens.py"]) if is_installed else 0)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slime", type=Path)
-    parser.add_argument("--verl", type=Path)
+    parser.add_argument("--verl", help='a checkout, or "installed"')
+    parser.add_argument("--trl", choices=["installed"])
     arguments = parser.parse_args()
-    if not arguments.slime and not arguments.verl:
-        parser.error("give --slime or --verl: a checkout")
+    if not (arguments.slime or arguments.verl or arguments.trl):
+        parser.error("give --slime, --verl or --trl")
     main_file = ROOT / "python/musacoder/server/__main__.py"
     server = [sys.executable, str(main_file), "--port", "0", "--"]
     judge = [sys.executable, str(ROOT / "tests/serve/noop_judge.py")]
@@ -121,7 +145,8 @@ def main() -> int:
         try:
             with tempfile.TemporaryDirectory() as folder:
                 code = try_slime(arguments.slime.resolve(), Path(folder)) if arguments.slime else 0
-            return code or (try_verl(arguments.verl.resolve()) if arguments.verl else 0)
+            code = code or (try_verl(arguments.verl) if arguments.verl else 0)
+            return code or (run_here(["tools/trl_goldens.py"]) if arguments.trl else 0)
         finally:
             process.terminate()
 

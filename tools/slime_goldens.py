@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import os
 import sys
 import tempfile
@@ -30,25 +29,7 @@ from unittest import mock
 
 import torch
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/plugins")]
-TOLERANCE = 1e-6  # The losses are in fp32; a difference is relative above 1, else absolute.
-
-
-def cases(name: str) -> list[dict[str, Any]]:
-    data = json.loads((ROOT / "src/rl/golden" / f"{name}.json").read_text())
-    found: list[dict[str, Any]] = data["cases"]
-    return found
-
-
-def rows(batch: dict[str, Any], name: str) -> list[list[float]]:
-    """Packed values by sequence; what nobody may read is NaN."""
-    begin, found = 0, []
-    for end in batch["sequence_ends"]:
-        values = batch[name][begin:end]
-        found.append([float("nan") if value is None else value for value in values])
-        begin = end
-    return found
+from host_goldens import TOLERANCE, cases, differs, rows
 
 
 def slime_args(options: dict[str, Any]) -> types.SimpleNamespace:
@@ -141,16 +122,9 @@ def run_step(case: dict[str, Any]) -> tuple[float, list[float], list[bool]]:
     return float(total.detach()), [float(g) for g in gradient], [bool(m.sum()) for m in masks]
 
 
-def differs(found: list[float], expected: list[float]) -> float:
-    return max(
-        abs(one - other) / max(1, abs(other)) for one, other in zip(found, expected, strict=True)
-    )
-
-
 def token_mean_share(case: dict[str, Any]) -> float:
     """Trained tokens of all sequences over those of sequences that slime did not remove."""
     masks, counts = rows(case["batch"], "mask"), [0.0, 0.0]
-    advantage = case["advantage"]
     scored = [reward is not None for reward in case["batch"]["rewards"]]
     begin = 0
     for end in case["batch"]["group_ends"]:
@@ -160,7 +134,6 @@ def token_mean_share(case: dict[str, Any]) -> float:
             counts[0] += sum(masks[i])
             counts[1] += max(1.0, sum(masks[i]) * (scored[i] and not is_dropped))
         begin = end
-    del advantage
     return counts[0] / counts[1]
 
 

@@ -218,8 +218,10 @@ def post_process_rewards(args: Any, samples: list[Any]) -> tuple[list[float], li
         groups.setdefault(sample.group_index, []).append(i)
     raw = [_reward_of(args, sample) for sample in samples]
     normed = [0.0] * len(samples)
+    scale_by_std = bool(getattr(args, "grpo_std_normalization", True))
     for members in groups.values():
-        for i, advantage in zip(members, rules.advantages([raw[i] for i in members])):
+        rewards = [raw[i] for i in members]
+        for i, advantage in zip(members, rules.advantages(rewards, scale_by_std=scale_by_std)):
             if advantage is None:
                 samples[i].remove_sample = True
             else:

@@ -4,7 +4,8 @@
     custom_reward_function.path=.../python/musacoder/verl.py
     custom_reward_function.name=compute_score
 
-Rows are the forge's rl.jsonl: reward_model.ground_truth holds the task's code.
+Rows are the forge's rl.jsonl: reward_model.ground_truth holds the task's code.  verl_hooks.py has
+the rest of the method: episodes, advantage, MirrorPop and Buffered Dynamic Retry.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ if str(Path(__file__).resolve().parents[1]) not in sys.path:
 
 from musacoder.client import Judged, evaluate, evaluate_async  # noqa: E402
 
-# What verl gets for a verdict that says nothing of the answer: it can leave no sample out, so such
-# an answer lies between those that fail (at most -0.5 + 0.5 q) and those that pass (at least 1).
-UNSCORED = 0.0
+# The reward of an answer whose verdict says nothing of it.  verl's own estimators cannot leave a
+# sample out, so the number lies between answers that fail (below 0) and those that pass (at least
+# 1).  The estimator of verl_hooks.py knows it by its exact value, which no episode earns.
+UNSCORED = 2.0**-30
 
 
 def _scores(judged: Judged) -> dict[str, Any]:
