@@ -8,7 +8,8 @@
 Whole steps (step.json): slime's RolloutManager turns rewards into advantages and masks, then
 slime's `loss_function` makes the loss and its gradient, with musacoder.slime's hooks loaded by
 their paths.  The log-probabilities come from the golden file, in place of Megatron's forward pass;
-SGLang is not imported.  Needs what slime imports (torch, ray, transformers).
+SGLang is not imported.  Then slime's own rollout runs three times with filter, capture and replay,
+with a stand-in for SGLang's server.  Needs what slime imports (torch, ray, transformers).
 
 Differences by choice of slime's: a k3 above 10 is cut to 10 (`low_var_kl`; `k3` is not); there is
 no floor for the spread; Dr.GRPO's division by a fixed length does not exist.  Token mean counts
@@ -18,7 +19,9 @@ tokens after `remove_sample`, and before rejection.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
+import json
 import os
 import sys
 import tempfile
@@ -228,6 +231,144 @@ def _rank(rank: int, checkout: str, folder: str) -> None:
     torch.distributed.destroy_process_group()
 
 
+def loop_args(folder: str) -> types.SimpleNamespace:
+    """The arguments that slime's rollout of version 624b824a reads."""
+    return types.SimpleNamespace(
+        hf_checkpoint="stand-in",
+        sglang_router_ip="router",
+        sglang_router_port=1,
+        sglang_server_concurrency=64,
+        sglang_dp_size=1,
+        rollout_num_gpus=1,
+        rollout_num_gpus_per_engine=1,
+        rollout_temperature=0.9,
+        rollout_top_p=0.95,
+        rollout_top_k=-1,
+        rollout_max_response_len=40,
+        rollout_max_prompt_len=1000,
+        rollout_max_context_len=2000,
+        rollout_stop=None,
+        rollout_stop_token_ids=None,
+        rollout_skip_special_tokens=False,
+        rollout_global_dataset=True,
+        rollout_seed=3,
+        rollout_shuffle=False,
+        rollout_batch_size=2,
+        over_sampling_batch_size=3,
+        n_samples_per_prompt=2,
+        partial_rollout=True,
+        mask_offpolicy_in_partial_rollout=False,
+        use_rollout_routing_replay=False,
+        group_rm=False,
+        ci_test=False,
+        reward_key=None,
+        buffer_filter_path=None,
+        rollout_sample_filter_path=None,
+        rollout_sample_hook_path=None,
+        custom_generate_function_path="musacoder.slime.generate",
+        dynamic_sampling_filter_path="musacoder.slime.check_spread",
+        rollout_all_samples_process_path="musacoder.slime_data.capture",
+        custom_rm_path=None,
+        prompt_data=str(Path(folder, "rl.jsonl")),
+        input_key="prompt",
+        label_key="label",
+        metadata_key="metadata",
+        multimodal_keys=None,
+        tool_key=None,
+        apply_chat_template=True,
+        apply_chat_template_kwargs={},
+        dump_details=None,
+        save=folder,
+        load=folder,
+        musacoder_turns=2,
+        musacoder_bdr=1.0,
+    )
+
+
+class ScriptedEngine:
+    """Even tasks have spread, odd ones fail; replays pass once; later turns never compile."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, int] = {}
+        self.num_replays = 0
+
+    async def post(self, url: str, body: dict[str, Any], **_: Any) -> dict[str, Any]:
+        import hosts
+
+        prompt = "".join(map(chr, body["input_ids"]))
+        number = self.seen[prompt] = self.seen.get(prompt, -1) + 1
+        is_replay = "An answer that failed" in prompt.partition("[assistant]")[0]
+        self.num_replays += is_replay
+        if prompt.count("[assistant]") > 1:
+            answer = "compile, later"
+        elif is_replay or int(prompt.partition("task ")[2][0]) % 2 == 0:
+            answer = ["pass", "wrong"][number % 2]
+        else:
+            answer = "compile"
+        reply: dict[str, Any] = await hosts.Engine(answer).post(url, body)
+        return reply
+
+
+def check_loop() -> None:
+    """Two of slime's own rollouts, with its filter, capture, replay and dump, and then RFT."""
+    import hosts
+    from slime.observability.rollout_data_utils import save_debug_rollout_data
+    from slime.rollout import sglang_rollout
+
+    from musacoder import rft, slime, slime_data
+
+    async def no_workers(url: str) -> dict[str, Any]:
+        return {"workers": []}
+
+    async def no_servers(urls: list[str]) -> None:
+        del urls
+
+    engine = ScriptedEngine()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        table = [
+            {
+                "id": f"t{i}",
+                "prompt": [{"role": "user", "content": f"task {i}\n"}],
+                "label": f"code of {i}",
+            }
+            for i in range(8)
+        ]
+        Path(folder, "rl.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
+        for name, value in {
+            "post": engine.post,
+            "get": no_workers,
+            "abort_servers_until_idle": no_servers,
+            "load_tokenizer": lambda *_, **__: hosts.Tokenizer(),
+            "load_processor": lambda *_, **__: None,
+            "get_rollout_num_engines": lambda args: 1,
+        }.items():
+            stack.enter_context(mock.patch.object(sglang_rollout, name, value))
+        stack.enter_context(mock.patch.object(slime, "evaluate_async", hosts.judge))
+        args = loop_args(folder)
+        source = slime_data.RetryDataSource(args)
+        groups, replays = [], []
+        for rollout_id in range(3):
+            output = sglang_rollout.generate_rollout(args, rollout_id, source)
+            groups += output.samples
+            replays += [g for g in output.samples if slime_data.REPLAY in g[0].metadata]
+            flat = [sample for group in output.samples for sample in group]
+            template = str(Path(folder, "rollout_{rollout_id}.pt"))
+            save_debug_rollout_data(template, flat, rollout_id=rollout_id, evaluation=False)
+        assert all(len({sample.reward for sample in group}) == 2 for group in groups), groups
+        assert all(len(s.rollout_top_p_token_offsets) == s.response_length + 1 for s in flat)
+        assert replays and engine.num_replays > 0
+        solved = {group[0].label for group in replays}
+        left = {failure.task for failure in source.retries.failures}
+        assert not solved & left, (solved, left)
+        episodes = [e for p in sorted(Path(folder).glob("*.pt")) for e in rft.first_turns(p)]
+        rows = rft.select(episodes, rft.read_prompts(Path(args.prompt_data)), 4, hosts.ENDED)
+        assert rows and all(row["messages"][-1]["content"] == "pass" for row in rows), rows
+    print(
+        f"  slime's rollout: {len(groups)} groups kept, {len(replays)} of them solved replays, "
+        f"{len(left)} failures left to replay, {len(rows)} rows for RFT"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path)
@@ -241,6 +382,7 @@ def main() -> int:
     num_steps = check_steps()
     check_objective()
     check_context_parallel()
+    check_loop()
     print(f"slime: {num_steps} whole steps, objective, KL and MirrorPop agree with the goldens")
     return 0
 
