@@ -25,8 +25,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from musacoder import rules
-from musacoder.client import Judged, evaluate_async
+from musacoder import Judged, rules
+from musacoder.client import evaluate_async
 from musacoder.rules import Reward, Turn
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from trl import GRPOTrainer
 
-from musacoder import rules
-from musacoder.client import Judged, evaluate
+from musacoder import Judged, rules
+from musacoder.client import evaluate
 from musacoder.rules import Reward
 
 _THREADS = 64  # Verdicts in flight.

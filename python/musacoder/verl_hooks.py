@@ -34,8 +34,8 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutp
 from verl.trainer.ppo import core_algos, rollout_corr_helper
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
-from musacoder import rules
-from musacoder.client import Judged, evaluate_async
+from musacoder import Judged, rules
+from musacoder.client import evaluate_async
 from musacoder.rules import Failure, Reward, RetryBuffer, Turn
 from musacoder.verl import UNSCORED
 

@@ -20,7 +20,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from musacoder.client import Judged
+from musacoder import Judged
 
 IS_REAL = bool(os.environ.get("MUSACODER_SLIME"))
 ENDED = "<end>"
