@@ -41,11 +41,12 @@ class Trainer(GRPOTrainer):
     the batch, so that no sequence gains weight by the rejection of another.
     """
 
+    off_policy_mask_threshold: float | None
+
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        args = named.get("args")
-        if args is not None and args.off_policy_mask_threshold is None:
-            args.off_policy_mask_threshold = rules.DELTA
         super().__init__(*arguments, **named)
+        if self.off_policy_mask_threshold is None:
+            self.off_policy_mask_threshold = rules.DELTA
 
     # ---- Advantage ----------------------------------------------------------------------------
 

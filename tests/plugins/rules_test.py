@@ -174,6 +174,16 @@ class Groups(unittest.TestCase):
             outcome = {"kind": kind, "when": where, "stage": where}
             self.assertEqual(rules.failed_stage(outcome), stage, kind)
 
+    def test_a_task_is_not_drawn_twice_in_a_step_though_it_failed_again(self) -> None:
+        buffer = rules.RetryBuffer(probability=1.0)
+        buffer.insert([rules.Failure("t", "first", step=0)])
+        self.assertIsNotNone(buffer.draw(1, 0))
+        buffer.insert([rules.Failure("t", "late", step=0, group=1)])
+        self.assertIsNone(buffer.draw(1, 1))
+        drawn = buffer.draw(2, 0)
+        assert drawn is not None
+        self.assertEqual(drawn.code, "late")
+
     def test_a_pass_is_no_failure(self) -> None:
         with self.assertRaisesRegex(ValueError, "passed"):
             rules.RetryBuffer().insert([rules.Failure("t", "c", s=1.0)])

@@ -170,7 +170,9 @@ class Episodes(unittest.TestCase):
 
         with mock.patch.object(slime, "evaluate_async", noisy):
             sample, _ = self.generate("pass")
+            evaluated, _ = self.generate("pass", evaluation=True)
         self.assertAlmostEqual(sample.reward, 1.2)
+        self.assertEqual(evaluated.reward, 1.011)
 
 
 def scored(value: float | None, group: int = 0) -> Any:
