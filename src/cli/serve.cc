@@ -30,9 +30,27 @@ struct ServeArguments {
   std::string token_file;
   std::string tokens;
   std::vector<std::string> names;
+  std::string ray;  // The address of a cluster; "": the verifier is a child here.
 };
 
 bool names_jobs(const std::string& word) { return word.starts_with("--jobs") || word == "-j"; }
+
+// The command whose lines are questions and replies.
+std::vector<std::string> verifier_command(const ServeArguments& arguments, const Layout& layout,
+                                          const std::vector<std::string>& options) {
+  if (!arguments.ray.empty()) {
+    return {compile::default_python(),
+            (layout.share("python") / "musacoder/ray/__main__.py").string(), "stream", "--address",
+            arguments.ray};
+  }
+  std::vector<std::string> words = {(layout.prefix / "bin/musacoder").string(), "eval", "--stream"};
+  if (std::none_of(options.begin(), options.end(), names_jobs)) {
+    words.insert(words.end(),
+                 {"--jobs", std::to_string(std::max(1U, std::thread::hardware_concurrency()))});
+  }
+  words.insert(words.end(), options.begin(), options.end());
+  return words;
+}
 
 // Returns only where Python does not start.
 Error start(const ServeArguments& arguments, const std::vector<std::string>& of_verifier) {
@@ -51,13 +69,13 @@ Error start(const ServeArguments& arguments, const std::vector<std::string>& of_
     if (!value.empty()) words.insert(words.end(), {option, value});
   }
   for (const std::string& name : arguments.names) words.insert(words.end(), {"--allow-host", name});
-  words.insert(words.end(),
-               {"--", (layout->prefix / "bin/musacoder").string(), "eval", "--stream"});
-  if (std::none_of(of_verifier.begin(), of_verifier.end(), names_jobs)) {
-    words.insert(words.end(),
-                 {"--jobs", std::to_string(std::max(1U, std::thread::hardware_concurrency()))});
+  if (!arguments.ray.empty() && !of_verifier.empty()) {
+    return {ErrorCode::kInvalidInput,
+            "--ray: the pool's verifiers have their options already (" + of_verifier.front() + ")"};
   }
-  words.insert(words.end(), of_verifier.begin(), of_verifier.end());
+  words.emplace_back("--");
+  const auto verifier = verifier_command(arguments, *layout, of_verifier);
+  words.insert(words.end(), verifier.begin(), verifier.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -97,6 +115,8 @@ void add_serve(CLI::App& app, int& exit_code) {
                       "below $XDG_STATE_HOME or ~/.local/state");
   command->add_option("--allow-host", arguments->names,
                       "A name of this machine that requests may have as their Host");
+  command->add_option("--ray", arguments->ray,
+                      "Judge by the pool of a Ray cluster at this address, or auto (docs/ray.md)");
   command->footer("All other options are of the verifier, such as --policy: musacoder eval --help");
   command->callback([arguments, command, &exit_code] {
     exit_code = report_error(start(*arguments, command->remaining()));

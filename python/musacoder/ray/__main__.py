@@ -3,8 +3,10 @@
 
     python -m musacoder.ray start --measure 8 --gpus 1 -- --policy kernelbench
     python -m musacoder.ray status
-    python -m musacoder.ray stream     # the line protocol of `musacoder eval --stream`
+    python -m musacoder.ray stream
     python -m musacoder.ray stop
+
+`stream` speaks the line protocol of `musacoder eval --stream`.
 """
 
 from __future__ import annotations
@@ -13,12 +15,17 @@ import argparse
 import asyncio
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
-import ray
+# `musacoder serve --ray` starts this file by its path.
+if __package__ in (None, ""):
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from musacoder.judged import Json, Unreachable
-from musacoder.ray.pool import Pool, connect, start, stop
+import ray  # noqa: E402
+
+from musacoder.judged import Json, Unreachable  # noqa: E402
+from musacoder.ray.pool import Pool, connect, start, stop  # noqa: E402
 
 
 def parse(words: list[str]) -> argparse.Namespace:

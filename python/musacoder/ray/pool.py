@@ -78,7 +78,7 @@ class Pool:
         threading.Thread(target=self._loop.run_forever, name="musacoder-ray", daemon=True).start()
         self._measure = Kind("measure", list(measure))
         self._prepare = Kind("prepare", list(prepare))
-        self._running: dict[str, asyncio.Task[Json]] = {}  # By question; of the pool's loop.
+        self._running: dict[str, asyncio.Task[Json]] = {}  # Keys: questions.
         self._revivals: set[asyncio.Task[None]] = set()
 
     async def verdict(
