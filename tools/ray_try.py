@@ -117,13 +117,17 @@ class Killer:
         self._nodes: list[Any] = list(cluster.worker_nodes)
         self.counts: dict[str, int] = {}
 
+    def pause(self) -> float:
+        return self._random.uniform(0.5, 1.5)
+
     def kill_one(self) -> None:
         kind = self._random.choices(("actor", "child", "node"), (5, 5, 1))[0]
         self.counts[kind] = self.counts.get(kind, 0) + 1
         if kind == "node":
-            node = self._random.choice(list(self._cluster.worker_nodes))
-            self._cluster.remove_node(node, allow_graceful=False)
-            self._cluster.add_node(num_cpus=1)
+            # Nobody takes a dead node out of the simulated cluster's list before its end.
+            node = self._nodes.pop(self._random.randrange(len(self._nodes)))
+            node.kill_all_processes(check_alive=False, allow_graceful=False)
+            self._nodes.append(self._cluster.add_node(num_cpus=1))
             return
         pids = self.pids(kind)
         if pids:
@@ -153,14 +157,16 @@ def kills(cluster: Any, pool: Pool, program: str, times: int, seed: int) -> None
     start = time.monotonic()
     thread.start()
     for _ in range(times):
-        time.sleep(random.Random(seed).uniform(0.5, 1.5))
+        time.sleep(killer.pause())
         killer.kill_one()
     stop.set()
     thread.join()
     gaps = [b[0] - a[0] for a, b in zip(done, done[1:])]
     total = sum(count for _, count, _ in done)
     print(f"{times} kills {killer.counts} in {time.monotonic() - start:.0f} s")
-    print(f"{total} questions, each with its verdict; longest round of 200: {max(gaps):.1f} s")
+    print(
+        f"{total} questions, each with its verdict; longest round of 200: {max(gaps, default=0):.1f} s"
+    )
 
 
 def real(pool: Pool, program: str, rounds: int) -> None:

@@ -4,7 +4,8 @@
 Rules:
 1. A question goes to the actor with the fewest open ones, of those that are there.
 2. A question whose actor dies or cannot be reached goes to another one.  A verdict is a function of
-   the question, so a second one is the same and harmless.  LOSSES_MAX ends that.
+   the question, so a second one is the same and harmless.  One that was with a child at its end is
+   asked alone from then on; where children end over it LOSSES_MAX times more, it fails.
 3. An actor that was lost is asked again until it is back; Ray starts it anew.
 4. An actor that replies infra is probed once with a kernel that is right, in a new child.  Where
    that fails too, it is set aside and reported, and never reset.
@@ -32,7 +33,7 @@ NAMESPACE = "musacoder"
 OPEN_MAX = 32  # Questions with one actor; the rest wait here, so that a lost actor loses few.
 PING_S = 10.0
 BACK_S = 180.0  # Without any actor for so long, a question fails.
-LOSSES_MAX = 4  # A question whose actors were lost so often may be the cause.
+LOSSES_MAX = 3
 START_S = 600.0  # The first start on a node compiles what its PyTorch needs.
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Member:
     about: str
     num_open: int = 0
     num_done: int = 0
+    is_reserved: bool = False  # For the one question that is open there.
     problem: str = ""  # "": it takes questions.
     is_aside: bool = False  # It is not asked again.
 
@@ -60,9 +62,12 @@ class Kind:
     members: list[Member]
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    def best(self, besides: Member | None) -> Member | None:
+    def best(self, besides: Member | None, is_alone: bool) -> Member | None:
         """The member to ask next; None where each has enough or is lost."""
-        able = [m for m in self.members if not m.problem and m.num_open < OPEN_MAX]
+        open_max = 1 if is_alone else OPEN_MAX
+        able = [
+            m for m in self.members if not m.problem and not m.is_reserved and m.num_open < open_max
+        ]
         others = [m for m in able if m is not besides]
         return min(others or able, key=lambda m: m.num_open, default=None)
 
@@ -143,17 +148,18 @@ class Pool:
         besides: Member | None = None
         losses = 0
         while True:
-            member = await self._take(kind, besides)
+            member = await self._take(kind, besides, is_alone=losses > 0)
             try:
                 reply: Json = await member.actor.ask.remote(question)
             except (RayActorError, RayTaskError) as error:
                 self._lose(kind, member, error)
-                losses += 1
-                if losses == LOSSES_MAX:
-                    raise Unreachable(f"{LOSSES_MAX} actors were lost over it: {error}") from None
+                losses += isinstance(error, RayTaskError)  # Its child ended; the actor did not.
+                if losses > LOSSES_MAX:
+                    raise Unreachable(f"{losses} children ended over it: {error}") from None
                 continue
             finally:
                 member.num_open -= 1
+                member.is_reserved = False
                 async with kind.changed:
                     kind.changed.notify_all()
             if not _is_infra(reply):
@@ -164,10 +170,10 @@ class Pool:
                 return reply
             besides = member
 
-    async def _take(self, kind: Kind, besides: Member | None) -> Member:
+    async def _take(self, kind: Kind, besides: Member | None, is_alone: bool) -> Member:
         """Raises Unreachable where no actor takes questions for BACK_S."""
         async with kind.changed:
-            while (member := kind.best(besides)) is None:
+            while (member := kind.best(besides, is_alone)) is None:
                 is_lost = all(m.problem for m in kind.members)
                 try:
                     await asyncio.wait_for(kind.changed.wait(), BACK_S if is_lost else None)
@@ -175,6 +181,7 @@ class Pool:
                     problems = "; ".join(f"{m.name}: {m.problem}" for m in kind.members)
                     raise Unreachable(f"no actor of {NAMESPACE} is left: {problems}") from None
             member.num_open += 1
+            member.is_reserved = is_alone
             return member
 
     def _lose(self, kind: Kind, member: Member, error: Exception) -> None:
