@@ -250,7 +250,7 @@ Result<std::vector<Judgement>> judgements_of(const std::string& name) {
   }
   if (fs::is_directory(name, ignored)) mark = std::string::npos;
   const fs::path folder = name.substr(0, mark);
-  MC_TRY(const auto store, store::Store::open_to_read(folder / kStoreName), "--against");
+  MC_TRY(const auto store, store::Store::open_to_read(folder / store::kStoreName), "--against");
   MC_TRY(const auto runs, store->runs(), "--against");
   const std::string wanted = mark == std::string::npos ? "" : name.substr(mark + 1);
   const auto found = std::find_if(runs.rbegin(), runs.rend(), [&](const store::Run& run) {
@@ -441,7 +441,8 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
   MC_TRY(const std::vector<Item> items, wanted_of(arguments, std::move(suite)), "bench");
   const std::set<std::string> ids = ids_of(items);
   std::erase_if(stored, [&](const Answer& answer) { return !ids.contains(answer.key.id); });
-  MC_TRY(const auto store, store::Store::open(fs::path(arguments.out) / kStoreName), "--out");
+  MC_TRY(const auto store, store::Store::open(fs::path(arguments.out) / store::kStoreName),
+         "--out");
   MC_TRY(const Source source, open_source(arguments, layout, answers_folder(arguments, items)),
          "bench");
   MC_TRY_VOID(run_one(arguments, *store, items, stored, source.sampler.get()), "bench");

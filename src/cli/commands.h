@@ -17,9 +17,6 @@ namespace mc::cli {
 
 inline constexpr const char* kProgram = "musacoder 0.1.0";
 
-// The store in the folder of a benchmark.
-inline constexpr const char* kStoreName = "store.sqlite";
-
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;

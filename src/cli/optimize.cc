@@ -280,12 +280,12 @@ Result<std::unique_ptr<eval::Pipeline>> open_pipeline(const eval::Options& optio
 Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
   if (arguments.out.empty()) arguments.out = fs::path("optimized") / made.task.name;
-  MC_TRY(const auto store, store::Store::open(fs::path(arguments.out) / kStoreName), "--out");
-  MC_TRY(store::Run run,
-         store->begin({.name = made.task.name,
-                       .kind = "optimize",
-                       .settings = settings_of(arguments, made.task)}),
+  MC_TRY(auto opened,
+         store::open_run(arguments.out, {.name = made.task.name,
+                                         .kind = "optimize",
+                                         .settings = settings_of(arguments, made.task)}),
          "--out");
+  store::Run& run = opened.run;
   const std::vector<store::TaskRecord> tasks = {{made.task.id, "", {}, made.task.code}};
   MC_TRY_VOID(run.set_tasks(tasks), "--out");
   MC_TRY(const Source source, open_source(arguments, layout, arguments.out), "optimize");

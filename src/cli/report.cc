@@ -44,7 +44,7 @@ struct ReportArguments {
 Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
                   std::vector<bench::RunData>& runs) {
   std::error_code ignored;
-  const fs::path file = fs::is_directory(path, ignored) ? path / kStoreName : path;
+  const fs::path file = fs::is_directory(path, ignored) ? path / store::kStoreName : path;
   MC_TRY(const auto store, store::Store::open_to_read(file), "report");
   MC_TRY(const std::vector<store::Run> found, store->runs(), "report");
   for (const store::Run& run : found) {

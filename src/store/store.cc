@@ -220,8 +220,8 @@ Result<Run> Store::begin(RunRecord record) {
                                       : "it is of the kind " + before.kind;
       if (differs.empty()) return Run(*database_, found.getColumn(0).getInt64(), before);
       return invalid(
-          fmt::format("the run {:?} is there with other settings ({}): give another "
-                      "--out or --run",
+          fmt::format("the run {:?} is there with other settings ({}): give the same ones, or "
+                      "another --out",
                       record.name, differs));
     }
     record.created = now_text();
@@ -242,6 +242,19 @@ Result<std::vector<Run>> Store::runs() {
       out.push_back(Run(*database_, row.getColumn(0).getInt64(), run_at(row)));
     return out;
   });
+}
+
+Result<RunFolder> open_run(const fs::path& folder, RunRecord record) {
+  MC_TRY(auto store, Store::open(folder / kStoreName), folder.string());
+  MC_TRY(Run run, store->begin(std::move(record)), folder.string());
+  return RunFolder{std::move(store), std::move(run)};
+}
+
+Result<RunFolder> open_run_to_read(const fs::path& folder) {
+  MC_TRY(auto store, Store::open_to_read(folder / kStoreName), folder.string());
+  MC_TRY(std::vector<Run> runs, store->runs(), folder.string());
+  if (runs.empty()) return Error{ErrorCode::kNotFound, folder.string() + " holds no run yet"};
+  return RunFolder{std::move(store), std::move(runs.front())};
 }
 
 Status Run::set_tasks(std::span<const TaskRecord> tasks) {

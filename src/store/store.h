@@ -25,9 +25,11 @@
 
 namespace mc::store {
 
+inline constexpr const char* kStoreName = "store.sqlite";  // The file's name in a run's folder.
+
 struct RunRecord {
   std::string name;
-  std::string kind;                // "bench", "optimize", …
+  std::string kind;                // "bench", "forge", "rl", …
   std::string settings;            // One JSON object: all that the figures depend on.
   std::string environment = "{}";  // One JSON object: the machine and the versions.
   std::string created{};           // ISO 8601, UTC; set when the run begins.
@@ -47,7 +49,7 @@ class Run {
   Status add(const Answer& answer);             // In place of an earlier one with its key.
   Status add(std::span<const Answer> answers);  // All of them or none, in one transaction.
   Status add(const Judgement& judgement);       // The same.
-  // A text of its own for each name, such as "summary".
+  // A text of its own for each name: "summary", or a part of the work, such as "chunk 12".
   Status put(const std::string& name, const std::string& text);
 
   // All by key.
@@ -84,6 +86,16 @@ class Store {
   explicit Store(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };
+
+// A folder that has one run, in its kStoreName.
+struct RunFolder {
+  std::unique_ptr<Store> store;
+  Run run;
+};
+// Begins the run or goes on with it; errors as of Store::open and Store::begin.
+Result<RunFolder> open_run(const std::filesystem::path& folder, RunRecord record);
+// kNotFound where there is no run.
+Result<RunFolder> open_run_to_read(const std::filesystem::path& folder);
 
 }  // namespace mc::store
 
