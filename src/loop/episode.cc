@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/fd.h"
@@ -148,14 +150,17 @@ Result<Episode> episode_from_json(const std::string& line) {
   return episode;
 }
 
-Result<std::vector<Episode>> read_episodes(const std::filesystem::path& path, int64_t step_end) {
-  std::ifstream stream(path);
+std::string json_lines(std::span<const Episode> episodes) {
+  std::string lines;
+  for (const Episode& episode : episodes) lines += json_line(episode);
+  return lines;
+}
+
+Result<std::vector<Episode>> episodes_from_lines(const std::string& text) {
+  std::istringstream stream(text);
   std::vector<Episode> episodes;
-  std::string line;
-  for (int64_t number = 1; std::getline(stream, line) && !stream.eof(); ++number) {
-    MC_TRY(Episode episode, episode_from_json(line),
-           path.string() + ": line " + std::to_string(number));
-    if (episode.step >= step_end) break;
+  for (std::string line; std::getline(stream, line);) {
+    MC_TRY(Episode episode, episode_from_json(line), fmt::format("line {}", episodes.size() + 1));
     episodes.push_back(std::move(episode));
   }
   return episodes;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,9 +64,9 @@ struct Episode {
 std::string json_line(const Episode& episode);
 Result<Episode> episode_from_json(const std::string& line);
 
-// The episodes of `path` up to before `step_end`, in order; those of a last line that was cut short
-// are left out.  None where there is no file.
-Result<std::vector<Episode>> read_episodes(const std::filesystem::path& path, int64_t step_end);
+// The same for many, a line each.
+std::string json_lines(std::span<const Episode> episodes);
+Result<std::vector<Episode>> episodes_from_lines(const std::string& text);
 
 }  // namespace mc::loop
 

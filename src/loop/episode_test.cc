@@ -4,11 +4,9 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
-
-#include "core/file.h"
-#include "loop/run_state.h"
 
 namespace mc::loop {
 namespace {
@@ -41,17 +39,13 @@ TEST(Episode, IsRefusedWithOtherThanOneLogProbabilityAToken) {
   EXPECT_FALSE(episode_from_json("{}"));
 }
 
-TEST(Episode, ALineThatWasCutShortIsLeftOut) {
-  const auto folder = TemporaryDirectory::create("episodes");
-  ASSERT_TRUE(folder);
-  const auto path = folder->path() / "episodes.jsonl";
-  const std::string line = json_line(example());
-  ASSERT_TRUE(write_file_atomically(path, line + line.substr(0, line.size() / 2)));
-  const auto found = read_episodes(path, 4);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->size(), 1u);
-  EXPECT_EQ(read_episodes(path, 3)->size(), 0u) << "of a step that is not wanted";
-  EXPECT_EQ(read_episodes(folder->path() / "none", 3)->size(), 0u);
+TEST(Episode, ManyComeBackFromTheirLines) {
+  const std::vector<Episode> all(3, example());
+  EXPECT_EQ(*episodes_from_lines(json_lines(all)), all);
+  EXPECT_TRUE(episodes_from_lines("")->empty());
+  const auto broken = episodes_from_lines(json_line(example()) + "{}\n");
+  ASSERT_FALSE(broken);
+  EXPECT_TRUE(broken.error().message.starts_with("line 2: ")) << broken.error().message;
 }
 
 TEST(Episode, OnlyATurnThatPassedIsAPass) {
@@ -68,21 +62,6 @@ TEST(Prompts, AReplayHasTheTaskAndTheFailedAnswerInOneMessage) {
   EXPECT_EQ(messages[0].content,
             "Write it.\nAn answer that failed:\nmy code\nResult: wrong\nWrite the whole answer "
             "again.\n");
-}
-
-TEST(LoopState, ComesBackFromItsText) {
-  LoopState state;
-  state.optimizer_steps = 5;
-  state.drifts.mean_abs = {0.1, 1e-9};
-  state.retries.replays = {{"a", 1}};
-  state.retries.items.push_back(
-      {{"a", "a", "code", "wrong", rl::Stage::kForward, "No.", -0.5, 0.25, 4, 2}, 6});
-  const auto again = loop_state_from_json(json_text(state));
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->optimizer_steps, 5);
-  EXPECT_EQ(again->drifts.mean_abs, state.drifts.mean_abs);
-  EXPECT_EQ(again->retries, state.retries);
-  EXPECT_FALSE(loop_state_from_json("{}"));
 }
 
 }  // namespace

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,8 +19,8 @@
 #include "loop/judge.h"
 #include "loop/rollout.h"
 #include "loop/structure.h"
-#include "model/publish.h"
 #include "reward/feedback.h"
+#include "store/store.h"
 #include "train/packing.h"
 
 namespace mc::loop {
@@ -31,9 +30,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kChunkAnswers = 128;
-constexpr size_t kSettingsBytesMax = 1 << 20;
-
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
 
 std::vector<Prompt> choose_tasks(std::vector<Prompt> prompts, const RftOptions& options) {
   const auto count = static_cast<size_t>(options.limit);
@@ -130,45 +126,30 @@ std::string summary_json(const RftSummary& s) {
   return json.dump(2) + "\n";
 }
 
-// Answers and verdicts come in chunks of whole tasks, kept in OUT.part as soon as they are there.
+// Answers and verdicts come in chunks of whole tasks, each in the store as soon as it is complete.
 class Sampling {
  public:
   Sampling(const RftOptions& options, const model::Model& model, const std::vector<Prompt>& prompts)
       : options_(options),
         model_(model),
         prompts_(prompts),
-        part_(part_folder(options.out)),
         chunk_(static_cast<size_t>(std::max<int64_t>(1, kChunkAnswers / options.samples))) {}
-
-  static fs::path part_folder(const fs::path& out) {
-    fs::path part = fs::absolute(out);
-    part += ".part";
-    return part;
-  }
 
   // By task and sample.
   Result<std::vector<Episode>> complete() {
-    MC_TRY_VOID(claim(), "rft");
-    MC_TRY(std::vector<Episode> episodes, kept(), "rft");
-    if (episodes.size() == prompts_.size() * samples()) return episodes;
-    PolicyOptions policy_options = options_.policy;
-    policy_options.keeps_reference = false;
-    const Policy policy(model_, policy_options);
-    MC_TRY(const auto judge, Judge::start(options_.judge, {}), "rft");
-    while (episodes.size() < prompts_.size() * samples()) {
-      MC_TRY(auto more, chunk(policy, *judge, episodes.size() / samples()), "rft");
-      MC_TRY_VOID(keep(more), "rft");
+    MC_TRY(store::RunFolder folder,
+           store::open_run(options_.out, {.name = "rft", .kind = "rft", .settings = settings()}),
+           "--out");
+    std::vector<Episode> episodes;
+    for (size_t begin = 0; begin < prompts_.size(); begin += chunk_) {
+      MC_TRY(auto more, chunk(folder.run, begin), "rft");
       std::move(more.begin(), more.end(), std::back_inserter(episodes));
     }
     return episodes;
   }
 
  private:
-  size_t samples() const { return static_cast<size_t>(options_.samples); }
-  fs::path episodes_path() const { return part_ / "episodes.jsonl"; }
-
-  // What is kept is of these settings.
-  Status claim() const {
+  std::string settings() const {
     std::string suite;
     for (const Prompt& prompt : prompts_) {
       suite += prompt.task.id + prompt.task.code + model::render_prompt(prompt.messages);
@@ -181,32 +162,25 @@ class Sampling {
     json["max_tokens"] = options_.generate.tokens_max;
     json["batch"] = options_.generate.batch;
     json["seed"] = options_.seed;
-    const std::string settings = json.dump(2) + "\n";
-    std::error_code failure;
-    fs::create_directories(part_, failure);
-    if (failure) return wrong("cannot make " + part_.string() + ": " + failure.message());
-    const auto found = read_file(part_ / "settings.json", kSettingsBytesMax);
-    if (found && *found != settings) {
-      return wrong(part_.string() + " was begun with other settings; remove it, or give another " +
-                   "--out");
-    }
-    return write_file_atomically(part_ / "settings.json", settings);
+    return json.dump();
   }
 
-  // Whole chunks; of one that was cut short nothing.
-  Result<std::vector<Episode>> kept() const {
-    MC_TRY(std::vector<Episode> episodes, read_episodes(episodes_path(), 1), "what was kept");
-    const size_t size = chunk_ * samples();
-    if (episodes.size() != prompts_.size() * samples()) {
-      episodes.resize(episodes.size() / size * size);
-    }
-    std::string lines;
-    for (const Episode& episode : episodes) lines += json_line(episode);
-    MC_TRY_VOID(write_file_atomically(episodes_path(), lines), "what was kept");
+  Result<std::vector<Episode>> chunk(store::Run& run, size_t begin) {
+    const std::string name = fmt::format("episodes {:06}", begin);
+    MC_TRY(const auto kept, run.text(name), "what was kept");
+    if (kept) return episodes_from_lines(*kept);
+    MC_TRY(std::vector<Episode> episodes, sample(begin), "rft");
+    MC_TRY_VOID(run.put(name, json_lines(episodes)), "keep episodes");
     return episodes;
   }
 
-  Result<std::vector<Episode>> chunk(const Policy& policy, Judge& judge, size_t begin) const {
+  Result<std::vector<Episode>> sample(size_t begin) {
+    if (judge_ == nullptr) {
+      PolicyOptions policy_options = options_.policy;
+      policy_options.keeps_reference = false;
+      policy_.emplace(model_, policy_options);
+      MC_TRY(judge_, Judge::start(options_.judge, {}), "rft");
+    }
     const size_t end = std::min(begin + chunk_, prompts_.size());
     std::vector<Slot> slots;
     for (size_t i = begin; i < end; ++i) {
@@ -219,25 +193,18 @@ class Sampling {
                            .positions_max = model_.config.positions_max};
     rollout.generate.seed = derive_seed(options_.seed, "rft " + std::to_string(begin));
     RolloutTimes times;
-    MC_TRY(auto episodes, roll_out(policy, model_.tokenizer, judge, slots, rollout, times), "rft");
+    MC_TRY(auto episodes, roll_out(*policy_, model_.tokenizer, *judge_, slots, rollout, times),
+           "rft");
     for (Episode& episode : episodes) episode.group += static_cast<int64_t>(begin);
     return episodes;
-  }
-
-  Status keep(const std::vector<Episode>& episodes) const {
-    std::string lines;
-    for (const Episode& episode : episodes) lines += json_line(episode);
-    std::ofstream file(episodes_path(), std::ios::app | std::ios::binary);
-    file << lines << std::flush;
-    if (file) return ok();
-    return system_error(ErrorCode::kIo, "cannot write " + episodes_path().string());
   }
 
   const RftOptions& options_;
   const model::Model& model_;
   const std::vector<Prompt>& prompts_;
-  const fs::path part_;
-  const size_t chunk_;  // In tasks.
+  const size_t chunk_;            // In tasks.
+  std::optional<Policy> policy_;  // Made, and the judge started, for the first missing chunk.
+  std::unique_ptr<Judge> judge_;
 };
 
 }  // namespace
@@ -274,16 +241,12 @@ double effective_number(std::span<const std::string> texts) {
 }
 
 Result<RftSummary> run_rft(const RftOptions& options) {
-  std::error_code failure;
-  if (fs::exists(options.out, failure)) return wrong(options.out.string() + " is there already");
   MC_TRY(const model::Model model, model::load_model(options.model), "rft");
   MC_TRY(std::vector<Prompt> all, read_prompts(options.data), "rft");
   const std::vector<Prompt> prompts = choose_tasks(std::move(all), options);
   MC_TRY(const auto episodes, Sampling(options, model, prompts).complete(), "rft");
   RftSummary summary;
-  std::string lines;
   std::string targets;
-  for (const Episode& episode : episodes) lines += json_line(episode);
   const auto samples = static_cast<size_t>(options.samples);
   for (size_t i = 0; i < prompts.size(); ++i) {
     add_task(prompts[i], std::span(episodes).subspan(i * samples, samples), options, targets,
@@ -293,13 +256,9 @@ Result<RftSummary> run_rft(const RftOptions& options) {
   summary.clusters /= solved;
   summary.effective_before /= solved;
   summary.effective_after /= solved;
-  const auto write = [&](const fs::path& fresh) -> Status {
-    MC_TRY_VOID(write_file_atomically(fresh / "episodes.jsonl", lines), "rft");
-    MC_TRY_VOID(write_file_atomically(fresh / "sft.jsonl", targets), "rft");
-    return write_file_atomically(fresh / "summary.json", summary_json(summary));
-  };
-  MC_TRY_VOID(model::publish_folder(options.out, write), "rft");
-  fs::remove_all(Sampling::part_folder(options.out), failure);
+  MC_TRY_VOID(write_file_atomically(options.out / "episodes.jsonl", json_lines(episodes)), "rft");
+  MC_TRY_VOID(write_file_atomically(options.out / "sft.jsonl", targets), "rft");
+  MC_TRY_VOID(write_file_atomically(options.out / "summary.json", summary_json(summary)), "rft");
   return summary;
 }
 

@@ -6,9 +6,8 @@
 //   OUT/episodes.jsonl   every answer with its verdict (episode.h)
 //   OUT/sft.jsonl        the drawn ones, as `sft` reads them
 //   OUT/summary.json     counts, and the diversity before and after drawing
-//
-// Until it is done, what was sampled and judged is in OUT.part, and a run that was killed goes on
-// with it, to the same bytes.
+//   OUT/store.sqlite     what was sampled and judged: a run that was killed goes on with it, to the
+//                        same bytes
 //
 // The passing answers of a task are clustered by the structure of their kernels (structure.h); its
 // targets are drawn over clusters by turns, each from the answers of one.

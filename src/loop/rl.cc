@@ -3,23 +3,21 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include "core/file.h"
 #include "core/hash.h"
-#include "loop/run_state.h"
 #include "loop/update.h"
 #include "rl/random.h"
+#include "store/store.h"
+#include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/packing.h"
 
@@ -28,6 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
 using Scalars = std::vector<train::Scalar>;
 
 constexpr double kCheckpointSeconds = 60;
@@ -40,7 +39,7 @@ double seconds_since(Clock::time_point begin) {
 
 // What a resumed run must have in common with the run before.
 std::string settings_json(const RlOptions& o) {
-  nlohmann::ordered_json json;
+  Json json;
   json["model"] = fs::weakly_canonical(o.model).string();
   json["data"] = fs::weakly_canonical(o.data).string();
   if (o.replay) json["replay"] = fs::weakly_canonical(*o.replay).string();
@@ -59,15 +58,15 @@ std::string settings_json(const RlOptions& o) {
   json["clip"] = o.policy.optimizer.norm_max;
   json["eps"] = {o.step.clip.eps_low, o.step.clip.eps_high};
   json["beta"] = o.step.beta;
-  json["mirror_pop"] = !o.step.mirror_pop ? nlohmann::json("off")
-                       : o.delta_auto     ? nlohmann::json("auto")
-                                          : nlohmann::json(o.step.mirror_pop->delta);
+  json["mirror_pop"] = !o.step.mirror_pop ? Json("off")
+                       : o.delta_auto     ? Json("auto")
+                                          : Json(o.step.mirror_pop->delta);
   json["alpha"] = o.prime_echo.alpha;
   json["b_early"] = o.prime_echo.b_early;
   json["bdr"] = {o.retry.probability, o.retry.capacity, o.retry.replays_max};
   json["seed"] = o.seed;
   json["dtype"] = c10::toString(o.policy.dtype);
-  return json.dump(2) + "\n";
+  return json.dump();
 }
 
 // ---- Metrics ------------------------------------------------------------------------------------
@@ -180,14 +179,12 @@ class Run {
         policy_(model_, policy_options(options)),
         retries_(options.retry) {
     for (const Prompt& prompt : prompts_) by_id_[prompt.task.id] = &prompt;
-    state_.settings = settings_json(options);
   }
 
   Result<RlResult> complete(const std::function<void(const RlProgress&)>& on_step) {
     MC_TRY_VOID(check_prompts(), "rl");
     MC_TRY_VOID(begin(), "rl");
     MC_TRY(train::MetricsFiles files, train::MetricsFiles::open(options_.run, state_.step), "rl");
-    MC_TRY_VOID(open_episodes(), "rl");
     result_.last = {state_.step, 0, 0, state_.elapsed_s};
     Clock::time_point saved = Clock::now();
     while (state_.step < options_.steps) {
@@ -237,67 +234,55 @@ class Run {
 
   // A fresh run folder, or the state of the run that is there.
   Status begin() {
-    std::error_code failure;
-    if (fs::exists(options_.run / "settings.json", failure) && !options_.resume) {
-      return wrong(options_.run.string() + " holds a run already; --resume goes on with it");
-    }
     if (options_.replay) {
-      MC_TRY(const auto recorded,
-             read_episodes(*options_.replay / "episodes.jsonl", options_.steps), "--replay");
-      for (const Episode& episode : recorded) recorded_[episode.step].push_back(episode);
+      MC_TRY(replay_, store::open_run_to_read(*options_.replay), "--replay");
     }
-    fs::create_directories(options_.run, failure);
-    if (failure) {
-      return Error{ErrorCode::kIo,
-                   "cannot make " + options_.run.string() + ": " + failure.message()};
-    }
+    MC_TRY(store_,
+           train::open_run(options_.run, "rl", settings_json(options_),
+                           options_.resume ? train::Existing::kResume : train::Existing::kRefuse),
+           "--out");
+    episodes_file_.open(options_.run / "episodes.jsonl", std::ios::binary);
     auto found = train::load_checkpoint(options_.run, policy_.tensors());
-    if (!found && found.error().code != ErrorCode::kNotFound) return found.error();
-    if (found && found->settings != state_.settings) {
-      return wrong(options_.run.string() +
-                   " was begun with other settings; give the same ones, or another folder");
+    if (!found) return found.error().code == ErrorCode::kNotFound ? ok() : Status(found.error());
+    MC_TRY_VOID(repeat_choices(found->step), "the steps before");
+    MC_TRY_VOID(read_more(found->more), "the checkpoint");
+    state_ = *std::move(found);
+    return ok();
+  }
+
+  // The retry buffer as it was behind the steps before `step_end`: their slots are chosen again,
+  // and their episodes remembered.
+  Status repeat_choices(int64_t step_end) {
+    for (; state_.step < step_end; ++state_.step) {
+      MC_TRY(const std::vector<Episode> episodes, episodes_of(choose_slots()), "episodes");
+      Scalars unused;
+      remember(episodes, unused);
     }
-    MC_TRY_VOID(write_file_atomically(options_.run / "settings.json", state_.settings), "a run");
-    if (!found) return ok();
-    state_ = *found;
-    MC_TRY(LoopState more, loop_state_from_json(state_.more), "the checkpoint");
-    MC_TRY(retries_, rl::RetryBuffer::restore(std::move(more.retries), options_.retry),
-           "the checkpoint");
-    window_ = std::move(more.drifts);
-    policy_.restored(more.optimizer_steps);
     return ok();
   }
 
-  // Episodes of steps after the checkpoint, which a run that was killed left, are removed.
-  Status open_episodes() {
-    const fs::path path = options_.run / "episodes.jsonl";
-    MC_TRY(const auto kept, read_episodes(path, state_.step), "episodes");
-    result_.episodes = static_cast<int64_t>(kept.size());
-    std::string text;
-    for (const Episode& episode : kept) text += json_line(episode);
-    MC_TRY_VOID(write_file_atomically(path, text), "episodes");
-    episodes_file_ = Fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-    if (!episodes_file_.is_open()) return system_error(ErrorCode::kIo, "cannot write episodes");
-    return ok();
+  // A checkpoint's own words: MirrorPop's window, and steps of the optimiser, which are fewer than
+  // the run's where updates were skipped.
+  std::string more_text() const {
+    return Json{{"optimizer_steps", policy_.optimizer_steps()}, {"drifts", window_.mean_abs}}
+        .dump();
   }
 
-  Status record(const std::vector<Episode>& episodes) {
-    std::string text;
-    for (const Episode& episode : episodes) text += json_line(episode);
-    for (std::string_view rest = text; !rest.empty();) {
-      const ssize_t written = ::write(episodes_file_.get(), rest.data(), rest.size());
-      if (written <= 0) return system_error(ErrorCode::kIo, "cannot write episodes");
-      rest.remove_prefix(static_cast<size_t>(written));
+  Status read_more(const std::string& text) {
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    try {
+      policy_.restored(json.at("optimizer_steps").get<int64_t>());
+      json.at("drifts").get_to(window_.mean_abs);
+    } catch (const Json::exception& failure) {
+      return wrong(std::string("is no state of a run: ") + failure.what());
     }
     return ok();
   }
 
   Result<Scalars> step() {
     const Clock::time_point begin = Clock::now();
-    const std::vector<Slot> slots = choose_slots();
-    RolloutTimes times;
-    MC_TRY(const std::vector<Episode> episodes, episodes_of(slots, times), "episodes");
-    MC_TRY_VOID(record(episodes), "episodes");
+    times_ = {};
+    MC_TRY(const std::vector<Episode> episodes, episodes_of(choose_slots()), "episodes");
     const Clock::time_point update_begin = Clock::now();
     const double lr =
         train::learning_rate(options_.policy.optimizer, static_cast<double>(state_.step + 1) /
@@ -314,12 +299,11 @@ class Run {
     }
     state_.step += 1;
     state_.elapsed_s += seconds_since(begin);
-    result_.episodes += static_cast<int64_t>(episodes.size());
     scalars.emplace_back("lr", lr);
     scalars.emplace_back("epoch", static_cast<double>(state_.place.epoch));
     scalars.emplace_back("tokens", static_cast<double>(state_.tokens));
-    scalars.emplace_back("generate_s", times.generate_s);
-    scalars.emplace_back("verdict_wait_s", times.wait_s);
+    scalars.emplace_back("generate_s", times_.generate_s);
+    scalars.emplace_back("verdict_wait_s", times_.wait_s);
     scalars.emplace_back("update_s", update_s);
     scalars.emplace_back("elapsed_s", state_.elapsed_s);
     return scalars;
@@ -349,12 +333,26 @@ class Run {
     return prompts_[order[static_cast<size_t>(place.next++)]];
   }
 
-  Result<std::vector<Episode>> episodes_of(const std::vector<Slot>& slots, RolloutTimes& times) {
-    if (options_.replay) {
-      const auto found = recorded_.find(state_.step);
-      if (found != recorded_.end()) return found->second;
-      return wrong(
-          fmt::format("{}/episodes.jsonl has no episodes of this step", options_.replay->string()));
+  // The episodes of this step: those that the store has, or those of --replay, or new ones.
+  Result<std::vector<Episode>> episodes_of(const std::vector<Slot>& slots) {
+    const std::string name = fmt::format("episodes {:06}", state_.step);
+    MC_TRY(const auto kept, store_->run.text(name), "the store");
+    MC_TRY(auto episodes, kept ? episodes_from_lines(*kept) : new_episodes(slots, name), name);
+    const std::string lines = json_lines(episodes);
+    if (!kept) MC_TRY_VOID(store_->run.put(name, lines), "the store");
+    if (!(episodes_file_ << lines << std::flush)) {
+      return system_error(ErrorCode::kIo, "cannot write episodes.jsonl");
+    }
+    result_.episodes += static_cast<int64_t>(episodes.size());
+    return episodes;
+  }
+
+  Result<std::vector<Episode>> new_episodes(const std::vector<Slot>& slots,
+                                            const std::string& name) {
+    if (replay_) {
+      MC_TRY(const auto found, replay_->run.text(name), "--replay");
+      if (found) return episodes_from_lines(*found);
+      return wrong(fmt::format("{} has no episodes of this step", options_.replay->string()));
     }
     if (judge_ == nullptr) {
       MC_TRY(judge_, Judge::start(options_.judge, {}), "rl");
@@ -365,7 +363,7 @@ class Run {
                            .generate = options_.generate,
                            .positions_max = model_.config.positions_max};
     rollout.generate.seed = derive_seed(options_.seed, "step " + std::to_string(state_.step));
-    return roll_out(policy_, model_.tokenizer, *judge_, slots, rollout, times);
+    return roll_out(policy_, model_.tokenizer, *judge_, slots, rollout, times_);
   }
 
   UpdateOptions update_options(double lr) const {
@@ -443,7 +441,7 @@ class Run {
   }
 
   Status save() {
-    state_.more = json_text({retries_.state(), window_, policy_.optimizer_steps()});
+    state_.more = more_text();
     return train::save_checkpoint(options_.run, state_, policy_.tensors());
   }
 
@@ -454,11 +452,13 @@ class Run {
   Policy policy_;
   rl::RetryBuffer retries_;
   rl::DriftWindow window_;
-  std::unique_ptr<Judge> judge_;                      // Started with the first answers.
-  std::map<int64_t, std::vector<Episode>> recorded_;  // By step, of --replay.
+  std::unique_ptr<Judge> judge_;  // Started with the first answers.
+  RolloutTimes times_;            // Of this step's answers; 0 where they were there.
+  std::optional<store::RunFolder> store_;
+  std::optional<store::RunFolder> replay_;
+  std::ofstream episodes_file_;
   train::RunState state_;
   RlResult result_;
-  Fd episodes_file_;
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 // Reinforcement learning from verdicts: a model folder and tasks in, a run folder out.
 //
-//   RUN/settings.json    what the run was asked for
-//   RUN/episodes.jsonl   every episode (episode.h)
+//   RUN/store.sqlite     what the run was asked for, and every episode
+//   RUN/episodes.jsonl   the episodes as text (episode.h)
 //   RUN/metrics.jsonl    one line a step (docs/rl.md), and an event file for TensorBoard
 //   RUN/checkpoints/     to go on from after a stop of any kind
 //   RUN/model            the result, once the run is complete

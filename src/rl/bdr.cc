@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +16,6 @@
 
 #include "core/check.h"
 #include "core/hash.h"
-#include "core/result.h"
 #include "rl/score.h"
 #include "task/verdict.h"
 
@@ -61,10 +59,6 @@ bool is_older(const FailedCandidate& a, const FailedCandidate& b) {
   return std::tie(a.step, a.group) < std::tie(b.step, b.group);
 }
 
-Error invalid(const std::string& what) {
-  return {ErrorCode::kInvalidInput, "state of the retry buffer: " + what};
-}
-
 }  // namespace
 
 std::optional<Stage> failed_stage(const task::Outcome& outcome) {
@@ -102,23 +96,6 @@ size_t choose_failure(std::span<const FailedCandidate> candidates) {
 
 RetryBuffer::RetryBuffer(const RetryOptions& options) : options_(options) {
   MC_CHECK(is_in_range(options));
-}
-
-Result<RetryBuffer> RetryBuffer::restore(RetryState state, const RetryOptions& options) {
-  RetryBuffer buffer(options);
-  if (state.items.size() > options.capacity) return invalid("more items than its capacity");
-  std::set<std::string_view> tasks;
-  for (const RetryItem& item : state.items) {
-    const std::string& task = item.candidate.task;
-    if (!tasks.insert(task).second) return invalid("two items of task " + task);
-    if (!(item.candidate.s < kScorePassed)) return invalid("a pass of task " + task);
-    const auto replays = state.replays.find(task);
-    if (replays != state.replays.end() && replays->second >= options.replays_max) {
-      return invalid("an item of task " + task + ", which was replayed as often as it may be");
-    }
-  }
-  buffer.state_ = std::move(state);
-  return buffer;
 }
 
 void RetryBuffer::insert(std::vector<FailedCandidate> failures) {

@@ -10,7 +10,7 @@
 //   each prompt slot:  draw(uniform({seed, step, slot}), step)     a replay with probability p
 //   end of the step:   solved(task) for a replay that passed, then insert(failures of all groups)
 //
-// RetryBuffer is a value that fits a checkpoint: state() and restore().
+// RetryBuffer follows from these calls alone: the same ones make it again.
 #ifndef MC_RL_BDR_H_
 #define MC_RL_BDR_H_
 
@@ -23,7 +23,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/result.h"
 #include "task/verdict.h"
 
 namespace mc::rl {
@@ -86,8 +85,6 @@ class RetryBuffer {
   // REQUIRES: options are in their ranges.
   explicit RetryBuffer(const RetryOptions& options);
 
-  // The buffer that state() told; kInvalidInput for a state that no buffer with these options has.
-  static Result<RetryBuffer> restore(RetryState state, const RetryOptions& options);
   const RetryState& state() const { return state_; }
 
   // The failures of one step, in any order: they go in by (step, group).  A newer failure of a task

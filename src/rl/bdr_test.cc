@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -202,63 +201,6 @@ TEST(RetryBuffer, TellsTheAgeOfItsItems) {
   EXPECT_EQ(buffer.age_mean(4), 0);
   buffer.insert({failure("a", 1), failure("b", 2)});
   EXPECT_EQ(buffer.age_mean(4), 2.5);
-}
-
-// ---- Saved and restored -------------------------------------------------------------------------
-
-// What a run draws and holds, through `num_steps` steps from `step`.
-Names run(RetryBuffer& buffer, uint64_t step, uint64_t num_steps) {
-  constexpr uint64_t kSeed = 10;
-  Names drawn;
-  for (const uint64_t end = step + num_steps; step < end; ++step) {
-    std::vector<FailedCandidate> failures;
-    for (uint64_t slot = 0; slot < 16; ++slot) {
-      const DrawId id{.seed = kSeed, .step = step, .slot = slot};
-      const auto replay = buffer.draw(uniform(id), step);
-      drawn.push_back(replay ? replay->code : "");
-      const DrawId outcome{.seed = kSeed + 1, .step = step, .slot = slot};
-      const double luck = uniform(outcome);
-      if (replay && luck < 0.3) buffer.solved(replay->task);
-      if (luck < 0.6) continue;
-      const auto task = replay ? replay->task : std::to_string(static_cast<int>(luck * 1000) % 40);
-      failures.push_back(failure(task, step, slot));
-    }
-    buffer.insert(failures);
-  }
-  return drawn;
-}
-
-TEST(RetryBuffer, GoesOnAfterARestoreAsWithoutABreak) {
-  const RetryOptions options{.capacity = 12, .probability = 0.3};
-  RetryBuffer whole(options);
-  run(whole, 0, 20);
-  auto restored = RetryBuffer::restore(RetryState(whole.state()), options);
-  ASSERT_TRUE(restored.has_value());
-  const Names drawn = run(whole, 20, 20);
-  EXPECT_EQ(run(*restored, 20, 20), drawn);
-  EXPECT_EQ(restored->state(), whole.state());
-  EXPECT_GT(std::set<std::string>(drawn.begin(), drawn.end()).size(), 5U);  // It did draw.
-}
-
-TEST(RetryBuffer, IsNotRestoredFromAStateThatNoneHas) {
-  const RetryItem a{failure("a"), 1};
-  RetryItem passed = a;
-  passed.candidate.s = 1;
-  const struct {
-    RetryState state;
-    const char* says;
-  } kTable[] = {
-      {{{a, {failure("b"), 1}, {failure("c"), 1}}, {}}, "capacity"},
-      {{{a, a}, {}}, "two items of task a"},
-      {{{passed}, {}}, "a pass of task a"},
-      {{{a}, {{"a", 2}}}, "as often as it may be"},
-  };
-  for (const auto& row : kTable) {
-    const auto restored = RetryBuffer::restore(row.state, {.capacity = 2});
-    ASSERT_FALSE(restored.has_value()) << row.says;
-    EXPECT_EQ(restored.error().code, ErrorCode::kInvalidInput);
-    EXPECT_NE(restored.error().message.find(row.says), std::string::npos);
-  }
 }
 
 }  // namespace

@@ -38,9 +38,11 @@ std::vector<fs::path> checkpoints_of(const fs::path& run) {
 }
 
 std::string state_json(const RunState& state) {
-  Json json = {{"step", state.step},           {"tokens", state.tokens},
-               {"elapsed_s", state.elapsed_s}, {"epoch", state.place.epoch},
-               {"next", state.place.next},     {"settings", state.settings}};
+  Json json = {{"step", state.step},
+               {"tokens", state.tokens},
+               {"elapsed_s", state.elapsed_s},
+               {"epoch", state.place.epoch},
+               {"next", state.place.next}};
   if (!state.more.empty()) json["more"] = state.more;
   return json.dump(2) + "\n";
 }
@@ -52,16 +54,14 @@ Result<RunState> parse_state(const std::string& text) {
       return Error{ErrorCode::kInvalidInput, std::string("state.json has no \"") + key + "\""};
     }
   }
-  if (!json.contains("settings") || !json["settings"].is_string() || !json.contains("elapsed_s") ||
-      !json["elapsed_s"].is_number()) {
-    return Error{ErrorCode::kInvalidInput, "state.json has no settings or time"};
+  if (!json.contains("elapsed_s") || !json["elapsed_s"].is_number()) {
+    return Error{ErrorCode::kInvalidInput, "state.json has no time"};
   }
   RunState state;
   state.step = json["step"].get<int64_t>();
   state.tokens = json["tokens"].get<int64_t>();
   state.elapsed_s = json["elapsed_s"].get<double>();
   state.place = {json["epoch"].get<int64_t>(), json["next"].get<int64_t>()};
-  state.settings = json["settings"].get<std::string>();
   if (json.contains("more") && json["more"].is_string()) state.more = json["more"];
   return state;
 }
@@ -81,6 +81,21 @@ Status copy_into(const model::TensorFile& file, const char* name, const at::Tens
 }
 
 }  // namespace
+
+Result<store::RunFolder> open_run(const fs::path& run, const std::string& kind,
+                                  const std::string& settings, Existing existing) {
+  std::error_code failure;
+  const bool is_there = fs::exists(run / store::kStoreName, failure);
+  if (is_there && existing == Existing::kRefuse) {
+    return Error{ErrorCode::kInvalidInput,
+                 run.string() + " holds a run already; --resume goes on with it"};
+  }
+  if (!is_there && fs::exists(run / "checkpoints", failure)) {
+    return Error{ErrorCode::kInvalidInput,
+                 run.string() + " holds checkpoints without their store; give another --out"};
+  }
+  return store::open_run(run, {.name = kind, .kind = kind, .settings = settings});
+}
 
 Status save_checkpoint(const fs::path& run, const RunState& state, const RunTensors& tensors) {
   const fs::path path = run / "checkpoints" / fmt::format("{}{:08}", kPrefix, state.step);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a training run on the disk: RUN/checkpoints/step-00000100 with state.json (step,
-// place in the data, time, settings) and state.safetensors (parameters, both moments).
+// The state of a training run on the disk: RUN/store.sqlite with its settings, and
+// RUN/checkpoints/step-00000100 with state.json (step, place in the data, time) and
+// state.safetensors (parameters, both moments).
 //
 // A checkpoint is written to another name and renamed when all of it is on the disk, so one that is
 // there is whole.  The last two are kept.
@@ -15,6 +16,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/result.h"
+#include "store/store.h"
 #include "train/packing.h"
 
 namespace mc::train {
@@ -24,8 +26,7 @@ struct RunState {
   int64_t tokens = 0;
   double elapsed_s = 0;
   Place place;
-  std::string settings;  // What must be the same for the run to go on (JSON).
-  std::string more;      // What else a run keeps, in its own words; "" for none.
+  std::string more;  // What else a run keeps, in its own words; "" for none.
 };
 
 struct RunTensors {
@@ -33,6 +34,13 @@ struct RunTensors {
   at::Tensor first;
   at::Tensor second;
 };
+
+enum class Existing { kRefuse, kResume };
+
+// Begins a run in a folder, or goes on with the one that is there.  kInvalidInput where that may
+// not be, or has other settings (JSON: all that must be the same).
+Result<store::RunFolder> open_run(const std::filesystem::path& run, const std::string& kind,
+                                  const std::string& settings, Existing existing);
 
 Status save_checkpoint(const std::filesystem::path& run, const RunState& state,
                        const RunTensors& tensors);

@@ -5,14 +5,12 @@
 #include <cmath>
 #include <numeric>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <ATen/ops/zeros_like.h>
 #include <nlohmann/json.hpp>
 
-#include "core/file.h"
 #include "model/decoder.h"
 #include "model/model_folder.h"
 #include "model/parallel.h"
@@ -29,8 +27,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kCheckpointSeconds = 60;
 constexpr int64_t kNoStepsLimit = INT64_MAX;
-
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
 
 std::vector<int64_t> lengths_of(const std::vector<Sample>& samples) {
   std::vector<int64_t> lengths;
@@ -70,7 +66,7 @@ std::string settings_json(const SftOptions& o, const std::vector<int64_t>& lengt
   json["clip"] = o.optimizer.norm_max;
   json["seed"] = o.seed;
   json["dtype"] = c10::toString(o.dtype);
-  return json.dump(2) + "\n";
+  return json.dump();
 }
 
 class Run {
@@ -90,7 +86,6 @@ class Run {
       gradients_.emplace_back(model_.config, at::zeros_like(master_));
     }
     rope_ = {rope_.cos_PD2.to(options.device), rope_.sin_PD2.to(options.device)};
-    state_.settings = settings_json(options, lengths_);
     if (!options.minutes) {
       steps_max_ = options.steps ? *options.steps : steps_of_epoch(lengths_, options);
     }
@@ -118,24 +113,13 @@ class Run {
  private:
   // A fresh run folder, or the state of the run that is there.
   Status begin() {
-    std::error_code failure;
-    const bool is_there = fs::exists(options_.run / "settings.json", failure);
-    if (is_there && !options_.resume) {
-      return wrong(options_.run.string() + " holds a run already; --resume goes on with it");
-    }
-    fs::create_directories(options_.run, failure);
-    if (failure) {
-      return Error{ErrorCode::kIo,
-                   "cannot make " + options_.run.string() + ": " + failure.message()};
-    }
-    MC_TRY_VOID(write_file_atomically(options_.run / "settings.json", state_.settings), "a run");
+    MC_TRY(store_,
+           open_run(options_.run, "sft", settings_json(options_, lengths_),
+                    options_.resume ? Existing::kResume : Existing::kRefuse),
+           "--out");
     auto found = load_checkpoint(options_.run,
                                  {master_, optimizer_.first_moment(), optimizer_.second_moment()});
     if (!found) return found.error().code == ErrorCode::kNotFound ? ok() : Status(found.error());
-    if (found->settings != state_.settings) {
-      return wrong(options_.run.string() +
-                   " was begun with other settings; give the same ones, or another folder");
-    }
     state_ = *found;
     optimizer_.set_steps(state_.step);
     batches_ = Batches(lengths_, options_.seed, options_.batch_tokens, state_.place);
@@ -250,6 +234,7 @@ class Run {
   Optimizer optimizer_;
   Batches batches_;
   int64_t steps_max_ = kNoStepsLimit;
+  std::optional<store::RunFolder> store_;  // Open, so that no other process writes the folder.
   RunState state_;
   double last_loss_ = 0;
 };

@@ -5,10 +5,13 @@ A tiny model with random weights; the verifier counts letters (letter_judge.py),
 enough.
 """
 
+import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -112,7 +115,11 @@ class RlTest(unittest.TestCase):
             self.assertFalse((self.root / "killed" / "model").exists())
         self.complete("killed", *turns, "--resume")
         self.complete("replayed", *turns, "--replay", self.root / "whole")
-        for other in ("killed", "replayed"):
+        # Without a checkpoint all steps are done again, and no answer is judged again.
+        shutil.copytree(self.root / "killed", self.root / "again")
+        shutil.rmtree(self.root / "again" / "checkpoints")
+        self.complete("again", *turns, "--resume", "--judge", "/no/judge")
+        for other in ("killed", "replayed", "again"):
             self.assertEqual(self.metrics(other), self.metrics("whole"), other)
             self.assertEqual(self.episodes(other), self.episodes("whole"), other)
             self.assertEqual(self.weights(other), self.weights("whole"), other)
@@ -156,9 +163,9 @@ class RlTest(unittest.TestCase):
         words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
         words += ["--out", self.root / "drawn", "--judge", JUDGE, "--samples", 30, "--targets", 3]
         words += ["--max-tokens", 3, "--limit", 5, "--threads", 2]
-        done = run(*words)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("before drawing", done.stdout)
+        first = run(*words)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertIn("before drawing", first.stdout)
         summary = json.loads((self.root / "drawn/summary.json").read_text(encoding="utf-8"))
         episodes = self.episodes("drawn")
         self.assertEqual(len(episodes), 5 * 30)
@@ -179,9 +186,8 @@ class RlTest(unittest.TestCase):
         data = ["--data", self.root / "drawn/sft.jsonl", "--out", self.root / "tuned"]
         done = run("sft", "--model", self.root / "base", *data, "--steps", 1)
         self.assertEqual(done.returncode, 0, done.stderr)
-        again = run(*words)
-        self.assertEqual(again.returncode, 2)
-        self.assertIn("is there already", again.stderr)
+        again = run(*words[:7], "--judge", "/no/judge", *words[9:])
+        self.assertEqual(again.stdout, first.stdout, again.stderr)
 
     def test_rft_makes_repairs_of_failed_answers(self) -> None:
         words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
@@ -219,7 +225,9 @@ class RlTest(unittest.TestCase):
         words += ["--out", self.root / "rft-cut"]
         done = run(*words, "--judge", f"sh {short}")
         self.assertNotEqual(done.returncode, 0)
-        self.assertEqual(len(self.episodes("rft-cut.part")), 120)
+        with contextlib.closing(sqlite3.connect(self.root / "rft-cut/store.sqlite")) as store:
+            (kept,) = [row[0] for row in store.execute("SELECT text FROM text")]
+        self.assertEqual(kept.count("\n"), 120)
         done = run(*words, "--judge", JUDGE, "--seed", 9)
         self.assertEqual(done.returncode, 2)
         self.assertIn("other settings", done.stderr)
@@ -228,7 +236,6 @@ class RlTest(unittest.TestCase):
         for name in ("episodes.jsonl", "sft.jsonl", "summary.json"):
             expected = (self.root / "rft-whole" / name).read_bytes()
             self.assertEqual((self.root / "rft-cut" / name).read_bytes(), expected, name)
-        self.assertFalse((self.root / "rft-cut.part").exists())
 
     def test_wrong_input_gets_one_line(self) -> None:
         def fails(reason: str, arguments: list[str], code: int = 2) -> None:
@@ -248,7 +255,9 @@ class RlTest(unittest.TestCase):
         self.complete("twice", "--steps", 1)
         fails("--resume", self.rl("twice", "--steps", 1))
         fails("other settings", self.rl("twice", "--steps", 2, "--resume"))
-        fails("no episodes of this step", self.rl("gone", "--replay", self.root / "base"))
+        twice = ["--steps", 2, "--replay", self.root / "twice"]
+        fails("no episodes of this step", self.rl("gone", *twice))
+        fails("no store", self.rl("gone", "--resume", "--replay", self.root / "base"))
 
 
 if __name__ == "__main__":
