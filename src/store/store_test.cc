@@ -211,6 +211,23 @@ TEST_F(Stores, NameTheSettingThatDiffers) {
   EXPECT_THAT(other.error().message, HasSubstr("it is of the kind bench"));
 }
 
+TEST_F(Stores, HaveOneRunInAFolderOfARun) {
+  const std::filesystem::path folder = path_.parent_path();
+  ASSERT_FALSE(open_run_to_read(folder));
+  open();  // A store without a run, as a kill may leave it.
+  const auto empty = open_run_to_read(folder);
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().code, ErrorCode::kNotFound);
+  const auto begin_run = [&](const std::string& settings) {
+    return open_run(folder, {.name = "rl", .kind = "rl", .settings = settings});
+  };
+  ASSERT_TRUE(begin_run(R"({"seed":1})")->run.put("episodes 0", "lines"));
+  const auto other = begin_run(R"({"seed":2})");
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, HasSubstr("other settings (seed was 1, now 2)"));
+  EXPECT_EQ(*open_run_to_read(folder)->run.text("episodes 0"), "lines");
+}
+
 // ---- Several users ------------------------------------------------------------------------------
 
 TEST_F(Stores, HaveOneWriter) {
