@@ -16,6 +16,7 @@
 #include "forge/bulk.h"
 #include "forge/chunk.h"
 #include "forge/musa_rows.h"
+#include "store/store.h"
 
 namespace mc::forge {
 namespace {
@@ -23,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPartBytesMax = 64 << 20;
-constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 3;           // Of what the same settings give.
+constexpr size_t kTasksBytesMax = 64 << 20;  // A file of tasks has no more.
+constexpr int kBarrenChunksMax = 20;         // In a row; then nothing more can be drawn.
+constexpr int kVersion = 3;                  // Of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -41,34 +42,15 @@ Json settings_json(const Settings& settings) {
   return json;
 }
 
-// A folder holds the parts of one setting only.
-Status claim(const fs::path& out, const Settings& settings) {
-  std::error_code failure;
-  fs::create_directories(out / "parts", failure);
-  if (failure) {
-    return Error{ErrorCode::kInvalidInput,
-                 fmt::format("{} cannot be made: {}", out.string(), failure.message())};
-  }
-  const std::string wanted = settings_json(settings).dump(1) + "\n";
-  const fs::path path = out / "parts/settings.json";
-  if (const auto found = read_file(path, kPartBytesMax)) {
-    if (*found == wanted) return ok();
-    return Error{ErrorCode::kInvalidInput,
-                 out.string() + " holds data of other settings: choose another --out"};
-  }
-  return write_file_atomically(path, wanted);
-}
-
-fs::path part_path(const fs::path& out, int number) {
-  return out / "parts" / fmt::format("{:06}.json", number);
-}
+std::string chunk_name(int number) { return fmt::format("chunk {:06}", number); }
 
 // Chunks are taken in order; the run is over when those before the first gap hold enough tasks.
 class Runner {
  public:
-  Runner(const RunOptions& options, const std::function<void(std::string_view)>& note,
+  Runner(const RunOptions& options, store::Run& store,
+         const std::function<void(std::string_view)>& note,
          const std::function<void(const Progress&)>& progress)
-      : options_(options), note_(note), progress_(progress) {}
+      : options_(options), store_(store), note_(note), progress_(progress) {}
 
   Result<int> run() {
     std::vector<std::thread> threads;
@@ -83,21 +65,22 @@ class Runner {
   void work() {
     std::unique_ptr<Bulk> bulk;  // Started with the first chunk that is not there yet.
     for (std::optional<int> number; (number = take());) {
-      auto text = read_file(part_path(options_.out, *number), kPartBytesMax);
-      if (!text) text = make(*number, bulk);
+      const auto text = chunk(*number, bulk);
       if (!text) return fail(text.error());
       finish(*number, *text);
     }
   }
 
-  Result<std::string> make(int number, std::unique_ptr<Bulk>& bulk) {
+  Result<std::string> chunk(int number, std::unique_ptr<Bulk>& bulk) {
+    MC_TRY(auto kept, store_.text(chunk_name(number)), "forge");
+    if (kept) return *std::move(kept);
     if (bulk == nullptr) {
       MC_TRY(bulk, Bulk::create(note_), "verifier");
     }
     MC_TRY(std::string text,
            make_chunk(options_.settings, number, *bulk, options_.audit_share, options_.auditor),
            "forge");
-    MC_TRY_VOID(write_file_atomically(part_path(options_.out, number), text), "parts");
+    MC_TRY_VOID(store_.put(chunk_name(number), text), "forge");
     return text;
   }
 
@@ -119,8 +102,7 @@ class Runner {
   void finish(int number, const std::string& text) {
     const Json chunk = Json::parse(text, nullptr, false);
     if (!chunk.is_object()) {
-      return fail(
-          {ErrorCode::kIo, part_path(options_.out, number).string() + " is damaged: delete it"});
+      return fail({ErrorCode::kIo, chunk_name(number) + " in the store is damaged"});
     }
     const std::lock_guard lock(mutex_);
     Progress found;
@@ -142,6 +124,7 @@ class Runner {
   }
 
   const RunOptions& options_;
+  store::Run& store_;
   const std::function<void(std::string_view)>& note_;
   const std::function<void(const Progress&)>& progress_;
 
@@ -197,7 +180,7 @@ Status add_task(const Json& task, const RunOptions& options, const MusaRows& mus
       task["source"].get<std::string>());
 }
 
-Result<DataSets> assemble(const RunOptions& options, int num_parts) {
+Result<DataSets> assemble(const RunOptions& options, const store::Run& store, int num_chunks) {
   DataSets sets;
   MC_TRY(const Layout layout, find_layout(), "musify");
   MC_TRY(const MusaRows musa, MusaRows::create(layout.share("musify")), "musify");
@@ -206,9 +189,9 @@ Result<DataSets> assemble(const RunOptions& options, int num_parts) {
     std::error_code failure;
     fs::create_directories(options.out / folder, failure);
   }
-  for (int i = 0; i < num_parts; ++i) {
-    MC_TRY(const std::string text, read_file(part_path(options.out, i), kPartBytesMax), "parts");
-    const Json chunk = Json::parse(text);
+  for (int i = 0; i < num_chunks; ++i) {
+    MC_TRY(const auto text, store.text(chunk_name(i)), "forge");
+    const Json chunk = Json::parse(*text);
     for (const auto& [why, n] : chunk["rejected"].items()) {
       sets.rejected[why] = sets.rejected.value(why, 0) + n.get<int>();
     }
@@ -233,7 +216,7 @@ Result<std::vector<std::string>> programs_in(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder, failure)) {
     const std::string kind = entry.path().extension();
     if (kind != ".py" && kind != ".jsonl") continue;
-    MC_TRY(std::string text, read_file(entry.path(), kPartBytesMax), "tasks");
+    MC_TRY(std::string text, read_file(entry.path(), kTasksBytesMax), "tasks");
     if (kind == ".py") {
       programs.push_back(std::move(text));
       continue;
@@ -291,9 +274,13 @@ Status write_sets(const RunOptions& options, const DataSets& sets) {
 
 Result<Counts> run(const RunOptions& options, const std::function<void(std::string_view)>& note,
                    const std::function<void(const Progress&)>& progress) {
-  MC_TRY_VOID(claim(options.out, options.settings), "forge");
-  MC_TRY(const int num_parts, Runner(options, note, progress).run(), "forge");
-  MC_TRY(DataSets sets, assemble(options, num_parts), "forge");
+  MC_TRY(store::RunFolder folder,
+         store::open_run(options.out, {.name = "forge",
+                                       .kind = "forge",
+                                       .settings = settings_json(options.settings).dump()}),
+         "--out");
+  MC_TRY(const int num_chunks, Runner(options, folder.run, note, progress).run(), "forge");
+  MC_TRY(DataSets sets, assemble(options, folder.run, num_chunks), "forge");
   MC_TRY_VOID(count_overlap(options, note, sets), "forge");
   MC_TRY_VOID(write_sets(options, sets), "forge");
   return sets.counts;

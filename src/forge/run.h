@@ -3,8 +3,8 @@
 // A run of the forge: draws tasks, verifies them and their kernels, writes the data sets.
 //
 // Work is cut into chunks of kChunkTasks tasks.  What a chunk gives depends on the settings and its
-// number alone; it is written to OUT/parts/ as soon as it is done, so a run that was stopped goes
-// on where it was, and any number of threads gives the same bytes.  At the end the parts are put
+// number alone; it is in OUT/store.sqlite as soon as it is done, so a run that was stopped goes on
+// where it was, and any number of threads gives the same bytes.  At the end the chunks are put
 // together, in order, until the tasks that were asked for are there.
 #ifndef MC_FORGE_RUN_H_
 #define MC_FORGE_RUN_H_
@@ -37,7 +37,7 @@ enum class Dialects { kCuda, kMusa, kBoth };
 
 struct RunOptions {
   Settings settings;
-  Dialects dialects = Dialects::kCuda;  // Parts are the same for all.
+  Dialects dialects = Dialects::kCuda;  // Chunks are the same for all.
   std::filesystem::path out;
   int jobs = 1;
   double audit_share = 0;              // Share of the solutions that `auditor` judges as well.

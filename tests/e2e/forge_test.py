@@ -6,9 +6,11 @@ Runs the program named by $MUSACODER; no GPU is needed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -25,6 +27,16 @@ SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--te
 def forge(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [MUSACODER, "forge", "--out", str(out), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def has_chunk(out: Path) -> bool:
+    """Whether a run that still goes on has kept something; False until its store is made."""
+    address = f"file:{out}/store.sqlite?mode=ro"
+    try:
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as store:
+            return bool(store.execute("SELECT count(*) FROM text").fetchone()[0])
+    except sqlite3.OperationalError:
+        return False
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -66,7 +78,7 @@ class Forge(unittest.TestCase):
         command = [MUSACODER, "forge", "--out", str(out), *SETTINGS]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 120
-            while not (out / "parts/000000.json").exists() and time.monotonic() < deadline:
+            while not has_chunk(out) and time.monotonic() < deadline:
                 time.sleep(0.1)
             process.send_signal(signal.SIGKILL)
         done = forge(out, *SETTINGS, "--jobs", "2")
