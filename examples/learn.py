@@ -17,8 +17,8 @@ Stages, each a program of its own that reads and writes files in one folder:
 
 With --seeds N the rungs after sft are done N times, under seeds of their own, in seed-2/, …
 
-A stage that is done leaves a mark in done/; one that was cut short is taken up where it stopped.
-So the script can be killed at any moment and started again, and ends with the same table.
+A stage whose output is there is done; one that was cut short is taken up where it stopped. So the
+script can be killed at any moment and started again, and ends with the same table.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ import dataclasses
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -183,6 +181,10 @@ def run(program: str, *arguments: object) -> None:
         fail(f"{program} {arguments[0]} ended with {done.returncode}")
 
 
+# A name, what is there once the stage is done, and how it is made.
+Stage = tuple[str, Path, Callable[[], None]]
+
+
 class Learning:
     """The stages in one folder."""
 
@@ -205,33 +207,29 @@ class Learning:
             fail(f"{self.folder} holds a run with other settings: give another --out, or remove it")
         if not path.exists() and self.folder.exists() and any(self.folder.iterdir()):
             fail(f"{self.folder} holds something else: give another --out")
-        (self.folder / "done").mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text)
 
     def run_all(self) -> None:
-        stages: list[tuple[str, Callable[[], None]]] = [
-            ("forge", self.forge),
-            ("tokenizer", self.tokenizer),
-            ("init", self.init),
-            ("sft", self.sft),
-            ("bench base", lambda: self.bench("base")),
+        stages: list[Stage] = [
+            ("forge", self.folder / "sft.jsonl", self.forge),
+            ("tokenizer", self.folder / "tokenizer.json", self.tokenizer),
+            ("init", self.model_of("base"), self.init),
+            ("sft", self.model_of("sft"), self.sft),
+            self.benches("base", 1)[0],
             *self.benches("sft", 1),
         ]
         if len(self.rungs()) > 2:
-            stages.append(("new tasks", self.new_tasks))
+            stages.append(("new tasks", self.folder / "new_tasks.jsonl", self.new_tasks))
         for number in range(1, self.settings.seeds + 1):
             stages += self.rungs_of(number)
-        for place, (name, stage) in enumerate(stages, 1):
-            mark = self.folder / "done" / name.replace(" ", "_")
-            if mark.exists():
-                continue
-            say(f"{place}/{len(stages)} {name}")
-            start = time.monotonic()
-            stage()
-            write_atomically(mark, f"{time.monotonic() - start:.1f} s\n")
+        for place, (name, output, stage) in enumerate(stages, 1):
+            if not output.exists():
+                say(f"{place}/{len(stages)} {name}")
+                stage()
         self.report()
 
-    def rungs_of(self, number: int) -> list[tuple[str, Callable[[], None]]]:
+    def rungs_of(self, number: int) -> list[Stage]:
         """The rungs after sft under the seed of that number, with their benchmarks."""
         s = self.settings
         learned: dict[str, Callable[[], None]] = {
@@ -239,18 +237,25 @@ class Learning:
             "rl": partial(self.rl, number, "rl", s.rl_steps, turns=1),
             "rl-multi": partial(self.rl, number, "rl-multi", s.rl_multi_steps, turns=3),
         }
-        stages: list[tuple[str, Callable[[], None]]] = []
+        stages: list[Stage] = []
         for rung in self.rungs()[2:]:
-            stages += [(with_seed(rung, number), learned[rung]), *self.benches(rung, number)]
+            name, model = with_seed(rung, number), self.model_of(rung, number)
+            stages += [(name, model, learned[rung]), *self.benches(rung, number)]
         return stages
 
-    def benches(self, rung: str, number: int) -> list[tuple[str, Callable[[], None]]]:
-        stages: list[tuple[str, Callable[[], None]]] = []
-        stages.append((with_seed(f"bench {rung}", number), partial(self.bench, rung, number)))
+    def benches(self, rung: str, number: int) -> list[Stage]:
+        kinds = {"bench": self.bench}
         if self.settings.samples > 0:
-            name = with_seed(f"sampled {rung}", number)
-            stages.append((name, partial(self.sampled, rung, number)))
-        return stages
+            kinds["sampled"] = self.sampled
+        home = self.home(rung, number)
+        return [
+            (
+                with_seed(f"{kind} {rung}", number),
+                home / kind / rung / "summary.json",
+                partial(measure, rung, number),
+            )
+            for kind, measure in kinds.items()
+        ]
 
     def rungs(self) -> list[str]:
         """The models of the ladder, each made of the one before."""
@@ -329,7 +334,6 @@ class Learning:
 
     def init(self) -> None:
         s = self.settings
-        shutil.rmtree(self.folder / "base", ignore_errors=True)
         run("musacoder-learn", "init", "--out", self.folder / "base", "--layers", s.layers,
             "--width", s.width, "--heads", s.heads, "--seed", s.seed,
             "--tokenizer", self.folder / "tokenizer.json")  # fmt: skip
@@ -351,13 +355,11 @@ class Learning:
         s = self.settings
         home = self.home("rft", number) / "rft"
         drawn, model = home / "drawn", self.model_before("rft", number)
-        if not drawn.exists():
-            home.mkdir(parents=True, exist_ok=True)
-            run("musacoder-learn", "rft", "--model", model, "--out", drawn,
-                "--data", self.folder / "new_tasks.jsonl", "--limit", s.rft_tasks,
-                "--samples", s.rft_samples, "--repairs", 2, "--max-tokens", s.tokens_max,
-                "--backend", "cpu", "--dialect", s.dialect, "--device", s.device,
-                "--seed", self.seed(number))  # fmt: skip
+        run("musacoder-learn", "rft", "--model", model, "--out", drawn,
+            "--data", self.folder / "new_tasks.jsonl", "--limit", s.rft_tasks,
+            "--samples", s.rft_samples, "--repairs", 2, "--max-tokens", s.tokens_max,
+            "--backend", "cpu", "--dialect", s.dialect, "--device", s.device,
+            "--seed", self.seed(number))  # fmt: skip
         text = (drawn / "sft.jsonl").read_text() + (self.folder / "sft.jsonl").read_text()
         write_atomically(home / "data.jsonl", text)
         self.tune(model, home / "data.jsonl", home / "run", s.rft_steps, s.lr / 10,
@@ -398,7 +400,7 @@ class Learning:
             "--backend", "cpu", "--dialect", s.dialect, "--device", s.device,
             "--seed", self.seed(number), "--resume")  # fmt: skip
 
-    def bench(self, rung: str, number: int = 1) -> None:
+    def bench(self, rung: str, number: int) -> None:
         self.measure(rung, number, "bench", "--batch", self.settings.batch)
 
     def sampled(self, rung: str, number: int) -> None:
