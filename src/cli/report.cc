@@ -52,7 +52,7 @@ Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
         wanted.empty() || std::ranges::find(wanted, run.record().name) != wanted.end();
     if (!is_wanted) continue;
     MC_TRY(bench::RunData data, bench::read_run(run), file.string());
-    runs.push_back(std::move(data));
+    if (!data.tasks.empty()) runs.push_back(std::move(data));  // The forge and training have none.
   }
   return ok();
 }
