@@ -50,13 +50,15 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
 }
 
 Result<std::unique_ptr<Judge>> Judge::start(const std::vector<std::string>& command,
-                                            const rl::TrainingScoreOptions& options) {
+                                            const rl::TrainingScoreOptions& options,
+                                            store::Run* run) {
   MC_TRY(auto child, LineChild::start(command, LineChild::AtEnd::kTerminate), "the verifier");
-  return std::unique_ptr<Judge>(new Judge(std::move(child), options));
+  return std::unique_ptr<Judge>(new Judge(std::move(child), options, run));
 }
 
-Judge::Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options)
-    : child_(std::move(child)), options_(options) {
+Judge::Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options,
+             store::Run* run)
+    : child_(std::move(child)), options_(options), run_(run) {
   writer_ = std::thread([this] { write_requests(); });
   reader_ = std::thread([this] { read_replies(); });
 }
@@ -72,11 +74,20 @@ Judge::~Judge() {
   reader_.join();
 }
 
+// The verdict of a run that was killed.
+std::optional<Result<Judgement>> Judge::kept(const std::string& key) const {
+  if (run_ == nullptr) return std::nullopt;
+  const auto line = run_->text("verdict " + key);
+  if (!line) return line.error();
+  return *line ? std::optional(parse_reply(**line, options_)) : std::nullopt;
+}
+
 // The id is of the content, so a seeded verifier gives the same verdict in every run.
 std::string Judge::ask(const task::Task& task, const std::string& answer) {
   const std::string key = content_hash({task.code, answer});
   const std::lock_guard lock(mutex_);
-  if (!judgements_.try_emplace(key).second) return key;
+  const auto [found, is_new] = judgements_.try_emplace(key);
+  if (!is_new || (found->second = kept(key))) return key;
   lines_.push_back("{\"id\":\"" + key +
                    "\",\"task\":" + dump({{"id", task.id}, {"code", task.code}}) +
                    ",\"answer\":" + dump(answer) + "}\n");
@@ -121,9 +132,13 @@ void Judge::read_replies() {
 void Judge::take(const std::string& line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const bool has_id = json.is_object() && json.contains("id") && json["id"].is_string();
+  const std::string key = has_id ? json["id"].get<std::string>() : "";
   Result<Judgement> judgement = parse_reply(line, options_);
+  if (run_ != nullptr && judgement && judgement->outcome != "infra") {
+    if (const Status put = run_->put("verdict " + key, line); !put) judgement = put.error();
+  }
   const std::lock_guard lock(mutex_);
-  const auto found = judgements_.find(has_id ? json["id"].get<std::string>() : "");
+  const auto found = judgements_.find(key);
   if (found == judgements_.end()) {
     if (!ended_) ended_ = strange("is to no question: " + line.substr(0, 100));
   } else {

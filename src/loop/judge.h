@@ -4,7 +4,9 @@
 // a line and replies a line (docs/rl.md).
 //
 // Answers are judged while others are generated; the loop waits for a judgement when it needs it.
-// The same answer to the same task is judged once.  An answer whose verdict is infra has no score.
+// The same answer to the same task is judged once a run, whatever is killed: each verdict is in the
+// run's store when it is there.  An answer whose verdict is infra has no score, and is judged again
+// by a run that goes on.
 //
 //   MC_TRY(auto judge, Judge::start({"musacoder", "eval", "--stream"}), "rl");
 //   const std::string key = judge->ask(task, answer);
@@ -27,6 +29,7 @@
 #include "core/result.h"
 #include "rl/bdr.h"
 #include "rl/score.h"
+#include "store/store.h"
 #include "task/task.h"
 
 namespace mc::loop {
@@ -46,9 +49,11 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
 
 class Judge {
  public:
-  // Starts `command`; its standard error stays ours.
+  // Starts `command`; its standard error stays ours.  `run` keeps the verdicts, if it is given; it
+  // outlives the judge.
   static Result<std::unique_ptr<Judge>> start(const std::vector<std::string>& command,
-                                              const rl::TrainingScoreOptions& options);
+                                              const rl::TrainingScoreOptions& options,
+                                              store::Run* run = nullptr);
   // Closes the child's input, and ends it.
   ~Judge();
 
@@ -59,13 +64,15 @@ class Judge {
   Result<Judgement> wait(const std::string& key);
 
  private:
-  Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options);
+  Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options, store::Run* run);
+  std::optional<Result<Judgement>> kept(const std::string& key) const;
   void write_requests();
   void read_replies();
   void take(const std::string& line);
 
-  const std::unique_ptr<LineChild> child_;  // Constant after construction, like the next.
+  const std::unique_ptr<LineChild> child_;  // Constant after construction, like the next two.
   const rl::TrainingScoreOptions options_;
+  store::Run* const run_;
   std::mutex mutex_;  // Guards the rest but the threads.
   std::condition_variable changed_;
   std::map<std::string, std::optional<Result<Judgement>>> judgements_;  // Keys: ask().

@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/file.h"
+#include "core/hash.h"
+#include "store/store.h"
 #include "task/verdict_json.h"
 
 namespace mc::loop {
@@ -56,6 +59,23 @@ TEST(Judge, AVerifierThatEndsOrTalksOfSomethingElseIsAnError) {
   ASSERT_TRUE(talks);
   EXPECT_FALSE((*talks)->wait((*talks)->ask(task, "a")));
   EXPECT_FALSE(Judge::start({"/no/such/program"}, {}));
+}
+
+TEST(Judge, AVerdictOfARunIsNotAskedForAgain) {
+  const task::Task task{"t", "t", "code"};
+  const auto folder = TemporaryDirectory::create("judge");
+  auto opened = store::open_run(folder->path(), {.name = "rl", .kind = "rl", .settings = "{}"});
+  ASSERT_TRUE(opened) << opened.error().message;
+  std::string reply = reply_with(task::Illegal{});
+  reply.replace(reply.find("k:0"), 3, content_hash({task.code, "a"}));
+  const auto outcome_by = [&](const std::string& script) {
+    auto judge = Judge::start({"sh", "-c", script, "sh", reply}, {}, &opened->run);
+    const auto judgement = (*judge)->wait((*judge)->ask(task, "a"));
+    return judgement ? judgement->outcome : judgement.error().message;
+  };
+  EXPECT_NE(outcome_by("exit"), "illegal");
+  EXPECT_EQ(outcome_by("read question; printf '%s\\n' \"$1\""), "illegal");
+  EXPECT_EQ(outcome_by("exit"), "illegal");
 }
 
 }  // namespace

@@ -137,12 +137,12 @@ class Sampling {
 
   // By task and sample.
   Result<std::vector<Episode>> complete() {
-    MC_TRY(store::RunFolder folder,
+    MC_TRY(folder_,
            store::open_run(options_.out, {.name = "rft", .kind = "rft", .settings = settings()}),
            "--out");
     std::vector<Episode> episodes;
     for (size_t begin = 0; begin < prompts_.size(); begin += chunk_) {
-      MC_TRY(auto more, chunk(folder.run, begin), "rft");
+      MC_TRY(auto more, chunk(begin), "rft");
       std::move(more.begin(), more.end(), std::back_inserter(episodes));
     }
     return episodes;
@@ -165,12 +165,12 @@ class Sampling {
     return json.dump();
   }
 
-  Result<std::vector<Episode>> chunk(store::Run& run, size_t begin) {
+  Result<std::vector<Episode>> chunk(size_t begin) {
     const std::string name = fmt::format("episodes {:06}", begin);
-    MC_TRY(const auto kept, run.text(name), "what was kept");
+    MC_TRY(const auto kept, folder_->run.text(name), "what was kept");
     if (kept) return episodes_from_lines(*kept);
     MC_TRY(std::vector<Episode> episodes, sample(begin), "rft");
-    MC_TRY_VOID(run.put(name, json_lines(episodes)), "keep episodes");
+    MC_TRY_VOID(folder_->run.put(name, json_lines(episodes)), "keep episodes");
     return episodes;
   }
 
@@ -179,7 +179,7 @@ class Sampling {
       PolicyOptions policy_options = options_.policy;
       policy_options.keeps_reference = false;
       policy_.emplace(model_, policy_options);
-      MC_TRY(judge_, Judge::start(options_.judge, {}), "rft");
+      MC_TRY(judge_, Judge::start(options_.judge, {}, &folder_->run), "rft");
     }
     const size_t end = std::min(begin + chunk_, prompts_.size());
     std::vector<Slot> slots;
@@ -202,7 +202,8 @@ class Sampling {
   const RftOptions& options_;
   const model::Model& model_;
   const std::vector<Prompt>& prompts_;
-  const size_t chunk_;            // In tasks.
+  const size_t chunk_;  // In tasks.
+  std::optional<store::RunFolder> folder_;
   std::optional<Policy> policy_;  // Made, and the judge started, for the first missing chunk.
   std::unique_ptr<Judge> judge_;
 };

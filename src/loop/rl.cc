@@ -355,7 +355,7 @@ class Run {
       return wrong(fmt::format("{} has no episodes of this step", options_.replay->string()));
     }
     if (judge_ == nullptr) {
-      MC_TRY(judge_, Judge::start(options_.judge, {}), "rl");
+      MC_TRY(judge_, Judge::start(options_.judge, {}, &store_->run), "rl");
     }
     RolloutOptions rollout{.step = state_.step,
                            .samples = options_.samples,
@@ -452,10 +452,10 @@ class Run {
   Policy policy_;
   rl::RetryBuffer retries_;
   rl::DriftWindow window_;
-  std::unique_ptr<Judge> judge_;  // Started with the first answers.
-  RolloutTimes times_;            // Of this step's answers; 0 where they were there.
   std::optional<store::RunFolder> store_;
   std::optional<store::RunFolder> replay_;
+  std::unique_ptr<Judge> judge_;  // Started with the first answers.
+  RolloutTimes times_;            // Of this step's answers; 0 where they were there.
   std::ofstream episodes_file_;
   train::RunState state_;
   RlResult result_;

@@ -25,6 +25,7 @@ JUDGE = f"{sys.executable} {ROOT / 'tests/learn/letter_judge.py'}"
 TIMES = ("generate_s", "verdict_wait_s", "update_s", "elapsed_s")
 DRIFT_MAX = 1e-5  # Of generator and trainer, in float32.
 STEPS = 9
+EPISODES = "SELECT text FROM text WHERE name GLOB 'episodes *'"
 
 
 def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
@@ -226,7 +227,7 @@ class RlTest(unittest.TestCase):
         done = run(*words, "--judge", f"sh {short}")
         self.assertNotEqual(done.returncode, 0)
         with contextlib.closing(sqlite3.connect(self.root / "rft-cut/store.sqlite")) as store:
-            (kept,) = [row[0] for row in store.execute("SELECT text FROM text")]
+            (kept,) = [row[0] for row in store.execute(EPISODES)]
         self.assertEqual(kept.count("\n"), 120)
         done = run(*words, "--judge", JUDGE, "--seed", 9)
         self.assertEqual(done.returncode, 2)
