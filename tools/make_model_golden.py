@@ -25,13 +25,30 @@ SIZES = {
 def configs(size: str) -> dict[str, transformers.PretrainedConfig]:
     sizes = {key: value for key, value in SIZES[size].items() if key != "tokens"}
     sizes |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-    sizes |= {"max_position_embeddings": 2048, "head_dim": 16 if size == "tiny" else 96}
+    sizes |= {"max_position_embeddings": 2048}
+    heads = {"head_dim": 16 if size == "tiny" else 96}
+    narrow = sizes | {"num_attention_heads": 2, "num_key_value_heads": 1}
+    # Some of the tested positions are beyond those of the first training.
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0}
+    scaling |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+    scaling |= {"rope_theta": 500000.0}
     return {
-        "llama": transformers.LlamaConfig(**sizes, rms_norm_eps=1e-5, tie_word_embeddings=False),
-        "llama_tied": transformers.LlamaConfig(
-            **sizes, rms_norm_eps=1e-6, rope_theta=500000.0, tie_word_embeddings=True
+        "smollm2": transformers.LlamaConfig(
+            **narrow, rms_norm_eps=1e-5, rope_theta=100000.0, tie_word_embeddings=True
         ),
-        "qwen3": transformers.Qwen3Config(**sizes, rope_theta=1e6, tie_word_embeddings=True),
+        "llama3": transformers.LlamaConfig(
+            **sizes, **heads, rope_parameters=scaling, tie_word_embeddings=False
+        ),
+        "qwen2": transformers.Qwen2Config(**sizes, rope_theta=1e6, tie_word_embeddings=True),
+        "llama": transformers.LlamaConfig(
+            **sizes, **heads, rms_norm_eps=1e-5, tie_word_embeddings=False
+        ),
+        "llama_tied": transformers.LlamaConfig(
+            **sizes, **heads, rms_norm_eps=1e-6, rope_theta=500000.0, tie_word_embeddings=True
+        ),
+        "qwen3": transformers.Qwen3Config(
+            **sizes, **heads, rope_theta=1e6, tie_word_embeddings=True
+        ),
     }
 
 

@@ -3,12 +3,14 @@
 // init, sft, rft, rl, generate and tokenize are those of musacoder-learn, the program beside this
 // one that links PyTorch's libraries.  They replace this process.
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "compile/pytorch.h"
 #include "core/fd.h"
 #include "core/layout.h"
 
@@ -38,6 +40,8 @@ Error start(const std::string& name, const std::vector<std::string>& arguments) 
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  // A model's own chat template is rendered by this Python.
+  ::setenv("MC_PYTHON", compile::default_python().c_str(), /*overwrite=*/0);
   ::execv(program.c_str(), argv.data());
   return system_error(ErrorCode::kInvalidInput,
                       "cannot start " + program + " (./run.sh build makes it, with PyTorch)");

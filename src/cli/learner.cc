@@ -2,6 +2,7 @@
 #include "cli/learner.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "compile/pytorch.h"
 #include "core/fd.h"
 
 namespace mc::cli {
@@ -39,6 +41,8 @@ Status run_learner(const Layout& layout, const std::vector<std::string>& argumen
   std::vector<std::string> words = {program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::vector<char*> pointers = pointers_to(words);
+  // A model's own chat template is rendered by this Python.
+  ::setenv("MC_PYTHON", compile::default_python().c_str(), /*overwrite=*/0);
   pid_t pid = -1;
   errno = ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, pointers.data(), environ);
   if (errno != 0) return system_error(ErrorCode::kUnavailable, "cannot start " + program);

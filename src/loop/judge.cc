@@ -3,6 +3,7 @@
 // A thread writes, so that a child that is busy blocks no caller of ask(); another thread reads.
 #include "loop/judge.h"
 
+#include <filesystem>
 #include <utility>
 #include <variant>
 
@@ -47,6 +48,18 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
   if (std::holds_alternative<task::Passed>(verdict.outcome)) judgement.q = 1;
   judgement.feedback = json["feedback"].get<std::string>();
   return judgement;
+}
+
+std::vector<std::string> verifier_of(const std::vector<std::string>& command) {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == "--jobs") {
+      ++i;
+    } else {
+      words.push_back(i == 0 ? std::filesystem::path(command[0]).filename().string() : command[i]);
+    }
+  }
+  return words;
 }
 
 Result<std::unique_ptr<Judge>> Judge::start(const std::vector<std::string>& command,

@@ -47,6 +47,10 @@ struct Judgement {
 // From a reply's line.  kInvalidInput for {"error"}, kProtocol for what is no reply.
 Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOptions& options);
 
+// The command as far as it decides verdicts, for the settings of a run: without the folder of the
+// program and the number of jobs.
+std::vector<std::string> verifier_of(const std::vector<std::string>& command);
+
 class Judge {
  public:
   // Starts `command`; its standard error stays ours.  `run` keeps the verdicts, if it is given; it

@@ -48,12 +48,6 @@ std::vector<Scores> split(const model::ops::TokenLogProbs& all, const std::vecto
   return scores;
 }
 
-model::ops::RopeTable rope_of(const model::Config& config, at::Device device) {
-  const model::ops::RopeTable table =
-      model::ops::rope_table(config.positions_max, config.head_dim, config.rope_theta);
-  return {table.cos_PD2.to(device), table.sin_PD2.to(device)};
-}
-
 std::vector<int64_t> lengths_of(std::span<const train::Sample> sequences) {
   std::vector<int64_t> lengths;
   for (const train::Sample& one : sequences) {
@@ -103,7 +97,7 @@ Policy::Policy(const model::Model& model, const PolicyOptions& options)
     : options_(options),
       master_(model.flat.to(options.device).clone()),
       weights_(model.config, master_.to(options.dtype)),
-      rope_(rope_of(model.config, options.device)),
+      rope_(model::rope_of(model.config, model.config.positions_max, options.device)),
       optimizer_(master_, model::layout_of(model.config).matrices, options.optimizer) {
   if (options.keeps_reference) reference_.emplace(model.config, weights_.flat.clone());
   for (size_t i = 0; i < options.workers; ++i) {

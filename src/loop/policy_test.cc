@@ -196,6 +196,35 @@ TEST(UpdatePolicy, ChangesNothingWhereEveryEpisodeIsUnscored) {
   EXPECT_TRUE(policy.master().equal(before));
 }
 
+TEST(UpdatePolicy, AStepOfTheOptimiserIsMadeForEachMiniBatch) {
+  Policy policy(make_model(), options_with(1));
+  const std::vector<Episode> episodes = generate(policy);
+  size_t num_groups = 1;
+  for (size_t i = 1; i < episodes.size(); ++i) {
+    num_groups += episodes[i].group != episodes[i - 1].group ? 1 : 0;
+  }
+  ASSERT_GT(num_groups, 1U);
+  UpdateOptions options = options_of(1e-4);
+  options.updates = 3;
+  options.mini_batches = 2;
+  const auto result = update_policy(policy, episodes, options);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->num_updates, 6);
+  EXPECT_EQ(policy.optimizer_steps(), 6);
+  EXPECT_GT(result->kl_old, 0);
+}
+
+TEST(UpdatePolicy, NoMoreUpdatesAreMadeFromAKlToTheOldPolicyOn) {
+  Policy policy(make_model(), options_with(1));
+  const std::vector<Episode> episodes = generate(policy);
+  UpdateOptions options = options_of(1e-3);
+  options.updates = 5;
+  options.kl_stop = 0;  // The first update is made by the old policy itself.
+  const auto result = update_policy(policy, episodes, options);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->num_updates, 2);
+}
+
 TEST(UpdatePolicy, RejectsAStaleSequence) {
   Policy policy(make_model(), options_with(1));
   std::vector<Episode> episodes = generate(policy);

@@ -152,11 +152,13 @@ class Sampling {
   std::string settings() const {
     std::string suite;
     for (const Prompt& prompt : prompts_) {
-      suite += prompt.task.id + prompt.task.code + model::render_prompt(prompt.messages);
+      suite += prompt.task.id + prompt.task.code +
+               model::render_chatml(prompt.messages, model::ChatEnd::kPrompt);
     }
     Json json;
     json["model"] = fs::weakly_canonical(options_.model).string();
     json["tasks"] = content_hash({suite});
+    json["judge"] = verifier_of(options_.judge);
     json["samples"] = options_.samples;
     json["temperature"] = options_.generate.sampling.temperature;
     json["max_tokens"] = options_.generate.tokens_max;
@@ -193,8 +195,7 @@ class Sampling {
                            .positions_max = model_.config.positions_max};
     rollout.generate.seed = derive_seed(options_.seed, "rft " + std::to_string(begin));
     RolloutTimes times;
-    MC_TRY(auto episodes, roll_out(*policy_, model_.tokenizer, *judge_, slots, rollout, times),
-           "rft");
+    MC_TRY(auto episodes, roll_out(*policy_, model_, *judge_, slots, rollout, times), "rft");
     for (Episode& episode : episodes) episode.group += static_cast<int64_t>(begin);
     return episodes;
   }

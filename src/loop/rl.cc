@@ -43,11 +43,14 @@ std::string settings_json(const RlOptions& o) {
   json["model"] = fs::weakly_canonical(o.model).string();
   json["data"] = fs::weakly_canonical(o.data).string();
   if (o.replay) json["replay"] = fs::weakly_canonical(*o.replay).string();
+  if (!o.replay) json["judge"] = verifier_of(o.judge);
   json["steps"] = o.steps;
   json["prompts"] = o.prompts;
   json["samples"] = o.samples;
   json["turns"] = o.turns;
   json["updates"] = o.updates;
+  if (o.mini_batches > 1) json["mini_batches"] = o.mini_batches;
+  if (o.kl_stop) json["kl_stop"] = *o.kl_stop;
   json["temperature"] = o.generate.sampling.temperature;
   json["top_p"] = o.generate.sampling.top_p;
   json["max_tokens"] = o.generate.tokens_max;
@@ -57,10 +60,18 @@ std::string settings_json(const RlOptions& o) {
   json["weight_decay"] = o.policy.optimizer.weight_decay;
   json["clip"] = o.policy.optimizer.norm_max;
   json["eps"] = {o.step.clip.eps_low, o.step.clip.eps_high};
+  if (o.step.clip.dual_clip) json["dual_clip"] = *o.step.clip.dual_clip;
+  json["aggregation"] = o.step.aggregation.index();
+  json["advantage"] = {static_cast<int>(o.step.advantage.scale), o.step.advantage.std_floor};
+  json["score"] = {o.score.score.lambda, o.score.score.nu_max, o.score.speed.dead_zone,
+                   o.score.speed.step};
   json["beta"] = o.step.beta;
   json["mirror_pop"] = !o.step.mirror_pop ? Json("off")
                        : o.delta_auto     ? Json("auto")
                                           : Json(o.step.mirror_pop->delta);
+  if (o.step.mirror_pop && o.step.mirror_pop->token_veto) {
+    json["token_veto"] = *o.step.mirror_pop->token_veto;
+  }
   json["alpha"] = o.prime_echo.alpha;
   json["b_early"] = o.prime_echo.b_early;
   json["bdr"] = {o.retry.probability, o.retry.capacity, o.retry.replays_max};
@@ -148,6 +159,8 @@ void add_update(const UpdateResult& update, Scalars& scalars) {
   scalars.emplace_back("entropy", update.metrics.mean(update.metrics.sum_entropy));
   scalars.emplace_back("kl", update.metrics.mean(update.metrics.sum_k3));
   scalars.emplace_back("clip_share", update.metrics.clip_share());
+  scalars.emplace_back("updates", static_cast<double>(update.num_updates));
+  scalars.emplace_back("kl_old", update.kl_old);
   scalars.emplace_back("drift", drift / count);
   scalars.emplace_back("drift_signed", drift_signed / count);
   if (num_kept > 0) scalars.emplace_back("drift_kept", drift_kept / static_cast<double>(num_kept));
@@ -213,21 +226,24 @@ class Run {
     return policy;
   }
 
-  int64_t tokens_of(const std::vector<model::Message>& messages) const {
-    return static_cast<int64_t>(model_.tokenizer.encode(model::render_prompt(messages)).size());
+  Result<int64_t> length_of(const std::vector<model::Message>& messages) const {
+    MC_TRY(const auto tokens, model::tokens_of(model_, messages, model::ChatEnd::kPrompt), "");
+    return static_cast<int64_t>(tokens.size());
   }
 
+  // False also for messages that the chat template refuses.
   bool leaves_room(const std::vector<model::Message>& messages) const {
-    return tokens_of(messages) + options_.generate.tokens_max <= model_.config.positions_max;
+    const auto length = length_of(messages);
+    return length && *length + options_.generate.tokens_max <= model_.config.positions_max;
   }
 
   Status check_prompts() const {
     for (const Prompt& prompt : prompts_) {
+      MC_TRY(const int64_t length, length_of(prompt.messages), prompt.task.id);
       if (leaves_room(prompt.messages)) continue;
       return wrong(fmt::format(
           "the prompt of {} has {} tokens; with --max-tokens {} that is beyond the model's {}",
-          prompt.task.id, tokens_of(prompt.messages), options_.generate.tokens_max,
-          model_.config.positions_max));
+          prompt.task.id, length, options_.generate.tokens_max, model_.config.positions_max));
     }
     return ok();
   }
@@ -355,7 +371,7 @@ class Run {
       return wrong(fmt::format("{} has no episodes of this step", options_.replay->string()));
     }
     if (judge_ == nullptr) {
-      MC_TRY(judge_, Judge::start(options_.judge, {}, &store_->run), "rl");
+      MC_TRY(judge_, Judge::start(options_.judge, options_.score, &store_->run), "rl");
     }
     RolloutOptions rollout{.step = state_.step,
                            .samples = options_.samples,
@@ -363,13 +379,15 @@ class Run {
                            .generate = options_.generate,
                            .positions_max = model_.config.positions_max};
     rollout.generate.seed = derive_seed(options_.seed, "step " + std::to_string(state_.step));
-    return roll_out(policy_, model_.tokenizer, *judge_, slots, rollout, times_);
+    return roll_out(policy_, model_, *judge_, slots, rollout, times_);
   }
 
   UpdateOptions update_options(double lr) const {
     UpdateOptions update{.step = options_.step,
                          .prime_echo = options_.prime_echo,
                          .updates = options_.updates,
+                         .mini_batches = options_.mini_batches,
+                         .kl_stop = options_.kl_stop,
                          .lr = lr};
     if (options_.turns == 1) update.prime_echo.b_early.clear();
     if (update.step.mirror_pop && options_.delta_auto) {
@@ -378,7 +396,7 @@ class Run {
     return update;
   }
 
-  // Solved replays leave the retry buffer, tasks on which all failed enter it.
+  // Tasks that were solved leave the retry buffer, tasks on which all failed enter it.
   void remember(const std::vector<Episode>& episodes, Scalars& scalars) {
     std::vector<rl::FailedCandidate> failures;
     size_t num_replays = 0, num_solved = 0, num_all_failed = 0, num_groups = 0;
@@ -392,10 +410,8 @@ class Run {
       const bool passed = std::any_of(group.begin(), group.end(),
                                       [](const Episode& episode) { return episode.passed(); });
       num_replays += group[0].is_replay ? 1 : 0;
-      if (group[0].is_replay && passed) {
-        ++num_solved;
-        retries_.solved(group[0].task);
-      }
+      if (passed) retries_.solved(group[0].task);  // A fresh prompt may have solved it too.
+      num_solved += group[0].is_replay && passed ? 1 : 0;
       if (rl::is_all_failed(scores)) {
         ++num_all_failed;
         if (auto failure = failure_of(group)) failures.push_back(std::move(*failure));

@@ -27,6 +27,7 @@
 #include "loop/rollout.h"
 #include "rl/bdr.h"
 #include "rl/prime_echo.h"
+#include "rl/score.h"
 #include "rl/step.h"
 
 namespace mc::loop {
@@ -41,10 +42,13 @@ struct RlOptions {
   int64_t prompts = 16;  // A step.
   int64_t samples = 8;   // A prompt.
   int64_t turns = 1;
-  int64_t updates = 1;  // Steps of the optimiser on the episodes of a step.
+  int64_t updates = 1;  // Passes over the episodes of a step.
+  int64_t mini_batches = 1;
+  std::optional<double> kl_stop;  // See UpdateOptions, also for the one before.
   model::GenerateOptions generate;
   PolicyOptions policy;  // Its temperature is that of generate.
   rl::StepOptions step;
+  rl::TrainingScoreOptions score;
   bool delta_auto = false;          // MirrorPop's.
   rl::PrimeEchoOptions prime_echo;  // With one turn: R = s.
   rl::RetryOptions retry;

@@ -17,11 +17,25 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// An answer that reached its limit of tokens is no answer, whatever its beginning holds: else a
+// right kernel followed by endless text would have the score of a right kernel.
+Judgement judgement_of_cut(int64_t num_tokens) {
+  const std::string feedback = "The answer was cut off after " + std::to_string(num_tokens) +
+                               " tokens, before its end.  Write a shorter one.\n";
+  task::Verdict verdict;
+  verdict.outcome = task::Unextractable{};
+  return {.outcome = task::outcome_name(verdict.outcome),
+          .s = rl::training_score(verdict, {}),
+          .q = 0,
+          .stage = rl::Stage::kExtraction,
+          .feedback = feedback};
+}
+
 class Rollout {
  public:
-  Rollout(const Policy& policy, const model::Tokenizer& tokenizer, Judge& judge,
+  Rollout(const Policy& policy, const model::Model& model, Judge& judge,
           std::span<const Slot> slots, const RolloutOptions& options)
-      : policy_(policy), tokenizer_(tokenizer), judge_(judge), slots_(slots), options_(options) {
+      : policy_(policy), model_(model), judge_(judge), slots_(slots), options_(options) {
     for (size_t group = 0; group < slots.size(); ++group) {
       for (int64_t sample = 0; sample < options.samples; ++sample) {
         const Slot& slot = slots[group];
@@ -55,7 +69,9 @@ class Rollout {
     std::vector<model::Request> requests;
     std::vector<size_t> episode_of;
     for (const size_t i : open) {
-      std::vector<int32_t> prompt = tokenizer_.encode(model::render_prompt(messages_[i]));
+      MC_TRY(std::vector<int32_t> prompt,
+             model::tokens_of(model_, messages_[i], model::ChatEnd::kPrompt),
+             "task " + episodes_[i].task);
       const auto length = static_cast<int64_t>(prompt.size());
       if (length + options_.generate.tokens_max > options_.positions_max) continue;
       const Episode& episode = episodes_[i];
@@ -69,6 +85,7 @@ class Rollout {
     policy_.generate(requests, generate, [&](size_t n, const model::Answer& answer) {
       Episode& episode = episodes_[episode_of[n]];
       take(requests[n], answer, episode);
+      if (!answer.is_stopped) return;
       const Slot& slot = slots_[static_cast<size_t>(episode.group)];
       keys[n] = judge_.ask(slot.prompt->task, episode.turns.back().answer);
     });
@@ -76,6 +93,10 @@ class Rollout {
     const Clock::time_point generated = Clock::now();
     for (size_t n = 0; n < keys.size(); ++n) {
       Turn& last = episodes_[episode_of[n]].turns.back();
+      if (!last.is_stopped) {
+        last.judgement = judgement_of_cut(last.num_tokens);
+        continue;
+      }
       MC_TRY(last.judgement, judge_.wait(keys[n]), "task " + episodes_[episode_of[n]].task);
     }
     times.wait_s += seconds_since(generated);
@@ -84,7 +105,7 @@ class Rollout {
 
   void take(const model::Request& request, const model::Answer& answer, Episode& episode) const {
     Turn turn;
-    turn.answer = model::valid_utf8(tokenizer_.decode(answer.tokens));
+    turn.answer = model::valid_utf8(model_.tokenizer.decode(answer.tokens));
     turn.is_stopped = answer.is_stopped;
     turn.num_tokens = static_cast<int64_t>(answer.log_probs.size());
     if (episode.turns.empty()) {
@@ -111,7 +132,7 @@ class Rollout {
   }
 
   const Policy& policy_;
-  const model::Tokenizer& tokenizer_;
+  const model::Model& model_;
   Judge& judge_;
   const std::span<const Slot> slots_;
   const RolloutOptions& options_;
@@ -121,10 +142,10 @@ class Rollout {
 
 }  // namespace
 
-Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Tokenizer& tokenizer,
-                                      Judge& judge, std::span<const Slot> slots,
-                                      const RolloutOptions& options, RolloutTimes& times) {
-  return Rollout(policy, tokenizer, judge, slots, options).complete(times);
+Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Model& model, Judge& judge,
+                                      std::span<const Slot> slots, const RolloutOptions& options,
+                                      RolloutTimes& times) {
+  return Rollout(policy, model, judge, slots, options).complete(times);
 }
 
 }  // namespace mc::loop

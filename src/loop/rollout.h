@@ -17,7 +17,7 @@
 #include "loop/judge.h"
 #include "loop/policy.h"
 #include "model/generate.h"
-#include "model/tokenizer.h"
+#include "model/model_folder.h"
 
 namespace mc::loop {
 
@@ -44,9 +44,9 @@ struct RolloutTimes {
 };
 
 // By slot and sample.  Fails where the judge does.
-Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Tokenizer& tokenizer,
-                                      Judge& judge, std::span<const Slot> slots,
-                                      const RolloutOptions& options, RolloutTimes& times);
+Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Model& model, Judge& judge,
+                                      std::span<const Slot> slots, const RolloutOptions& options,
+                                      RolloutTimes& times);
 
 }  // namespace mc::loop
 

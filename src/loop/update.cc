@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -69,29 +70,59 @@ rl::StepPlan plan_of(const Sequences& all, const rl::StepOptions& options) {
   return rl::plan_step(batch, options);
 }
 
-// One step of the optimiser on the sequences that are in the loss.
-Status update_once(Policy& policy, const Sequences& all, const UpdateOptions& options,
-                   UpdateResult& result) {
-  std::vector<size_t> numbers;
-  std::vector<train::Sample> samples;
-  for (size_t i = 0; i < all.samples.size(); ++i) {
-    if (!result.plan.advantage[i]) continue;
-    numbers.push_back(i);
-    samples.push_back(all.samples[i]);
+// One part of a pass: sequences of whole groups.
+struct MiniBatch {
+  std::vector<size_t> numbers;  // The sequences that are in the loss.
+  rl::BatchSize size;           // All sequences of the part, as token_weight counts them.
+};
+
+// Groups in turn, so that each part has as many replays and long prompts as the next.
+std::vector<MiniBatch> mini_batches_of(const Sequences& all, const rl::StepPlan& plan,
+                                       int64_t count) {
+  std::vector<MiniBatch> parts(static_cast<size_t>(count));
+  size_t i = 0;
+  for (size_t group = 0; group < all.group_ends.size(); ++group) {
+    MiniBatch& part = parts[group % parts.size()];
+    for (; i < all.group_ends[group]; ++i) {
+      part.size.num_sequences += 1;
+      part.size.num_tokens += all.ends[i] - all.begin_of(i);
+      if (plan.advantage[i]) part.numbers.push_back(i);
+    }
   }
+  std::erase_if(parts, [](const MiniBatch& part) { return part.numbers.empty(); });
+  return parts;
+}
+
+// The mean over tokens of k3 of the old policy against the one that is now.
+double kl_of_old(std::span<const double> old, std::span<const double> now) {
+  double sum = 0;
+  for (size_t t = 0; t < old.size(); ++t) {
+    sum += rl::kl_estimate(rl::KlEstimator::kK3, old[t] - now[t]).value;
+  }
+  return old.empty() ? 0 : sum / static_cast<double>(old.size());
+}
+
+// One step of the optimiser on the sequences of a part that are in the loss.
+Status update_once(Policy& policy, const Sequences& all, const MiniBatch& part,
+                   const UpdateOptions& options, UpdateResult& result) {
+  const std::vector<size_t>& numbers = part.numbers;
+  std::vector<train::Sample> samples;
+  for (const size_t i : numbers) samples.push_back(all.samples[i]);
+  std::vector<double> kls(numbers.size());
   std::vector<rl::SequenceLoss> losses(numbers.size());
   result.grad_norm = policy.update(
       samples,
       [&](size_t n, const Scores& now) {
         const size_t i = numbers[n];
         const std::vector<uint8_t> mask(now.log_probs.size(), 1);
+        kls[n] = kl_of_old(all.part(all.old, i), now.log_probs);
         losses[n] = rl::sequence_loss({.mask = mask,
                                        .logp_new = now.log_probs,
                                        .logp_old = all.part(all.old, i),
                                        .logp_rollout = all.part(all.rollout, i),
                                        .logp_ref = all.part(all.reference, i),
                                        .entropy = now.entropy},
-                                      *result.plan.advantage[i], result.plan.size, options.step);
+                                      *result.plan.advantage[i], part.size, options.step);
         return losses[n].gradient;
       },
       options.lr);
@@ -104,6 +135,8 @@ Status update_once(Policy& policy, const Sequences& all, const UpdateOptions& op
     result.metrics.add(loss.metrics);
   }
   result.loss = result.policy_loss + options.step.beta * kl;
+  result.kl_old = std::accumulate(kls.begin(), kls.end(), 0.0) / static_cast<double>(kls.size());
+  result.num_updates += 1;
   if (std::isfinite(result.grad_norm)) return ok();
   return Error{ErrorCode::kInvalidInput,
                "the gradient is no longer a finite number; a smaller --lr may help"};
@@ -123,8 +156,12 @@ Result<UpdateResult> update_policy(Policy& policy, std::span<const Episode> epis
     result.drifts.push_back(rl::drift(all.part(all.old, i), all.part(all.rollout, i), mask));
   }
   if (result.plan.skips_update()) return result;
+  const auto parts = mini_batches_of(all, result.plan, options.mini_batches);
   for (int64_t k = 0; k < options.updates; ++k) {
-    MC_TRY_VOID(update_once(policy, all, options, result), "update");
+    for (const MiniBatch& part : parts) {
+      MC_TRY_VOID(update_once(policy, all, part, options, result), "update");
+      if (options.kl_stop && result.kl_old > *options.kl_stop) return result;
+    }
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #define MC_LOOP_UPDATE_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,11 @@ namespace mc::loop {
 struct UpdateOptions {
   rl::StepOptions step;
   rl::PrimeEchoOptions prime_echo;
-  int64_t updates = 1;
+  int64_t updates = 1;       // Passes over the episodes of a step.
+  int64_t mini_batches = 1;  // Parts of a pass, by groups; each is a step of the optimiser.
+  // The mean KL of old and new policy, over a mini-batch, from which on a step's further updates
+  // are left out.
+  std::optional<double> kl_stop;
   double lr = 0;
 };
 
@@ -33,6 +38,8 @@ struct UpdateResult {
   double policy_loss = 0;
   double grad_norm = 0;  // Before it was limited.
   rl::LossMetrics metrics;
+  int64_t num_updates = 0;  // Steps of the optimiser.
+  double kl_old = 0;        // The mean k3 of the old policy against the new one; kl_stop's.
 };
 
 // REQUIRES: the episodes of a group follow one another.  kInvalidInput where the gradient is no

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversations as text in ChatML: each message as <|im_start|>role, a line break, its content,
-// <|im_end|> and a line break.  No system message is made up where there is none.
+// Conversations as text.  A model has its own chat template, or ChatML: each message as
+// <|im_start|>role, a line break, its content, <|im_end|> and a line break, without a system
+// message that is made up.
+//
+//   MC_TRY(const std::string text, chat.render(messages, ChatEnd::kPrompt), "a prompt");
 #ifndef MC_MODEL_CHAT_H_
 #define MC_MODEL_CHAT_H_
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "core/result.h"
 
 namespace mc::model {
 
@@ -19,11 +26,34 @@ struct Message {
   std::string content;
 };
 
-// The messages, and the beginning of the assistant's answer to them.
-std::string render_prompt(std::span<const Message> messages);
+enum class ChatEnd {
+  kWhole,   // After the last message.
+  kPrompt,  // After the beginning of the assistant's answer to it.
+};
+
+// In ChatML.
+std::string render_chatml(std::span<const Message> messages, ChatEnd end);
 
 // The same in the language of chat templates (tokenizer_config.json), for other programs.
 extern const std::string_view kChatTemplate;
+
+class ChatTemplate;
+
+// How a model writes conversations.  Thread-safe after construction.
+class Chat {
+ public:
+  Chat() = default;  // ChatML.
+  explicit Chat(std::shared_ptr<ChatTemplate> own) : own_(std::move(own)) {}
+  // A model without one: every rendering is this error.
+  explicit Chat(Error missing) : missing_(std::move(missing)) {}
+
+  Result<std::string> render(std::span<const Message> messages, ChatEnd end) const;
+  bool is_chatml() const { return own_ == nullptr && !missing_; }
+
+ private:
+  std::shared_ptr<ChatTemplate> own_;  // Shared by copies of this value.
+  std::optional<Error> missing_;
+};
 
 }  // namespace mc::model
 

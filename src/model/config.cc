@@ -2,8 +2,11 @@
 #include "model/config.h"
 
 #include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "core/check.h"
 
 namespace mc::model {
 namespace {
@@ -13,6 +16,8 @@ using Json = nlohmann::json;
 // A model of a thousand times the largest one today is a mistake or an attack.
 constexpr int64_t kSizeMax = int64_t{1} << 24;
 constexpr int64_t kLayersMax = 1000;
+// Our own key; other programs pass over it.
+constexpr const char* kFromScratch = "musacoder_from_scratch";
 
 Error wrong(const std::string& what) {
   return Error{ErrorCode::kInvalidInput, "config.json: " + what};
@@ -51,8 +56,10 @@ bool is_on(const Json& config, const char* key) {
 Result<Family> family_of(const Json& config) {
   const Json type = config.value("model_type", Json());
   if (type == "llama") return Family::kLlama;
+  if (type == "qwen2") return Family::kQwen2;
   if (type == "qwen3") return Family::kQwen3;
-  return wrong("\"model_type\" is " + type.dump() + "; llama and qwen3 are supported");
+  return wrong("\"model_type\" is " + type.dump() +
+               "; llama (SmolLM2 too), qwen2 (Qwen2.5 too) and qwen3 are supported");
 }
 
 // What a file may ask for and this decoder does not do.
@@ -62,15 +69,46 @@ Status refuse_unsupported(const Json& config) {
   }
   const Json act = config.value("hidden_act", Json("silu"));
   if (act != "silu") return wrong("\"hidden_act\" is " + act.dump() + "; only silu is supported");
+  if (config.contains("quantization_config") && !config["quantization_config"].is_null()) {
+    return wrong("\"quantization_config\" is not supported; take the model that is not quantized");
+  }
+  const Json layers = config.value("layer_types", Json());
+  for (const Json& layer : layers.is_array() ? layers : Json::array()) {
+    if (layer != "full_attention") {
+      return wrong("a layer of type " + layer.dump() + " is not supported; full_attention is");
+    }
+  }
+  const double rotated = config.value("partial_rotary_factor", Json(1.0)).is_number()
+                             ? config.value("partial_rotary_factor", 1.0)
+                             : 1.0;
+  if (rotated != 1) return wrong("\"partial_rotary_factor\" below 1 is not supported");
+  return ok();
+}
+
+// The way of Llama 3.1, or none.
+Result<std::optional<ops::RopeScaling>> rope_scaling_of(const Json& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto rope = config.find(key);
     if (rope == config.end() || !rope->is_object()) continue;
     const Json type = rope->value("rope_type", rope->value("type", Json("default")));
-    if (type != "default")
+    if (type == "default") continue;
+    if (type != "llama3") {
       return wrong("rotary positions of type " + type.dump() +
-                   " are not supported; only default is");
+                   " are not supported; default and llama3 are");
+    }
+    ops::RopeScaling scaling;
+    const std::string context = key;
+    MC_TRY(scaling.factor, positive_or(*rope, "factor", 1), context);
+    MC_TRY(scaling.low_factor, positive_or(*rope, "low_freq_factor", 1), context);
+    MC_TRY(scaling.high_factor, positive_or(*rope, "high_freq_factor", 4), context);
+    MC_TRY(scaling.positions, positive_or(*rope, "original_max_position_embeddings", 8192),
+           context);
+    if (scaling.high_factor <= scaling.low_factor) {
+      return wrong("\"high_freq_factor\" is not above \"low_freq_factor\"");
+    }
+    return std::optional(scaling);
   }
-  return ok();
+  return std::optional<ops::RopeScaling>();
 }
 
 // transformers 5 keeps it in "rope_parameters", older ones beside the rest.
@@ -98,6 +136,19 @@ Status check_heads(const Config& config) {
   return ok();
 }
 
+// The class in transformers, and "model_type".
+std::pair<const char*, const char*> names_of(Family family) {
+  switch (family) {
+    case Family::kLlama:
+      return {"LlamaForCausalLM", "llama"};
+    case Family::kQwen2:
+      return {"Qwen2ForCausalLM", "qwen2"};
+    case Family::kQwen3:
+      return {"Qwen3ForCausalLM", "qwen3"};
+  }
+  MC_CHECK(false);
+}
+
 }  // namespace
 
 Result<Config> parse_config(std::string_view text) {
@@ -117,17 +168,19 @@ Result<Config> parse_config(std::string_view text) {
   MC_TRY(config.positions_max, size_or(json, "max_position_embeddings", 2048), context);
   MC_TRY(config.norm_epsilon, positive_or(json, "rms_norm_eps", 1e-6), context);
   MC_TRY(config.rope_theta, rope_theta_of(json), context);
+  MC_TRY(config.rope_scaling, rope_scaling_of(json), context);
   MC_TRY_VOID(check_heads(config), context);
   config.tied = is_on(json, "tie_word_embeddings");
   config.ends = ends_of(json);
+  config.is_from_scratch = is_on(json, kFromScratch);
   return config;
 }
 
 std::string config_json(const Config& config) {
-  const bool is_llama = config.family == Family::kLlama;
   nlohmann::ordered_json json;
-  json["architectures"] = {is_llama ? "LlamaForCausalLM" : "Qwen3ForCausalLM"};
-  json["model_type"] = is_llama ? "llama" : "qwen3";
+  const auto [architecture, type] = names_of(config.family);
+  json["architectures"] = {architecture};
+  json["model_type"] = type;
   json["vocab_size"] = config.vocab;
   json["hidden_size"] = config.hidden;
   json["intermediate_size"] = config.ffn;
@@ -141,8 +194,19 @@ std::string config_json(const Config& config) {
   json["tie_word_embeddings"] = config.tied;
   json["hidden_act"] = "silu";
   json["attention_bias"] = false;
+  if (config.rope_scaling) {
+    const ops::RopeScaling& scaling = *config.rope_scaling;
+    json["rope_scaling"] = {{"rope_type", "llama3"},
+                            {"factor", scaling.factor},
+                            {"low_freq_factor", scaling.low_factor},
+                            {"high_freq_factor", scaling.high_factor},
+                            {"original_max_position_embeddings", scaling.positions}};
+  }
   if (!config.ends.empty()) json["eos_token_id"] = config.ends;
-  json["torch_dtype"] = "float32";
+  json["torch_dtype"] = config.dtype == "BF16"  ? "bfloat16"
+                        : config.dtype == "F16" ? "float16"
+                                                : "float32";
+  if (config.is_from_scratch) json[kFromScratch] = true;
   return json.dump(2) + "\n";
 }
 

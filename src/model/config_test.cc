@@ -35,12 +35,38 @@ TEST(Config, RopeThetaMayStandInRopeParameters) {
   EXPECT_EQ(config->rope_theta, 5);
 }
 
+TEST(Config, TheScalingOfLlama3IsReadAsItIsWritten) {
+  const auto config = parse_config(
+      with(R"("rope_scaling":{"rope_type":"llama3","factor":32.0,"low_freq_factor":1.0,)"
+           R"("high_freq_factor":4.0,"original_max_position_embeddings":8192})"));
+  ASSERT_TRUE(config) << config.error().message;
+  const ops::RopeScaling expected{
+      .factor = 32, .low_factor = 1, .high_factor = 4, .positions = 8192};
+  EXPECT_EQ(config->rope_scaling, expected);
+  const auto again = parse_config(config_json(*config));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->rope_scaling, expected);
+}
+
+TEST(Config, Qwen2HasBiasesAndOnlyModelsOfInitAreFromScratch) {
+  auto config = parse_config(with(R"("model_type":"qwen2","use_sliding_window":false)"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->has_qkv_bias());
+  EXPECT_FALSE(config->is_from_scratch);
+  config->is_from_scratch = true;
+  EXPECT_TRUE(parse_config(config_json(*config))->is_from_scratch);
+}
+
 TEST(Config, WhatTheDecoderDoesNotDoIsRefusedByName) {
   const std::pair<const char*, const char*> cases[] = {
       {R"("model_type":"mamba")", "mamba"},
       {R"("attention_bias":true)", "attention_bias"},
       {R"("hidden_act":"gelu")", "gelu"},
       {R"("rope_scaling":{"rope_type":"yarn"})", "yarn"},
+      {R"("rope_scaling":{"rope_type":"llama3","low_freq_factor":4})", "high_freq_factor"},
+      {R"("quantization_config":{"bits":4})", "quantization_config"},
+      {R"("layer_types":["sliding_attention"])", "sliding_attention"},
+      {R"("partial_rotary_factor":0.5)", "partial_rotary_factor"},
       {R"("num_key_value_heads":3)", "does not divide"},
       {R"("head_dim":3)", "odd"},
       {R"("hidden_size":0)", "hidden_size"},

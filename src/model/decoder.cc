@@ -97,7 +97,7 @@ void begin_block(const Passage& passage, const Block& block, const at::Tensor& p
                  BlockTape& tape) {
   tape.attention_norm = ops::rms_norm(tape.x, block.attention_norm,
                                       passage.weights.config.norm_epsilon, passage.form);
-  tape.qkv = ops::linear(tape.attention_norm.y_Nh, block.qkv);
+  tape.qkv = ops::linear(tape.attention_norm.y_Nh, block.qkv, block.qkv_bias);
   make_heads(passage, block, positions, tape);
 }
 
@@ -161,6 +161,7 @@ at::Tensor attention_part_backward(const Passage& passage, const Block& block, c
                           {d_heads.q, d_heads.k, d_heads.v}, passage.form);
   make_heads_backward(passage, block, batch, tape, d_heads, gradients);
   ops::add_weight_gradient(gradients.qkv, d_qkv, tape.attention_norm.y_Nh);
+  if (block.qkv_bias.defined()) ops::add_bias_gradient(gradients.qkv_bias, d_qkv);
   ops::rms_norm_backward(ops::linear_backward(d_qkv, block.qkv), tape.x, block.attention_norm,
                          tape.attention_norm.scale_N, dx, gradients.attention_norm, passage.form);
   return dx;
@@ -190,7 +191,12 @@ Layout layout_of(const Config& c) {
   for (int64_t i = 0; i < c.layers; ++i) {
     builder.add(prefix(i) + "input_layernorm.weight", {c.hidden});
     builder.add(prefix(i) + "post_attention_layernorm.weight", {c.hidden});
-    if (c.family == Family::kQwen3) {
+    if (c.has_qkv_bias()) {
+      builder.add(prefix(i) + "self_attn.q_proj.bias", {c.heads * c.head_dim});
+      builder.add(prefix(i) + "self_attn.k_proj.bias", {c.kv_heads * c.head_dim});
+      builder.add(prefix(i) + "self_attn.v_proj.bias", {c.kv_heads * c.head_dim});
+    }
+    if (c.has_qk_norm()) {
       builder.add(prefix(i) + "self_attn.q_norm.weight", {c.head_dim});
       builder.add(prefix(i) + "self_attn.k_norm.weight", {c.head_dim});
     }
@@ -213,7 +219,10 @@ Parameters::Parameters(const Config& c, at::Tensor flat_tensor)
   for (Block& block : blocks) {
     block.attention_norm = cursor.take({c.hidden});
     block.ffn_norm = cursor.take({c.hidden});
-    if (c.family != Family::kQwen3) continue;
+    if (c.has_qkv_bias()) {
+      block.qkv_bias = cursor.take({(c.heads + 2 * c.kv_heads) * c.head_dim});
+    }
+    if (!c.has_qk_norm()) continue;
     block.q_norm = cursor.take({c.head_dim});
     block.k_norm = cursor.take({c.head_dim});
   }
@@ -240,9 +249,23 @@ Batch make_batch(std::span<const std::vector<int32_t>> sequences, at::Device dev
 Cache::Cache(const Config& config, int64_t slots, int64_t length_max, at::TensorOptions options) {
   for (int64_t i = 0; i < config.layers; ++i) {
     const std::vector<int64_t> shape = {slots, config.kv_heads, length_max, config.head_dim};
-    keys_SKPD.push_back(at::empty(shape, options));
-    values_SKPD.push_back(at::empty(shape, options));
+    keys_SKPD.push_back(at::zeros(shape, options));
+    values_SKPD.push_back(at::zeros(shape, options));
   }
+}
+
+void Cache::copy(int64_t from, int64_t to, int64_t length) {
+  for (auto* tensors : {&keys_SKPD, &values_SKPD}) {
+    for (at::Tensor& one : *tensors) {
+      one.select(0, to).narrow(1, 0, length).copy_(one.select(0, from).narrow(1, 0, length));
+    }
+  }
+}
+
+ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device device) {
+  const ops::RopeTable table =
+      ops::rope_table(positions, config.head_dim, config.rope_theta, config.rope_scaling);
+  return {table.cos_PD2.to(device), table.sin_PD2.to(device)};
 }
 
 at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape, Cache* cache,
@@ -287,11 +310,11 @@ void backward(const Passage& passage, const Batch& batch, const Tape& tape, cons
 }
 
 at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache& cache,
-                       std::span<const int64_t> slots, std::span<const int64_t> lengths) {
+                       std::span<const int64_t> lengths) {
   const Parameters& weights = passage.weights;
   std::vector<int64_t> seen(lengths.begin(), lengths.end());
   for (int64_t& length : seen) ++length;
-  const ops::CacheRows rows(slots, seen, weights.flat.device());
+  const ops::CacheRows rows(seen, weights.flat, passage.form);
   const at::Tensor positions = rows.lengths_B.sub(1);
   at::Tensor x = weights.embedding.index_select(0, tokens_B);
   for (size_t i = 0; i < weights.blocks.size(); ++i) {

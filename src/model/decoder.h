@@ -37,8 +37,8 @@ struct Slice {
   int64_t count = 0;
 };
 
-// Matrices first, then the norms, which no weight decay touches.  The matrices of queries, keys and
-// values follow each other, and so do gate and up: each group is one matrix.
+// Matrices first, then the norms and biases, which no weight decay touches.  The matrices of
+// queries, keys and values follow each other, and so do gate and up: each group is one matrix.
 struct Layout {
   std::vector<Slice> slices;
   int64_t matrices = 0;  // Numbers in the matrices,
@@ -47,10 +47,11 @@ struct Layout {
 Layout layout_of(const Config& config);
 
 struct Block {
-  at::Tensor qkv;      // [(H + 2K) D, h]
-  at::Tensor o;        // [h, H D]
-  at::Tensor gate_up;  // [2 F, h]
-  at::Tensor down;     // [h, F]
+  at::Tensor qkv;       // [(H + 2K) D, h]
+  at::Tensor qkv_bias;  // [(H + 2K) D]; undefined but for Qwen2.
+  at::Tensor o;         // [h, H D]
+  at::Tensor gate_up;   // [2 F, h]
+  at::Tensor down;      // [h, F]
   at::Tensor attention_norm;
   at::Tensor ffn_norm;
   at::Tensor q_norm;  // Undefined but for Qwen3.
@@ -99,9 +100,14 @@ struct Tape {
 // Keys and values of `slots` sequences of up to `length_max` tokens, for each block.
 struct Cache {
   Cache(const Config& config, int64_t slots, int64_t length_max, at::TensorOptions options);
+  // The first `length` tokens of one slot, into another.
+  void copy(int64_t from, int64_t to, int64_t length);
   std::vector<at::Tensor> keys_SKPD;
   std::vector<at::Tensor> values_SKPD;
 };
+
+// The angles of the positions from 0, in float32 on the device.
+ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device device);
 
 struct Passage {
   const Parameters& weights;
@@ -118,10 +124,10 @@ at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape, Cache
 void backward(const Passage& passage, const Batch& batch, const Tape& tape, const at::Tensor& dh_Th,
               Parameters& gradients);
 
-// One token more for each of `slots`, at position lengths[i] of its sequence: hidden states [B, h].
-// Writes keys and values into the cache at that position.
+// One token more for each of the first B slots, at position lengths[i] of its sequence: hidden
+// states [B, h].  Writes keys and values into the cache at that position.
 at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache& cache,
-                       std::span<const int64_t> slots, std::span<const int64_t> lengths);
+                       std::span<const int64_t> lengths);
 
 }  // namespace mc::model
 

@@ -43,8 +43,7 @@ Parameters weights_of(const Config& config, at::ScalarType type) {
 }
 
 ops::RopeTable rope_of(const Config& config, at::ScalarType type) {
-  const ops::RopeTable table =
-      ops::rope_table(config.positions_max, config.head_dim, config.rope_theta);
+  const ops::RopeTable table = model::rope_of(config, config.positions_max, at::kCPU);
   return {table.cos_PD2.to(type), table.sin_PD2.to(type)};
 }
 
@@ -64,7 +63,9 @@ class Decoder : public testing::TestWithParam<Shape> {
   const Passage passage{weights, rope, GetParam().form};
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, Decoder,
-                         testing::Values(Shape{Family::kLlama, true, ops::Form::kFast},
+                         testing::Values(Shape{Family::kQwen2, true, ops::Form::kFast},
+                                         Shape{Family::kQwen2, false, ops::Form::kGeneric},
+                                         Shape{Family::kLlama, true, ops::Form::kFast},
                                          Shape{Family::kLlama, false, ops::Form::kGeneric},
                                          Shape{Family::kQwen3, true, ops::Form::kGeneric},
                                          Shape{Family::kQwen3, false, ops::Form::kFast}));
@@ -104,14 +105,14 @@ TEST_P(Decoder, StepByStepIsTheSameAsAllAtOnce) {
   const std::vector<std::vector<int32_t>> prompts = {{3, 1, 4, 1, 5}, {2, 7}};
   const std::vector<std::vector<int32_t>> whole = {{3, 1, 4, 1, 5, 9, 2}, {2, 7, 1, 8}};
   Cache cache(config, 3, 16, weights.flat.options());
-  const std::vector<int64_t> slots = {2, 0};
+  const std::vector<int64_t> slots = {0, 1};
   forward(passage, make_batch(prompts, at::kCPU), nullptr, &cache, slots);
   std::vector<int64_t> lengths = {5, 2};
   at::Tensor hidden;
   for (int step = 0; step < 2; ++step) {
     const std::vector<int64_t> next = {whole[0][static_cast<size_t>(lengths[0])],
                                        whole[1][static_cast<size_t>(lengths[1])]};
-    hidden = decode_step(passage, at::tensor(next, at::kLong), cache, slots, lengths);
+    hidden = decode_step(passage, at::tensor(next, at::kLong), cache, lengths);
     for (int64_t& length : lengths) ++length;
   }
   for (size_t i = 0; i < 2; ++i) {
@@ -153,7 +154,7 @@ TEST(DecoderGolden, LogitsAreThoseOfTransformers) {
     const float* first = tokens.const_data_ptr<float>();
     const std::vector<std::vector<int32_t>> sequence = {{first, first + tokens.numel()}};
     const Parameters weights(model->config, model->flat);
-    const ops::RopeTable rope = rope_of(model->config, at::kFloat);
+    const ops::RopeTable rope = rope_of(model->config, tokens.numel(), at::kCPU);
     const at::Tensor logits = ops::linear(
         forward({weights, rope}, make_batch(sequence, at::kCPU), nullptr), weights.head);
     const double difference = (logits - expected).abs().max().item<double>();

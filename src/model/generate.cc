@@ -2,15 +2,18 @@
 //
 // Slots hold one sequence each.  Free slots are filled with prompts, which pass the decoder
 // together and leave their keys and values in the cache; then all slots that hold a sequence take
-// one step.
+// one step.  A step reads the first slots of the cache as they are, so no slot between them may be
+// free.
 #include "model/generate.h"
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 
 #include "core/check.h"
@@ -22,9 +25,11 @@ namespace {
 constexpr int64_t kPrefillTokensMax = 8192;
 
 struct Slot {
+  bool is_active = false;
   size_t request = 0;
-  int64_t length = 0;  // Tokens in the cache.
-  int32_t next = 0;    // The token that is not yet.
+  int64_t length = 0;        // Tokens in the cache.
+  int32_t next = 0;          // The token that is not yet.
+  at::Tensor prompt_hidden;  // The hidden state after the prompt, [1, h].
   Answer answer;
 };
 
@@ -54,21 +59,21 @@ class Generator {
         requests_(queue.requests),
         options_(options),
         length_max_(longest()),
-        cache_(passage.weights.config, num_slots, length_max_, passage.weights.flat.options()) {
-    for (int64_t i = num_slots; i-- > 0;) free_.push_back(i);
-    slots_.resize(static_cast<size_t>(num_slots));
-  }
+        cache_(passage.weights.config, num_slots, length_max_, passage.weights.flat.options()),
+        slots_(static_cast<size_t>(num_slots)) {}
 
-  void run() {
+  GenerateCounts run() {
     while (!queue_.is_stopped) {
       // Sequences may end with their first token, so more than one round may find new ones.
-      if (!free_.empty() && queue_.next < requests_.size()) {
-        admit();
-      } else if (active_.empty()) {
-        return;
+      const bool admits = num_active() < slots_.size() && queue_.next < requests_.size();
+      if (admits) admit();
+      if (num_active() > 0) {
+        step();
+      } else if (!admits) {
+        break;
       }
-      if (!active_.empty()) step();
     }
+    return counts_;
   }
 
  private:
@@ -81,62 +86,105 @@ class Generator {
                     std::min(longest + options_.tokens_max, passage_.weights.config.positions_max));
   }
 
-  // Fills free slots with the next prompts.
+  size_t num_active() const {
+    return static_cast<size_t>(std::ranges::count_if(slots_, &Slot::is_active));
+  }
+
+  const std::vector<int32_t>& prompt_of(const Slot& slot) const {
+    return requests_[slot.request].prompt;
+  }
+
+  // Fills free slots with the next prompts.  A prompt that an active slot has is copied from there.
   void admit() {
-    std::vector<int64_t> taken;
-    std::vector<std::vector<int32_t>> prompts;
+    std::vector<size_t> admitted;
+    std::vector<size_t> fresh;                     // Slots whose prompt is to pass the decoder.
+    std::vector<std::pair<size_t, size_t>> forks;  // Pairs of source and target slot.
     int64_t tokens = 0;
-    while (!free_.empty() && tokens < kPrefillTokensMax) {
+    for (size_t i = 0; i < slots_.size() && tokens < kPrefillTokensMax; ++i) {
+      if (slots_[i].is_active) continue;
       const size_t request = queue_.next++;
       if (request >= requests_.size()) break;
       const std::vector<int32_t>& prompt = requests_[request].prompt;
       MC_CHECK(!prompt.empty());
-      const int64_t slot = free_.back();
-      free_.pop_back();
-      slots_[static_cast<size_t>(slot)] = {request, static_cast<int64_t>(prompt.size()), 0, {}};
-      prompts.push_back(prompt);
-      taken.push_back(slot);
-      tokens += static_cast<int64_t>(prompt.size());
+      const auto same = std::ranges::find_if(
+          slots_, [&](const Slot& slot) { return slot.is_active && prompt_of(slot) == prompt; });
+      if (same == slots_.end()) {
+        fresh.push_back(i);
+        tokens += static_cast<int64_t>(prompt.size());
+      } else {
+        forks.emplace_back(same - slots_.begin(), i);
+      }
+      slots_[i] = {true, request, static_cast<int64_t>(prompt.size()), 0, {}, {}};
+      admitted.push_back(i);
     }
-    if (prompts.empty()) return;
+    prefill(fresh);
+    for (const auto& [from, to] : forks) {
+      cache_.copy(static_cast<int64_t>(from), static_cast<int64_t>(to), slots_[to].length);
+      slots_[to].prompt_hidden = slots_[from].prompt_hidden;
+    }
+    std::vector<at::Tensor> hidden;
+    for (const size_t i : admitted) hidden.push_back(slots_[i].prompt_hidden);
+    if (!admitted.empty()) choose(at::cat(hidden), admitted);
+  }
+
+  void prefill(const std::vector<size_t>& fresh) {
+    if (fresh.empty()) return;
+    std::vector<std::vector<int32_t>> prompts;
+    std::vector<int64_t> numbers;
+    for (const size_t i : fresh) {
+      prompts.push_back(prompt_of(slots_[i]));
+      numbers.push_back(static_cast<int64_t>(i));
+    }
     const Batch batch = make_batch(prompts, passage_.weights.flat.device());
-    const at::Tensor hidden = forward(passage_, batch, nullptr, &cache_, taken);
-    std::vector<int64_t> last;
-    for (size_t i = 1; i < batch.starts.size(); ++i) last.push_back(batch.starts[i] - 1);
-    const at::Tensor rows = at::tensor(last, at::kLong).to(hidden.device());
-    active_.insert(active_.end(), taken.begin(), taken.end());
-    choose(hidden.index_select(0, rows), taken);
+    const at::Tensor hidden = forward(passage_, batch, nullptr, &cache_, numbers);
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      slots_[fresh[i]].prompt_hidden = hidden.narrow(0, batch.starts[i + 1] - 1, 1).clone();
+    }
+    counts_.prefilled += batch.starts.back();
+  }
+
+  // Moves the last active slots into free ones before them, so that the active ones are the first.
+  void close_gaps() {
+    for (size_t free = 0, last = slots_.size();; ++free) {
+      while (free < slots_.size() && slots_[free].is_active) ++free;
+      while (last > 0 && !slots_[last - 1].is_active) --last;
+      if (free >= last) return;
+      cache_.copy(static_cast<int64_t>(last - 1), static_cast<int64_t>(free),
+                  slots_[last - 1].length);
+      slots_[free] = std::exchange(slots_[last - 1], {});
+    }
   }
 
   // One token more for every slot that holds a sequence.
   void step() {
-    const std::vector<int64_t> slots = active_;
+    close_gaps();
+    std::vector<size_t> active(num_active());
+    std::iota(active.begin(), active.end(), 0);
     std::vector<int64_t> lengths;
     std::vector<int64_t> tokens;
-    for (const int64_t slot : slots) {
-      lengths.push_back(slots_[static_cast<size_t>(slot)].length++);
-      tokens.push_back(slots_[static_cast<size_t>(slot)].next);
+    for (const size_t i : active) {
+      lengths.push_back(slots_[i].length++);
+      tokens.push_back(slots_[i].next);
     }
+    counts_.decoded += static_cast<int64_t>(active.size());
     const at::Tensor tokens_B = at::tensor(tokens, at::kLong).to(passage_.weights.flat.device());
-    choose(decode_step(passage_, tokens_B, cache_, slots, lengths), slots);
+    choose(decode_step(passage_, tokens_B, cache_, lengths), active);
   }
 
   // Draws the next token of each slot and ends those that are complete.
-  void choose(const at::Tensor& hidden_Bh, const std::vector<int64_t>& slots) {
+  void choose(const at::Tensor& hidden_Bh, const std::vector<size_t>& slots) {
     const at::Tensor logits = ops::linear(hidden_Bh, passage_.weights.head);
     std::vector<double> uniforms;
-    for (const int64_t slot : slots) {
-      const Slot& one = slots_[static_cast<size_t>(slot)];
+    for (const size_t i : slots) {
+      const Slot& one = slots_[i];
       const Request& request = requests_[one.request];
       uniforms.push_back(draw(options_.seed, request.id, request.sample,
                               static_cast<int64_t>(one.answer.tokens.size())));
     }
-    const Sampling& sampling = options_.sampling;
-    const bool stays = !logits.device().is_cpu() && sampling.temperature > 0 && sampling.top_p == 1;
     const std::vector<Choice> choices =
-        stays ? choose_on_device(logits, sampling.temperature, uniforms)
-              : choose_on_host(logits.to(at::kCPU, at::kFloat).contiguous(), uniforms);
-    for (size_t i = 0; i < slots.size(); ++i) take(slots[i], choices[i]);
+        logits.is_cpu() ? choose_on_host(logits.to(at::kFloat).contiguous(), uniforms)
+                        : choose_on_device(logits, options_.sampling, uniforms);
+    for (size_t i = 0; i < slots.size(); ++i) take(slots_[slots[i]], choices[i]);
   }
 
   std::vector<Choice> choose_on_host(const at::Tensor& logits,
@@ -152,8 +200,7 @@ class Generator {
     return choices;
   }
 
-  void take(int64_t number, const Choice& choice) {
-    Slot& slot = slots_[static_cast<size_t>(number)];
+  void take(Slot& slot, const Choice& choice) {
     const std::vector<int64_t>& ends = passage_.weights.config.ends;
     slot.answer.is_stopped = std::find(ends.begin(), ends.end(), choice.token) != ends.end();
     slot.answer.log_probs.push_back(choice.log_prob);
@@ -167,8 +214,7 @@ class Generator {
                          slot.length >= length_max_;
     if (!slot.answer.is_stopped && !is_full) return;
     queue_.tell(slot.request, slot.answer);
-    free_.push_back(number);
-    active_.erase(std::find(active_.begin(), active_.end(), number));
+    slot.is_active = false;
   }
 
   const Passage& passage_;
@@ -178,21 +224,28 @@ class Generator {
   const int64_t length_max_;
   Cache cache_;
   std::vector<Slot> slots_;
-  std::vector<int64_t> free_;
-  std::vector<int64_t> active_;
+  GenerateCounts counts_;
 };
 
 }  // namespace
 
-void generate(const Passage& passage, std::span<const Request> requests,
-              const GenerateOptions& options, const Queue::Done& done) {
+GenerateCounts generate(const Passage& passage, std::span<const Request> requests,
+                        const GenerateOptions& options, const Queue::Done& done) {
   const auto count = static_cast<int64_t>(requests.size());
   Queue queue(requests, done);
   const int64_t workers = std::max<int64_t>(1, std::min(options.workers, count));
   const int64_t slots = std::min(count, (options.batch + workers - 1) / workers);
-  if (slots == 0) return;
-  in_parallel(static_cast<size_t>(workers),
-              [&](size_t) { Generator(passage, queue, options, slots).run(); });
+  if (slots == 0) return {};
+  std::vector<GenerateCounts> parts(static_cast<size_t>(workers));
+  in_parallel(parts.size(), [&](size_t worker) {
+    parts[worker] = Generator(passage, queue, options, slots).run();
+  });
+  GenerateCounts all;
+  for (const GenerateCounts& part : parts) {
+    all.prefilled += part.prefilled;
+    all.decoded += part.decoded;
+  }
+  return all;
 }
 
 }  // namespace mc::model

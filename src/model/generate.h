@@ -4,7 +4,8 @@
 //
 // What is drawn for a sequence depends on its own identity (Request) and the seed alone, so an
 // answer does not depend on what is computed beside it, as far as float32 sums of another order
-// leave the order of two tokens alone.
+// leave the order of two tokens alone.  Requests with the same prompt that are in work at the same
+// time share its pass through the decoder.
 #ifndef MC_MODEL_GENERATE_H_
 #define MC_MODEL_GENERATE_H_
 
@@ -41,11 +42,17 @@ struct Answer {
   int32_t end = -1;               // That token, where there is one.
 };
 
+// How many tokens passed the decoder.
+struct GenerateCounts {
+  int64_t prefilled = 0;  // Tokens of prompts.
+  int64_t decoded = 0;    // Tokens that were generated one by one.
+};
+
 // Calls `done` for each request, in the order in which they end, until it returns false.  A
 // sequence also ends when it is as long as the model's positions.  Errors are PyTorch's exceptions.
-void generate(const Passage& passage, std::span<const Request> requests,
-              const GenerateOptions& options,
-              const std::function<bool(size_t request, const Answer& answer)>& done);
+GenerateCounts generate(const Passage& passage, std::span<const Request> requests,
+                        const GenerateOptions& options,
+                        const std::function<bool(size_t request, const Answer& answer)>& done);
 
 }  // namespace mc::model
 

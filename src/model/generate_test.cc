@@ -64,6 +64,31 @@ TEST_F(Generation, AnswersDoNotDependOnTheBatchNorTheWorkers) {
   }
 }
 
+TEST_F(Generation, APromptOfManyRequestsPassesTheDecoderOnce) {
+  std::vector<Request> group;
+  for (int64_t i = 0; i < 12; ++i) group.push_back({"a", i, {3, 4, 5, 6, 8}});
+  const auto count = [&](std::span<const Request> requests, int64_t batch) {
+    std::map<int64_t, std::vector<int32_t>> answers;
+    const GenerateCounts counts =
+        generate({weights_, rope_}, requests, {.tokens_max = 20, .batch = batch, .seed = 4},
+                 [&](size_t i, const Answer& answer) {
+                   answers[requests[i].sample] = answer.tokens;
+                   return true;
+                 });
+    return std::pair(counts.prefilled, answers);
+  };
+  const auto [prefilled, answers] = count(group, 12);
+  EXPECT_EQ(prefilled, 5);
+  EXPECT_EQ(answers.size(), 12U);
+  for (const Request& one : group) {
+    EXPECT_EQ(count(std::span(&one, 1), 1).second.at(one.sample), answers.at(one.sample));
+  }
+  // Slots become free one by one, and those that are still at work have the prompt.
+  const auto [prefilled_by_turns, the_same] = count(group, 4);
+  EXPECT_LE(prefilled_by_turns, 3 * 5);
+  EXPECT_EQ(the_same, answers);
+}
+
 TEST_F(Generation, AnotherSeedGivesOtherAnswers) {
   const auto first = run({.tokens_max = 20, .seed = 4});
   const auto second = run({.tokens_max = 20, .seed = 5});

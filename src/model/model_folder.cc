@@ -2,7 +2,9 @@
 #include "model/model_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,7 +17,7 @@
 
 #include "core/check.h"
 #include "core/file.h"
-#include "model/chat.h"
+#include "model/chat_source.h"
 #include "model/decoder.h"
 #include "model/publish.h"
 
@@ -24,7 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kConfigBytesMax = 4 << 20;
 constexpr size_t kTokenizerBytesMax = 256 << 20;
 constexpr double kDeviation = 0.02;
 
@@ -71,7 +72,12 @@ bool stands_for_nothing(const std::string& name, const Config& config) {
   return name.ends_with("rotary_emb.inv_freq") || (config.tied && name == "lm_head.weight");
 }
 
-Result<at::Tensor> load_weights(const fs::path& folder, const Config& config) {
+struct Weights {
+  at::Tensor flat;
+  std::string dtype;  // The dtype of the first matrix, as Config has it.
+};
+
+Result<Weights> load_weights(const fs::path& folder, const Config& config) {
   MC_TRY(const auto files, open_model_files(folder), "load the weights");
   std::map<std::string, const TensorBytes*> tensors;
   for (const TensorFile& file : files) {
@@ -92,7 +98,8 @@ Result<at::Tensor> load_weights(const fs::path& folder, const Config& config) {
   for (const Slice& slice : layout.slices) {
     MC_TRY_VOID(copy_tensor(slice, *tensors[slice.name], flat), slice.name);
   }
-  return flat;
+  const std::string& dtype = tensors[layout.slices.front().name]->dtype;
+  return Weights{flat, dtype == "F64" ? "F32" : dtype};
 }
 
 std::string tokenizer_config_json() {
@@ -115,23 +122,76 @@ Status write_text(const fs::path& path, std::string_view text) {
   return write_file_synced(path, std::span(&text, 1));
 }
 
-Status write_weights(const fs::path& path, const Model& model) {
+at::ScalarType disk_type(const Config& config) {
+  if (config.dtype == "BF16") return at::kBFloat16;
+  return config.dtype == "F16" ? at::kHalf : at::kFloat;
+}
+
+// Slices that follow each other, of at most `bytes_max` together but at least one.
+std::vector<std::vector<Slice>> shards_of(const Config& config, int64_t bytes_max) {
+  std::vector<std::vector<Slice>> shards(1);
+  int64_t bytes = 0;
+  for (const Slice& slice : layout_of(config).slices) {
+    const int64_t more = slice.count * static_cast<int64_t>(c10::elementSize(disk_type(config)));
+    if (!shards.back().empty() && bytes + more > bytes_max) {
+      shards.emplace_back();
+      bytes = 0;
+    }
+    shards.back().push_back(slice);
+    bytes += more;
+  }
+  return shards;
+}
+
+Status write_shard(const fs::path& path, const Model& model, const std::vector<Slice>& slices) {
+  std::vector<at::Tensor> converted;  // The bytes are theirs.
   std::map<std::string, TensorBytes> tensors;
-  for (const Slice& slice : layout_of(model.config).slices) {
-    TensorBytes bytes = bytes_of(model.flat.narrow(0, slice.offset, slice.count));
+  for (const Slice& slice : slices) {
+    converted.push_back(
+        model.flat.narrow(0, slice.offset, slice.count).to(disk_type(model.config)));
+    TensorBytes bytes = bytes_of(converted.back());
     bytes.shape = slice.shape;
     tensors[slice.name] = std::move(bytes);
   }
   return write_tensors(path, tensors, {{"format", "pt"}});
 }
 
-Status write_folder(const fs::path& folder, const Model& model) {
-  MC_TRY_VOID(write_text(folder / "config.json", config_json(model.config)), "the model");
-  MC_TRY_VOID(write_text(folder / "tokenizer.json", model.tokenizer_json), "the model");
-  MC_TRY_VOID(write_text(folder / "tokenizer_config.json", tokenizer_config_json()), "the model");
-  MC_TRY_VOID(write_text(folder / "generation_config.json", generation_config_json(model.config)),
-              "the model");
-  return write_weights(folder / "model.safetensors", model);
+std::string shard_name(size_t number, size_t count) {
+  std::array<char, 64> name{};
+  std::snprintf(name.data(), name.size(), "model-%05zu-of-%05zu.safetensors", number, count);
+  return name.data();
+}
+
+Status write_weights(const fs::path& folder, const Model& model, int64_t shard_bytes_max) {
+  const auto shards = shards_of(model.config, shard_bytes_max);
+  if (shards.size() == 1) return write_shard(folder / "model.safetensors", model, shards[0]);
+  nlohmann::ordered_json index;
+  int64_t count = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shard_name(i + 1, shards.size());
+    MC_TRY_VOID(write_shard(folder / name, model, shards[i]), "the model");
+    for (const Slice& slice : shards[i]) {
+      index["weight_map"][slice.name] = name;
+      count += slice.count;
+    }
+  }
+  index["metadata"]["total_size"] =
+      count * static_cast<int64_t>(c10::elementSize(disk_type(model.config)));
+  return write_text(folder / "model.safetensors.index.json", index.dump(2) + "\n");
+}
+
+Status write_folder(const fs::path& folder, const Model& model, int64_t shard_bytes_max) {
+  std::map<std::string, std::string> files = model.kept_files;
+  if (files.empty()) {
+    files = {{"config.json", config_json(model.config)},
+             {"tokenizer_config.json", tokenizer_config_json()},
+             {"generation_config.json", generation_config_json(model.config)}};
+  }
+  files["tokenizer.json"] = model.tokenizer_json;
+  for (const auto& [name, text] : files) {
+    MC_TRY_VOID(write_text(folder / name, text), "the model");
+  }
+  return write_weights(folder, model, shard_bytes_max);
 }
 
 bool adds_to_residual(const std::string& name) {
@@ -139,10 +199,8 @@ bool adds_to_residual(const std::string& name) {
 }
 
 // generation_config.json has the last word on what ends an answer.
-std::vector<int64_t> ends_of(const fs::path& folder, const Config& config) {
-  const auto text = read_file(folder / "generation_config.json", kConfigBytesMax);
-  if (!text) return config.ends;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+std::vector<int64_t> ends_of(const std::string& generation_config, const Config& config) {
+  const auto json = nlohmann::json::parse(generation_config, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("eos_token_id")) return config.ends;
   std::vector<int64_t> ends;
   const auto& ids = json["eos_token_id"];
@@ -152,31 +210,88 @@ std::vector<int64_t> ends_of(const fs::path& folder, const Config& config) {
   return ends;
 }
 
+// The files that other programs read beside the weights; a Model has tokenizer.json anyway.
+constexpr const char* kKeptFiles[] = {"config.json",
+                                      "generation_config.json",
+                                      "tokenizer_config.json",
+                                      "special_tokens_map.json",
+                                      "added_tokens.json",
+                                      "chat_template.jinja",
+                                      "vocab.json",
+                                      "merges.txt"};
+
+Result<std::map<std::string, std::string>> read_kept_files(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  std::error_code failure;
+  for (const char* name : kKeptFiles) {
+    if (!fs::exists(folder / name, failure)) continue;
+    MC_TRY(files[name], read_file(folder / name, kTokenizerBytesMax), "load the model");
+  }
+  return files;
+}
+
+// A probe of what ends an answer: some text that no template has.
+constexpr std::string_view kProbe = "musacoder-probe";
+
+// Adds the token that the template ends an answer with, where the model's files do not name it:
+// without it an answer would never end.
+Status complete_ends(Model& model) {
+  const std::vector<Message> messages = {{"user", "u"}, {"assistant", std::string(kProbe)}};
+  const auto whole = model.chat.render(messages, ChatEnd::kWhole);
+  if (!whole) return whole.error();
+  const size_t answer = whole->rfind(kProbe);
+  std::vector<int32_t> tail;
+  if (answer != std::string::npos) {
+    tail = model.tokenizer.encode(whole->substr(answer + kProbe.size()));
+  }
+  std::vector<int64_t>& ends = model.config.ends;
+  for (const int32_t id : tail) {
+    if (std::find(ends.begin(), ends.end(), id) != ends.end()) return ok();
+  }
+  // Tokens of control are written in angle brackets by all tokenizers that are read.
+  if (tail.empty() || !model.tokenizer.decode(std::span(tail).first(1)).starts_with("<")) {
+    return wrong("the chat template ends an answer with none of the model's end tokens " +
+                 std::string("(eos_token_id), so a trained model would never stop"));
+  }
+  ends.push_back(tail.front());
+  return ok();
+}
+
 }  // namespace
 
 Result<Model> load_model(const fs::path& folder) {
   MC_TRY_VOID(check_is_model(folder), "load the model");
-  MC_TRY(const std::string config_text, read_file(folder / "config.json", kConfigBytesMax),
-         "load the model");
-  MC_TRY(Config config, parse_config(config_text), folder.string());
+  MC_TRY(auto files, read_kept_files(folder), folder.string());
+  MC_TRY(Config config, parse_config(files["config.json"]), folder.string());
   MC_TRY(std::string json, read_file(folder / "tokenizer.json", kTokenizerBytesMax),
          "load the model");
   MC_TRY(Tokenizer tokenizer, Tokenizer::parse(json), (folder / "tokenizer.json").string());
-  MC_TRY(at::Tensor flat, load_weights(folder, config), folder.string());
+  MC_TRY(Weights weights, load_weights(folder, config), folder.string());
   if (tokenizer.size() > config.vocab) {
     return wrong(folder.string() + ": the tokenizer has " + std::to_string(tokenizer.size()) +
                  " tokens, the model " + std::to_string(config.vocab));
   }
-  config.ends = ends_of(folder, config);
-  if (const auto end = tokenizer.id_of(kTurnEnd);
-      end && std::find(config.ends.begin(), config.ends.end(), *end) == config.ends.end()) {
-    config.ends.push_back(*end);
+  config.ends = ends_of(files["generation_config.json"], config);
+  config.dtype = weights.dtype;
+  std::erase_if(files, [](const auto& file) { return file.second.empty(); });
+  MC_TRY(Chat chat, chat_of(files, tokenizer), folder.string());
+  Model model{std::move(config), std::move(weights.flat), std::move(tokenizer),
+              std::move(json),   std::move(chat),         std::move(files)};
+  if (const auto status = complete_ends(model); !status) {
+    model.chat = Chat(with_context(status.error(), folder.string()));
   }
-  return Model{std::move(config), std::move(flat), std::move(tokenizer), std::move(json)};
+  return model;
 }
 
-Status save_model(const fs::path& folder, const Model& model) {
-  return publish_folder(folder, [&](const fs::path& fresh) { return write_folder(fresh, model); });
+Result<std::vector<int32_t>> tokens_of(const Model& model, std::span<const Message> messages,
+                                       ChatEnd end) {
+  MC_TRY(const std::string text, model.chat.render(messages, end), "a conversation");
+  return model.tokenizer.encode(text);
+}
+
+Status save_model(const fs::path& folder, const Model& model, int64_t shard_bytes_max) {
+  return publish_folder(
+      folder, [&](const fs::path& fresh) { return write_folder(fresh, model, shard_bytes_max); });
 }
 
 at::Tensor random_weights(const Config& config, uint64_t seed) {
@@ -189,15 +304,19 @@ at::Tensor random_weights(const Config& config, uint64_t seed) {
     flat.narrow(0, slice.offset, slice.count).normal_(0, kDeviation * factor, generator);
   }
   flat.narrow(0, layout.matrices, layout.total - layout.matrices).fill_(1);
+  for (const Slice& slice : layout.slices) {
+    if (slice.name.ends_with(".bias")) flat.narrow(0, slice.offset, slice.count).zero_();
+  }
   return flat;
 }
 
 TensorBytes bytes_of(const at::Tensor& tensor) {
-  MC_CHECK(tensor.is_cpu() && tensor.is_contiguous() && tensor.scalar_type() == at::kFloat);
-  return {"F32",
+  MC_CHECK(tensor.is_cpu() && tensor.is_contiguous());
+  const at::ScalarType type = tensor.scalar_type();
+  MC_CHECK(type == at::kFloat || type == at::kBFloat16 || type == at::kHalf);
+  return {type == at::kFloat ? "F32" : (type == at::kHalf ? "F16" : "BF16"),
           tensor.sizes().vec(),
-          {static_cast<const std::byte*>(tensor.const_data_ptr()),
-           static_cast<size_t>(tensor.numel()) * sizeof(float)}};
+          {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
 
 }  // namespace mc::model

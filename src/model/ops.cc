@@ -22,8 +22,8 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -36,7 +36,9 @@ namespace {
 // Rows for one thread at least; also the rows whose part of a weight's gradient is summed on its
 // own, so that the result does not depend on the number of threads.
 constexpr int64_t kRowsOfTask = 128;
-constexpr int64_t kLossChunkBytes = 16 << 20;
+constexpr int64_t kHeadChunkBytesCpu = int64_t{16} << 20;
+constexpr int64_t kHeadChunkBytesDevice = int64_t{1} << 30;
+constexpr int64_t kHeadChunkRowsMin = 256;
 
 bool has_loops(const at::Tensor& x, Form form) {
   return form == Form::kFast && x.is_cpu() &&
@@ -226,24 +228,18 @@ void for_each_sequence(std::span<const int64_t> starts, const Body& body) {
   for (size_t i = 0; i + 1 < starts.size(); ++i) body(starts[i], starts[i + 1] - starts[i]);
 }
 
-// All slots at once, padded to the longest.
+// All slots at once, padded to the longest.  The query heads of a key head are so many queries of
+// it, and keys and values are views.
 at::Tensor decode_generic(const at::Tensor& q_BHD, const at::Tensor& k_cache,
                           const at::Tensor& v_cache, const CacheRows& rows) {
-  const at::ScalarType type = wide(q_BHD);
   const int64_t size = q_BHD.size(0), kv_heads = k_cache.size(1), head_dim = q_BHD.size(2);
-  const int64_t longest = *std::max_element(rows.lengths.begin(), rows.lengths.end());
   const auto cached = [&](const at::Tensor& cache) {
-    return cache.narrow(2, 0, longest).index_select(0, rows.slots_B).to(type);
+    return cache.narrow(0, 0, size).narrow(2, 0, rows.bias_B11L.size(3));
   };
-  const at::Tensor q_BKGD = q_BHD.view({size, kv_heads, -1, head_dim}).to(type);
-  const at::Tensor hidden =
-      at::arange(longest, rows.slots_B.options()).ge(rows.lengths_B.view({size, 1, 1, 1}));
-  const at::Tensor scores = at::matmul(q_BKGD, cached(k_cache).transpose(-1, -2))
-                                .mul_(1 / std::sqrt(static_cast<double>(head_dim)))
-                                .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
-  // What lies in a cache behind its sequence may be no number.
-  const at::Tensor v = cached(v_cache).masked_fill_(hidden.transpose(-1, -2), 0);
-  return at::matmul(at::softmax(scores, -1), v).view(q_BHD.sizes()).to(q_BHD.scalar_type());
+  const at::Tensor q_BKGD = q_BHD.view({size, kv_heads, -1, head_dim});
+  const at::Tensor bias = rows.bias_B11L.expand({size, kv_heads, q_BKGD.size(2), -1});
+  return at::scaled_dot_product_attention(q_BKGD, cached(k_cache), cached(v_cache), bias)
+      .reshape(q_BHD.sizes());
 }
 
 template <typename T>
@@ -252,13 +248,12 @@ void decode_loops(const at::Tensor& q, const at::Tensor& k_cache, const at::Tens
   const int64_t heads = q.size(1);
   const int64_t head_dim = q.size(2);
   const int64_t group = heads / k_cache.size(1);
-  const auto rows = static_cast<int64_t>(in.slots.size());
+  const auto rows = static_cast<int64_t>(in.lengths.size());
   at::parallel_for(0, rows * heads, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scores;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t length = in.lengths[static_cast<size_t>(i / heads)];
-      const int64_t slot = in.slots[static_cast<size_t>(i / heads)];
-      const int64_t cache = slot * k_cache.stride(0) + i % heads / group * k_cache.stride(1);
+      const int64_t cache = i / heads * k_cache.stride(0) + i % heads / group * k_cache.stride(1);
       if (scores.size() < static_cast<size_t>(length)) scores.resize(static_cast<size_t>(length));
       kernels::attend_one(length, head_dim, q.const_data_ptr<T>() + i * head_dim,
                           k_cache.const_data_ptr<T>() + cache, v_cache.const_data_ptr<T>() + cache,
@@ -326,12 +321,30 @@ at::Tensor swiglu_backward(const at::Tensor& dy, const at::Tensor& gate_up, Form
   return d_gate_up;
 }
 
+namespace {
+
+float scaled(float frequency, const RopeScaling& scaling) {
+  const float wave = 2 * static_cast<float>(M_PI) / frequency;
+  const auto positions = static_cast<float>(scaling.positions);
+  const auto factor = static_cast<float>(scaling.factor);
+  const auto low = static_cast<float>(scaling.low_factor);
+  const auto high = static_cast<float>(scaling.high_factor);
+  if (wave > positions / low) return frequency / factor;
+  if (wave < positions / high) return frequency;
+  const float share = (positions / wave - low) / (high - low);
+  return (1 - share) * frequency / factor + share * frequency;
+}
+
+}  // namespace
+
 // As transformers does it, in float32: models were trained with its rounding.
-RopeTable rope_table(int64_t positions, int64_t head_dim, double theta) {
+RopeTable rope_table(int64_t positions, int64_t head_dim, double theta,
+                     const std::optional<RopeScaling>& scaling) {
   std::vector<float> frequencies;
   for (int64_t j = 0; j < head_dim; j += 2) {
     const float power = static_cast<float>(j) / static_cast<float>(head_dim);
-    frequencies.push_back(1.0F / std::pow(static_cast<float>(theta), power));
+    const float frequency = 1.0F / std::pow(static_cast<float>(theta), power);
+    frequencies.push_back(scaling ? scaled(frequency, *scaling) : frequency);
   }
   at::Tensor frequency = at::empty({head_dim / 2}, at::kFloat);
   std::copy(frequencies.begin(), frequencies.end(), frequency.mutable_data_ptr<float>());
@@ -412,13 +425,17 @@ void attention_backward(const at::Tensor& dout, const AttentionInputs& in, const
   });
 }
 
-CacheRows::CacheRows(std::span<const int64_t> slots_in, std::span<const int64_t> lengths_in,
-                     at::Device device)
-    : slots(slots_in),
-      lengths(lengths_in),
-      slots_B(int64_tensor(slots_in, device)),
-      lengths_B(int64_tensor(lengths_in, device)) {
-  MC_CHECK(slots.size() == lengths.size());
+CacheRows::CacheRows(std::span<const int64_t> lengths_in, const at::Tensor& like, Form form)
+    : lengths(lengths_in),
+      slots_B(at::arange(static_cast<int64_t>(lengths_in.size()),
+                         at::TensorOptions(at::kLong).device(like.device()))),
+      lengths_B(int64_tensor(lengths_in, like.device())) {
+  if (has_loops(like, form)) return;
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const at::Tensor hidden =
+      at::arange(longest, slots_B.options()).ge(lengths_B.view({-1, 1, 1, 1}));
+  bias_B11L = at::zeros(hidden.sizes(), like.options())
+                  .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
 }
 
 at::Tensor attention_decode(const at::Tensor& q, const at::Tensor& k_cache,
@@ -430,38 +447,47 @@ at::Tensor attention_decode(const at::Tensor& q, const at::Tensor& k_cache,
   return out;
 }
 
+int64_t head_chunk_rows(int64_t vocab, bool is_cpu) {
+  const int64_t bytes = is_cpu ? kHeadChunkBytesCpu : kHeadChunkBytesDevice;
+  return std::max(kHeadChunkRowsMin, bytes / (static_cast<int64_t>(sizeof(float)) * vocab));
+}
+
+namespace {
+
+// Calls `body(start, count)` for parts of the rows of h.
+template <typename Body>
+void in_chunks(const at::Tensor& h_Nh, const at::Tensor& w_Vh, const Body& body) {
+  const int64_t chunk = head_chunk_rows(w_Vh.size(0), h_Nh.is_cpu());
+  for (int64_t start = 0; start < h_Nh.size(0); start += chunk) {
+    body(start, std::min(chunk, h_Nh.size(0) - start));
+  }
+}
+
+}  // namespace
+
 TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
                      double weight, at::Tensor& dw) {
   TokenLoss loss{0, at::empty_like(h)};
-  const int64_t chunk = std::max<int64_t>(1, kLossChunkBytes / (4 * w.size(0)));
-  for (int64_t start = 0; start < h.size(0); start += chunk) {
-    const int64_t count = std::min(chunk, h.size(0) - start);
+  at::Tensor sum = at::zeros({}, h.options().dtype(at::kDouble));
+  in_chunks(h, w, [&](int64_t start, int64_t count) {
     const at::Tensor h_part = h.narrow(0, start, count);
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
     at::Tensor logits = linear(h_part, w);
     if (logits.scalar_type() != wide(h)) logits = logits.to(wide(h));
     const at::Tensor lse = at::logsumexp(logits, 1, /*keepdim=*/true);
-    loss.sum += (lse - logits.gather(1, target)).sum(at::kDouble).item<double>();
+    sum.add_((lse - logits.gather(1, target)).sum(at::kDouble));
     // From here on the logits are their own gradient: weight (softmax - one at the target).
     logits.sub_(lse).exp_();
     logits.scatter_add_(1, target, at::full({count, 1}, -1.0, logits.options()));
     const at::Tensor gradient = logits.mul_(weight).to(h.scalar_type());
     loss.dh_Nh.narrow(0, start, count).copy_(linear_backward(gradient, w));
     add_weight_gradient(dw, gradient, h_part);
-  }
+  });
+  loss.sum = sum.item<double>();
   return loss;
 }
 
 namespace {
-
-// Calls `body(start, count)` for parts of `rows` whose logits fit the loss's chunk.
-template <typename Body>
-void in_chunks(int64_t rows, int64_t vocab, const Body& body) {
-  const int64_t chunk = std::max<int64_t>(1, kLossChunkBytes / (4 * vocab));
-  for (int64_t start = 0; start < rows; start += chunk) {
-    body(start, std::min(chunk, rows - start));
-  }
-}
 
 // log softmax(h w^T / temperature) of some rows, in float32 at least.
 at::Tensor log_softmax_of(const at::Tensor& h_part, const at::Tensor& w, double temperature) {
@@ -475,21 +501,21 @@ at::Tensor log_softmax_of(const at::Tensor& h_part, const at::Tensor& w, double 
 
 TokenLogProbs token_log_probs(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
                               double temperature) {
-  const auto options = at::TensorOptions().dtype(at::kDouble);
+  const auto options = h.options().dtype(at::kDouble);
   TokenLogProbs all{at::empty({h.size(0)}, options), at::empty({h.size(0)}, options)};
-  in_chunks(h.size(0), w.size(0), [&](int64_t start, int64_t count) {
+  in_chunks(h, w, [&](int64_t start, int64_t count) {
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
     const at::Tensor log_p = log_softmax_of(h.narrow(0, start, count), w, temperature);
     all.log_prob_N.narrow(0, start, count).copy_(log_p.gather(1, target).squeeze(1));
     all.entropy_N.narrow(0, start, count).copy_(log_p.exp().mul_(log_p).sum(1).neg_());
   });
-  return all;
+  return {all.log_prob_N.cpu(), all.entropy_N.cpu()};
 }
 
 at::Tensor token_log_probs_backward(const at::Tensor& g, const at::Tensor& h, const at::Tensor& w,
                                     const at::Tensor& targets, double temperature, at::Tensor& dw) {
   at::Tensor dh = at::empty_like(h);
-  in_chunks(h.size(0), w.size(0), [&](int64_t start, int64_t count) {
+  in_chunks(h, w, [&](int64_t start, int64_t count) {
     const at::Tensor h_part = h.narrow(0, start, count);
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
     // (one at the target - softmax) g / temperature
@@ -505,6 +531,11 @@ at::Tensor token_log_probs_backward(const at::Tensor& g, const at::Tensor& h, co
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w) { return multiply(x, w); }
 
+at::Tensor linear(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias) {
+  at::Tensor y = multiply(x, w);
+  return bias.defined() ? y.add_(bias) : y;
+}
+
 at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w) {
   return multiply(dy, w.t());
 }
@@ -512,5 +543,7 @@ at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w) {
 void add_weight_gradient(at::Tensor dw, const at::Tensor& dy, const at::Tensor& x) {
   dw.add_(multiply(dy.t(), x.t()));
 }
+
+void add_bias_gradient(at::Tensor db, const at::Tensor& dy) { db.add_(dy.sum(0, false, wide(dy))); }
 
 }  // namespace mc::model::ops

@@ -15,6 +15,7 @@
 #define MC_MODEL_OPS_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <ATen/core/Tensor.h>
@@ -41,12 +42,25 @@ at::Tensor swiglu(const at::Tensor& gate_up_N2F, Form form = Form::kFast);
 at::Tensor swiglu_backward(const at::Tensor& dy_NF, const at::Tensor& gate_up_N2F,
                            Form form = Form::kFast);
 
-// cos and sin of position times frequency: frequency j is theta^(-2j/D), in float32.
+// How Llama 3.1 stretches the positions that it was first trained on.  Waves longer than
+// positions / low_factor turn `factor` times slower, waves shorter than positions / high_factor
+// turn as before, and waves between them are blended.
+struct RopeScaling {
+  double factor = 1;
+  double low_factor = 1;
+  double high_factor = 4;
+  double positions = 8192;  // The length of the first training.
+  bool operator==(const RopeScaling&) const = default;
+};
+
+// cos and sin of position times frequency: frequency j is theta^(-2j/D), in float32, before
+// scaling.
 struct RopeTable {
   at::Tensor cos_PD2;
   at::Tensor sin_PD2;
 };
-RopeTable rope_table(int64_t positions, int64_t head_dim, double theta);
+RopeTable rope_table(int64_t positions, int64_t head_dim, double theta,
+                     const std::optional<RopeScaling>& scaling = std::nullopt);
 
 // Turns the pair (x_j, x_{j+D/2}) of each head by the angle of its position, in place.  Backwards
 // is the gradient of forwards.  (Su et al., RoFormer, 2021.)
@@ -72,20 +86,27 @@ void attention_backward(const at::Tensor& dout_THD, const AttentionInputs& input
                         const Attention& saved, std::span<const int64_t> starts,
                         const AttentionInputs& gradients, Form form = Form::kFast);
 
-// Which slot of a cache each row has, and how many tokens it sees there; on the host, and once for
-// all layers where the cache is.
+// How many tokens each of the first B slots of a cache sees, on the host and where the cache is.
+// One object serves all layers of a step.
 struct CacheRows {
-  CacheRows(std::span<const int64_t> slots, std::span<const int64_t> lengths, at::Device device);
+  // `like` has the dtype and the device of the cache.
+  CacheRows(std::span<const int64_t> lengths, const at::Tensor& like, Form form = Form::kFast);
 
-  std::span<const int64_t> slots;
   std::span<const int64_t> lengths;
-  at::Tensor slots_B;
+  at::Tensor slots_B;  // 0 to B - 1.
   at::Tensor lengths_B;
+  at::Tensor bias_B11L;  // 0 for a visible token, minus infinity elsewhere; generic form only.
 };
-// One new query for each row against the tokens that it sees.
+// One new query for each of the first B slots against the tokens that it sees.  The cache is read
+// where it is, in its own dtype.
+// REQUIRES: the cache holds finite numbers also behind a sequence.
 at::Tensor attention_decode(const at::Tensor& q_BHD, const at::Tensor& k_cache_SKPD,
                             const at::Tensor& v_cache_SKPD, const CacheRows& rows,
                             Form form = Form::kFast);
+
+// Rows whose logits are in memory at once: few on the CPU, for its caches; up to 1 GiB of float32
+// on a device.  Never so few that a product with the head's matrix waits for memory.
+int64_t head_chunk_rows(int64_t vocab, bool is_cpu);
 
 // The sum over the rows of -log softmax(h W^T)[target], in float64.  dh is that of weight times the
 // sum; dW += likewise.  Works in chunks of rows, so that the logits of all are never in memory.
@@ -109,11 +130,13 @@ at::Tensor token_log_probs_backward(const at::Tensor& g_N, const at::Tensor& h_N
                                     const at::Tensor& w_Vh, const at::Tensor& targets_N,
                                     double temperature, at::Tensor& dw_Vh);
 
-// y = x w^T, and its gradients: dx = dy w, dw += dy^T x.  Float32 on the CPU goes through oneDNN,
-// which uses the widest registers of every maker's processor.
+// The product y = x w^T (+ b), and its gradients: dx = dy w, dw += dy^T x.  Float32 on the CPU goes
+// through oneDNN, which uses the widest registers of every maker's processor.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w);
+at::Tensor linear(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias);
 at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w);
 void add_weight_gradient(at::Tensor dw, const at::Tensor& dy, const at::Tensor& x);
+void add_bias_gradient(at::Tensor db, const at::Tensor& dy);
 
 }  // namespace mc::model::ops
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/ops.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -15,6 +17,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gmock/gmock.h>
 
 #include "model/test_twins.h"
@@ -116,13 +120,13 @@ TEST_P(Ops, AttentionAndItsGradientStayWithinEachSequence) {
 TEST_P(Ops, DecodingAttendsToWhatTheSlotHolds) {
   const at::Tensor k = random({3, 2, 20, 8}, 1), v = random({3, 2, 20, 8}, 2);
   const at::Tensor q = random({2, 4, 8}, 3);
-  const std::vector<int64_t> slots = {2, 0}, lengths = {20, 7};
+  const std::vector<int64_t> lengths = {18, 7};
   const at::Tensor got =
-      attention_decode(cast(q), cast(k), cast(v), CacheRows(slots, lengths, at::kCPU), form());
+      attention_decode(cast(q), cast(k), cast(v), CacheRows(lengths, cast(q), form()), form());
   for (int64_t i = 0; i < 2; ++i) {
     const int64_t length = lengths[static_cast<size_t>(i)];
     const auto cached = [&](const at::Tensor& x) {
-      return x.select(0, slots[static_cast<size_t>(i)]).narrow(1, 0, length).transpose(0, 1);
+      return x.select(0, i).narrow(1, 0, length).transpose(0, 1);
     };
     // The last row of a causal attention sees all.
     const at::Tensor queries = q.select(0, i).unsqueeze(0).expand({length, -1, -1});
@@ -142,6 +146,44 @@ TEST_P(Ops, TokenLossIsTheCrossEntropyAndItsGradient) {
   EXPECT_NEAR(loss.sum / expected.item<double>(), 1, GetParam().tolerance);
   expect_near(loss.dh_Nh, h.grad());
   expect_near(dw, w.grad());
+}
+
+// Adds up what PyTorch's allocator of the CPU gives in this thread.
+class AllocatedBytes : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
+    sum += std::max<int64_t>(0, size);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t sum = 0;
+};
+
+TEST(OpsInBfloat16, DecodingReadsTheCacheWithoutCopyingIt) {
+  const at::Tensor k = random({16, 2, 512, 32}, 1, at::kBFloat16);
+  const at::Tensor v = random({16, 2, 512, 32}, 2, at::kBFloat16);
+  const at::Tensor q = random({16, 4, 32}, 3, at::kBFloat16);
+  const std::vector<int64_t> lengths(16, 500);
+  const auto allocated = std::make_shared<AllocatedBytes>();
+  at::Tensor got;
+  {
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, allocated);
+    got = attention_decode(q, k, v, CacheRows(lengths, q));
+  }
+  EXPECT_GT(allocated->sum, 0);
+  EXPECT_LT(allocated->sum, static_cast<int64_t>(k.nbytes()) / 4);
+  const at::Tensor exact = attention_decode(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble),
+                                            CacheRows(lengths, q.to(at::kDouble)));
+  EXPECT_LE(distance(got, exact), 1.0 / 64);
+}
+
+TEST(Head, ChunksOfALargeVocabularyHaveManyRowsAndABound) {
+  constexpr int64_t kQwen3 = 151'936;
+  for (const bool is_cpu : {true, false}) {
+    const int64_t rows = head_chunk_rows(kQwen3, is_cpu);
+    EXPECT_GE(rows, 256);
+    EXPECT_LE(rows * kQwen3 * 4, int64_t{3} << 29);
+  }
+  EXPECT_GE(head_chunk_rows(kQwen3, /*is_cpu=*/false), 1700);
 }
 
 TEST(OpsInBfloat16, TheGenericFormRoundsOnlyItsResult) {

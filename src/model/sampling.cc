@@ -7,9 +7,13 @@
 #include <string>
 #include <vector>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/searchsorted.h>
+#include <ATen/ops/sort.h>
 #include <ATen/ops/tensor.h>
 
 #include "core/check.h"
@@ -53,6 +57,33 @@ int32_t invert(const Tokens& tokens, const std::vector<double>& weights, double 
   return last;
 }
 
+// The first column of each row at which `mass`, a running sum, exceeds uniform times the mass of
+// column `last`.
+at::Tensor invert_rows(const at::Tensor& mass_BV, const at::Tensor& last_B1,
+                       const at::Tensor& uniform_B1) {
+  const at::Tensor target = uniform_B1 * mass_BV.gather(1, last_B1);
+  return at::minimum(at::searchsorted(mass_BV, target, /*out_int32=*/false, /*right=*/true),
+                     last_B1);
+}
+
+at::Tensor draw_from_all(const at::Tensor& log_p_BV, const at::Tensor& uniform_B1) {
+  const at::Tensor last =
+      at::full({log_p_BV.size(0), 1}, log_p_BV.size(1) - 1, log_p_BV.options().dtype(at::kLong));
+  return invert_rows(log_p_BV.exp().cumsum(1), last, uniform_B1);
+}
+
+// In the order of nucleus(): the likeliest first, ties by number.
+at::Tensor draw_from_nucleus(const at::Tensor& log_p_BV, double top_p,
+                             const at::Tensor& uniform_B1) {
+  const auto [sorted, tokens] = at::sort(log_p_BV, /*stable=*/true, /*dim=*/1, /*descending=*/true);
+  const at::Tensor mass = sorted.exp().cumsum(1);
+  const at::Tensor total = mass.narrow(1, mass.size(1) - 1, 1);
+  // The tokens before which the nucleus had not yet its probability.
+  const at::Tensor last =
+      mass.lt(total * top_p).sum(1, /*keepdim=*/true).clamp_max_(mass.size(1) - 1);
+  return tokens.gather(1, invert_rows(mass, last, uniform_B1));
+}
+
 }  // namespace
 
 Choice choose_token(std::span<const float> logits, const Sampling& sampling, double uniform) {
@@ -84,19 +115,18 @@ Choice choose_token(std::span<const float> logits, const Sampling& sampling, dou
   return choice;
 }
 
-std::vector<Choice> choose_on_device(const at::Tensor& logits_BV, double temperature,
+std::vector<Choice> choose_on_device(const at::Tensor& logits_BV, const Sampling& sampling,
                                      std::span<const double> uniforms) {
-  MC_CHECK(temperature > 0 && static_cast<size_t>(logits_BV.size(0)) == uniforms.size());
+  MC_CHECK(static_cast<size_t>(logits_BV.size(0)) == uniforms.size());
+  const double temperature = sampling.temperature > 0 ? sampling.temperature : 1;
   const at::Tensor log_p = at::log_softmax(logits_BV.to(at::kDouble).div_(temperature), 1);
-  const at::Tensor mass = log_p.exp().cumsum(1);
   const at::Tensor uniform =
       at::tensor(at::ArrayRef<double>(uniforms.data(), uniforms.size()), at::kDouble)
           .to(logits_BV.device())
           .unsqueeze(1);
-  const int64_t last = logits_BV.size(1) - 1;
-  const at::Tensor token = at::searchsorted(mass, uniform.mul(mass.narrow(1, last, 1)),
-                                            /*out_int32=*/false, /*right=*/true)
-                               .clamp_max_(last);
+  const at::Tensor token = sampling.temperature == 0 ? logits_BV.argmax(1, /*keepdim=*/true)
+                           : sampling.top_p < 1 ? draw_from_nucleus(log_p, sampling.top_p, uniform)
+                                                : draw_from_all(log_p, uniform);
   const at::Tensor both = at::cat({token.to(at::kDouble), log_p.gather(1, token)}, 1).cpu();
   std::vector<Choice> choices(uniforms.size());
   for (size_t i = 0; i < choices.size(); ++i) {

@@ -29,10 +29,10 @@ struct Choice {
 // 0 < top_p <= 1.
 Choice choose_token(std::span<const float> logits, const Sampling& sampling, double uniform);
 
-// The same for each row of logits_BV, where they are; only the choices come to the host.  For a
-// device, which would wait for each row: in double precision, all tokens, so REQUIRES: temperature
-// > 0 and top_p is 1.
-std::vector<Choice> choose_on_device(const at::Tensor& logits_BV, double temperature,
+// The same for each row of logits_BV, where they are, in double precision; only the choices come to
+// the host.  It draws the tokens that choose_token draws.
+// REQUIRES: as choose_token, with a uniform for each row.
+std::vector<Choice> choose_on_device(const at::Tensor& logits_BV, const Sampling& sampling,
                                      std::span<const double> uniforms);
 
 // A number from 0 to below 1 that the arguments determine: the one with which sample `sample` of

@@ -58,20 +58,25 @@ TEST(Sampling, OnADeviceTheSameTokensAreDrawn) {
   const at::Tensor logits = at::randn({kRows, kVocabulary}).mul(3);
   std::vector<double> uniforms;
   for (int64_t i = 0; i < kRows; ++i) uniforms.push_back(draw(3, "row", 0, i));
-  const std::vector<Choice> got = choose_on_device(logits, 1.3, uniforms);
-  for (size_t i = 0; i < uniforms.size(); ++i) {
-    const Choice one = choose_token(
-        {logits.const_data_ptr<float>() + i * kVocabulary, static_cast<size_t>(kVocabulary)},
-        {.temperature = 1.3}, uniforms[i]);
-    EXPECT_EQ(got[i].token, one.token) << i;
-    EXPECT_NEAR(got[i].log_prob, one.log_prob, 1e-6);
+  logits.select(1, 7).copy_(logits.select(1, 3));  // Ties.
+  for (const Sampling& sampling :
+       {Sampling{.temperature = 1.3}, Sampling{.temperature = 0.7, .top_p = 0.9},
+        Sampling{.temperature = 1, .top_p = 1e-6}, Sampling{.temperature = 0}}) {
+    const std::vector<Choice> got = choose_on_device(logits, sampling, uniforms);
+    for (size_t i = 0; i < uniforms.size(); ++i) {
+      const Choice one = choose_token(
+          {logits.const_data_ptr<float>() + i * kVocabulary, static_cast<size_t>(kVocabulary)},
+          sampling, uniforms[i]);
+      EXPECT_EQ(got[i].token, one.token) << i << " at top_p " << sampling.top_p;
+      EXPECT_NEAR(got[i].log_prob, one.log_prob, 1e-6);
+    }
   }
 }
 
 TEST(Sampling, OnADeviceTheLastTokenIsTheLast) {
   const at::Tensor logits = at::tensor({0.0F, -1e30F}).unsqueeze(0);
   const std::vector<double> uniforms = {std::nextafter(1.0, 0.0)};
-  EXPECT_EQ(choose_on_device(logits, 1, uniforms)[0].token, 0);
+  EXPECT_EQ(choose_on_device(logits, {.temperature = 1}, uniforms)[0].token, 0);
 }
 
 TEST(Sampling, DrawsDifferByEveryPartOfTheirKey) {

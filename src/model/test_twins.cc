@@ -78,10 +78,10 @@ at::Tensor decoder(const Parameters& weights, const std::vector<int32_t>& tokens
   at::Tensor x = weights.embedding.index_select(0, ids(tokens, 0, tokens.size()));
   for (const Block& block : weights.blocks) {
     const at::Tensor normal = rms_norm(x, block.attention_norm, c.norm_epsilon);
-    const auto qkv =
-        at::matmul(normal, block.qkv.t())
-            .split_with_sizes(
-                {c.heads * c.head_dim, c.kv_heads * c.head_dim, c.kv_heads * c.head_dim}, -1);
+    at::Tensor all = at::matmul(normal, block.qkv.t());
+    if (block.qkv_bias.defined()) all = all + block.qkv_bias;
+    const auto qkv = all.split_with_sizes(
+        {c.heads * c.head_dim, c.kv_heads * c.head_dim, c.kv_heads * c.head_dim}, -1);
     at::Tensor q = qkv[0].reshape({count, c.heads, c.head_dim});
     at::Tensor k = qkv[1].reshape({count, c.kv_heads, c.head_dim});
     const at::Tensor v = qkv[2].reshape({count, c.kv_heads, c.head_dim});

@@ -87,7 +87,7 @@ TEST(Tokenizer, BytesThatAreNotUtf8BecomeReplacementCharacters) {
 
 TEST(Chat, APromptEndsWhereTheAssistantBegins) {
   const std::vector<Message> messages = {{"system", "s"}, {"user", "u\n"}};
-  EXPECT_EQ(render_prompt(messages),
+  EXPECT_EQ(render_chatml(messages, ChatEnd::kPrompt),
             "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nu\n<|im_end|>\n"
             "<|im_start|>assistant\n");
 }

@@ -8,7 +8,7 @@
 // on-policy; its first turn is trained and PrimeEcho holds for it as for any other.
 //
 //   each prompt slot:  draw(uniform({seed, step, slot}), step)     a replay with probability p
-//   end of the step:   solved(task) for a replay that passed, then insert(failures of all groups)
+//   end of the step:   solved(task) for each group with a pass, then insert(failures of all groups)
 //
 // RetryBuffer follows from these calls alone: the same ones make it again.
 #ifndef MC_RL_BDR_H_
@@ -92,7 +92,8 @@ class RetryBuffer {
   // out; what is too many falls out, oldest first.
   void insert(std::vector<FailedCandidate> failures);
 
-  // The task's replay passed: its item goes, and its replays are forgotten.
+  // An answer to the task passed, a replay's or a fresh prompt's: its item goes, and its replays
+  // are forgotten.
   void solved(std::string_view task);
 
   // What a prompt slot of this step replays: for u < probability the oldest item that is ready,

@@ -22,6 +22,16 @@ struct OptimizerOptions {
   double norm_max = 1;        // Of all gradients together; longer ones are shortened to it.
 };
 
+// The settings of fine-tuning where nothing else is asked for.  Random weights take a rate at which
+// pretrained ones would forget what they know; those have the paper's values.
+struct SftDefaults {
+  double lr;
+  double weight_decay;
+  int64_t length_max;  // The longest conversation, in tokens.
+};
+inline constexpr SftDefaults kFromScratchDefaults = {1e-3, 0.1, 4096};
+inline constexpr SftDefaults kPretrainedDefaults = {1e-5, 0.01, 40960};
+
 // The learning rate at `progress`, from 0 to 1 of the run: up in a straight line, then down along
 // half a cosine from lr to lr * lr_end.
 double learning_rate(const OptimizerOptions& options, double progress);

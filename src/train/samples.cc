@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/samples.h"
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -35,28 +36,41 @@ Result<std::vector<model::Message>> parse_messages(const std::string& line) {
   return messages;
 }
 
+bool ends_an_answer(const model::Config& config, int32_t token) {
+  return std::find(config.ends.begin(), config.ends.end(), token) != config.ends.end();
+}
+
 // The prompt and the answer are encoded apart, so that the answer's first token is the one that a
 // model sees when it answers.
-Result<Sample> make_sample(const std::string& line, const model::Tokenizer& tokenizer) {
+Result<Sample> make_sample(const std::string& line, const model::Model& model) {
   auto parsed = parse_messages(line);
   if (!parsed) return parsed.error();
   std::vector<model::Message> messages = std::move(*parsed);
   if (messages.back().role != "assistant") {
     return wrong("the last message is not the assistant's: there is nothing to learn from it");
   }
-  const std::string answer = messages.back().content + std::string(model::kTurnEnd);
+  MC_TRY(const std::string whole, model.chat.render(messages, model::ChatEnd::kWhole), "");
   messages.pop_back();
+  MC_TRY(const std::string prompt, model.chat.render(messages, model::ChatEnd::kPrompt), "");
+  if (!whole.starts_with(prompt)) {
+    return wrong(
+        "the chat template writes the messages before an answer in another way than "
+        "without one, so that the answer cannot be told from them");
+  }
   Sample sample;
-  sample.tokens = tokenizer.encode(model::render_prompt(messages));
+  sample.tokens = model.tokenizer.encode(prompt);
   sample.answer = static_cast<int64_t>(sample.tokens.size());
-  const std::vector<int32_t> rest = tokenizer.encode(answer);
-  sample.tokens.insert(sample.tokens.end(), rest.begin(), rest.end());
+  std::vector<int32_t> answer = model.tokenizer.encode(whole.substr(prompt.size()));
+  // Tokens after the end token are never generated.
+  while (!answer.empty() && !ends_an_answer(model.config, answer.back())) answer.pop_back();
+  if (answer.empty()) return wrong("the answer has no end token: a trained model would never stop");
+  sample.tokens.insert(sample.tokens.end(), answer.begin(), answer.end());
   return sample;
 }
 
 }  // namespace
 
-Result<Samples> read_samples(const std::filesystem::path& path, const model::Tokenizer& tokenizer,
+Result<Samples> read_samples(const std::filesystem::path& path, const model::Model& model,
                              int64_t length_max) {
   std::ifstream stream(path);
   if (!stream) return system_error(ErrorCode::kNotFound, "cannot read " + path.string());
@@ -64,7 +78,7 @@ Result<Samples> read_samples(const std::filesystem::path& path, const model::Tok
   std::string line;
   for (int64_t number = 1; std::getline(stream, line); ++number) {
     if (line.empty()) continue;
-    MC_TRY(Sample sample, make_sample(line, tokenizer),
+    MC_TRY(Sample sample, make_sample(line, model),
            path.string() + ": line " + std::to_string(number));
     if (static_cast<int64_t>(sample.tokens.size()) > length_max) {
       ++samples.too_long;

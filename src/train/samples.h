@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "model/tokenizer.h"
+#include "model/model_folder.h"
 
 namespace mc::train {
 
@@ -26,8 +26,9 @@ struct Samples {
   int64_t too_long = 0;  // Conversations left out, of more than length_max tokens.
 };
 
-// kInvalidInput names the line: no JSON, no messages, no assistant turn at the end, nothing kept.
-Result<Samples> read_samples(const std::filesystem::path& path, const model::Tokenizer& tokenizer,
+// kInvalidInput names the line: no JSON, no messages, no assistant turn at the end, messages that
+// the model's chat template refuses, an answer without an end token, nothing kept.
+Result<Samples> read_samples(const std::filesystem::path& path, const model::Model& model,
                              int64_t length_max);
 
 }  // namespace mc::train

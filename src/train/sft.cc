@@ -58,7 +58,7 @@ std::string settings_json(const SftOptions& o, const std::vector<int64_t>& lengt
   if (o.minutes) json["minutes"] = *o.minutes;
   json["batch_tokens"] = o.batch_tokens;
   json["pack_tokens"] = o.pack_tokens;
-  json["length_max"] = o.length_max;
+  json["length_max"] = *o.length_max;
   json["lr"] = o.optimizer.lr;
   json["lr_end"] = o.optimizer.lr_end;
   json["warmup"] = o.optimizer.warmup;
@@ -78,14 +78,12 @@ class Run {
         lengths_(lengths_of(samples_.kept)),
         master_(model_.flat.to(options.device)),
         weights_(model_.config, master_.to(options.dtype)),
-        rope_(model::ops::rope_table(options.length_max, model_.config.head_dim,
-                                     model_.config.rope_theta)),
+        rope_(model::rope_of(model_.config, *options.length_max, options.device)),
         optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer),
         batches_(lengths_, options.seed, options.batch_tokens, {}) {
     for (size_t i = 0; i < options.workers; ++i) {
       gradients_.emplace_back(model_.config, at::zeros_like(master_));
     }
-    rope_ = {rope_.cos_PD2.to(options.device), rope_.sin_PD2.to(options.device)};
     if (!options.minutes) {
       steps_max_ = options.steps ? *options.steps : steps_of_epoch(lengths_, options);
     }
@@ -239,13 +237,22 @@ class Run {
   double last_loss_ = 0;
 };
 
+SftOptions with_defaults(SftOptions options, const model::Config& config) {
+  const SftDefaults& defaults = config.is_from_scratch ? kFromScratchDefaults : kPretrainedDefaults;
+  options.length_max =
+      std::min(options.length_max.value_or(defaults.length_max), config.positions_max);
+  options.optimizer.lr = options.lr.value_or(defaults.lr);
+  options.optimizer.weight_decay = options.weight_decay.value_or(defaults.weight_decay);
+  return options;
+}
+
 }  // namespace
 
-Result<SftResult> run_sft(const SftOptions& options,
+Result<SftResult> run_sft(const SftOptions& given,
                           const std::function<void(const Progress&)>& on_step) {
-  MC_TRY(model::Model model, model::load_model(options.model), "train");
-  const int64_t length_max = std::min(options.length_max, model.config.positions_max);
-  MC_TRY(Samples samples, read_samples(options.data, model.tokenizer, length_max), "train");
+  MC_TRY(model::Model model, model::load_model(given.model), "train");
+  const SftOptions options = with_defaults(given, model.config);
+  MC_TRY(Samples samples, read_samples(options.data, model, *options.length_max), "train");
   return Run(options, std::move(model), std::move(samples)).complete(on_step);
 }
 

@@ -34,8 +34,12 @@ struct SftOptions {
   std::optional<double> minutes;  // or one pass over the data.
   int64_t batch_tokens = 8192;    // Of a step, at least.
   int64_t pack_tokens = 2048;  // Of a pass of the decoder, at most but for a longer conversation.
-  int64_t length_max = 4096;   // Longer conversations are left out.
-  OptimizerOptions optimizer;
+  // Longer conversations are left out.  This and the next two have a default by the kind of the
+  // model: SftDefaults in optimizer.h.
+  std::optional<int64_t> length_max;
+  std::optional<double> lr;
+  std::optional<double> weight_decay;
+  OptimizerOptions optimizer;  // Its lr and weight_decay are not read.
   uint64_t seed = 0;
   bool resume = false;
   std::optional<int64_t> checkpoint_steps;  // Between checkpoints; by default a minute.

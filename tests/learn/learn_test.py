@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -157,6 +158,67 @@ class LearnTest(unittest.TestCase):
         batch = ["--batch", 3, "--threads", 1]
         self.assertEqual(run("generate", *model, *rest, *batch, "--out", out).returncode, 0)
         self.assertEqual(sorted(out.read_text(encoding="utf-8").splitlines()), whole)
+
+    def pretrained(self, name: str, template: str) -> pathlib.Path:
+        """The base as a model from elsewhere: its own chat template, and another config.json."""
+        folder = self.root / name
+        shutil.copytree(self.root / "base", folder)
+        path = folder / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        del config["musacoder_from_scratch"]
+        path.write_text(json.dumps(config | {"of_its_maker": [1, 2]}), encoding="utf-8")
+        (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+        return folder
+
+    def settings(self, name: str) -> dict[str, object]:
+        text = (self.root / name / "settings.json").read_text(encoding="utf-8")
+        settings: dict[str, object] = json.loads(text)
+        return settings
+
+    def test_a_pretrained_model_keeps_its_files_and_has_gentle_defaults(self) -> None:
+        template = (
+            "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}"
+            "{{ '<|im_end|>\n' if m.role == 'assistant' else '\n' }}{% endfor %}"
+            "{% if add_generation_prompt %}[assistant]{% endif %}"
+        )
+        folder = self.pretrained("other", template)
+        tokens = {"bos_token": {"content": "<|endoftext|>"}, "eos_token": "<|im_end|>"}
+        (folder / "tokenizer_config.json").write_text(json.dumps(tokens), encoding="utf-8")
+        done = run("tokenize", "--tokenizer", folder, input='[{"role": "user", "content": " a "}]')
+        self.assertEqual(
+            json.loads(done.stdout)["text"], "<|endoftext|>[user]a\n[assistant]", done.stderr
+        )
+        words = ["--data", self.root / "sft.jsonl", "--out", self.root / "tuned", "--steps", 1]
+        done = run("sft", "--model", folder, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("config.json", "tokenizer_config.json", "chat_template.jinja"):
+            kept = (self.root / "tuned/model" / name).read_bytes()
+            self.assertEqual(kept, (folder / name).read_bytes(), name)
+        settings = self.settings("tuned")
+        self.assertEqual((settings["lr"], settings["weight_decay"]), (1e-5, 0.01))
+        self.assertEqual(settings["length_max"], 2048)  # Its positions, which are less than 40960.
+        self.assertEqual(run("sft", *self.sft("scratch")).returncode, 0)
+        settings = self.settings("scratch")
+        self.assertEqual((settings["lr"], settings["weight_decay"]), (1e-3, 0.1))
+
+    def test_a_model_that_could_never_stop_is_refused(self) -> None:
+        data, out = self.root / "sft.jsonl", self.root / "none"
+        endless = self.pretrained("endless", "{% for m in messages %}{{ m.content }}{% endfor %}")
+        self.fails(["sft", "--model", endless, "--data", data, "--out", out], "never stop")
+        bare = self.pretrained("bare", "")
+        (bare / "chat_template.jinja").unlink()
+        (bare / "tokenizer_config.json").unlink()
+        path = bare / "tokenizer.json"
+        text = path.read_text(encoding="utf-8").replace("<|im_", "<|xx_")
+        path.write_text(text, encoding="utf-8")
+        prompts = self.root / "test.jsonl"
+        for command in (["sft", "--data", data], ["generate", "--prompts", prompts]):
+            words = [command[0], "--model", bare, "--out", out, *command[1:]]
+            self.fails(words, "no chat template", "instruct")
+        wrong = self.pretrained("wrong", "{% for %}")
+        self.fails(["sft", "--model", wrong, "--data", data, "--out", out], "chat template")
+        refuses = self.pretrained("refuses", "{{ raise_exception('no, thanks') }}")
+        self.fails(["sft", "--model", refuses, "--data", data, "--out", out], "no, thanks")
 
     def test_wrong_input_gets_one_line(self) -> None:
         data, base = self.root / "sft.jsonl", self.root / "base"

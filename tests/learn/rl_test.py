@@ -52,9 +52,25 @@ class RlTest(unittest.TestCase):
         subprocess.run([*make, "--out", str(cls.root / "tokenizer.json")], check=True)
         sizes = ["--layers", 2, "--width", 32, "--heads", 2, "--positions", 512]
         done = run(
-            "init", "--out", cls.root / "base", "--tokenizer", cls.root / "tokenizer.json", *sizes
+            "init", "--out", cls.root / "fresh", "--tokenizer", cls.root / "tokenizer.json", *sizes
         )
         assert done.returncode == 0, done.stderr
+        cls.make_base()
+
+    @classmethod
+    def make_base(cls) -> None:
+        """Answers of one to three letters that end: one that is cut never passes."""
+        letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+        rows = []
+        for i in range(200):
+            answer = "".join(letters[(i * 7 + k * 13 + i // 36) % 36] for k in range(1 + i % 3))
+            prompt = {"role": "user", "content": f"Write letters {i % 6}."}
+            rows.append({"messages": [prompt, {"role": "assistant", "content": answer}]})
+        data = cls.write("answers.jsonl", rows)
+        words = ["--data", data, "--out", cls.root / "base-run", "--steps", 60, "--lr", 1e-2]
+        done = run("sft", "--model", cls.root / "fresh", *words, "--batch-tokens", 1000)
+        assert done.returncode == 0, done.stderr
+        (cls.root / "base-run" / "model").rename(cls.root / "base")
 
     @classmethod
     def tearDownClass(cls) -> None:
@@ -102,6 +118,7 @@ class RlTest(unittest.TestCase):
 
     def test_a_run_that_was_killed_ends_as_one_that_was_not_and_its_episodes_replay(self) -> None:
         turns = ["--turns", 3, "--steps", STEPS, "--checkpoint-steps", 2, "--updates", 2]
+        turns += ["--judge", f"env LETTERS=q7 {JUDGE}"]  # Hard, so that there are replays.
         self.complete("whole", *turns)
         command = [LEARN, *self.rl("killed", *turns, "--resume")]
         for num_lines in (2, 5):
@@ -146,6 +163,82 @@ class RlTest(unittest.TestCase):
         self.complete("learns", "--steps", 40, "--beta", 0)
         rewards = [row["reward"] for row in self.metrics("learns")]
         self.assertGreater(sum(rewards[-8:]) / 8, sum(rewards[:8]) / 8 + 0.3, rewards)
+
+    def test_an_answer_that_is_cut_never_passes(self) -> None:
+        fresh = ["--model", self.root / "fresh"]  # It hardly ever ends an answer.
+        letters = "".join(map(chr, range(33, 127)))
+        everything = f"env LETTERS={letters.replace('=', '')} {JUDGE}"
+        words = self.rl("cut", "--steps", 2, "--turns", 2, "--judge", everything)
+        done = run(*[str(word) for word in [words[0], *fresh, *words[3:]]])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        turns = [turn for episode in self.episodes("cut") for turn in episode["turns"]]
+        cut = [turn for turn in turns if not turn["stopped"]]
+        self.assertGreater(len(cut), 20)
+        for turn in cut:
+            self.assertEqual((turn["outcome"], turn["s"]), ("extraction", -1))
+            self.assertIn("cut off after 8 tokens", turn["feedback"])
+
+    def test_a_task_that_a_fresh_prompt_solves_leaves_the_retry_buffer(self) -> None:
+        self.write("one.jsonl", [task(0, "plain")])
+        sizes = ["--steps", 2, "--prompts", 1]
+        self.complete("recorded", *sizes, data="one.jsonl")
+        rows = self.episodes("recorded")
+        for row in rows:
+            row["replay"] = False
+            is_pass = row["step"] == 1 and row["sample"] == 2
+            verdict = {"outcome": "pass", "s": 1, "q": 1, "stage": None}
+            failure = {"outcome": "wrong", "s": -0.5, "q": 0, "stage": 7}
+            row["turns"] = [row["turns"][0] | (verdict if is_pass else failure)]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (self.root / "recorded" / "episodes.jsonl").write_text(lines, encoding="utf-8")
+        self.complete("solved", *sizes, "--replay", self.root / "recorded", data="one.jsonl")
+        self.assertEqual([row["bdr/size"] for row in self.metrics("solved")], [1, 0])
+
+    def test_the_verifier_is_the_one_of_the_settings_and_times_quickly(self) -> None:
+        prefix = self.root / "prefix"
+        (prefix / "bin").mkdir(parents=True)
+        (prefix / "share" / "musacoder").mkdir(parents=True)
+        (prefix / "share" / "musacoder" / "harness").symlink_to(ROOT / "harness")
+        program = prefix / "bin" / "musacoder"
+        record = self.root / "arguments.txt"
+        program.write_text(f'#!/bin/sh\necho "$@" >> {record}\nexec {JUDGE}\n', encoding="utf-8")
+        program.chmod(0o755)
+        words = self.rl("quick", "--steps", 1)
+        at = words.index("--judge")
+        words = words[:at] + words[at + 2 :]
+        environment = os.environ | {"MC_PREFIX": str(prefix)}
+
+        def go(*more: str) -> "subprocess.CompletedProcess[str]":
+            command = [LEARN, *words, *more]
+            return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+        self.assertEqual(go().returncode, 0)
+        self.assertIn("--timing quick", record.read_text(encoding="utf-8"))
+        settings = json.loads((self.root / "quick/settings.json").read_text(encoding="utf-8"))
+        self.assertEqual(settings["judge"][0], "musacoder")
+        self.assertEqual(go("--resume", "--jobs", "3").returncode, 0)
+        for other in (["--backend", "cpu"], ["--timing", "none"], ["--feedback-tokens", "99"]):
+            done = go("--resume", *other)
+            self.assertEqual(done.returncode, 2, other)
+            self.assertIn("other settings", done.stderr)
+
+    def test_every_constant_of_the_rules_is_an_option_and_a_setting(self) -> None:
+        rules: dict[str, object] = {"--lambda": 0.5, "--nu-max": 1.5, "--speed-dead-zone": 0}
+        rules |= {"--speed-step": 0, "--aggregation": "dr-grpo", "--advantage-scale": "none"}
+        rules |= {"--std-floor": 0.1, "--dual-clip": 3, "--token-veto": 1e-4}
+        words = [word for pair in rules.items() for word in pair]
+        self.complete("rules", "--steps", 1, *words)
+        settings = json.loads((self.root / "rules/settings.json").read_text(encoding="utf-8"))
+        self.assertEqual(settings["score"], [0.5, 1.5, 0, 0])
+        self.assertEqual((settings["aggregation"], settings["advantage"]), (2, [1, 0.1]))
+        self.assertEqual((settings["dual_clip"], settings["token_veto"]), (3, 1e-4))
+        for option, value in rules.items():
+            changed = list(words)
+            changed[changed.index(option) + 1] = {"dr-grpo": "token", "none": "std"}.get(
+                str(value), 0.9 if option != "--dual-clip" else 2
+            )
+            done = run(*self.rl("rules", "--steps", 1, *changed, "--resume"))
+            self.assertIn("other settings", done.stderr, option)
 
     def test_infra_is_asked_again_and_never_scored(self) -> None:
         self.write("infra.jsonl", [task(0, "infra"), task(1, "always infra")])
@@ -193,7 +286,7 @@ class RlTest(unittest.TestCase):
     def test_rft_makes_repairs_of_failed_answers(self) -> None:
         words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
         words += ["--out", self.root / "repairs", "--judge", JUDGE, "--samples", 30]
-        done = run(*words, "--max-tokens", 3, "--repairs", 1, "--threads", 2)
+        done = run(*words, "--max-tokens", 8, "--repairs", 1, "--threads", 2)
         self.assertEqual(done.returncode, 0, done.stderr)
         outcomes = {
             (episode["task"], turn["answer"]): turn["outcome"]
@@ -206,8 +299,10 @@ class RlTest(unittest.TestCase):
         self.assertGreater(len(turns), 0)
         for row in turns:
             _, failed, request, target = row["messages"]
-            self.assertEqual(outcomes[row["task"], failed["content"]], "wrong")
-            self.assertEqual(request["content"], "More letters.\nWrite the whole answer again.\n")
+            outcome = outcomes[row["task"], failed["content"]]
+            feedback = {"wrong": "More letters.\n", "extraction": "The answer was cut off"}[outcome]
+            self.assertTrue(request["content"].startswith(feedback), request)
+            self.assertTrue(request["content"].endswith("Write the whole answer again.\n"))
             self.assertEqual(outcomes[row["task"], target["content"]], "pass")
         retries = [row["messages"] for row in rows if row["kind"] == "rft-retry"]
         for row, (asked, target) in zip(turns, retries, strict=True):
@@ -218,21 +313,31 @@ class RlTest(unittest.TestCase):
     def test_rft_goes_on_with_what_was_judged(self) -> None:
         words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
         words += ["--samples", 40, "--max-tokens", 3, "--threads", 2]
-        done = run(*words, "--out", self.root / "rft-whole", "--judge", JUDGE)
+        judge = self.root / "judge.sh"
+        words += ["--judge", f"sh {judge}"]
+        judge.write_text(f"{JUDGE}\n", encoding="utf-8")
+        done = run(*words, "--out", self.root / "rft-whole")
         self.assertEqual(done.returncode, 0, done.stderr)
-        first = [(e["task"], e["turns"][0]["answer"]) for e in self.episodes("rft-whole")[:120]]
-        short = self.root / "short_judge.sh"
-        short.write_text(f"sed -u {len(set(first)) + 5}q | {JUDGE}\n", encoding="utf-8")
+        first = [
+            (episode["task"], episode["turns"][0]["answer"])
+            for episode in self.episodes("rft-whole")[:120]
+            if episode["turns"][0]["stopped"]
+        ]
+        short = f"sed -u {len(set(first)) + 5}q | {JUDGE}\n"
+        judge.write_text(short, encoding="utf-8")  # It ends before its time.
         words += ["--out", self.root / "rft-cut"]
-        done = run(*words, "--judge", f"sh {short}")
+        done = run(*words)
         self.assertNotEqual(done.returncode, 0)
         with contextlib.closing(sqlite3.connect(self.root / "rft-cut/store.sqlite")) as store:
             (kept,) = [row[0] for row in store.execute(EPISODES)]
         self.assertEqual(kept.count("\n"), 120)
-        done = run(*words, "--judge", JUDGE, "--seed", 9)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("other settings", done.stderr)
-        done = run(*words, "--judge", JUDGE)
+        judge.write_text(f"{JUDGE}\n", encoding="utf-8")
+        another = [JUDGE if word == f"sh {judge}" else word for word in words]
+        for changed in ([*words, "--seed", 9], another):
+            done = run(*changed)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("other settings", done.stderr)
+        done = run(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
         for name in ("episodes.jsonl", "sft.jsonl", "summary.json"):
             expected = (self.root / "rft-whole" / name).read_bytes()

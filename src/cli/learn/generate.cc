@@ -49,7 +49,7 @@ struct Row {
 
 Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
 
-Result<Row> parse_row(const std::string& line, const model::Tokenizer& tokenizer) {
+Result<Row> parse_row(const std::string& line, const model::Model& model) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return wrong("not a JSON object");
   if (!json.contains("id") || !json["id"].is_string()) {
@@ -66,7 +66,8 @@ Result<Row> parse_row(const std::string& line, const model::Tokenizer& tokenizer
     }
     messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
   }
-  Row row{json["id"].get<std::string>(), {}, tokenizer.encode(model::render_prompt(messages))};
+  Row row{json["id"].get<std::string>(), {}, {}};
+  MC_TRY(row.prompt, model::tokens_of(model, messages, model::ChatEnd::kPrompt), "");
   if (json.contains("sample")) {
     if (!json["sample"].is_number_unsigned()) return wrong("\"sample\" is no number from 0 on");
     row.sample = json["sample"].get<int64_t>();
@@ -82,7 +83,7 @@ Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& 
   std::string line;
   for (int64_t number = 1; std::getline(stream, line); ++number) {
     if (line.empty()) continue;
-    MC_TRY(Row row, parse_row(line, model.tokenizer), path + ": line " + std::to_string(number));
+    MC_TRY(Row row, parse_row(line, model), path + ": line " + std::to_string(number));
     if (static_cast<int64_t>(row.prompt.size()) >= model.config.positions_max) {
       if (options.skips_long) continue;
       return wrong(fmt::format("{}: line {}: the prompt has {} tokens; the model reads {}", path,
@@ -136,9 +137,8 @@ Status answer_all(const Options& options, const model::Model& model, const Targe
   const Fd out(::open(options.out.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!out.is_open()) return system_error(ErrorCode::kIo, "cannot write " + options.out);
   const model::Parameters weights(model.config, model.flat.to(target.device, target.dtype));
-  model::ops::RopeTable rope = model::ops::rope_table(
-      model.config.positions_max, model.config.head_dim, model.config.rope_theta);
-  rope = {rope.cos_PD2.to(target.device), rope.sin_PD2.to(target.device)};
+  const model::ops::RopeTable rope =
+      model::rope_of(model.config, model.config.positions_max, target.device);
   const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
   size_t num_done = 0;
   Status status = ok();

@@ -36,7 +36,10 @@ struct InitOptions {
 
 Result<model::Config> complete(const InitOptions& options, const model::Tokenizer& tokenizer) {
   model::Config config = options.config;
-  config.family = options.family == "llama" ? model::Family::kLlama : model::Family::kQwen3;
+  config.family = options.family == "llama"   ? model::Family::kLlama
+                  : options.family == "qwen2" ? model::Family::kQwen2
+                                              : model::Family::kQwen3;
+  config.is_from_scratch = true;
   config.vocab = tokenizer.size();
   config.tied = !options.untied;
   if (config.kv_heads == 0) config.kv_heads = config.heads;
@@ -61,8 +64,12 @@ Status init(const InitOptions& options) {
   MC_TRY(std::string json, read_file(options.tokenizer, kTokenizerBytesMax), "init");
   MC_TRY(model::Tokenizer tokenizer, model::Tokenizer::parse(json), options.tokenizer);
   MC_TRY(const model::Config config, complete(options, tokenizer), "init");
-  const model::Model fresh{config, model::random_weights(config, options.seed),
-                           std::move(tokenizer), std::move(json)};
+  const model::Model fresh{.config = config,
+                           .flat = model::random_weights(config, options.seed),
+                           .tokenizer = std::move(tokenizer),
+                           .tokenizer_json = std::move(json),
+                           .chat = {},
+                           .kept_files = {}};
   MC_TRY_VOID(model::save_model(options.out, fresh), "init");
   fmt::print("{}: {} parameters, {} tokens\n", options.out, fresh.flat.numel(), config.vocab);
   return ok();
@@ -77,8 +84,8 @@ void add_init(CLI::App& app, int& exit_code) {
   command->add_option("--tokenizer", options->tokenizer, "A tokenizer.json")->required();
   command->add_option("--seed", options->seed, "Of the weights")->capture_default_str();
   command->option_defaults()->group("Shape of the model");
-  command->add_option("--family", options->family, "llama or qwen3")
-      ->check(CLI::IsMember({"llama", "qwen3"}))
+  command->add_option("--family", options->family, "llama, qwen2 or qwen3")
+      ->check(CLI::IsMember({"llama", "qwen2", "qwen3"}))
       ->capture_default_str();
   model::Config& config = options->config;
   command->add_option("--layers", config.layers, "Blocks")->capture_default_str();

@@ -18,6 +18,11 @@ void add_judge(CLI::App& command, JudgeArguments& arguments) {
   command.add_option("--dialect", arguments.dialect, "Of the answers: cuda or musa")
       ->check(CLI::IsMember({"cuda", "musa"}))
       ->capture_default_str();
+  command
+      .add_option("--timing", arguments.timing,
+                  "Of answers that passed, on a device: quick, full, or none (1 for each)")
+      ->check(CLI::IsMember({"quick", "full", "none"}))
+      ->capture_default_str();
   command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once (default: cores / 2)")
       ->check(CLI::Range(1, 256));
   command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
@@ -35,19 +40,25 @@ Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, 
   MC_TRY(const Layout layout, find_layout(), "the verifier");
   const int pairs = static_cast<int>(std::thread::hardware_concurrency()) / 2;
   const int jobs = arguments.jobs > 0 ? arguments.jobs : std::max(2, pairs);
-  return std::vector<std::string>{(layout.prefix / "bin/musacoder").string(),
-                                  "eval",
-                                  "--stream",
-                                  "--backend",
-                                  arguments.backend,
-                                  "--dialect",
-                                  arguments.dialect,
-                                  "--seed",
-                                  std::to_string(seed),
-                                  "--jobs",
-                                  std::to_string(jobs),
-                                  "--feedback-tokens",
-                                  std::to_string(arguments.feedback_tokens)};
+  words = {(layout.prefix / "bin/musacoder").string(),
+           "eval",
+           "--stream",
+           "--backend",
+           arguments.backend,
+           "--dialect",
+           arguments.dialect,
+           "--seed",
+           std::to_string(seed),
+           "--jobs",
+           std::to_string(jobs),
+           "--feedback-tokens",
+           std::to_string(arguments.feedback_tokens)};
+  if (arguments.timing == "none") {
+    words.emplace_back("--no-timing");
+  } else {
+    words.insert(words.end(), {"--timing", arguments.timing});
+  }
+  return words;
 }
 
 }  // namespace mc::learn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which verifier rl and rft ask: --judge, --backend, --dialect, --jobs, --feedback-tokens.
+// Which verifier rl and rft ask: --judge, --backend, --dialect, --timing, --jobs,
+// --feedback-tokens.
 #ifndef MC_CLI_LEARN_JUDGE_OPTIONS_H_
 #define MC_CLI_LEARN_JUDGE_OPTIONS_H_
 
@@ -19,6 +20,7 @@ struct JudgeArguments {
   std::string command;  // Empty: the musacoder beside this program.
   std::string backend = "auto";
   std::string dialect = "cuda";
+  std::string timing = "quick";
   int jobs = 0;  // 0: as many as there are pairs of cores, at least 2.
   size_t feedback_tokens = reward::kRepairFeedbackTokens;
 };

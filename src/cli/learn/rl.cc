@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -18,6 +19,9 @@ struct RlArguments {
   Computing computing;
   JudgeArguments judge;
   std::string delta = "0.05";
+  std::string aggregation = "sequence";
+  std::string scale = "std";
+  std::optional<double> token_veto;
   std::string replay;
 };
 
@@ -37,9 +41,24 @@ Status read_delta(const std::string& text, loop::RlOptions& options) {
   return ok();
 }
 
+// The rules that the options name.
+Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
+  MC_TRY_VOID(read_delta(arguments.delta, options), "rl");
+  if (arguments.token_veto && !options.step.mirror_pop) {
+    return Error{ErrorCode::kInvalidInput, "--token-veto is MirrorPop's, and --delta off is given"};
+  }
+  if (arguments.token_veto) options.step.mirror_pop->token_veto = arguments.token_veto;
+  if (arguments.aggregation == "token") options.step.aggregation = rl::TokenMean{};
+  if (arguments.aggregation == "dr-grpo") {
+    options.step.aggregation = rl::DrGrpo{static_cast<double>(options.generate.tokens_max)};
+  }
+  if (arguments.scale == "none") options.step.advantage.scale = rl::AdvantageScale::kNone;
+  return ok();
+}
+
 Result<loop::RlResult> run(RlArguments& arguments) {
   loop::RlOptions& options = arguments.options;
-  MC_TRY_VOID(read_delta(arguments.delta, options), "rl");
+  MC_TRY_VOID(read_rules(arguments, options), "rl");
   if (!arguments.replay.empty()) options.replay = arguments.replay;
   MC_TRY(options.judge, judge_command(arguments.judge, options.seed), "rl");
   MC_TRY(const Target target, prepare(arguments.computing), "rl");
@@ -121,13 +140,63 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
   command.add_option("--eps-high", options.step.clip.eps_high, "Clipping of the ratio, above 1")
       ->check(cli::kNotNegative)
       ->capture_default_str();
+  command
+      .add_option("--dual-clip", options.step.clip.dual_clip,
+                  "Bound of the loss where the advantage is negative (default: off)")
+      ->check(CLI::Range(1.000001, 1e6));
+  command
+      .add_option("--token-veto", arguments.token_veto,
+                  "MirrorPop: rejects for one token of a ratio below this (default: off)")
+      ->check(CLI::Range(1e-30, 1.0));
+  command
+      .add_option("--aggregation", arguments.aggregation,
+                  "Weights of tokens: sequence (mean of means), token (mean) or dr-grpo")
+      ->check(CLI::IsMember({"sequence", "token", "dr-grpo"}))
+      ->capture_default_str();
+  command
+      .add_option("--advantage-scale", arguments.scale,
+                  "Advantages divided by the group's spread (std) or not (none, as Dr.GRPO)")
+      ->check(CLI::IsMember({"std", "none"}))
+      ->capture_default_str();
+  command
+      .add_option("--std-floor", options.step.advantage.std_floor,
+                  "The spread of a group counts as at least this")
+      ->check(cli::kNotNegative)
+      ->capture_default_str();
+}
+
+void add_score_options(CLI::App& command, rl::TrainingScoreOptions& score) {
+  command.option_defaults()->group("Score of an answer that passed (docs/rl.md)");
+  command.add_option("--lambda", score.score.lambda, "Weight of the speed-up")
+      ->check(cli::kNotNegative)
+      ->capture_default_str();
+  command.add_option("--nu-max", score.score.nu_max, "Largest speed-up beyond 1 that counts")
+      ->check(cli::kNotNegative)
+      ->capture_default_str();
+  command
+      .add_option("--speed-dead-zone", score.speed.dead_zone,
+                  "Speed-ups up to here count as 1; 0: none")
+      ->check(cli::kNotNegative)
+      ->capture_default_str();
+  command.add_option("--speed-step", score.speed.step, "Speed-ups are rounded to it; 0: not")
+      ->check(cli::kNotNegative)
+      ->capture_default_str();
 }
 
 void add_step_options(CLI::App& command, loop::RlOptions& options) {
   command.option_defaults()->group("Steps and optimiser");
-  command.add_option("--updates", options.updates, "Steps of the optimiser on a step's episodes")
+  command.add_option("--updates", options.updates, "Passes over a step's episodes")
       ->check(cli::kPositive)
       ->capture_default_str();
+  command
+      .add_option("--mini-batches", options.mini_batches,
+                  "Parts of a pass, by prompts; each is a step of the optimiser")
+      ->check(cli::kPositive)
+      ->capture_default_str();
+  command
+      .add_option("--kl-stop", options.kl_stop,
+                  "No further update of a step from this KL to the old policy on (default: off)")
+      ->check(cli::kNotNegative);
   train::OptimizerOptions& optimizer = options.policy.optimizer;
   command.add_option("--lr", optimizer.lr, "Learning rate")->capture_default_str();
   command.add_option("--warmup", optimizer.warmup, "Share of the run")->capture_default_str();
@@ -166,6 +235,7 @@ void add_rl(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   add_rollout_options(*command, options);
   add_rule_options(*command, *arguments);
+  add_score_options(*command, options.score);
   add_step_options(*command, options);
   add_judge(*command, arguments->judge);
   add_computing(*command, arguments->computing);

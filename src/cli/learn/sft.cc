@@ -89,15 +89,24 @@ void add_step_options(CLI::App& command, train::SftOptions& options) {
   command.add_option("--pack-tokens", options.pack_tokens, "Tokens of a pass through the model")
       ->check(cli::kPositive)
       ->capture_default_str();
-  command.add_option("--length-max", options.length_max, "Longest conversation, in tokens")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+  const auto by_kind = [](const std::string& what, double scratch, double pretrained) {
+    return fmt::format("{} (default: {}; of a pretrained model {})", what, scratch, pretrained);
+  };
+  const train::SftDefaults& scratch = train::kFromScratchDefaults;
+  const train::SftDefaults& pretrained = train::kPretrainedDefaults;
+  command
+      .add_option(
+          "--length-max", options.length_max,
+          by_kind("Longest conversation, in tokens", static_cast<double>(scratch.length_max),
+                  static_cast<double>(pretrained.length_max)))
+      ->check(cli::kPositive);
   train::OptimizerOptions& optimizer = options.optimizer;
-  command.add_option("--lr", optimizer.lr, "Learning rate at its peak")->capture_default_str();
+  command.add_option("--lr", options.lr,
+                     by_kind("Learning rate at its peak", scratch.lr, pretrained.lr));
   command.add_option("--lr-end", optimizer.lr_end, "Share of it at the end")->capture_default_str();
   command.add_option("--warmup", optimizer.warmup, "Share of the run")->capture_default_str();
-  command.add_option("--weight-decay", optimizer.weight_decay, "Of matrices")
-      ->capture_default_str();
+  command.add_option("--weight-decay", options.weight_decay,
+                     by_kind("Of matrices", scratch.weight_decay, pretrained.weight_decay));
   command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
       ->capture_default_str();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -8,7 +9,7 @@
 
 #include "cli/learn/commands.h"
 #include "model/chat.h"
-#include "model/tokenizer.h"
+#include "model/model_folder.h"
 
 namespace mc::learn {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 // The text of a line: a string as it is, or a list of messages as a prompt.
-Result<std::string> text_of(const std::string& line) {
+Result<std::string> text_of(const std::string& line, const model::Chat& chat) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (json.is_string()) return json.get<std::string>();
   const Error wrong{ErrorCode::kInvalidInput, "neither a JSON string nor a list of messages"};
@@ -29,14 +30,31 @@ Result<std::string> text_of(const std::string& line) {
     }
     messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
   }
-  return model::render_prompt(messages);
+  return chat.render(messages, model::ChatEnd::kPrompt);
+}
+
+struct Reader {
+  model::Tokenizer tokenizer;
+  model::Chat chat;
+};
+
+// A tokenizer.json has ChatML, a model folder its own chat template.
+Result<Reader> open_reader(const std::string& path) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(path, failure)) {
+    MC_TRY(model::Tokenizer tokenizer, model::Tokenizer::load(path), "tokenize");
+    return Reader{std::move(tokenizer), {}};
+  }
+  MC_TRY(model::Model model, model::load_model(path), "tokenize");
+  return Reader{std::move(model.tokenizer), std::move(model.chat)};
 }
 
 Status tokenize(const std::string& path) {
-  MC_TRY(const model::Tokenizer tokenizer, model::Tokenizer::load(path), "tokenize");
+  MC_TRY(const Reader reader, open_reader(path), "tokenize");
+  const auto& [tokenizer, chat] = reader;
   std::string line;
   for (int64_t number = 1; std::getline(std::cin, line); ++number) {
-    MC_TRY(const std::string text, text_of(line), "line " + std::to_string(number));
+    MC_TRY(const std::string text, text_of(line, chat), "line " + std::to_string(number));
     const std::vector<int32_t> ids = tokenizer.encode(text);
     std::cout << Json{{"ids", ids}, {"text", model::valid_utf8(tokenizer.decode(ids))}} << "\n";
   }
@@ -49,7 +67,7 @@ void add_tokenize(CLI::App& app, int& exit_code) {
   auto path = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
       "tokenize", "Read strings or lists of messages (JSON, one a line), print their tokens");
-  command->add_option("--tokenizer", *path, "A tokenizer.json")->required();
+  command->add_option("--tokenizer", *path, "A tokenizer.json, or a model folder")->required();
   command->callback([path, &exit_code] {
     const Status status = tokenize(*path);
     exit_code = status ? kExitDone : report_error(status.error());

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model_folder.h"
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "core/file.h"
+#include "model/decoder.h"
+#include "model/test_twins.h"
+
+namespace mc::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+Model make_model(const std::string& dtype) {
+  const std::string json =
+      R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []},)"
+      R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}})";
+  auto tokenizer = Tokenizer::parse(json);
+  EXPECT_TRUE(tokenizer) << (tokenizer ? "" : tokenizer.error().message);
+  Config config;
+  config.family = Family::kQwen2;
+  config.vocab = 20;
+  config.hidden = 8;
+  config.ffn = 12;
+  config.layers = 3;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.head_dim = 4;
+  config.positions_max = 16;
+  config.dtype = dtype;
+  config.ends = {1};
+  return {config, random_weights(config, 4), std::move(*tokenizer), json};
+}
+
+class ModelFolder : public testing::Test {
+ protected:
+  ModelFolder() : room_(std::move(TemporaryDirectory::create("model").value())) {}
+  fs::path folder() const { return room_.path() / "model"; }
+
+ private:
+  TemporaryDirectory room_;
+};
+
+TEST_F(ModelFolder, WeightsInBfloat16AndInManyFilesComeBack) {
+  const Model model = make_model("BF16");
+  ASSERT_TRUE(save_model(folder(), model, /*shard_bytes_max=*/500));
+  EXPECT_FALSE(fs::exists(folder() / "model.safetensors"));
+  EXPECT_TRUE(fs::exists(folder() / "model.safetensors.index.json"));
+  size_t num_files = 0;
+  for (const auto& entry : fs::directory_iterator(folder())) {
+    num_files += entry.path().extension() == ".safetensors" ? 1 : 0;
+  }
+  EXPECT_GT(num_files, 3U);
+  const auto again = load_model(folder());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->flat.equal(model.flat.to(at::kBFloat16).to(at::kFloat)));
+  EXPECT_EQ(again->config.dtype, "BF16");
+}
+
+TEST_F(ModelFolder, ASecondSaveWritesTheSameBytes) {
+  ASSERT_TRUE(save_model(folder(), make_model("F16")));
+  const auto first = load_model(folder());
+  ASSERT_TRUE(first) << first.error().message;
+  const fs::path other = folder().parent_path() / "again";
+  ASSERT_TRUE(save_model(other, *first));
+  for (const auto& entry : fs::directory_iterator(folder())) {
+    const fs::path name = entry.path().filename();
+    EXPECT_EQ(*read_file(other / name, 1 << 20), *read_file(entry.path(), 1 << 20)) << name;
+  }
+}
+
+TEST_F(ModelFolder, AModelWithoutAWayToWriteConversationsLoadsAndRefusesThem) {
+  ASSERT_TRUE(save_model(folder(), make_model("F32")));
+  fs::remove(folder() / "tokenizer_config.json");
+  const auto model = load_model(folder());
+  ASSERT_TRUE(model) << model.error().message;
+  const std::vector<Message> messages = {{"user", "a"}};
+  const auto tokens = tokens_of(*model, messages, ChatEnd::kPrompt);
+  ASSERT_FALSE(tokens);
+  EXPECT_THAT(tokens.error().message, testing::HasSubstr("no chat template"));
+}
+
+TEST(RandomWeights, NormsAreOneAndBiasesAreZero) {
+  const Model model = make_model("F32");
+  for (const Slice& slice : layout_of(model.config).slices) {
+    const at::Tensor part = model.flat.narrow(0, slice.offset, slice.count);
+    if (slice.name.ends_with(".bias")) {
+      EXPECT_EQ(part.abs().max().item<float>(), 0);
+    } else if (slice.name.ends_with("norm.weight")) {
+      EXPECT_EQ(part.min().item<float>(), 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mc::model
