@@ -10,6 +10,7 @@ A template comes with a model, from anyone, so it runs in Jinja's sandbox.
 """
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -22,6 +23,7 @@ import jinja2.parser
 import jinja2.sandbox
 
 Template = Callable[..., str]
+SECONDS_MAX = 60
 
 
 class GenerationTag(jinja2.ext.Extension):
@@ -68,14 +70,21 @@ def render(template: Template, variables: dict[str, Any], request: dict[str, Any
 def reply(compute: Callable[[], str]) -> None:
     answer: dict[str, str] = {}
     try:
+        signal.alarm(SECONDS_MAX)
         answer["text"] = compute()
     except Exception as failure:  # A template may do anything; its failure is the answer.
         lines = str(failure).splitlines() or [type(failure).__name__]
         answer["error"] = lines[0]
+    signal.alarm(0)
     print(json.dumps(answer), flush=True)
 
 
+def give_up(number: int, frame: object) -> None:
+    raise TimeoutError(f"it takes more than {SECONDS_MAX} seconds")
+
+
 def main() -> None:
+    signal.signal(signal.SIGALRM, give_up)
     first = json.loads(sys.stdin.readline())
     template: list[Template] = []
 

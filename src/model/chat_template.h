@@ -9,15 +9,14 @@
 #ifndef MC_MODEL_CHAT_TEMPLATE_H_
 #define MC_MODEL_CHAT_TEMPLATE_H_
 
-#include <sys/types.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 
-#include "core/fd.h"
+#include "core/line_child.h"
 #include "core/result.h"
 #include "model/chat.h"
 
@@ -29,20 +28,15 @@ class ChatTemplate {
   // does not compile, kUnavailable where Python or Jinja2 is missing.
   static Result<std::unique_ptr<ChatTemplate>> start(
       const std::string& source, const std::map<std::string, std::string>& variables);
-  // Ends the child.
-  ~ChatTemplate();
-
   // Thread-safe.  kInvalidInput where the template refuses the messages.
   Result<std::string> render(std::span<const Message> messages, ChatEnd end);
 
  private:
-  ChatTemplate(Fd channel, pid_t child) : channel_(std::move(channel)), child_(child) {}
+  explicit ChatTemplate(std::unique_ptr<LineChild> child) : child_(std::move(child)) {}
   Result<std::string> exchange(const std::string& line);
 
-  const Fd channel_;  // Constant after construction, like the next one.
-  const pid_t child_;
-  std::mutex mutex_;    // Held from a request to its reply.
-  std::string unread_;  // Bytes after the last reply; guarded by mutex_.
+  const std::unique_ptr<LineChild> child_;
+  std::mutex mutex_;  // Held from a request to its reply.
 };
 
 }  // namespace mc::model
