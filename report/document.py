@@ -16,7 +16,7 @@ from typing import Any
 
 Json = Any  # A value that JSON has, checked against a shape below.
 
-SCHEMA = 1
+SCHEMA = 2
 TEXT_CHARACTERS_MAX = 100_000  # Longer texts are cut, and say so.
 
 # Each outcome with the character that stands for it where space is short, and what it means.
@@ -42,8 +42,9 @@ FIGURES = {
     **dict.fromkeys(("tasks", "answers", "not_scored", "samples", "passed"), int),
     **dict.fromkeys(("average", "first_turn", "best_turn", "faster_rate"), FIGURE),
     **dict.fromkeys(("pass_at", "fast"), {str: FIGURE}),
+    "uncertain": {str: int},
 }
-SPEEDUP = ({"value": float, "low": float, "high": float}, None)
+SPEEDUP = ({"value": float, "low": float, "high": float, "uncertain": bool}, None)
 # The reader of verdicts, docs/verdict.schema.json, has checked the rest of a verdict.
 VERDICT = {"outcome": {"kind": str}, "telemetry": {str: object}}
 SAMPLE = {
@@ -81,7 +82,8 @@ DOCUMENT = {
     "paired": [PAIR],
 }
 
-NAMES = {dict: "an object", list: "a list", str: "a text", int: "an integer", float: "a number"}
+NAMES = {dict: "an object", list: "a list", str: "a text", int: "an integer", float: "a number",
+         bool: "true or false"}  # fmt: skip
 
 
 class BadDocument(Exception):
@@ -216,6 +218,13 @@ def figure(group: Json, column: Column) -> Json:
     """The {value, low, high, tasks} of a column, or None."""
     _, member, key = column
     return group[member].get(key) if key else group[member]
+
+
+def num_uncertain(group: Json, column: Column) -> int:
+    """The samples of a speed's figure whose interval has the threshold in it."""
+    _, member, key = column
+    thresholds = {"fast": key, "faster_rate": "1.1"}
+    return int(group["uncertain"].get(thresholds.get(member), 0))
 
 
 def everything(run: Json) -> Json:

@@ -22,7 +22,7 @@ from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from markupsafe import Markup
 
 from report import charts
-from report.document import OUTCOMES, Json, columns, everything, figure, leaderboard
+from report.document import OUTCOMES, Json, columns, everything, figure, leaderboard, num_uncertain
 from report.highlight import marks
 
 HERE = Path(__file__).resolve().parent
@@ -169,6 +169,7 @@ def render(document: Json) -> str:
         **document,
         **dict(style=style, script=script, style_hash=style_hash, script_hash=script_hash),
         **dict(figure=figure, everything=everything, outcome_names=OUTCOMES),
+        "num_uncertain": num_uncertain,
         **dict(num_colours=NUM_COLOURS, chunk=CHUNK, samples=samples, by_task=by_task),
         "order": leaderboard(runs),
         "columns": columns(runs),

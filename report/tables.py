@@ -12,7 +12,7 @@ from report.document import Json, columns, everything, figure, leaderboard
 SAMPLE_FIELDS = ("task", "sample", "turn", "level", "families", "outcome", "q", "stage", "phrase",
                  "reward", "seconds", "tokens", "finish", "sol_score", "time_us")  # fmt: skip
 SPEEDUPS = ("speedup", "speedup_compile")
-ENDS = ("value", "low", "high")
+ENDS = ("value", "low", "high", "uncertain")
 
 
 def percent(value: Json) -> str:

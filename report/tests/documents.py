@@ -168,6 +168,7 @@ def figures(skill: float, tasks: int, samples: int) -> Json:
         "fast": {p: figure(skill * share, tasks)
                  for p, share in (("0", 1.0), ("1", 0.6), ("1.5", 0.35), ("2", 0.2))},
         "faster_rate": figure(skill * 0.5, tasks),
+        "uncertain": {"1": 2, "1.1": 3, "1.5": 0, "2": 0},
     }  # fmt: skip
 
 
@@ -194,7 +195,12 @@ class Maker:
         is_pass = outcome == "pass"
         speedup = rng.lognormvariate(0.1, 0.8) if is_pass else None
         time_us = rng.uniform(8, 900)
-        ends = speedup and {"value": speedup, "low": speedup * 0.97, "high": speedup * 1.03}
+        ends = speedup and {
+            "value": speedup,
+            "low": speedup * 0.97,
+            "high": speedup * 1.03,
+            "uncertain": any(speedup * 0.97 <= t <= speedup * 1.03 for t in (1, 1.1)),
+        }
         said = evidence(rng, outcome, speedup)
         return {
             "task": task["id"], "sample": number, "turn": turn, "level": task["level"],
@@ -260,7 +266,7 @@ class Maker:
              "b_value": 0.5 + d, "difference": d, "low": d - 0.08, "high": d + 0.08}
             for (a, b), d in zip(pairs, differences)
         ]  # fmt: skip
-        return {"schema": 1, "title": "KernelBench, levels 1 to 3", "program": "musacoder 0.1.0",
+        return {"schema": 2, "title": "KernelBench, levels 1 to 3", "program": "musacoder 0.1.0",
                 "created": "2026-01-02T03:04:05Z", "runs": runs, "tasks": tasks,
                 "paired": paired}  # fmt: skip
 

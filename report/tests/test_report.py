@@ -344,7 +344,7 @@ class CommandLine(unittest.TestCase):
             "[": "not JSON",
             "[]": "document: not an object",
             "{}": "document.schema: missing",
-            '{"schema": 2}': "schema: expected 1, got 2",
+            '{"schema": 1}': "schema: expected 2, got 1",
             '{"schema": NaN}': "NaN is not a number of JSON",
             "[" * 100_000: "nested too deeply",
             json.dumps({**good, "title": 1}): "document.title: not a text",

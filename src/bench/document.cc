@@ -13,6 +13,7 @@
 
 #include "report/bench_json.h"
 #include "report/report.h"
+#include "task/speedup.h"
 #include "task/verdict_json.h"
 
 namespace mc::bench {
@@ -53,7 +54,10 @@ const task::Performance* performance_of(const task::Verdict& verdict) {
 
 Json json_of(const std::optional<task::Estimate>& estimate) {
   if (!estimate) return nullptr;
-  return {{"value", estimate->median}, {"low", estimate->low}, {"high", estimate->high}};
+  return {{"value", estimate->median},
+          {"low", estimate->low},
+          {"high", estimate->high},
+          {"uncertain", task::is_uncertain(*estimate)}};
 }
 
 template <typename T>
@@ -298,7 +302,7 @@ std::string document_json(std::span<const RunData> runs, const DocumentOptions& 
       list.back()["name"] = fmt::format("{} ({})", data.record.name, number);
     }
   }
-  const Json document = {{"schema", 1},
+  const Json document = {{"schema", 2},
                          {"title", options.title},
                          {"created", options.created},
                          {"program", options.program},

@@ -104,7 +104,7 @@ TEST(SolScore, IsEmptyWhereItHasNoMeaning) {
 
 TEST(Document, HasTheFiguresThatAreFoundByHand) {
   const Json document = document_of({timed_run()});
-  EXPECT_EQ(document["schema"], 1);
+  EXPECT_EQ(document["schema"], 2);
   EXPECT_EQ(document["title"], "t");
   EXPECT_EQ(document["created"], "2026-02-01T00:00:00Z");
   ASSERT_EQ(document["runs"].size(), 1U);
@@ -175,7 +175,8 @@ TEST(Document, HasASampleForEachVerdictAndATaskForEachId) {
   EXPECT_EQ(second["turn"], 1);
   EXPECT_EQ(second["stage"], "pass");
   EXPECT_EQ(second["q"], 1);
-  EXPECT_EQ(second["speedup"], Json({{"value", 2.}, {"low", 1.}, {"high", 3.}}));
+  EXPECT_EQ(second["speedup"],
+            Json({{"value", 2.}, {"low", 1.}, {"high", 3.}, {"uncertain", true}}));
   EXPECT_EQ(second["time_us"], 25);
   EXPECT_DOUBLE_EQ(second["sol_score"], 1 / (1 + 15. / 40));
   EXPECT_EQ(samples[3]["reward"], Json());

@@ -12,6 +12,7 @@
 
 #include "core/check.h"
 #include "report/report.h"
+#include "task/speedup.h"
 
 namespace mc::report {
 namespace {
@@ -27,9 +28,11 @@ bool is_scored(const Attempt& attempt) {
 struct Sample {
   bool is_scored = false;
   bool passed = false;
-  std::optional<bool> first_passed;  // Of turn 0, where it is scored.
-  std::optional<double> speedup;     // Best of the turns that pass.
+  std::optional<bool> first_passed;         // Of turn 0, where it is scored.
+  std::optional<task::Estimate> speedup{};  // Best of the turns that pass.
 };
+
+double speedup_of(const Sample& sample) { return sample.speedup ? sample.speedup->median : 0; }
 
 using Samples = std::vector<Sample>;  // Those of one task.
 
@@ -39,8 +42,8 @@ void add_turn(Sample& sample, const Attempt& attempt) {
   sample.is_scored = true;
   sample.passed = sample.passed || passed;
   if (attempt.turn == 0) sample.first_passed = passed;
-  if (passed && attempt.speedup) {
-    sample.speedup = std::max(sample.speedup.value_or(0), *attempt.speedup);
+  if (passed && attempt.speedup && speedup_of(sample) <= attempt.speedup->median) {
+    sample.speedup = attempt.speedup;
   }
 }
 
@@ -81,7 +84,7 @@ std::optional<Figure> mean_over_tasks(const std::map<std::string, Samples>& task
 std::optional<Figure> fast(const std::map<std::string, Samples>& tasks, double p) {
   return mean_over_tasks(tasks, [p](const Samples& samples) {
     return share_if(samples, [p](const Sample& sample) {
-      return sample.passed && (p == 0 || sample.speedup.value_or(0) > p);
+      return sample.passed && (p == 0 || speedup_of(sample) > p);
     });
   });
 }
@@ -90,6 +93,21 @@ bool is_every_pass_timed(const std::map<std::string, Samples>& tasks) {
   return std::all_of(tasks.begin(), tasks.end(), [](const auto& task) {
     return count_if(task.second, [](const Sample& s) { return s.passed && !s.speedup; }) == 0;
   });
+}
+
+std::map<double, int64_t> uncertain_of(const std::map<std::string, Samples>& tasks) {
+  std::map<double, int64_t> out = {{kFaster, 0}};
+  for (const double p : kFastP) {
+    if (p > 0) out[p] = 0;
+  }
+  for (auto& [p, num] : out) {
+    for (const auto& [task, samples] : tasks) {
+      num += count_if(samples, [p = p](const Sample& sample) {
+        return sample.speedup && task::is_uncertain_at(*sample.speedup, p);
+      });
+    }
+  }
+  return out;
 }
 
 std::optional<double> first_turn_share(const Samples& samples) {
@@ -112,6 +130,13 @@ using Cells = std::vector<std::string>;
 
 std::string cell(const std::optional<Figure>& figure) { return figure ? percent(*figure) : "-"; }
 
+// A figure of speed: fast_p at `p`.
+std::string speed_cell(const std::optional<Figure>& figure, const BenchFigures& figures, double p) {
+  const auto found = figures.uncertain.find(p);
+  const int64_t num = found == figures.uncertain.end() ? 0 : found->second;
+  return cell(figure) + (figure && num > 0 ? fmt::format(" ({} uncertain)", num) : "");
+}
+
 Cells header_of(const BenchFigures& all, bool shows_turns) {
   Cells cells = {"", "tasks", "answers", "not scored"};
   for (const auto& [k, figure] : all.pass_at) cells.push_back(fmt::format("Pass@{}", k));
@@ -131,12 +156,12 @@ Cells cells_of(const BenchRow& row, const Cells& header) {
       {"not scored", std::to_string(figures.num_not_scored)},
       {"first turn", cell(figures.first_turn)},
       {"best turn", cell(figures.best_turn)},
-      {"Faster Rate", cell(figures.faster_rate)}};
+      {"Faster Rate", speed_cell(figures.faster_rate, figures, kFaster)}};
   for (const auto& [k, figure] : figures.pass_at) {
     values[fmt::format("Pass@{}", k)] = percent(figure);
   }
   for (const auto& [p, figure] : figures.fast)
-    values[fmt::format("fast_{:g}", p)] = percent(figure);
+    values[fmt::format("fast_{:g}", p)] = speed_cell(figure, figures, p);
   Cells cells;
   for (const std::string& name : header) {
     cells.push_back(values.contains(name) ? values[name] : "-");
@@ -211,7 +236,7 @@ Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn) {
   const auto* passed = std::get_if<task::Passed>(&outcome);
   if (passed == nullptr) return out;
   out.said = Attempt::Said::kPassed;
-  if (passed->performance) out.speedup = passed->performance->speedup_eager.median;
+  if (passed->performance) out.speedup = passed->performance->speedup_eager;
   return out;
 }
 
@@ -245,6 +270,7 @@ BenchFigures bench_figures(std::span<const Attempt> attempts, const BenchOptions
     if (const auto figure = fast(tasks, p)) out.fast[p] = *figure;
   }
   if (is_timed) out.faster_rate = fast(tasks, kFaster);
+  out.uncertain = uncertain_of(tasks);
   return out;
 }
 

@@ -28,6 +28,8 @@ Json json_of(const BenchFigures& figures) {
     fast[fmt::format("{:g}", p)] =
         json_of(found == figures.fast.end() ? std::nullopt : std::optional(found->second));
   }
+  Json uncertain = Json::object();
+  for (const auto& [p, num] : figures.uncertain) uncertain[fmt::format("{:g}", p)] = num;
   return {{"tasks", figures.num_tasks},
           {"answers", figures.num_attempts},
           {"not_scored", figures.num_not_scored},
@@ -39,7 +41,8 @@ Json json_of(const BenchFigures& figures) {
           {"first_turn", json_of(figures.first_turn)},
           {"best_turn", json_of(figures.best_turn)},
           {"fast", fast},
-          {"faster_rate", json_of(figures.faster_rate)}};
+          {"faster_rate", json_of(figures.faster_rate)},
+          {"uncertain", uncertain}};
 }
 
 Json json_of(const Paired& paired) {

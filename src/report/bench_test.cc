@@ -22,7 +22,8 @@ using testing::Not;
 
 Attempt attempt(const std::string& task, int64_t sample, Said said,
                 std::optional<double> speedup = {}) {
-  return {task, sample, 0, said, speedup};
+  const auto estimate = [](double one) { return task::Estimate{one, one - 0.25, one + 0.5}; };
+  return {task, sample, 0, said, speedup ? std::optional(estimate(*speedup)) : std::nullopt};
 }
 
 Attempt turn(int64_t number, Said said) { return {"t", 0, number, said, {}}; }
@@ -225,7 +226,7 @@ TEST(AttemptOf, NeverScoresWhatTheWorldDid) {
   performance.speedup_eager = {1.5, 1.4, 1.6};
   verdict.outcome = task::Passed{{}, performance};
   EXPECT_EQ(attempt_of(verdict, 3, 1).said, Said::kPassed);
-  EXPECT_EQ(attempt_of(verdict, 3, 1).speedup, 1.5);
+  EXPECT_EQ(attempt_of(verdict, 3, 1).speedup, performance.speedup_eager);
   EXPECT_EQ(attempt_of(verdict, 3, 1).sample, 3);
 }
 
@@ -268,10 +269,28 @@ TEST(BenchTable, ShowsSpeedAndTurnsOnlyWhereThereAreAny) {
   EXPECT_EQ(bench_table(rows),
             "     tasks  answers  not scored              Pass@1\n"
             "all      2        2           0  50.0 % [9.5, 90.5]\n");
-  const std::vector<Attempt> timed = {turn(0, Said::kFailed), {"t", 0, 1, Said::kPassed, 1.25}};
+  const std::vector<Attempt> timed = {turn(0, Said::kFailed),
+                                      {"t", 0, 1, Said::kPassed, task::Estimate{1.25, 1, 1.4}}};
   const std::vector<BenchRow> more = {{"all", bench_figures(timed, {})}};
   EXPECT_THAT(bench_table(more), HasSubstr("fast_1.5"));
   EXPECT_THAT(bench_table(more), HasSubstr("first turn"));
+  EXPECT_THAT(bench_table(more), HasSubstr("100.0 % [20.7, 100.0] (1 uncertain)"));
+}
+
+TEST(BenchFigures, CountSamplesWhoseIntervalHasTheThreshold) {
+  const auto timed = [](int64_t sample, int64_t number, const task::Estimate& speedup) {
+    return Attempt{"t", sample, number, Said::kPassed, speedup};
+  };
+  const std::vector<Attempt> attempts = {
+      timed(0, 0, {0.8, 0.7, 1.2}), timed(0, 1, {1.3, 1.2, 1.4}),  // Its best turn is certain.
+      timed(1, 0, {1.05, 0.9, 1.12}), timed(2, 0, {1.1, 1.1, 1.1}), attempt("t", 3, Said::kFailed)};
+  const BenchFigures figures = bench_figures(attempts, {});
+  const std::map<double, int64_t> expected = {{1, 1}, {1.1, 2}, {1.5, 0}, {2, 0}};
+  EXPECT_EQ(figures.uncertain, expected);
+  const std::vector<BenchRow> rows = {{"all", figures}};
+  const auto json = nlohmann::json::parse(
+      bench_json({.rows = rows, .judged = {}, .num_missing = 0, .num_cut = 0, .paired = {}}));
+  EXPECT_EQ(json["groups"]["all"]["uncertain"]["1.1"], 2);
 }
 
 TEST(BenchJson, SaysNullForWhatIsNotKnown) {

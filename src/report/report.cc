@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "task/speedup.h"
 #include "task/text.h"
 #include "task/verdict_json.h"
 
@@ -113,10 +114,13 @@ struct Phraser {
   std::string operator()(const task::Infra& x) const { return x.message; }
 
   static std::string time_phrase(const task::Performance& performance) {
+    const auto phrase_of = [](const task::Estimate& speedup, const char* baseline) {
+      return speedup_phrase(speedup, baseline) + (task::is_uncertain(speedup) ? " uncertain" : "");
+    };
     std::string eager = fmt::format("{:.1f} us, {}", performance.time_us.median,
-                                    speedup_phrase(performance.speedup_eager, "eager"));
+                                    phrase_of(performance.speedup_eager, "eager"));
     if (!performance.speedup_compile) return eager;
-    return eager + ", " + speedup_phrase(*performance.speedup_compile, "torch.compile");
+    return eager + ", " + phrase_of(*performance.speedup_compile, "torch.compile");
   }
 };
 

@@ -39,9 +39,8 @@ std::string table(std::span<const Judged> judged, const TableOptions& options);
 
 // Why and where, the decisive finding first, in one plain line of at most `bytes_max` bytes; for a
 // pass that was timed its time a call and its speed-ups with their 95 % confidence intervals, "12.3
-// us, 2.00x eager [1.90, 2.10], 1.30x torch.compile [1.21, 1.40]"; "" for a pass that was not.
-// REQUIRES: bytes_max
-// >= 3.
+// us, 2.00x eager [1.90, 2.10], 1.02x torch.compile [0.97, 1.06] uncertain"; "" for a pass that was
+// not.  REQUIRES: bytes_max >= 3.
 std::string phrase(const task::Verdict& verdict, size_t bytes_max);
 
 // Share of trials passed: 1 for a pass, q for a wrong kernel, else empty.

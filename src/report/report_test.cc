@@ -91,6 +91,8 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {timed({2, 1.9, 2.1}), "12.2 us, 2.00x eager [1.90, 2.10]"},
       {timed({2, 1.9, 2.1}, task::Estimate{0.8, 0.75, 0.875}),
        "12.2 us, 2.00x eager [1.90, 2.10], 0.80x torch.compile [0.75, 0.88]"},
+      {timed({1.05, 0.98, 1.09}, task::Estimate{1.2, 1.1, 1.3}),
+       "12.2 us, 1.05x eager [0.98, 1.09] uncertain, 1.20x torch.compile [1.10, 1.30] uncertain"},
       {task::Unsupported{{{"cuda.inline_ptx", "asm", location}}},
        "cuda.inline_ptx: cuda_sources[0]:12: asm"},
       {task::Infra{"fork failed"}, "fork failed"},
