@@ -8,7 +8,6 @@ PyTorch and the standard library alone.
 import dataclasses
 import functools
 import inspect
-import linecache
 import sys
 import types
 import warnings
@@ -66,10 +65,8 @@ class _Kernels:
         except TypeError:
             return "other arguments than those that were verified"
         tensors = _tensors_of(given)
-        if torch.is_grad_enabled() and (
-            any(one.requires_grad for one in tensors)
-            or any(one.requires_grad for one in model.parameters())
-        ):
+        differentiable = [*tensors, *model.parameters()]
+        if torch.is_grad_enabled() and any(one.requires_grad for one in differentiable):
             return "gradients are needed"
         if not tensors or any(not one.is_cuda for one in tensors):
             return "an input is not on the GPU"
@@ -79,9 +76,9 @@ class _Kernels:
             return f"it was verified in {self.facts['mode']} mode: call .{self.facts['mode']}()"
         if torch.is_autocast_enabled():
             return "autocast is on"
-        if not self.facts["any_stream"]:
-            if torch.cuda.current_stream() != torch.cuda.default_stream():
-                return "the kernels run on the default stream alone"
+        is_default = torch.cuda.current_stream() == torch.cuda.default_stream()
+        if not (self.facts["any_stream"] or is_default):
+            return "the kernels run on the default stream alone"
         built = self.of(model)
         if isinstance(built, str):
             return built
@@ -139,28 +136,22 @@ class _Kernels:
         with torch.random.fork_rng(devices=[]):
             model_new = self._model_new(*args, **kwargs)
         model_new.train(self.facts["mode"] == "train").requires_grad_(False)
-        model_new.to(dtype=getattr(torch, self.facts["dtype"], None))
         return _Built(model_new, model)
 
     def _load(self) -> None:
         """Runs the text of the kernels, and finds out which inputs were verified."""
         name = f"{self._original.__module__}_kernels"
-        module = types.ModuleType(name)
-        file_name = f"<{name}>"
-        lines = self._source.splitlines(keepends=True)
-        linecache.cache[file_name] = (len(self._source), None, lines, file_name)
-        module.__file__ = file_name
-        sys.modules[name] = module
-        exec(compile(self._source, file_name, "exec"), module.__dict__)
+        module = sys.modules[name] = types.ModuleType(name)
+        exec(compile(self._source, f"<{name}>", "exec"), module.__dict__)
+        inputs, initials = self._makers
         self._verified = (
-            _form(*self._made(self._makers[0], self._forward)),
-            _form(*self._made(self._makers[1], self._init)),
+            _form(*self._made(inputs, self._forward, self.arguments)),
+            _form(*self._made(initials, self._init, _bound)),
         )
         self._model_new = module.__dict__["ModelNew"]
 
-    def _made(self, maker: Any, function: Any) -> Any:
+    def _made(self, maker: Any, function: Any, bound: Any) -> Any:
         """What a maker makes for a function, and what it makes at other sizes that were tried."""
-        dtype = getattr(torch, self.facts["dtype"], None)
         space, found = maker.__globals__, []
         for sizes in [{}, *self.facts["sizes"]]:
             kept = {name: space[name] for name in sizes if name in space}
@@ -172,9 +163,7 @@ class _Kernels:
                             made = _made_by(maker, function)
                     except Exception:
                         made = _made_by(maker, function)
-                is_call = function is self._forward
-                arguments = self.arguments if is_call else _bound
-                found.append(_cast(arguments(function, *made), dtype))
+                found.append(bound(function, *made))
             finally:
                 space.update(kept)
         return found[0], found[1:]
@@ -265,16 +254,6 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
     if isinstance(value, (list, tuple)):
         return [tensor for item in value for tensor in _tensors_of(item)]
     return []
-
-
-def _cast(value: Any, dtype: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _cast(one, dtype) for key, one in value.items()}
-    if isinstance(value, torch.Tensor):
-        return value.to(dtype) if dtype and value.is_floating_point() else value
-    return (
-        type(value)(_cast(one, dtype) for one in value) if type(value) in (list, tuple) else value
-    )
 
 
 def _places_of(root: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 Json = dict[str, Any]
 OTHER_SHAPES = ("ragged", "small")
-PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 HEADER = """
 
@@ -47,7 +46,6 @@ def facts_of(candidate: str, verdict: Json) -> Json:
     protocol, telemetry = verdict["protocol"], verdict["telemetry"]
     return {
         "mode": protocol["mode"],
-        "dtype": PRECISIONS.get(protocol["precision"], ""),
         "sizes": sizes_of(verdict["outcome"]),
         "is_reduced": bool(telemetry["reduction"]["reason"]),
         "any_stream": "getCurrentCUDAStream" in candidate,

@@ -88,7 +88,7 @@ SIZES = {
 def verdict(**changes: Any) -> dict[str, Any]:
     shapes = changes.get("shapes", ["native", "ragged"])
     return {
-        "protocol": {"mode": changes.get("mode", "eval"), "precision": "task"},
+        "protocol": {"mode": changes.get("mode", "eval")},
         "outcome": {
             "generality": changes.get("generality", 1),
             "trials": [
