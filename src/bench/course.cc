@@ -37,10 +37,6 @@ struct Sample {
       return std::holds_alternative<task::Passed>(entry.second.verdict.outcome);
     });
   }
-  bool is_scored() const {
-    return std::ranges::any_of(judgements,
-                               [](const auto& entry) { return entry.second.reward.has_value(); });
-  }
 };
 
 bool is_infra(const Judgement& judgement) {
@@ -147,16 +143,11 @@ class Course::State {
       if (!sample.judgements.contains(turn)) to_judge_.push_back(answer.key);
     }
     if (turn_to_ask(key, sample)) to_ask_.push_back(key);
-    count(sample, +1);
-  }
-
-  void count(const Sample& sample, int by) {
-    if (sample.is_scored()) progress_.num_scored += by;
-    if (sample.passed()) progress_.num_passed += by;
   }
 
   void notify_observer() {
     progress_.num_asked = static_cast<int64_t>(to_ask_.size()) + num_asked_;
+    progress_.num_sampling = num_asked_;
     progress_.num_waiting = progress_.num_answers - progress_.num_verdicts;
     course_.observer_(progress_);
   }
@@ -195,6 +186,7 @@ class Course::State {
       requests.push_back({{key.first, key.second, turn}, messages_of(sample, turn)});
     } while (sampler_->takes_all() && !to_ask_.empty());
     num_asked_ += static_cast<int64_t>(requests.size());
+    notify_observer();
     return requests;
   }
 
@@ -312,11 +304,8 @@ class Course::State {
     }
     const SampleKey sample_key{key.id, key.sample};
     Sample& sample = samples_.at(sample_key);
-    count(sample, -1);
     sample.judgements[key.turn] = std::move(mine);
-    count(sample, +1);
     ++progress_.num_verdicts;
-    progress_.last = store::to_string(key);
     if (turn_to_ask(sample_key, sample)) to_ask_.push_back(sample_key);
     progress_.judgement = &sample.judgements.at(key.turn);
     notify_observer();

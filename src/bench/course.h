@@ -46,11 +46,9 @@ struct CourseProgress {
   int64_t num_answers = 0;   // Stored answers.
   int64_t num_verdicts = 0;  // Stored verdicts.
   int64_t num_failed = 0;    // Requests without an answer, in this run.
-  int64_t num_scored = 0;    // Samples with a scored verdict.
-  int64_t num_passed = 0;    // The samples among them with a pass.
-  int64_t num_asked = 0;     // Requests that wait for their answer now.
+  int64_t num_asked = 0;     // Answers that are still to come, of what can be asked for now.
+  int64_t num_sampling = 0;  // The requests among them that are open.
   int64_t num_waiting = 0;   // Answers that have no verdict now.
-  std::string last;          // The key of the last verdict.
   // The verdict that is being reported, during the observer's call; null where none is.
   const store::Judgement* judgement = nullptr;
 };

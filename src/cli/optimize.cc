@@ -26,6 +26,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/course.h"
+#include "bench/live.h"
 #include "bench/winner.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -67,6 +68,7 @@ struct OptimizeArguments : SourceArguments {
   double budget_s = 0;
   double enough = 2;
   bool watch = false;
+  bool json = false;
   bench::CourseOptions course;
   EvalArguments judging;
 };
@@ -83,6 +85,7 @@ Status check(const OptimizeArguments& arguments) {
   if (arguments.watch && !fs::exists(arguments.candidate, ignored)) {
     return invalid("no file " + arguments.candidate);
   }
+  if (arguments.watch && arguments.json) return invalid("--json is for a search, not for --watch");
   if (arguments.watch) return ok();
   if (!arguments.candidate.empty()) return invalid("a candidate's file needs --watch");
   if (has_model == has_endpoint) return invalid("give one of --model and --endpoint");
@@ -184,7 +187,11 @@ Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store:
     return is_found || (arguments.budget_s > 0 && Clock::now() - start >= budget);
   };
   const bench::Course course(run, items, options, [&](const bench::CourseProgress& progress) {
-    if (progress.judgement != nullptr) take(*progress.judgement);
+    if (progress.judgement == nullptr) return;
+    take(*progress.judgement);
+    if (arguments.json) {
+      std::cout << bench::sample_event(task.name, *progress.judgement) << std::flush;
+    }
   });
   MC_TRY(const bench::CourseEnd end, course.run(&sampler, pipeline), "optimize");
   for (const auto& [what, num] : end.failed) {
@@ -239,35 +246,45 @@ Result<fs::path> write_winner(const OptimizeArguments& arguments, const Layout& 
   return target;
 }
 
-void print_winner(const Judgement& winner, const fs::path& path) {
+void print_winner(std::ostream& out, const Judgement& winner, const fs::path& path) {
   const task::Verdict& verdict = winner.verdict;
   const auto speedup = bench::speedup_of(verdict);
-  std::cout << fmt::format("{}: correct", store::to_string(winner.key));
-  if (speedup) std::cout << ", " << report::phrase(verdict, kPhraseBytesMax);
-  std::cout << "\n";
+  out << fmt::format("{}: correct", store::to_string(winner.key));
+  if (speedup) out << ", " << report::phrase(verdict, kPhraseBytesMax);
+  out << "\n";
   if (!speedup) {
-    std::cout << "Its speed was not measured: nothing was timed on the "
-              << task::to_string(verdict.backend) << " backend.\n";
+    out << "Its speed was not measured: nothing was timed on the "
+        << task::to_string(verdict.backend) << " backend.\n";
   } else if (*speedup < 1) {
-    std::cout << "It is not faster than eager PyTorch.\n";
+    out << "It is not faster than eager PyTorch.\n";
   }
   const bool is_reduced = !verdict.telemetry.reduction.reason.empty();
-  std::cout << (bench::is_general(verdict) ? "It is right at other sizes as well.\n"
-                : is_reduced ? "It was verified at reduced sizes alone, so PyTorch runs in its "
-                               "place: judge it on a GPU.\n"
-                             : "At other sizes than the verified ones PyTorch runs.\n");
-  std::cout << "Written: " << path.string() << ", with its verdict beside it\n";
+  out << (bench::is_general(verdict) ? "It is right at other sizes as well.\n"
+          : is_reduced ? "It was verified at reduced sizes alone, so PyTorch runs in its "
+                         "place: judge it on a GPU.\n"
+                       : "At other sizes than the verified ones PyTorch runs.\n");
+  out << "Written: " << path.string() << ", with its verdict beside it\n";
 }
 
-void print_failure(const std::vector<Judgement>& all, const std::string& out) {
+void print_failure(std::ostream& out, const std::vector<Judgement>& all,
+                   const std::string& folder) {
   std::map<std::string, int> outcomes;
   for (const Judgement& one : all) ++outcomes[task::outcome_name(one.verdict.outcome)];
   std::vector<std::string> parts;
   for (const auto& [name, num] : outcomes) parts.push_back(fmt::format("{} {}", num, name));
-  std::cout << fmt::format(
+  out << fmt::format(
       "No answer is correct ({}); musacoder report {} --out page.html shows "
       "them\n",
-      parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", ")), out);
+      parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", ")), folder);
+}
+
+// The event at the end of a search; `path` is the winner's module.
+std::string end_of_search(const std::string& run, const Judgement* winner, const fs::path& path) {
+  Json members = {{"winner", nullptr}};
+  if (winner != nullptr) {
+    members = {{"winner", store::to_string(winner->key)}, {"module", path.string()}};
+  }
+  return bench::end_event(run, members.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 // ---- The commands -------------------------------------------------------------------------------
@@ -295,14 +312,17 @@ Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   MC_TRY(const std::vector<Judgement> all,
          search(arguments, run, made.task, *source.sampler, *pipeline), "optimize");
   print_when_ended("");
+  std::ostream& people = arguments.json ? std::cerr : std::cout;
   const Judgement* winner = bench::winner_of(all);
+  fs::path path;
   if (winner == nullptr) {
-    print_failure(all, arguments.out);
-    return kExitFailed;
+    print_failure(people, all, arguments.out);
+  } else {
+    MC_TRY(path, write_winner(arguments, layout, run, made, *winner), "optimize");
+    print_winner(people, *winner, path);
   }
-  MC_TRY(const fs::path path, write_winner(arguments, layout, run, made, *winner), "optimize");
-  print_winner(*winner, path);
-  return kExitDone;
+  if (arguments.json) std::cout << end_of_search(made.task.name, winner, path) << std::flush;
+  return winner == nullptr ? kExitFailed : kExitDone;
 }
 
 // Judges the candidate as it is now, and prints its outcome and feedback.
@@ -382,6 +402,8 @@ void add_search(CLI::App& command, OptimizeArguments& arguments) {
                   "Speed-up over eager at which no more answers are asked for")
       ->check(kPositive)
       ->capture_default_str();
+  command.add_flag("--json", arguments.json,
+                   "Events on standard output, a JSON object a line; the rest on standard error");
   command.add_flag("--watch", arguments.watch,
                    "Judge the candidate's file each time that it changes");
   command.add_flag("--exit-code", arguments.judging.exit_code,
@@ -391,7 +413,8 @@ void add_search(CLI::App& command, OptimizeArguments& arguments) {
 void add_judging(CLI::App& command, OptimizeArguments& arguments) {
   EvalArguments& judging = arguments.judging;
   add_correctness(command, judging.options.correctness);
-  command.remove_option(command.get_option("--inputs"));  // That one chooses values.
+  command.remove_option(command.get_option("--inputs"));     // That one chooses values.
+  command.remove_option(command.get_option("--precision"));  // A module has its own dtypes.
   command.option_defaults()->group("Options");
   command.add_option("--inputs", arguments.inputs,
                      "Arguments of forward: 'f32[64,1024], i64[64]<1000, 2'");
@@ -433,6 +456,10 @@ void add_optimize(CLI::App& app, int& exit_code) {
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_optimize(*arguments, *command);
     exit_code = code ? *code : report_error(code.error());
+    if (!code && arguments->json) {
+      const std::string run = fs::path(arguments->module).stem();
+      std::cout << bench::failure_event(run, code.error().message) << std::flush;
+    }
   });
 }
 

@@ -5,15 +5,25 @@
 #include <cmath>
 #include <cstdio>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <fmt/format.h>
 
 #include "core/check.h"
 
 namespace mc::cli {
 namespace {
 
-constexpr size_t kBarColumns = 24;
-constexpr size_t kTextColumns = 48;
+constexpr size_t kBarColumns = 16;
+constexpr size_t kColumnsDefault = 80;
+
+// The width of the terminal on standard error.
+size_t terminal_columns() {
+  winsize size{};
+  const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : kColumnsDefault;
+}
 
 }  // namespace
 
@@ -59,9 +69,10 @@ void ProgressBar::draw(std::string_view text) {
                                    : elapsed.count() * static_cast<double>(total_ - done_) /
                                          static_cast<double>(done_);
   const std::string left = left_s > 0 ? ", " + std::to_string(std::lround(left_s)) + " s left" : "";
-  std::fprintf(stderr, "\r\033[K[%s] %zu/%zu %.0f s%s  %.*s", bar.c_str(), done_, total_,
-               elapsed.count(), left.c_str(), static_cast<int>(std::min(text.size(), kTextColumns)),
-               text.data());
+  std::string line =
+      fmt::format("[{}] {}/{} {:.0f} s{}  {}", bar, done_, total_, elapsed.count(), left, text);
+  line.resize(std::min(line.size(), terminal_columns() - 1));  // A second line would stay.
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -100,11 +100,16 @@ bool is_compute_capability(std::string_view name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+Result<std::optional<execute::CudaDevice>> device() {
+  MC_TRY(execute::CudaDevice gpu, first_gpu(), "device");
+  return std::optional(std::move(gpu));
+}
+
 std::vector<Fact> look(const compile::PyTorch* pytorch) { return gpu_facts(look_for_gpu(pytorch)); }
 
 }  // namespace
 
 const Backend kCudaBackend{task::Backend::kCuda,  is_here, set_up, "judges and times on device 0",
-                           is_compute_capability, look};
+                           is_compute_capability, look,    device};
 
 }  // namespace mc::eval

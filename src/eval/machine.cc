@@ -14,6 +14,12 @@ std::span<const Backend* const> backends() {
   return kBackends;
 }
 
+const Backend& backend_of(task::Backend name) {
+  const auto found = std::ranges::find(backends(), name, &Backend::name);
+  MC_CHECK(found != backends().end());
+  return **found;
+}
+
 namespace {
 
 Result<compile::PyTorch> pytorch_of(const std::filesystem::path& python) {
@@ -28,9 +34,7 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   if (const Status cache = prepare_cache_directory(); !cache) return cache.error();
   MC_TRY(machine.layout, find_layout(), "set-up");
   MC_TRY(machine.pytorch, pytorch_of(options.python), "set-up");
-  const auto backend = std::ranges::find(backends(), options.backend, &Backend::name);
-  MC_CHECK(backend != backends().end());
-  MC_TRY_VOID((*backend)->set_up(machine, options, progress), "set-up");
+  MC_TRY_VOID(backend_of(options.backend).set_up(machine, options, progress), "set-up");
   MC_CHECK(machine.toolchain != nullptr);
   return machine;
 }

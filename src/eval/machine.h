@@ -23,6 +23,7 @@
 #include "core/result.h"
 #include "eval/pipeline.h"
 #include "execute/children.h"
+#include "execute/cuda_driver.h"
 #include "execute/executor.h"
 
 namespace mc::eval {
@@ -69,11 +70,16 @@ struct Backend {
   std::vector<Fact> (*look)(const compile::PyTorch*) = [](const compile::PyTorch*) {
     return std::vector<Fact>();
   };
+  // The device that it judges on, by its driver; none where kernels run by emulation.
+  Result<std::optional<execute::CudaDevice>> (*device)() = [] {
+    return Result<std::optional<execute::CudaDevice>>(std::nullopt);
+  };
 };
 extern const Backend kCpuBackend;
 extern const Backend kCudaBackend;
 extern const Backend kMusaBackend;
 std::span<const Backend* const> backends();  // Those that are preferred first.
+const Backend& backend_of(task::Backend name);
 
 // The machine for the backend that the options name.
 Result<Machine> find_machine(const Options& options, const Progress& progress);

@@ -93,10 +93,14 @@ std::vector<Fact> look(const compile::PyTorch* pytorch) {
   return musa_facts(look_for_musa(pytorch));
 }
 
+Result<std::optional<execute::CudaDevice>> device() {
+  return Error{ErrorCode::kInvalidInput, "the numbers of MUSA's attributes are not known"};
+}
+
 }  // namespace
 
 const Backend kMusaBackend{
     task::Backend::kMusa, is_here, set_up, "nothing of it has met hardware (docs/musa_hardware.md)",
-    is_architecture,      look};
+    is_architecture,      look,    device};
 
 }  // namespace mc::eval

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The child writes lines to a pipe: "cuda 13 0", one
-// "device <major> <minor> <bytes> <uuid> <name>" each, and "end"; or "error <code> <words>".  A
-// text without "end" or "error" is that of a child that died.
+// "device <major> <minor> <multiprocessors> <shared memory> <L2> <kHz> <bits> <bytes> <uuid>
+// <name>" each, and "end"; or "error <code> <words>".  A text without "end" or "error" is that of a
+// child that died.
 #include "execute/cuda_driver.h"
 
 #include <cstdio>
@@ -48,12 +49,23 @@ class Library {
   // header; ends at an error.
   template <typename... Parameters>
   void call(const char* name, Parameters... parameters) const {
-    const auto function = reinterpret_cast<int (*)(Parameters...)>(symbol(name));
-    if (function == nullptr) give_up(kNoFunction, ::dlerror());
-    if (const int code = function(parameters...); code != 0) give_up(code, words_for(code));
+    if (const int code = code_of(name, parameters...); code != 0) give_up(code, words_for(code));
+  }
+
+  // The same, but an error of the function is an answer.
+  template <typename... Parameters>
+  bool succeeds(const char* name, Parameters... parameters) const {
+    return code_of(name, parameters...) == 0;
   }
 
  private:
+  template <typename... Parameters>
+  int code_of(const char* name, Parameters... parameters) const {
+    const auto function = reinterpret_cast<int (*)(Parameters...)>(symbol(name));
+    if (function == nullptr) give_up(kNoFunction, ::dlerror());
+    return function(parameters...);
+  }
+
   const char* words_for(int code) const {
     const char* words = nullptr;
     const auto function = reinterpret_cast<int (*)(int, const char**)>(symbol("GetErrorString"));
@@ -80,21 +92,30 @@ std::string text_of(const unsigned char (&uuid)[16]) {
 }
 
 void tell_device(const Library& driver, int index) {
+  // Compute capability, multiprocessors, shared memory of a block (opt-in), L2, the memory's clock
+  // and width.  Another platform's driver may lack those behind the first two, which are 0 then.
+  constexpr int kAttributes[] = {75, 76, 16, 97, 38, 36, 37};
   constexpr int kCapabilityMajor = 75;
   constexpr int kCapabilityMinor = 76;
   int device = 0;
-  int major = 0;
-  int minor = 0;
   size_t bytes = 0;
   unsigned char uuid[16] = {};
   char name[256] = "";
   driver.call("DeviceGet", &device, index);
   driver.call("DeviceGetName", &name[0], static_cast<int>(sizeof name), device);
-  driver.call("DeviceGetAttribute", &major, kCapabilityMajor, device);
-  driver.call("DeviceGetAttribute", &minor, kCapabilityMinor, device);
   driver.call("DeviceTotalMem_v2", &bytes, device);
   driver.call("DeviceGetUuid", &uuid, device);
-  std::printf("device %d %d %zu %s %s\n", major, minor, bytes, text_of(uuid).c_str(), name);
+  std::printf("device");
+  for (const int attribute : kAttributes) {
+    int value = 0;
+    if (attribute <= kCapabilityMinor && attribute >= kCapabilityMajor) {
+      driver.call("DeviceGetAttribute", &value, attribute, device);
+    } else if (!driver.succeeds("DeviceGetAttribute", &value, attribute, device)) {
+      value = 0;
+    }
+    std::printf(" %d", value);
+  }
+  std::printf(" %zu %s %s\n", bytes, text_of(uuid).c_str(), name);
 }
 
 [[noreturn]] void tell_all(const char* library, const char* prefix, int output) {
@@ -174,7 +195,11 @@ Result<CudaDriver> parse(const std::string& text) {
     if (kind == "cuda") line >> driver.cuda_major >> driver.cuda_minor;
     if (kind == "device") {
       CudaDevice device;
-      line >> device.major >> device.minor >> device.bytes >> device.uuid;
+      double clock_khz = 0;
+      double bits = 0;
+      line >> device.major >> device.minor >> device.multiprocessors >> device.shared_bytes_max >>
+          device.l2_bytes >> clock_khz >> bits >> device.bytes >> device.uuid;
+      device.bandwidth_gbs = 2 * clock_khz * 1e3 * bits / 8 / 1e9;  // Two transfers a cycle.
       device.name = rest_of(line);
       driver.devices.push_back(device);
     }

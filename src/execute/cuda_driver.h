@@ -24,6 +24,10 @@ struct CudaDevice {
   int major = 0;     // Compute capability.
   int minor = 0;
   int64_t bytes = 0;  // Of memory.
+  int multiprocessors = 0;
+  int64_t shared_bytes_max = 0;  // Shared memory of a block, where it asks for more than usual.
+  int64_t l2_bytes = 0;
+  double bandwidth_gbs = 0;  // The memory's clock times its width; 1e9 bytes a second.
   bool operator==(const CudaDevice&) const = default;
 };
 

@@ -27,9 +27,13 @@ TEST(CudaDriver, TellsWhatItServesAndItsDevices) {
   EXPECT_EQ(driver->cuda_major, 13);
   EXPECT_EQ(driver->cuda_minor, 0);
   const std::string uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0ef";
-  EXPECT_THAT(driver->devices,
-              ElementsAre(CudaDevice{"Fake GPU 0", uuid + "0", 9, 0, int64_t{80} << 30},
-                          CudaDevice{"Fake GPU 1", uuid + "1", 10, 0, int64_t{80} << 30}));
+  CudaDevice first{"Fake GPU 0",       uuid + "0",        9,      0, int64_t{80} << 30, 132,
+                   int64_t{227} << 10, int64_t{50} << 20, 3352.32};
+  CudaDevice second = first;
+  second.name = "Fake GPU 1";
+  second.uuid = uuid + "1";
+  second.major = 10;
+  EXPECT_THAT(driver->devices, ElementsAre(first, second));
 }
 
 TEST(CudaDriver, IsNotFoundWithoutItsLibraryOrADevice) {

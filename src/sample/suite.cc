@@ -123,6 +123,46 @@ Item item_of(task::Task task, task::Dialect dialect) {
   return item;
 }
 
+// ---- Templates ----------------------------------------------------------------------------------
+
+struct Part {
+  std::string text;
+  bool is_task = false;  // The place of the task's program.
+};
+
+Error unknown(const std::string& name, const TemplateValues& values) {
+  std::string known = "{{task}}";
+  for (const auto& [other, value] : values) known += fmt::format(", {{{{{}}}}}", other);
+  return invalid(fmt::format("{{{{{}}}}} is not known: use {}", name, known));
+}
+
+// A template's text between its names, and the values of these.
+Result<std::vector<Part>> parts_of(const std::string& text, const TemplateValues& values) {
+  static const std::regex kName(R"(\{\{\s{0,9}(\w{1,40})\s{0,9}\}\})");
+  std::vector<Part> parts;
+  size_t from = 0;
+  for (std::sregex_iterator name(text.begin(), text.end(), kName), end; name != end; ++name) {
+    const auto at = static_cast<size_t>(name->position());
+    parts.push_back({text.substr(from, at - from)});
+    from = at + static_cast<size_t>(name->length());
+    const std::string word = name->str(1);
+    const auto found = values.find(word);
+    if (word == "task") {
+      parts.push_back({"", true});
+    } else if (found == values.end()) {
+      return unknown(word, values);
+    } else {
+      MC_TRY(std::string value, found->second(), word);
+      parts.push_back({std::move(value)});
+    }
+  }
+  parts.push_back({text.substr(from)});
+  if (std::ranges::none_of(parts, &Part::is_task)) {
+    return invalid("it has no {{task}}, so all prompts would be equal");
+  }
+  return parts;
+}
+
 }  // namespace
 
 Result<std::vector<Item>> load_bench_suite(const fs::path& path, task::Dialect dialect) {
@@ -155,13 +195,13 @@ std::string prompt_lines(std::span<const Item> items) {
   return out;
 }
 
-Messages generation_prompt(const task::Task& task, task::Dialect dialect) {
+std::string prompt_rules(task::Dialect dialect) {
   const bool is_musa = dialect == task::Dialect::kMusa;
   const std::string platform = is_musa ? "MUSA" : "CUDA";
   const std::string compiled =
       is_musa ? "`torch_musa.utils.musa_extension.load_inline` (`musa_sources`)"
               : "`torch.utils.cpp_extension.load_inline`";
-  const std::string rules = fmt::format(
+  return fmt::format(
       "Rewrite this PyTorch program so that its computation runs in {0} kernels that you write "
       "yourself.\n\n"
       "Answer with one complete Python module in a single ```python block:\n"
@@ -176,35 +216,20 @@ Messages generation_prompt(const task::Task& task, task::Dialect dialect) {
       is_musa ? "- The module imports `torch_musa`. Devices are \"musa\", and names of the runtime "
                 "begin with `musa`: CUDA's do not exist.\n"
               : "");
-  return {{"user", fmt::format("{}\n```python\n{}\n```\n", rules, task.code)}};
 }
 
-Status apply_template(const fs::path& path, task::Dialect dialect, std::vector<Item>& items) {
+Messages generation_prompt(const task::Task& task, task::Dialect dialect) {
+  return {{"user", fmt::format("{}\n```python\n{}\n```\n", prompt_rules(dialect), task.code)}};
+}
+
+Status apply_template(const fs::path& path, const TemplateValues& values,
+                      std::vector<Item>& items) {
   MC_TRY(const std::string text, read_file(path, kTemplateBytesMax), "template");
-  static const std::regex kName(R"(\{\{\s{0,9}(\w{1,40})\s{0,9}\}\})");
-  bool has_task = false;
-  for (std::sregex_iterator name(text.begin(), text.end(), kName), end; name != end; ++name) {
-    const std::string word = name->str(1);
-    has_task = has_task || word == "task";
-    if (word != "task" && word != "platform") {
-      return invalid(
-          fmt::format("{}: {{{{{}}}}} is not known: use {{{{task}}}} and {{{{platform}}}}",
-                      path.string(), word));
-    }
-  }
-  if (!has_task) return invalid(path.string() + " has no {{task}}, so all prompts would be equal");
+  MC_TRY(const std::vector<Part> parts, parts_of(text, values), path.string());
   for (Item& item : items) {
     std::string prompt;
-    size_t from = 0;
-    for (std::sregex_iterator name(text.begin(), text.end(), kName), end; name != end; ++name) {
-      const auto at = static_cast<size_t>(name->position());
-      prompt += text.substr(from, at - from);
-      prompt += name->str(1) == "task"            ? item.task.code
-                : dialect == task::Dialect::kMusa ? "MUSA"
-                                                  : "CUDA";
-      from = at + static_cast<size_t>(name->length());
-    }
-    item.prompt = {{"user", prompt + text.substr(from)}};
+    for (const Part& part : parts) prompt += part.is_task ? item.task.code : part.text;
+    item.prompt = {{"user", std::move(prompt)}};
   }
   return ok();
 }

@@ -12,6 +12,8 @@
 #define MC_SAMPLE_SUITE_H_
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,11 +47,17 @@ std::string prompt_lines(std::span<const Item> items);
 // Asks for a complete module with ModelNew and own kernels, in CUDA or MUSA, in one fenced block.
 // Text of ours.
 Messages generation_prompt(const task::Task& task, task::Dialect dialect);
+// That prompt without the task.
+std::string prompt_rules(task::Dialect dialect);
 
-// Replaces each prompt by the text of a file, in which {{task}} is the task's program and
-// {{platform}} is CUDA or MUSA.  kInvalidInput where the file has no {{task}}, or another name in
-// double braces.
-Status apply_template(const std::filesystem::path& path, task::Dialect dialect,
+// The texts of the names that a template may have, each made where a template has it.  {{task}},
+// the task's program, is always among them.
+using TemplateValue = std::function<Result<std::string>()>;
+using TemplateValues = std::map<std::string, TemplateValue>;
+
+// Replaces each prompt by the text of a file, in which names in double braces have their values.
+// kInvalidInput where the file has no {{task}}, or another name in double braces.
+Status apply_template(const std::filesystem::path& path, const TemplateValues& values,
                       std::vector<Item>& items);
 
 }  // namespace mc::sample

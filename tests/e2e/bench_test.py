@@ -97,10 +97,23 @@ class Bench(unittest.TestCase):
             return store.execute(query).fetchall()
 
 
+class Prompts(unittest.TestCase):
+    def test_the_example_of_the_templates_is_right_in_both_dialects(self) -> None:
+        prompts = ROOT / "prompts"
+        for dialect in ("cuda", "musa"):
+            command = [MUSACODER, "eval", "--task", prompts / "example_task.py", "-c",
+                       prompts / f"example_{dialect}.py", "--dialect", dialect, "--backend", "cpu",
+                       "--exit-code"]  # fmt: skip
+            done = subprocess.run(
+                [*map(str, command)], capture_output=True, text=True, check=False, timeout=300
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 class Stored(Bench):
     def test_figures_of_stored_answers_and_files_that_are_written_anew(self) -> None:
         answers = self.answers()
-        summary = self.measure("--answers", answers)
+        summary = self.check_events(self.run_bench("--answers", answers, "--json"), 3)
         figures = summary["groups"]["all"]
         self.assertEqual(summary["outcomes"], {"extraction": 1, "pass": 2})
         self.assertEqual(figures["pass_at"]["1"]["value"], 0.75)
@@ -111,8 +124,39 @@ class Stored(Bench):
         self.assertEqual(len(before), 3)
         text = (self.out / "verdicts.jsonl").read_bytes()
         (self.out / "verdicts.jsonl").write_bytes(text[:-20])
-        self.assertEqual(self.measure("--answers", answers), summary)
+        again = self.run_bench("--answers", answers, "--json")
+        self.assertEqual(self.check_events(again, 0), summary)
         self.assertEqual(self.lines("verdicts.jsonl"), before, "what was there was judged again")
+        self.assertEqual(json.loads((self.out / "summary.json").read_text()), summary)
+        failed = self.run_bench("--answers", self.folder / "nowhere.jsonl", "--json")
+        self.assertEqual(failed.returncode, BAD_INPUT)
+        (end,) = map(json.loads, failed.stdout.splitlines())
+        self.assertEqual((end["event"], end["run"]), ("end", "nowhere"))
+        self.assertIn("nowhere.jsonl", end["error"])
+
+    def check_events(self, done: subprocess.CompletedProcess[str], num: int) -> dict[str, Any]:
+        """Standard output has `num` verdicts as events; returns the summary at its end."""
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Pass@1", done.stderr)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual({(event["version"], event["run"]) for event in events}, {(1, "answers")})
+        samples = [event for event in events if event["event"] == "sample"]
+        progress = [event for event in events if event["event"] == "progress"]
+        self.assertEqual([event["event"] for event in events].index("end"), len(events) - 1)
+        self.assertEqual(len(samples), num)
+        summary: dict[str, Any] = events[-1]["summary"]
+        if num:
+            self.assertEqual(
+                sorted(tuple(one[name] for name in ("task", "sample", "outcome", "reward"))
+                       for one in samples),
+                [("kernelbench:1/1", 0, "pass", 1), ("kernelbench:1/1", 1, "extraction", -1),
+                 ("kernelbench:1/2", 0, "pass", 1)],
+            )  # fmt: skip
+            last = progress[-1]
+            self.assertEqual((progress[0]["judged"], progress[0]["left_s"]), (0, None))
+            self.assertEqual((last["judged"], last["left_s"], last["measuring"]), (num, 0, 0))
+            self.assertEqual(last["pass_rate"], summary["groups"]["all"]["average"])
+        return summary
 
     def test_the_same_text_for_the_same_task_is_judged_once(self) -> None:
         said: dict[str, object] = {"id": "kernelbench:1/1", "completion": "I cannot do this."}
@@ -189,6 +233,7 @@ class Stored(Bench):
         template = self.folder / "template.txt"
         self.refuse("template.txt", BAD_INPUT, *given, "--prompt-template", template)
         template.write_text("write a kernel for {{platform}}")
+        self.refuse("none of card, hardware", BAD_INPUT, *given, "--prompt-template", "two-shot")
         self.refuse("has no {{task}}", BAD_INPUT, *given, "--prompt-template", template)
         template.write_text("{{task}} {{gpu}}")
         self.refuse("{{gpu}} is not known", BAD_INPUT, *given, "--prompt-template", template)
@@ -399,6 +444,8 @@ class Endpoint(Bench):
                     drawn += part
             self.assertEqual(process.wait(), 0, drawn)
         self.assertIn(b"3/3", drawn, "the bar does not end at all three verdicts")
+        for words in ("sampling 1", "preparing 1", "measuring 1", "judged 3", "pass 100.0 %"):
+            self.assertIn(words.encode(), drawn)
         (again,) = [messages for messages in asked if len(messages) == 4]
         self.assertEqual([one["role"] for one in again], ["system", "user", "assistant", "user"])
         self.assertEqual(again[0]["content"], "be brief")
@@ -451,17 +498,20 @@ class Endpoint(Bench):
         self.assertLessEqual(seen, set(self.rows(verdicts)), "what was judged was judged again")
 
     def test_a_model_behind_one_that_is_busy_at_first(self) -> None:
+        example = (ROOT / "prompts/example_cuda.py").read_text().split("\n", 1)[1]
+
         def reply(number: int, request: dict[str, Any]) -> tuple[int, str, str]:
             if number == 1:
                 return 503, "text/plain", "busy"
             prompt = request["messages"][-1]["content"]
-            self.assertIn("class Model", prompt)
+            self.assertIn(example, prompt)
             if "softmax" in prompt:
                 body = '{"error": {"message": "the prompt is too long"}}'
                 return 400, "application/json", body
             return completion((HONEST / f"{TASKS[0]}.py").read_text())
 
-        summary = self.measure(*self.serve(reply))
+        summary = self.measure(*self.serve(reply), "--prompt-template", "one-shot")
+        self.assertEqual(self.settings()["prompt_template"], "one-shot")
         self.assertEqual(summary["outcomes"], {"pass": 1})
         self.assertEqual(summary["missing"], 1, "a prompt that was refused is no failure")
         answer = json.loads(self.lines("answers.jsonl")[0])
@@ -529,6 +579,23 @@ class Model(Bench):
         second = self.rows(answers + "WHERE name = 'model-2'")
         self.assertEqual(len(second), 8)
         self.assertNotEqual([row[3] for row in first], [row[3] for row in second])
+
+    def test_optimize_asks_a_models_folder_too(self) -> None:
+        module = self.folder / "row_softmax.py"
+        module.write_text(
+            "import torch\n\n\nclass RowSoftmax(torch.nn.Module):\n"
+            "    def forward(self, x):\n        return torch.softmax(x, dim=-1)\n"
+        )
+        command = [MUSACODER, "optimize", module, "--inputs", "f32[18,130]", "--out", self.out,
+                   "--model", self.model(1), "--samples", 2, "--turns", 2, "--max-tokens", 8,
+                   "--backend", "cpu"]  # fmt: skip
+        done = subprocess.run(
+            list(map(str, command)), capture_output=True, text=True, check=False, timeout=300
+        )
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("No answer is correct (4 extraction)", done.stdout)
+        answers = self.rows("SELECT sample, turn, completion FROM answer ORDER BY sample, turn")
+        self.assertEqual([row[:2] for row in answers], [(0, 0), (0, 1), (1, 0), (1, 1)])
 
 
 if __name__ == "__main__":

@@ -364,8 +364,12 @@ class Runs(Optimize):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("turn 1 of 4  extraction", done.stderr, "the stored verdict is not shown")
         self.assertEqual([len(messages) for messages in server.asked], [1, 3, 3])
-        again = self.run_it(*arguments[:-2])
-        self.assertEqual((again.returncode, again.stdout), (0, done.stdout))
+        again = self.run_it(*arguments[:-2], "--json")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn(done.stdout, again.stderr)
+        (end,) = map(json.loads, again.stdout.splitlines())
+        self.assertEqual((end["event"], end["winner"]), ("end", f"{name}#0.1"))
+        self.assertTrue((self.folder / end["module"]).is_file())
         self.assertEqual(len(server.asked), 3, "a run that had enough asked again")
         document = self.folder / "document.json"
         out = self.folder / "optimized" / name
@@ -379,9 +383,14 @@ class Runs(Optimize):
 
     def test_no_correct_answer(self) -> None:
         server = self.serve(["pass\n"])
-        done = self.run_it(*self.settle("row_softmax", server, "--samples", 2, "--turns", 2))
+        given = self.settle("row_softmax", server, "--samples", 2, "--turns", 2, "--json")
+        done = self.run_it(*given)
         self.assertEqual(done.returncode, NONE_CORRECT, done.stderr)
-        self.assertIn("No answer is correct (4 extraction)", done.stdout)
+        self.assertIn("No answer is correct (4 extraction)", done.stderr)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([one["event"] for one in events], ["sample"] * 4 + ["end"])
+        self.assertEqual({one.get("outcome") for one in events[:4]}, {"extraction"})
+        self.assertIsNone(events[4]["winner"])
         self.assertEqual(len(server.asked), 4)
 
     def test_a_budget_that_is_spent(self) -> None:

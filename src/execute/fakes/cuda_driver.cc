@@ -49,7 +49,28 @@ int cuDeviceGetName(char* name, int size, int device) {
 }
 
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  *value = attribute == 75 ? 9 + device : 0;
+  switch (attribute) {
+    case 75:  // Major compute capability.
+      *value = 9 + device;
+      break;
+    case 16:  // Multiprocessors.
+      *value = 132;
+      break;
+    case 97:  // Shared memory of a block, opt-in.
+      *value = 227 << 10;
+      break;
+    case 38:  // L2.
+      *value = 50 << 20;
+      break;
+    case 36:  // Memory clock, kHz.
+      *value = 2619000;
+      break;
+    case 37:  // Memory width, bits.
+      *value = 5120;
+      break;
+    default:
+      *value = 0;
+  }
   return 0;
 }
 

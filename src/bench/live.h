@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run while it goes on: counts of its stages, the pass rate so far and the time left, as a line
+// for people and as events for programs.  Pure.
+//
+// An event is one JSON object in one line, with the members `event` and `version` (docs/bench.md).
+#ifndef MC_BENCH_LIVE_H_
+#define MC_BENCH_LIVE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bench/course.h"
+#include "report/bench.h"
+#include "store/records.h"
+
+namespace mc::bench {
+
+inline constexpr int kEventVersion = 1;
+
+// The mean over tasks of the share of samples that pass: of all verdicts it is `average` of
+// summary.json.
+class PassRate {
+ public:
+  void add(const store::Judgement& judgement);
+  // Empty while no sample is scored.
+  std::optional<report::Figure> figure() const;
+
+ private:
+  // True for a sample that passes.  The keys are task and sample; only scored samples are there.
+  std::map<std::string, std::map<int64_t, bool>> passes_;
+};
+
+struct LiveState {
+  CourseProgress course;
+  int64_t num_before = 0;     // Verdicts of earlier commands, which are among the course's.
+  int64_t num_preparing = 0;  // Answers that are being compiled now.
+  int64_t num_measuring = 0;  // Answers that run beside the reference now.
+  std::optional<report::Figure> pass_rate;
+  double elapsed_s = 0;
+};
+
+// The work of this command: what is done, and all that is known of so far.
+struct LiveWork {
+  int64_t done = 0;
+  int64_t total = 0;
+};
+LiveWork work_of(const LiveState& state);
+
+// "pass 71.7 % [59.2, 81.5], sampling 4, preparing 1, measuring 1, judged 12".
+std::string line_of(const LiveState& state);
+
+// The lines of events; each ends in a newline.
+std::string sample_event(const std::string& run, const store::Judgement& judgement);
+std::string progress_event(const std::string& run, const LiveState& state);
+// `members` is a JSON object, whose members the event has as well.
+std::string end_event(const std::string& run, const std::string& members);
+std::string failure_event(const std::string& run, const std::string& message);
+
+}  // namespace mc::bench
+
+#endif  // MC_BENCH_LIVE_H_

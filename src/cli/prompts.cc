@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/prompts.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "core/file.h"
+#include "eval/machine.h"
+#include "eval/musa_dialect.h"
+#include "runtime/device.h"
+
+namespace mc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kExampleBytesMax = 1 << 20;
+constexpr int64_t kKiB = 1 << 10;
+
+// The device that the CPU backend emulates, as candidates see it.
+std::string emulated_facts(const eval::Options& judging) {
+  return fmt::format(
+      "- an emulated GPU of {} multiprocessors; nothing is timed\n"
+      "- {} threads a warp, at most {} threads a multiprocessor\n"
+      "- shared memory: {} KiB a block, {} KiB where the kernel's attribute asks for it",
+      emu::kMultiprocessors, eval::warp_threads(judging.dialect, judging.musa_architecture),
+      emu::kThreadsPerMultiprocessor, emu::kSharedDefaultMax / kKiB, emu::kSharedOptInMax / kKiB);
+}
+
+Result<std::string> device_facts(const eval::Options& judging) {
+  MC_TRY(const auto device, eval::backend_of(judging.backend).device(), "device");
+  return device ? facts_of(*device) : emulated_facts(judging);
+}
+
+// The template's file.
+Result<fs::path> find_template(const std::string& name, const Layout& layout) {
+  const fs::path built_in = layout.share("prompts") / (name + ".txt");
+  std::error_code ignored;
+  if (name.find('/') == std::string::npos && fs::is_regular_file(built_in, ignored)) {
+    return built_in;
+  }
+  if (fs::is_regular_file(name, ignored)) return fs::path(name);
+  return Error{ErrorCode::kInvalidInput,
+               fmt::format("{} is no file, and none of {}", name, kPromptNames)};
+}
+
+}  // namespace
+
+Status apply_prompt_template(const std::string& name, const Layout& layout,
+                             const eval::Options& judging, std::vector<sample::Item>& items) {
+  if (name == kCardPrompt) return ok();
+  MC_TRY(const fs::path path, find_template(name, layout), "--prompt-template");
+  const bool is_musa = judging.dialect == task::Dialect::kMusa;
+  const auto example = [&](const char* file) -> Result<std::string> {
+    MC_TRY(const std::string text, read_file(layout.share("prompts") / file, kExampleBytesMax),
+           "example");
+    return text.substr(text.find('\n') + 1);  // The first line is the licence.
+  };
+  const sample::TemplateValues values = {
+      {"platform", [&] { return Result<std::string>(is_musa ? "MUSA" : "CUDA"); }},
+      {"rules", [&] { return Result<std::string>(sample::prompt_rules(judging.dialect)); }},
+      {"example_task", [&] { return example("example_task.py"); }},
+      {"example", [&] { return example(is_musa ? "example_musa.py" : "example_cuda.py"); }},
+      {"device", [&] { return device_facts(judging); }}};
+  return sample::apply_template(path, values, items);
+}
+
+std::string facts_of(const execute::CudaDevice& device) {
+  constexpr double kGiB = 1 << 30;
+  return fmt::format(
+      "- {}, compute capability {}.{}, {} multiprocessors, 32 threads a warp\n"
+      "- shared memory: at most {} KiB a block\n"
+      "- L2 cache: {} MiB\n"
+      "- memory: {:.0f} GiB, at most {:.0f} GB/s",
+      device.name, device.major, device.minor, device.multiprocessors,
+      device.shared_bytes_max / kKiB, device.l2_bytes / (kKiB * kKiB),
+      static_cast<double>(device.bytes) / kGiB, device.bandwidth_gbs);
+}
+
+}  // namespace mc::cli
