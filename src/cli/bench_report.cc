@@ -43,7 +43,7 @@ Result<std::vector<Judgement>> judgements_of(const std::string& name) {
   }
   if (fs::is_directory(name, ignored)) mark = std::string::npos;
   const fs::path folder = name.substr(0, mark);
-  MC_TRY(const auto store, store::Store::open_to_read(folder / kStoreName), "--against");
+  MC_TRY(const auto store, store::Store::open_to_read(folder / store::kStoreName), "--against");
   MC_TRY(const auto runs, store->runs(), "--against");
   const std::string wanted = mark == std::string::npos ? "" : name.substr(mark + 1);
   const auto found = std::find_if(runs.rbegin(), runs.rend(), [&](const store::Run& run) {
