@@ -32,7 +32,7 @@ def complaints(judge: Judge, probe: Json | None) -> list[str]:
     reference = _reference(case, 0)
     inputs = reference.draw_inputs(1, distributions.NATIVE)
     first = reference.run(inputs, 1)
-    if not isinstance(first.outputs, torch.Tensor):
+    if not tensors_of(first.outputs):
         return ["the output is no tensor"]
     found = [*_of_outputs(case, reference, first), *_of_answers(case, reference, first)]
     if not found and probe is not None:
@@ -41,36 +41,50 @@ def complaints(judge: Judge, probe: Json | None) -> list[str]:
 
 
 def _of_outputs(case: Any, reference: Any, first: Outcome) -> list[str]:
-    outputs = first.outputs
-    if not is_finite(outputs):
+    if not is_finite(first.outputs):
         return ["the output is not finite"]
     again = reference.run(first.inputs, 1, with_doubt=False)
-    if not same_bytes(outputs, again.outputs):
+    if not same_bytes(first.outputs, again.outputs):
         return ["two runs differ"]
-    found = []
-    if outputs.numel() < 2 or float(outputs.double().std()) < STD_MIN:
-        return ["the output is constant"]
-    for axis in range(outputs.dim()):
-        if outputs.shape[axis] > 1:
-            if float(outputs.double().std(dim=axis).max()) < 1e-4:
-                found.append(f"the output is constant along axis {axis}")
     other = reference.run(reference.draw_inputs(2, distributions.NATIVE), 1, with_doubt=False)
-    if not case.comparer.failures(outputs, other.outputs, first.doubt):
+    found = []
+    if not case.comparer.failures(first.outputs, other.outputs, first.doubt):
         found.append("other inputs give the same output")
-    for name, answer in (
-        ("zeros", torch.zeros_like(outputs)),
-        ("the mean", torch.full_like(outputs, float(outputs.mean()))),
-    ):
-        if not case.comparer.failures(outputs, answer, first.doubt):
+    outputs = _parts(first.outputs)
+    doubts = [None] * len(outputs) if first.doubt is None else _parts(first.doubt)
+    for output, doubt in zip(outputs, doubts):
+        found += _of_output(case, first.inputs, output, doubt)
+    return found
+
+
+def _parts(outputs: Any) -> list[Any]:
+    return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+
+def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list[str]:
+    """One tensor of the outputs; a single number has no spread of its own."""
+    found = []
+    if output.numel() > 1:
+        if float(output.double().std()) < STD_MIN:
+            return ["the output is constant"]
+        for axis in range(output.dim()):
+            if output.shape[axis] > 1:
+                if float(output.double().std(dim=axis).max()) < 1e-4:
+                    found.append(f"the output is constant along axis {axis}")
+    answers = [("zeros", torch.zeros_like(output))]
+    if output.numel() > 1:
+        answers.append(("the mean", torch.full_like(output, float(output.mean()))))
+    for name, answer in answers:
+        if not case.comparer.failures(output, answer, doubt):
             found.append(f"{name} would pass")
-    for tensor in tensors_of(first.inputs):
-        if tensor.shape == outputs.shape:
-            if not case.comparer.failures(outputs, tensor, first.doubt):
+    for tensor in tensors_of(inputs):
+        if tensor.shape == output.shape:
+            if not case.comparer.failures(output, tensor, doubt):
                 found.append("an input would pass")
-    if first.doubt is not None:
-        scale = torch.maximum(outputs.abs(), outputs.square().mean().sqrt())
+    if isinstance(doubt, torch.Tensor):
+        scale = torch.maximum(output.abs(), output.square().mean().sqrt())
         allowed = DOUBT_SHARE * case.options.tolerance_fp32 * scale
-        if bool((first.doubt.to(scale) > allowed).any()):
+        if bool((doubt.to(scale) > allowed).any()):
             found.append("badly conditioned")
     return found
 
@@ -85,7 +99,11 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
 
     for number, tensor in enumerate(tensors_of(first.inputs)):
         inputs = map_tensors(first.inputs, torch.clone)
-        tensors_of(inputs)[number].add_(STEP * (1 + torch.rand_like(tensor)))
+        moved = tensors_of(inputs)[number]
+        if tensor.is_floating_point():
+            moved.add_(STEP * (1 + torch.rand_like(tensor)))
+        else:  # Indices change places: others may not exist.
+            moved.copy_(moved.flatten().roll(1).reshape(moved.shape))
         if is_deaf():
             found.append(f"input {number} does not matter")
     inputs = first.inputs
@@ -116,17 +134,21 @@ def complaints_of_probe(task: Task, probe: Json) -> list[str]:
         return [f"inputs have shapes {drawn}, which was not predicted"]
     with torch.no_grad():
         outputs = model(*map(_tensor, probe["inputs"]))
-    expected = _tensor(probe["output"])
-    if not is_finite(expected):
-        return ["an operator leaves its domain"]
-    if outputs.shape != expected.shape:
-        return [f"shape {list(outputs.shape)}, predicted {list(expected.shape)}"]
-    error = float((outputs - expected).abs().max() / (1 + expected.abs().max()))
-    if not error < PROBE_TOLERANCE:
-        return [f"the interpreter is off by {error:.2g}"]
+    if len(_parts(outputs)) != len(probe["outputs"]):
+        return [f"{len(_parts(outputs))} outputs, predicted {len(probe['outputs'])}"]
+    for output, entry in zip(_parts(outputs), probe["outputs"]):
+        expected = _tensor(entry)
+        if not is_finite(expected):
+            return ["an operator leaves its domain"]
+        if output.shape != expected.shape:
+            return [f"shape {list(output.shape)}, predicted {list(expected.shape)}"]
+        error = float((output - expected).abs().max() / (1 + expected.abs().max()))
+        if not error < PROBE_TOLERANCE:
+            return [f"the interpreter is off by {error:.2g}"]
     return []
 
 
 def _tensor(entry: Json) -> torch.Tensor:
     values = [math.nan if value is None else value for value in entry["values"]]
-    return torch.tensor(values, dtype=torch.float64).reshape(entry["shape"])
+    dtype = torch.int64 if entry.get("is_whole") else torch.float64
+    return torch.tensor(values, dtype=torch.float64).reshape(entry["shape"]).to(dtype)

@@ -5,9 +5,11 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/commands.h"
 #include "cli/numbers.h"
+#include "core/layout.h"
 #include "eval/pipeline.h"
 #include "forge/run.h"
 
@@ -24,34 +26,28 @@ struct ForgeArguments {
   forge::RunOptions options;
 };
 
-Status read_families(const ForgeArguments& arguments, std::set<forge::Family>& families) {
+Status read_families(const ForgeArguments& arguments, const forge::Library& library,
+                     std::set<std::string>& families) {
+  const std::set<std::string> known = library.families();
   families.clear();
   for (const std::string& name : arguments.families) {
-    const auto found = std::ranges::find_if(
-        forge::kFamilies, [&](forge::Family family) { return forge::family_name(family) == name; });
-    if (found != std::end(forge::kFamilies)) {
-      families.insert(*found);
+    if (known.contains(name)) {
+      families.insert(name);
     } else if (name == "all") {
-      families.insert(std::begin(forge::kFamilies), std::end(forge::kFamilies));
+      families = known;
     } else {
       return Error{ErrorCode::kInvalidInput,
-                   "no family " + name +
-                       ": there are elementwise, broadcast, reduction, softmax, "
-                       "normalisation, matmul and all"};
+                   fmt::format("no family {}: there are {} and all", name, fmt::join(known, ", "))};
     }
   }
   return ok();
 }
 
-Status read_operators(const ForgeArguments& arguments, std::set<std::string>& operators) {
+Status read_operators(const ForgeArguments& arguments, const forge::Library& library,
+                      std::set<std::string>& operators) {
   operators = {arguments.operators.begin(), arguments.operators.end()};
   for (const std::string& name : operators) {
-    const bool is_head = std::ranges::any_of(
-        forge::heads(), [&](const forge::Head& head) { return head.name == name; });
-    if (is_head || forge::find_pointwise(name) != nullptr ||
-        forge::find_row_operator(name) != nullptr) {
-      continue;
-    }
+    if (library.find(name) != nullptr) continue;
     return Error{ErrorCode::kInvalidInput, "no operator " + name + ": docs/forge.md lists them"};
   }
   return ok();
@@ -83,8 +79,11 @@ Status run_forge(ForgeArguments& arguments) {
     options.dialects = forge::Dialects::kMusa;
   }
   if (arguments.dialect == kBothDialects) options.dialects = forge::Dialects::kBoth;
-  MC_TRY_VOID(read_families(arguments, options.settings.draw.families), "--families");
-  MC_TRY_VOID(read_operators(arguments, options.settings.draw.operators), "--operators");
+  MC_TRY(const Layout layout, find_layout(), "forge");
+  MC_TRY(const forge::Library library, forge::load_library(layout.share("forge")), "forge");
+  options.library = &library;
+  MC_TRY_VOID(read_families(arguments, library, options.settings.draw.families), "--families");
+  MC_TRY_VOID(read_operators(arguments, library, options.settings.draw.operators), "--operators");
   std::unique_ptr<eval::Pipeline> auditor;
   if (options.audit_share > 0) {
     MC_TRY(auditor, eval::Pipeline::create({}, note), "audit");
@@ -119,11 +118,14 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->option_defaults()->group("What is made");
   command
       ->add_option("--families", arguments->families,
-                   "elementwise, broadcast, reduction, softmax, normalisation, matmul, or all")
+                   "elementwise, broadcast, reduction, … (docs/forge.md), or all")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--operators", arguments->operators, "Only these (default: all)")
       ->delimiter(',');
+  command->add_option("--depth", options.settings.draw.depth, "Operators of a task, at most")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}))
       ->capture_default_str();

@@ -18,6 +18,7 @@
 #include "core/layout.h"
 #include "core/line_child.h"
 #include "forge/conclude.h"
+#include "forge/kernels.h"
 #include "lex/rewrite.h"
 
 namespace mc::forge {
@@ -53,12 +54,10 @@ std::string unit_of(const std::vector<const Attempt*>& attempts) {
 }
 
 compile::Extension extension_of(const Attempt& attempt) {
-  const size_t begin = attempt.cuda.find("torch::Tensor f(");
-  const size_t end = attempt.cuda.find(" {\n", begin);
   compile::Extension extension;
   extension.name = "e";
   extension.cuda_sources = {attempt.cuda};
-  extension.cpp_sources = {attempt.cuda.substr(begin, end - begin) + ";"};
+  extension.cpp_sources = {signature_of(attempt.cuda) + ";"};
   extension.functions = {{"f", "f"}};
   extension.key = std::to_string(std::hash<std::string>{}(attempt.cuda));
   return extension;

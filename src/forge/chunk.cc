@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -25,7 +26,8 @@ constexpr double kCompileShare = 0.08;  // Of the bugs that do not compile: each
 constexpr double kNoBugShare = 0.15;    // Of reviews, so that reviewers do not always accuse.
 
 struct Made {
-  TaskGraph graph;
+  std::unique_ptr<TaskGraph> graph_owner;
+  const TaskGraph& graph = *graph_owner;
   std::vector<Solution> solutions;
   // One bug, and the same with a second one; of solutions[buggy].
   size_t buggy = 0;
@@ -65,9 +67,10 @@ Status audit(const TaskGraph& graph, const Solution& solution, const task::Outco
 
 class ChunkMaker {
  public:
-  ChunkMaker(const Settings& settings, int number, Bulk& bulk, double audit_share,
-             task::Evaluator* auditor)
+  ChunkMaker(const Settings& settings, const Library& library, int number, Bulk& bulk,
+             double audit_share, task::Evaluator* auditor)
       : settings_(settings),
+        library_(library),
         number_(number),
         bulk_(bulk),
         audit_share_(audit_share),
@@ -91,13 +94,19 @@ class ChunkMaker {
   void draw() {
     for (int i = 0; i < kChunkTasks; ++i) {
       const auto task = static_cast<uint64_t>(number_) * kChunkTasks + static_cast<uint64_t>(i);
-      auto graph = draw_graph(settings_.seed, task, settings_.draw);
+      auto graph = draw_graph(library_.operators, settings_.seed, task, settings_.draw);
       if (!graph) {
         reject("no valid graph was drawn");
         continue;
       }
-      std::vector<Solution> solutions = solutions_of(*graph);
-      Made made{std::move(*graph), std::move(solutions), 0, {}};
+      // Solutions point into the graph, so it stays where it is.
+      auto kept = std::make_unique<TaskGraph>(std::move(*graph));
+      std::vector<Solution> solutions = solutions_of(*kept, library_.kernels);
+      if (solutions.empty()) {
+        reject("no template fits");
+        continue;
+      }
+      Made made{.graph_owner = std::move(kept), .solutions = std::move(solutions)};
       if (split_of(made.graph, settings_.test_share) == Split::kTrain) {
         plan_bugs(made);
       }
@@ -110,7 +119,7 @@ class ChunkMaker {
     if (!random.chance(settings_.bugs_share)) return;
     made.buggy = static_cast<size_t>(random.below(static_cast<int>(made.solutions.size())));
     const Solution& solution = made.solutions[made.buggy];
-    const std::vector<Bug> bugs = bugs_of(made.graph, solution);
+    const std::vector<Bug> bugs = bugs_of(made.graph, solution, library_.kernels);
     const char* expected = random.chance(kCompileShare) ? "compile" : "";
     const auto first = pick_bug(bugs, expected, random, nullptr);
     if (!first) return;
@@ -222,7 +231,7 @@ class ChunkMaker {
     task["sft"] = Json::array();
     if (split == Split::kTrain) {
       for (const Solution* solution : verified) {
-        task["sft"].push_back(generation_row(graph, style, *solution));
+        task["sft"].push_back(generation_row(graph, style, *solution, library_.kernels));
       }
       const bool is_right =
           std::ranges::find(verified, &made.solutions[made.buggy]) != verified.end();
@@ -239,6 +248,7 @@ class ChunkMaker {
   }
 
   const Settings& settings_;
+  const Library& library_;
   int number_;
   Bulk& bulk_;
   double audit_share_;
@@ -251,9 +261,9 @@ class ChunkMaker {
 
 }  // namespace
 
-Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk, double audit_share,
-                               task::Evaluator* auditor) {
-  return ChunkMaker(settings, number, bulk, audit_share, auditor).run();
+Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
+                               Bulk& bulk, double audit_share, task::Evaluator* auditor) {
+  return ChunkMaker(settings, library, number, bulk, audit_share, auditor).run();
 }
 
 }  // namespace mc::forge

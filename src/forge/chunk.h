@@ -7,14 +7,15 @@
 #include <string>
 
 #include "forge/bulk.h"
+#include "forge/library.h"
 #include "forge/run.h"
 
 namespace mc::forge {
 
 // {"tasks": [{"id", "source", "structure", "split", "sft": [row], "row", "counts": {name: n}}],
 //  "rejected": {reason: n}}.
-Result<std::string> make_chunk(const Settings& settings, int number, Bulk& bulk, double audit_share,
-                               task::Evaluator* auditor);
+Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
+                               Bulk& bulk, double audit_share, task::Evaluator* auditor);
 
 }  // namespace mc::forge
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Draws task graphs.  Values are propagated forward over a handful of sample points, and an
-// operator that leaves its domain, changes nothing or makes all values alike is drawn again; after
-// kDrawsMax draws the graph is given up.
+// Draws task graphs.  Each value is computed by the interpreter at small sizes as soon as it is
+// drawn, and an operator that leaves its domain, changes nothing or makes all values alike is drawn
+// again; after kDrawsMax draws the graph is given up.
 #ifndef MC_FORGE_DRAW_H_
 #define MC_FORGE_DRAW_H_
 
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "forge/graph.h"
 
@@ -17,13 +18,15 @@ namespace mc::forge {
 enum class Style { kCompact, kFull };
 
 struct DrawOptions {
-  std::set<Family> families = {Family::kElementwise, Family::kReduction};
+  std::set<std::string> families = {"elementwise", "reduction"};
   Style style = Style::kCompact;
   std::set<std::string> operators;  // Names that may be used; empty: all.
+  int depth = 4;                    // Operators of a task, at most.
 };
 
 // Task `number` of `seed`: always the same.  Empty where no valid graph was found.
-std::optional<TaskGraph> draw_graph(uint64_t seed, uint64_t number, const DrawOptions& options);
+std::optional<TaskGraph> draw_graph(const std::vector<Operator>& operators, uint64_t seed,
+                                    uint64_t number, const DrawOptions& options);
 
 }  // namespace mc::forge
 

@@ -9,22 +9,6 @@
 namespace mc::forge {
 namespace {
 
-const char* side_name(Side side) {
-  switch (side) {
-    case Side::kNone:
-      return "";
-    case Side::kInput:
-      return "[input]";
-    case Side::kVector:
-      return "[vector]";
-    case Side::kColumn:
-      return "[column]";
-    case Side::kResidual:
-      return "[residual]";
-  }
-  return "";
-}
-
 std::vector<int> values_of(const TaskGraph& graph, Origin origin) {
   std::vector<int> found;
   for (size_t i = 0; i < graph.values.size(); ++i) {
@@ -35,74 +19,90 @@ std::vector<int> values_of(const TaskGraph& graph, Origin origin) {
 
 }  // namespace
 
-const char* Node::name() const {
-  if (head != nullptr) return head->name;
-  return pointwise != nullptr ? pointwise->name : row->name;
-}
-
-Family Node::family() const {
-  if (head != nullptr) return head->family;
-  if (row != nullptr) return row->family;
-  const bool broadcasts = side == Side::kVector || side == Side::kColumn;
-  return broadcasts ? Family::kBroadcast : Family::kElementwise;
-}
-
-const Node* TaskGraph::head() const {
-  return !nodes.empty() && nodes.front().head != nullptr ? &nodes.front() : nullptr;
-}
-
-const Node* TaskGraph::row() const {
-  const auto found = std::ranges::find_if(nodes, [](const Node& n) { return n.row != nullptr; });
-  return found == nodes.end() ? nullptr : &*found;
-}
-
-std::vector<const Node*> TaskGraph::before_row() const {
-  std::vector<const Node*> found;
-  for (const Node& node : nodes) {
-    if (node.row != nullptr) break;
-    if (node.pointwise != nullptr) found.push_back(&node);
+std::vector<int> Node::dims_of(const std::vector<Axis>& pattern) const {
+  std::vector<int> dims;
+  for (const Axis& axis : pattern) {
+    const auto& found = axes.at(axis.name);
+    dims.insert(dims.end(), found.begin(), found.end());
   }
-  return found;
+  return dims;
 }
 
-std::vector<const Node*> TaskGraph::after_row() const {
-  std::vector<const Node*> found;
-  bool is_after = false;
-  for (const Node& node : nodes) {
-    if (is_after) found.push_back(&node);
-    is_after = is_after || node.row != nullptr;
-  }
-  return found;
+bool Node::keeps_inner() const {
+  return !form->inner.empty() && std::ranges::any_of(form->out, [&](const Axis& axis) {
+    return axis.name == form->inner.front().name;
+  });
 }
 
 std::vector<int> TaskGraph::inputs() const { return values_of(*this, Origin::kInput); }
 std::vector<int> TaskGraph::parameters() const { return values_of(*this, Origin::kParameter); }
 
-bool TaskGraph::has(Side side) const {
-  return std::ranges::any_of(nodes, [side](const Node& node) { return node.side == side; });
+const Node* TaskGraph::maker(int value) const {
+  const auto found = std::ranges::find(nodes, value, &Node::output);
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+int TaskGraph::num_uses(int value) const {
+  int count = static_cast<int>(std::ranges::count(outputs, value));
+  for (const Node& node : nodes) {
+    count += std::ranges::find(node.operands, value) != node.operands.end() ? 1 : 0;
+  }
+  return count;
+}
+
+std::string TaskGraph::extent_text(int dim) const {
+  if (dim == kOne) return "1";
+  const Dim& found = this->dim(dim);
+  const bool is_number =
+      !found.extent.empty() && found.extent.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? found.extent : found.name;
+}
+
+int64_t TaskGraph::count_of(const std::vector<int>& dims) const {
+  int64_t count = 1;
+  for (const int dim : dims) count *= size_of(dim);
+  return count;
 }
 
 std::string TaskGraph::id() const { return fmt::format("f{}-{:06}", seed, number); }
 
 std::string TaskGraph::structure() const {
   std::string text;
-  for (const Node& node : nodes) {
-    if (!text.empty()) text += '>';
-    text += node.name();
-    text += side_name(node.side);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i > 0) text += '>';
+    text += nodes[i].op->name;
+    for (size_t k = 0; k < nodes[i].operands.size(); ++k) {
+      const int operand = nodes[i].operands[k];
+      const Node* before = maker(operand);
+      const bool follows = before != nullptr && i > 0 && before == &nodes[i - 1];
+      if (k == 0 && (follows || before == nullptr)) continue;
+      const Value& from = value(operand);
+      if (before != nullptr) {
+        text += fmt::format("[{}]", before - nodes.data());
+      } else {
+        text += from.origin == Origin::kParameter ? "[parameter]" : fmt::format("[{}]", from.name);
+      }
+    }
   }
-  return text;
+  return outputs.size() > 1 ? text + fmt::format("={}", outputs.size()) : text;
 }
 
 std::vector<std::string> TaskGraph::operators() const {
   std::vector<std::string> names;
-  for (const Node& node : nodes) names.emplace_back(node.name());
+  for (const Node& node : nodes) names.push_back(node.op->name);
   return names;
 }
 
 std::vector<std::string> TaskGraph::families() const {
   std::set<std::string> names;
-  for (const Node& node : nodes) names.insert(family_name(node.family()));
+  for (const Node& node : nodes) {
+    names.insert(node.op->family);
+    // An operand that is not of the output's shape is broadcast.
+    if (!node.op->is_pointwise) continue;
+    for (const int operand : node.operands) {
+      if (value(operand).dims != value(node.output).dims) names.insert("broadcast");
+    }
+  }
   return {names.begin(), names.end()};
 }
 

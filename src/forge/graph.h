@@ -3,13 +3,13 @@
 // TaskGraph: one task as data.  Module, metadata, reasoning, reference values, kernels and bugs are
 // all rendered from it, so they agree by construction.
 //
-// A graph is a chain: a head (one input, an outer combination of two, or a matrix product), then
-// pointwise operators and at most one operator over rows.  A pointwise operator may take a second
-// operand from the side: another input, a parameter, a column, or the head's own value.
+// A graph is directed and without circles: nodes in the order of evaluation, each with values as
+// operands.  Values may be used by several nodes, and several values may be results.
 #ifndef MC_FORGE_GRAPH_H_
 #define MC_FORGE_GRAPH_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,60 +17,67 @@
 
 namespace mc::forge {
 
-// A size: a constant of the module, with the value for the interpreter's check.
+// A size: a constant of the module, or an expression of others ("(H - 1) / 2 + 1", "3").
 struct Dim {
   std::string name;
+  std::string extent;  // "" for a constant of the module.
   int size = 0;
-  int probe = 0;
+  int probe = 0;  // The size at which the interpreter is compared with PyTorch.
+  bool is_constant() const { return extent.empty(); }
 };
 
 enum class Origin { kInput, kParameter, kNode };
+enum class Draw { kNormal, kPositive, kIndex };
 
 struct Value {
   Origin origin = Origin::kNode;
-  std::string name;  // In kernels and in the module: "x"; of a layer's parameter "norm.weight".
+  std::string name;       // In kernels: "x", "weight"; of a node's value "t0".
+  std::string attribute;  // A parameter's name in the module: "fc.weight".
   std::vector<int> dims;  // Into TaskGraph::dims; kOne for an axis of length 1.
+  Draw draw = Draw::kNormal;
+  int below = kNoDim;  // The dim that bounds the elements of an index.
+  std::string init;    // How the module makes a parameter that is not a layer's.
+  static constexpr int kNoDim = -2;
 };
 inline constexpr int kOne = -1;
 
-// The second operand of a pointwise operator.
-enum class Side { kNone, kInput, kVector, kColumn, kResidual };
-
 struct Node {
-  // Exactly one is not null.
-  const Head* head = nullptr;
-  const Pointwise* pointwise = nullptr;
-  const RowOperator* row = nullptr;
-
-  std::vector<int> inputs;  // Values: operands, then parameters.
+  const Operator* op = nullptr;
+  const Form* form = nullptr;
+  std::vector<int> operands;  // Values, one for each of the form's operands.
   int output = -1;
-  Side side = Side::kNone;
-  std::string c, d;       // Literals, as they are written; "" for none.
-  int spelling = 0;       // Of the row's `torch` texts.
-  bool is_layer = false;  // Rendered as an nn layer.
+  std::map<std::string, std::vector<int>> axes;  // Name of an axis to dims ("*" may have many).
+  std::string c, d;                              // Literals, as they are written; "" for none.
+  int spelling = 0;                              // The index of the operator's `torch` text.
+  std::string layer;                             // The attribute where it is an nn layer.
 
-  const char* name() const;
-  Family family() const;
+  std::vector<int> dims_of(const std::vector<Axis>& pattern) const;
+  // True where the output has the inner axes as well.
+  bool keeps_inner() const;
 };
 
 struct TaskGraph {
   uint64_t seed = 0;
   uint64_t number = 0;
-  std::vector<Dim> dims;  // The leading ones, then the last, then (matmul) the inner one.
+  std::vector<Dim> dims;
   std::vector<Value> values;
-  std::vector<Node> nodes;  // In order; the last one's output is the task's.
+  std::vector<Node> nodes;
+  std::vector<int> outputs;  // Values.
 
-  const Node* head() const;                     // Null where the head is one input.
-  const Node* row() const;                      // Null where there is no operator over rows.
-  std::vector<const Node*> before_row() const;  // Pointwise operators before it, or all.
-  std::vector<const Node*> after_row() const;
-  std::vector<int> inputs() const;      // Values, in the order of forward's arguments.
-  std::vector<int> parameters() const;  // Values, in the order of the state.
-  const Value& output() const { return values.at(static_cast<size_t>(nodes.back().output)); }
-  bool has(Side side) const;
+  std::vector<int> inputs() const;      // In the order of forward's arguments.
+  std::vector<int> parameters() const;  // In the order of the state.
+  const Value& value(int i) const { return values.at(static_cast<size_t>(i)); }
+  const Dim& dim(int i) const { return dims.at(static_cast<size_t>(i)); }
+  const Node* maker(int value) const;  // Null of inputs and parameters.
+  int num_uses(int value) const;       // Uses by nodes, and as a result.
+
+  std::string extent_text(int dim) const;  // "N", "1", "3": as CUDA has it.
+  int size_of(int dim) const { return dim == kOne ? 1 : this->dim(dim).size; }
+  int probe_of(int dim) const { return dim == kOne ? 1 : this->dim(dim).probe; }
+  int64_t count_of(const std::vector<int>& dims) const;
 
   std::string id() const;         // "f3-000017": seed and number.
-  std::string structure() const;  // Operators and sides alone: "relu>add[vector]>sum".
+  std::string structure() const;  // Operators and their connections alone, without sizes.
   std::vector<std::string> operators() const;
   std::vector<std::string> families() const;  // Sorted, each once.
   int depth() const { return static_cast<int>(nodes.size()); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "forge/graph.h"
+#include "forge/random.h"
 
 namespace mc::forge {
 
@@ -17,11 +18,17 @@ struct Array {
   std::vector<double> values;
 };
 
-// One array for each value of the graph, inputs and parameters drawn from [-2, 2] by the task's
-// seed, the rest computed.
+// An input or parameter drawn by its Value::draw: normal ones from [-2, 2].
+Array drawn_array(const TaskGraph& graph, const Value& value, Random& random);
+
+// The output of `node`.  REQUIRES: `arrays` has an array for each of its operands.
+Array interpret_node(const TaskGraph& graph, const Node& node, const std::vector<Array>& arrays);
+
+// One array for each value of the graph, inputs and parameters drawn by the task's seed, the rest
+// computed.
 std::vector<Array> interpret(const TaskGraph& graph);
 
-// {"sizes", "inputs", "parameters", "output"}: what harness/forge/gate.py compares with PyTorch.
+// {"sizes", "inputs", "parameters", "outputs"}: what harness/forge/gate.py compares with PyTorch.
 std::string probe_json(const TaskGraph& graph);
 
 }  // namespace mc::forge

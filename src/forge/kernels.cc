@@ -1,609 +1,566 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in the kernels: inputs x, y, z; e a vector parameter, w and b of a linear layer, g and h of
-// a norm; o the output; n rows or elements, m columns, l the inner size; r, j row and column, i the
-// element; v the running value, u the head's own, a and b what passes over a row found.
-//
-// Sites are written into the text as \x01 kind \x02 text \x03 and taken out at the end.
+// Names in the kernels: inputs x, y, z, parameters by their role; o the output, h7, h9, … values
+// between kernels; n, m and other capitals sizes; i, r, j, q, l indices (code.h); v the running
+// value, a, b and s what passes over a row found.  What a kernel takes as parameters is what its
+// body mentions.
 #include "forge/kernels.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "forge/random.h"
 #include "forge/render.h"
 
 namespace mc::forge {
 namespace {
 
-std::string site(std::string_view kind, std::string_view text) {
-  return fmt::format("\x01{}\x02{}\x03", kind, text);
+constexpr const char* kReducers[] = {"total", "top", "low", "product"};
+
+bool is_matched(const Expr& element) {
+  return element.kind == Expr::Kind::kBinary && element.text == "*";
 }
 
-// Takes the marks out of `marked`.
-void unmark(std::string_view marked, std::string& text, std::vector<Site>& sites) {
-  std::vector<size_t> open;  // Indices into sites: sites may stand inside each other.
-  for (size_t i = 0; i < marked.size(); ++i) {
-    if (marked[i] == '\x01') {
-      const size_t end = marked.find('\x02', i);
-      sites.push_back({std::string(marked.substr(i + 1, end - i - 1)), text.size(), 0});
-      open.push_back(sites.size() - 1);
-      i = end;
-    } else if (marked[i] == '\x03') {
-      Site& closed = sites[open.back()];
-      closed.size = text.size() - closed.offset;
-      open.pop_back();
-    } else {
-      text += marked[i];
+// What templates may need of a stage.
+std::set<std::string> properties_of(const TaskGraph& graph, const Stage& stage) {
+  std::set<std::string> found;
+  if (graph.value(stage.output).dims.size() > 1) found.insert("columns");
+  if (stage.core == nullptr) {
+    found.insert("pointwise");
+    for (const Node* node : stage.nodes) {
+      for (const int operand : node->operands) {
+        const bool is_made_here = std::ranges::any_of(
+            stage.nodes, [&](const Node* other) { return other->output == operand; });
+        const bool is_flat = graph.value(operand).dims == graph.value(stage.output).dims;
+        if (!is_made_here && is_flat) found.insert("vectorisable");
+      }
     }
+    return found;
   }
+  const Form& form = *stage.core->form;
+  const std::string& scheme = stage.core->op->scheme;
+  if (!scheme.empty()) found.insert(scheme);
+  found.insert(form.inner.empty() ? "map" : stage.core->keeps_inner() ? "keeps" : "reduces");
+  if (!form.inner.empty()) found.insert("inner");
+  if (form.passes.size() == 1) found.insert("single");
+  if (!form.row_axes.empty() && is_matched(form.passes.front().element)) found.insert("product");
+  bool is_sum = true;
+  for (const Pass& pass : form.passes) is_sum = is_sum && pass.combine == Combine::kSum;
+  if (is_sum) found.insert("sums");
+  const auto batch = std::ranges::any_of(form.out, [&](const Axis& axis) {
+    const auto is_in = [&](const std::vector<std::string>& list) {
+      return std::ranges::find(list, axis.name) != list.end();
+    };
+    return !is_in(form.row_axes) && !is_in(form.column_axes);
+  });
+  if (batch) found.insert("batched");
+  return found;
 }
 
-// How an element is addressed.
-struct Index {
-  std::string flat, row, column;
+// Parts of the text from one __global__ or __device__ to the next.
+struct Function {
+  size_t begin = 0, end = 0;
 };
-
-const Index kFlat = {"i", "i / m", "i % m"};
-const Index kRowwise = {"r * m + j", "r", "j"};
-
-std::string literal(const std::string& text) { return text.empty() ? text : text + "f"; }
-
-const char* identity_of(Combine combine) {
-  switch (combine) {
-    case Combine::kSum:
-      return "0.0f";
-    case Combine::kMax:
-      return "-INFINITY";
-    case Combine::kMin:
-      return "INFINITY";
+std::vector<Function> functions_in(const std::string& text, std::string_view begins) {
+  std::vector<Function> found;
+  for (size_t at = 0; (at = text.find(begins, at)) != std::string::npos; at += begins.size()) {
+    size_t end = text.find("\n__", at);
+    if (end == std::string::npos) end = text.size();
+    found.push_back({at, end});
   }
-  return "";
+  return found;
 }
 
-std::string combined(Combine combine, const std::string& into, const std::string& value) {
-  switch (combine) {
-    case Combine::kSum:
-      return fmt::format("{} += {};", into, value);
-    case Combine::kMax:
-      return fmt::format("{0} = fmaxf({0}, {1});", into, value);
-    case Combine::kMin:
-      return fmt::format("{0} = fminf({0}, {1});", into, value);
-  }
-  return "";
-}
-
-class Writer {
+class StageWriter {
  public:
-  explicit Writer(const TaskGraph& graph)
-      : graph_(graph), row_(graph.row()), before_(graph.before_row()), after_(graph.after_row()) {}
+  StageWriter(const TaskGraph& graph, const Stage& stage, const Template& used,
+              const std::map<int, std::string>& tensors, const std::string& output, size_t number)
+      : graph_(graph),
+        stage_(stage),
+        used_(used),
+        tensors_(tensors),
+        output_(output),
+        suffix_(number == 0 ? "" : std::to_string(number + 1)),
+        code_(graph, stage, used.walk, tensors) {}
 
-  std::vector<Solution> all() {
-    if (is_matmul()) {
-      add("matmul_naive", matmul_naive());
-      add("matmul_tile", matmul_tile());
-      add("matmul_register", matmul_register());
-    } else if (row_ != nullptr) {
-      add("row_thread", row_thread());
-      add("row_block", row_block());
-      add("row_warp", row_warp());
-    } else {
-      add("thread", thread());
-      add("stride", stride());
-      if (!is_outer()) add("float4", float4());
-      if (needs_columns()) add("grid2d", grid2d());
-    }
-    return std::move(made_);
+  // The kernel's text; arguments() is known afterwards.
+  std::string device() {
+    const Filling filling = {[&](const std::string& name, size_t pass) { return hole(name, pass); },
+                             [&](const std::string& section) { return repeat(section); }};
+    std::string text = code_.decoded(filled(used_.device, filling));
+    return with_parameters(with_functions(std::move(text)));
   }
+
+  std::string host() {
+    size_t launches = 0;
+    const Filling filling = {[&](const std::string& name, size_t) -> std::string {
+                               if (name == "args") return arguments_.at(launches++);
+                               if (name == "k") return "k" + suffix_;
+                               if (name == "out") return output_;
+                               return hole(name, 0);
+                             },
+                             [&](const std::string& section) { return repeat(section); }};
+    return filled(used_.host, filling);
+  }
+
+  const Code& code() const { return code_; }
 
  private:
-  // ---- The graph
-  // ---------------------------------------------------------------------------------
-
-  bool is_matmul() const {
-    return graph_.head() != nullptr && graph_.head()->family() == Family::kMatmul;
-  }
-  bool is_outer() const { return graph_.head() != nullptr && !is_matmul(); }
-  bool needs_columns() const {
-    return is_outer() || graph_.has(Side::kVector) || graph_.has(Side::kColumn);
-  }
-  bool is_linear() const {
-    return is_matmul() && std::string_view(graph_.head()->name()).starts_with("linear");
-  }
-  bool has_bias() const { return is_linear() && graph_.head()->inputs.size() == 3; }
-
-  static std::string pointer_name(const Value& value) {
-    if (value.name == "fc.weight") return "w";
-    if (value.name == "fc.bias") return "b";
-    if (value.name == "s") return "e";
-    if (value.name == "norm.weight") return "g";
-    if (value.name == "norm.bias") return "h";
-    return value.name;
+  size_t repeat(const std::string& section) const {
+    const bool has_core = stage_.core != nullptr;
+    const size_t passes = has_core ? stage_.core->form->passes.size() : 0;
+    if (section == "passes") return passes;
+    if (section == "reducers") return reducers().size();
+    if (section == "keeps") return has_core && stage_.core->keeps_inner() ? 1 : 0;
+    if (section == "reduces") return has_core && !stage_.core->keeps_inner() ? 1 : 0;
+    if (section == "vectors") return code_.flat_operands().size();
+    if (section == "batched") return properties_of(graph_, stage_).contains("batched") ? 1 : 0;
+    if (section == "unbatched") return properties_of(graph_, stage_).contains("batched") ? 0 : 1;
+    return 0;
   }
 
-  std::vector<std::string> pointers() const {
-    std::vector<std::string> names;
-    for (const auto& list : {graph_.inputs(), graph_.parameters()}) {
-      for (const int i : list) {
-        names.push_back(pointer_name(graph_.values.at(static_cast<size_t>(i))));
-      }
+  std::vector<Combine> reducers() const {
+    std::vector<Combine> found;
+    for (const Pass& pass : stage_.core->form->passes) {
+      if (std::ranges::find(found, pass.combine) == found.end()) found.push_back(pass.combine);
     }
-    return names;
+    return found;
   }
 
-  std::string pointer_parameters() const {
-    std::string text;
-    for (const std::string& name : pointers()) text += "const float* " + name + ", ";
-    return text;
+  static std::string combining(const std::string& pattern, const std::string& into,
+                               const std::string& value) {
+    return substituted(substituted(pattern, "{a}", into), "{v}", value);
   }
 
-  // ---- Expressions
-  // -------------------------------------------------------------------------------
-
-  std::string head_load(const Index& at) const {
-    if (!is_outer()) return fmt::format("x[{}]", site("index", at.flat));
-    std::string text = graph_.head()->head->torch;
-    text = substituted(std::move(text), "{x}", fmt::format("x[{}]", at.row));
-    return substituted(std::move(text), "{u}", fmt::format("y[{}]", at.column));
+  std::string hole(const std::string& name, size_t pass) {
+    if (const auto found = used_.values.find(name); found != used_.values.end()) {
+      return found->second;
+    }
+    const size_t colon = name.find(':');
+    const std::string head = name.substr(0, colon);
+    const std::string rest = colon == std::string::npos ? "" : name.substr(colon + 1);
+    if (head == "k") return "k" + suffix_ + rest;
+    if (head == "name") return rest + suffix_;
+    if (head == "params" || head == "names") return "\x06" + head + "\x06";
+    if (head == "decode") return Code::decode_mark(rest);
+    if (head == "value") return code_.value();
+    if (head == "vector_value") return code_.value_of_vectors();
+    if (head == "vector") return code_.flat_operands().at(pass);
+    if (head == "functions")
+      return "\x06"
+             "functions\x06";
+    if (head == "load") return loaded();
+    if (head == "place") return site("place", code_.place());
+    if (head == "o") return "o";
+    if (head == "acc") return Code::accumulator(pass);
+    if (head == "identity") return site("identity", code_.identity(pass));
+    if (head == "element") return code_.element(pass);
+    if (head == "combine") {
+      return site("combine",
+                  combining(code_.combine(pass), Code::accumulator(pass), code_.element(pass)));
+    }
+    if (head == "combine_into") {
+      return site("combine", combining(code_.combine(pass), rest, code_.element(pass)));
+    }
+    if (head == "scan_step") {
+      return combining(code_.combine(pass), Code::accumulator(pass), code_.scanned());
+    }
+    if (head == "first_element") return code_.element(0);
+    if (head == "shuffle") {
+      const std::string own = Code::accumulator(pass);
+      return combining(code_.combine(pass), own,
+                       fmt::format("__shfl_xor_sync(0xffffffff, {}, w)", own));
+    }
+    if (head == "join") {  // {{join:a b}}: combines b into a.
+      const std::vector<std::string> words = words_of(rest);
+      return combining(code_.combine(pass), words.at(0), words.at(1));
+    }
+    if (head == "join_last") {
+      return combining(code_.combine(pass), "carry",
+                       fmt::format("s[{} - 1]", used_.values.at("T")));
+    }
+    if (head == "join_acc") return combining(code_.combine(pass), Code::accumulator(pass), rest);
+    if (head == "finish") return code_.finish(pass);
+    if (head == "reducer") return kReducers[static_cast<size_t>(pass_combine(pass))] + suffix_;
+    if (head == "each_reducer")
+      return kReducers[static_cast<size_t>(reducers().at(pass))] + suffix_;
+    if (head == "each_join") return reducer_join(pass, rest);
+    if (head == "each_identity") return code_.identity(pass_of(reducers().at(pass)));
+    if (head == "result") return code_.result();
+    if (head == "result_after_load") {
+      return code_.loads_anything() ? code_.result_after_load() : code_.result();
+    }
+    if (head == "last") return graph_.extent_text(graph_.value(stage_.output).dims.back());
+    if (head == "left") return code_.left();
+    if (head == "right") return code_.right();
+    if (head == "scanned") return code_.scanned();
+    return "{{" + name + "}}";
   }
 
-  std::string operand(const Node& node, const Index& at) const {
-    const auto name = [&] {
-      return pointer_name(graph_.values.at(static_cast<size_t>(node.inputs.at(1))));
+  Combine pass_combine(size_t pass) const { return stage_.core->form->passes.at(pass).combine; }
+  size_t pass_of(Combine combine) const {
+    size_t pass = 0;
+    while (pass_combine(pass) != combine) ++pass;
+    return pass;
+  }
+  std::string reducer_join(size_t number, const std::string& rest) const {
+    const size_t comma = rest.find(", ");
+    return combining(code_.combine(pass_of(reducers().at(number))), rest.substr(0, comma),
+                     rest.substr(comma + 2));
+  }
+
+  std::string loaded() const {
+    if (!code_.loads_by_function()) return code_.load();
+    return fmt::format("float v = p{}(\x06names\x06, r, j);\n", suffix_);
+  }
+
+  // The function that loads an element, where rows are read several times.
+  std::string with_functions(std::string text) {
+    std::string function;
+    if (text.find("\x06names\x06") != std::string::npos) {
+      std::string body = Code::decode_mark("r") + "\n  " + Code::decode_mark("j") + "\n" +
+                         indented(code_.function(), 2) + "}\n";
+      body = code_.decoded("  " + body);
+      std::vector<std::string> parameters, names;
+      mentioned(body, parameters, names, nullptr);
+      parameters.emplace_back("int r"), parameters.emplace_back("int j");
+      function = fmt::format("__device__ float p{}({}) {{\n{}", suffix_,
+                             fmt::join(parameters, ", "), body);
+      text =
+          substituted(std::move(text), "\x06names\x06", fmt::format("{}", fmt::join(names, ", ")));
+    }
+    return substituted(std::move(text),
+                       "\x06"
+                       "functions\x06\n",
+                       function);
+  }
+
+  // Tensors and sizes that a text mentions: as parameters, as names, as the host's arguments.
+  void mentioned(const std::string& text, std::vector<std::string>& parameters,
+                 std::vector<std::string>& names, std::vector<std::string>* arguments) const {
+    const auto add = [&](const std::string& type, const std::string& name,
+                         const std::string& argument) {
+      if (!has_word(text, name)) return;
+      parameters.push_back(type + name);
+      names.push_back(name);
+      if (arguments != nullptr) arguments->push_back(argument);
     };
-    switch (node.side) {
-      case Side::kInput:
-        return fmt::format("{}[{}]", name(), at.flat);
-      case Side::kVector:
-        return fmt::format("{}[{}]", name(), at.column);
-      case Side::kColumn:
-        return fmt::format("{}[{}]", name(), at.row);
-      case Side::kResidual:
-        return "u";
-      case Side::kNone:
-        break;
+    for (const auto& [value, name] : tensors_) {
+      const bool is_index = graph_.value(value).draw == Draw::kIndex;
+      add(is_index ? "const int64_t* " : "const float* ", name,
+          name + (is_index ? ".data_ptr<int64_t>()" : ".data_ptr<float>()"));
     }
-    return "";
-  }
-
-  std::string chain(const std::vector<const Node*>& nodes, const Index& at, int indent) const {
-    std::string text;
-    for (const Node* node : nodes) {
-      std::string value = node->pointwise->cuda;
-      value = substituted(std::move(value), "{u}", operand(*node, at));
-      value = substituted(std::move(value), "{c}", site("literal", literal(node->c)));
-      value = substituted(std::move(value), "{d}", literal(node->d));
-      const std::string line = fmt::format("v = {};\n", value);
-      text += std::string(static_cast<size_t>(indent), ' ') + site("operator", line);
+    for (const std::string& buffer : used_.buffers) {
+      add("float* ", buffer, buffer + suffix_ + ".data_ptr<float>()");
     }
-    return text;
-  }
-
-  // Loads v and runs the chain before the rows' operator (or all of it).
-  std::string load_and_chain(const Index& at, int indent) const {
-    const std::string space(static_cast<size_t>(indent), ' ');
-    std::string text = fmt::format("{}float v = {};\n", space, head_load(at));
-    if (graph_.has(Side::kResidual)) text += space + "float u = v;\n";
-    return text + chain(before_, at, indent);
-  }
-
-  // ---- Host
-  // --------------------------------------------------------------------------------------
-
-  std::string host(const std::string& sizes, const std::string& output, const std::string& launch,
-                   const std::string& numbers) const {
-    std::string parameters, arguments;
-    for (const std::string& name : pointers()) {
-      parameters += (parameters.empty() ? "torch::Tensor " : ", torch::Tensor ") + name;
-      arguments += name + ".data_ptr<float>(), ";
-    }
-    return fmt::format(
-        "torch::Tensor f({}) {{\n  int {};\n  auto o = {};\n  k<<<{}>>>({}o.data_ptr<float>(), "
-        "{});\n  return o;\n}}\n",
-        parameters, sizes, output, launch, arguments, numbers);
-  }
-
-  std::string pointwise_host(const std::string& blocks) const {
-    const std::string launch = fmt::format("{}, 256", blocks);
-    const std::string numbers = needs_columns() ? "n, m" : "n";
-    if (is_outer()) {
-      return host("m = y.size(0), n = x.size(0) * m", "torch::empty({x.size(0), m}, x.options())",
-                  launch, numbers);
-    }
-    const std::string sizes = needs_columns() ? "n = x.numel(), m = x.size(-1)" : "n = x.numel()";
-    return host(sizes, site("output", "torch::empty_like(x)"), launch, numbers);
-  }
-
-  // ---- Pointwise
-  // ---------------------------------------------------------------------------------
-
-  std::string pointwise_head(std::string_view name) const {
-    return fmt::format("{}({}float* o, int n{}) {{\n", name, pointer_parameters(),
-                       needs_columns() ? ", int m" : "");
-  }
-
-  std::string thread() const {
-    std::string text = pointwise_head("__global__ void k");
-    text += "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n";
-    text += fmt::format("  {}{{\n", site("guard", "if (i < n) "));
-    text += load_and_chain(kFlat, 4);
-    text += "    o[i] = v;\n  }\n}\n";
-    return text + pointwise_host(site("grid", "(n + 255) / 256"));
-  }
-
-  std::string stride() const {
-    std::string text = pointwise_head("__global__ void k");
-    text += fmt::format("  for (int i = blockIdx.x * blockDim.x + threadIdx.x; {}; {}) {{\n",
-                        site("bound", "i < n"), site("step", "i += gridDim.x * blockDim.x"));
-    text += load_and_chain(kFlat, 4);
-    text += "    o[i] = v;\n  }\n}\n";
-    return text + pointwise_host("(n + 1023) / 1024");
-  }
-
-  // The operands that p() reads beside v.
-  std::string side_pointers(bool as_arguments) const {
-    std::string text;
-    for (const Node* node : before_) {
-      if (node->side == Side::kNone || node->side == Side::kResidual) continue;
-      const Value& value = graph_.values.at(static_cast<size_t>(node->inputs.at(1)));
-      text += fmt::format(", {}{}", as_arguments ? "" : "const float* ", pointer_name(value));
-    }
-    if (text.empty()) return text;
-    text += as_arguments ? ", @" : ", int i";
-    if (needs_columns()) text += as_arguments ? ", m" : ", int m";
-    return text;
-  }
-
-  std::string float4() const {
-    std::string text = fmt::format("__device__ float p(float v{}) {{\n", side_pointers(false));
-    if (graph_.has(Side::kResidual)) text += "  float u = v;\n";
-    text += chain(before_, kFlat, 2) + "  return v;\n}\n";
-    text += pointwise_head("__global__ void k");
-    text += "  int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n";
-    text += fmt::format("  if ({}) {{\n", site("vector_bound", "i + 3 < n"));
-    text += "    float4 q = *(const float4*)(x + i);\n";
-    const std::string arguments = side_pointers(true);
-    static constexpr const char* kParts[] = {"x", "y", "z", "w"};
-    for (int part = 0; part < 4; ++part) {
-      const std::string at = part == 0 ? "i" : fmt::format("i + {}", part);
-      text +=
-          fmt::format("    q.{0} = p(q.{0}{1});\n", kParts[part], substituted(arguments, "@", at));
-    }
-    text += "    *(float4*)(o + i) = q;\n  } ";
-    text += site("tail", fmt::format("else {{\n    for (; {}; i++) o[i] = p(x[i]{});\n  }}",
-                                     site("bound", "i < n"), substituted(arguments, "@", "i")));
-    text += "\n}\n";
-    return text + pointwise_host(site("grid", "(n + 1023) / 1024"));
-  }
-
-  std::string grid2d() const {
-    std::string text = pointwise_head("__global__ void k");
-    text += "  int j = blockIdx.x * blockDim.x + threadIdx.x;\n";
-    text += "  int r = blockIdx.y * blockDim.y + threadIdx.y;\n";
-    text += fmt::format("  {}{{\n", site("guard", "if (r < n && j < m) "));
-    text += load_and_chain(kRowwise, 4);
-    text += "    o[r * m + j] = v;\n  }\n}\n";
-    const std::string launch =
-        fmt::format("dim3({}, (n + 7) / 8), dim3(32, 8)", site("grid", "(m + 31) / 32"));
-    if (is_outer()) {
-      return text + host("n = x.size(0), m = y.size(0)", "torch::empty({n, m}, x.options())",
-                         launch, "n, m");
-    }
-    return text + host("m = x.size(-1), n = x.numel() / m", site("output", "torch::empty_like(x)"),
-                       launch, "n, m");
-  }
-
-  // ---- Rows
-  // --------------------------------------------------------------------------------------
-
-  const RowOperator& row_operator() const { return *row_->row; }
-  size_t num_loads() const {
-    return row_operator().passes.size() + (row_operator().reduces ? 0 : 1);
-  }
-  // Whether the chain before the row's operator is a function, being run more than once.
-  bool has_function() const { return num_loads() > 1 && (!before_.empty() || is_outer()); }
-
-  std::string function() const {
-    if (!has_function()) return "";
-    return fmt::format("__device__ float p({}int r, int j, int m) {{\n{}  return v;\n}}\n",
-                       pointer_parameters(), load_and_chain(kRowwise, 2));
-  }
-
-  std::string load(int indent) const {
-    const std::string space(static_cast<size_t>(indent), ' ');
-    if (!has_function()) return load_and_chain(kRowwise, indent);
-    return fmt::format("{}float v = p({}, r, j, m);\n", space, fmt::join(pointers(), ", "));
-  }
-
-  static std::string variable(size_t pass) { return pass == 0 ? "a" : "b"; }
-
-  // A loop over the row's columns that combines a pass's elements.
-  std::string pass_loop(size_t number, const std::string& loop, int indent) const {
-    const std::string space(static_cast<size_t>(indent), ' ');
-    const Pass& pass = row_operator().passes[number];
-    std::string text = fmt::format("{}float {} = {};\n", space, variable(number),
-                                   site("identity", identity_of(pass.combine)));
-    text += fmt::format("{}for ({}) {{\n{}", space, loop, load(indent + 2));
-    const std::string_view element = pass.element;
-    const std::string shown =
-        element == "expf(v - a)" ? fmt::format("expf({})", site("shift", "v - a")) : pass.element;
-    text += fmt::format("{}  {}\n{}}}\n", space,
-                        site("combine", combined(pass.combine, variable(number), shown)), space);
-    return text;
-  }
-
-  std::string finish(size_t number, int indent) const {
-    const Pass& pass = row_operator().passes[number];
-    if (pass.finish[0] == '\0') return "";
-    return fmt::format("{}{} = {};\n", std::string(static_cast<size_t>(indent), ' '),
-                       variable(number), site("finish", pass.finish));
-  }
-
-  // What is written once the passes are done: for each row, or each element of it.
-  std::string write_row(const std::string& who, const std::string& loop, int indent) const {
-    std::string space(static_cast<size_t>(indent), ' ');
-    std::string text;
-    if (row_operator().reduces) {
-      if (!who.empty()) {
-        text += fmt::format("{}if ({}) {{\n", space, who);
-        indent += 2;
-      }
-      const std::string inner(static_cast<size_t>(indent), ' ');
-      const bool is_plain = after_.empty();
-      if (is_plain) text += fmt::format("{}o[r] = {};\n", inner, row_operator().out);
-      if (!is_plain) {
-        text += fmt::format("{}float v = {};\n", inner, row_operator().out);
-        text += chain(after_, kRowwise, indent) + inner + "o[r] = v;\n";
-      }
-      if (!who.empty()) text += space + "}\n";
-      return text;
-    }
-    text += fmt::format("{}for ({}) {{\n{}", space, loop, load(indent + 2));
-    text += fmt::format("{}  v = {};\n", space, site("row_out", row_operator().out));
-    text += chain(after_, kRowwise, indent + 2);
-    text += fmt::format("{0}  o[{1}] = v;\n{0}}}\n", space, site("index", "r * m + j"));
-    return text;
-  }
-
-  std::string row_host(const std::string& launch, const std::string& numbers) const {
-    const bool reduces = row_operator().reduces;
-    const size_t outer = graph_.output().dims.size();
-    std::string output = site("output", "torch::empty_like(x)");
-    if (is_outer()) output = "torch::empty({n, m}, x.options())";
-    if (reduces) {
-      output = outer == 1 ? site("output", "torch::empty({n}, x.options())")
-                          : "torch::empty({x.size(0), x.size(1)}, x.options())";
-    }
-    return host(is_outer() ? "n = x.size(0), m = y.size(0)" : "m = x.size(-1), n = x.numel() / m",
-                output, launch, numbers);
-  }
-
-  std::string row_thread() const {
-    const std::string loop = fmt::format("int j = 0; {}; j++", site("bound", "j < m"));
-    std::string text = function();
-    text += fmt::format("__global__ void k({}float* o, int n, int m) {{\n", pointer_parameters());
-    text += "  int r = blockIdx.x * blockDim.x + threadIdx.x;\n";
-    text += fmt::format("  {}{{\n", site("guard", "if (r < n) "));
-    for (size_t i = 0; i < row_operator().passes.size(); ++i) {
-      text += pass_loop(i, loop, 4) + finish(i, 4);
-    }
-    text += write_row("", loop, 4) + "  }\n}\n";
-    return text + row_host(site("grid", "(n + 63) / 64") + ", 64", "n, m");
-  }
-
-  static std::string tree(Combine combine, int indent) {
-    const std::string space(static_cast<size_t>(indent), ' ');
-    return fmt::format(
-        "{0}for (int w = {1}; {2}; w /= 2) {{\n{0}  if (t < w) {3}\n{0}  {4}\n{0}}}\n", space,
-        site("tree", "64"), site("tree_end", "w > 0"), combined(combine, "s[t]", "s[t + w]"),
-        site("sync", "__syncthreads();"));
-  }
-
-  static const char* reducer_name(Combine combine) {
-    switch (combine) {
-      case Combine::kSum:
-        return "total";
-      case Combine::kMax:
-        return "top";
-      case Combine::kMin:
-        return "low";
-    }
-    return "";
-  }
-
-  // For several passes: a function that gives every thread the block's result.
-  static std::string block_function(Combine combine) {
-    return fmt::format(
-        "__device__ float {}(float* s, float a) {{\n  int t = threadIdx.x;\n  s[t] = a;\n  {}\n{}"
-        "  a = s[0];\n  {}\n  return a;\n}}\n",
-        reducer_name(combine), site("sync", "__syncthreads();"), tree(combine, 2),
-        site("last_sync", "__syncthreads();"));
-  }
-
-  std::string row_block() const {
-    const auto& passes = row_operator().passes;
-    const bool is_single = passes.size() == 1 && row_operator().reduces;
-    const std::string loop = fmt::format("int j = t; {}; j += 128", site("bound", "j < m"));
-    std::string text = function();
-    if (!is_single) {
-      text += block_function(passes[0].combine);
-      if (passes.size() > 1 && passes[1].combine != passes[0].combine) {
-        text += block_function(passes[1].combine);
+    add("float* ", "o", output_ + ".data_ptr<float>()");
+    for (const char* size : {"n", "m", "depth", "batch"}) add("int ", size, size);
+    for (const Dim& dim : graph_.dims) {
+      if (graph_.extent_text(static_cast<int>(&dim - graph_.dims.data())) == dim.name) {
+        add("int ", dim.name, dim.name);
       }
     }
-    text += fmt::format("__global__ void k({}float* o, int m) {{\n", pointer_parameters());
-    text += "  __shared__ float s[128];\n  int r = blockIdx.x, t = threadIdx.x;\n";
-    if (is_single) {
-      text += pass_loop(0, loop, 2);
-      text += fmt::format("  s[t] = a;\n  {}\n", site("sync", "__syncthreads();"));
-      text += tree(passes[0].combine, 2);
-      text += "  a = s[0];\n" + finish(0, 2);
-    } else {
-      for (size_t i = 0; i < passes.size(); ++i) {
-        text += pass_loop(i, loop, 2);
-        text += fmt::format("  {0} = {1}(s, {0});\n", variable(i), reducer_name(passes[i].combine));
-        text += finish(i, 2);
-      }
+  }
+
+  std::string with_parameters(std::string text) {
+    for (const Function& kernel : functions_in(text, "__global__")) {
+      std::vector<std::string> parameters, names, arguments;
+      mentioned(text.substr(kernel.begin, kernel.end - kernel.begin), parameters, names,
+                &arguments);
+      arguments_.push_back(fmt::format("{}", fmt::join(arguments, ", ")));
+      parameters_.push_back(fmt::format("{}", fmt::join(parameters, ", ")));
     }
-    text += write_row("t == 0", loop, 2) + "}\n";
-    return text + row_host("n, 128", "m");
-  }
-
-  static std::string shuffle(Combine combine, const std::string& into, int indent) {
-    const std::string space(static_cast<size_t>(indent), ' ');
-    const std::string other = fmt::format("__shfl_xor_sync({}, {}, w)", "0xffffffff", into);
-    return fmt::format("{}for (int w = {}; {}; w /= 2) {}\n", space, site("shuffle", "16"),
-                       site("tree_end", "w > 0"), combined(combine, into, other));
-  }
-
-  std::string row_warp() const {
-    const auto& passes = row_operator().passes;
-    const std::string loop = fmt::format("int j = t; {}; j += 32", site("bound", "j < m"));
-    std::string text = function();
-    text += fmt::format("__global__ void k({}float* o, int m) {{\n", pointer_parameters());
-    text += "  int r = blockIdx.x, t = threadIdx.x;\n";
-    for (size_t i = 0; i < passes.size(); ++i) {
-      text += pass_loop(i, loop, 2) + shuffle(passes[i].combine, variable(i), 2) + finish(i, 2);
+    for (const std::string& parameters : parameters_) {
+      const std::string hole = "\x06params\x06";
+      const size_t at = text.find(hole);
+      if (at != std::string::npos) text.replace(at, hole.size(), parameters);
     }
-    text += write_row("t == 0", loop, 2) + "}\n";
-    return text + row_host("n, 32", "m");
-  }
-
-  // ---- Matrix products
-  // ---------------------------------------------------------------------------
-
-  static std::string in_product(const std::string& factor) {
-    return factor.find(' ') == std::string::npos ? factor : "(" + factor + ")";
-  }
-
-  // The second operand's element (row c, column j of the product's right side).
-  std::string right(const std::string& c, const std::string& j) const {
-    const std::string name = is_linear() ? "w" : "y";
-    if (std::string_view(graph_.head()->name()) == "matmul") {
-      return fmt::format("{}[{}]", name,
-                         site("right_index", fmt::format("{} * m + {}", in_product(c), j)));
-    }
-    return fmt::format("{}[{}]", name,
-                       site("right_index", fmt::format("{} * l + {}", in_product(j), c)));
-  }
-
-  std::string matmul_host(const std::string& launch) const {
-    const std::string name = is_linear() ? "w" : "y";
-    const int axis = std::string_view(graph_.head()->name()) == "matmul" ? 1 : 0;
-    return host(fmt::format("n = x.size(0), l = x.size(1), m = {}.size({})", name, axis),
-                site("output", "torch::empty({n, m}, x.options())"), launch, "n, m, l");
-  }
-
-  std::string matmul_head() const {
-    return fmt::format("__global__ void k({}float* o, int n, int m, int l) {{\n",
-                       pointer_parameters());
-  }
-
-  std::string epilogue(int indent) const {
-    std::string text;
-    const std::string space(static_cast<size_t>(indent), ' ');
-    if (has_bias()) text += space + site("operator", "v += b[j];\n");
-    return text + chain(before_, kRowwise, indent);
-  }
-
-  std::string matmul_naive() const {
-    std::string text = matmul_head();
-    text += "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n";
-    text += fmt::format("  {}{{\n", site("guard", "if (i < n * m) "));
-    text += "    int r = i / m, j = i % m;\n";
-    text += fmt::format("    float v = {};\n", site("identity", "0.0f"));
-    text += fmt::format("    for (int c = 0; {}; c++) v += x[{}] * {};\n", site("bound", "c < l"),
-                        site("left_index", "r * l + c"), right("c", "j"));
-    text += epilogue(4) + "    o[r * m + j] = v;\n  }\n}\n";
-    return text + matmul_host(site("grid", "(n * m + 255) / 256") + ", 256");
-  }
-
-  std::string matmul_tile() const {
-    std::string text = matmul_head();
-    text +=
-        "  __shared__ float p[16][16], q[16][16];\n"
-        "  int a = threadIdx.y, t = threadIdx.x;\n"
-        "  int r = blockIdx.y * 16 + a, j = blockIdx.x * 16 + t;\n"
-        "  float v = 0.0f;\n";
-    text += fmt::format("  for (int c = 0; {}; c += 16) {{\n", site("bound", "c < l"));
-    text += fmt::format("    p[a][t] = {} ? x[r * l + c + t] : 0.0f;\n",
-                        site("tile_guard", "r < n && c + t < l"));
-    text += fmt::format("    q[a][t] = {} ? {} : 0.0f;\n", site("tile_guard", "c + a < l && j < m"),
-                        right("c + a", "j"));
-    text += fmt::format("    {}\n", site("sync", "__syncthreads();"));
-    text += "    for (int d = 0; d < 16; d++) v += p[a][d] * q[d][t];\n";
-    text += fmt::format("    {}\n  }}\n", site("sync", "__syncthreads();"));
-    text += fmt::format("  {}{{\n", site("guard", "if (r < n && j < m) "));
-    text += epilogue(4) + "    o[r * m + j] = v;\n  }\n}\n";
-    return text + matmul_host(fmt::format("dim3({}, (n + 15) / 16), dim3(16, 16)",
-                                          site("grid", "(m + 15) / 16")));
-  }
-
-  std::string matmul_register() const {
-    std::string text = matmul_head();
-    text +=
-        "  int j = blockIdx.x * blockDim.x + threadIdx.x, t = blockIdx.y * 4;\n"
-        "  float a[4] = {};\n";
-    text += fmt::format("  {}return;\n", site("exit", "if (j >= m) "));
-    text += fmt::format("  for (int c = 0; {}; c++) {{\n", site("bound", "c < l"));
-    text += fmt::format("    float q = {};\n", right("c", "j"));
-    text += fmt::format(
-        "    for (int d = 0; d < 4; d++)\n      {}a[d] += x[(t + d) * l + c] * q;\n  }}\n",
-        site("guard", "if (t + d < n) "));
-    text += fmt::format("  for (int d = 0; d < 4 && {}; d++) {{\n", site("bound", "t + d < n"));
-    text += "    int r = t + d;\n    float v = a[d];\n" + epilogue(4) +
-            "    o[r * m + j] = v;\n  }\n}\n";
-    return text +
-           matmul_host(fmt::format("dim3({}, (n + 3) / 4), 64", site("grid", "(m + 63) / 64")));
-  }
-
-  // ---- The end
-  // -----------------------------------------------------------------------------------
-
-  void add(const char* name, const std::string& marked) {
-    Solution solution;
-    solution.name = name;
-    unmark("#include <torch/extension.h>\n" + marked, solution.cuda, solution.sites);
-    solution.module = answer_module(graph_, solution.cuda);
-    made_.push_back(std::move(solution));
+    return text;
   }
 
   const TaskGraph& graph_;
-  const Node* row_;
-  std::vector<const Node*> before_, after_;
-  std::vector<Solution> made_;
+  const Stage& stage_;
+  const Template& used_;
+  const std::map<int, std::string>& tensors_;
+  std::string output_;
+  std::string suffix_;  // Of the kernel's names where there are several.
+  Code code_;
+  std::vector<std::string> parameters_, arguments_;
 };
+
+class Writer {
+ public:
+  Writer(const TaskGraph& graph, const std::vector<Stage>& stages)
+      : graph_(graph), stages_(stages) {
+    for (const auto& list : {graph.inputs(), graph.parameters()}) {
+      for (const int value : list) tensors_[value] = graph.value(value).name;
+    }
+  }
+
+  Solution write(const std::vector<const Template*>& chosen) {
+    Solution solution;
+    std::string device, body;
+    std::vector<size_t> ends;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const std::string output = output_name(stages_[i].output);
+      StageWriter writer(graph_, stages_[i], *chosen[i], tensors_, output, i);
+      const std::string kernel = writer.device();
+      device += fmt::format("\x01part\x02{}\x03", kernel);
+      body += fmt::format("\x01part\x02{}\x03", launch(i, writer, output));
+      tensors_[stages_[i].output] = output;
+      solution.name += (i == 0 ? "" : "+") + chosen[i]->full_name();
+      solution.parts.push_back({chosen[i], stages_[i], sizes_of(writer.code())});
+    }
+    finish(solution, device + host(body));
+    return solution;
+  }
+
+ private:
+  std::string output_name(int value) const {
+    const auto found = std::ranges::find(graph_.outputs, value);
+    if (found == graph_.outputs.end()) return fmt::format("h{}", value);
+    const auto number = found - graph_.outputs.begin();
+    return graph_.outputs.size() == 1 ? "o" : fmt::format("o{}", number + 1);
+  }
+
+  std::map<std::string, int64_t> sizes_of(const Code& code) const {
+    std::map<std::string, int64_t> sizes;
+    for (const Run& run : code.runs()) sizes[run.count] = graph_.count_of(run.dims);
+    return sizes;
+  }
+
+  // The tensor of the graph's own with exactly these dims, or -1.
+  int like(const std::vector<int>& dims) const {
+    for (const auto& list : {graph_.inputs()}) {
+      for (const int value : list) {
+        if (graph_.value(value).dims == dims && graph_.value(value).draw != Draw::kIndex) {
+          return value;
+        }
+      }
+    }
+    return -1;
+  }
+
+  std::string any_float() const {
+    for (const auto& list : {graph_.inputs(), graph_.parameters()}) {
+      for (const int value : list) {
+        if (graph_.value(value).draw != Draw::kIndex) return graph_.value(value).name;
+      }
+    }
+    return "x";
+  }
+
+  std::string allocation(int value) const {
+    const auto& dims = graph_.value(value).dims;
+    if (const int same = like(dims); same >= 0) {
+      return site("output", fmt::format("torch::empty_like({})", graph_.value(same).name));
+    }
+    std::vector<std::string> extents;
+    for (const int dim : dims) extents.push_back(graph_.extent_text(dim));
+    return site("output", fmt::format("torch::empty({{{}}}, {}.options())",
+                                      fmt::join(extents, ", "), any_float()));
+  }
+
+  std::string launch(size_t i, StageWriter& writer, const std::string& output) {
+    std::string text = writer.host();
+    std::string sizes;
+    for (const Run& run : writer.code().runs()) {
+      if (!has_word(text, run.count)) continue;
+      sizes += fmt::format("{}{} = {}", sizes.empty() ? "int " : ", ", run.count, count_text(run));
+    }
+    if (!sizes.empty()) sizes += ";\n";
+    const std::string made = fmt::format("auto {} = {};\n", output, allocation(stages_[i].output));
+    if (stages_.size() == 1) return indented(sizes + made + text, 2);
+    return indented(made, 2) + "  {\n" + indented(sizes + text, 4) + "  }\n";
+  }
+
+  std::string count_text(const Run& run) const {
+    const int same = run.dims.size() > 1 ? like(run.dims) : -1;
+    if (same >= 0) return graph_.value(same).name + ".numel()";
+    if (run.dims.size() == 1 && run.dims[0] != kOne) {
+      const std::string found = size_text(run.dims[0]);
+      if (!found.empty() && stages_.size() == 1) return found;
+    }
+    std::string text;
+    for (const int dim : run.dims) {
+      if (dim != kOne) text += (text.empty() ? "" : " * ") + graph_.extent_text(dim);
+    }
+    return text.empty() ? "1" : text;
+  }
+
+  // "x.size(0)", or "" of a size that is derived.
+  std::string size_text(int dim) const {
+    for (const auto& list : {graph_.inputs(), graph_.parameters()}) {
+      for (const int value : list) {
+        const auto& dims = graph_.value(value).dims;
+        const auto found = std::ranges::find(dims, dim);
+        if (found != dims.end()) {
+          return fmt::format("{}.size({})", graph_.value(value).name, found - dims.begin());
+        }
+      }
+    }
+    return "";
+  }
+
+  std::string host(const std::string& body) const {
+    std::vector<std::string> parameters;
+    for (const auto& list : {graph_.inputs(), graph_.parameters()}) {
+      for (const int value : list)
+        parameters.push_back("torch::Tensor " + graph_.value(value).name);
+    }
+    const bool is_single = graph_.outputs.size() == 1;
+    std::vector<std::string> results;
+    for (const int output : graph_.outputs) results.push_back(output_name(output));
+    return fmt::format(
+        "{} f({}) {{\n{}{}  return {};\n}}\n",
+        is_single ? "torch::Tensor" : "std::vector<torch::Tensor>", fmt::join(parameters, ", "),
+        declarations(body), body,
+        is_single ? results.front() : fmt::format("{{{}}}", fmt::join(results, ", ")));
+  }
+
+  // Sizes that the body mentions; derived ones come after those that they are made of.
+  std::string declarations(const std::string& body) const {
+    std::string derived, scope = body;
+    for (size_t i = graph_.dims.size(); i-- > 0;) {
+      const Dim& dim = graph_.dims[i];
+      if (dim.is_constant() || !has_word(scope, dim.name)) continue;
+      if (graph_.extent_text(static_cast<int>(i)) != dim.name) continue;
+      const std::string line = fmt::format("  int {} = {};\n", dim.name, dim.extent);
+      derived = line + derived;
+      scope += line;
+    }
+    std::string declared;
+    for (size_t i = 0; i < graph_.dims.size(); ++i) {
+      const Dim& dim = graph_.dims[i];
+      if (!dim.is_constant() || !has_word(scope, dim.name)) continue;
+      declared += fmt::format("{}{} = {}", declared.empty() ? "  int " : ", ", dim.name,
+                              size_text(static_cast<int>(i)));
+    }
+    if (!declared.empty()) declared += ";\n";
+    return declared + derived;
+  }
+
+  void finish(Solution& solution, const std::string& marked) const {
+    std::vector<Site> sites;
+    solution.cuda = without_marks(marked, sites);
+    std::vector<Site> parts;
+    for (const Site& found : sites) {
+      if (found.kind == "part") parts.push_back(found);
+    }
+    for (const Site& found : sites) {
+      if (found.kind == "part") continue;
+      for (size_t k = 0; k < parts.size(); ++k) {
+        const bool is_in = found.offset >= parts[k].offset &&
+                           found.offset + found.size <= parts[k].offset + parts[k].size;
+        if (!is_in) continue;
+        solution.sites.push_back(found);
+        solution.part_of_site.push_back(k % solution.parts.size());
+        break;
+      }
+    }
+    solution.module = answer_module(graph_, solution.cuda);
+  }
+
+  const TaskGraph& graph_;
+  const std::vector<Stage>& stages_;
+  std::map<int, std::string> tensors_;
+};
+
+std::vector<std::vector<const Template*>> fitting(const TaskGraph& graph,
+                                                  const std::vector<Stage>& stages,
+                                                  const TemplateLibrary& library) {
+  std::vector<std::vector<const Template*>> choices;
+  for (const Stage& stage : stages) {
+    std::vector<const Template*> own;
+    for (const Template& used : library.templates) {
+      if (fits(used, graph, stage)) own.push_back(&used);
+    }
+    // The plainest first.
+    std::ranges::stable_partition(own, [](const Template* t) { return t->feature == "baseline"; });
+    choices.push_back(std::move(own));
+  }
+  return choices;
+}
 
 }  // namespace
 
-std::vector<Solution> solutions_of(const TaskGraph& graph) { return Writer(graph).all(); }
+bool fits(const Template& used, const TaskGraph& graph, const Stage& stage) {
+  const bool has_inner = stage.core != nullptr && !stage.core->form->inner.empty();
+  if ((used.walk == Walk::kElements) == has_inner) return false;
+  const std::set<std::string> found = properties_of(graph, stage);
+  return std::ranges::all_of(used.needs, [&](const std::string& need) {
+    return need.starts_with("not-") ? !found.contains(need.substr(4)) : found.contains(need);
+  });
+}
+
+std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary& library) {
+  const std::vector<Stage> stages = stages_of(graph);
+  auto choices = fitting(graph, stages, library);
+  Random random(graph.seed, "templates", graph.number);
+  size_t count = kSolutionsMax;
+  for (auto& own : choices) {
+    if (own.empty()) return {};
+    for (size_t i = 2; i < own.size(); ++i) {
+      std::swap(own[i], own[1 + static_cast<size_t>(random.below(static_cast<int>(i)))]);
+    }
+    if (stages.size() == 1) count = std::min(count, own.size());
+  }
+  std::vector<Solution> made;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<const Template*> chosen;
+    for (const auto& own : choices) chosen.push_back(own[i % own.size()]);
+    Solution solution = Writer(graph, stages).write(chosen);
+    if (seen.insert(solution.name).second) made.push_back(std::move(solution));
+  }
+  return made;
+}
+
+std::vector<Solution> all_solutions_of(const TaskGraph& graph, const TemplateLibrary& library) {
+  const std::vector<Stage> stages = stages_of(graph);
+  const auto choices = fitting(graph, stages, library);
+  std::vector<Solution> made;
+  size_t count = 0;
+  for (const auto& own : choices) count = own.empty() ? 0 : std::max(count, own.size());
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<const Template*> chosen;
+    for (const auto& own : choices) chosen.push_back(own[i % own.size()]);
+    made.push_back(Writer(graph, stages).write(chosen));
+  }
+  return made;
+}
+
+std::string signature_of(std::string_view cuda) {
+  const size_t name = cuda.find(" f(torch::Tensor");
+  const size_t begin = cuda.rfind('\n', name) + 1;
+  return std::string(cuda.substr(begin, cuda.find(" {\n", name) - begin));
+}
 
 std::string answer_module(const TaskGraph& graph, std::string_view cuda) {
-  std::vector<std::string> inputs, arguments, parameters;
-  for (const int i : graph.inputs()) inputs.push_back(graph.values.at(static_cast<size_t>(i)).name);
+  std::vector<std::string> inputs, arguments;
+  for (const int i : graph.inputs()) inputs.push_back(graph.value(i).name);
   arguments = inputs;
-  for (const int i : graph.parameters()) {
-    arguments.push_back("self." + graph.values.at(static_cast<size_t>(i)).name);
-  }
-  const size_t begin = cuda.find("torch::Tensor f(");
-  const std::string_view signature = cuda.substr(begin, cuda.find(" {\n", begin) - begin);
+  for (const int i : graph.parameters()) arguments.push_back("self." + graph.value(i).attribute);
   std::string text =
       "import torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\n";
   text += fmt::format("src = r\"\"\"\n{}\"\"\"\n", cuda);
   text += fmt::format(
       "ext = load_inline(name=\"e\", cpp_sources=\"{};\", cuda_sources=src, functions=[\"f\"])\n\n",
-      signature);
+      signature_of(cuda));
   text += "\nclass ModelNew(nn.Module):\n";
   const Construction made = construction_of(graph, Layers::kParametersOnly);
-  if (!made.sizes.empty() || !made.lines.empty()) {
-    const Construction all = construction_of(graph, Layers::kAll);
+  const Construction all = construction_of(graph, Layers::kAll);
+  if (!all.sizes.empty() || !made.lines.empty()) {
     text += fmt::format("    def __init__(self{}):\n        super().__init__()\n", all.arguments);
     for (const std::string& line : made.lines) text += "        " + line + "\n";
     text += '\n';
   }
-  text += fmt::format("    def forward(self, {}):\n        return ext.f({})\n",
-                      fmt::join(inputs, ", "), fmt::join(arguments, ", "));
+  const std::string call = fmt::format("ext.f({})", fmt::join(arguments, ", "));
+  text += fmt::format("    def forward(self, {}):\n        return {}\n", fmt::join(inputs, ", "),
+                      graph.outputs.size() == 1 ? call : "tuple(" + call + ")");
   return text;
 }
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CUDA solutions of a task by templates: one kernel fused over the whole chain, written in at least
-// three ways.  Each is correct for all sizes by construction, and still only data once it ran.
-//
-// Where a bug can be planted, the writer notes the place: `Site` names what stands there.
+// CUDA solutions of a task: each stage by a template that fits it.  A solution is correct for all
+// sizes by construction, and still only data once it ran.
 #ifndef MC_FORGE_KERNELS_H_
 #define MC_FORGE_KERNELS_H_
 
@@ -13,27 +11,45 @@
 #include <vector>
 
 #include "forge/graph.h"
+#include "forge/templates.h"
+#include "forge/text.h"
 
 namespace mc::forge {
 
-struct Site {
-  std::string kind;   // "guard", "sync", "identity", "operator", …: see mutate.cc.
-  size_t offset = 0;  // In Solution::cuda.
-  size_t size = 0;
+// A stage's part of a solution.
+struct Part {
+  const Template* used = nullptr;
+  Stage stage;
+  std::map<std::string, int64_t>
+      sizes;  // The counts of the runs, at the task's sizes: "n", "m", "depth".
 };
 
 struct Solution {
-  std::string name;  // Of the template: "thread", "stride", "float4", "row_thread", …
+  std::string name;  // The templates: "thread", "tile_16+row_warp".
   std::string cuda;
   std::string module;  // The answer: Python with `cuda` in it and ModelNew.
   std::vector<Site> sites;
+  std::vector<size_t> part_of_site;  // For each site the part that it belongs to.
+  std::vector<Part> parts;
 };
 
-// Every template that can express the graph, in a fixed order.
-std::vector<Solution> solutions_of(const TaskGraph& graph);
+inline constexpr size_t kSolutionsMax = 4;
+
+// Up to kSolutionsMax solutions, in a fixed order: the plainest first, then others as the task's
+// seed has it.
+std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary& library);
+
+// All of a graph: one for each template that fits its last stage.
+std::vector<Solution> all_solutions_of(const TaskGraph& graph, const TemplateLibrary& library);
+
+// True where the template can express the stage.
+bool fits(const Template& used, const TaskGraph& graph, const Stage& stage);
 
 // The Python module around a CUDA text, which defines f.
 std::string answer_module(const TaskGraph& graph, std::string_view cuda);
+
+// "torch::Tensor f(torch::Tensor x)" of a CUDA text.
+std::string signature_of(std::string_view cuda);
 
 }  // namespace mc::forge
 

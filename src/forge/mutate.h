@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bugs: edits of a solution at its recorded sites, each with what the verdict will be, what is
-// wrong and how it is put right.  A prediction is only that until the bug ran (chunk.cc).
+// wrong and how it is put right.  The faults are data: those of a template are in its manifest,
+// those of formulas in forge/templates/faults.json.  A prediction is only that until the bug ran
+// (chunk.cc).
 #ifndef MC_FORGE_MUTATE_H_
 #define MC_FORGE_MUTATE_H_
 
@@ -19,13 +21,14 @@ struct Bug {
   std::string expected;  // The outcome's name: "compile", "runtime", "wrong".
   std::string cause;     // One sentence.
   std::string fix;       // One sentence.
-  size_t offset = 0;     // Of the edit in the solution's CUDA text,
-  size_t size = 0;       // and how much of it gives way to
-  std::string text;      // this.
+  size_t offset = 0;     // Of the edit in the solution's CUDA text.
+  size_t size = 0;       // How many characters are replaced.
+  std::string text;      // What replaces them.
 };
 
-// All that the solution's sites offer at the task's sizes, in a fixed order.
-std::vector<Bug> bugs_of(const TaskGraph& graph, const Solution& solution);
+// All bugs that the solution's sites offer at the task's sizes, in a fixed order.
+std::vector<Bug> bugs_of(const TaskGraph& graph, const Solution& solution,
+                         const TemplateLibrary& library);
 
 // The CUDA text with some bugs in it.  REQUIRES: they do not overlap.
 std::string with_bugs(const Solution& solution, std::vector<Bug> bugs);

@@ -1,85 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operator table: one row holds all that is known of an operator, and all that is rendered of
-// it comes from its row: PyTorch in several spellings, CUDA, double precision, its literals.
+// The operator table, read from forge/operators/*.json (docs/forge.md describes the members).
 //
-// In texts `{x}` is the value, `{u}` the other operand, `{c}` and `{d}` literals; in CUDA the value
-// is the variable `v`.
+// An operator is pointwise, or a nest of loops: for each place of the group axes it makes passes
+// over the inner axes, each of which combines an element's formula, and then a result.  Where the
+// output has the inner axes as well (norms, softmax) the result is computed for each element.
+// Interpreter, module and kernels are all made of the same formulas.
 #ifndef MC_FORGE_OPERATORS_H_
 #define MC_FORGE_OPERATORS_H_
 
-#include <span>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/result.h"
+#include "forge/expr.h"
+
 namespace mc::forge {
 
-enum class Family { kElementwise, kBroadcast, kReduction, kSoftmax, kNormalisation, kMatmul };
-inline constexpr Family kFamilies[] = {Family::kElementwise,   Family::kBroadcast,
-                                       Family::kReduction,     Family::kSoftmax,
-                                       Family::kNormalisation, Family::kMatmul};
-const char* family_name(Family family);
+enum class Combine { kSum, kMax, kMin, kProduct };
 
-// What a pointwise operator asks of its operand's values.
-enum class Domain { kAny, kNotNegative, kPositive, kModerate };
-
-// An operator that acts on each element by itself.
-struct Pointwise {
-  const char* name;
-  std::vector<const char*> torch;  // Spellings, the plainest first.
-  const char* layer;               // "nn.ReLU()", or "": usable as a layer of its own.
-  const char* cuda;                // An expression of v (and {u}).
-  double (*eval)(double v, double u, double c, double d);
-  const char* text;                   // Its formula for people.
-  std::vector<const char*> literals;  // Choices for c, or "c,d"; empty: it has none.
-  Domain domain = Domain::kAny;
-  bool is_binary = false;
-};
-
-enum class Combine { kSum, kMax, kMin };
-
-// One pass over a row: a (or b) = finish(combine over j of element(v)).
 struct Pass {
-  Combine combine;
-  const char* element;  // In v, and in `a` of the pass before.
-  const char* finish;   // In the variable itself, m (the row's length); "" for none.
+  Combine combine = Combine::kSum;
+  Expr element;
+  std::optional<Expr> finish;  // A formula of the pass's own accumulator.
 };
 
-// An operator that looks at whole rows: passes, then an expression for each row (reductions) or
-// each element (softmax, norms) in v, a, b, and the parameters g[j], h[j].
-struct RowOperator {
-  const char* name;
-  Family family;
-  std::vector<const char*> torch;
-  const char* layer;  // With {m} for the row's length: "nn.LayerNorm({m})"; "" for none.
+// An axis of a pattern.  "*" stands for one or more leading axes; an extent is an expression over
+// the extents of other axes, which are written in capitals.
+struct Axis {
+  std::string name;
+  std::optional<Expr> extent;
+};
+
+enum class OperandKind { kValue, kInput, kParameter, kIndex };
+
+struct Operand {
+  OperandKind kind = OperandKind::kValue;
+  std::string name;
+  std::vector<Axis> axes;
+  std::string below;  // The axis whose extent bounds the elements of an index.
+  std::string init;   // How a parameter is made, with {shape}; "" for a plain randn.
+};
+
+// An operator with one choice of its attributes.
+struct Form {
+  std::map<std::string, std::string> choice;  // Values that replace {name} in texts.
+  std::vector<Operand> operands;              // The first one is the value that flows.
+  std::vector<Axis> out;
+  std::vector<Axis> inner;
   std::vector<Pass> passes;
-  const char* out;
-  bool reduces;
-  int num_parameters;  // 0, 1 (g) or 2 (g, h).
-  void (*eval)(std::span<const double> row, std::span<const double> g, std::span<const double> h,
-               std::span<double> out);
-  const char* text;
+  Expr result;
+  std::vector<std::string> names;  // Names in all formulas, in the order of their slots.
+  std::vector<std::string> row_axes, column_axes, depth_axes;  // For tiles; empty for none.
+  std::optional<Expr> scan;  // The element whose running combination the result is.
 };
 
-// What stands at the beginning of a graph instead of one input.
-struct Head {
-  const char* name;
-  Family family;
-  const char* torch;  // Of {x} and {u}.
-  const char* text;
+struct Operator {
+  std::string name;
+  std::string family;
+  std::string formula;                // For people.
+  std::vector<std::string> torch;     // Spellings, the plainest first.
+  std::string layer;                  // "nn.ReLU()", or "".
+  std::string layer_name;             // "fc": what a layer's attribute is called.
+  std::vector<std::string> literals;  // Choices for c, or "c,d"; empty for none.
+  std::string scheme;  // A property that templates may need: "moments", "online", "scan".
+  std::vector<std::string> even;               // Axes whose extents are even.
+  std::vector<std::vector<std::string>> then;  // Choices for the operators that follow a focus.
+  bool is_pointwise = false;
+  bool is_rare = false;                         // Not drawn but where its family is asked for.
+  double low = -1e30, high = 1e30;              // Bounds of the operand's values.
+  double range_low = -1e30, range_high = 1e30;  // Bounds of the results.
+  std::vector<Form> forms;
+
+  size_t num_operands() const { return forms.front().operands.size(); }
 };
 
-const std::vector<Pointwise>& pointwise_operators();
-const std::vector<RowOperator>& row_operators();
-const std::vector<Head>& heads();
-
-// Null where there is none of that name.
-const Pointwise* find_pointwise(std::string_view name);
-const RowOperator* find_row_operator(std::string_view name);
-
-// `text` with every `key` replaced.
-std::string substituted(std::string text, std::string_view key, std::string_view value);
+// kInvalidInput with the file and the operator that are wrong.
+Result<std::vector<Operator>> load_operators(const std::filesystem::path& folder);
 
 }  // namespace mc::forge
 

@@ -18,7 +18,8 @@ std::string metadata_table(const TaskGraph& graph);
 
 // Six numbered paragraphs: decomposition, scalar mathematics, shapes, index mapping, boundaries and
 // types, what would go wrong.  Phrasings vary with the task's seed.
-std::string reasoning(const TaskGraph& graph, const Solution& solution);
+std::string reasoning(const TaskGraph& graph, const Solution& solution,
+                      const TemplateLibrary& library);
 
 }  // namespace mc::forge
 

@@ -2,149 +2,233 @@
 #include "forge/render.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "forge/text.h"
+
 namespace mc::forge {
 namespace {
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-const std::string& last_name(const TaskGraph& graph, const Value& value) {
-  return graph.dims.at(static_cast<size_t>(value.dims.back())).name;
-}
-
-std::string layer_text(const TaskGraph& graph, const Node& node) {
-  if (node.head != nullptr) {  // linear: [N, K] to [N, M]
-    const bool has_bias = node.inputs.size() == 3;
-    return has_bias ? "nn.Linear(k, m)" : "nn.Linear(k, m, bias=False)";
+std::string chosen(std::string text, const Node& node) {
+  for (const auto& [name, value] : node.form->choice) {
+    text = substituted(std::move(text), "{" + name + "}", value);
   }
-  std::string text = node.pointwise != nullptr ? node.pointwise->layer : node.row->layer;
   text = substituted(std::move(text), "{c}", node.c);
-  const Value& value = graph.values.at(static_cast<size_t>(node.inputs.front()));
-  return substituted(std::move(text), "{m}", lower(last_name(graph, value)));
+  return substituted(std::move(text), "{d}", node.d);
 }
 
-// "fc", "norm"; layers without parameters are "act", "act2", …
-std::string layer_name(const TaskGraph& graph, const Node& node) {
-  for (const int input : node.inputs) {
-    const Value& value = graph.values.at(static_cast<size_t>(input));
-    const size_t dot = value.name.find('.');
-    if (value.origin == Origin::kParameter && dot != std::string::npos)
-      return value.name.substr(0, dot);
-  }
-  int count = 0;
-  for (const Node& other : graph.nodes) {
-    if (&other == &node) break;
-    if (other.is_layer) ++count;
-  }
-  return count == 0 ? "act" : fmt::format("act{}", count + 1);
-}
-
-std::string operand(const TaskGraph& graph, const Node& node) {
-  switch (node.side) {
-    case Side::kResidual:
-      return "r";
-    case Side::kVector:
-      return "self.s";
-    default:
-      return graph.values.at(static_cast<size_t>(node.inputs.at(1))).name;
-  }
-}
-
-std::string call_text(const TaskGraph& graph, const Node& node, const std::string& x) {
-  if (node.is_layer) return fmt::format("self.{}({})", layer_name(graph, node), x);
-  std::string text = node.head != nullptr ? node.head->torch
-                     : node.pointwise != nullptr
-                         ? node.pointwise->torch.at(static_cast<size_t>(node.spelling))
-                         : node.row->torch.at(static_cast<size_t>(node.spelling));
-  text = substituted(std::move(text), "{x}", x);
-  text = substituted(std::move(text), "{c}", node.c);
-  text = substituted(std::move(text), "{d}", node.d);
-  if (node.head != nullptr) return substituted(std::move(text), "{u}", "y");
-  if (node.side != Side::kNone) {
-    text = substituted(std::move(text), "{u}", operand(graph, node));
+// {K} in a layer's text is the extent of axis k, as an argument of the constructor.
+std::string with_extents(const TaskGraph& graph, const Node& node, std::string text) {
+  for (const auto& [name, dims] : node.axes) {
+    if (name == "*") continue;
+    std::string key = name;
+    for (char& c : key) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const std::string extent = graph.extent_text(dims.front());
+    text = substituted(std::move(text), "{" + key + "}", lower(extent));
   }
   return text;
 }
 
-std::string forward_of(const TaskGraph& graph) {
-  std::vector<std::string> names;
-  for (const int input : graph.inputs()) {
-    names.push_back(graph.values.at(static_cast<size_t>(input)).name);
+// Names of values in forward: a value that only the next node uses overwrites its operand.
+class Forward {
+ public:
+  explicit Forward(const TaskGraph& graph) : graph_(graph) {}
+
+  std::string run() {
+    std::vector<std::string> names;
+    for (const int input : graph_.inputs()) {
+      names.push_back(names_[input] = graph_.value(input).name);
+    }
+    std::string text = fmt::format("    def forward(self, {}):\n", fmt::join(names, ", "));
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) text += statement(i);
+    if (graph_.outputs.size() == 1) return text;
+    std::vector<std::string> results;
+    for (const int output : graph_.outputs) results.push_back(names_.at(output));
+    return text + fmt::format("        return {}\n", fmt::join(results, ", "));
   }
-  std::string text = fmt::format("    def forward(self, {}):\n", fmt::join(names, ", "));
-  if (graph.has(Side::kResidual)) text += "        r = x\n";
-  for (const Node& node : graph.nodes) {
-    const bool is_last = &node == &graph.nodes.back();
-    text += fmt::format("        {} {}\n", is_last ? "return" : "x =", call_text(graph, node, "x"));
+
+ private:
+  std::string statement(size_t i) {
+    const Node& node = graph_.nodes[i];
+    const std::string call = call_text(node);
+    if (i + 1 == graph_.nodes.size() && graph_.outputs.size() == 1) {
+      return fmt::format("        return {}\n", call);
+    }
+    std::string name = reusable_name(i);
+    if (name.empty()) name = fmt::format("t{}", ++num_names_);
+    names_[node.output] = name;
+    return fmt::format("        {} = {}\n", name, call);
+  }
+
+  // The name of the first operand, where that is not needed again.
+  std::string reusable_name(size_t i) const {
+    const int first = graph_.nodes[i].operands.front();
+    const std::string& name = names_.at(first);
+    for (const auto& [value, other] : names_) {
+      if (other != name || !is_current(value, name)) continue;
+      if (is_needed_after(value, i)) return "";
+    }
+    return name;
+  }
+
+  bool is_current(int value, const std::string& name) const {
+    int latest = -1;
+    for (const auto& [other, found] : names_) {
+      if (found == name) latest = std::max(latest, other);
+    }
+    return latest == value;
+  }
+
+  bool is_needed_after(int value, size_t i) const {
+    for (size_t k = i + 1; k < graph_.nodes.size(); ++k) {
+      if (std::ranges::find(graph_.nodes[k].operands, value) != graph_.nodes[k].operands.end()) {
+        return true;
+      }
+    }
+    return std::ranges::find(graph_.outputs, value) != graph_.outputs.end();
+  }
+
+  std::string operand(int value) const {
+    const Value& found = graph_.value(value);
+    return found.origin == Origin::kParameter ? "self." + found.attribute : names_.at(value);
+  }
+
+  std::string call_text(const Node& node) const {
+    if (!node.layer.empty()) {
+      std::string text = fmt::format("self.{}({})", node.layer, operand(node.operands.front()));
+      return text;
+    }
+    std::string text = chosen(node.op->torch.at(static_cast<size_t>(node.spelling)), node);
+    text = substituted(std::move(text), "{x}", operand(node.operands.front()));
+    for (size_t i = 1; i < node.operands.size(); ++i) {
+      text = substituted(std::move(text), "{" + node.form->operands[i].name + "}",
+                         operand(node.operands[i]));
+    }
+    return text;
+  }
+
+  const TaskGraph& graph_;
+  std::map<int, std::string> names_;
+  int num_names_ = 0;
+};
+
+std::string extents_of(const TaskGraph& graph, const std::vector<int>& dims) {
+  std::vector<std::string> texts;
+  for (const int dim : dims) texts.push_back(graph.extent_text(dim));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// A size of the module in Python: derived ones by the constants that they are made of.
+std::string python_extent(const TaskGraph& graph, int dim) {
+  std::string text = graph.extent_text(dim);
+  if (dim == kOne || graph.dim(dim).is_constant() || text != graph.dim(dim).name) return text;
+  text = substituted(graph.dim(dim).extent, " / ", " // ");
+  for (size_t i = graph.dims.size(); i-- > 0;) {
+    const Dim& other = graph.dims[i];
+    if (other.is_constant() || static_cast<int>(i) == dim || !has_word(text, other.name)) continue;
+    text = with_word(text, other.name, "(" + python_extent(graph, static_cast<int>(i)) + ")");
   }
   return text;
 }
 
-std::string dim_text(const TaskGraph& graph, int dim) {
-  return dim == kOne ? "1" : graph.dims.at(static_cast<size_t>(dim)).name;
+std::string input_text(const TaskGraph& graph, const Value& value) {
+  std::vector<std::string> extents;
+  for (const int dim : value.dims) extents.push_back(python_extent(graph, dim));
+  const std::string shape = fmt::format("{}", fmt::join(extents, ", "));
+  switch (value.draw) {
+    case Draw::kNormal:
+      return fmt::format("torch.randn({})", shape);
+    case Draw::kPositive:
+      return fmt::format("torch.rand({}) + 0.5", shape);
+    case Draw::kIndex:
+      return fmt::format("torch.randint(0, {}, ({},))", python_extent(graph, value.below), shape);
+  }
+  return "";
 }
 
 std::string inputs_of(const TaskGraph& graph) {
   std::vector<std::string> tensors;
   for (const int input : graph.inputs()) {
-    std::vector<std::string> dims;
-    for (const int dim : graph.values.at(static_cast<size_t>(input)).dims) {
-      dims.push_back(dim_text(graph, dim));
-    }
-    tensors.push_back(fmt::format("torch.randn({})", fmt::join(dims, ", ")));
+    tensors.push_back(input_text(graph, graph.value(input)));
   }
   return fmt::format("    return [{}]\n", fmt::join(tensors, ", "));
 }
 
-bool uses_functional(const std::string& forward) { return forward.find("F.") != std::string::npos; }
+class Constructor {
+ public:
+  Constructor(const TaskGraph& graph, Layers layers) : graph_(graph), layers_(layers) {}
+
+  Construction run() {
+    for (const Node& node : graph_.nodes) add(node);
+    for (const std::string& size : made_.sizes) made_.arguments += ", " + lower(size);
+    return std::move(made_);
+  }
+
+ private:
+  void add(const Node& node) {
+    const bool has_parameters = std::ranges::any_of(
+        node.operands, [&](int i) { return graph_.value(i).origin == Origin::kParameter; });
+    for (const int operand : node.operands) {
+      const Value& value = graph_.value(operand);
+      if (value.origin != Origin::kParameter) continue;
+      for (const int dim : value.dims) need(dim);
+      if (node.layer.empty() && done_.insert(operand).second) add_parameter(value);
+    }
+    if (node.layer.empty() || (!has_parameters && layers_ == Layers::kParametersOnly)) return;
+    if (!layers_done_.insert(node.layer).second) return;
+    for (const auto& [name, dims] : node.axes) {
+      std::string key = "{" + name + "}";
+      for (char& c : key) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      if (node.op->layer.find(key) != std::string::npos) need(dims.front());
+    }
+    made_.lines.push_back(fmt::format("self.{} = {}", node.layer,
+                                      with_extents(graph_, node, chosen(node.op->layer, node))));
+  }
+
+  void need(int dim) {
+    if (dim == kOne || !graph_.dim(dim).is_constant()) return;
+    const std::string& name = graph_.dim(dim).name;
+    if (std::ranges::find(made_.sizes, name) == made_.sizes.end()) made_.sizes.push_back(name);
+  }
+
+  void add_parameter(const Value& value) {
+    const std::string shape = lower(extents_of(graph_, value.dims));
+    std::string made = value.init.empty() ? "torch.randn({shape})" : value.init;
+    if (value.draw == Draw::kPositive) made = "torch.rand({shape}) + 0.5";
+    made = substituted(std::move(made), "{shape}", shape);
+    made_.lines.push_back(fmt::format("self.{} = nn.Parameter({})", value.attribute, made));
+  }
+
+  const TaskGraph& graph_;
+  Layers layers_;
+  Construction made_;
+  std::set<int> done_;
+  std::set<std::string> layers_done_;
+};
 
 }  // namespace
 
 Construction construction_of(const TaskGraph& graph, Layers layers) {
-  Construction made;
-  const auto needs = [&](const std::string& name) {
-    if (std::ranges::find(made.sizes, name) == made.sizes.end()) made.sizes.push_back(name);
-  };
-  for (const Node& node : graph.nodes) {
-    const bool has_parameters = std::ranges::any_of(node.inputs, [&](int input) {
-      return graph.values.at(static_cast<size_t>(input)).origin == Origin::kParameter;
-    });
-    if (node.side == Side::kVector) {
-      const Value& vector = graph.values.at(static_cast<size_t>(node.inputs.at(1)));
-      needs(last_name(graph, vector));
-      made.lines.push_back(
-          fmt::format("self.s = nn.Parameter(torch.randn({}))", lower(last_name(graph, vector))));
-    } else if (node.is_layer && (has_parameters || layers == Layers::kAll)) {
-      if (node.head != nullptr) needs("K");
-      if (has_parameters) needs("M");
-      made.lines.push_back(
-          fmt::format("self.{} = {}", layer_name(graph, node), layer_text(graph, node)));
-    }
-  }
-  for (const std::string& size : made.sizes) made.arguments += ", " + lower(size);
-  return made;
+  return Constructor(graph, layers).run();
 }
 
 std::string shape_text(const TaskGraph& graph, const Value& value) {
-  std::vector<std::string> dims;
-  for (const int dim : value.dims) dims.push_back(dim_text(graph, dim));
-  return fmt::format("[{}]", fmt::join(dims, ", "));
+  return "[" + extents_of(graph, value.dims) + "]";
 }
 
 std::string render_module(const TaskGraph& graph) {
-  const std::string forward = forward_of(graph);
-  std::string text = "import torch\nimport torch.nn as nn\n";
-  if (uses_functional(forward)) text += "import torch.nn.functional as F\n";
-  text += "\nrequire_general = True\n";
-  for (const Dim& dim : graph.dims) text += fmt::format("{} = {}\n", dim.name, dim.size);
-  text += "\n\nclass Model(nn.Module):\n";
+  const std::string forward = Forward(graph).run();
   const Construction made = construction_of(graph, Layers::kAll);
+  std::string text = "import torch\nimport torch.nn as nn\n";
+  if (forward.find("F.") != std::string::npos) text += "import torch.nn.functional as F\n";
+  text += "\nrequire_general = True\n";
+  for (const Dim& dim : graph.dims) {
+    if (dim.is_constant()) text += fmt::format("{} = {}\n", dim.name, dim.size);
+  }
+  text += "\n\nclass Model(nn.Module):\n";
   if (!made.lines.empty()) {
     text += fmt::format("    def __init__(self{}):\n        super().__init__()\n", made.arguments);
     for (const std::string& line : made.lines) text += "        " + line + "\n";

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kTasksBytesMax = 64 << 20;  // A file of tasks has no more.
 constexpr int kBarrenChunksMax = 20;         // In a row; then nothing more can be drawn.
-constexpr int kVersion = 3;                  // Of what the same settings give.
+constexpr int kVersion = 4;                  // Of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -34,9 +34,9 @@ Json settings_json(const Settings& settings) {
   json["seed"] = settings.seed;
   json["style"] = settings.draw.style == Style::kCompact ? "compact" : "full";
   json["families"] = Json::array();
-  for (const Family family : settings.draw.families)
-    json["families"].push_back(family_name(family));
+  for (const std::string& family : settings.draw.families) json["families"].push_back(family);
   json["operators"] = settings.draw.operators;
+  json["depth"] = settings.draw.depth;
   json["bugs_share"] = settings.bugs_share;
   json["test_share"] = settings.test_share;
   return json;
@@ -78,7 +78,8 @@ class Runner {
       MC_TRY(bulk, Bulk::create(note_), "verifier");
     }
     MC_TRY(std::string text,
-           make_chunk(options_.settings, number, *bulk, options_.audit_share, options_.auditor),
+           make_chunk(options_.settings, *options_.library, number, *bulk, options_.audit_share,
+                      options_.auditor),
            "forge");
     MC_TRY_VOID(store_.put(chunk_name(number), text), "forge");
     return text;

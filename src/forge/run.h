@@ -18,6 +18,7 @@
 
 #include "core/result.h"
 #include "forge/draw.h"
+#include "forge/library.h"
 #include "task/evaluator.h"
 
 namespace mc::forge {
@@ -37,6 +38,7 @@ enum class Dialects { kCuda, kMusa, kBoth };
 
 struct RunOptions {
   Settings settings;
+  const Library* library = nullptr;     // Outlives the run.
   Dialects dialects = Dialects::kCuda;  // Chunks are the same for all.
   std::filesystem::path out;
   int jobs = 1;

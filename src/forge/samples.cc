@@ -54,13 +54,17 @@ void end_row(Json& row, const TaskGraph& graph, const Solution& solution,
   row["task"] = graph.id();
   describe(row, graph);
   row["provenance"] = {{"seed", graph.seed}, {"template", solution.name}};
+  row["provenance"]["features"] = Json::array();
+  for (const Part& part : solution.parts)
+    row["provenance"]["features"].push_back(part.used->feature);
   row["provenance"]["mutations"] = Json::array();
   for (const Bug& bug : bugs) row["provenance"]["mutations"].push_back(bug.kind);
 }
 
-std::string answer_of(const TaskGraph& graph, Style style, const Solution& solution) {
+std::string answer_of(const TaskGraph& graph, Style style, const Solution& solution,
+                      const TemplateLibrary& library) {
   if (style == Style::kCompact) return fenced(solution.module);
-  return reasoning(graph, solution) + "\n" + fenced(solution.module);
+  return reasoning(graph, solution, library) + "\n" + fenced(solution.module);
 }
 
 std::string feedback_of(Style style, const task::Outcome& outcome) {
@@ -116,10 +120,11 @@ std::string generation_prompt(const TaskGraph& graph, Style style) {
   return kFullRequest + code + "Its tensors:\n" + metadata_table(graph);
 }
 
-std::string generation_row(const TaskGraph& graph, Style style, const Solution& solution) {
+std::string generation_row(const TaskGraph& graph, Style style, const Solution& solution,
+                           const TemplateLibrary& library) {
   Json row = begin_row(graph.id() + "-" + solution.name, "generation");
   row["messages"] = prompt_messages(graph, style);
-  row["messages"].push_back(message("assistant", answer_of(graph, style, solution)));
+  row["messages"].push_back(message("assistant", answer_of(graph, style, solution, library)));
   end_row(row, graph, solution, {});
   return row.dump();
 }

@@ -29,7 +29,8 @@ std::string generation_prompt(const TaskGraph& graph, Style style);
 std::string fenced(const std::string& module);
 
 // One line of JSON, without a line break: a row of sft.jsonl.
-std::string generation_row(const TaskGraph& graph, Style style, const Solution& solution);
+std::string generation_row(const TaskGraph& graph, Style style, const Solution& solution,
+                           const TemplateLibrary& library);
 
 // A wrong answer as a model may give it: bugs in a solution, and what MooreEval says of it.
 struct Mutant {

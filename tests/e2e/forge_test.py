@@ -93,7 +93,7 @@ class Forge(unittest.TestCase):
         self.assertIn("other settings", done.stderr)
 
     def test_a_family_that_is_none(self) -> None:
-        done = forge(self.folder / "none", "--tasks", "1", "--families", "pooling")
+        done = forge(self.folder / "none", "--tasks", "1", "--families", "poetry")
         self.assertEqual(done.returncode, 2)
         self.assertEqual(len(done.stderr.splitlines()), 1)
         self.assertFalse((self.folder / "none").exists())

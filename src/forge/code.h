@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Code: the parts of a stage's kernel as CUDA text, which fill the holes of templates.
+//
+// A kernel walks over runs: flat indices over some axes.  `i` is the flat index of all elements of
+// a stage without inner axes; `r` that of the rows (group axes), `j` that of the places in a row
+// (inner axes); in tiles `r` counts rows, `j` columns, `q` the depth and `l` the batch; in scans
+// `r` counts rows and `j` the places along the scanned axis.
+#ifndef MC_FORGE_CODE_H_
+#define MC_FORGE_CODE_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "forge/graph.h"
+#include "forge/stage.h"
+
+namespace mc::forge {
+
+struct Run {
+  std::string name;   // "r".
+  std::string count;  // "n": what the kernel calls the number of its places.
+  std::vector<int> dims;
+  std::vector<std::string> axes;  // Their index variables: "r0", "r1", or "r" for a single one.
+};
+
+enum class Walk { kElements, kRows, kTiles, kScans };
+
+class Code {
+ public:
+  // `tensors` gives each value in memory its name.
+  Code(const TaskGraph& graph, const Stage& stage, Walk walk, std::map<int, std::string> tensors);
+
+  const std::vector<Run>& runs() const { return runs_; }
+
+  // Lines that set `v` to the stage's value at the current place, for walks over elements.
+  std::string value() const;
+  // The same for operands that are read as parts of vectors: x[i] is xs[c].
+  std::string value_of_vectors();
+  // Names of the operands that `value` reads at i.
+  std::vector<std::string> flat_operands() const;
+
+  // For walks over rows.
+  bool loads_by_function() const;
+  std::string function() const;  // Lines of the function's body, which ends with a return.
+  std::string load() const;      // Lines that set v (and u, w) to the operands at (r, j).
+  std::string identity(size_t pass) const;
+  std::string combine(size_t pass) const;
+  std::string finish(size_t pass) const;
+  std::string element(size_t pass) const;
+  std::string result() const;  // Lines that make `v` of the passes, and the nodes that follow.
+  std::string result_after_load() const;  // The same where v is declared already.
+  std::string place() const;              // The output's index.
+  bool loads_anything() const;
+
+  // For tiles: the factors of the product.
+  std::string left() const;
+  std::string right() const;
+  // For scans: the element at (r, j), and the result of the running value `a`.
+  std::string scanned() const;
+
+  static std::string accumulator(size_t pass);
+
+  // Puts the lines that split flat indices in place of the marks of decode_mark().
+  std::string decoded(std::string text) const;
+  static std::string decode_mark(const std::string& run);
+
+  std::string extents(const std::vector<int>& dims) const;  // "N * M".
+
+ private:
+  using Index = std::vector<std::string>;
+
+  void add_run(std::string name, std::string count, std::vector<int> dims,
+               const std::vector<std::pair<std::string, size_t>>& axes);
+  std::string flatten(const std::vector<int>& dims, const Index& index) const;
+  std::string read(int value, const Index& index) const;
+  Index index_of(const std::vector<Axis>& pattern) const;
+  Index output_index() const;
+  Index broadcast(int value, const Index& full) const;
+  std::string text(const Expr& expr, const std::map<std::string, std::string>& names,
+                   const Node& node) const;
+  std::string nodes_text(const std::vector<const Node*>& nodes, const Index& index,
+                         std::map<int, std::string> variables, const std::string& base) const;
+  std::string operand_lines(size_t operand, const std::string& name) const;
+  std::string node_expression(const Node& node, const std::map<int, std::string>& variables,
+                              const Index& index, std::string& lines) const;
+  std::string result_text(bool is_declared) const;
+  bool uses(std::string_view name) const;
+  std::string decode_lines(const Run& run, std::string& scope) const;
+
+  const TaskGraph& graph_;
+  const Stage& stage_;
+  std::map<int, std::string> tensors_;
+  std::vector<Run> runs_;
+  std::map<std::string, Index> axes_;  // The index variables of each axis of the core.
+  bool reads_vectors_ = false;
+};
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_CODE_H_

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/templates.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "forge/text.h"
+
+namespace mc::forge {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kFileBytesMax = 1 << 18;
+constexpr std::string_view kLaunch = "// Launch.\n";
+
+Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
+
+// "[[guard|text]]" as marks.
+std::string marked(std::string_view text) {
+  std::string made;
+  int depth = 0;
+  for (size_t i = 0; i < text.size();) {
+    if (text.substr(i).starts_with("[[")) {
+      const size_t bar = text.find('|', i);
+      made.append("\x01").append(text.substr(i + 2, bar - i - 2)).append("\x02");
+      ++depth;
+      i = bar + 1;
+    } else if (depth > 0 && text.substr(i).starts_with("]]")) {
+      made += '\x03';
+      --depth;
+      i += 2;
+    } else {
+      made += text[i++];
+    }
+  }
+  return made;
+}
+
+Result<Fault> read_fault(const Json& json) {
+  Fault fault;
+  fault.site = json.value("site", "");
+  fault.kind = json.at("kind");
+  fault.matches = json.value("matches", "");
+  fault.becomes = json.value("becomes", "");
+  fault.expected = json.value("expected", "wrong");
+  fault.cause = json.value("cause", "");
+  fault.fix = json.value("fix", "");
+  if (json.contains("when")) {
+    MC_TRY(fault.when, parse_expr(json["when"].get<std::string>()), fault.kind);
+  }
+  return fault;
+}
+
+Result<std::vector<Fault>> read_faults(const Json& list) {
+  std::vector<Fault> faults;
+  for (const Json& json : list) {
+    MC_TRY(Fault fault, read_fault(json), "faults");
+    faults.push_back(std::move(fault));
+  }
+  return faults;
+}
+
+Result<Walk> read_walk(const std::string& name) {
+  if (name == "elements") return Walk::kElements;
+  if (name == "rows") return Walk::kRows;
+  if (name == "tiles") return Walk::kTiles;
+  if (name == "scans") return Walk::kScans;
+  return wrong("\"walk\" is elements, rows, tiles or scans, not " + name);
+}
+
+Status read_template(const fs::path& folder, std::vector<Template>& templates) {
+  MC_TRY(const std::string manifest, read_file(folder / "manifest.json", kFileBytesMax),
+         "manifest");
+  MC_TRY(const std::string text, read_file(folder / "kernel.cu", kFileBytesMax), "kernel");
+  const Json json = Json::parse(manifest, nullptr, true, true);
+  Template made;
+  made.name = folder.filename().string();
+  MC_TRY(made.walk, read_walk(json.at("walk")), "walk");
+  for (const std::string need : json.value("needs", Json::array())) made.needs.insert(need);
+  made.feature = json.at("feature");
+  made.how = json.at("how");
+  made.buffers = json.value("buffers", std::vector<std::string>());
+  MC_TRY(made.faults, read_faults(json.value("faults", Json::array())), "faults");
+  const size_t host = text.find(kLaunch);
+  const size_t begin = text.find('\n') + 1;  // The licence is not a part of kernels.
+  if (host == std::string::npos) return wrong("kernel.cu has no line \"// Launch.\"");
+  made.device = marked(text.substr(begin, host - begin));
+  made.host = marked(text.substr(host + kLaunch.size()));
+  for (const auto& [variant, values] : json.at("variants").items()) {
+    made.variant = variant;
+    made.values = values.get<std::map<std::string, std::string>>();
+    templates.push_back(made);
+    Template& own = templates.back();
+    for (const auto& [name, value] : own.values) {
+      own.device = substituted(std::move(own.device), "{{" + name + "}}", value);
+      own.host = substituted(std::move(own.host), "{{" + name + "}}", value);
+    }
+  }
+  return ok();
+}
+
+Result<std::vector<fs::path>> folders_in(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    if (entry.is_directory()) folders.push_back(entry.path());
+  }
+  std::ranges::sort(folders);  // A directory's order is not the same everywhere.
+  if (folders.empty()) return wrong(folder.string() + " holds no templates");
+  return folders;
+}
+
+size_t line_begin(std::string_view text, size_t at) {
+  return at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
+}
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(' ') == std::string::npos; }
+
+// A hole that is alone in its line gives lines of its own, as far to the right.
+void append_hole(std::string& made, std::string value, std::string_view rest) {
+  const size_t begin = line_begin(made, made.size());
+  const bool is_alone = is_blank(std::string_view(made).substr(begin)) && rest.starts_with("\n");
+  if (!is_alone) {
+    made += value;
+    return;
+  }
+  const size_t blanks = made.size() - begin;
+  made.resize(begin);
+  if (value.ends_with("\n")) value.pop_back();
+  made += value.empty() ? "" : indented(value, blanks);
+}
+
+}  // namespace
+
+Result<TemplateLibrary> load_templates(const fs::path& folder) {
+  TemplateLibrary library;
+  MC_TRY(const std::vector<fs::path> folders, folders_in(folder), "templates");
+  try {
+    for (const fs::path& path : folders) {
+      MC_TRY_VOID(read_template(path, library.templates), path.string());
+    }
+    MC_TRY(const std::string text, read_file(folder / "faults.json", kFileBytesMax), "faults");
+    MC_TRY(library.faults, read_faults(Json::parse(text)), "faults.json");
+  } catch (const Json::exception& exception) {
+    return wrong(folder.string() + ": " + exception.what());
+  }
+  return library;
+}
+
+std::string filled(std::string_view text, const Filling& filling) {
+  std::string made;
+  size_t repetition = 0;
+  const std::function<void(std::string_view)> fill = [&](std::string_view part) {
+    for (size_t i = 0; i < part.size();) {
+      const size_t open = part.find("{{", i);
+      made += part.substr(i, open - i);
+      if (open == std::string_view::npos) return;
+      const size_t close = part.find("}}", open);
+      const std::string name(part.substr(open + 2, close - open - 2));
+      i = close + 2;
+      if (!name.starts_with("#")) {
+        std::string value = filling.hole(name, repetition);
+        const bool is_empty = value.empty();
+        const size_t begin = line_begin(made, made.size());
+        const bool is_alone =
+            is_blank(std::string_view(made).substr(begin)) && part.substr(i).starts_with("\n");
+        append_hole(made, std::move(value), part.substr(i));
+        if (is_empty && is_alone) ++i;
+        continue;
+      }
+      const std::string end = "{{/" + name.substr(1) + "}}";
+      const size_t stop = part.find(end, i);
+      std::string_view body = part.substr(i, stop - i);
+      i = std::min(stop + end.size(), part.size());
+      // Lines that hold only the section's marks go.
+      if (body.starts_with("\n")) {
+        body.remove_prefix(1);
+        made.resize(line_begin(made, made.size()));
+        body = body.substr(0, line_begin(body, body.size()));
+        if (part.substr(i).starts_with("\n")) ++i;
+      }
+      const size_t outer = repetition;
+      const size_t count = filling.repeat(name.substr(1));
+      for (size_t k = 0; k < count; ++k) {
+        if (count > 1 || name == "#passes" || name == "#reducers") repetition = k;
+        fill(body);
+      }
+      repetition = outer;
+    }
+  };
+  fill(text);
+  return made;
+}
+
+}  // namespace mc::forge

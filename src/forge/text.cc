@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/text.h"
+
+#include <cctype>
+#include <sstream>
+
+namespace mc::forge {
+namespace {
+
+bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+size_t find_word(std::string_view text, std::string_view word, size_t from) {
+  for (size_t at = from; (at = text.find(word, at)) != std::string_view::npos; ++at) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || (!is_letter(text[at - 1]) && text[at - 1] != '.');
+    if (begins && (end == text.size() || !is_letter(text[end]))) return at;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+std::string site(std::string_view kind, std::string_view text) {
+  std::string marked = "\x01";
+  marked.append(kind).append("\x02").append(text).append("\x03");
+  return marked;
+}
+
+std::string without_marks(std::string_view marked, std::vector<Site>& sites) {
+  std::string text;
+  std::vector<size_t> open;
+  for (size_t i = 0; i < marked.size(); ++i) {
+    if (marked[i] == '\x01') {
+      const size_t end = marked.find('\x02', i);
+      sites.push_back({std::string(marked.substr(i + 1, end - i - 1)), text.size(), 0});
+      open.push_back(sites.size() - 1);
+      i = end;
+    } else if (marked[i] == '\x03') {
+      sites[open.back()].size = text.size() - sites[open.back()].offset;
+      open.pop_back();
+    } else {
+      text += marked[i];
+    }
+  }
+  return text;
+}
+
+std::string substituted(std::string text, std::string_view key, std::string_view value) {
+  for (size_t at = 0; (at = text.find(key, at)) != std::string::npos; at += value.size()) {
+    text.replace(at, key.size(), value);
+  }
+  return text;
+}
+
+bool has_word(std::string_view text, std::string_view word) {
+  return find_word(text, word, 0) != std::string_view::npos;
+}
+
+std::string with_word(std::string_view text, std::string_view word, std::string_view value) {
+  std::string made;
+  size_t from = 0;
+  for (size_t at = 0; (at = find_word(text, word, from)) != std::string_view::npos;) {
+    made.append(text.substr(from, at - from)).append(value);
+    from = at + word.size();
+  }
+  return made.append(text.substr(from));
+}
+
+std::string indented(std::string_view text, size_t blanks) {
+  std::string made;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    // Marks may begin before the line's first character, so blanks go before them.
+    if (end > at) made.append(blanks, ' ').append(text.substr(at, end - at));
+    if (end < text.size()) made += '\n';
+    at = end + 1;
+  }
+  return made;
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+}  // namespace mc::forge
