@@ -173,6 +173,7 @@ class ChunkMaker {
       }
     }
     if (verified.empty()) {
+      counts_ = Json::object();
       reject("no solution was verified");
       return ok();
     }

@@ -367,13 +367,16 @@ std::string Code::element(size_t pass) const {
 
 // With "{a}" for the accumulator and "{v}" for what is combined.
 std::string Code::combine(size_t pass) const {
+  // The maximum of a softmax only shifts, so it need not pass NaN on.
+  const bool shifts =
+      stage_.core->form->passes.size() > 1 && mentions(stage_.core->form->passes[1].element, "a");
   switch (stage_.core->form->passes.at(pass).combine) {
     case Combine::kSum:
       return "{a} += {v};";
     case Combine::kMax:
-      return "{a} = fmaxf({a}, {v});";
+      return shifts ? "{a} = fmaxf({a}, {v});" : "{a} = larger({a}, {v});";
     case Combine::kMin:
-      return "{a} = fminf({a}, {v});";
+      return shifts ? "{a} = fminf({a}, {v});" : "{a} = smaller({a}, {v});";
     case Combine::kProduct:
       return "{a} *= {v};";
   }

@@ -203,6 +203,12 @@ double call(const std::string& name, double x, double y) {
   return found->second(x, y);
 }
 
+bool is_literal(const Expr& expr) {
+  if (expr.kind == Kind::kUnary) return is_literal(expr.args[0]);
+  const bool is_named = expr.kind == Kind::kName && (expr.text == "c" || expr.text == "d");
+  return expr.kind == Kind::kNumber || is_named;
+}
+
 double combined(const Expr& expr, double x, double y) {
   const std::string& sign = expr.text;
   if (sign == "+") return x + y;
@@ -308,6 +314,10 @@ class Printer {
     std::string name = expr.text + "f";
     if (const auto found = kNames.find(expr.text); found != kNames.end()) name = found->second;
     if (expr.is_int && expr.text != "int") name = expr.text;
+    const bool is_choice = !expr.is_int && (expr.text == "max" || expr.text == "min");
+    if (is_choice && !is_literal(expr.args[0]) && !is_literal(expr.args[1])) {
+      name = expr.text == "max" ? "larger" : "smaller";
+    }
     if (name.starts_with("(")) return name + print(expr.args[0], kUnaryPrecedence);
     std::string arguments;
     for (const Expr& arg : expr.args) {
@@ -367,6 +377,17 @@ double evaluate_with(const Expr& expr, const std::function<double(const std::str
 
 std::string cuda_text(const Expr& expr, const Spelling& spelling) {
   return Printer(spelling).print(expr, 0);
+}
+
+std::string choice_functions(std::string_view cuda) {
+  std::string text;
+  for (const auto& [name, sign] : {std::pair("larger", '>'), std::pair("smaller", '<')}) {
+    if (!has_word(cuda, name)) continue;
+    text += fmt::format(
+        "__device__ float {}(float a, float v) {{ return v {} a || v != v ? v : a; }}\n", name,
+        sign);
+  }
+  return text;
 }
 
 bool mentions(const Expr& expr, std::string_view name) {

@@ -57,7 +57,12 @@ struct Spelling {
   std::function<std::string(const std::string&)> name;
   std::function<std::string(const Expr&)> access;
 };
+// The maximum of two values is `larger`, which passes NaN on as PyTorch does; that with a literal
+// is fmaxf.  The text that uses them needs choice_functions().
 std::string cuda_text(const Expr& expr, const Spelling& spelling);
+
+// Definitions of `larger` and `smaller`, where `cuda` mentions them.
+std::string choice_functions(std::string_view cuda);
 
 bool mentions(const Expr& expr, std::string_view name);
 

@@ -21,6 +21,7 @@ double value(const char* text) {
 
 TEST(Expr, PrintsFloatsAsCudaHasThem) {
   EXPECT_EQ(cuda("max(v, 0.0)"), "fmaxf(v, 0.0f)");
+  EXPECT_EQ(cuda("max(v, u)"), "larger(v, u)");
   EXPECT_EQ(cuda("v > 0.0 ? v : 0.5 * v"), "v > 0.0f ? v : 0.5f * v");
   EXPECT_EQ(cuda("(v + u) * w - (a - b)"), "(v + u) * w - (a - b)");
 }

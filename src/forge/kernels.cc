@@ -314,7 +314,7 @@ class Writer {
       solution.name += (i == 0 ? "" : "+") + chosen[i]->full_name();
       solution.parts.push_back({chosen[i], stages_[i], sizes_of(writer.code())});
     }
-    finish(solution, device + host(body));
+    finish(solution, choice_functions(device) + device + host(body));
     return solution;
   }
 
