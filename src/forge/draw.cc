@@ -135,8 +135,9 @@ class Drawing {
 
   int add_dim(const std::string& wanted, int low, int high) {
     static constexpr int kProbes[] = {3, 5, 4, 7, 6};
-    std::string name = wanted;
-    for (int i = 2; has_dim(name); ++i) name = fmt::format("{}{}", wanted, i);
+    const std::string base = wanted == "F" ? "G" : wanted;  // F is PyTorch's functional module.
+    std::string name = base;
+    for (int i = 2; has_dim(name); ++i) name = fmt::format("{}{}", base, i);
     const bool is_spatial = wanted == "H" || wanted == "W" || wanted == "L" || wanted == "D";
     int probe = kProbes[graph_.dims.size() % 5];
     int size = draw_size(low, high);
