@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found"
 """musacoder.ray on a cluster of three simulated nodes of this machine (docs/ray.md).
 
     python tools/ray_try.py rate               verdicts a second and added latency, by a verifier
@@ -124,7 +125,7 @@ class Killer:
         kind = self._random.choices(("actor", "child", "node"), (5, 5, 1))[0]
         self.counts[kind] = self.counts.get(kind, 0) + 1
         if kind == "node":
-            # Nobody takes a dead node out of the simulated cluster's list before its end.
+            # A dead node stays in the list of the simulated cluster.
             node = self._nodes.pop(self._random.randrange(len(self._nodes)))
             node.kill_all_processes(check_alive=False, allow_graceful=False)
             self._nodes.append(self._cluster.add_node(num_cpus=1))
@@ -161,12 +162,10 @@ def kills(cluster: Any, pool: Pool, program: str, times: int, seed: int) -> None
         killer.kill_one()
     stop.set()
     thread.join()
-    gaps = [b[0] - a[0] for a, b in zip(done, done[1:])]
+    longest = max((b[0] - a[0] for a, b in zip(done, done[1:])), default=0)
     total = sum(count for _, count, _ in done)
     print(f"{times} kills {killer.counts} in {time.monotonic() - start:.0f} s")
-    print(
-        f"{total} questions, each with its verdict; longest round of 200: {max(gaps, default=0):.1f} s"
-    )
+    print(f"{total} questions, each with its verdict; longest round of 200: {longest:.1f} s")
 
 
 def real(pool: Pool, program: str, rounds: int) -> None:

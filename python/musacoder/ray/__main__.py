@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found"
 """Command line of the pool (docs/ray.md).
 
     python -m musacoder.ray start --measure 8 --gpus 1 -- --policy kernelbench

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found"
 """The pool: which actor gets a question, and what becomes of it where an actor is lost.
 
 Rules:
