@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
 #include "compile/cpu_runtime.h"
@@ -126,8 +127,7 @@ Result<std::vector<std::vector<std::string>>> Bulk::operators_of(
   }
 }
 
-// ---- Compiling
-// ------------------------------------------------------------------------------------
+// ---- Compiling ----------------------------------------------------------------------------------
 
 Result<std::vector<Compiled>> Bulk::State::compile_all(
     const std::vector<const Attempt*>& attempts) {
@@ -137,12 +137,16 @@ Result<std::vector<Compiled>> Bulk::State::compile_all(
   const fs::path library = directory.path() / (name + ".so");
   MC_TRY_VOID(write_file_atomically(source, unit_of(attempts)), "unit");
   std::vector<std::string> argv = {runtime.compiler.string(), "-shared",
-                                   "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
-                                   "-I" + runtime.directory.string()};
+                                   "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"};
+  argv.insert(argv.end(), runtime.thin_flags.begin(), runtime.thin_flags.end());
   argv.insert(argv.end(), runtime.flags.begin(), runtime.flags.end());
   argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + name, "-include", "mc_emu/prelude.h", "-x",
                            "c++", source.string(), "-o", library.string()});
-  if (const auto done = compile::run_tool(argv); !done) return compile_each(attempts);
+  if (const auto done = compile::run_tool(argv); !done) {
+    spdlog::warn("a batch of {} solutions is compiled one by one: {}", attempts.size(),
+                 done.error().message);
+    return compile_each(attempts);
+  }
   std::vector<Compiled> compiled;
   for (size_t i = 0; i < attempts.size(); ++i) {
     compiled.emplace_back(Home{library, name, function_name(i)});

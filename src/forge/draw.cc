@@ -62,6 +62,9 @@ class Drawing {
         probe_random_(seed, "draw", number) {
     graph_.seed = seed;
     graph_.number = number;
+    for (const Operator& op : operators_) {
+      if (allows(op)) allowed_.push_back(&op);
+    }
   }
 
   std::optional<TaskGraph> run() {
@@ -112,8 +115,8 @@ class Drawing {
 
   const Operator* pick_from(const std::string& family) {
     std::vector<const Operator*> choices;
-    for (const Operator& op : operators_) {
-      if (op.family == family && allows(op)) choices.push_back(&op);
+    for (const Operator* op : allowed_) {
+      if (op->family == family) choices.push_back(op);
     }
     return choices.empty() ? nullptr : random_.pick(choices);
   }
@@ -275,9 +278,8 @@ class Drawing {
   }
 
   bool add_some(const std::string& focus) {
-    for (int i = 0; i < kDrawsMax * 3; ++i) {
-      const Operator& op = random_.pick(operators_);
-      if (!allows(op)) continue;
+    for (int i = 0; i < kDrawsMax * 3 && !allowed_.empty(); ++i) {
+      const Operator& op = *random_.pick(allowed_);
       const bool is_heavy = !op.is_pointwise;
       if (is_heavy && (!focus.empty() || !options_.families.contains(op.family))) continue;
       if (is_heavy &&
@@ -640,6 +642,7 @@ class Drawing {
   // Constant after construction.
   const std::vector<Operator>& operators_;
   const DrawOptions& options_;
+  std::vector<const Operator*> allowed_;
 
   Random random_;
   Random probe_random_;

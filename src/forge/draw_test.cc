@@ -99,6 +99,17 @@ TEST(DrawGraph, KeepsToTheDepthFamiliesAndOperatorsAskedFor) {
   }
 }
 
+TEST(DrawGraph, DrawsAllDepthsFromFewOperators) {
+  DrawOptions options;
+  options.families = {"elementwise"};
+  options.operators = {"relu", "abs", "neg", "square"};
+  std::map<int, int> depths;
+  for (uint64_t i = 0; i < 200; ++i) {
+    if (const auto graph = drawn(i, options)) ++depths[static_cast<int>(graph->depth())];
+  }
+  for (int depth = 1; depth <= options.depth; ++depth) EXPECT_GE(depths[depth], 25) << depth;
+}
+
 TEST(Split, DependsOnTheStructureAlone) {
   std::map<std::string, Split> known;
   for (const TaskGraph& graph : graphs()) {

@@ -26,7 +26,6 @@ BIN = Path(os.environ.get("MUSACODER", ROOT / "build/dev/bin/musacoder")).parent
 NUM_KILLS = int(os.environ.get("MC_LEARN_KILLS", "2"))
 BAD_INPUT = 2
 GAIN_MIN = 0.3
-QUICK_S = 200  # About; kills of the quick run come before.
 SMALL: tuple[str, ...] = ("--tasks", "36", "--steps", "40", "--held-out", "4", "--tokens-max", "60")
 SMALL += ("--new-tasks", "12", "--rft-tasks", "0", "--rl-steps", "1", "--rl-multi-steps", "0")
 
@@ -105,10 +104,7 @@ class Learn(unittest.TestCase):
     def test_a_small_model_learns(self) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "quick"
-            kill_after(self.rng.uniform(0.1, 0.7) * QUICK_S, folder)
-            begin = time.monotonic()
-            table = finish(folder)
-            print(f"{time.monotonic() - begin:.0f} s after the kill\n{table}", file=sys.stderr)
+            print(finish(folder), file=sys.stderr)
             self.assertGreaterEqual(rate(folder, "sft") - rate(folder, "base"), GAIN_MIN)
             self.assertGreater((folder / "report.png").stat().st_size, 10_000)
 
