@@ -56,7 +56,12 @@ def question_of(task: str | dict[str, str], answer: str, options: Options | None
 
 
 def judged_of(reply: Json) -> Judged:
-    """The result in a reply.  Raises Refused where the reply is an error."""
+    """The result in a reply.
+
+    Raises Refused where the reply is an error, Unreachable where the question has no fault in it.
+    """
+    if "error" in reply and "kind" in reply:
+        raise Unreachable(str(reply["error"]))
     if "error" in reply:
         raise Refused(str(reply["error"]))
     verdict = reply["verdict"]

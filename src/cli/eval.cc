@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/judging.h"
 #include "cli/progress.h"
+#include "core/hash.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
 #include "service/stream.h"
@@ -17,6 +18,8 @@
 
 namespace mc::cli {
 namespace {
+
+constexpr size_t kHashCharacters = 12;
 
 // Judges all work with `jobs` threads; results keep the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
@@ -30,6 +33,19 @@ std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vecto
     bar.advance(work[i].candidate.id);
   });
   return judged;
+}
+
+// Equal for options that lead to equal verdicts.
+std::string hash_of_options(const EvalArguments& arguments) {
+  const eval::Options& options = arguments.options;
+  const eval::Limits& limits = options.limits;
+  const std::string text =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", to_string(options.correctness),
+                  to_string(options.dialect), options.musa_architecture, options.timing.enabled,
+                  options.timing.baseline, options.timing.compile_mode, options.timing.is_quick,
+                  options.timing.tf32, options.static_rules, options.strict, limits.compile_s,
+                  limits.load_s, limits.forward_s);
+  return content_hash({text}).substr(0, kHashCharacters);
 }
 
 // Requests on standard input, replies on standard output (service/stream.h).
@@ -47,7 +63,8 @@ Status run_stream(const EvalArguments& arguments, const Layout& layout) {
                          .roots = roots_of(layout),
                          .correctness = arguments.options.correctness,
                          .score = arguments.score,
-                         .about = fmt::format("{}, {}", kProgram, pipeline->description()),
+                         .about = fmt::format("{}, {}, options {}", kProgram,
+                                              pipeline->description(), hash_of_options(arguments)),
                          .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
   return ok();
 }

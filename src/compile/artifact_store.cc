@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/cancel.h"
 #include "core/file.h"
 #include "core/hash.h"
 
@@ -257,7 +258,8 @@ ArtifactStore::Turn ArtifactStore::take_turn(const Slot& slot,
     return std::make_shared<Building>(std::move(fd), path);
   // Polled, since a process that was stopped may hold it for ever.
   const auto end = std::chrono::steady_clock::now() + wait_max;
-  while (!lock(fd, Access::kShared, Wait::kNo) && std::chrono::steady_clock::now() < end) {
+  while (!lock(fd, Access::kShared, Wait::kNo) && std::chrono::steady_clock::now() < end &&
+         !is_cancelled()) {
     std::this_thread::sleep_for(kPollEvery);
   }
   return nullptr;

@@ -11,6 +11,7 @@
 #include "compile/extension.h"
 #include "compile/locator.h"
 #include "compile/toolchain.h"
+#include "core/cancel.h"
 #include "core/check.h"
 #include "core/hash.h"
 #include "eval/device_share.h"
@@ -79,7 +80,8 @@ task::Verdict Evaluation::run() {
     verdict_.outcome = task::Infra{stage.error().message};  // The judge may be broken: not kept.
     return std::move(verdict_);
   }
-  if (judge_ != nullptr && !execute::changes_settings(prepared_.task.code)) {
+  // A cancelled evaluation's judge may have been ended.
+  if (judge_ != nullptr && !is_cancelled() && !execute::changes_settings(prepared_.task.code)) {
     context_.judges.give_back(judge_key_, std::move(judge_));
   }
   MC_CHECK(stage->has_value());  // The last stage decides.
@@ -341,6 +343,7 @@ task::Verdict evaluate(EvaluationContext context, const Prepared& prepared) {
   task::Verdict verdict = evaluation->run();
   const bool is_short_of_memory = context.machine.device && evaluation->is_short_of_memory();
   evaluation.reset();  // With its processes.
+  if (is_cancelled()) return verdict;
   if (!is_short_of_memory && !std::holds_alternative<task::Infra>(verdict.outcome)) return verdict;
   std::optional<DeviceMemory::Hold> all;
   if (is_short_of_memory) {

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/known_tasks.h"
 
+#include <chrono>
+
+#include "core/cancel.h"
 #include "core/check.h"
 
 namespace mc::eval {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{50};  // At the cancellation of the request.
+
+}  // namespace
 
 std::unique_ptr<KnownTasks::Turn> KnownTasks::take_turn(const std::string& key) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !looked_into_.contains(key); });
-  if (known_.contains(key)) return nullptr;
+  while (looked_into_.contains(key) && !is_cancelled()) changed_.wait_for(lock, kLookEvery);
+  if (known_.contains(key) || is_cancelled()) return nullptr;
   looked_into_.insert(key);
   return std::make_unique<Turn>(*this, key);
 }

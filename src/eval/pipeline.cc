@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/cancel.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -227,7 +228,8 @@ Preparation Pipeline::State::prepare(const task::Task& task, const task::Candida
                                      const task::Correctness& correctness) {
   Preparation preparation = preparer.prepare(task, candidate, correctness);
   const auto* verdict = std::get_if<task::Verdict>(&preparation);
-  if (verdict != nullptr && std::holds_alternative<task::Infra>(verdict->outcome)) {
+  if (verdict != nullptr && std::holds_alternative<task::Infra>(verdict->outcome) &&
+      !is_cancelled()) {
     preparation = preparer.prepare(task, candidate, correctness);
   }
   if (auto* decided = std::get_if<task::Verdict>(&preparation)) complete(*decided);

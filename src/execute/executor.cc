@@ -162,6 +162,11 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
            "inspector");
     return std::variant<InspectorAnswer, task::Outcome>(inspection_of(std::move(said.said)));
   }
+  // An end that others may have caused says nothing about the text.
+  if (const auto* death = std::get_if<Death>(&answer);
+      std::holds_alternative<Overrun>(answer) || (death != nullptr && !is_own_crash(*death))) {
+    return Error{ErrorCode::kUnavailable, "the inspector was ended"};
+  }
   // Text that breaks the parser itself cannot be judged as Python.
   return std::variant<InspectorAnswer, task::Outcome>(task::Outcome(
       task::Unextractable{"syntax_error", "CPython's parser gave up on this text", {}}));

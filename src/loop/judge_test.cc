@@ -46,6 +46,7 @@ TEST(ParseReply, InfraAndUnsupportedHaveNoScore) {
 TEST(ParseReply, RefusesWhatIsNoVerdict) {
   EXPECT_EQ(parse_reply(R"({"id": "a", "error": "no task"})", {}).error().code,
             ErrorCode::kInvalidInput);
+  EXPECT_EQ(parse_reply(R"({"id": "a", "error": "lost", "kind": "infra"})", {})->outcome, "infra");
   EXPECT_EQ(parse_reply("nonsense", {}).error().code, ErrorCode::kProtocol);
   EXPECT_EQ(parse_reply(R"({"id": "a", "verdict": {}})", {}).error().code, ErrorCode::kProtocol);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/queue.h"
 
+#include <algorithm>
+
 #include "core/cancel.h"
 #include "core/check.h"
 
@@ -49,13 +51,10 @@ Queue::Ticket Queue::submit(Work work, Done done) {
     job = fresh.get();
     jobs_.emplace(job, std::move(fresh));
     waiting_.emplace(place, job);
-  } else if (!job->is_running && place < job->place) {
-    waiting_.erase(job->place);
-    job->place = place;
-    waiting_.emplace(place, job);
   }
   job->askers.insert(ticket);
-  askers_.emplace(ticket, Asker{job, work.deadline, std::move(done)});
+  askers_.emplace(ticket, Asker{job, place, work.deadline, std::move(done)});
+  if (!job->is_running) this->place(*job);
   if (work.deadline) deadlines_.emplace(*work.deadline, ticket);
   ++num_open_;
   changed_.notify_all();
@@ -89,12 +88,23 @@ std::optional<Queue::Done> Queue::drop(Ticket ticket) {
   if (asker.deadline) deadlines_.erase({*asker.deadline, ticket});
   Job& job = *asker.job;
   job.askers.erase(ticket);
+  if (!job.askers.empty() && !job.is_running) place(job);
   if (job.askers.empty()) {
     job.stop.request_stop();
     shared_.erase(job.key);
     if (!job.is_running) forget(job);
   }
   return std::move(asker.done);
+}
+
+// The place of the request that is first.  REQUIRES: mutex_ is held, the job waits and is wanted.
+void Queue::place(Job& job) {
+  waiting_.erase(job.place);
+  job.place = askers_.at(*job.askers.begin()).place;
+  for (const Ticket ticket : job.askers) {
+    job.place = std::min(job.place, askers_.at(ticket).place);
+  }
+  waiting_.emplace(job.place, &job);
 }
 
 // REQUIRES: mutex_ is held, and the job has no request.

@@ -72,13 +72,14 @@ class Queue {
 
  private:
   struct Job;
+  // The place of a job that waits: highest priority first, then the order of arrival.
+  using Place = std::pair<int64_t, Ticket>;
   struct Asker {
     Job* job = nullptr;
+    Place place;
     std::optional<Clock::time_point> deadline;
     Done done;
   };
-  // The place of a job that waits: highest priority first, then the order of arrival.
-  using Place = std::pair<int64_t, Ticket>;
   struct Job {
     std::string key;
     Place place;
@@ -92,6 +93,7 @@ class Queue {
   void watch_deadlines(const std::stop_token& stop);
   std::vector<Done> take_askers(Job& job);
   std::optional<Done> drop(Ticket ticket);
+  void place(Job& job);
   void forget(Job& job);
 
   std::mutex mutex_;  // Guards all but the threads.

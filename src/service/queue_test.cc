@@ -145,6 +145,28 @@ TEST(Queue, ARequestThatJoinsRaisesThePriorityOfItsJob) {
   EXPECT_THAT(order, ElementsAre("low", "middle"));
 }
 
+TEST(Queue, ARequestThatIsCancelledTakesItsPriorityWithIt) {
+  std::vector<std::string> order;
+  Replies replies;
+  {
+    Queue queue(1);
+    Blocker blocker;
+    queue.submit(blocker.work("first"), replies.of("first"));
+    blocker.await_start();
+    const auto note = [&order](std::string name) {
+      return [&order, name] {
+        order.push_back(name);
+        return passed();
+      };
+    };
+    queue.submit({"middle", 1, {}, note("middle")}, replies.of("middle"));
+    queue.submit({"low", 0, {}, note("low")}, replies.of("low"));
+    queue.cancel(queue.submit({"low", 2, {}, note("low")}, replies.of("high")));
+    blocker.let_go();
+  }
+  EXPECT_THAT(order, ElementsAre("middle", "low"));
+}
+
 TEST(Queue, CancelsAJobThatRunsOnceNoRequestWantsIt) {
   Replies replies;
   Queue queue(1);

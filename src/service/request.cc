@@ -162,7 +162,9 @@ Result<Request> parse_request(std::string_view text, const task::Roots& roots,
   if (request.verb != Verb::kMeasure && text.size() > kRequestBytesMax) {
     return wrong(fmt::format("a request has at most {} bytes", kRequestBytesMax));
   }
+  if (json.contains("id") && !json["id"].is_string()) return wrong("\"id\" is a text");
   if (has_text(json, "id")) request.id = json["id"].get<std::string>();
+  if (request.verb == Verb::kCancel && request.id.empty()) return wrong("cancel needs an \"id\"");
   if (request.verb == Verb::kCancel || request.verb == Verb::kAbout) return request;
   MC_TRY_VOID(read_order(json, request), "request");
   MC_TRY_VOID(read_work(json, roots, request), "request");

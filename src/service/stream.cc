@@ -37,6 +37,13 @@ std::string error_line(std::string_view id, std::string_view message, std::strin
   return dump(line) + "\n";
 }
 
+// "infra" for a failure of this machine, "" for a fault of the request.
+std::string_view kind_of(const Error& error) {
+  const bool is_fault =
+      error.code == ErrorCode::kInvalidInput || error.code == ErrorCode::kNotFound;
+  return is_fault ? "" : "infra";
+}
+
 std::string base64(const std::string& bytes) {
   std::string text(sodium_base64_encoded_len(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
   ::sodium_bin2base64(text.data(), text.size(),
@@ -129,12 +136,12 @@ void Stream::reply(const Asked& asked, const Queue::Reply& reply) {
 }
 
 std::string Stream::line_of(const Asked& asked, const Queue::Answer& answer, Seconds taken) const {
-  if (!answer) return error_line(asked.id, answer.error().message);
+  if (!answer) return error_line(asked.id, answer.error().message, kind_of(answer.error()));
   if (const auto* verdict = std::get_if<task::Verdict>(&*answer)) {
     return line_of(asked, *verdict, taken);
   }
   const auto bytes = eval::to_bytes(std::get<eval::Prepared>(*answer));
-  if (!bytes) return error_line(asked.id, bytes.error().message);
+  if (!bytes) return error_line(asked.id, bytes.error().message, kind_of(bytes.error()));
   return fmt::format("{{\"id\":{},\"seconds\":{:.6f},\"prepared\":\"{}\"}}\n", dump(asked.id),
                      taken.count(), base64(*bytes));
 }

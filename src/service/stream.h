@@ -10,8 +10,8 @@
 //   {"id": "d", "about": "backend cuda (90), PyTorch 2.11.0+cu130, policy musacoder 12"}
 //
 // A reward of null is no score (infra, unsupported, or passed on a trivial task).  "kind" is
-// "cancelled" or "late" where the request has no fault.  A request to cancel has no reply of its
-// own; it is for all open requests with its id.
+// "cancelled", "late" or "infra" (this machine failed) where the request has no fault.  A request
+// to cancel has no reply of its own; it is for all open requests with its id.
 #ifndef MC_SERVICE_STREAM_H_
 #define MC_SERVICE_STREAM_H_
 

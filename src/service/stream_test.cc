@@ -95,6 +95,16 @@ TEST(Stream, EndsARequestThatIsCancelled) {
   EXPECT_EQ(replies.find("b")->second["reward"], 1.0);
 }
 
+TEST(Stream, CancelsNothingWithoutAnIdThatIsAText) {
+  FakeVerifier verifier;
+  Json numbered = line("", "k");
+  numbered["id"] = 7;
+  const auto replies = replies_to(
+      {numbered.dump(), R"({"verb": "cancel", "id": 7})", R"({"verb": "cancel"})"}, verifier);
+  EXPECT_EQ(replies.count(""), 3u);
+  for (const auto& [id, reply] : replies) EXPECT_THAT(reply["error"], HasSubstr("\"id\""));
+}
+
 TEST(Stream, EndsARequestAtItsDeadline) {
   FakeVerifier verifier;
   Json late = line("a", "hang");

@@ -25,8 +25,10 @@ if __package__ in (None, ""):
 
 import ray  # noqa: E402
 
-from musacoder.judged import Json, Unreachable  # noqa: E402
+from musacoder.judged import Json  # noqa: E402
 from musacoder.ray.pool import Pool, connect, start, stop  # noqa: E402
+
+OPEN_MAX = 100_000  # No further line is read while so many requests are open.
 
 
 def parse(words: list[str]) -> argparse.Namespace:
@@ -62,26 +64,49 @@ def pool_of(arguments: argparse.Namespace) -> Pool:
 async def stream(pool: Pool) -> None:
     """Requests on standard input, replies on standard output; each is ended by its line break."""
     loop = asyncio.get_running_loop()
-    work: set[asyncio.Task[None]] = set()
+    work: dict[asyncio.Task[None], str] = {}
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        if line.strip():
-            task = asyncio.create_task(answer(pool, line))
-            work.add(task)
-            task.add_done_callback(work.discard)
+        if not line.strip():
+            continue
+        try:
+            request = json.loads(line)
+            if not isinstance(request, dict):
+                raise ValueError
+        except ValueError:
+            write("", {"error": "a request is a JSON object"})
+            continue
+        name = str(request.pop("id", ""))
+        if request.get("verb") == "cancel":
+            for task in [task for task, other in work.items() if other == name]:
+                task.cancel()
+            continue
+        task = asyncio.create_task(answer(pool, name, request))
+        work[task] = name
+        task.add_done_callback(lambda done: work.pop(done))
+        while len(work) >= OPEN_MAX:
+            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.gather(*work)
 
 
-async def answer(pool: Pool, line: str) -> None:
-    name = ""
-    reply: Json
+async def answer(pool: Pool, name: str, request: Json) -> None:
+    """Replies to one request.  One that is cancelled is no longer waited for; its actor goes on."""
     try:
-        request = json.loads(line)
-        name = str(request.pop("id", ""))
-        reply = await pool.reply(request) if "task" in request else {"error": 'it needs "task"'}
-    except (ValueError, AttributeError):
-        reply = {"error": "a request is a JSON object"}
-    except Unreachable as error:
+        if request.get("verb") == "about":
+            reply: Json = {"about": str(pool.status()[-1]["about"])}
+        elif request.get("verb", "evaluate") != "evaluate":
+            reply = {"error": "a pool takes the verbs evaluate, cancel and about"}
+        elif "task" not in request:
+            reply = {"error": 'a request needs "task"'}
+        else:
+            reply = await pool.reply(request)
+    except asyncio.CancelledError:
+        reply = {"error": "cancelled", "kind": "cancelled"}
+    except Exception as error:  # One request ends no others.
         reply = {"error": str(error), "kind": "unreachable"}
+    write(name, reply)
+
+
+def write(name: str, reply: Json) -> None:
     print(json.dumps({**reply, "id": name}), flush=True)
 
 

@@ -38,6 +38,14 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         return ext.run(x)
 '''
+PROBE_S = 300.0
+
+
+def is_infra(reply: Json) -> bool:
+    """Whether the machine failed, whatever the answer was."""
+    if "verdict" in reply:
+        return bool(reply["verdict"]["outcome"]["kind"] == "infra")
+    return reply.get("kind") == "infra"
 
 
 class Verifier:
@@ -49,23 +57,40 @@ class Verifier:
         self._options = list(options)
         self._path = program
         self._program = Program(program, options)
+        self._problem = ""
+        self._lock = asyncio.Lock()
 
     async def ask(self, question: Json) -> Json:
         """Raises Unreachable where the child ends; the next question starts another."""
         return await asyncio.wrap_future(self._program.ask(question))
 
-    async def about(self) -> str:
-        """The description of program and machine; actors with equal ones give equal verdicts."""
-        return str((await self.ask({"verb": "about"}))["about"])
+    async def state(self) -> tuple[str, str]:
+        """The description of program and machine, and why the actor is set aside, or "".
 
-    async def is_well(self) -> bool:
-        """Whether a new child, and so a new device process, passes a kernel that is right."""
+        Actors with equal descriptions give equal verdicts.
+        """
+        return str((await self.ask({"verb": "about"}))["about"]), self._problem
+
+    async def examine(self) -> str:
+        """Why the actor is set aside, or "": judges a kernel that is right in a new child.
+
+        A new child is a new device process.  Calls that come meanwhile share one probe.
+        """
+        async with self._lock:
+            if not self._problem and not await self._is_well():
+                self._problem = "its probe fails: look at its GPU"
+        return self._problem
+
+    async def _is_well(self) -> bool:
+        """False where the machine fails; any other reply to the probe shows that it works."""
         program = Program(self._path, self._options)
-        question = {"task": {"id": "probe", "code": PROBE_TASK}, "answer": PROBE_ANSWER}
+        verb = "prepare" if "--architecture" in self._options else "evaluate"
+        task = {"id": "probe", "code": PROBE_TASK}
+        question = {"verb": verb, "task": task, "answer": PROBE_ANSWER}
         try:
-            reply = await asyncio.wrap_future(program.ask(question))
-        except ConnectionError:
+            reply = await asyncio.wait_for(asyncio.wrap_future(program.ask(question)), PROBE_S)
+        except (ConnectionError, asyncio.TimeoutError):
             return False
         finally:
             program.close()
-        return "verdict" in reply and reply["verdict"]["outcome"]["kind"] == "pass"
+        return not is_infra(reply)

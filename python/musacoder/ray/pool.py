@@ -8,10 +8,10 @@ Rules:
    the question, so a second one is the same and harmless.  One that was with a child at its end is
    asked alone from then on; where children end over it LOSSES_MAX times more, it fails.
 3. An actor that was lost is asked again until it is back; Ray starts it anew.
-4. An actor that replies infra is probed once with a kernel that is right, in a new child.  Where
-   that fails too, it is set aside and reported, and never reset.
+4. An actor that replies infra is probed with a kernel that is right, in a new child.  Where that
+   fails too, it is set aside and reported, and never reset; it keeps that itself, for all pools.
 5. All actors of a kind must have the same program, PyTorch, policy and architecture.
-6. Equal questions that are open together are asked once.
+6. Equal questions that are open together are asked once, with the priority of the first.
 """
 
 from __future__ import annotations
@@ -27,8 +27,16 @@ from typing import Any, TypeVar
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
-from musacoder.judged import Judged, Json, Options, Unreachable, judged_of, question_of
-from musacoder.ray.actors import Verifier
+from musacoder.judged import (
+    Judged,
+    Json,
+    Options,
+    Refused,
+    Unreachable,
+    judged_of,
+    question_of,
+)
+from musacoder.ray.actors import Verifier, is_infra
 
 NAMESPACE = "musacoder"
 OPEN_MAX = 32  # Questions with one actor; the rest wait here, so that a lost actor loses few.
@@ -52,7 +60,6 @@ class Member:
     num_done: int = 0
     is_reserved: bool = False  # For the one question that is open there.
     problem: str = ""  # "": it takes questions.
-    is_aside: bool = False  # It is not asked again.
 
 
 @dataclass
@@ -63,11 +70,10 @@ class Kind:
     members: list[Member]
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    def best(self, besides: Member | None, is_alone: bool) -> Member | None:
-        """The member to ask next; None where each has enough or is lost."""
-        open_max = 1 if is_alone else OPEN_MAX
+    def best(self, besides: Member | None) -> Member | None:
+        """The member to ask next; None where each has enough, is reserved or is lost."""
         able = [
-            m for m in self.members if not m.problem and not m.is_reserved and m.num_open < open_max
+            m for m in self.members if not m.problem and not m.is_reserved and m.num_open < OPEN_MAX
         ]
         others = [m for m in able if m is not besides]
         return min(others or able, key=lambda m: m.num_open, default=None)
@@ -101,13 +107,26 @@ class Pool:
         questions: Sequence[tuple[str | dict[str, str], str]],
         options: Options | None = None,
     ) -> list[Judged]:
-        """Judges (task, answer) pairs; the results are in their order."""
+        """Judges (task, answer) pairs; the results are in their order.
+
+        A question that is wrong has the outcome "refused", and no reward.  Raises Unreachable where
+        no actor is left.
+        """
         asked = [question_of(task, answer, options) for task, answer in questions]
-        return [judged_of(reply) for reply in self._run(self._all(asked)).result()]
+        return [_judged_or_refused(reply) for reply in self._run(self._all(asked)).result()]
 
     async def reply(self, question: Json) -> Json:
-        """The program's own reply to a question (docs/stream.md)."""
-        return await asyncio.wrap_future(self._run(self._shared(question)))
+        """The program's own reply to a question of the verb evaluate (docs/stream.md).
+
+        Its "deadline_s" holds for this caller, whoever else asks the same.
+        """
+        question = dict(question)
+        limit = question.pop("deadline_s", None)
+        work = asyncio.wrap_future(self._run(self._shared(question)))
+        try:
+            return await asyncio.wait_for(work, limit)
+        except asyncio.TimeoutError:
+            return {"error": "its deadline has passed", "kind": "late"}
 
     def status(self) -> list[dict[str, str | int]]:
         """A row for each actor: kind, name, questions open and done, and its problem or ""."""
@@ -127,7 +146,7 @@ class Pool:
         return list(await asyncio.gather(*map(self._shared, questions)))
 
     async def _shared(self, question: Json) -> Json:
-        key = json.dumps(question, sort_keys=True)
+        key = json.dumps({**question, "priority": 0}, sort_keys=True)
         work = self._running.get(key)
         if work is None:
             work = self._loop.create_task(self._judge(question))
@@ -149,6 +168,7 @@ class Pool:
         besides: Member | None = None
         losses = 0
         while True:
+            losses_before = losses
             member = await self._take(kind, besides, is_alone=losses > 0)
             try:
                 reply: Json = await member.actor.ask.remote(question)
@@ -160,10 +180,11 @@ class Pool:
                 continue
             finally:
                 member.num_open -= 1
-                member.is_reserved = False
+                if losses_before:  # It was alone there.
+                    member.is_reserved = False
                 async with kind.changed:
                     kind.changed.notify_all()
-            if not _is_infra(reply):
+            if not is_infra(reply):
                 member.num_done += 1
                 return reply
             await self._examine(member)
@@ -174,53 +195,84 @@ class Pool:
     async def _take(self, kind: Kind, besides: Member | None, is_alone: bool) -> Member:
         """Raises Unreachable where no actor takes questions for BACK_S."""
         async with kind.changed:
-            while (member := kind.best(besides, is_alone)) is None:
-                is_lost = all(m.problem for m in kind.members)
-                try:
-                    await asyncio.wait_for(kind.changed.wait(), BACK_S if is_lost else None)
-                except asyncio.TimeoutError:
-                    problems = "; ".join(f"{m.name}: {m.problem}" for m in kind.members)
-                    raise Unreachable(f"no actor of {NAMESPACE} is left: {problems}") from None
-            member.num_open += 1
-            member.is_reserved = is_alone
-            return member
+            while True:
+                member = kind.best(besides)
+                if member is not None and not is_alone:
+                    member.num_open += 1
+                    return member
+                if member is not None and await self._empty(kind, member):
+                    return member
+                if member is None:
+                    await self._wait(kind)
+
+    async def _empty(self, kind: Kind, member: Member) -> bool:
+        """Reserves a member and waits for its other questions; False where it is lost meanwhile."""
+        member.is_reserved = True
+        await kind.changed.wait_for(lambda: member.num_open == 0 or member.problem)
+        if member.problem:
+            member.is_reserved = False
+            return False
+        member.num_open += 1
+        return True
+
+    async def _wait(self, kind: Kind) -> None:
+        is_lost = all(m.problem for m in kind.members)
+        try:
+            await asyncio.wait_for(kind.changed.wait(), BACK_S if is_lost else None)
+        except asyncio.TimeoutError:
+            problems = "; ".join(f"{m.name}: {m.problem}" for m in kind.members)
+            raise Unreachable(f"no actor of {NAMESPACE} is left: {problems}") from None
 
     def _lose(self, kind: Kind, member: Member, error: Exception) -> None:
         if member.problem:
             return
         member.problem = str(error).strip().splitlines()[0]
         log.warning("%s is lost: %s", member.name, member.problem)
-        revival = self._loop.create_task(self._revive(kind, member))
-        self._revivals.add(revival)
-        revival.add_done_callback(self._revivals.discard)
+        self._ask_again(kind, member)
 
     async def _revive(self, kind: Kind, member: Member) -> None:
         while True:
             try:
-                about = await asyncio.wait_for(member.actor.about.remote(), PING_S)
+                about, problem = await asyncio.wait_for(member.actor.state.remote(), PING_S)
                 break
             except (RayActorError, RayTaskError, asyncio.TimeoutError):
                 await asyncio.sleep(0.5)
+        member.about = member.about or about
         if about != member.about:
-            member.problem, member.is_aside = f"it came back as another: {about}", True
-            log.error("%s is set aside: %s", member.name, member.problem)
-            return
+            problem = f"it came back as another: {about}"
         async with kind.changed:
-            member.problem = ""
+            member.problem = problem
             kind.changed.notify_all()
+        if problem:
+            log.error("%s is set aside: %s", member.name, problem)
 
     async def _examine(self, member: Member) -> None:
         try:
-            is_well = await member.actor.is_well.remote()
+            problem = await member.actor.examine.remote()
         except (RayActorError, RayTaskError):
             return  # The next question shows that it is lost.
-        if not is_well and not member.problem:
-            member.problem, member.is_aside = "its probe fails: look at its GPU", True
-            log.error("%s is set aside: %s", member.name, member.problem)
+        if problem and not member.problem:
+            member.problem = problem
+            log.error("%s is set aside: %s", member.name, problem)
+
+    def revive_lost(self) -> None:
+        """Begins to ask again for the members that did not answer connect()."""
+        for kind in (self._prepare, self._measure):
+            for member in kind.members:
+                if member.problem and not member.about:
+                    self._loop.call_soon_threadsafe(self._ask_again, kind, member)
+
+    def _ask_again(self, kind: Kind, member: Member) -> None:
+        revival = self._loop.create_task(self._revive(kind, member))
+        self._revivals.add(revival)
+        revival.add_done_callback(self._revivals.discard)
 
 
-def _is_infra(reply: Json) -> bool:
-    return "verdict" in reply and reply["verdict"]["outcome"]["kind"] == "infra"
+def _judged_or_refused(reply: Json) -> Judged:
+    try:
+        return judged_of(reply)
+    except Refused as refused:
+        return Judged(None, "refused", str(refused), 0.0, {})
 
 
 def start(
@@ -255,14 +307,22 @@ def start(
                 get_if_exists=True, num_cpus=cpus, num_gpus=share, max_restarts=-1,
                 max_task_retries=0, scheduling_strategy="SPREAD",
             ).remote([*jobs, *words], program)  # fmt: skip
-    return connect(name)
+    return connect(name, START_S)
 
 
-def connect(name: str = "musacoder") -> Pool:
-    """The pool of the actors that start() made.  Raises Unreachable where they cannot judge."""
-    pool = Pool(_members(f"{name}-measure-"), _members(f"{name}-prepare-"))
-    if not pool._measure.members:
+def connect(name: str = "musacoder", wait_s: float = 30.0) -> Pool:
+    """The pool of the actors that start() made.
+
+    An actor that does not answer in `wait_s` is lost, and asked again.  Raises Unreachable where
+    none that measures answers, or where two are unlike.
+    """
+    measure, prepare = (_members(f"{name}-{kind}-", wait_s) for kind in ("measure", "prepare"))
+    if not measure:
         raise Unreachable(f"no actors of the name {name}: start them with musacoder.ray.start")
+    if all(member.problem for member in measure):
+        raise Unreachable("; ".join(f"{m.name}: {m.problem}" for m in measure))
+    pool = Pool(measure, prepare)
+    pool.revive_lost()
     return pool
 
 
@@ -279,15 +339,21 @@ def _names(prefix: str) -> list[str]:
     return sorted(one for one in found if one.startswith(prefix))
 
 
-def _members(prefix: str) -> list[Member]:
-    """Raises Unreachable where one does not answer, or is unlike the first."""
-    names = _names(prefix)
-    actors = [ray.get_actor(name, namespace=NAMESPACE) for name in names]
-    try:
-        abouts = ray.get([actor.about.remote() for actor in actors], timeout=START_S)
-    except (RayActorError, RayTaskError, ray.exceptions.GetTimeoutError) as error:
-        raise Unreachable(f"an actor of {prefix}* does not start: {error}") from None
-    for name, about in zip(names, abouts):
-        if about != abouts[0]:
-            raise Unreachable(f"{name} has {about}, but {names[0]} has {abouts[0]}")
-    return [Member(*row) for row in zip(names, actors, abouts)]
+def _members(prefix: str, wait_s: float) -> list[Member]:
+    """Raises Unreachable where two actors are unlike."""
+    members = []
+    for name in _names(prefix):
+        members.append(Member(name, ray.get_actor(name, namespace=NAMESPACE), about=""))
+    asked = {member.actor.state.remote(): member for member in members}
+    ray.wait(list(asked), num_returns=max(1, len(asked)), timeout=wait_s) if asked else None
+    for reference, member in asked.items():
+        try:
+            member.about, member.problem = ray.get(reference, timeout=0)
+        except (RayActorError, RayTaskError, ray.exceptions.GetTimeoutError) as error:
+            member.problem = str(error).strip().splitlines()[0] or "it does not answer"
+    known = [member for member in members if member.about]
+    for member in known:
+        if member.about != known[0].about:
+            first = known[0]
+            raise Unreachable(f"{member.name} has {member.about}, but {first.name}: {first.about}")
+    return members

@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import json
 import os
+import sqlite3
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,6 +26,7 @@ SENT_MAX = 256  # More than the threads of any verifier.
 SENDS_MAX = 3  # A job at which the child ended so often may be the cause.
 LINES_BYTES_MAX = 256 << 20  # Waiting jobs beyond this have their lines on disk alone.
 LOADED_AT_ONCE = 64
+LOAD_PAUSE_S = 1.0  # Before a store that could not be read is read again.
 RESTARTS_MAX = 5  # The children in a row that may end without one reply.
 KILL_S = 5.0  # A child that does not end in this time is killed.
 HELLO = b'{"id": "hello"}'
@@ -164,11 +166,11 @@ class Verifier:
             stdin.write(HELLO + b"\n")
             while True:
                 while self._is_ready and self._pending and len(self._sent) < self._sent_max():
-                    entry = self._pending.popleft()
-                    if entry.reply.done():
-                        continue
-                    if entry.line is None:
+                    entry = self._pending[0]
+                    if entry.line is None and not entry.reply.done():
                         await self._load(entry)
+                        continue  # Another one may be first by now.
+                    self._pending.popleft()
                     self._send(entry, stdin)
                     if stdin.transport.get_write_buffer_size() > 1 << 16:
                         await stdin.drain()
@@ -196,7 +198,12 @@ class Verifier:
         for other in itertools.islice(self._pending, LOADED_AT_ONCE):
             if other.line is None and not other.reply.done():
                 wanted[other.job] = other
-        found = await self.load(list(wanted))
+        try:
+            found = await self.load(list(wanted))
+        except sqlite3.Error as error:
+            print(f"musacoder: a waiting job cannot be read: {error}", file=sys.stderr)
+            await asyncio.sleep(LOAD_PAUSE_S)
+            return
         for job, one in wanted.items():
             if one.reply.done():
                 continue
@@ -231,7 +238,13 @@ class Verifier:
         print(f"musacoder: the verifier ended with {code}; it is started again", file=sys.stderr)
         self.restarts += 1
         await asyncio.sleep(min(self._barren, 5))
-        await self.start()
+        if self._is_closing:
+            return
+        try:
+            await self.start()
+        except OSError as error:
+            print(f"musacoder: cannot start the verifier: {error}", file=sys.stderr)
+            self.gave_up.set_result(MACHINE_FAILED)
 
     def _take_back(self) -> None:
         """Jobs that the child did not finish wait again; other questions fail."""

@@ -181,6 +181,8 @@ class Service:
     def _reply(self, reply: Json) -> web.Response:
         # An error means that the task is none: that is the caller's, and is not judged.
         status = int(reply.get("code", 422)) if "error" in reply else 200
+        if reply.get("kind") == "infra":
+            status = 502  # The verifier's machine failed, and the question has no fault.
         return web.json_response(reply, status=status)
 
     async def evaluate(self, request: web.Request) -> web.Response:
@@ -268,7 +270,10 @@ class Service:
     async def _item(self, taken: Entry | Json) -> Json:
         if isinstance(taken, dict):
             return taken
-        return {**await taken.reply, "id": taken.id}
+        try:
+            return {**await taken.reply, "id": taken.id}
+        except Ended:  # One of a batch costs the others nothing.
+            return {"id": taken.id, "error": "the verifier ended", "kind": "infra"}
 
     async def _stream(
         self, request: web.Request, work: list[asyncio.Task[Json]]
