@@ -45,7 +45,7 @@ import musacoder.ray  # noqa: E402
 from musacoder.ray.pool import Pool  # noqa: E402
 
 NODES = 3
-TASKS = ("elementwise/relu", "reduction/row_sum")
+TASKS = ("softmax/softmax_rows", "reduction/row_sum")
 Question = tuple[str, str]
 
 
