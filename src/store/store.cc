@@ -177,7 +177,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& path) {
   std::error_code failure;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
   if (failure) {
-    return Error{ErrorCode::kIo,
+    return Error{ErrorCode::kInvalidInput,
                  fmt::format("cannot make {}: {}", path.parent_path().string(), failure.message())};
   }
   MC_TRY(Fd lock, lock_of(path), "store");

@@ -449,5 +449,9 @@ TEST_F(Stores, AreReadAfterAKillWithinATransaction) {
   EXPECT_EQ(*runs->at(0).text("0"), std::nullopt);
 }
 
+TEST(Store, RefusesAFolderThatCannotBeMade) {
+  EXPECT_EQ(Store::open("/proc/none/store.sqlite").error().code, ErrorCode::kInvalidInput);
+}
+
 }  // namespace
 }  // namespace mc::store
