@@ -68,7 +68,13 @@ class Kind:
 
     name: str
     members: list[Member]
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    # Two conditions of one lock: a place that gets free is for one of the questions that wait, and
+    # to wake them all would cost each question as much as there are others.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.has_place = asyncio.Condition(self.lock)
+        self.is_drained = asyncio.Condition(self.lock)
 
     def best(self, besides: Member | None) -> Member | None:
         """The member to ask next; None where each has enough, is reserved or is lost."""
@@ -182,8 +188,10 @@ class Pool:
                 member.num_open -= 1
                 if losses_before:  # It was alone there.
                     member.is_reserved = False
-                async with kind.changed:
-                    kind.changed.notify_all()
+                async with kind.lock:
+                    # All look whether an actor is left, where one was lost.
+                    kind.has_place.notify(len(self._running) if member.problem else 1)
+                    kind.is_drained.notify_all()
             if not is_infra(reply):
                 member.num_done += 1
                 return reply
@@ -194,7 +202,7 @@ class Pool:
 
     async def _take(self, kind: Kind, besides: Member | None, is_alone: bool) -> Member:
         """Raises Unreachable where no actor takes questions for BACK_S."""
-        async with kind.changed:
+        async with kind.lock:
             while True:
                 member = kind.best(besides)
                 if member is not None and not is_alone:
@@ -208,7 +216,8 @@ class Pool:
     async def _empty(self, kind: Kind, member: Member) -> bool:
         """Reserves a member and waits for its other questions; False where it is lost meanwhile."""
         member.is_reserved = True
-        await kind.changed.wait_for(lambda: member.num_open == 0 or member.problem)
+        kind.has_place.notify()  # The place that this question was woken for is another's.
+        await kind.is_drained.wait_for(lambda: member.num_open == 0 or member.problem)
         if member.problem:
             member.is_reserved = False
             return False
@@ -218,7 +227,7 @@ class Pool:
     async def _wait(self, kind: Kind) -> None:
         is_lost = all(m.problem for m in kind.members)
         try:
-            await asyncio.wait_for(kind.changed.wait(), BACK_S if is_lost else None)
+            await asyncio.wait_for(kind.has_place.wait(), BACK_S if is_lost else None)
         except asyncio.TimeoutError:
             problems = "; ".join(f"{m.name}: {m.problem}" for m in kind.members)
             raise Unreachable(f"no actor of {NAMESPACE} is left: {problems}") from None
@@ -240,9 +249,9 @@ class Pool:
         member.about = member.about or about
         if about != member.about:
             problem = f"it came back as another: {about}"
-        async with kind.changed:
+        async with kind.lock:
             member.problem = problem
-            kind.changed.notify_all()
+            kind.has_place.notify_all()
         if problem:
             log.error("%s is set aside: %s", member.name, problem)
 
