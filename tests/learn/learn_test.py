@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """musacoder-learn from outside: init, sft and generate on a few rows, killed and resumed."""
 
+import contextlib
 import json
 import os
 import pathlib
 import resource
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -171,7 +173,8 @@ class LearnTest(unittest.TestCase):
         return folder
 
     def settings(self, name: str) -> dict[str, object]:
-        text = (self.root / name / "settings.json").read_text(encoding="utf-8")
+        with contextlib.closing(sqlite3.connect(self.root / name / "store.sqlite")) as store:
+            ((text,),) = store.execute("SELECT settings FROM run")
         settings: dict[str, object] = json.loads(text)
         return settings
 

@@ -22,6 +22,8 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEARN = os.environ["MUSACODER_LEARN"]
 JUDGE = f"{sys.executable} {ROOT / 'tests/learn/letter_judge.py'}"
+# The same to a run's settings, which leave out the folder of the program; it cannot be started.
+NO_JUDGE = JUDGE.replace(sys.executable, f"/no/{pathlib.Path(sys.executable).name}")
 TIMES = ("generate_s", "verdict_wait_s", "update_s", "elapsed_s")
 DRIFT_MAX = 1e-5  # Of generator and trainer, in float32.
 STEPS = 9
@@ -113,6 +115,15 @@ class RlTest(unittest.TestCase):
         lines = (self.root / name / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
+    def store(self, name: str) -> sqlite3.Connection:
+        return sqlite3.connect(self.root / name / "store.sqlite")
+
+    def settings(self, name: str) -> dict[str, Any]:
+        with contextlib.closing(self.store(name)) as store:
+            ((text,),) = store.execute("SELECT settings FROM run")
+        settings: dict[str, Any] = json.loads(text)
+        return settings
+
     def weights(self, name: str) -> bytes:
         return (self.root / name / "model" / "model.safetensors").read_bytes()
 
@@ -136,7 +147,7 @@ class RlTest(unittest.TestCase):
         # Without a checkpoint all steps are done again, and no answer is judged again.
         shutil.copytree(self.root / "killed", self.root / "again")
         shutil.rmtree(self.root / "again" / "checkpoints")
-        self.complete("again", *turns, "--resume", "--judge", "/no/judge")
+        self.complete("again", *turns[:-1], f"/no/env LETTERS=q7 {JUDGE}", "--resume")
         for other in ("killed", "replayed", "again"):
             self.assertEqual(self.metrics(other), self.metrics("whole"), other)
             self.assertEqual(self.episodes(other), self.episodes("whole"), other)
@@ -182,15 +193,20 @@ class RlTest(unittest.TestCase):
         self.write("one.jsonl", [task(0, "plain")])
         sizes = ["--steps", 2, "--prompts", 1]
         self.complete("recorded", *sizes, data="one.jsonl")
-        rows = self.episodes("recorded")
-        for row in rows:
+
+        def changed(line: str) -> str:
+            row = json.loads(line)
             row["replay"] = False
             is_pass = row["step"] == 1 and row["sample"] == 2
             verdict = {"outcome": "pass", "s": 1, "q": 1, "stage": None}
             failure = {"outcome": "wrong", "s": -0.5, "q": 0, "stage": 7}
             row["turns"] = [row["turns"][0] | (verdict if is_pass else failure)]
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (self.root / "recorded" / "episodes.jsonl").write_text(lines, encoding="utf-8")
+            return json.dumps(row) + "\n"
+
+        with contextlib.closing(self.store("recorded")) as store, store:
+            for name, text in store.execute(EPISODES.replace("text FROM", "name, text FROM")):
+                lines = "".join(map(changed, text.splitlines()))
+                store.execute("UPDATE text SET text = ? WHERE name = ?", (lines, name))
         self.complete("solved", *sizes, "--replay", self.root / "recorded", data="one.jsonl")
         self.assertEqual([row["bdr/size"] for row in self.metrics("solved")], [1, 0])
 
@@ -214,7 +230,7 @@ class RlTest(unittest.TestCase):
 
         self.assertEqual(go().returncode, 0)
         self.assertIn("--timing quick", record.read_text(encoding="utf-8"))
-        settings = json.loads((self.root / "quick/settings.json").read_text(encoding="utf-8"))
+        settings = self.settings("quick")
         self.assertEqual(settings["judge"][0], "musacoder")
         self.assertEqual(go("--resume", "--jobs", "3").returncode, 0)
         for other in (["--backend", "cpu"], ["--timing", "none"], ["--feedback-tokens", "99"]):
@@ -228,7 +244,7 @@ class RlTest(unittest.TestCase):
         rules |= {"--std-floor": 0.1, "--dual-clip": 3, "--token-veto": 1e-4}
         words = [word for pair in rules.items() for word in pair]
         self.complete("rules", "--steps", 1, *words)
-        settings = json.loads((self.root / "rules/settings.json").read_text(encoding="utf-8"))
+        settings = self.settings("rules")
         self.assertEqual(settings["score"], [0.5, 1.5, 0, 0])
         self.assertEqual((settings["aggregation"], settings["advantage"]), (2, [1, 0.1]))
         self.assertEqual((settings["dual_clip"], settings["token_veto"]), (3, 1e-4))
@@ -280,7 +296,7 @@ class RlTest(unittest.TestCase):
         data = ["--data", self.root / "drawn/sft.jsonl", "--out", self.root / "tuned"]
         done = run("sft", "--model", self.root / "base", *data, "--steps", 1)
         self.assertEqual(done.returncode, 0, done.stderr)
-        again = run(*words[:7], "--judge", "/no/judge", *words[9:])
+        again = run(*words[:7], "--judge", NO_JUDGE, *words[9:])
         self.assertEqual(again.stdout, first.stdout, again.stderr)
 
     def test_rft_makes_repairs_of_failed_answers(self) -> None:
@@ -328,7 +344,7 @@ class RlTest(unittest.TestCase):
         words += ["--out", self.root / "rft-cut"]
         done = run(*words)
         self.assertNotEqual(done.returncode, 0)
-        with contextlib.closing(sqlite3.connect(self.root / "rft-cut/store.sqlite")) as store:
+        with contextlib.closing(self.store("rft-cut")) as store:
             (kept,) = [row[0] for row in store.execute(EPISODES)]
         self.assertEqual(kept.count("\n"), 120)
         judge.write_text(f"{JUDGE}\n", encoding="utf-8")
