@@ -13,6 +13,18 @@ Each actor owns one child process of the program, which stays the unit of trust.
 measures has a GPU; where there are actors that prepare, they compile on nodes without one.
 """
 
-from musacoder.ray.pool import Pool, connect, start, stop
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from musacoder.ray.pool import Pool, connect, start, stop
 
 __all__ = ["Pool", "connect", "start", "stop"]
+
+
+def __getattr__(name: str) -> Any:
+    """Ray is imported with the first use, so that its absence is one line of the command's."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from musacoder.ray import pool
+
+    return getattr(pool, name)

@@ -23,7 +23,11 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-import ray  # noqa: E402
+try:
+    import ray
+except ImportError:
+    print(f"musacoder: needs ray: {sys.executable} -m pip install ray", file=sys.stderr)
+    sys.exit(2)
 
 from musacoder.judged import Json  # noqa: E402
 from musacoder.ray.pool import Pool, connect, start, stop  # noqa: E402
