@@ -143,8 +143,9 @@ Result<std::vector<Compiled>> Bulk::State::compile_all(
   argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + name, "-include", "mc_emu/prelude.h", "-x",
                            "c++", source.string(), "-o", library.string()});
   if (const auto done = compile::run_tool(argv); !done) {
+    const std::string& why = done.error().message;
     spdlog::warn("a batch of {} solutions is compiled one by one: {}", attempts.size(),
-                 done.error().message);
+                 why.substr(0, why.find('\n')));
     return compile_each(attempts);
   }
   std::vector<Compiled> compiled;

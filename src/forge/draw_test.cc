@@ -159,6 +159,18 @@ TEST(Solutions, UseEveryTemplate) {
   }
 }
 
+// True if each bracket is closed by one of its kind.
+bool is_balanced(const std::string& text) {
+  std::string open;
+  for (const char c : text) {
+    if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';
+    if (c != ')' && c != ']' && c != '}') continue;
+    if (open.empty() || open.back() != c) return false;
+    open.pop_back();
+  }
+  return open.empty();
+}
+
 TEST(Bugs, ChangeTheTextAndAreOfManyKinds) {
   std::set<std::string> kinds;
   for (const TaskGraph& graph : graphs()) {
@@ -166,6 +178,9 @@ TEST(Bugs, ChangeTheTextAndAreOfManyKinds) {
       for (const Bug& bug : bugs_of(graph, solution, library().kernels)) {
         EXPECT_NE(with_bugs(solution, {bug}), solution.cuda) << bug.kind;
         EXPECT_FALSE(bug.cause.empty()) << bug.kind;
+        if (bug.expected != "compile") {
+          EXPECT_TRUE(is_balanced(with_bugs(solution, {bug}))) << bug.kind;
+        }
         kinds.insert(bug.kind);
       }
     }

@@ -114,7 +114,7 @@ class Planner {
                                        : "1" + before;
     }
     if (fault.becomes == "!swap_product") {  // "r * m + j" to "j * m + r".
-      const size_t star = before.find(" * "), plus = before.find(" + ");
+      const size_t star = find_outside(before, " * "), plus = find_outside(before, " + ");
       if (star == std::string::npos || plus == std::string::npos || before.find('(') < plus ||
           before.find(" * ", star + 1) != std::string::npos) {
         return std::nullopt;
@@ -123,7 +123,7 @@ class Planner {
              before.substr(0, star);
     }
     if (fault.becomes == "!drop_first_axis" || fault.becomes == "!short_stride") {
-      const size_t star = before.find(" * "), plus = before.find(" + ");
+      const size_t star = find_outside(before, " * "), plus = find_outside(before, " + ");
       if (star == std::string::npos || plus == std::string::npos || plus < star)
         return std::nullopt;
       if (before.find('[') != std::string::npos) return std::nullopt;
@@ -133,6 +133,16 @@ class Planner {
     }
     if (fault.becomes == "!swap_extents") return swapped_extents(before);
     return substituted(with_values(fault.becomes, before, part), "$", before);
+  }
+
+  // The first place of `word` that is in no parentheses; npos where there is none.
+  static size_t find_outside(const std::string& text, std::string_view word) {
+    int depth = 0;
+    for (size_t at = 0; at < text.size(); ++at) {
+      depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+      if (depth == 0 && text.compare(at, word.size(), word) == 0) return at;
+    }
+    return std::string::npos;
   }
 
   // "torch::empty({N, M}, …" to "torch::empty({M, N}, …".
