@@ -32,9 +32,17 @@ SONAMES = {"musart": "libmusart.so.5", "musa": "libmusa.so.5"}
 
 
 def toolkit() -> Path | None:
-    """The CUDA toolkit of this machine, with nvcc."""
+    """The CUDA toolkit of this machine, with nvcc.
+
+    nvcc itself names the folder: the program on PATH may be a script that starts another one.
+    """
     found = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    return Path(found).resolve().parent.parent if Path(found).exists() else None
+    if not Path(found).exists():
+        return None
+    command = [found, "--dryrun", "-x", "cu", "-c", "/dev/null"]
+    told = subprocess.run(command, capture_output=True, text=True).stderr
+    here = re.search(r"^#\$ _HERE_=(.+)$", told, re.MULTILINE)
+    return Path(here[1]).resolve().parent if here else None
 
 
 def make_headers(include: Path, cuda: Path, musacoder: str, work: Path) -> None:
