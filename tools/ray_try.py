@@ -112,8 +112,8 @@ def children_of(program: str) -> list[int]:
 class Killer:
     """Kills one thing a time, and measures how long the pool is without a verdict after it."""
 
-    def __init__(self, cluster: Any, pool: Pool, program: str, seed: int) -> None:
-        self._cluster, self._pool, self._program = cluster, pool, program
+    def __init__(self, cluster: Any, program: str, seed: int) -> None:
+        self._cluster, self._program = cluster, program
         self._random = random.Random(seed)
         self._nodes: list[Any] = list(cluster.worker_nodes)
         self.counts: dict[str, int] = {}
@@ -141,7 +141,7 @@ class Killer:
 
 
 def kills(cluster: Any, pool: Pool, program: str, times: int, seed: int) -> None:
-    killer = Killer(cluster, pool, program, seed)
+    killer = Killer(cluster, program, seed)
     done: list[tuple[float, int, str]] = []
     stop = threading.Event()
 

@@ -69,7 +69,7 @@ def headers_of(token: str) -> dict[str, str]:
 
 
 def retry_after_of(value: str | None) -> float | None:
-    """The seconds of a Retry-After header; None for a date, and where there is none."""
+    """The seconds of a Retry-After header; None for a date, and without the header."""
     return float(value) if value is not None and value.isdigit() else None
 
 

@@ -143,7 +143,7 @@ def rollout(prompts: list[list[dict[str, str]]], trainer: Any) -> dict[str, Any]
 
     In an evaluation there is one turn, and the reward is its score.  With several processes all of
     them ask the generator for all episodes in each turn, since its calls are collective; answers
-    that nobody needs are dropped.
+    that belong to no episode of this process are dropped.
     """
     is_training = trainer.model.training
     turns = int(os.environ.get("MUSACODER_TURNS", "3")) if is_training else 1

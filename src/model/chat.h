@@ -48,7 +48,6 @@ class Chat {
   explicit Chat(Error missing) : missing_(std::move(missing)) {}
 
   Result<std::string> render(std::span<const Message> messages, ChatEnd end) const;
-  bool is_chatml() const { return own_ == nullptr && !missing_; }
 
  private:
   std::shared_ptr<ChatTemplate> own_;  // Shared by copies of this value.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <latch>
 #include <random>
@@ -71,29 +72,40 @@ class Blocker {
   std::atomic<bool> was_cancelled_ = false;
 };
 
-TEST(Queue, RunsByPriorityAndThenByArrival) {
+using Submit = std::function<Queue::Ticket(const std::string& key, int priority)>;
+
+// The order in which one thread runs the jobs that `fill` submits while another job runs.
+std::vector<std::string> order_of(const std::function<void(Queue& queue, const Submit&)>& fill) {
   std::vector<std::string> order;
+  size_t num_submitted = 1;
   Replies replies;
   {
     Queue queue(1);
     Blocker blocker;
     queue.submit(blocker.work("first"), replies.of("first"));
     blocker.await_start();
-    for (const auto& [name, priority] :
-         {std::pair{"b", 0}, {"c", -1}, {"a", 7}, {"d", 0}, {"e", 7}}) {
-      queue.submit({name,
-                    priority,
-                    {},
-                    [&order, name = std::string(name)] {
-                      order.push_back(name);
-                      return passed();
-                    }},
-                   replies.of(name));
-    }
+    fill(queue, [&](const std::string& key, int priority) {
+      ++num_submitted;
+      const auto note = [&order, key] {
+        order.push_back(key);
+        return passed();
+      };
+      return queue.submit({key, priority, {}, note}, replies.of(key));
+    });
     blocker.let_go();
   }
+  EXPECT_EQ(replies.all().size(), num_submitted);
+  return order;
+}
+
+TEST(Queue, RunsByPriorityAndThenByArrival) {
+  const auto order = order_of([](Queue&, const Submit& submit) {
+    for (const auto& [key, priority] :
+         {std::pair{"b", 0}, {"c", -1}, {"a", 7}, {"d", 0}, {"e", 7}}) {
+      submit(key, priority);
+    }
+  });
   EXPECT_THAT(order, ElementsAre("a", "e", "b", "d", "c"));
-  EXPECT_EQ(replies.all().size(), 6u);
 }
 
 TEST(Queue, RunsEqualRequestsOnceAndRepliesToEach) {
@@ -124,46 +136,20 @@ TEST(Queue, RunsEqualRequestsOnceAndRepliesToEach) {
 }
 
 TEST(Queue, ARequestThatJoinsRaisesThePriorityOfItsJob) {
-  std::vector<std::string> order;
-  Replies replies;
-  {
-    Queue queue(1);
-    Blocker blocker;
-    queue.submit(blocker.work("first"), replies.of("first"));
-    blocker.await_start();
-    const auto note = [&order](std::string name) {
-      return [&order, name] {
-        order.push_back(name);
-        return passed();
-      };
-    };
-    queue.submit({"low", 0, {}, note("low")}, replies.of("low"));
-    queue.submit({"middle", 1, {}, note("middle")}, replies.of("middle"));
-    queue.submit({"low", 2, {}, note("low")}, replies.of("low again"));
-    blocker.let_go();
-  }
+  const auto order = order_of([](Queue&, const Submit& submit) {
+    submit("low", 0);
+    submit("middle", 1);
+    submit("low", 2);
+  });
   EXPECT_THAT(order, ElementsAre("low", "middle"));
 }
 
 TEST(Queue, ARequestThatIsCancelledTakesItsPriorityWithIt) {
-  std::vector<std::string> order;
-  Replies replies;
-  {
-    Queue queue(1);
-    Blocker blocker;
-    queue.submit(blocker.work("first"), replies.of("first"));
-    blocker.await_start();
-    const auto note = [&order](std::string name) {
-      return [&order, name] {
-        order.push_back(name);
-        return passed();
-      };
-    };
-    queue.submit({"middle", 1, {}, note("middle")}, replies.of("middle"));
-    queue.submit({"low", 0, {}, note("low")}, replies.of("low"));
-    queue.cancel(queue.submit({"low", 2, {}, note("low")}, replies.of("high")));
-    blocker.let_go();
-  }
+  const auto order = order_of([](Queue& queue, const Submit& submit) {
+    submit("middle", 1);
+    submit("low", 0);
+    queue.cancel(submit("low", 2));
+  });
   EXPECT_THAT(order, ElementsAre("middle", "low"));
 }
 

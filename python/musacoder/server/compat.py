@@ -68,7 +68,7 @@ def _answer_of(response: Any) -> str:
 
 
 def nemo_response(data: Json, reply: Json) -> Json:
-    """The body of the request with the reward; mask_sample where there is none."""
+    """The body of the request with the reward; mask_sample where it has no reward."""
     outcome = reply["verdict"]["outcome"]["kind"]
     reward = reply["reward"]
     masked = reward is None

@@ -179,7 +179,7 @@ class Service:
         return min(max(wait_ms, 0), WAIT_MS) / 1000
 
     def _reply(self, reply: Json) -> web.Response:
-        # An error means that the task is none: that is the caller's, and is not judged.
+        # An error is a fault of the question, which was not judged.
         status = int(reply.get("code", 422)) if "error" in reply else 200
         if reply.get("kind") == "infra":
             status = 502  # The verifier's machine failed, and the question has no fault.
@@ -192,7 +192,7 @@ class Service:
         entry = self._take(question, request[ACCOUNT])
         try:
             await asyncio.wait([entry.reply], timeout=wait_s)
-        except asyncio.CancelledError:  # The connection ended, and nobody else knows of it.
+        except asyncio.CancelledError:  # The connection ended, and no job has the question.
             entry.reply.cancel()
             raise
         if entry.reply.done():
