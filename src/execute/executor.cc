@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/cancel.h"
 #include "execute/failure.h"
 #include "execute/measurement.h"
 
@@ -62,6 +63,12 @@ std::string task_failure(const Refusal& refusal) {
 bool is_own_crash(const Death& death) {
   return death.signal == SIGSEGV || death.signal == SIGABRT || death.signal == SIGFPE ||
          death.signal == SIGBUS || death.signal == SIGILL;
+}
+
+// True for an end that a busy machine may have caused once; a second one is the text's own.
+bool may_be_of_others(const Answer& answer) {
+  const auto* death = std::get_if<Death>(&answer);
+  return std::holds_alternative<Overrun>(answer) || (death != nullptr && !is_own_crash(*death));
 }
 
 // Why a role that ran a task's text gave no answer; nothing where it gave one.
@@ -152,23 +159,23 @@ Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, dou
 
 Stage<InspectorAnswer> Executor::inspect(const std::string& source,
                                          const std::string& policy_json) {
+  using Inspected = std::variant<InspectorAnswer, task::Outcome>;
   using Rules = std::map<std::string, std::vector<std::string>>;
   const worker::InspectorInspectQuestion question{
       source, Json::parse(policy_json).value("python", Rules())};
-  MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
-  Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.inspect_s));
-  if (auto* reply = std::get_if<Reply>(&answer)) {
-    MC_TRY(auto said, worker::told<worker::InspectorInspectQuestion>(std::move(*reply)),
-           "inspector");
-    return std::variant<InspectorAnswer, task::Outcome>(inspection_of(std::move(said.said)));
-  }
-  // An end that others may have caused says nothing about the text.
-  if (const auto* death = std::get_if<Death>(&answer);
-      std::holds_alternative<Overrun>(answer) || (death != nullptr && !is_own_crash(*death))) {
-    return Error{ErrorCode::kUnavailable, "the inspector was ended"};
+  for (const bool is_last : {false, true}) {
+    MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
+    Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.inspect_s));
+    if (auto* reply = std::get_if<Reply>(&answer)) {
+      MC_TRY(auto said, worker::told<worker::InspectorInspectQuestion>(std::move(*reply)),
+             "inspector");
+      return Inspected(inspection_of(std::move(said.said)));
+    }
+    if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
+    if (is_last || !may_be_of_others(answer)) break;
   }
   // Text that breaks the parser itself cannot be judged as Python.
-  return std::variant<InspectorAnswer, task::Outcome>(task::Outcome(
+  return Inspected(task::Outcome(
       task::Unextractable{"syntax_error", "CPython's parser gave up on this text", {}}));
 }
 
