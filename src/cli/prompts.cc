@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "eval/machine.h"
 #include "eval/musa_dialect.h"
+#include "musify/port.h"
 #include "runtime/device.h"
 
 namespace mc::cli {
@@ -32,6 +33,12 @@ std::string emulated_facts(const eval::Options& judging) {
 Result<std::string> device_facts(const eval::Options& judging) {
   MC_TRY(const auto device, eval::backend_of(judging.backend).device(), "device");
   return device ? facts_of(*device) : emulated_facts(judging);
+}
+
+Result<std::string> ported(const std::string& text, const Layout& layout) {
+  MC_TRY(const auto rules, musify::load_rules(layout.share("musify"), musify::Target::kMusa),
+         "example");
+  return musify::port_source(text, musify::Language::kPython, rules, {}).text;
 }
 
 // The template's file.
@@ -62,7 +69,11 @@ Status apply_prompt_template(const std::string& name, const Layout& layout,
       {"platform", [&] { return Result<std::string>(is_musa ? "MUSA" : "CUDA"); }},
       {"rules", [&] { return Result<std::string>(sample::prompt_rules(judging.dialect)); }},
       {"example_task", [&] { return example("example_task.py"); }},
-      {"example", [&] { return example(is_musa ? "example_musa.py" : "example_cuda.py"); }},
+      {"example",
+       [&]() -> Result<std::string> {
+         MC_TRY(std::string text, example("example.py"), "--prompt-template");
+         return is_musa ? ported(text, layout) : text;
+       }},
       {"device", [&] { return device_facts(judging); }}};
   return sample::apply_template(path, values, items);
 }

@@ -100,9 +100,13 @@ class Bench(unittest.TestCase):
 class Prompts(unittest.TestCase):
     def test_the_example_of_the_templates_is_right_in_both_dialects(self) -> None:
         prompts = ROOT / "prompts"
-        for dialect in ("cuda", "musa"):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        port = [MUSACODER, "musify", str(prompts / "example.py"), "--out", folder.name]
+        subprocess.run(port, capture_output=True, check=True)
+        for dialect, place in (("cuda", prompts), ("musa", Path(folder.name))):
             command = [MUSACODER, "eval", "--task", prompts / "example_task.py", "-c",
-                       prompts / f"example_{dialect}.py", "--dialect", dialect, "--backend", "cpu",
+                       place / "example.py", "--dialect", dialect, "--backend", "cpu",
                        "--exit-code"]  # fmt: skip
             done = subprocess.run(
                 [*map(str, command)], capture_output=True, text=True, check=False, timeout=300
@@ -498,7 +502,7 @@ class Endpoint(Bench):
         self.assertLessEqual(seen, set(self.rows(verdicts)), "what was judged was judged again")
 
     def test_a_model_behind_one_that_is_busy_at_first(self) -> None:
-        example = (ROOT / "prompts/example_cuda.py").read_text().split("\n", 1)[1]
+        example = (ROOT / "prompts/example.py").read_text().split("\n", 1)[1]
 
         def reply(number: int, request: dict[str, Any]) -> tuple[int, str, str]:
             if number == 1:

@@ -3,7 +3,7 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-cuda_source = r"""
+kernel_source = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
 
@@ -33,7 +33,7 @@ torch::Tensor weighted_add(torch::Tensor a, torch::Tensor b, torch::Tensor weigh
 extension = load_inline(
     name="weighted_add_ext",
     cpp_sources="torch::Tensor weighted_add(torch::Tensor a, torch::Tensor b, torch::Tensor w);",
-    cuda_sources=cuda_source,
+    cuda_sources=kernel_source,
     functions=["weighted_add"],
 )
 
