@@ -132,7 +132,7 @@ class PoolTest(unittest.TestCase):
     def test_a_question_that_ends_its_child_is_tried_alone_and_then_fails(self) -> None:
         actors = Actor(), Actor()
         pool = pool_of(*actors)
-        others = [f"a{i}" for i in range(200)]
+        others = [f"slow {i}" for i in range(200)]  # Both actors are full meanwhile.
         asked = [("t\n", answer) for answer in ("bad", *others)]
         with self.assertRaisesRegex(pools.Unreachable, "4 children ended over it"):
             pool.evaluate_many(asked)
