@@ -63,7 +63,9 @@ class Stream(unittest.TestCase):
             self.assertIn(words, by_id[wrong]["error"])
 
     def test_a_request_goes_in_two_halves_and_can_be_ended(self) -> None:
-        endless = HONEST.replace("return ", "while True: pass\n        return ", 1)
+        call = "        return row_sum_ext"
+        endless = HONEST.replace(call, "        while True: pass\n" + call)
+        self.assertNotEqual(endless, HONEST)
         command = [MUSACODER, "eval", "--stream", "--backend", "cpu", "--timeout", "600"]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
