@@ -129,6 +129,10 @@ int mc_executor_take_items(void* process, PlainItem* items, uint32_t items_max) 
   return static_cast<int>(count);
 }
 
+uint64_t mc_executor_batch_memory_bytes(void* process) {
+  return static_cast<Process*>(process)->executor->batch_memory_bytes();
+}
+
 int mc_executor_export_outputs(void* process, uint32_t call, const uint64_t* bytes,
                                size_t num_parts) {
   return static_cast<Process*>(process)->executor->export_outputs(call, bytes, num_parts);

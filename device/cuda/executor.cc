@@ -192,7 +192,7 @@ bool Executor::detach() {
   region_blocks_.clear();
   files_.clear();
   foreign_allowed_.clear();
-  mapped_bytes_ = 0;
+  mapped_bytes_ = mapped_bytes_peak_ = 0;
   if (page_ != nullptr) {
     page_->is_closed.store(1);
     futex_wake(page_->replies);

@@ -109,6 +109,9 @@ class Executor : private CallContext {
   bool finish_batch(std::vector<TimedCall>& calls);
   // The pieces of an itemised batch, the longest first.  REQUIRES: it is finished.
   bool take_items(std::vector<CallItem>& items);
+  // The most memory that the candidate held from the last batch's first call on: parameters, results
+  // and what it works with, not the calls' inputs; bytes, a multiple of kGranularity.
+  uint64_t batch_memory_bytes();
   // The outputs of a finished batch's call, as export_parts() does it: each from a multiple of
   // TimedBatch::kAlignment on.  `bytes` of them are wanted, one for each; -1 where they are others,
   // kNoRoom as above.
@@ -193,6 +196,7 @@ class Executor : private CallContext {
   std::map<uint64_t, Block> region_blocks_;
   ArenaMap region_map_;
   uint64_t mapped_bytes_ = 0;
+  uint64_t mapped_bytes_peak_ = 0;  // Since the last batch's first call.
   std::unordered_map<std::string, File> files_;
   std::vector<std::string> foreign_allowed_;  // Patterns.
   std::unordered_map<uint32_t, Module> modules_;

@@ -32,6 +32,7 @@ CUresult Executor::map(const Map& command) {
   if (const CUresult status = map_at(command.address, command.bytes, block.handle)) return status;
   blocks_.emplace(command.address, block);
   mapped_bytes_ += command.bytes;
+  mapped_bytes_peak_ = std::max(mapped_bytes_peak_, mapped_bytes_);
   // All ones is NaN for every floating type.  Streams that do not wait for the default one may use
   // the memory next.
   const CUresult status =

@@ -113,6 +113,7 @@ void Executor::count_entries(uint32_t number) {
 
 CUresult Executor::begin_call(const Call& command) {
   if (batch_ == nullptr || !batch_->may_begin(command.call)) return CUDA_ERROR_NOT_PERMITTED;
+  if (command.call == 0) mapped_bytes_peak_ = mapped_bytes_;
   entries_ = 0;
   num_joins_ = 0;
   streams_used_.clear();
@@ -174,6 +175,11 @@ bool Executor::take_items(std::vector<CallItem>& items) {
   const std::lock_guard lock(mutex_);
   cuCtxSetCurrent(context_);
   return items_.take(items) == CUDA_SUCCESS;
+}
+
+uint64_t Executor::batch_memory_bytes() {
+  const std::lock_guard lock(mutex_);
+  return mapped_bytes_peak_;
 }
 
 int Executor::export_outputs(uint32_t call, const uint64_t* bytes, size_t num_parts) {

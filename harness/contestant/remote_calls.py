@@ -35,6 +35,8 @@ def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
         for number in range(min(2, body["calls"]))
     ]
     written = [[region.tensors_of(inputs)[i] for i in body["written"]] for inputs in seen]
+    if body["frees_cache"]:
+        place.trim(kept_max=0)
     tree: Json = {}
     for number in range(body["calls"]):
         client.mc_device_begin_call(number)

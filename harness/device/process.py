@@ -81,6 +81,7 @@ class DeviceProcess:
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64
         native.mc_executor_import.restype = ctypes.c_uint64
         native.mc_executor_prepare_batches.restype = ctypes.c_uint64
+        native.mc_executor_batch_memory_bytes.restype = ctypes.c_uint64
         self._native = native
         why = ctypes.create_string_buffer(500)
         handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
@@ -207,6 +208,7 @@ class DeviceProcess:
                 "launches_own": [call.launches_own for call in found],
                 "queued_whole": sum(call.was_queued_whole for call in found),
                 "long_calls": sum(call.was_long for call in found),
+                "memory_bytes": self._native.mc_executor_batch_memory_bytes(self._handle),
                 "kernels": self._items(),
             }
         )

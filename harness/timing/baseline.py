@@ -31,7 +31,11 @@ class Baseline(Contestant):
         self._stopwatch: Stopwatch | None = None
 
     def answer(self, question: Question) -> Answer:
-        operations = {"release": lambda _: self._release(), "time_calls": self._time_calls}
+        operations = {
+            "release": lambda _: self._release(),
+            "time_calls": self._time_calls,
+            "measure_memory": self._measure_memory,
+        }
         return operations.get(question.body["op"], super().answer)(question)
 
     def _load(self, question: Question) -> Answer:
@@ -64,6 +68,16 @@ class Baseline(Contestant):
         return Answer(
             {"us": [us for us, _ in times], "queued_whole": sum(whole for _, whole in times)}
         )
+
+    def _measure_memory(self, question: Question) -> Answer:
+        """The memory of a call, as a device process counts that of a candidate."""
+        built = self._built.get(0)
+        if built is None:
+            raise Refusal("protocol", "memory before build")
+        source = self._place.memory.mapping(question.descriptors[0])
+        inputs = region.unpack(question.body["inputs"], source)
+        peak = self._place.peak_bytes(lambda: call(built.model, inputs))
+        return Answer({"memory_bytes": peak})
 
     @staticmethod
     def _inputs_of(body: Any, number: int, source: region.Source) -> Any:

@@ -23,7 +23,6 @@ setattr(torch.cuda, "is_available", _is_available)
 
 _SMALL_BLOCK, _SMALL_BLOCKS = 1 << 19, 8  # PyTorch keeps blocks of less than a MiB apart.
 _LARGE_MIN = 64 << 20
-_KEPT_MAX = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,16 @@ class CudaPlace(Place):
     def finish(self) -> None:
         self.names.module.synchronize()
 
-    def trim(self) -> None:
-        if self.names.module.memory_reserved() > _KEPT_MAX:
+    def trim(self, kept_max: int = 256 << 20) -> None:
+        if self.names.module.memory_reserved() > kept_max:
             self.names.module.empty_cache()
+
+    def peak_bytes(self, run: Callable[[], object]) -> int:
+        self.trim(kept_max=0)
+        self.names.module.reset_peak_memory_stats()
+        run()
+        self.finish()  # What it reads may be unmapped next.
+        return int(self.names.module.max_memory_reserved())
 
     def free_workspaces(self) -> None:
         torch._C._cuda_clearCublasWorkspaces()

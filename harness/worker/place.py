@@ -51,10 +51,15 @@ class Place:
     def finish(self) -> None:
         """Waits for all work, and raises what it failed of."""
 
-    def trim(self) -> None:
+    def trim(self, kept_max: int = 256 << 20) -> None:
         """Gives memory that is only kept for later back to the device, unless it is little: to get
         some takes the driver's lock, for which all processes wait in line.
         """
+
+    def peak_bytes(self, run: Callable[[], object]) -> int:
+        """The most memory that this process holds on the device while `run` works."""
+        run()
+        return 0
 
     def free_workspaces(self) -> None:
         """Frees what vendor libraries keep from call to call."""

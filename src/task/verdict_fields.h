@@ -138,6 +138,8 @@ void fields(V& v, Performance& x) {
   v("time_compile_us", x.time_compile_us);
   v("timing", x.timing);
   v("own_share", x.own_share);
+  v("memory_bytes", x.memory_bytes);
+  v("memory_eager_bytes", x.memory_eager_bytes);
   v("kernels", x.kernels);
   v("floor", x.floor);
 }

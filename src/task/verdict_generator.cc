@@ -109,7 +109,7 @@ class Generator {
   Performance performance() {
     return {estimate(), maybe(&Generator::estimate),   estimate(),
             estimate(), maybe(&Generator::estimate),   timing(),
-            real(),     some(&Generator::kernel_time), floor()};
+            real(),     wide(), wide(),   some(&Generator::kernel_time), floor()};
   }
   StageTime stage_time() { return {text(), real()}; }
   Audit audit() { return {text(), text(), text()}; }

@@ -122,7 +122,17 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_pieces() {
   if (own_.contender.device == nullptr) return EarlyOutcome();
   counts_ = false;
   MC_TRY_VOID(draw(1), "inputs");
-  return run(own_, 1, /*is_itemised=*/true);
+  MC_TRY(EarlyOutcome early, run(own_, 1, /*is_itemised=*/true), "candidate");
+  if (early) return early;
+  if (other_.contender.device != nullptr) return run(other_, 1, /*is_itemised=*/true);
+  using Question = worker::BaselineMeasureMemoryQuestion;
+  Answer made = other_.contender.session.ask(Question{shared_.inputs}.to_json(), &shared_.region,
+                                             Seconds(limits_.judge_s));
+  auto* reply = std::get_if<Reply>(&made);
+  if (reply == nullptr) return baseline_failed(made);
+  MC_TRY(const auto told, worker::told<Question>(std::move(*reply)), "baseline");
+  other_.memory_bytes = told.said.memory_bytes;
+  return EarlyOutcome();
 }
 
 Status CallComparison::make_room(int64_t calls) {
@@ -185,7 +195,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
                           .inputs = shared_.inputs,
                           .stride = shared_.stride,
                           .written = plan_.written,
-                          .address = side.address};
+                          .address = side.address,
+                          .frees_cache = is_itemised};
   // The device is this candidate's alone, so who was fast before does not get all of the limit.
   const double expected_s = static_cast<double>(calls) * (side.call_us + kBetweenCalls_us) * 1e-6;
   const double limit_s = std::min(limits_.forward_s, options_.patience_s + kSlowerMax * expected_s);
@@ -206,7 +217,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
   }
   MC_TRY(auto times, worker::told<worker::DeviceTimeFinishQuestion>(std::move(*reply)), "times");
   if (is_itemised) {
-    kernels_ = std::move(times.said.kernels);
+    side.memory_bytes = times.said.memory_bytes;
+    if (&side == &own_) kernels_ = std::move(times.said.kernels);
     return EarlyOutcome();
   }
   if (&side == &own_) {
@@ -260,15 +272,17 @@ Status CallComparison::run_baseline(Side& side, int64_t calls) {
                           .is_gated = side.is_gated};
   Answer made = session.ask(question.to_json(), &shared_.region, Seconds(limits_.judge_s));
   auto* reply = std::get_if<Reply>(&made);
-  if (reply == nullptr) {
-    const auto* refusal = std::get_if<Refusal>(&made);
-    return Error{ErrorCode::kUnavailable,
-                 "the baseline failed: " +
-                     (refusal == nullptr ? session.output_tail() : refusal->exception.message)};
-  }
+  if (reply == nullptr) return baseline_failed(made);
   MC_TRY(const auto times, worker::told<Question>(std::move(*reply)), "baseline");
   take(side, times.said.us, times.said.queued_whole);
   return ok();
+}
+
+Error CallComparison::baseline_failed(const Answer& answer) const {
+  const auto* refusal = std::get_if<Refusal>(&answer);
+  return {ErrorCode::kUnavailable,
+          "the baseline failed: " + (refusal == nullptr ? other_.contender.session.output_tail()
+                                                        : refusal->exception.message)};
 }
 
 void CallComparison::take(Side& side, const std::vector<double>& us, int64_t queued_whole) {
@@ -319,6 +333,8 @@ CallComparison::Timed CallComparison::conclude() const {
   result.time_us = widened(estimate_median(own_.us), kSpread);
   result.time_eager_us = widened(estimate_median(other_.us), kSpread);
   result.speedup_eager = widened(estimate_median(ratios), kSpread);
+  result.memory_bytes = own_.memory_bytes;
+  result.memory_eager_bytes = other_.memory_bytes;
   task::Timing& how = result.timing;
   if (const double factor = bound_us() / result.time_us.median; factor > 1) {
     result.time_us = scaled(result.time_us, factor);

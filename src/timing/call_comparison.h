@@ -4,7 +4,8 @@
 //
 // While they warm up, others may use the device: a few calls of each show whether they can be
 // queued whole, and what they take.  Then follow rounds, alone: a batch of calls of each, in random
-// order, on the same fresh inputs.  A last call of the first one's is told piece by piece.
+// order, on the same fresh inputs.  A last call of the first one's is told piece by piece, and the
+// memory of a call of each is measured.
 //
 // A call's time is what the device's events say, in a process where none of a candidate's host code
 // runs.  Outputs of calls that are drawn when a batch is over are compared with the reference's.
@@ -94,6 +95,7 @@ class CallComparison {
     std::vector<double> medians;  // Each round's.
     // The least of each round's by the host's clock, where any was checked by it.
     std::vector<double> host_us;
+    int64_t memory_bytes = 0;  // The most of the device's that a call had.
     double call_us = std::numeric_limits<double>::infinity();  // The least batch's median.
   };
   Status close();
@@ -105,6 +107,7 @@ class CallComparison {
   Result<EarlyOutcome> run_candidate(Side& side, int64_t calls, bool is_itemised);
   Result<EarlyOutcome> verify(const Side& side, int64_t call, const worker::Tree& outputs);
   Status run_baseline(Side& side, int64_t calls);
+  Error baseline_failed(const execute::Answer& answer) const;
   Result<EarlyOutcome> run_pieces();
   void take(Side& side, const std::vector<double>& us, int64_t queued_whole);
   Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer,

@@ -145,6 +145,8 @@ TEST_F(CallComparisonTest, OneCallMoreTellsPieceByPieceWhatItDid) {
   EXPECT_TRUE(fakes_.itemised.back());
   EXPECT_EQ(fakes_.calls.back(), 1);
   EXPECT_EQ(std::ranges::count(fakes_.itemised, true), 1);
+  EXPECT_EQ(found.performance.memory_bytes, fakes_.memory_bytes);
+  EXPECT_EQ(found.performance.memory_eager_bytes, 2 * fakes_.memory_bytes);
 }
 
 TEST_F(CallComparisonTest, BaselinesAreBelieved) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import threading
 import time
 import unittest
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -227,8 +229,8 @@ class Optimize(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def run_it(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [MUSACODER, "optimize", *map(str, arguments), "--backend", "cpu"]
+    def run_it(self, *arguments: object, backend: str = "cpu") -> subprocess.CompletedProcess[str]:
+        command = [MUSACODER, "optimize", *map(str, arguments), "--backend", backend]
         return subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=600, cwd=self.folder
         )
@@ -256,6 +258,60 @@ class Optimize(unittest.TestCase):
 # $MC_CORPUS_SHARE of the modules, others in each run, and at least one.
 SHARE = float(os.environ.get("MC_CORPUS_SHARE", "1"))
 CHOSEN = random.sample(sorted(CASES), max(1, round(SHARE * len(CASES))))
+
+
+# A right kernel that does its work six times.
+SLOW = """
+
+
+class _Once(ModelNew):
+    pass
+
+
+class ModelNew(_Once):
+    def forward(self, *inputs):
+        for _ in range(5):
+            super().forward(*inputs)
+        return super().forward(*inputs)
+"""
+
+
+@unittest.skipUnless(shutil.which("nvidia-smi"), "needs a GPU")
+class Timed(Optimize):
+    """On a device the fastest right answer is kept, and the module that is written runs there."""
+
+    def test_the_third_answer_is_kept(self) -> None:
+        with ThreadPoolExecutor(len(CASES)) as pool:  # Each compiles for a minute in the end.
+            for name, problem in zip(CASES, pool.map(self.problem_of, CASES)):
+                with self.subTest(name):
+                    self.assertEqual(problem, "")
+
+    def problem_of(self, name: str) -> str:
+        text, class_name, options, kernel, (before, after) = CASES[name]
+        server = self.serve([kernel.replace(before, after), kernel + SLOW, kernel])
+        done = self.run_it(
+            self.module(name, text), *options, "--endpoint", server.url, "--model-name", "m",
+            "--samples", 1, "--turns", 3, backend="cuda",
+        )  # fmt: skip
+        if done.returncode != 0:
+            return done.stderr
+        written = self.folder / "optimized" / name / f"{name}_optimized.py"
+        verdict = json.loads(written.with_suffix(".json").read_text())
+        if verdict["candidate"] != f"{name}#0.2":
+            return f"kept: {verdict['candidate']}\n{done.stdout}"
+        return self.python(f"""
+import sys, torch
+sys.path[:0] = [{str(written.parent)!r}, {str(self.folder)!r}]
+import {name} as plain, {name}_optimized as optimized
+init = optimized.get_init_inputs()
+args, kwargs = init if init and isinstance(init[-1], dict) else (init, {{}})
+old, new = (one.{class_name}(*args, **kwargs).cuda().eval() for one in (plain, optimized))
+new.load_state_dict(old.state_dict())
+inputs = [x.cuda() if isinstance(x, torch.Tensor) else x for x in optimized.get_inputs()]
+with torch.no_grad():
+    print(optimized.why_original(new, *inputs) or "", end="")
+    torch.testing.assert_close(new(*inputs), old(*inputs), rtol=1e-4, atol=1e-4)
+""")
 
 
 class Winners(Optimize):

@@ -54,6 +54,7 @@ TimedFakes::TimedFakes() {
     answer.queued_whole = gated.back() ? std::min(count, queued_whole) : 0;
     answer.long_calls = long_calls;
     if (itemised.back()) answer.kernels = kernels;
+    answer.memory_bytes = memory_bytes;
     return answer;
   });
   devices.say<worker::DeviceTimeTakeQuestion>({.outputs = {R"(["here"])"}});
@@ -69,6 +70,7 @@ TimedFakes::TimedFakes() {
     baseline_gated.push_back(asked.is_gated);
     return times(asked, eager_us);
   });
+  baselines.say<worker::BaselineMeasureMemoryQuestion>({.memory_bytes = 2 * memory_bytes});
   compiled.on<BaselineTimeCallsQuestion>(
       [this, times](const auto& asked, const Fd&) { return times(asked, compiled_us); });
 }

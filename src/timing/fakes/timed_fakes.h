@@ -52,6 +52,7 @@ class TimedFakes {
   std::vector<int64_t> calls;
   std::vector<bool> gated;
   std::vector<bool> itemised;
+  int64_t memory_bytes = int64_t{4} << 20;  // The candidate's; the baseline has twice as much.
   // The number of calls that there was room for, each time.
   std::vector<int64_t> room;
   // One for each of the eager baseline's batches.
