@@ -93,11 +93,18 @@ class Zygote:
         self._channel.send(body, descriptors or [])
         return self._channel.receive().body
 
-    def spawn(self, role: str, sandbox: Any = "off", report: int | None = None) -> Child:
+    def spawn(
+        self,
+        role: str,
+        sandbox: Any = "off",
+        report: int | None = None,
+        environment: tuple[str, ...] = (),
+    ) -> Child:
         mine, theirs = socket.socketpair()
         output = tempfile.TemporaryFile()
         descriptors = [theirs.fileno(), output.fileno()] + ([] if report is None else [report])
-        answer = self.ask({"op": "spawn", "role": role, "sandbox": sandbox}, descriptors)
+        body = {"role": role, "sandbox": sandbox, "environment": [*environment]}
+        answer = self.ask({"op": "spawn", **body}, descriptors)
         theirs.close()
         if not answer["ok"]:
             raise RuntimeError(str(answer))

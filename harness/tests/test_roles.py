@@ -285,6 +285,15 @@ class RolesTest(ZygoteTest):
             with self.assertRaisesRegex(RuntimeError, "known role"):
                 zygote.spawn(role)
 
+    def test_a_child_sees_the_device_that_it_is_spawned_for(self) -> None:
+        task = TASK + "import os\nprint(os.getenv('CUDA_VISIBLE_DEVICES'), flush=True)\n"
+        for names in (["GPU-a=b"], ["GPU-b"], []):
+            variables = tuple(f"CUDA_VISIBLE_DEVICES={name}" for name in names)
+            with self.zygote.judges.spawn("judge", environment=variables) as judge:
+                self.begin(judge, task, 3, {})
+                seen = set(judge.printed().split())
+            self.assertEqual(seen, set(names) or {str(os.getenv("CUDA_VISIBLE_DEVICES"))})
+
     def test_a_baseline_is_the_tasks_own_model(self) -> None:
         with self.zygote.spawn("judge") as judge, self.zygote.spawn("baseline") as baseline:
             self.begin(judge, TASK, 3, {})

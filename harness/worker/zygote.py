@@ -241,6 +241,7 @@ class _Birth:
     channel: int
     output: int
     report: int | None
+    environment: dict[str, str]  # Variables besides the zygote's.
 
 
 def _spawn(question: wire.Question, libraries: Libraries, roles: Roles) -> int:
@@ -270,7 +271,8 @@ def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birt
     if encoded is not None and libraries.sandbox is None:
         raise wire.Refusal("protocol", "a sandbox is asked for, but its library was not given")
     channel, output, *report = question.descriptors
-    return _Birth(name, role, encoded, channel, output, report[0] if report else None)
+    environment = dict(str(one).split("=", 1) for one in question.body.get("environment", []))
+    return _Birth(name, role, encoded, channel, output, report[0] if report else None, environment)
 
 
 def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
@@ -293,6 +295,7 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
     status = 1
     try:
         os.setsid()
+        os.environ.update(birth.environment)
         os.dup2(birth.output, 1)
         os.dup2(birth.output, 2)
         missing = _enter(birth, libraries, helper)

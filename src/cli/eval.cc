@@ -23,10 +23,10 @@ constexpr size_t kHashCharacters = 12;
 
 // Judges all work with `jobs` threads; results keep the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
-                                      const EvalArguments& arguments, Results& results,
+                                      const EvalArguments& arguments, int jobs, Results& results,
                                       ProgressBar& bar) {
   std::vector<report::Judged> judged(work.size());
-  for_each_index(work.size(), arguments.jobs, [&](size_t i) {
+  for_each_index(work.size(), jobs, [&](size_t i) {
     const auto start = std::chrono::steady_clock::now();
     judged[i] = judged_since(start, pipeline.evaluate(work[i].task, work[i].candidate), arguments);
     results.add(judged[i]);
@@ -49,7 +49,7 @@ std::string hash_of_options(const EvalArguments& arguments) {
 }
 
 // Requests on standard input, replies on standard output (service/stream.h).
-Status run_stream(const EvalArguments& arguments, const Layout& layout) {
+Status run_stream(const EvalArguments& arguments, const CLI::App& command, const Layout& layout) {
   MC_TRY(auto pipeline,
          eval::Pipeline::create(
              arguments.options,
@@ -59,7 +59,7 @@ Status run_stream(const EvalArguments& arguments, const Layout& layout) {
   MC_TRY_VOID(pipeline->check_machine(), "eval");
   service::PipelineVerifier verifier(*pipeline);
   service::serve_stream(std::cin, std::cout, verifier,
-                        {.jobs = arguments.jobs,
+                        {.jobs = jobs_of(arguments, command, *pipeline),
                          .roots = roots_of(layout),
                          .correctness = arguments.options.correctness,
                          .score = arguments.score,
@@ -73,7 +73,7 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "eval");
   MC_TRY(const Layout layout, find_layout(), "eval");
   if (arguments.stream) {
-    MC_TRY_VOID(run_stream(arguments, layout), "eval");
+    MC_TRY_VOID(run_stream(arguments, command, layout), "eval");
     return kExitDone;
   }
   if (arguments.candidates.empty()) {
@@ -93,8 +93,8 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(check_tasks(*pipeline, given, arguments.jobs), "eval");
   report_bad({given.bad.begin() + static_cast<std::ptrdiff_t>(num_reported), given.bad.end()});
   if (given.work.empty()) return kExitInput;
-  const std::vector<report::Judged> judged =
-      judge_all(*pipeline, given.work, arguments, *results, bar);
+  const std::vector<report::Judged> judged = judge_all(
+      *pipeline, given.work, arguments, jobs_of(arguments, command, *pipeline), *results, bar);
   bar.finish();
   MC_TRY_VOID(results->finish(judged), "eval");
   print(judged, arguments);

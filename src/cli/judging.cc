@@ -116,6 +116,10 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
       ->capture_default_str();
   command.add_option("--backend", arguments.backend, eval::backend_names())->capture_default_str();
   command
+      .add_option("--devices", arguments.options.devices,
+                  "GPUs to judge on, one timed candidate each: all, or numbers and ids, 0,GPU-8c7a")
+      ->capture_default_str();
+  command
       .add_option("--policy", arguments.options.policy,
                   "What a candidate may do: musacoder, or kernelbench (docs/legality.md)")
       ->capture_default_str();
@@ -308,6 +312,13 @@ Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
     add_work(path, arguments.task, arguments.entry_point, tasks, given);
   }
   return given;
+}
+
+int jobs_of(const EvalArguments& arguments, const CLI::App& command,
+            const eval::Pipeline& pipeline) {
+  const bool is_given = command.get_option("--jobs")->count() > 0;
+  return is_given ? arguments.jobs
+                  : std::max(arguments.jobs, static_cast<int>(pipeline.num_devices()));
 }
 
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f) {

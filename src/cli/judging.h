@@ -94,6 +94,9 @@ Result<Given> load_work(const EvalArguments& arguments, const Layout& layout);
 Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs);
 // To standard error, a line each.
 void report_bad(const std::vector<Error>& bad);
+// --jobs, or where it is not given at least one for each device.
+int jobs_of(const EvalArguments& arguments, const CLI::App& command,
+            const eval::Pipeline& pipeline);
 // Calls `f(i)` for each i below `count`, by `jobs` threads.
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f);
 

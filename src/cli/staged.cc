@@ -131,7 +131,7 @@ Result<int> run_measure(EvalArguments& arguments, const CLI::App& command) {
   bad.insert(bad.end(), foreign.begin(), foreign.end());
   if (prepared.empty()) return kExitInput;
   std::vector<report::Judged> judged(prepared.size());
-  for_each_index(prepared.size(), arguments.jobs, [&](size_t i) {
+  for_each_index(prepared.size(), jobs_of(arguments, command, *pipeline), [&](size_t i) {
     const auto start = Clock::now();
     judged[i] = judged_since(start, pipeline->measure(prepared[i]), arguments);
     results->add(judged[i]);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA backend: nvcc, and the first NVIDIA GPU that this process is shown.
+// The CUDA backend: nvcc, and the NVIDIA GPUs that this process is shown.
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "compile/artifact_store.h"
 #include "compile/cuda_libraries.h"
@@ -12,6 +14,7 @@
 #include "eval/machine.h"
 #include "eval/musa_dialect.h"
 #include "execute/cuda_driver.h"
+#include "timing/nvml.h"
 
 namespace mc::eval {
 namespace {
@@ -22,11 +25,16 @@ namespace fs = std::filesystem;
 constexpr double kCostMax = 1e16;
 constexpr int64_t kBytesMax = int64_t{24} << 30;
 
-// The first GPU that CUDA_VISIBLE_DEVICES leaves, without touching it from this process.
-Result<execute::CudaDevice> first_gpu() {
-  MC_TRY(const execute::CudaDriver driver, execute::ask_cuda_driver(),
+// The GPUs that CUDA_VISIBLE_DEVICES leaves, at least one, without touching them from this process.
+Result<std::vector<execute::CudaDevice>> visible_gpus() {
+  MC_TRY(execute::CudaDriver driver, execute::ask_cuda_driver(),
          "no GPU answers (--backend cpu needs none, nor does prepare --architecture 90)");
-  return driver.devices[0];
+  return std::move(driver.devices);
+}
+
+Result<execute::CudaDevice> first_gpu() {
+  MC_TRY(const auto gpus, visible_gpus(), "GPU");
+  return gpus.front();
 }
 
 // "90".
@@ -47,6 +55,18 @@ std::vector<std::string> nvidia_nodes() {
   return nodes;
 }
 
+// Each of several GPUs is named to its processes by its id: where they see one node alone, its
+// number is another one.  The only GPU, which may be a part of one, keeps the name that it has.
+Device device_of(const execute::CudaDevice& gpu, size_t num_visible) {
+  Device device{gpu.uuid, gpu.bytes, nvidia_nodes(), execute::environment_of_one_device()};
+  if (num_visible == 1) return device;
+  device.environment = {"CUDA_VISIBLE_DEVICES=" + gpu.uuid};
+  const auto nvml = timing::Nvml::open(gpu.uuid);
+  const auto minor_number = nvml == nullptr ? std::nullopt : nvml->minor_number();
+  if (minor_number) device.nodes = execute::nodes_of_one_device(device.nodes, *minor_number);
+  return device;
+}
+
 bool is_here(const compile::PyTorch& pytorch) {
   if (nvidia_nodes().empty()) return false;
   const auto gpu = first_gpu();
@@ -61,9 +81,12 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   }
   machine.architecture = options.architecture;
   if (options.architecture.empty()) {
-    MC_TRY(const execute::CudaDevice gpu, first_gpu(), "set-up");
-    machine.architecture = architecture_of(gpu);
-    machine.device = Device{gpu.uuid, gpu.bytes, nvidia_nodes()};
+    MC_TRY(const auto visible, visible_gpus(), "set-up");
+    MC_TRY(const auto chosen, chosen_devices(options.devices, visible), "set-up");
+    machine.architecture = architecture_of(chosen.front());
+    for (const execute::CudaDevice& gpu : chosen) {
+      machine.devices.push_back(device_of(gpu, visible.size()));
+    }
   }
   MC_TRY(compile::CudaRuntime runtime,
          compile::find_cuda_runtime(machine.pytorch, machine.architecture), "set-up");
@@ -77,7 +100,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.arguments = {"--executor-lib", libraries.executor.string()};
   machine.aten = libraries.aten;
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
-  if (machine.device) {
+  if (!machine.devices.empty()) {
     // Both names lead to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's NVRTC.
     const fs::path folder = libraries.client.parent_path();
     std::error_code failure;
@@ -109,7 +132,8 @@ std::vector<Fact> look(const compile::PyTorch* pytorch) { return gpu_facts(look_
 
 }  // namespace
 
-const Backend kCudaBackend{task::Backend::kCuda,  is_here, set_up, "judges and times on device 0",
-                           is_compute_capability, look,    device};
+const Backend kCudaBackend{
+    task::Backend::kCuda,  is_here, set_up, "judges and times on all devices that it sees",
+    is_compute_capability, look,    device};
 
 }  // namespace mc::eval

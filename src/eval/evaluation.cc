@@ -49,10 +49,9 @@ Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepare
       prepared_(prepared),
       use_(context.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
       verdict_(prepared.verdict),
-      judge_key_(
-          content_hash({prepared.task.code, to_string(prepared.verdict.protocol.correctness)})) {
+      judge_key_(judge_key_of(prepared)) {
   const task::Candidate& candidate = prepared.candidate;
-  verdict_.protocol = protocol_of(context.options, context.machine, context.policy.version,
+  verdict_.protocol = protocol_of(context.options, context.compute_device, context.policy.version,
                                   prepared.verdict.protocol.correctness);
   verdict_.protocol.dialect = prepared.verdict.protocol.dialect;
   verdict_.protocol.musa_architecture = prepared.verdict.protocol.musa_architecture;
@@ -280,7 +279,7 @@ const task::Correctness& Evaluation::correctness() const {
 }
 
 bool Evaluation::is_timed() const {
-  return context_.machine.device && context_.options.timing.enabled;
+  return context_.compute_device != nullptr && context_.options.timing.enabled;
 }
 
 Stage Evaluation::strict() {
@@ -337,11 +336,16 @@ void Evaluation::end_contestant() {
   context_.executor.give_back_device(std::move(device_));
 }
 
+std::string judge_key_of(const Prepared& prepared) {
+  return content_hash({prepared.task.code, to_string(prepared.verdict.protocol.correctness)});
+}
+
 task::Verdict evaluate(EvaluationContext context, const Prepared& prepared) {
   MC_CHECK(!context.is_second && !context.is_alone);
   std::optional<Evaluation> evaluation(std::in_place, context, prepared);
   task::Verdict verdict = evaluation->run();
-  const bool is_short_of_memory = context.machine.device && evaluation->is_short_of_memory();
+  const bool is_short_of_memory =
+      context.compute_device != nullptr && evaluation->is_short_of_memory();
   evaluation.reset();  // With its processes.
   if (is_cancelled()) return verdict;
   if (!is_short_of_memory && !std::holds_alternative<task::Infra>(verdict.outcome)) return verdict;

@@ -36,6 +36,7 @@ namespace mc::eval {
 class BaselineStore;
 class JudgePool;
 class KnownTasks;
+struct Device;
 struct Machine;
 
 // What evaluations share; outlives them.
@@ -48,7 +49,8 @@ struct EvaluationContext {
   const Machine& machine;
   JudgePool& judges;
   KnownTasks& known_tasks;
-  const timing::Nvml* nvml;  // Null without a device.
+  const timing::Nvml* nvml;      // Null without a device.
+  const Device* compute_device;  // One of the machine's; null without a device.
   DeviceShare& device;
   DeviceMemory& memory;
   const BaselineStore& baselines;
@@ -102,6 +104,9 @@ class Evaluation {
   std::unique_ptr<execute::Session> contestant_;  // Null where another one is to be timed.
   std::unique_ptr<execute::DeviceProcess> device_;  // The contestant's, if another holds it.
 };
+
+// Equal for candidates that one open judge can serve, one after the other.
+std::string judge_key_of(const Prepared& prepared);
 
 // Evaluates; where that fails without being the candidate's fault, or for want of memory that
 // others may have held, once more, with a fresh judge and a fresh contestant.  REQUIRES: `context`

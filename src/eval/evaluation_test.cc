@@ -37,7 +37,7 @@ const Refusal kCannot{"exception", "", {"Error", "cannot", {}, {}}};
 
 class EvaluationTest : public testing::Test {
  protected:
-  EvaluationTest() { stand_.machine.device.reset(); }  // The CPU backend, but not emulated.
+  EvaluationTest() { stand_.compute_device.reset(); }  // The CPU backend, but not emulated.
 
   task::Verdict run(const task::Candidate& candidate = {"a", "1"}) {
     Prepared prepared{{"task", "task", kTask}, candidate, {}, source_, "", {}, {}};
@@ -268,7 +268,7 @@ TEST_F(EvaluationTest, DoesNotFitWhereTheReferenceHasNoRoomEvenInAllOfTheMemory)
 
 class EvaluationOnADevice : public EvaluationTest {
  protected:
-  EvaluationOnADevice() { stand_.machine.device = Device{"GPU-test", 0, {}}; }
+  EvaluationOnADevice() { stand_.compute_device = Device{"GPU-test", 0, {}}; }
   std::vector<std::string> stages() const {
     std::vector<std::string> names;
     for (const task::StageTime& stage : verdict_.telemetry.stages) names.push_back(stage.stage);

@@ -14,6 +14,11 @@ JudgePool::JudgePool(JudgePool&& other) noexcept
     : idle_max_(other.idle_max_), idle_(std::move(other.idle_)) {}
 JudgePool::~JudgePool() = default;
 
+bool JudgePool::has(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(idle_, key, &Idle::key) != idle_.end();
+}
+
 std::unique_ptr<execute::Judge> JudgePool::take(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto it = std::ranges::find(idle_, key, &Idle::key);

@@ -28,6 +28,7 @@ class JudgePool {
   JudgePool(JudgePool&& other) noexcept;
   ~JudgePool();
 
+  bool has(const std::string& key) const;
   // A judge that has this task open, or null.
   std::unique_ptr<execute::Judge> take(const std::string& key);
   // Where as many wait as may: the one that waited longest, whatever its task; else null.
@@ -43,7 +44,7 @@ class JudgePool {
     std::unique_ptr<execute::Judge> judge;
   };
   size_t idle_max_;  // Constant after construction.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::list<Idle> idle_;  // Guarded by mutex_; longest waiting first.
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
+#include <string>
 
 #include "core/check.h"
 #include "core/file.h"
@@ -36,22 +38,86 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   MC_TRY(machine.pytorch, pytorch_of(options.python), "set-up");
   MC_TRY_VOID(backend_of(options.backend).set_up(machine, options, progress), "set-up");
   MC_CHECK(machine.toolchain != nullptr);
+  const bool is_of_none = machine.devices.empty() && options.architecture.empty();
+  if (is_of_none && options.devices != kAllDevices) {
+    return Error{ErrorCode::kInvalidInput, "--devices: kernels run by emulation here, without one"};
+  }
   return machine;
+}
+
+namespace {
+
+bool are_alike(const execute::CudaDevice& one, const execute::CudaDevice& other) {
+  return one.name == other.name && one.major == other.major && one.minor == other.minor;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() < 5 &&
+         std::ranges::all_of(text, [](char c) { return '0' <= c && c <= '9'; });
+}
+
+// The one that a word of --devices means; null where there is none, or more than one.
+const execute::CudaDevice* device_named(const std::string& word,
+                                        const std::vector<execute::CudaDevice>& shown) {
+  if (is_number(word)) {
+    const size_t index = std::stoul(word);
+    return index < shown.size() ? &shown[index] : nullptr;
+  }
+  const auto is_meant = [&](const execute::CudaDevice& one) {
+    return !word.empty() && one.uuid.starts_with(word);
+  };
+  const auto found = std::ranges::find_if(shown, is_meant);
+  return std::ranges::count_if(shown, is_meant) == 1 ? &*found : nullptr;
+}
+
+std::string names_of(const std::vector<execute::CudaDevice>& shown) {
+  std::string text;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(i) + " (" + shown[i].uuid + ", " + shown[i].name +
+            ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::vector<execute::CudaDevice>> chosen_devices(
+    const std::string& names, const std::vector<execute::CudaDevice>& shown) {
+  std::vector<execute::CudaDevice> chosen;
+  if (names == kAllDevices) {
+    std::ranges::copy_if(shown, std::back_inserter(chosen),
+                         [&](const auto& one) { return are_alike(one, shown.front()); });
+    return chosen;
+  }
+  std::istringstream words(names + ",");
+  for (std::string word; std::getline(words, word, ',');) {
+    const execute::CudaDevice* device = device_named(word, shown);
+    if (device == nullptr) {
+      return Error{ErrorCode::kInvalidInput, "--devices: no one device is called \"" + word +
+                                                 "\"; there are " + names_of(shown)};
+    }
+    if (std::ranges::find(chosen, *device) == chosen.end()) chosen.push_back(*device);
+    if (are_alike(*device, chosen.front())) continue;
+    return Error{ErrorCode::kInvalidInput,
+                 "--devices: " + device->name + " is not like " + chosen.front().name +
+                     "; give devices of one kind, and start another musacoder for the others"};
+  }
+  return chosen;
 }
 
 execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine) {
   return {correctness, machine.cost_max, machine.bytes_max};
 }
 
-task::Protocol protocol_of(const Options& options, const Machine& machine,
-                           const std::string& policy, const task::Correctness& correctness) {
+task::Protocol protocol_of(const Options& options, const Device* device, const std::string& policy,
+                           const task::Correctness& correctness) {
   task::Protocol protocol{.policy = policy, .correctness = correctness, .strict = options.strict};
   protocol.dialect = options.dialect;
   if (options.dialect == task::Dialect::kMusa) {
     protocol.musa_architecture = options.musa_architecture;
   }
-  if (!machine.device) return protocol;
-  protocol.device = machine.device->id;
+  if (device == nullptr) return protocol;
+  protocol.device = device->id;
   if (!options.timing.enabled) return protocol;
   protocol.timing = options.timing.is_quick ? "quick" : "full";
   protocol.baseline = options.timing.baseline;

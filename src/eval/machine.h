@@ -33,6 +33,8 @@ struct Device {
   std::string id;  // "GPU-…"
   int64_t bytes = 0;
   std::vector<std::string> nodes;  // Below /dev, which those see who compute on it.
+  // Variables by which a process is shown this device and no other one.
+  std::vector<std::string> environment{};
 };
 
 struct Machine {
@@ -40,9 +42,9 @@ struct Machine {
   compile::PyTorch pytorch;
   task::Backend backend = task::Backend::kCpu;  // For verdicts and messages.
   std::unique_ptr<compile::Toolchain> toolchain;
-  bool compiles_musa = false;  // True if the toolchain wants sources of MUSA as they are.
-  std::string architecture;    // That the toolchain compiles for: "90"; "" where there is but one.
-  std::optional<Device> device;
+  bool compiles_musa = false;   // True if the toolchain wants sources of MUSA as they are.
+  std::string architecture;     // That the toolchain compiles for: "90"; "" where there is but one.
+  std::vector<Device> devices;  // All of one kind; none where kernels run by emulation.
   std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
   std::filesystem::path sanitizer;              // The compute-sanitizer; "" where there is none.
   std::filesystem::path aten;  // The library that candidates' extensions need on a device; or "".
@@ -87,9 +89,17 @@ Result<Machine> find_machine(const Options& options, const Progress& progress);
 // The work that judges are asked to do.
 execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine);
 
-// The record in a verdict of how it was found.  `policy` is the policy's version.
-task::Protocol protocol_of(const Options& options, const Machine& machine,
-                           const std::string& policy, const task::Correctness& correctness);
+// The record in a verdict of how it was found.  `policy` is the policy's version, `device` null
+// where there is none.
+task::Protocol protocol_of(const Options& options, const Device* device, const std::string& policy,
+                           const task::Correctness& correctness);
+
+// Those of the devices that the driver shows which --devices names: all, or a list of numbers and
+// of ids or their beginnings.  They are of one kind, since one program is compiled for all of them:
+// `all` leaves out those that are not like the first one, and a list with such is refused.
+// kInvalidInput names what there is.
+Result<std::vector<execute::CudaDevice>> chosen_devices(
+    const std::string& names, const std::vector<execute::CudaDevice>& shown);
 
 execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles);
 

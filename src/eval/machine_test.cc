@@ -40,5 +40,40 @@ TEST(ZygoteOptions, NameTheBackendToAllAndGiveCandidatesMore) {
       ElementsAre("--device", "cuda", "--executor-lib", "executor.so", "--aten-lib", "aten.so"));
 }
 
+class ChosenDevices : public testing::Test {
+ protected:
+  static execute::CudaDevice gpu(const std::string& name, const std::string& uuid) {
+    return {.name = name, .uuid = uuid, .major = 9};
+  }
+  // The ids of those that are chosen, or the error.
+  std::string choose(const std::string& names) const {
+    const auto chosen = chosen_devices(names, shown_);
+    if (!chosen) return chosen.error().message;
+    std::string ids;
+    for (const execute::CudaDevice& one : *chosen) ids += one.uuid + " ";
+    return ids;
+  }
+  std::vector<execute::CudaDevice> shown_ = {gpu("H100", "GPU-aa1"), gpu("A100", "GPU-bb2"),
+                                             gpu("H100", "GPU-aa3")};
+};
+
+TEST_F(ChosenDevices, AreAllThatAreLikeTheFirstOne) {
+  EXPECT_EQ(choose("all"), "GPU-aa1 GPU-aa3 ");
+}
+
+TEST_F(ChosenDevices, AreNamedByNumberAndByTheBeginningOfAnId) {
+  EXPECT_EQ(choose("2"), "GPU-aa3 ");
+  EXPECT_EQ(choose("GPU-bb"), "GPU-bb2 ");
+  EXPECT_EQ(choose("2,GPU-aa1,2"), "GPU-aa3 GPU-aa1 ");
+}
+
+TEST_F(ChosenDevices, AreRefusedWithTheNamesOfThoseThatThereAre) {
+  for (const char* wrong : {"3", "GPU-aa", "GPU-c", "", "0,,2", "-1", "99999999999999999999"}) {
+    EXPECT_THAT(choose(wrong), testing::HasSubstr("there are 0 (GPU-aa1, H100), 1 (GPU-bb2, A100)"))
+        << wrong;
+  }
+  EXPECT_THAT(choose("0,1"), testing::HasSubstr("A100 is not like H100"));
+}
+
 }  // namespace
 }  // namespace mc::eval

@@ -41,7 +41,11 @@ Status check_options(const Options& options) {
   return ok();
 }
 
-Status find_device(Machine& machine) {
+Status find_device(Machine& machine, const Options& options) {
+  if (options.devices != kAllDevices) {
+    return Error{ErrorCode::kInvalidInput,
+                 "--devices: --backend musa uses the first one; set MUSA_VISIBLE_DEVICES"};
+  }
   MC_TRY(const execute::CudaDriver driver,
          execute::ask_cuda_driver(kMusaDriver, execute::kCudaDriverTimeMax, "mu"),
          "no MUSA device answers (prepare --architecture mp_31 needs none)");
@@ -51,7 +55,7 @@ Status find_device(Machine& machine) {
     return Error{ErrorCode::kInvalidInput,
                  "the device is " + name + ", not " + machine.architecture + ": give --musa-arch"};
   }
-  machine.device = Device{gpu.uuid, gpu.bytes, musa_nodes()};
+  machine.devices = {Device{gpu.uuid, gpu.bytes, musa_nodes(), machine.environment}};
   return ok();
 }
 
@@ -74,13 +78,13 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   MC_TRY(compile::CudaRuntime runtime,
          compile::find_musa_runtime(machine.pytorch, machine.architecture), "set-up");
   machine.environment = execute::environment_of_one_device("MUSA");
-  if (options.architecture.empty()) MC_TRY_VOID(find_device(machine), "set-up");
+  if (options.architecture.empty()) MC_TRY_VOID(find_device(machine, options), "set-up");
   MC_TRY(const compile::MusaLibraries libraries,
          compile::prepare_musa_libraries(machine.pytorch, runtime, machine.layout, progress),
          "set-up");
   machine.arguments = {"--executor-lib", libraries.executor.string()};
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
-  if (machine.device) add_client(machine, libraries);
+  if (!machine.devices.empty()) add_client(machine, libraries);
   machine.cost_max = kCostMax;
   machine.bytes_max = kBytesMax;
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");

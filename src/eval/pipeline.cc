@@ -17,10 +17,8 @@
 #include "core/hash.h"
 #include "core/layout.h"
 #include "eval/baseline_store.h"
-#include "eval/device_memory.h"
-#include "eval/device_share.h"
+#include "eval/devices.h"
 #include "eval/evaluation.h"
-#include "eval/judge_pool.h"
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
 #include "eval/musa_dialect.h"
@@ -28,7 +26,6 @@
 #include "execute/children.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
-#include "timing/nvml.h"
 
 namespace mc::eval {
 namespace {
@@ -39,8 +36,6 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.forward_s = options.limits.forward_s;
   limits.judge_s = options.limits.judge_s;
   limits.child.memory_bytes = options.limits.memory_bytes;
-  if (machine.device) limits.child.devices = machine.device->nodes;
-  limits.has_device_process = machine.device.has_value();
   limits.child.tmp_bytes = options.limits.tmp_bytes;
   limits.child.threads_max = options.limits.threads_max;
   limits.child.weak_sandbox = options.allow_weak_sandbox;
@@ -55,25 +50,31 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
 // For all who use a device of this machine, in whatever container has the same directory.
 constexpr const char* kLocks = "/tmp";
 
-// None where there is no device to share.
-std::optional<DeviceLock> lock_of(const std::optional<Device>& device, const Progress& progress) {
-  if (!device) return std::nullopt;
-  auto lock = DeviceLock::open(kLocks, device->id);
+std::optional<DeviceLock> lock_of(const Device& device, const Progress& progress) {
+  auto lock = DeviceLock::open(kLocks, device.id);
   if (lock) return std::move(*lock);
   progress("times are wrong if another musacoder uses this device: " + lock.error().message);
   return std::nullopt;
 }
 
-// Null where they gain nothing.
-std::unique_ptr<execute::Spares> spare_judges(const Options& options, execute::Zygote& zygote,
-                                              const execute::ChildLimits& limits,
-                                              DeviceShare& device) {
-  if (limits.devices.empty()) return nullptr;
-  return std::make_unique<execute::Spares>(
-      static_cast<size_t>(options.spares), [&zygote, &device, limits] {
-        const auto turn = device.take(DeviceShare::Use::kShared);
-        return zygote.spawn(execute::Role::kJudge, limits);
-      });
+// One state for each device, or one for the CPU.
+std::vector<std::unique_ptr<DeviceState>> states_of(const Machine& machine, const Options& options,
+                                                    execute::Zygote& trusted,
+                                                    execute::Zygote& candidates,
+                                                    const execute::StageLimits& limits,
+                                                    const Progress& progress) {
+  const execute::Zygotes zygotes(trusted, candidates);
+  std::vector<std::unique_ptr<DeviceState>> states;
+  for (const Device& device : machine.devices) {
+    states.push_back(std::make_unique<DeviceState>(&device, zygotes, &trusted,
+                                                   static_cast<size_t>(options.spares), limits,
+                                                   lock_of(device, progress)));
+  }
+  if (states.empty()) {
+    states.push_back(
+        std::make_unique<DeviceState>(nullptr, zygotes, nullptr, 0, limits, std::nullopt));
+  }
+  return states;
 }
 
 }  // namespace
@@ -87,15 +88,9 @@ struct Pipeline::State {
   execute::RunPolicy run_policy;
   std::unique_ptr<execute::Zygote> trusted;
   std::unique_ptr<execute::Zygote> candidates;
-  std::unique_ptr<DeviceShare> device;
-  std::unique_ptr<DeviceMemory> memory;
-  // Uses the three before it.  Null where none are kept.
-  std::unique_ptr<execute::Spares> spare_judges;
-  execute::Executor executor;
-  JudgePool judges;
-  std::unique_ptr<timing::Nvml> nvml;
+  std::unique_ptr<Devices> devices;  // Uses the machine and the zygotes.
   BaselineStore baselines;
-  Preparer preparer{options, policy, musa, machine, executor};
+  Preparer preparer{options, policy, musa, machine, devices->executor()};
   KnownTasks known_tasks{};
 
   std::vector<std::string> protections_off() const;
@@ -141,23 +136,20 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY_VOID(candidates->await_start(), "pipeline");
   execute::StageLimits limits = stage_limits(options, machine);
   limits.foreign_kernels = policy.kernels.foreign_allowed;
-  auto nvml = machine.device ? timing::Nvml::open(machine.device->id) : nullptr;
-  auto device = std::make_unique<DeviceShare>(lock_of(machine.device, progress));
-  auto memory = std::make_unique<DeviceMemory>(machine.device ? machine.device->bytes : 0);
-  const size_t judges_idle = machine.device ? JudgePool::kIdleMaxOnDevice : JudgePool::kIdleMax;
-  auto judges = spare_judges(options, *trusted, limits.child, *device);
-  const execute::Executor executor({*trusted, *candidates}, judges.get(), limits);
+  auto devices = std::make_unique<Devices>(
+      states_of(machine, options, *trusted, *candidates, limits, progress), progress);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
       new State{options, key, std::move(machine), std::move(policy), std::move(musa),
-                std::move(run_policy), std::move(trusted), std::move(candidates), std::move(device),
-                std::move(memory), std::move(judges), executor, JudgePool(judges_idle),
-                std::move(nvml), BaselineStore(cache_directory() / "baselines")})));
+                std::move(run_policy), std::move(trusted), std::move(candidates),
+                std::move(devices), BaselineStore(cache_directory() / "baselines")})));
 }
 
 std::string Pipeline::description() const {
   return to_string(target_of(state_->machine, state_->policy.version, {}));
 }
+
+size_t Pipeline::num_devices() const { return state_->devices->size(); }
 
 bool Pipeline::only_prepares() const { return !state_->options.architecture.empty(); }
 
@@ -169,7 +161,7 @@ Status Pipeline::check_machine() {
 }
 
 Status Pipeline::check_task(const task::Task& task) {
-  MC_TRY(const auto stage, state_->executor.inspect(task.code, "{}"), "check");
+  MC_TRY(const auto stage, state_->devices->executor().inspect(task.code, "{}"), "check");
   if (std::holds_alternative<task::Outcome>(stage)) {
     return Error{ErrorCode::kInvalidInput, "CPython's parser gives up on it"};
   }
@@ -198,12 +190,14 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   using Graded = std::variant<Hygiene, task::Unsupported>;
   State& state = *state_;
   const double limit_s = state.options.limits.judge_s;
-  MC_TRY(execute::Session session, state.executor.judge(execute::Executor::Spare::kWait), "judge");
-  const auto memory = state.memory->take(DeviceMemory::kAll);
-  const auto turn = state.device->take(DeviceShare::Use::kShared);
+  const DeviceQueue::Place place = state.devices->take("");
+  DeviceState& device = state.devices->at(place);
+  MC_TRY(execute::Session session, device.executor.judge(execute::Executor::Spare::kWait), "judge");
+  const auto memory = device.memory.take(DeviceMemory::kAll);
+  const auto turn = device.share.take(DeviceShare::Use::kShared);
   MC_TRY(auto opened,
-         state.executor.open_judge(std::move(session), task.code,
-                                   judge_options(state.options.correctness, state.machine)),
+         device.executor.open_judge(std::move(session), task.code,
+                                    judge_options(state.options.correctness, state.machine)),
          "open");
   if (auto* outcome = std::get_if<task::Outcome>(&opened)) {
     return Graded(std::get<task::Unsupported>(std::move(*outcome)));
@@ -264,10 +258,12 @@ task::Verdict Pipeline::measure(const Prepared& prepared, const task::Correctnes
 // The protocol is that of the prepared candidate's verdict.
 task::Verdict Pipeline::State::measure(const Prepared& prepared) {
   MC_CHECK(options.architecture.empty());
-  const EvaluationContext context{options,    key,     policy,  run_policy,
-                                  executor,   machine, judges,  known_tasks,
-                                  nvml.get(), *device, *memory, baselines};
-  task::Verdict verdict = eval::evaluate(context, prepared);
+  task::Verdict verdict = devices->measure(judge_key_of(prepared), [&](DeviceState& on) {
+    const EvaluationContext context{options,  key,       policy,      run_policy,    on.executor,
+                                    machine,  on.judges, known_tasks, on.nvml.get(), on.device,
+                                    on.share, on.memory, baselines};
+    return eval::evaluate(context, prepared);
+  });
   musa.restore(verdict, prepared.candidate);
   complete(verdict);
   return verdict;

@@ -52,6 +52,8 @@ struct Timing {
   double budget_s = 6;
 };
 
+inline constexpr const char* kAllDevices = "all";
+
 struct Options {
   task::Backend backend = task::Backend::kCpu;
   // The key that all seeds of the run follow from, to repeat it.  One of the operating system's
@@ -71,7 +73,10 @@ struct Options {
   int threads = 2;            // The emulator's, for each contestant.
   // "90" or "mp_31": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
-  int spares = 2;  // Judges kept ready, on a device (worker/spares.h).
+  int spares = 2;  // Judges kept ready, on each device (worker/spares.h).
+  // Which devices measure: "all" that this process is shown and that are like the first one, or a
+  // list of numbers and ids, "0,GPU-8c7a".
+  std::string devices{kAllDevices};
 };
 
 using Progress = std::function<void(std::string_view step)>;
@@ -86,6 +91,9 @@ class Pipeline final : public task::Evaluator {
   // versions of PyTorch and policy.  What was prepared under one can be measured under an equal
   // one.
   std::string description() const;
+
+  // Candidates are timed on so many devices at once; 1 where kernels run by emulation.
+  size_t num_devices() const;
 
   // True if it prepares for a device that is not here (Options::architecture).
   bool only_prepares() const;

@@ -62,8 +62,11 @@ Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Can
   prepared_.verdict.task = task.id;
   prepared_.verdict.candidate = candidate.id;
   prepared_.verdict.backend = preparer.machine().backend;
+  // Which device will measure it is not known yet; all are of one kind.
+  const auto& devices = preparer.machine().devices;
   prepared_.verdict.protocol =
-      protocol_of(preparer.options(), preparer.machine(), preparer.policy().version, correctness);
+      protocol_of(preparer.options(), devices.empty() ? nullptr : &devices.front(),
+                  preparer.policy().version, correctness);
 }
 
 Preparation Candidate::run() {

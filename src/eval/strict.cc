@@ -67,7 +67,7 @@ Result<Strict::EarlyOutcome> Strict::repeat(int number) {
 
 // An audit that does not come about is noted; it neither convicts nor acquits.
 Strict::EarlyOutcome Strict::audit(const task::Passed& passed) {
-  if (!context_.machine.device) return std::nullopt;
+  if (context_.compute_device == nullptr) return std::nullopt;
   for (const execute::SanitizerTool tool : execute::kSanitizerTools) {
     if (passed.generality < 1) {  // An audit's sizes are others.
       audits_.push_back({execute::name_of(tool), "not_run", "right at the task's own sizes alone"});
@@ -92,7 +92,7 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
       std::filesystem::weakly_canonical(machine.layout.share("harness")),
       task::to_string(machine.backend),
       machine.aten,
-      machine.environment,
+      context_.compute_device->environment,
       context_.executor.limits().child};
   const execute::AuditSubject subject{subject_.task_source,
                                       subject_.program,

@@ -24,7 +24,7 @@ constexpr uint64_t kSeed = 77;
 
 class StrictTest : public testing::Test {
  protected:
-  StrictTest() { stand_.machine.device.reset(); }  // No sanitizer without a device.
+  StrictTest() { stand_.compute_device.reset(); }  // No sanitizer without a device.
   Result<std::optional<task::Outcome>> run() {
     const execute::Program program{
         "class ModelNew: pass",
@@ -146,7 +146,7 @@ TEST_F(StrictTest, FailsWhereItCannotCheckUnlessItIsTheSecondTime) {
 class StrictOnADevice : public StrictTest {
  protected:
   StrictOnADevice() {
-    stand_.machine.device = Device{"GPU-test", 0, {}};
+    stand_.compute_device = Device{"GPU-test", 0, {}};
     stand_.machine.layout.prefix = stand_.folder.path();
   }
   // The details of what the tools say.

@@ -21,7 +21,6 @@ Stand::Stand()
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
           /*spare_judges=*/nullptr, limits_with_a_device_process()) {
   ::setenv("MC_CACHE_DIR", folder.path().c_str(), /*overwrite=*/1);
-  machine.device = Device{"GPU-test", 0, {}};
   judges().say<worker::JudgeOpenQuestion>({});
   judges().say<worker::JudgeBeginQuestion>(
       {{.shapes = {{"native", {}, {}}}, .trials = {{0, 0, "native"}}}});
@@ -45,8 +44,10 @@ Stand::Stand()
 }
 
 EvaluationContext Stand::context() {
-  EvaluationContext context{options, key,         policy,  run_policy, executor, machine,
-                            pool,    known_tasks, nullptr, device,     memory,   store};
+  EvaluationContext context{
+      options, key,    policy,      run_policy, executor,
+      machine, pool,   known_tasks, nullptr,    compute_device ? &*compute_device : nullptr,
+      device,  memory, store};
   context.is_second = is_second;
   context.clock = timed.time.clock();
   return context;

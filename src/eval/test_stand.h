@@ -6,6 +6,7 @@
 #ifndef MC_EVAL_TEST_STAND_H_
 #define MC_EVAL_TEST_STAND_H_
 
+#include <optional>
 #include <vector>
 
 #include "core/file.h"
@@ -47,6 +48,7 @@ class Stand {
   execute::RunPolicy run_policy{"test", {"*"}, 0};
   execute::Executor executor;
   Machine machine;
+  std::optional<Device> compute_device = Device{"GPU-test", 0, {}};
   JudgePool pool;
   KnownTasks known_tasks;
   DeviceShare device;

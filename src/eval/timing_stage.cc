@@ -127,7 +127,7 @@ void TimingStage::end_baseline(bool may_serve_again) {
 // "GPU-…; 580.65.06", as keys of caches have it.
 std::string TimingStage::device_and_driver() const {
   const std::string driver = context_.nvml == nullptr ? "" : context_.nvml->driver_version();
-  return context_.machine.device->id + "; " + driver;
+  return context_.compute_device->id + "; " + driver;
 }
 
 Status TimingStage::find_device_speed() {

@@ -36,6 +36,7 @@ using worker::Reply;
 using worker::decode_refusal;
 using worker::environment_of_one_device;
 using worker::nests_too_deeply;
+using worker::nodes_of_one_device;
 using worker::path_on_shelf;
 
 }  // namespace mc::execute

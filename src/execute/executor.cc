@@ -245,6 +245,12 @@ Result<std::unique_ptr<DeviceProcess>> Executor::device_process() {
   return std::make_unique<DeviceProcess>(std::move(session), limits_.judge_s);
 }
 
+Status Executor::probe_device() {
+  MC_CHECK(limits_.has_device_process);
+  MC_TRY_VOID(zygotes_.spawn(Role::kDevice, limits_.child), "device process");
+  return ok();
+}
+
 void Executor::give_back_device(std::unique_ptr<DeviceProcess> device) {
   if (device == nullptr || !device->close()) return;
   const std::lock_guard lock(idle_->mutex);

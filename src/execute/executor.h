@@ -209,6 +209,8 @@ class Executor {
   // Keeps an eager baseline for another start_baseline(), once it has given its memory back; ends
   // it where it does not, where its task may have changed it, and where enough are kept.
   void give_back_baseline(Session session, std::string_view task_source);
+  // An error where a new process gets no context on the device.  REQUIRES: the backend has one.
+  Status probe_device();
   // Ends the baselines and device processes that are kept.
   void end_idle();
   // Keeps a device process for another candidate, where it is clean.

@@ -30,6 +30,7 @@ struct Nvml::Library {
   int (*clock)(void*, int, unsigned*) = nullptr;
   int (*reasons)(void*, unsigned long long*) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
+  int (*minor)(void*, unsigned*) = nullptr;  // Null in a library that lacks it.
   int (*shutdown)() = nullptr;
 
   template <typename Function>
@@ -58,6 +59,7 @@ std::unique_ptr<Nvml> Nvml::open(const std::string& uuid) {
       library->find(library->driver, "nvmlSystemGetDriverVersion") &&
       library->find(library->shutdown, "nvmlShutdown") &&
       library->find(library->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  library->find(library->minor, "nvmlDeviceGetMinorNumber");
   if (!complete || init() != 0) {
     ::dlclose(library->handle);
     return nullptr;
@@ -81,6 +83,14 @@ void Nvml::look(task::Clocks& clocks) const {
     }
   }
   std::ranges::sort(clocks.throttling);
+}
+
+std::optional<int> Nvml::minor_number() const {
+  unsigned number = 0;
+  if (library_->minor == nullptr || library_->minor(library_->device, &number) != 0) {
+    return std::nullopt;
+  }
+  return static_cast<int>(number);
 }
 
 std::string Nvml::driver_version() const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ class Nvml {
 
   // Takes the clocks of this moment into account.
   void look(task::Clocks& clocks) const;
+
+  // The number of its node below /dev: 3 of nvidia3.  None where this library does not tell it.
+  std::optional<int> minor_number() const;
 
   // "580.65.06"
   std::string driver_version() const;

@@ -16,4 +16,15 @@ std::vector<std::string> environment_of_one_device(const std::string& platform) 
   return variables;
 }
 
+std::vector<std::string> nodes_of_one_device(const std::vector<std::string>& nodes,
+                                             int minor_number) {
+  std::vector<std::string> kept;
+  for (const std::string& node : nodes) {
+    const size_t end_of_name = node.find_last_not_of("0123456789") + 1;
+    const std::string number = node.substr(end_of_name);
+    if (number.empty() || number == std::to_string(minor_number)) kept.push_back(node);
+  }
+  return kept;
+}
+
 }  // namespace mc::worker

@@ -13,6 +13,10 @@ namespace mc::worker {
 // CUDA_VISIBLE_DEVICES=3,5: variables for its environment.
 std::vector<std::string> environment_of_one_device(const std::string& platform = "CUDA");
 
+// `nodes` without those of other devices: /dev/nvidia3 is one, and /dev/nvidia-uvm is of all.
+std::vector<std::string> nodes_of_one_device(const std::vector<std::string>& nodes,
+                                             int minor_number);
+
 }  // namespace mc::worker
 
 #endif  // MC_WORKER_ONE_DEVICE_H_

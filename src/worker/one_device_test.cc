@@ -30,5 +30,14 @@ TEST(OneDevice, HasThePlatformsVariable) {
   ::unsetenv("MUSA_VISIBLE_DEVICES");
 }
 
+TEST(OneDevice, SeesItsOwnNodeAndThoseOfAll) {
+  const std::vector<std::string> nodes = {"/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia1",
+                                          "/dev/nvidia10", "/dev/nvidiactl"};
+  EXPECT_THAT(nodes_of_one_device(nodes, 1),
+              ElementsAre("/dev/nvidia-uvm", "/dev/nvidia1", "/dev/nvidiactl"));
+  EXPECT_THAT(nodes_of_one_device(nodes, 10),
+              ElementsAre("/dev/nvidia-uvm", "/dev/nvidia10", "/dev/nvidiactl"));
+}
+
 }  // namespace
 }  // namespace mc::worker

@@ -66,14 +66,17 @@ constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens some f
 // candidates leave there must not keep a judge from sending its own.
 constexpr uint64_t kFilesMaxOfTrusted = 1 << 16;
 
+bool has_device(Role role, const ChildLimits& limits) {
+  return role != Role::kInspector && role != Role::kRecorder &&
+         (role != Role::kContestant || limits.device_channel < 0);
+}
+
 // `files` are all that a process sees that runs candidate code, `artifacts` where it finds what was
 // compiled for it.
 sandbox::Profile profile_for(Role role, const ChildLimits& limits,
                              const std::vector<std::string>& files, const std::string& artifacts) {
   sandbox::Profile profile;
-  const bool has_device = role != Role::kInspector && role != Role::kRecorder &&
-                          (role != Role::kContestant || limits.device_channel < 0);
-  if (!limits.devices.empty() && has_device) {
+  if (!limits.devices.empty() && has_device(role, limits)) {
     profile.devices = limits.devices;
     profile.limits.files_max = kFilesMaxWithDevices;
   }
@@ -327,9 +330,11 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
     const std::lock_guard lock(state_->mutex);
     MC_TRY_VOID(state_->await_start(), "spawn");
     profile = profile_for(role, limits, state_->files, shelf ? shelf->path() : "");
-    const Json question{{"op", "spawn"},
-                        {"role", name_of(role)},
-                        {"sandbox", Json::parse(sandbox::to_json(profile))}};
+    const Json question{
+        {"op", "spawn"},
+        {"role", name_of(role)},
+        {"environment", has_device(role, limits) ? limits.environment : std::vector<std::string>()},
+        {"sandbox", Json::parse(sandbox::to_json(profile))}};
     std::vector<int> given = {ends.second.get(), output.second.get()};
     // For the emulator; whoever else has a socket could leave descriptors there.
     if (role == Role::kContestant && limits.device_channel >= 0) {

@@ -52,8 +52,10 @@ struct ChildLimits {
   // Read-only paths below /tmp that trusted roles need; others see what their zygote names.
   std::vector<std::string> visible;
   std::vector<std::string> devices;  // Device nodes, for those who compute on a device.
-  bool runs_programs = false;        // May start processes: torch.compile's compilers.
-  bool weak_sandbox = false;         // Go on where a protection cannot be had.
+  // Variables, "NAME=value", that these have besides the zygote's: which device they see.
+  std::vector<std::string> environment;
+  bool runs_programs = false;  // May start processes: torch.compile's compilers.
+  bool weak_sandbox = false;   // Go on where a protection cannot be had.
   // A contestant's channel to the process that holds its device; -1: it has the device itself.
   int device_channel = -1;
 };

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices: the devices of this machine, each with what evaluations on it share, or its CPU in the
+// place of one.  A candidate is measured on one of them; a device on which no process gets a
+// context any more is set aside, and its candidates go to the others.
+//
+//   const auto verdict = devices.measure(key, [&](DeviceState& device) { return … });
+#ifndef MC_EVAL_DEVICES_H_
+#define MC_EVAL_DEVICES_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eval/device_memory.h"
+#include "eval/device_queue.h"
+#include "eval/device_share.h"
+#include "eval/judge_pool.h"
+#include "eval/machine.h"
+#include "eval/pipeline.h"
+#include "execute/children.h"
+#include "execute/executor.h"
+#include "task/verdict.h"
+#include "timing/nvml.h"
+
+namespace mc::eval {
+
+// One device, or the CPU, with its arbiters and the processes that are kept for it.
+struct DeviceState {
+  // `one` is the machine's, which outlives it; null for the CPU.  `limits` are those of every
+  // device. REQUIRES: `trusted` outlives it.
+  DeviceState(const Device* one, execute::Zygotes zygotes, execute::Zygote* trusted,
+              size_t num_spares, execute::StageLimits limits, std::optional<DeviceLock> lock);
+
+  const Device* const device;
+  DeviceShare share;
+  DeviceMemory memory;
+  // Uses the two before it.  Null where none are kept.
+  const std::unique_ptr<execute::Spares> spare_judges;
+  execute::Executor executor;
+  JudgePool judges;
+  const std::unique_ptr<timing::Nvml> nvml;  // Null where there is none.
+};
+
+class Devices {
+ public:
+  // `report` is given a line about each device that is set aside.  REQUIRES: there is a device.
+  Devices(std::vector<std::unique_ptr<DeviceState>> devices, Progress report);
+
+  // The verdict of one of them; of a candidate whose device is set aside over it, another one's.
+  // `judge_key` is that of its judge (judge_key_of).
+  task::Verdict measure(const std::string& judge_key,
+                        const std::function<task::Verdict(DeviceState& device)>& measure_on);
+
+  // For what is not measured: the least busy one, until the place goes out of scope.
+  DeviceQueue::Place take(const std::string& judge_key);
+  DeviceState& at(const DeviceQueue::Place& place) { return *devices_[place.index()]; }
+
+  size_t size() const { return devices_.size(); }
+  // For stages that need no device.
+  execute::Executor& executor() { return devices_.front()->executor; }
+
+ private:
+  bool is_set_aside(size_t index);
+
+  std::vector<std::unique_ptr<DeviceState>> devices_;
+  DeviceQueue queue_;
+  Progress report_;
+};
+
+}  // namespace mc::eval
+
+#endif  // MC_EVAL_DEVICES_H_
