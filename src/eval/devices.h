@@ -4,7 +4,8 @@
 // place of one.  A candidate is measured on one of them; a device on which no process gets a
 // context any more is set aside, and its candidates go to the others.
 //
-//   const auto verdict = devices.measure(key, [&](DeviceState& device) { return … });
+//   Devices devices(std::move(states), report);
+//   auto verdict = devices.measure(key, [&](DeviceState& device) { return … });
 #ifndef MC_EVAL_DEVICES_H_
 #define MC_EVAL_DEVICES_H_
 
