@@ -16,6 +16,7 @@ usage: ./run.sh COMMAND
   fuzz     build the fuzz targets with clang-19 and run each for 30 s
   bench    build the benchmarks and run them
   bundle [DIR]  install a release build into DIR (build/bundle), to be copied anywhere
+  wheel [DIR]   put a Python wheel with that bundle in it into DIR (build/wheel)
   learn …  set up, build, make tasks, train a small model and measure it (--quick: in minutes)
   eval …   set up, build, and run: musacoder eval …
 TXT
@@ -100,6 +101,17 @@ make_bundle() {
   say "$(du -sm "$folder" | cut -f1) MiB in $folder; to begin with: $folder/bin/musacoder doctor"
 }
 
+# The Python package with the program in it.
+make_wheel() {
+  local folder=${1:-build/wheel}
+  make_bundle
+  mkdir -p "$folder"
+  install_packages python3 python3-venv
+  [[ -d build/wheel-venv ]] || python3 -m venv build/wheel-venv
+  build/wheel-venv/bin/python tools/make_wheel.py build/bundle "$folder"
+  say "$(ls "$folder"/musacoder-*.whl)"
+}
+
 case ${1:-} in
   setup) setup ;;
   build) build ;;
@@ -109,6 +121,7 @@ case ${1:-} in
   fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;
   bundle) make_bundle "${2:-}" ;;
+  wheel) make_wheel "${2:-}" ;;
   learn) shift; build --target musacoder musacoder-learn; exec "$MC_PYTHON" examples/learn.py "$@" ;;
   eval) build --target musacoder; exec build/dev/bin/musacoder "$@" ;;
   *) usage; exit 2 ;;

@@ -5,8 +5,8 @@
 
 musacoder.evaluate asks the services of $MUSACODER_URL where that is set.  Otherwise it starts the
 program itself with the first question, and the program ends with the interpreter.  The program is
-$MUSACODER, else `musacoder` on PATH; $MUSACODER_OPTIONS are its options, such as
-`--backend cpu --jobs 2`.
+$MUSACODER, else the one that came with this package, else `musacoder` on PATH; $MUSACODER_OPTIONS
+are its options, such as `--backend cpu --jobs 2`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 
-from musacoder import client
+from musacoder import client, program
 from musacoder.judged import Judged, Json, Options, Refused, Unreachable, judged_of, question_of
 
 PROGRAM_VARIABLE = "MUSACODER"
@@ -37,7 +37,8 @@ Reply = concurrent.futures.Future[Json]
 def find_program() -> str:
     """The program's path.  Raises Unreachable, which says what to do."""
     given = os.environ.get(PROGRAM_VARIABLE, "").strip()
-    found = shutil.which(given or "musacoder")
+    own = None if given else program.own_program()
+    found = own or shutil.which(given or "musacoder")
     if found is None:
         what = (
             f"${PROGRAM_VARIABLE} ({given}) is not a program" if given else "no musacoder on PATH"
@@ -53,10 +54,12 @@ class Child:
     """One process of the program, and the replies that are waited for."""
 
     def __init__(self, command: list[str]) -> None:
+        is_own = command[0] == program.own_program()
         # Ctrl-C in a terminal is for the interpreter.
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            env=program.environment() if is_own else None,
+        )  # fmt: skip
         self._numbers = itertools.count()
         self._waiting: dict[str, Reply] = {}  # Guarded by _lock, as the next one.
         self._has_ended = False
@@ -122,13 +125,13 @@ class Child:
 class Program:
     """The program as a verifier.  Safe for calls from several threads, and after a fork.
 
-    program: its path; None: find_program().
+    path: the program's; None: find_program().
     options: those of `musacoder eval`; None: $MUSACODER_OPTIONS.
     """
 
-    def __init__(self, program: str | None = None, options: Sequence[str] | None = None) -> None:
+    def __init__(self, path: str | None = None, options: Sequence[str] | None = None) -> None:
         words = shlex.split(os.environ.get(OPTIONS_VARIABLE, "")) if options is None else options
-        self._command = [program or find_program(), "eval", "--stream", *words]
+        self._command = [path or find_program(), "eval", "--stream", *words]
         if not any(word.startswith("--jobs") or word == "-j" for word in words):
             self._command += ["--jobs", str(os.cpu_count() or 1)]
         self._lock = threading.Lock()
