@@ -109,8 +109,8 @@ class Executor : private CallContext {
   bool finish_batch(std::vector<TimedCall>& calls);
   // The pieces of an itemised batch, the longest first.  REQUIRES: it is finished.
   bool take_items(std::vector<CallItem>& items);
-  // The most memory that the candidate held from the last batch's first call on: parameters, results
-  // and what it works with, not the calls' inputs; bytes, a multiple of kGranularity.
+  // The most memory that the candidate held from the last batch's first call on: parameters,
+  // results and what it works with, not the calls' inputs; bytes, a multiple of kGranularity.
   uint64_t batch_memory_bytes();
   // The outputs of a finished batch's call, as export_parts() does it: each from a multiple of
   // TimedBatch::kAlignment on.  `bytes` of them are wanted, one for each; -1 where they are others,

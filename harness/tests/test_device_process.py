@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from harness.device.process import DeviceProcess
+from harness.device.process import GRANULARITY, DeviceProcess
 from harness.worker.wire import Question, Refusal
 
 EXECUTOR = os.environ.get("MC_FAKE_EXECUTOR", "")
@@ -215,12 +215,15 @@ class DeviceProcessTest(unittest.TestCase):
                 os.pwrite(region, (torch.eye(2) * (number + 2)).numpy().tobytes(), 512 * number)
             self.call("time_start", region, calls=3, nbytes=1 << 21, is_gated=not is_itemised,
                       is_itemised=is_itemised)  # fmt: skip
-            body = {"calls": 3, "inputs": inputs, "stride": 512, "written": [], **address}
+            body = {"calls": 3, "inputs": inputs, "stride": 512, "written": [], **address,
+                    "frees_cache": is_itemised}  # fmt: skip
             process.stdin.write(json.dumps(body) + "\n")
             process.stdin.flush()
             tree = json.loads(process.stdout.readline())
             told, _ = self.call("time_finish")
             self.assertEqual((len(told["us"]), told["long_calls"]), (3, 0))
+            self.assertGreaterEqual(told["memory_bytes"], GRANULARITY)
+            self.assertEqual(told["memory_bytes"] % GRANULARITY, 0)
             # A busy machine takes longer to queue a call than the gate is patient.
             self.assertLessEqual(told["queued_whole"], 0 if is_itemised else 3)
             for number in (1, 2):

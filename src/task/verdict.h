@@ -177,9 +177,9 @@ struct Performance {
   Estimate time_eager_us;
   std::optional<Estimate> time_compile_us;
   Timing timing;
-  double own_share = 0;             // Its own kernels' part of the kernels' time.
-  // The most memory of the device that a call needs: parameters, results and what it works with, not
-  // its inputs, in the 2 MiB that PyTorch's allocator asks for at a time.
+  double own_share = 0;  // Its own kernels' part of the kernels' time.
+  // The most memory of the device that a call needs: parameters, results and what it works with,
+  // not its inputs, in the 2 MiB that PyTorch's allocator asks for at a time.
   int64_t memory_bytes = 0;
   int64_t memory_eager_bytes = 0;
   std::vector<KernelTime> kernels;  // Longest first.

@@ -107,9 +107,17 @@ class Generator {
     return {text(), text(), wide(), wide(), wide(), coin(), some(&Generator::text), clocks()};
   }
   Performance performance() {
-    return {estimate(), maybe(&Generator::estimate),   estimate(),
-            estimate(), maybe(&Generator::estimate),   timing(),
-            real(),     wide(), wide(),   some(&Generator::kernel_time), floor()};
+    return {estimate(),
+            maybe(&Generator::estimate),
+            estimate(),
+            estimate(),
+            maybe(&Generator::estimate),
+            timing(),
+            real(),
+            wide(),
+            wide(),
+            some(&Generator::kernel_time),
+            floor()};
   }
   StageTime stage_time() { return {text(), real()}; }
   Audit audit() { return {text(), text(), text()}; }
