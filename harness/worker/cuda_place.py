@@ -59,7 +59,7 @@ class CudaPlace(Place):
         self.trim(kept_max=0)
         self.names.module.reset_peak_memory_stats()
         run()
-        self.finish()  # What it reads may be unmapped next.
+        self.finish()  # Its inputs may be unmapped next.
         return int(self.names.module.max_memory_reserved())
 
     def free_workspaces(self) -> None:

@@ -92,7 +92,8 @@ def performance(speedup: float, time_us: float) -> Json:
             "clocks": {"sm_mhz_min": 1700, "sm_mhz_max": 1980, "memory_mhz": 2619,
                        "throttling": []},
         },
-        "own_share": 1.0, "memory_bytes": 4 << 20, "memory_eager_bytes": 24 << 20, "kernels": [kernel],
+        "own_share": 1.0, "memory_bytes": 4 << 20, "memory_eager_bytes": 24 << 20,
+        "kernels": [kernel],
         "floor": {"time_us": time_us * 0.6, "bound": "memory", "bytes": 2097152,
                   "operations": 1e7, "bandwidth_gbs": 2900.0, "peak_tflops": 60.0},
     }  # fmt: skip
