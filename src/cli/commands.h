@@ -11,11 +11,12 @@
 #include <CLI/CLI.hpp>
 
 #include "core/result.h"
+#include "task/provenance.h"
 #include "task/task.h"
 
 namespace mc::cli {
 
-inline constexpr const char* kProgram = "musacoder 0.1.0";
+using task::kProgram;
 
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitMachine = 1;

@@ -243,14 +243,29 @@ const char* state_text(State state) {
   return "";
 }
 
-std::string fact_lines(const Fact& fact) {
+std::string fact_line(const Fact& fact) {
   constexpr size_t kDetailBytesMax = 300;  // Of a tool's own message, which may have many lines.
-  std::string lines = fmt::format("  {:<8}{:<20}{}", state_text(fact.state), fact.name,
-                                  task::plain_line(fact.detail, kDetailBytesMax));
-  lines.erase(lines.find_last_not_of(' ') + 1);
-  lines += '\n';
-  if (!fact.remedy.empty()) lines += fmt::format("  {:<28}to add: {}\n", "", fact.remedy);
-  return lines;
+  std::string line = fmt::format("  {:<8}{:<20}{}", state_text(fact.state), fact.name,
+                                 task::plain_line(fact.detail, kDetailBytesMax));
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+// A remedy follows the last one of the facts in a row that it is for.
+std::string section_lines(const Facts& facts, const std::string& section) {
+  std::string text;
+  std::string remedy;
+  const auto add_remedy = [&] {
+    if (!remedy.empty()) text += fmt::format("  {:<28}to add: {}\n", "", remedy);
+  };
+  for (const Fact& fact : facts) {
+    if (fact.section != section) continue;
+    if (fact.remedy != remedy) add_remedy();
+    remedy = fact.remedy;
+    text += fact_line(fact);
+  }
+  add_remedy();
+  return text;
 }
 
 std::string conclusion(const Facts& facts) {
@@ -318,9 +333,7 @@ std::string doctor_report(const Facts& facts) {
   std::string text;
   for (const std::string& section : sections) {
     text += section + '\n';
-    for (const Fact& fact : facts) {
-      if (fact.section == section) text += fact_lines(fact);
-    }
+    text += section_lines(facts, section);
   }
   return text + '\n' + conclusion(facts);
 }

@@ -60,6 +60,16 @@ TEST(Doctor, SaysHowToGoOnWithoutAProtection) {
   EXPECT_THAT(doctor_report({kNoGxx}), Not(HasSubstr("--allow-weak-sandbox")));
 }
 
+TEST(Doctor, GivesACommandOnceForFactsInARow) {
+  const Fact other{"compilers", "clang", State::kMissing, "not found", "apt-get install clang"};
+  EXPECT_THAT(doctor_report({kNoGxx, kNoGxx, other}),
+              HasSubstr("  MISSING g++                 not found\n"
+                        "  MISSING g++                 not found\n"
+                        "                              to add: apt-get install g++\n"
+                        "  MISSING clang               not found\n"
+                        "                              to add: apt-get install clang\n"));
+}
+
 TEST(Doctor, NamesACommandOnceInTheEnd) {
   const std::string report = doctor_report({kNoGxx, kNoGxx});
   const std::string end = report.substr(report.find("First:"));

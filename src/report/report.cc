@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "task/provenance.h"
 #include "task/speedup.h"
 #include "task/text.h"
 #include "task/verdict_json.h"
@@ -357,8 +358,9 @@ std::string json_line(const Judged& judged) {
   const nlohmann::json reward = judged.reward ? nlohmann::json(*judged.reward) : nlohmann::json();
   const std::string feedback = nlohmann::json(judged.feedback)
                                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return fmt::format("{{\"reward\":{},\"seconds\":{:.6f},\"feedback\":{},\"verdict\":{}}}\n",
-                     reward.dump(), judged.seconds, feedback, verdict);
+  return fmt::format(
+      "{{\"reward\":{},\"seconds\":{:.6f},\"feedback\":{},\"verdict\":{},\"provenance\":{}}}\n",
+      reward.dump(), judged.seconds, feedback, verdict, task::provenance_json());
 }
 
 double pass_at_k(int64_t num, int64_t num_passed, int64_t k) {

@@ -214,6 +214,7 @@ TEST(JsonLine, HoldsTheVerdictAndTheReward) {
   EXPECT_EQ(json["reward"], -0.25);
   EXPECT_EQ(json["feedback"], "Result: wrong\n\xef\xbf\xbd");
   EXPECT_EQ(*task::verdict_from_json(json["verdict"].dump()), judged.verdict);
+  EXPECT_EQ(json["provenance"]["program"], "musacoder 0.1.0");
   EXPECT_TRUE(nlohmann::json::parse(json_line(judged_of("a", task::Infra{})))["reward"].is_null());
 }
 

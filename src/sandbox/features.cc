@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <utility>
@@ -30,33 +31,49 @@ bool is_setting(const char* path, char value) {
   return text && !text->empty() && (*text)[0] == value;
 }
 
+bool is_there(const char* path) { return ::access(path, F_OK) == 0; }
+
+// How this container is to be started; of no container that is known, how one would be.
+std::string container_remedy() {
+  if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) {
+    return "hostUsers: false, procMount: Unmasked, and seccompProfile and appArmorProfile "
+           "Unconfined, as in deploy/kubernetes.yaml";
+  }
+  if (is_there("/run/.containerenv")) {
+    return "podman run --security-opt seccomp=unconfined --security-opt unmask=ALL";
+  }
+  const std::string options =
+      "--security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+      "--security-opt systempaths=unconfined";
+  if (is_there("/.dockerenv")) return "docker run " + options;
+  return "a filter or a container around this process forbids namespaces or mounts: leave "
+         "RestrictNamespaces and SystemCallFilter out of its systemd unit, or docker run " +
+         options;
+}
+
 // What keeps ordinary users from namespaces differs by distribution.
 std::string namespace_remedy() {
   if (is_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1')) {
-    return "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+    return "on the host: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
   }
   if (is_setting("/proc/sys/kernel/unprivileged_userns_clone", '0')) {
-    return "sudo sysctl -w kernel.unprivileged_userns_clone=1";
+    return "on the host: sudo sysctl -w kernel.unprivileged_userns_clone=1";
   }
   if (is_setting("/proc/sys/user/max_user_namespaces", '0')) {
-    return "sudo sysctl -w user.max_user_namespaces=15000";
+    return "on the host: sudo sysctl -w user.max_user_namespaces=15000";
   }
-  return "in a container: allow user namespaces and mounts "
-         "(docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
-         "--security-opt systempaths=unconfined)";
+  return container_remedy();
 }
 
-std::string remedy_for(Protection protection) {
-  switch (protection) {
-    case Protection::kProcessLimit:
-      return "run as an ordinary user, or with Linux 6.14 or newer";
-    case Protection::kSeccomp:
-      return "a kernel with CONFIG_SECCOMP_FILTER";
-    case Protection::kNoCapabilities:
-      return "a kernel with PR_SET_NO_NEW_PRIVS";
-    default:
-      return namespace_remedy();
+// Without a user namespace the others and all that is set up in them are missing, too.
+std::string remedy_for(Protection protection, bool lacks_namespaces) {
+  if (protection == Protection::kProcessLimit) {
+    return "run as an ordinary user, or with Linux 6.14 or newer";
   }
+  if (lacks_namespaces) return namespace_remedy();
+  if (protection == Protection::kSeccomp) return "a kernel with CONFIG_SECCOMP_FILTER";
+  if (protection == Protection::kNoCapabilities) return "a kernel with PR_SET_NO_NEW_PRIVS";
+  return namespace_remedy();
 }
 
 using Reasons = std::map<std::string, std::string>;
@@ -74,6 +91,7 @@ Reasons parse_report(const std::string& text) {
 
 std::vector<Feature> features_from(const Reasons& reasons) {
   const std::vector<Protection> optional = Profile{}.optional;
+  const bool lacks_namespaces = reasons.contains(std::string(name_of(Protection::kUserNamespace)));
   std::vector<Feature> features;
   for (const Protection protection : kAllProtections) {
     const std::string name(name_of(protection));
@@ -81,7 +99,7 @@ std::vector<Feature> features_from(const Reasons& reasons) {
     const auto reason = reasons.find(name);
     features.push_back(reason == reasons.end() ? Feature{name, true, is_needed, "", ""}
                                                : Feature{name, false, is_needed, reason->second,
-                                                         remedy_for(protection)});
+                                                         remedy_for(protection, lacks_namespaces)});
   }
   return features;
 }

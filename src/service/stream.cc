@@ -19,6 +19,7 @@
 #include "eval/prepared.h"
 #include "reward/feedback.h"
 #include "service/queue.h"
+#include "task/provenance.h"
 #include "task/verdict_json.h"
 
 namespace mc::service {
@@ -151,10 +152,11 @@ std::string Stream::line_of(const Asked& asked, task::Verdict verdict, Seconds t
   if (!asked.candidate.empty()) verdict.candidate = asked.candidate;
   const auto score = reward::score(verdict, options_.score);
   return fmt::format(
-      "{{\"id\":{},\"reward\":{},\"seconds\":{:.6f},\"feedback\":{},\"verdict\":{}}}\n",
+      "{{\"id\":{},\"reward\":{},\"seconds\":{:.6f},\"feedback\":{},\"verdict\":{},\"provenance\":{"
+      "}}}\n",
       dump(asked.id), dump(score ? Json(*score) : Json()), taken.count(),
       dump(reward::feedback(verdict, {.tokens_max = options_.feedback_tokens})),
-      task::to_json(verdict, task::Indent::kCompact));
+      task::to_json(verdict, task::Indent::kCompact), task::provenance_json());
 }
 
 void Stream::write(const std::string& line) {

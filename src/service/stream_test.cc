@@ -69,6 +69,7 @@ TEST(Stream, RepliesToEachRequestUnderItsOwnId) {
   for (const char* id : {"a", "b", "c"}) {
     const Json& reply = replies.find(id)->second;
     EXPECT_EQ(reply["verdict"]["candidate"], id);
+    EXPECT_EQ(reply["provenance"]["program"], "musacoder 0.1.0");
     EXPECT_EQ(reply["reward"], 1.0);
   }
   EXPECT_EQ(replies.find("d")->second["error"], "the task is none");

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The origin of a verdict: which program found it, and in which image that runs.
+#ifndef MC_TASK_PROVENANCE_H_
+#define MC_TASK_PROVENANCE_H_
+
+#include <string>
+
+namespace mc::task {
+
+inline constexpr const char* kProgram = "musacoder 0.1.0";
+
+// {"program":"musacoder 0.1.0","image":"…"}; the image is $MUSACODER_IMAGE, "" where it is not set.
+std::string provenance_json();
+
+}  // namespace mc::task
+
+#endif  // MC_TASK_PROVENANCE_H_
