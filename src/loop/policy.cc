@@ -69,8 +69,8 @@ std::vector<Scores> score_sequences(const model::Passage& passage,
   const Targets targets = targets_of(sequences);
   const at::Device device = passage.weights.flat.device();
   const model::Batch batch = model::make_batch(inputs, device);
-  const at::Tensor rows_N = at::tensor(targets.rows, at::kLong).to(device);
-  const at::Tensor targets_N = at::tensor(targets.tokens, at::kLong).to(device);
+  const at::Tensor rows_N = model::ops::on_device(targets.rows, device);
+  const at::Tensor targets_N = model::ops::on_device(targets.tokens, device);
   model::Tape tape;
   const at::Tensor hidden = model::forward(passage, batch, gradients != nullptr ? &tape : nullptr);
   const at::Tensor h_Nh = hidden.index_select(0, rows_N);
@@ -98,7 +98,8 @@ Policy::Policy(const model::Model& model, const PolicyOptions& options)
       master_(model.flat.to(options.device).clone()),
       weights_(model.config, master_.to(options.dtype)),
       rope_(model::rope_of(model.config, model.config.positions_max, options.device)),
-      optimizer_(master_, model::layout_of(model.config).matrices, options.optimizer) {
+      optimizer_(master_, model::layout_of(model.config).matrices, options.optimizer,
+                 weights_.flat) {
   if (options.keeps_reference) reference_.emplace(model.config, weights_.flat.clone());
   for (size_t i = 0; i < options.workers; ++i) {
     gradients_.emplace_back(model.config, at::zeros_like(master_));
@@ -137,9 +138,7 @@ double Policy::update(std::span<const train::Sample> sequences, const GradientOf
   for (model::Parameters& gradients : gradients_) gradients.flat.zero_();
   run(weights_, sequences, gradient_of, &gradients_);
   for (size_t i = 1; i < gradients_.size(); ++i) gradients_[0].flat.add_(gradients_[i].flat);
-  const double norm = optimizer_.step(gradients_[0].flat, lr);
-  if (!weights_.flat.is_same(master_)) weights_.flat.copy_(master_);
-  return norm;
+  return optimizer_.step(gradients_[0].flat, lr);
 }
 
 // The longest sequences are dealt first, packs are filled first fit: the same for the same batch.

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "core/check.h"
+#include "model/gpu_ops.h"
 
 namespace mc::model {
 namespace {
@@ -67,11 +68,36 @@ at::Tensor flat_heads(const at::Tensor& x_THD) {
   return x_THD.reshape({-1, x_THD.size(2)}).contiguous();
 }
 
+gpu::HeadInputs kernel_inputs(const Passage& passage, const Block& block,
+                              const at::Tensor& positions, const at::Tensor& qkv) {
+  const Config& c = passage.weights.config;
+  return {{.head_dim = c.head_dim, .heads = c.heads, .kv_heads = c.kv_heads},
+          qkv,
+          positions,
+          passage.rope.cos_PD2,
+          passage.rope.sin_PD2,
+          block.q_norm,
+          block.k_norm,
+          c.norm_epsilon};
+}
+
+bool has_head_kernels(const Passage& passage, const gpu::HeadInputs& in) {
+  return passage.form == ops::Form::kFast && gpu::has_heads(in.qkv, in.sizes);
+}
+
 // Queries and keys, normed where the family does and rotated, and values.
 void make_heads(const Passage& passage, const Block& block, const at::Tensor& positions,
                 BlockTape& tape) {
   const Config& config = passage.weights.config;
   auto [q, k, v] = views_of(config, tape.qkv);
+  const gpu::HeadInputs in = kernel_inputs(passage, block, positions, tape.qkv);
+  if (has_head_kernels(passage, in)) {
+    const gpu::MadeHeads made = gpu::make_heads(in);
+    tape.heads = {made.q_THD, made.k_TKD, v};
+    tape.q_norm.scale_N = made.q_scale;
+    tape.k_norm.scale_N = made.k_scale;
+    return;
+  }
   if (block.q_norm.defined()) {
     tape.q_norm = ops::rms_norm(flat_heads(q), block.q_norm, config.norm_epsilon, passage.form);
     tape.k_norm = ops::rms_norm(flat_heads(k), block.k_norm, config.norm_epsilon, passage.form);
@@ -83,40 +109,52 @@ void make_heads(const Passage& passage, const Block& block, const at::Tensor& po
   tape.heads = {q, k, v};
 }
 
-// The second half of a block; returns what leaves it.
+// The second half of a block; returns what it adds to x_mid.
 at::Tensor feed_forward(const Passage& passage, const Block& block, BlockTape& tape) {
-  tape.ffn_norm =
-      ops::rms_norm(tape.x_mid, block.ffn_norm, passage.weights.config.norm_epsilon, passage.form);
   tape.gate_up = ops::linear(tape.ffn_norm.y_Nh, block.gate_up);
   tape.inner = ops::swiglu(tape.gate_up, passage.form);
-  return ops::linear(tape.inner, block.down).add_(tape.x_mid);
+  return ops::linear(tape.inner, block.down);
 }
 
-// The first: keys, values and queries from the norm of x.
+// What enters a block is x + branch, with branch undefined where x is all.
 void begin_block(const Passage& passage, const Block& block, const at::Tensor& positions,
-                 BlockTape& tape) {
-  tape.attention_norm = ops::rms_norm(tape.x, block.attention_norm,
-                                      passage.weights.config.norm_epsilon, passage.form);
+                 const at::Tensor& branch, BlockTape& tape) {
+  ops::AddedNorm added = ops::add_rms_norm(tape.x, branch, block.attention_norm,
+                                           passage.weights.config.norm_epsilon, passage.form);
+  tape.x = added.sum_Nh;
+  tape.attention_norm = std::move(added.norm);
   tape.qkv = ops::linear(tape.attention_norm.y_Nh, block.qkv, block.qkv_bias);
   make_heads(passage, block, positions, tape);
 }
 
-at::Tensor after_attention(const Block& block, const at::Tensor& x, const at::Tensor& out_THD) {
-  return ops::linear(out_THD.view({x.size(0), -1}), block.o).add_(x);
+// From the output of attention to what the block adds to x_mid.
+at::Tensor end_block(const Passage& passage, const Block& block, const at::Tensor& out_THD,
+                     BlockTape& tape) {
+  ops::AddedNorm added =
+      ops::add_rms_norm(tape.x, ops::linear(out_THD.view({tape.x.size(0), -1}), block.o),
+                        block.ffn_norm, passage.weights.config.norm_epsilon, passage.form);
+  tape.x_mid = added.sum_Nh;
+  tape.ffn_norm = std::move(added.norm);
+  return feed_forward(passage, block, tape);
 }
 
-void fill_cache(const BlockTape& tape, const Batch& batch, std::span<const int64_t> slots,
+ops::Attention attend(const Passage& passage, const Batch& batch, const BlockTape& tape) {
+  return ops::attention(tape.heads.q_THD, tape.heads.k_TKD, tape.heads.v_TKD, batch.extents,
+                        passage.form);
+}
+
+void fill_cache(const ops::AttentionInputs& heads, const Batch& batch, std::span<const int64_t> slots,
                 at::Tensor& keys, at::Tensor& values) {
   for (size_t i = 0; i < slots.size(); ++i) {
-    const int64_t start = batch.starts[i];
-    const int64_t length = batch.starts[i + 1] - start;
+    const int64_t start = batch.extents.starts[i];
+    const int64_t length = batch.extents.starts[i + 1] - start;
     const auto copy = [&](at::Tensor& to, const at::Tensor& from) {
       to.select(0, slots[i])
           .narrow(1, 0, length)
           .copy_(from.narrow(0, start, length).transpose(0, 1));
     };
-    copy(keys, tape.heads.k_TKD);
-    copy(values, tape.heads.v_TKD);
+    copy(keys, heads.k_TKD);
+    copy(values, heads.v_TKD);
   }
 }
 
@@ -150,16 +188,32 @@ void make_heads_backward(const Passage& passage, const Block& block, const Batch
   norm_backward(d_heads.k, raw.k, block.k_norm, tape.k_norm, gradients.k_norm);
 }
 
+// From the gradient of the output of attention to that of qkv.
+at::Tensor attend_backward(const Passage& passage, const Block& block, const Batch& batch,
+                           const BlockTape& tape, const at::Tensor& d_out, Block& gradients) {
+  const gpu::HeadInputs in = kernel_inputs(passage, block, batch.positions_T, tape.qkv);
+  if (has_head_kernels(passage, in) && ops::has_flash(tape.heads.q_THD, passage.form)) {
+    const ops::AttentionInputs d =
+        ops::flash_attention_backward(d_out, tape.heads, tape.attention, batch.extents);
+    const gpu::MadeHeads made{
+        tape.heads.q_THD, tape.heads.k_TKD, tape.q_norm.scale_N, tape.k_norm.scale_N};
+    return gpu::make_heads_backward(in, made, {d.q_THD, d.k_TKD, d.v_TKD}, gradients.q_norm,
+                                    gradients.k_norm);
+  }
+  const at::Tensor d_qkv = at::empty(tape.qkv.sizes(), tape.qkv.options());
+  const QkvViews d_heads = views_of(passage.weights.config, d_qkv);
+  ops::attention_backward(d_out, tape.heads, tape.attention, batch.extents,
+                          {d_heads.q, d_heads.k, d_heads.v}, passage.form);
+  make_heads_backward(passage, block, batch, tape, d_heads, gradients);
+  return d_qkv;
+}
+
 at::Tensor attention_part_backward(const Passage& passage, const Block& block, const Batch& batch,
                                    const BlockTape& tape, at::Tensor dx, Block& gradients) {
   const at::Tensor& out = tape.attention.out_THD;
   ops::add_weight_gradient(gradients.o, dx, out.view({out.size(0), -1}));
   const at::Tensor d_out = ops::linear_backward(dx, block.o).view(out.sizes());
-  const at::Tensor d_qkv = at::empty(tape.qkv.sizes(), tape.qkv.options());
-  const QkvViews d_heads = views_of(passage.weights.config, d_qkv);
-  ops::attention_backward(d_out, tape.heads, tape.attention, batch.starts,
-                          {d_heads.q, d_heads.k, d_heads.v}, passage.form);
-  make_heads_backward(passage, block, batch, tape, d_heads, gradients);
+  const at::Tensor d_qkv = attend_backward(passage, block, batch, tape, d_out, gradients);
   ops::add_weight_gradient(gradients.qkv, d_qkv, tape.attention_norm.y_Nh);
   if (block.qkv_bias.defined()) ops::add_bias_gradient(gradients.qkv_bias, d_qkv);
   ops::rms_norm_backward(ops::linear_backward(d_qkv, block.qkv), tape.x, block.attention_norm,
@@ -167,8 +221,15 @@ at::Tensor attention_part_backward(const Passage& passage, const Block& block, c
   return dx;
 }
 
-at::Tensor int64_tensor(std::span<const int64_t> values, at::Device device) {
-  return at::tensor(at::ArrayRef<int64_t>(values.data(), values.size()), at::kLong).to(device);
+// The tape of a block of which the input alone was kept.
+BlockTape again(const Passage& passage, const Block& block, const Batch& batch,
+                const BlockTape& kept) {
+  BlockTape tape;
+  tape.x = kept.x;
+  begin_block(passage, block, batch.positions_T, {}, tape);
+  tape.attention = attend(passage, batch, tape);
+  end_block(passage, block, tape.attention.out_THD, tape);
+  return tape;
 }
 
 }  // namespace
@@ -233,17 +294,16 @@ Parameters::Parameters(const Config& c, at::Tensor flat_tensor)
 Batch make_batch(std::span<const std::vector<int32_t>> sequences, at::Device device) {
   std::vector<int64_t> tokens;
   std::vector<int64_t> positions;
-  Batch batch;
+  std::vector<int64_t> starts;
   for (const auto& sequence : sequences) {
     MC_CHECK(!sequence.empty());
-    batch.starts.push_back(static_cast<int64_t>(tokens.size()));
+    starts.push_back(static_cast<int64_t>(tokens.size()));
     tokens.insert(tokens.end(), sequence.begin(), sequence.end());
     for (size_t i = 0; i < sequence.size(); ++i) positions.push_back(static_cast<int64_t>(i));
   }
-  batch.starts.push_back(static_cast<int64_t>(tokens.size()));
-  batch.tokens_T = int64_tensor(tokens, device);
-  batch.positions_T = int64_tensor(positions, device);
-  return batch;
+  starts.push_back(static_cast<int64_t>(tokens.size()));
+  return {ops::on_device(tokens, device), ops::on_device(positions, device),
+          ops::make_extents(std::move(starts), device)};
 }
 
 Cache::Cache(const Config& config, int64_t slots, int64_t length_max, at::TensorOptions options) {
@@ -268,31 +328,43 @@ ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device devic
   return {table.cos_PD2.to(device), table.sin_PD2.to(device)};
 }
 
-at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape, Cache* cache,
-                   std::span<const int64_t> slots) {
+at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
+                   const OnHeads& on_heads) {
   const Parameters& weights = passage.weights;
   at::Tensor x = weights.embedding.index_select(0, batch.tokens_T);
+  at::Tensor branch;  // What is still to be added to x.
   for (size_t i = 0; i < weights.blocks.size(); ++i) {
     const Block& block = weights.blocks[i];
     BlockTape one;
     one.x = x;
-    begin_block(passage, block, batch.positions_T, one);
-    if (cache != nullptr) {
-      fill_cache(one, batch, slots, cache->keys_SKPD[i], cache->values_SKPD[i]);
+    begin_block(passage, block, batch.positions_T, branch, one);
+    if (on_heads) on_heads(i, one.heads);
+    one.attention = attend(passage, batch, one);
+    branch = end_block(passage, block, one.attention.out_THD, one);
+    x = one.x_mid;
+    if (tape == nullptr) continue;
+    if (passage.keep == Keep::kInputs) {
+      BlockTape input;
+      input.x = one.x;
+      one = std::move(input);
     }
-    one.attention = ops::attention(one.heads.q_THD, one.heads.k_TKD, one.heads.v_TKD, batch.starts,
-                                   passage.form);
-    one.x_mid = after_attention(block, x, one.attention.out_THD);
-    x = feed_forward(passage, block, one);
-    if (tape != nullptr) tape->blocks.push_back(std::move(one));
+    tape->blocks.push_back(std::move(one));
   }
-  ops::Norm last = ops::rms_norm(x, weights.last_norm, weights.config.norm_epsilon, passage.form);
-  const at::Tensor hidden = last.y_Nh;
+  ops::AddedNorm last = ops::add_rms_norm(x, branch, weights.last_norm, weights.config.norm_epsilon,
+                                          passage.form);
+  const at::Tensor hidden = last.norm.y_Nh;
   if (tape != nullptr) {
-    tape->x_last = x;
-    tape->last_norm = std::move(last);
+    tape->x_last = last.sum_Nh;
+    tape->last_norm = std::move(last.norm);
   }
   return hidden;
+}
+
+at::Tensor prefill(const Passage& passage, const Batch& batch, Cache& cache,
+                   std::span<const int64_t> slots) {
+  return forward(passage, batch, nullptr, [&](size_t i, const ops::AttentionInputs& heads) {
+    fill_cache(heads, batch, slots, cache.keys_SKPD[i], cache.values_SKPD[i]);
+  });
 }
 
 void backward(const Passage& passage, const Batch& batch, const Tape& tape, const at::Tensor& dh,
@@ -303,8 +375,17 @@ void backward(const Passage& passage, const Batch& batch, const Tape& tape, cons
                          gradients.last_norm, passage.form);
   for (size_t i = weights.blocks.size(); i-- > 0;) {
     const Block& block = weights.blocks[i];
-    dx = feed_forward_backward(passage, block, tape.blocks[i], dx, gradients.blocks[i]);
-    dx = attention_part_backward(passage, block, batch, tape.blocks[i], dx, gradients.blocks[i]);
+    BlockTape recomputed;
+    if (passage.keep == Keep::kInputs) {
+      recomputed = again(passage, block, batch, tape.blocks[i]);
+    }
+    const BlockTape& one = passage.keep == Keep::kInputs ? recomputed : tape.blocks[i];
+    dx = feed_forward_backward(passage, block, one, dx, gradients.blocks[i]);
+    dx = attention_part_backward(passage, block, batch, one, dx, gradients.blocks[i]);
+  }
+  if (passage.form == ops::Form::kFast && gpu::has_rows(dx)) {
+    gpu::add_rows(dx, batch.tokens_T, gradients.embedding);
+    return;
   }
   gradients.embedding.index_add_(0, batch.tokens_T, dx.to(gradients.embedding.scalar_type()));
 }
@@ -317,20 +398,23 @@ at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache
   const ops::CacheRows rows(seen, weights.flat, passage.form);
   const at::Tensor positions = rows.lengths_B.sub(1);
   at::Tensor x = weights.embedding.index_select(0, tokens_B);
+  at::Tensor branch;
   for (size_t i = 0; i < weights.blocks.size(); ++i) {
     const Block& block = weights.blocks[i];
     BlockTape one;
     one.x = x;
-    begin_block(passage, block, positions, one);
+    begin_block(passage, block, positions, branch, one);
     // The new keys and values, at [slot, :, position, :].
     cache.keys_SKPD[i].transpose(1, 2).index_put_({rows.slots_B, positions}, one.heads.k_TKD);
     cache.values_SKPD[i].transpose(1, 2).index_put_({rows.slots_B, positions}, one.heads.v_TKD);
-    const at::Tensor out = ops::attention_decode(one.heads.q_THD.contiguous(), cache.keys_SKPD[i],
-                                                 cache.values_SKPD[i], rows, passage.form);
-    one.x_mid = after_attention(block, x, out);
-    x = feed_forward(passage, block, one);
+    branch = end_block(passage, block,
+                       ops::attention_decode(one.heads.q_THD.contiguous(), cache.keys_SKPD[i],
+                                             cache.values_SKPD[i], rows, passage.form),
+                       one);
+    x = one.x_mid;
   }
-  return ops::rms_norm(x, weights.last_norm, weights.config.norm_epsilon, passage.form).y_Nh;
+  return ops::add_rms_norm(x, branch, weights.last_norm, weights.config.norm_epsilon, passage.form)
+      .norm.y_Nh;
 }
 
 }  // namespace mc::model

@@ -18,6 +18,7 @@
 #define MC_MODEL_DECODER_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,19 +72,19 @@ struct Parameters {
 
 // Sequences one after another, without padding.
 struct Batch {
-  at::Tensor tokens_T;          // int64
-  at::Tensor positions_T;       // int64, from 0 in each sequence
-  std::vector<int64_t> starts;  // First token of each sequence, and T.
+  at::Tensor tokens_T;     // int64
+  at::Tensor positions_T;  // int64, from 0 in each sequence
+  ops::Extents extents;
 };
 // REQUIRES: no sequence is empty.
 Batch make_batch(std::span<const std::vector<int32_t>> sequences, at::Device device);
 
-// What the backward of one block needs.
+// What the backward of one block needs; with Keep::kInputs, x alone.
 struct BlockTape {
   at::Tensor x;  // Into the block.
   ops::Norm attention_norm;
   at::Tensor qkv;              // As the matrix gives it; rotated in place where there is no q_norm.
-  ops::Norm q_norm, k_norm;    // Of Qwen3; y is rotated.
+  ops::Norm q_norm, k_norm;    // Of Qwen3; y is rotated, or undefined where a kernel made `heads`.
   ops::AttentionInputs heads;  // What attention sees.
   ops::Attention attention;
   at::Tensor x_mid;  // After attention.
@@ -109,16 +110,26 @@ struct Cache {
 // The angles of the positions from 0, in float32 on the device.
 ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device device);
 
+// What is kept of a block for its backward.  kInputs computes the rest again there: a third more
+// work, and a tenth of the memory.
+enum class Keep { kAll, kInputs };
+
 struct Passage {
   const Parameters& weights;
   const ops::RopeTable& rope;  // In the weights' dtype on the CPU, float32 elsewhere.
   ops::Form form = ops::Form::kFast;
+  Keep keep = Keep::kAll;
 };
 
-// The hidden states after the last norm.  `tape` and `cache` may be null; sequence i fills
-// cache slot slots[i].
-at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape, Cache* cache = nullptr,
-                   std::span<const int64_t> slots = {});
+// The hidden states after the last norm.  `tape` may be null; `on_heads`, where there is one, gets
+// what attention sees in each block.
+using OnHeads = std::function<void(size_t block, const ops::AttentionInputs& heads)>;
+at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
+                   const OnHeads& on_heads = {});
+
+// forward without a tape; sequence i fills cache slot slots[i].
+at::Tensor prefill(const Passage& passage, const Batch& batch, Cache& cache,
+                   std::span<const int64_t> slots);
 
 // Adds the gradients of sum(dh * forward(...)) to `gradients`.
 void backward(const Passage& passage, const Batch& batch, const Tape& tape, const at::Tensor& dh_Th,

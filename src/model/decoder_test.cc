@@ -106,7 +106,7 @@ TEST_P(Decoder, StepByStepIsTheSameAsAllAtOnce) {
   const std::vector<std::vector<int32_t>> whole = {{3, 1, 4, 1, 5, 9, 2}, {2, 7, 1, 8}};
   Cache cache(config, 3, 16, weights.flat.options());
   const std::vector<int64_t> slots = {0, 1};
-  forward(passage, make_batch(prompts, at::kCPU), nullptr, &cache, slots);
+  prefill(passage, make_batch(prompts, at::kCPU), cache, slots);
   std::vector<int64_t> lengths = {5, 2};
   at::Tensor hidden;
   for (int step = 0; step < 2; ++step) {

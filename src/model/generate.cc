@@ -17,6 +17,8 @@
 #include <ATen/ops/tensor.h>
 
 #include "core/check.h"
+#include "model/gpu_decoder.h"
+#include "model/gpu_generate.h"
 #include "model/parallel.h"
 
 namespace mc::model {
@@ -136,11 +138,11 @@ class Generator {
       numbers.push_back(static_cast<int64_t>(i));
     }
     const Batch batch = make_batch(prompts, passage_.weights.flat.device());
-    const at::Tensor hidden = forward(passage_, batch, nullptr, &cache_, numbers);
+    const at::Tensor hidden = model::prefill(passage_, batch, cache_, numbers);
     for (size_t i = 0; i < fresh.size(); ++i) {
-      slots_[fresh[i]].prompt_hidden = hidden.narrow(0, batch.starts[i + 1] - 1, 1).clone();
+      slots_[fresh[i]].prompt_hidden = hidden.narrow(0, batch.extents.starts[i + 1] - 1, 1).clone();
     }
-    counts_.prefilled += batch.starts.back();
+    counts_.prefilled += batch.extents.starts.back();
   }
 
   // Moves the last active slots into free ones before them, so that the active ones are the first.
@@ -232,6 +234,9 @@ class Generator {
 GenerateCounts generate(const Passage& passage, std::span<const Request> requests,
                         const GenerateOptions& options, const Queue::Done& done) {
   const auto count = static_cast<int64_t>(requests.size());
+  if (count > 0 && GpuDecoder::fits(passage)) {
+    return generate_on_gpu(passage, requests, options, done);
+  }
   Queue queue(requests, done);
   const int64_t workers = std::max<int64_t>(1, std::min(options.workers, count));
   const int64_t slots = std::min(count, (options.batch + workers - 1) / workers);

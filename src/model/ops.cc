@@ -13,6 +13,7 @@
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -28,6 +29,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "core/check.h"
+#include "model/gpu_ops.h"
 #include "model/kernels.h"
 
 namespace mc::model::ops {
@@ -118,10 +120,6 @@ void rms_norm_backward_loops(const at::Tensor& dy, const at::Tensor& x, const at
   dw.add_(parts.sum(0));
 }
 
-at::Tensor int64_tensor(std::span<const int64_t> values, at::Device device) {
-  return at::tensor(at::ArrayRef<int64_t>(values.data(), values.size()), at::kLong).to(device);
-}
-
 at::Tensor half(const at::Tensor& x, int64_t index) {
   const int64_t width = x.size(-1) / 2;
   return x.narrow(-1, index * width, width);
@@ -204,22 +202,11 @@ Sequence attend_backward(const at::Tensor& dout, const Sequence& in, const Seque
   return {dq, dk, dv};
 }
 
-// PyTorch's kernel for sequences one after another; its scale is ours.
-bool has_flash(const at::Tensor& q, Form form) {
-  return form == Form::kFast && q.is_cuda() && q.size(2) % 8 == 0 && q.size(2) <= 256 &&
-         (q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf);
-}
+bool has_kernels(const at::Tensor& x, Form form) { return form == Form::kFast && gpu::has_rows(x); }
 
-struct Extents {
-  at::Tensor starts;  // int32
-  int64_t longest;
-};
-Extents extents_of(std::span<const int64_t> starts, at::Device device) {
-  int64_t longest = 0;
-  for (size_t i = 0; i + 1 < starts.size(); ++i) {
-    longest = std::max(longest, starts[i + 1] - starts[i]);
-  }
-  return {int64_tensor(starts, device).to(at::kInt), longest};
+// The head's logits have rows as wide as the vocabulary.
+bool has_logit_kernels(const at::Tensor& h, const at::Tensor& w) {
+  return gpu::has_rows(h) && w.size(0) % 8 == 0;
 }
 
 // The pairs of a batch's sequences: first token and length.
@@ -264,7 +251,39 @@ void decode_loops(const at::Tensor& q, const at::Tensor& k_cache, const at::Tens
 
 }  // namespace
 
+at::Tensor on_device(std::span<const int64_t> values, at::Device device) {
+  const at::Tensor on_host =
+      at::tensor(at::ArrayRef<int64_t>(values.data(), values.size()), at::kLong);
+  return device.is_cuda() ? on_host.pin_memory().to(device, /*non_blocking=*/true) : on_host;
+}
+
+Extents make_extents(std::vector<int64_t> starts, at::Device device) {
+  Extents extents{std::move(starts), {}, 0};
+  for (size_t i = 0; i + 1 < extents.starts.size(); ++i) {
+    extents.longest = std::max(extents.longest, extents.starts[i + 1] - extents.starts[i]);
+  }
+  extents.starts_int32 = on_device(extents.starts, device).to(at::kInt);
+  return extents;
+}
+
+// PyTorch's kernel for sequences one after another; its scale is ours.
+bool has_flash(const at::Tensor& q, Form form) {
+  return form == Form::kFast && q.is_cuda() && q.size(2) % 8 == 0 && q.size(2) <= 256 &&
+         (q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf);
+}
+
+AddedNorm add_rms_norm(const at::Tensor& x, at::Tensor branch, const at::Tensor& w, double epsilon,
+                       Form form) {
+  if (has_kernels(x, form)) {
+    gpu::AddedNorm made = gpu::add_rms_norm(x, branch, w, epsilon);
+    return {made.sum_Nh, {made.y_Nh, made.scale_N}};
+  }
+  const at::Tensor sum = branch.defined() ? branch.add_(x) : x;
+  return {sum, rms_norm(sum, w, epsilon, form)};
+}
+
 Norm rms_norm(const at::Tensor& x, const at::Tensor& w, double epsilon, Form form) {
+  if (has_kernels(x, form)) return add_rms_norm(x, {}, w, epsilon, form).norm;
   if (!has_loops(x, form)) return rms_norm_generic(x, w, epsilon);
   MC_CHECK(x.is_contiguous() && w.is_contiguous());
   Norm norm{at::empty_like(x), at::empty({x.size(0)}, x.options())};
@@ -280,12 +299,18 @@ Norm rms_norm(const at::Tensor& x, const at::Tensor& w, double epsilon, Form for
 
 void rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& w,
                        const at::Tensor& scale, at::Tensor& dx, at::Tensor& dw, Form form) {
+  if (has_kernels(x, form)) return gpu::rms_norm_backward(dy, x, w, scale, dx, dw);
   if (!has_loops(x, form)) return rms_norm_backward_generic(dy, x, w, scale, dx, dw);
   MC_CHECK(dy.is_contiguous() && x.is_contiguous() && dx.is_contiguous());
   with_type(x, [&]<typename T>(T) { rms_norm_backward_loops<T>(dy, x, w, scale, dx, dw); });
 }
 
 at::Tensor swiglu(const at::Tensor& gate_up, Form form) {
+  if (has_kernels(gate_up, form) && gate_up.size(1) % 16 == 0) {
+    at::Tensor y = at::empty({gate_up.size(0), gate_up.size(1) / 2}, gate_up.options());
+    gpu::swiglu_into(gate_up, y);
+    return y;
+  }
   if (!has_loops(gate_up, form)) {
     const at::Tensor gate = half(gate_up, 0).to(wide(gate_up));
     return (gate * at::sigmoid(gate) * half(gate_up, 1)).to(gate_up.scalar_type());
@@ -302,6 +327,9 @@ at::Tensor swiglu(const at::Tensor& gate_up, Form form) {
 }
 
 at::Tensor swiglu_backward(const at::Tensor& dy, const at::Tensor& gate_up, Form form) {
+  if (has_kernels(gate_up, form) && gate_up.size(1) % 16 == 0) {
+    return gpu::swiglu_backward(dy, gate_up);
+  }
   at::Tensor d_gate_up = at::empty_like(gate_up);
   if (!has_loops(gate_up, form)) {
     const at::Tensor gate = half(gate_up, 0).to(wide(gate_up));
@@ -379,16 +407,16 @@ void rope_(const at::Tensor& x, const at::Tensor& positions, const RopeTable& ta
 }
 
 Attention attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                    std::span<const int64_t> starts, Form form) {
+                    const Extents& extents, Form form) {
   if (has_flash(q, form)) {
-    const Extents e = extents_of(starts, q.device());
-    const auto made = at::_flash_attention_forward(q, k, v, e.starts, e.starts, e.longest,
-                                                   e.longest, 0.0, /*is_causal=*/true, false);
+    const auto made = at::_flash_attention_forward(
+        q, k, v, extents.starts_int32, extents.starts_int32, extents.longest, extents.longest, 0.0,
+        /*is_causal=*/true, false);
     return {std::get<0>(made), std::get<1>(made)};
   }
   Attention result{at::empty({q.size(0), q.size(1), q.size(2)}, q.options()),
                    at::empty({q.size(1), q.size(0)}, q.options().dtype(wide(q)))};
-  for_each_sequence(starts, [&](int64_t start, int64_t length) {
+  for_each_sequence(extents.starts, [&](int64_t start, int64_t length) {
     const SequenceOut one = attend(sequence_of({q, k, v}, start, length), form);
     result.out_THD.narrow(0, start, length).copy_(by_token(one.out));
     result.lse_HT.narrow(1, start, length).copy_(one.lse.reshape({q.size(1), length}));
@@ -396,23 +424,28 @@ Attention attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   return result;
 }
 
+AttentionInputs flash_attention_backward(const at::Tensor& dout, const AttentionInputs& in,
+                                         const Attention& saved, const Extents& extents) {
+  // Random numbers would be those of dropout.
+  const at::Tensor unused = at::empty({2}, extents.starts_int32.options().dtype(at::kLong));
+  const auto [dq, dk, dv] = at::_flash_attention_backward(
+      dout, in.q_THD, in.k_TKD, in.v_TKD, saved.out_THD, saved.lse_HT, extents.starts_int32,
+      extents.starts_int32, extents.longest, extents.longest, 0.0, /*is_causal=*/true, unused,
+      unused);
+  return {dq, dk, dv};
+}
+
 void attention_backward(const at::Tensor& dout, const AttentionInputs& in, const Attention& saved,
-                        std::span<const int64_t> starts, const AttentionInputs& gradients,
-                        Form form) {
+                        const Extents& extents, const AttentionInputs& gradients, Form form) {
   if (has_flash(in.q_THD, form)) {
-    const Extents e = extents_of(starts, dout.device());
-    // Random numbers would be those of dropout.
-    const at::Tensor unused = at::empty({2}, e.starts.options().dtype(at::kLong));
-    const auto [dq, dk, dv] = at::_flash_attention_backward(
-        dout, in.q_THD, in.k_TKD, in.v_TKD, saved.out_THD, saved.lse_HT, e.starts, e.starts,
-        e.longest, e.longest, 0.0, /*is_causal=*/true, unused, unused);
-    gradients.q_THD.copy_(dq);
-    gradients.k_TKD.copy_(dk);
-    gradients.v_TKD.copy_(dv);
+    const AttentionInputs made = flash_attention_backward(dout, in, saved, extents);
+    gradients.q_THD.copy_(made.q_THD);
+    gradients.k_TKD.copy_(made.k_TKD);
+    gradients.v_TKD.copy_(made.v_TKD);
     return;
   }
   const int64_t kv_heads = in.k_TKD.size(1);
-  for_each_sequence(starts, [&](int64_t start, int64_t length) {
+  for_each_sequence(extents.starts, [&](int64_t start, int64_t length) {
     const auto part = [&](const at::Tensor& x) {
       return by_kv_head(x.narrow(0, start, length), kv_heads);
     };
@@ -429,7 +462,7 @@ CacheRows::CacheRows(std::span<const int64_t> lengths_in, const at::Tensor& like
     : lengths(lengths_in),
       slots_B(at::arange(static_cast<int64_t>(lengths_in.size()),
                          at::TensorOptions(at::kLong).device(like.device()))),
-      lengths_B(int64_tensor(lengths_in, like.device())) {
+      lengths_B(on_device(lengths_in, like.device())) {
   if (has_loops(like, form)) return;
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   const at::Tensor hidden =
@@ -454,6 +487,10 @@ int64_t head_chunk_rows(int64_t vocab, bool is_cpu) {
 
 namespace {
 
+void linear_backward_into(const at::Tensor& dy, const at::Tensor& w, at::Tensor dx) {
+  at::mm_out(dx, dy, w);
+}
+
 // Calls `body(start, count)` for parts of the rows of h.
 template <typename Body>
 void in_chunks(const at::Tensor& h_Nh, const at::Tensor& w_Vh, const Body& body) {
@@ -463,19 +500,34 @@ void in_chunks(const at::Tensor& h_Nh, const at::Tensor& w_Vh, const Body& body)
   }
 }
 
+TokenLoss token_loss_by_kernels(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
+                                double weight, at::Tensor& dw) {
+  const at::Tensor log_prob = at::empty({h.size(0)}, h.options().dtype(at::kDouble));
+  at::Tensor dh = at::empty_like(h);
+  in_chunks(h, w, [&](int64_t start, int64_t count) {
+    const at::Tensor h_part = h.narrow(0, start, count);
+    const at::Tensor logits = linear(h_part, w);
+    gpu::score_targets_backward(logits, targets.narrow(0, start, count), 1, {}, -weight,
+                                {log_prob.narrow(0, start, count), {}});
+    linear_backward_into(logits, w, dh.narrow(0, start, count));
+    add_weight_gradient(dw, logits, h_part);
+  });
+  return {log_prob.sum().neg(), dh};
+}
+
 }  // namespace
 
 TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
                      double weight, at::Tensor& dw) {
-  TokenLoss loss{0, at::empty_like(h)};
-  at::Tensor sum = at::zeros({}, h.options().dtype(at::kDouble));
+  if (has_logit_kernels(h, w)) return token_loss_by_kernels(h, w, targets, weight, dw);
+  TokenLoss loss{at::zeros({}, h.options().dtype(at::kDouble)), at::empty_like(h)};
   in_chunks(h, w, [&](int64_t start, int64_t count) {
     const at::Tensor h_part = h.narrow(0, start, count);
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
     at::Tensor logits = linear(h_part, w);
     if (logits.scalar_type() != wide(h)) logits = logits.to(wide(h));
     const at::Tensor lse = at::logsumexp(logits, 1, /*keepdim=*/true);
-    sum.add_((lse - logits.gather(1, target)).sum(at::kDouble));
+    loss.sum.add_((lse - logits.gather(1, target)).sum(at::kDouble));
     // From here on the logits are their own gradient: weight (softmax - one at the target).
     logits.sub_(lse).exp_();
     logits.scatter_add_(1, target, at::full({count, 1}, -1.0, logits.options()));
@@ -483,7 +535,6 @@ TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor&
     loss.dh_Nh.narrow(0, start, count).copy_(linear_backward(gradient, w));
     add_weight_gradient(dw, gradient, h_part);
   });
-  loss.sum = sum.item<double>();
   return loss;
 }
 
@@ -503,7 +554,15 @@ TokenLogProbs token_log_probs(const at::Tensor& h, const at::Tensor& w, const at
                               double temperature) {
   const auto options = h.options().dtype(at::kDouble);
   TokenLogProbs all{at::empty({h.size(0)}, options), at::empty({h.size(0)}, options)};
+  const bool has_kernels = has_logit_kernels(h, w);
   in_chunks(h, w, [&](int64_t start, int64_t count) {
+    if (has_kernels) {
+      gpu::score_targets(linear(h.narrow(0, start, count), w), targets.narrow(0, start, count),
+                         temperature,
+                         {all.log_prob_N.narrow(0, start, count),
+                          all.entropy_N.narrow(0, start, count)});
+      return;
+    }
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
     const at::Tensor log_p = log_softmax_of(h.narrow(0, start, count), w, temperature);
     all.log_prob_N.narrow(0, start, count).copy_(log_p.gather(1, target).squeeze(1));
@@ -515,8 +574,18 @@ TokenLogProbs token_log_probs(const at::Tensor& h, const at::Tensor& w, const at
 at::Tensor token_log_probs_backward(const at::Tensor& g, const at::Tensor& h, const at::Tensor& w,
                                     const at::Tensor& targets, double temperature, at::Tensor& dw) {
   at::Tensor dh = at::empty_like(h);
+  const bool has_kernels = has_logit_kernels(h, w);
+  const at::Tensor g_float = has_kernels ? g.to(h.device(), at::kFloat) : g;
   in_chunks(h, w, [&](int64_t start, int64_t count) {
     const at::Tensor h_part = h.narrow(0, start, count);
+    if (has_kernels) {
+      const at::Tensor logits = linear(h_part, w);
+      gpu::score_targets_backward(logits, targets.narrow(0, start, count), temperature,
+                                  g_float.narrow(0, start, count), 0, {});
+      linear_backward_into(logits, w, dh.narrow(0, start, count));
+      add_weight_gradient(dw, logits, h_part);
+      return;
+    }
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
     // (one at the target - softmax) g / temperature
     at::Tensor d = log_softmax_of(h_part, w, temperature).exp_().neg_();
@@ -541,6 +610,11 @@ at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w) {
 }
 
 void add_weight_gradient(at::Tensor dw, const at::Tensor& dy, const at::Tensor& x) {
+  if (dy.is_cuda() && dw.scalar_type() == at::kFloat && dy.scalar_type() != at::kFloat) {
+    // The sum goes on in float32, in the product itself.
+    at::addmm_out(dw, dw, dy.t(), x, at::kFloat);
+    return;
+  }
   dw.add_(multiply(dy.t(), x.t()));
 }
 

@@ -17,13 +17,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 namespace mc::model::ops {
 
-// kFast takes our loops where there are some.
+// kFast takes our loops on the CPU, and our kernels for bfloat16 on a GPU, where there are some.
 enum class Form { kFast, kGeneric };
+
+// Numbers of the host where the device can use them; the host does not wait for that.
+at::Tensor on_device(std::span<const int64_t> values, at::Device device);
 
 // y = x / sqrt(mean(x^2) + epsilon) * w for each row.  (Zhang and Sennrich, 2019.)
 struct Norm {
@@ -32,6 +36,14 @@ struct Norm {
 };
 Norm rms_norm(const at::Tensor& x_Nh, const at::Tensor& w_h, double epsilon,
               Form form = Form::kFast);
+// The same of x + branch, which it also returns.  `branch` is used up; where it is undefined the
+// sum is x.
+struct AddedNorm {
+  at::Tensor sum_Nh;
+  Norm norm;
+};
+AddedNorm add_rms_norm(const at::Tensor& x_Nh, at::Tensor branch_Nh, const at::Tensor& w_h,
+                       double epsilon, Form form = Form::kFast);
 // dx += and dw += the gradients.
 void rms_norm_backward(const at::Tensor& dy_Nh, const at::Tensor& x_Nh, const at::Tensor& w_h,
                        const at::Tensor& scale_N, at::Tensor& dx_Nh, at::Tensor& dw_h,
@@ -68,6 +80,14 @@ enum class Turn { kForwards, kBackwards };
 void rope_(const at::Tensor& x_THD, const at::Tensor& positions_T, const RopeTable& table,
            Turn turn, Form form = Form::kFast);
 
+// Where the sequences of a batch begin, on the host and where the batch is.
+struct Extents {
+  std::vector<int64_t> starts;  // First token of each sequence, and T.
+  at::Tensor starts_int32;
+  int64_t longest = 0;
+};
+Extents make_extents(std::vector<int64_t> starts, at::Device device);
+
 // Causal attention within each sequence: softmax(q k^T / sqrt(D)) v; a key head serves H/K query
 // heads.  `lse` is what the backward needs beside the output.
 struct Attention {
@@ -75,7 +95,7 @@ struct Attention {
   at::Tensor lse_HT;
 };
 Attention attention(const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD,
-                    std::span<const int64_t> starts, Form form = Form::kFast);
+                    const Extents& extents, Form form = Form::kFast);
 struct AttentionInputs {
   at::Tensor q_THD;
   at::Tensor k_TKD;
@@ -83,8 +103,13 @@ struct AttentionInputs {
 };
 // Overwrites `gradients`, which may be views into one buffer.
 void attention_backward(const at::Tensor& dout_THD, const AttentionInputs& inputs,
-                        const Attention& saved, std::span<const int64_t> starts,
+                        const Attention& saved, const Extents& extents,
                         const AttentionInputs& gradients, Form form = Form::kFast);
+// The gradients in tensors of their own, by PyTorch's flash attention.
+// REQUIRES: has_flash(inputs.q_THD, Form::kFast).
+AttentionInputs flash_attention_backward(const at::Tensor& dout_THD, const AttentionInputs& inputs,
+                                         const Attention& saved, const Extents& extents);
+bool has_flash(const at::Tensor& q_THD, Form form);
 
 // How many tokens each of the first B slots of a cache sees, on the host and where the cache is.
 // One object serves all layers of a step.
@@ -108,10 +133,11 @@ at::Tensor attention_decode(const at::Tensor& q_BHD, const at::Tensor& k_cache_S
 // on a device.  Never so few that a product with the head's matrix waits for memory.
 int64_t head_chunk_rows(int64_t vocab, bool is_cpu);
 
-// The sum over the rows of -log softmax(h W^T)[target], in float64.  dh is that of weight times the
-// sum; dW += likewise.  Works in chunks of rows, so that the logits of all are never in memory.
+// The sum over the rows of -log softmax(h W^T)[target], a float64 number where h is.  dh is that of
+// weight times the sum; dW += likewise.  Works in chunks of rows, so that the logits of all are
+// never in memory.
 struct TokenLoss {
-  double sum;
+  at::Tensor sum;
   at::Tensor dh_Nh;
 };
 TokenLoss token_loss(const at::Tensor& h_Nh, const at::Tensor& w_Vh, const at::Tensor& targets_N,

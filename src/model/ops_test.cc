@@ -107,10 +107,11 @@ TEST_P(Ops, AttentionAndItsGradientStayWithinEachSequence) {
   const at::Tensor expected = at::cat(parts);
   expected.backward(dout);
   const AttentionInputs in{cast(q), cast(k), cast(v)};
-  const Attention got = attention(in.q_THD, in.k_TKD, in.v_TKD, starts, form());
+  const Extents extents = make_extents(starts, at::kCPU);
+  const Attention got = attention(in.q_THD, in.k_TKD, in.v_TKD, extents, form());
   const AttentionInputs gradients{at::empty_like(in.q_THD), at::empty_like(in.k_TKD),
                                   at::empty_like(in.v_TKD)};
-  attention_backward(cast(dout), in, got, starts, gradients, form());
+  attention_backward(cast(dout), in, got, extents, gradients, form());
   expect_near(got.out_THD, expected);
   expect_near(gradients.q_THD, q.grad());
   expect_near(gradients.k_TKD, k.grad());
@@ -143,7 +144,7 @@ TEST_P(Ops, TokenLossIsTheCrossEntropyAndItsGradient) {
   (expected * 0.25).backward();
   at::Tensor dw = at::zeros_like(cast(w));
   const TokenLoss loss = token_loss(cast(h), cast(w), targets, 0.25, dw);
-  EXPECT_NEAR(loss.sum / expected.item<double>(), 1, GetParam().tolerance);
+  EXPECT_NEAR(loss.sum.item<double>() / expected.item<double>(), 1, GetParam().tolerance);
   expect_near(loss.dh_Nh, h.grad());
   expect_near(dw, w.grad());
 }

@@ -3,15 +3,15 @@
 
 #include <vector>
 
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "model/ops.h"
 
 namespace mc::train {
 
-double add_loss_gradient(const model::Passage& passage, std::span<const Sample* const> samples,
-                         double weight, model::Parameters& gradients) {
+at::Tensor add_loss_gradient(const model::Passage& passage,
+                             std::span<const Sample* const> samples, double weight,
+                             model::Parameters& gradients) {
   std::vector<std::vector<int32_t>> inputs;
   std::vector<int64_t> rows;  // Of the hidden states that predict a learned token.
   std::vector<int64_t> targets;
@@ -27,8 +27,8 @@ double add_loss_gradient(const model::Passage& passage, std::span<const Sample* 
   }
   const at::Device device = passage.weights.flat.device();
   const model::Batch batch = model::make_batch(inputs, device);
-  const at::Tensor rows_N = at::tensor(rows, at::kLong).to(device);
-  const at::Tensor targets_N = at::tensor(targets, at::kLong).to(device);
+  const at::Tensor rows_N = model::ops::on_device(rows, device);
+  const at::Tensor targets_N = model::ops::on_device(targets, device);
   model::Tape tape;
   const at::Tensor hidden = model::forward(passage, batch, &tape);
   const model::ops::TokenLoss loss = model::ops::token_loss(

@@ -41,7 +41,7 @@ class Loss : public testing::Test {
               at::Tensor* gradients = nullptr) const {
     const model::Parameters weights(config_, flat);
     model::Parameters sums(config_, at::zeros_like(flat));
-    const double sum = add_loss_gradient({weights, rope_}, samples, 0.25, sums);
+    const double sum = add_loss_gradient({weights, rope_}, samples, 0.25, sums).item<double>();
     if (gradients != nullptr) *gradients = sums.flat;
     return 0.25 * sum;
   }

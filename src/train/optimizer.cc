@@ -10,6 +10,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "model/gpu_ops.h"
+
 namespace mc::train {
 
 double learning_rate(const OptimizerOptions& options, double progress) {
@@ -20,21 +22,54 @@ double learning_rate(const OptimizerOptions& options, double progress) {
   return options.lr * (options.lr_end + (1 - options.lr_end) * cosine);
 }
 
-Optimizer::Optimizer(at::Tensor master, int64_t matrices, const OptimizerOptions& options)
+Optimizer::Optimizer(at::Tensor master, int64_t matrices, const OptimizerOptions& options,
+                     at::Tensor weights)
     : options_(options),
       matrices_(matrices),
       master_(std::move(master)),
       first_(at::zeros_like(master_)),
-      second_(at::zeros_like(master_)) {}
+      second_(at::zeros_like(master_)) {
+  if (weights.defined() && !weights.is_same(master_)) weights_ = std::move(weights);
+}
 
 double Optimizer::step(at::Tensor& gradients, double lr) {
+  if (master_.is_cuda() && master_.scalar_type() == at::kFloat) {
+    return step_by_kernels(gradients, lr);
+  }
   const double norm = gradients.norm().item<double>();
   if (!std::isfinite(norm)) return norm;
   if (norm > options_.norm_max) gradients.mul_(options_.norm_max / norm);
   ++steps_;
   update(0, matrices_, gradients, lr, options_.weight_decay);
   update(matrices_, master_.numel() - matrices_, gradients, lr, 0);
+  if (weights_.defined()) weights_.copy_(master_);
   return norm;
+}
+
+// The host waits once, when everything is on its way.
+double Optimizer::step_by_kernels(const at::Tensor& gradients, double lr) {
+  const at::Tensor norm = model::gpu::norm_of(gradients);
+  const auto power = static_cast<double>(steps_ + 1);
+  const auto part = [](const at::Tensor& all, int64_t start, int64_t count) {
+    return all.defined() ? all.narrow(0, start, count) : all;
+  };
+  const bool has_copy = weights_.defined() && weights_.scalar_type() == at::kBFloat16;
+  const auto update_part = [&](int64_t start, int64_t count, double decay) {
+    model::gpu::adamw(part(master_, start, count), part(gradients, start, count),
+                      part(first_, start, count), part(second_, start, count),
+                      has_copy ? part(weights_, start, count) : at::Tensor(), norm,
+                      {static_cast<float>(lr), static_cast<float>(options_.beta1),
+                       static_cast<float>(options_.beta2), static_cast<float>(options_.epsilon),
+                       static_cast<float>(decay), static_cast<float>(options_.norm_max),
+                       static_cast<float>(1 - std::pow(options_.beta1, power)),
+                       static_cast<float>(1 - std::pow(options_.beta2, power))});
+  };
+  update_part(0, matrices_, options_.weight_decay);
+  update_part(matrices_, master_.numel() - matrices_, 0);
+  if (weights_.defined() && !has_copy) weights_.copy_(master_);
+  const double length = norm.item<double>();
+  if (std::isfinite(length)) ++steps_;
+  return length;
 }
 
 void Optimizer::update(int64_t start, int64_t count, const at::Tensor& gradients, double lr,

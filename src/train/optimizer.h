@@ -39,11 +39,13 @@ double learning_rate(const OptimizerOptions& options, double progress);
 class Optimizer {
  public:
   // `master` are the parameters in float32 (or float64, in tests), the first `matrices` of them
-  // with weight decay.  They are changed in place.
-  Optimizer(at::Tensor master, int64_t matrices, const OptimizerOptions& options);
+  // with weight decay.  They are changed in place, and so are `weights`, the same in the decoder's
+  // dtype (the master itself, or undefined, where there are no others).
+  Optimizer(at::Tensor master, int64_t matrices, const OptimizerOptions& options,
+            at::Tensor weights = {});
 
-  // One step with the learning rate `lr`.  Shortens `gradients` in place; returns their norm before
-  // that.  Where the norm is no finite number nothing changes.
+  // One step with the learning rate `lr` and gradients that are shortened (on the CPU, in place);
+  // returns their norm before that.  Where the norm is no finite number nothing changes.
   double step(at::Tensor& gradients, double lr);
 
   // What a checkpoint holds beside the parameters.
@@ -54,10 +56,12 @@ class Optimizer {
 
  private:
   void update(int64_t start, int64_t count, const at::Tensor& gradients, double lr, double decay);
+  double step_by_kernels(const at::Tensor& gradients, double lr);
 
   const OptimizerOptions options_;
   const int64_t matrices_;
   at::Tensor master_;
+  at::Tensor weights_;  // Undefined where the master is all.
   at::Tensor first_;
   at::Tensor second_;
   int64_t steps_ = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <nlohmann/json.hpp>
 
@@ -57,7 +58,7 @@ std::string settings_json(const SftOptions& o, const std::vector<int64_t>& lengt
   if (o.steps) json["steps"] = *o.steps;
   if (o.minutes) json["minutes"] = *o.minutes;
   json["batch_tokens"] = o.batch_tokens;
-  json["pack_tokens"] = o.pack_tokens;
+  json["pack_tokens"] = *o.pack_tokens;
   json["length_max"] = *o.length_max;
   json["lr"] = o.optimizer.lr;
   json["lr_end"] = o.optimizer.lr_end;
@@ -79,7 +80,7 @@ class Run {
         master_(model_.flat.to(options.device)),
         weights_(model_.config, master_.to(options.dtype)),
         rope_(model::rope_of(model_.config, *options.length_max, options.device)),
-        optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer),
+        optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer, weights_.flat),
         batches_(lengths_, options.seed, options.batch_tokens, {}) {
     for (size_t i = 0; i < options.workers; ++i) {
       gradients_.emplace_back(model_.config, at::zeros_like(master_));
@@ -151,7 +152,6 @@ class Run {
                                                  std::to_string(state_.step + 1) +
                                                  "; a smaller --lr may help"};
     }
-    if (!weights_.flat.is_same(master_)) weights_.flat.copy_(master_);
     return account(batch, begin, {.loss = loss, .grad_norm = norm, .lr = lr});
   }
 
@@ -185,17 +185,19 @@ class Run {
   double add_part(const std::vector<const Sample*>& samples, double weight,
                   model::Parameters& gradients) const {
     gradients.flat.zero_();
+    at::Tensor sum = at::zeros({}, at::TensorOptions(at::kDouble).device(options_.device));
     std::vector<int64_t> lengths;
     for (const Sample* sample : samples) {
       lengths.push_back(static_cast<int64_t>(sample->tokens.size()));
     }
-    double sum = 0;
-    for (const auto& numbers : first_fit(lengths, options_.pack_tokens)) {
+    for (const auto& numbers : first_fit(lengths, *options_.pack_tokens)) {
       std::vector<const Sample*> pack;
       for (const size_t i : numbers) pack.push_back(samples[i]);
-      sum += add_loss_gradient({weights_, rope_}, pack, weight, gradients);
+      const model::Passage passage{weights_, rope_, model::ops::Form::kFast,
+                                   options_.recomputes ? model::Keep::kInputs : model::Keep::kAll};
+      sum.add_(add_loss_gradient(passage, pack, weight, gradients));
     }
-    return sum;
+    return sum.item<double>();
   }
 
   StepMetrics account(const std::vector<size_t>& batch, Clock::time_point begin,
@@ -241,6 +243,8 @@ SftOptions with_defaults(SftOptions options, const model::Config& config) {
   const SftDefaults& defaults = config.is_from_scratch ? kFromScratchDefaults : kPretrainedDefaults;
   options.length_max =
       std::min(options.length_max.value_or(defaults.length_max), config.positions_max);
+  options.pack_tokens =
+      options.pack_tokens.value_or(options.device.is_cuda() ? kPackTokensGpu : kPackTokens);
   options.optimizer.lr = options.lr.value_or(defaults.lr);
   options.optimizer.weight_decay = options.weight_decay.value_or(defaults.weight_decay);
   return options;

@@ -26,6 +26,11 @@
 
 namespace mc::train {
 
+// Tokens of a pass of the decoder where nothing else is asked for: what fits the caches of a CPU,
+// and what keeps a GPU busy.
+inline constexpr int64_t kPackTokens = 2048;
+inline constexpr int64_t kPackTokensGpu = 16384;
+
 struct SftOptions {
   std::filesystem::path model;
   std::filesystem::path data;  // samples.h
@@ -33,7 +38,8 @@ struct SftOptions {
   std::optional<int64_t> steps;   // The length of the run: one of these two,
   std::optional<double> minutes;  // or one pass over the data.
   int64_t batch_tokens = 8192;    // Of a step, at least.
-  int64_t pack_tokens = 2048;  // Of a pass of the decoder, at most but for a longer conversation.
+  // Of a pass of the decoder, at most but for a longer conversation.
+  std::optional<int64_t> pack_tokens;
   // Longer conversations are left out.  This and the next two have a default by the kind of the
   // model: SftDefaults in optimizer.h.
   std::optional<int64_t> length_max;
@@ -46,6 +52,7 @@ struct SftOptions {
   size_t workers = 1;  // Threads that each take a part of a step's conversations.
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;  // Of the decoder; the parameters' masters are float32.
+  bool recomputes = false;  // Keeps the inputs of blocks alone, for packs that need more memory.
 };
 
 struct Progress {

@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   mc::learn::add_rl(app, exit_code);
   mc::learn::add_generate(app, exit_code);
   mc::learn::add_tokenize(app, exit_code);
+  mc::learn::add_bench(app, exit_code);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (const auto wrong = mc::cli::unknown_subcommand({argv + 1, argv + argc}, names)) {

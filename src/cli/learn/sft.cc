@@ -86,9 +86,13 @@ void add_step_options(CLI::App& command, train::SftOptions& options) {
   command.add_option("--batch-tokens", options.batch_tokens, "Tokens of a step")
       ->check(cli::kPositive)
       ->capture_default_str();
-  command.add_option("--pack-tokens", options.pack_tokens, "Tokens of a pass through the model")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+  command
+      .add_option("--pack-tokens", options.pack_tokens,
+                  fmt::format("Tokens of a pass through the model (default: {}; on a GPU {})",
+                              train::kPackTokens, train::kPackTokensGpu))
+      ->check(cli::kPositive);
+  command.add_flag("--recompute", options.recomputes,
+                   "Compute blocks again for their gradients: slower, in much less memory");
   const auto by_kind = [](const std::string& what, double scratch, double pretrained) {
     return fmt::format("{} (default: {}; of a pretrained model {})", what, scratch, pretrained);
   };
