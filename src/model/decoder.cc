@@ -143,8 +143,8 @@ ops::Attention attend(const Passage& passage, const Batch& batch, const BlockTap
                         passage.form);
 }
 
-void fill_cache(const ops::AttentionInputs& heads, const Batch& batch, std::span<const int64_t> slots,
-                at::Tensor& keys, at::Tensor& values) {
+void fill_cache(const ops::AttentionInputs& heads, const Batch& batch,
+                std::span<const int64_t> slots, at::Tensor& keys, at::Tensor& values) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const int64_t start = batch.extents.starts[i];
     const int64_t length = batch.extents.starts[i + 1] - start;
@@ -195,8 +195,8 @@ at::Tensor attend_backward(const Passage& passage, const Block& block, const Bat
   if (has_head_kernels(passage, in) && ops::has_flash(tape.heads.q_THD, passage.form)) {
     const ops::AttentionInputs d =
         ops::flash_attention_backward(d_out, tape.heads, tape.attention, batch.extents);
-    const gpu::MadeHeads made{
-        tape.heads.q_THD, tape.heads.k_TKD, tape.q_norm.scale_N, tape.k_norm.scale_N};
+    const gpu::MadeHeads made{tape.heads.q_THD, tape.heads.k_TKD, tape.q_norm.scale_N,
+                              tape.k_norm.scale_N};
     return gpu::make_heads_backward(in, made, {d.q_THD, d.k_TKD, d.v_TKD}, gradients.q_norm,
                                     gradients.k_norm);
   }
@@ -350,8 +350,8 @@ at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
     }
     tape->blocks.push_back(std::move(one));
   }
-  ops::AddedNorm last = ops::add_rms_norm(x, branch, weights.last_norm, weights.config.norm_epsilon,
-                                          passage.form);
+  ops::AddedNorm last =
+      ops::add_rms_norm(x, branch, weights.last_norm, weights.config.norm_epsilon, passage.form);
   const at::Tensor hidden = last.norm.y_Nh;
   if (tape != nullptr) {
     tape->x_last = last.sum_Nh;

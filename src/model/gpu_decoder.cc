@@ -164,14 +164,9 @@ void GpuDecoder::block(const Lane& lane, const Block& block, size_t index) const
   gpu::add_rms_norm_into(lane.x, before, block.attention_norm, epsilon, lane.y);
   multiply_into(lane.y, block.qkv, lane.qkv);
   if (block.qkv_bias.defined()) at::Tensor(lane.qkv).add_(block.qkv_bias);
-  const gpu::HeadInputs heads{sizes(),
-                              lane.qkv,
-                              lane.positions,
-                              passage_.rope.cos_PD2,
-                              passage_.rope.sin_PD2,
-                              block.q_norm,
-                              block.k_norm,
-                              epsilon};
+  const gpu::HeadInputs heads{
+      sizes(),      lane.qkv,     lane.positions, passage_.rope.cos_PD2, passage_.rope.sin_PD2,
+      block.q_norm, block.k_norm, epsilon};
   gpu::make_heads_into(heads, cache(index, 0), cache(index, 1));
   gpu::attend_cache(heads, cache(index, 0), cache(index, 1), lane.out, lane.parts);
   multiply_into(lane.out, block.o, lane.branch);

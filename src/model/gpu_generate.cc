@@ -35,8 +35,7 @@ class Generator {
         options_(options),
         done_(done),
         length_max_(longest(passage.weights.config)),
-        slots_(static_cast<size_t>(
-            std::min(options.batch, static_cast<int64_t>(requests.size())))),
+        slots_(static_cast<size_t>(std::min(options.batch, static_cast<int64_t>(requests.size())))),
         num_rows_(static_cast<int64_t>(slots_.size())),
         decoder_(passage, num_rows_, length_max_, options.sampling) {}
 
@@ -166,9 +165,8 @@ class Generator {
     std::vector<GpuDecoder::Start> starts;
     for (int64_t i = 0; i < num_rows_; ++i) {
       const Slot& slot = slots_[static_cast<size_t>(i)];
-      starts.push_back(slot.is_active
-                           ? GpuDecoder::Start{slot.answer.tokens.back(), slot.length}
-                           : GpuDecoder::Start{0, 0});
+      starts.push_back(slot.is_active ? GpuDecoder::Start{slot.answer.tokens.back(), slot.length}
+                                      : GpuDecoder::Start{0, 0});
     }
     std::vector<double> uniforms;
     for (int64_t later = 0; later < kStepsAtOnce; ++later) {

@@ -50,7 +50,7 @@ struct Floats {
 __device__ inline Floats load(const bf16* from) {
   const Vector v = *reinterpret_cast<const Vector*>(from);
   Floats out;
-UNROLL
+  UNROLL
   for (int i = 0; i < 4; ++i) {
     out.x[2 * i] = from_bits(v.words[i] << 16);
     out.x[2 * i + 1] = from_bits(v.words[i] & 0xffff0000u);
@@ -60,7 +60,7 @@ UNROLL
 
 __device__ inline void store(bf16* to, const Floats& in) {
   Vector v;
-UNROLL
+  UNROLL
   for (int i = 0; i < 4; ++i) v.words[i] = pack(in.x[2 * i], in.x[2 * i + 1]);
   *reinterpret_cast<Vector*>(to) = v;
 }
@@ -97,7 +97,7 @@ constexpr int kLaneVectors = (kRowVectors + kWarp - 1) / kWarp;
 constexpr int kNormWarps = 8;
 
 // A warp a row.  sum = x + branch, rounded (x where branch is null); y = sum * scale * w.
-extern "C" __global__ void __launch_bounds__(kNormWarps * kWarp)
+extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
     add_rms_norm(const bf16* x, const bf16* branch, const bf16* w, float epsilon, i64 rows,
                  bf16* sum, bf16* y, float* scale) {
   const int lane = threadIdx.x % kWarp;
@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(kNormWarps * kWarp)
   if (row >= rows) return;
   Floats kept[kLaneVectors];
   float squares = 0;
-UNROLL
+  UNROLL
   for (int i = 0; i < kLaneVectors; ++i) {
     const int vector = i * kWarp + lane;
     if (vector >= kRowVectors) continue;
@@ -113,29 +113,29 @@ UNROLL
     kept[i] = load(x + at);
     if (branch != nullptr) {
       const Floats other = load(branch + at);
-UNROLL
+      UNROLL
       for (int j = 0; j < 8; ++j) kept[i].x[j] = rounded(kept[i].x[j] + other.x[j]);
       store(sum + at, kept[i]);
     }
-UNROLL
+    UNROLL
     for (int j = 0; j < 8; ++j) squares += kept[i].x[j] * kept[i].x[j];
   }
   const float factor = rsqrtf(sum_lanes(squares, kWarp) / WIDTH + epsilon);
   if (lane == 0 && scale != nullptr) scale[row] = factor;
-UNROLL
+  UNROLL
   for (int i = 0; i < kLaneVectors; ++i) {
     const int vector = i * kWarp + lane;
     if (vector >= kRowVectors) continue;
     const Floats weight = load(w + vector * 8);
     Floats out;
-UNROLL
+    UNROLL
     for (int j = 0; j < 8; ++j) out.x[j] = kept[i].x[j] * factor * weight.x[j];
     store(y + row * WIDTH + vector * 8, out);
   }
 }
 
 // dx += the gradient; each block's part of dw goes to a row of `parts`.
-extern "C" __global__ void __launch_bounds__(kNormWarps * kWarp)
+extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
     rms_norm_backward(const bf16* dy, const bf16* x, const bf16* w, const float* scale, i64 rows,
                       bf16* dx, float* parts) {
   __shared__ float dw_block[WIDTH];
@@ -145,13 +145,13 @@ extern "C" __global__ void __launch_bounds__(kNormWarps * kWarp)
        row += static_cast<i64>(gridDim.x) * kNormWarps) {
     const float factor = scale[row];
     float dot = 0;
-UNROLL
+    UNROLL
     for (int i = 0; i < kLaneVectors; ++i) {
       const int vector = i * kWarp + lane;
       if (vector >= kRowVectors) continue;
       const i64 at = row * WIDTH + vector * 8;
       const Floats in = load(x + at), d = load(dy + at), weight = load(w + vector * 8);
-UNROLL
+      UNROLL
       for (int j = 0; j < 8; ++j) {
         const float product = d.x[j] * in.x[j] * factor;
         dw[i][j] += product;
@@ -160,14 +160,14 @@ UNROLL
     }
     const float mean = sum_lanes(dot, kWarp) / WIDTH;
     // The row is in the nearest cache now.
-UNROLL
+    UNROLL
     for (int i = 0; i < kLaneVectors; ++i) {
       const int vector = i * kWarp + lane;
       if (vector >= kRowVectors) continue;
       const i64 at = row * WIDTH + vector * 8;
       const Floats in = load(x + at), d = load(dy + at), weight = load(w + vector * 8);
       Floats out = load(dx + at);
-UNROLL
+      UNROLL
       for (int j = 0; j < 8; ++j) {
         out.x[j] += factor * (d.x[j] * weight.x[j] - in.x[j] * factor * mean);
       }
@@ -176,7 +176,7 @@ UNROLL
   }
   for (int turn = 0; turn < kNormWarps; ++turn) {
     if (warp == turn) {
-UNROLL
+      UNROLL
       for (int i = 0; i < kLaneVectors; ++i) {
         const int vector = i * kWarp + lane;
         if (vector >= kRowVectors) continue;
@@ -218,7 +218,7 @@ __device__ inline void store_pair(bf16* head, int lane, const Pair& pair) {
 
 __device__ inline float head_dot(const Pair& a, const Pair& b) {
   float sum = 0;
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) sum += a.low.x[j] * b.low.x[j] + a.high.x[j] * b.high.x[j];
   return sum_lanes(sum, kHeadLanes);
 }
@@ -227,7 +227,7 @@ UNROLL
 __device__ inline Pair turned(const Pair& in, const float* cos, const float* sin, int lane,
                               float sign) {
   Pair out;
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) {
     const float c = cos[lane * 8 + j], s = sin[lane * 8 + j] * sign;
     out.low.x[j] = in.low.x[j] * c - in.high.x[j] * s;
@@ -259,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(kHeadThreads)
     const float factor = rsqrtf(head_dot(pair, pair) / HEAD_DIM + epsilon);
     if (!is_value) {
       const Pair weight = load_pair(is_query ? q_weight : k_weight, lane);
-UNROLL
+      UNROLL
       for (int j = 0; j < 8; ++j) {
         pair.low.x[j] = rounded(pair.low.x[j] * factor * weight.low.x[j]);
         pair.high.x[j] = rounded(pair.high.x[j] * factor * weight.high.x[j]);
@@ -286,7 +286,7 @@ __device__ inline void norm_head_backward(Pair& d, const bf16* raw, const bf16* 
                                           int lane, Pair& dw) {
   Pair normal = load_pair(raw, lane);
   const Pair weight = load_pair(w, lane);
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) {
     normal.low.x[j] *= factor;
     normal.high.x[j] *= factor;
@@ -296,7 +296,7 @@ UNROLL
     d.high.x[j] *= weight.high.x[j];
   }
   const float mean = head_dot(d, normal) / HEAD_DIM;
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) {
     d.low.x[j] = factor * (d.low.x[j] - normal.low.x[j] * mean);
     d.high.x[j] = factor * (d.high.x[j] - normal.high.x[j] * mean);
@@ -397,11 +397,11 @@ __device__ inline void join(Running& to, float largest, float sum, const float* 
   const float theirs = sum > 0 ? __expf(largest - both) : 0;
   to.largest = both;
   to.sum = to.sum * mine + sum * theirs;
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) to.out[j] = to.out[j] * mine + out[j] * theirs;
 }
 
-extern "C" __global__ void __launch_bounds__(kDecodeWarps * kWarp)
+extern "C" __global__ void __launch_bounds__(kDecodeWarps* kWarp)
     attend_cache(const bf16* q, const bf16* k_cache, const bf16* v_cache, const i64* positions,
                  i64 cache_length, i64 q_stride, bf16* out, float* parts) {
   __shared__ float shared[kLaneGroups][kTokenLanes][10];
@@ -416,28 +416,28 @@ extern "C" __global__ void __launch_bounds__(kDecodeWarps * kWarp)
   const float factor = rsqrtf(static_cast<float>(HEAD_DIM));
   Floats query[kGroupQueries];
   Running state[kGroupQueries];
-UNROLL
+  UNROLL
   for (int g = 0; g < kGroupQueries; ++g) {
     query[g] = load(q + slot * q_stride + (kv_head * kGroupQueries + g) * HEAD_DIM + lane * 8);
     state[g].largest = -1e30f;
     state[g].sum = 0;
-UNROLL
+    UNROLL
     for (int j = 0; j < 8; ++j) {
       query[g].x[j] *= factor;
       state[g].out[j] = 0;
     }
   }
   // Every lane of a warp takes part in each turn, since they add across lanes.
-UNROLL_BY_TWO
+  UNROLL_BY_TWO
   for (i64 first = begin; first < end; first += kLaneGroups) {
     const i64 token = first + group;
     const bool is_mine = token < end;
     const i64 at = base + (is_mine ? token : begin) * HEAD_DIM;
     const Floats key = load(k_cache + at), value = load(v_cache + at);
-UNROLL
+    UNROLL
     for (int g = 0; g < kGroupQueries; ++g) {
       float score = 0;
-UNROLL
+      UNROLL
       for (int j = 0; j < 8; ++j) score += query[g].x[j] * key.x[j];
       score = sum_lanes(score, kTokenLanes);
       if (!is_mine) continue;
@@ -445,7 +445,7 @@ UNROLL
       const float before = __expf(state[g].largest - largest), now = __expf(score - largest);
       state[g].largest = largest;
       state[g].sum = state[g].sum * before + now;
-UNROLL
+      UNROLL
       for (int j = 0; j < 8; ++j) {
         state[g].out[j] = state[g].out[j] * before + now * value.x[j];
       }
@@ -504,8 +504,8 @@ extern "C" __global__ void fill_cache(const bf16* k, const bf16* v, i64 k_stride
   for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < length * kTokenVectors;
        i += static_cast<i64>(gridDim.x) * blockDim.x) {
     const i64 token = i / kTokenVectors, at = i % kTokenVectors * 8;
-    const i64 to = ((slot * KV_HEADS + at / HEAD_DIM) * cache_length + token) * HEAD_DIM +
-                   at % HEAD_DIM;
+    const i64 to =
+        ((slot * KV_HEADS + at / HEAD_DIM) * cache_length + token) * HEAD_DIM + at % HEAD_DIM;
     *reinterpret_cast<Vector*>(k_cache + to) =
         *reinterpret_cast<const Vector*>(k + (start + token) * k_stride + at);
     *reinterpret_cast<Vector*>(v_cache + to) =
@@ -522,7 +522,7 @@ extern "C" __global__ void swiglu(const bf16* gate_up, i64 rows, int width, bf16
   const i64 at = i / width * 2 * width + i % width;
   const Floats gate = load(gate_up + at), up = load(gate_up + at + width);
   Floats out;
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) out.x[j] = gate.x[j] / (1 + __expf(-gate.x[j])) * up.x[j];
   store(y + i, out);
 }
@@ -534,7 +534,7 @@ extern "C" __global__ void swiglu_backward(const bf16* dy, const bf16* gate_up, 
   const i64 at = i / width * 2 * width + i % width;
   const Floats gate = load(gate_up + at), up = load(gate_up + at + width), d = load(dy + i);
   Floats d_gate, d_up;
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) {
     const float sigmoid = 1 / (1 + __expf(-gate.x[j])), silu = gate.x[j] * sigmoid;
     d_gate.x[j] = d.x[j] * up.x[j] * (sigmoid + silu * (1 - sigmoid));
@@ -551,7 +551,7 @@ extern "C" __global__ void add_rows(const bf16* from, const i64* rows, i64 count
   if (i >= count * width) return;
   const Floats in = load(from + i);
   float* row = to + rows[i / width] * width + i % width;
-UNROLL
+  UNROLL
   for (int j = 0; j < 8; ++j) atomicAdd(row + j, in.x[j]);
 }
 
@@ -607,13 +607,13 @@ extern "C" __global__ void __launch_bounds__(kSoftmaxThreads)
   for (i64 i = threadIdx.x * 8; i < width; i += kSoftmaxThreads * 8) {
     const Floats in = load(line + i);
     float largest = mine.largest;
-UNROLL
+    UNROLL
     for (int j = 0; j < 8; ++j) largest = fmaxf(largest, in.x[j] * inverse_temperature);
     const float step = mine.largest - largest, before = __expf(step);
     mine.weighted = before * (mine.weighted + step * mine.sum);
     mine.sum *= before;
     mine.largest = largest;
-UNROLL
+    UNROLL
     for (int j = 0; j < 8; ++j) {
       const float d = in.x[j] * inverse_temperature - largest, e = __expf(d);
       mine.sum += e;
@@ -634,7 +634,7 @@ UNROLL
   const float shift = all.largest + log_sum;
   for (i64 i = threadIdx.x * 8; i < width; i += kSoftmaxThreads * 8) {
     Floats in = load(line + i);
-UNROLL
+    UNROLL
     for (int j = 0; j < 8; ++j) {
       const float p = __expf(in.x[j] * inverse_temperature - shift);
       in.x[j] = c * ((i + j == target ? 1.0f : 0.0f) - p);
@@ -650,7 +650,7 @@ extern "C" __global__ void sum_squares(const float* x, i64 count, double* parts)
   for (i64 base = static_cast<i64>(blockIdx.x) * 2048; base < count;
        base += static_cast<i64>(gridDim.x) * 2048) {
     float part = 0;
-UNROLL
+    UNROLL
     for (int k = 0; k < 8; ++k) {
       const i64 i = base + k * 256 + threadIdx.x;
       const float one = i < count ? x[i] : 0;
@@ -679,7 +679,7 @@ extern "C" __global__ void adamw(float* weights, const float* gradients, float* 
   const double length = *norm;
   if (!(length < 1e300)) return;
   const float shortened = length > o.norm_max ? static_cast<float>(o.norm_max / length) : 1;
-UNROLL
+  UNROLL
   for (int k = 0; k < 4; ++k) {
     const i64 i = static_cast<i64>(blockIdx.x) * 1024 + k * 256 + threadIdx.x;
     if (i >= count) return;
@@ -733,7 +733,7 @@ __device__ inline double weight_from(const Row& row, u32 order, double* shared) 
   for (int i = threadIdx.x * 8; i < row.width; i += kChooseThreads * 8) {
     const Floats in = load(row.logits + i);
     float part = 0;
-UNROLL
+    UNROLL
     for (int j = 0; j < 8; ++j) {
       if (order_of(in.x[j]) >= order) {
         part += __expf((in.x[j] - row.largest) * row.inverse_temperature);

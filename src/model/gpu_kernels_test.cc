@@ -68,7 +68,8 @@ TEST(GpuKernels, AddedNormAndItsBackwardAreThoseOfTheFormula) {
   EXPECT_LT(distance(y, norm.y_Nh), kRounding);
   EXPECT_LT(distance(scale, norm.scale_N), 1e-5);
 
-  const at::Tensor dy = noise({11, WIDTH}, 4), dx = noise({11, WIDTH}, 5), parts = floats({2, WIDTH});
+  const at::Tensor dy = noise({11, WIDTH}, 4), dx = noise({11, WIDTH}, 5),
+                   parts = floats({2, WIDTH});
   at::Tensor want_dx = dx.clone(), want_dw = floats({WIDTH});
   ops::rms_norm_backward(dy, sum, w, norm.scale_N, want_dx, want_dw, ops::Form::kGeneric);
   launch({2, 1, 1}, 256, [&] {
@@ -217,9 +218,8 @@ TEST(GpuKernels, TokensAreThoseThatTheHostDraws) {
              numbers<int>(step), kRows, longs(tokens), numbers<double>(results));
     });
     for (int64_t i = 0; i < kRows; ++i) {
-      const Choice want =
-          choose_token({wide.const_data_ptr<float>() + i * kWidth, kWidth}, sampling,
-                       uniforms[static_cast<size_t>(i)]);
+      const Choice want = choose_token({wide.const_data_ptr<float>() + i * kWidth, kWidth},
+                                       sampling, uniforms[static_cast<size_t>(i)]);
       EXPECT_EQ(tokens[i].item<int64_t>(), want.token) << sampling.top_p;
       EXPECT_NEAR(results[i][1].item<double>(), want.log_prob, 1e-5);
     }

@@ -136,9 +136,8 @@ std::vector<std::string> compile_options(const Sizes& sizes) {
 std::string compile_source(const Sizes& sizes) {
   static const Compiler kCompiler;
   void* program = nullptr;
-  TORCH_CHECK(
-      kCompiler.create(&program, kGpuSource, "gpu_kernels.cu", 0, nullptr, nullptr) == 0,
-      "NVRTC does not start");
+  TORCH_CHECK(kCompiler.create(&program, kGpuSource, "gpu_kernels.cu", 0, nullptr, nullptr) == 0,
+              "NVRTC does not start");
   const std::vector<std::string> options = compile_options(sizes);
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
@@ -197,10 +196,10 @@ void* current_stream() {
 void launch_kernel(Kernel kernel, const Sizes& sizes, const Grid& grid, int64_t threads,
                    void** arguments) {
   const auto number = [](int64_t value) { return static_cast<unsigned>(value); };
-  check(driver().launch(find_function(kernel, sizes), number(grid.x), number(grid.y),
-                        number(grid.z), number(threads), 1, 1, 0, current_stream(), arguments,
-                        nullptr),
-        kNames[static_cast<size_t>(kernel)]);
+  check(
+      driver().launch(find_function(kernel, sizes), number(grid.x), number(grid.y), number(grid.z),
+                      number(threads), 1, 1, 0, current_stream(), arguments, nullptr),
+      kNames[static_cast<size_t>(kernel)]);
 }
 
 Graph::Graph(Graph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}

@@ -42,13 +42,12 @@ void add_column_sums(const at::Tensor& parts, const at::Tensor& to) {
          static_cast<int>(parts.size(0)), static_cast<int>(parts.size(1)), data(to));
 }
 
-
 void launch_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& w, double epsilon,
                  const AddedNorm& to) {
   MC_CHECK(x.is_contiguous() && (!branch.defined() || branch.is_contiguous()));
   launch(Kernel::kAddRmsNorm, {.width = x.size(1)}, {blocks_of(x.size(0), kNormWarps)},
-         kNormWarps * kWarp, data(x), data(branch), data(w), static_cast<float>(epsilon),
-         x.size(0), data(to.sum_Nh), data(to.y_Nh), data(to.scale_N));
+         kNormWarps * kWarp, data(x), data(branch), data(w), static_cast<float>(epsilon), x.size(0),
+         data(to.sum_Nh), data(to.y_Nh), data(to.scale_N));
 }
 
 struct CacheTarget {
@@ -124,7 +123,8 @@ MadeHeads make_heads(const HeadInputs& in) {
     const int64_t tokens = in.qkv.size(0);
     made = {at::empty({tokens, sizes.heads, sizes.head_dim}, in.qkv.options()),
             at::empty({tokens, sizes.kv_heads, sizes.head_dim}, in.qkv.options()),
-            at::empty({tokens * sizes.heads}, scales), at::empty({tokens * sizes.kv_heads}, scales)};
+            at::empty({tokens * sizes.heads}, scales),
+            at::empty({tokens * sizes.kv_heads}, scales)};
   }
   launch_heads(in, made, {});
   return made;
@@ -134,9 +134,8 @@ void make_heads_into(const HeadInputs& in, const at::Tensor& k_cache, const at::
   launch_heads(in, {heads_in(in, 0, in.sizes.heads), {}, {}, {}}, {k_cache, v_cache});
 }
 
-at::Tensor make_heads_backward(const HeadInputs& in, const MadeHeads& made,
-                               const HeadGradients& d, const at::Tensor& dq_norm,
-                               const at::Tensor& dk_norm) {
+at::Tensor make_heads_backward(const HeadInputs& in, const MadeHeads& made, const HeadGradients& d,
+                               const at::Tensor& dq_norm, const at::Tensor& dk_norm) {
   MC_CHECK(d.dq_THD.is_contiguous() && d.dk_TKD.is_contiguous() && d.dv_TKD.is_contiguous());
   const int64_t tokens = in.qkv.size(0);
   const int64_t units = kHeadThreads / (in.sizes.head_dim / 2 / kVector);
@@ -149,8 +148,8 @@ at::Tensor make_heads_backward(const HeadInputs& in, const MadeHeads& made,
   }
   launch(Kernel::kMakeHeadsBackward, in.sizes, {blocks}, kHeadThreads, data(d.dq_THD),
          data(d.dk_TKD), data(d.dv_TKD), data(in.qkv), data(in.positions_T), data(in.cos_PD2),
-         data(in.sin_PD2), data(in.q_norm), data(in.k_norm), data(made.q_scale),
-         data(made.k_scale), tokens, data(d_qkv), data(q_parts), data(k_parts));
+         data(in.sin_PD2), data(in.q_norm), data(in.k_norm), data(made.q_scale), data(made.k_scale),
+         tokens, data(d_qkv), data(q_parts), data(k_parts));
   if (in.q_norm.defined()) {
     add_column_sums(q_parts, dq_norm);
     add_column_sums(k_parts, dk_norm);

@@ -85,6 +85,7 @@ struct Extents {
   std::vector<int64_t> starts;  // First token of each sequence, and T.
   at::Tensor starts_int32;
   int64_t longest = 0;
+  bool are_equal = false;  // All sequences have the same length.
 };
 Extents make_extents(std::vector<int64_t> starts, at::Device device);
 
@@ -92,7 +93,7 @@ Extents make_extents(std::vector<int64_t> starts, at::Device device);
 // heads.  `lse` is what the backward needs beside the output.
 struct Attention {
   at::Tensor out_THD;
-  at::Tensor lse_HT;
+  at::Tensor lse_HT;  // As the kernel that made it has it.
 };
 Attention attention(const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD,
                     const Extents& extents, Form form = Form::kFast);
@@ -105,7 +106,7 @@ struct AttentionInputs {
 void attention_backward(const at::Tensor& dout_THD, const AttentionInputs& inputs,
                         const Attention& saved, const Extents& extents,
                         const AttentionInputs& gradients, Form form = Form::kFast);
-// The gradients in tensors of their own, by PyTorch's flash attention.
+// The gradients in tensors of their own, by PyTorch's flash attention or cuDNN's.
 // REQUIRES: has_flash(inputs.q_THD, Form::kFast).
 AttentionInputs flash_attention_backward(const at::Tensor& dout_THD, const AttentionInputs& inputs,
                                          const Attention& saved, const Extents& extents);

@@ -80,7 +80,8 @@ class Run {
         master_(model_.flat.to(options.device)),
         weights_(model_.config, master_.to(options.dtype)),
         rope_(model::rope_of(model_.config, *options.length_max, options.device)),
-        optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer, weights_.flat),
+        optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer,
+                   weights_.flat),
         batches_(lengths_, options.seed, options.batch_tokens, {}) {
     for (size_t i = 0; i < options.workers; ++i) {
       gradients_.emplace_back(model_.config, at::zeros_like(master_));

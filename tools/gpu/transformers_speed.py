@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found,import-untyped"
 """How fast transformers with torch.compile trains a model of one of the shapes of
 `musacoder-learn bench`, for comparison on the same device in the same call.
 
@@ -15,23 +17,37 @@ import time
 import torch
 import transformers
 
-QWEN = {"vocab_size": 151936, "num_hidden_layers": 28, "num_attention_heads": 16}
-QWEN |= {"num_key_value_heads": 8, "head_dim": 128, "rope_theta": 1e6}
-SHAPES = {
-    "tiny": ("Llama", {"vocab_size": 512, "hidden_size": 64, "intermediate_size": 128})
-    + ({"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2},),
-    "135m": ("Llama", {"vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536})
-    + ({"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3},),
-    "0.6b": ("Qwen3", {"hidden_size": 1024, "intermediate_size": 3072}, QWEN),
-    "1.7b": ("Qwen3", {"hidden_size": 2048, "intermediate_size": 6144}, QWEN),
+Sizes = dict[str, float]
+
+
+def sizes(
+    vocab: int, hidden: int, ffn: int, layers: int, heads: tuple[int, int], **more: float
+) -> Sizes:
+    """The keys of a configuration; `heads` are those of queries, and of keys and values."""
+    return {
+        "vocab_size": vocab,
+        "hidden_size": hidden,
+        "intermediate_size": ffn,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads[0],
+        "num_key_value_heads": heads[1],
+        **more,
+    }
+
+
+SHAPES: dict[str, tuple[str, Sizes]] = {
+    "tiny": ("Llama", sizes(512, 64, 128, 2, (4, 2))),
+    "135m": ("Llama", sizes(49152, 576, 1536, 30, (9, 3))),
+    "0.6b": ("Qwen3", sizes(151936, 1024, 3072, 28, (16, 8), head_dim=128, rope_theta=1e6)),
+    "1.7b": ("Qwen3", sizes(151936, 2048, 6144, 28, (16, 8), head_dim=128, rope_theta=1e6)),
 }
 
 
 def make_model(shape: str, masters: bool, device: str) -> torch.nn.Module:
     """The model of a shape, in float32 where `masters` are wanted and else in bfloat16."""
-    family, sizes, more = SHAPES[shape]
+    family, keys = SHAPES[shape]
     config = getattr(transformers, f"{family}Config")(
-        **sizes, **more, max_position_embeddings=8192, tie_word_embeddings=True, use_cache=False
+        **keys, max_position_embeddings=8192, tie_word_embeddings=True, use_cache=False
     )
     config._attn_implementation = "sdpa"
     model = getattr(transformers, f"{family}ForCausalLM")(config)

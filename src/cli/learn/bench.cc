@@ -39,6 +39,8 @@ using Clock = std::chrono::steady_clock;
 // Dense products in bfloat16 on an H100 or H200, as measured on a large matrix.
 constexpr double kPeakFlops = 790e12;
 constexpr double kInitialSpread = 0.02;
+// Parameters up to which the CPU's optimiser takes a step in a second.
+constexpr int64_t kCheckedTrainingMax = 300'000'000;
 
 struct Options {
   std::string shape = "135m";
@@ -46,6 +48,7 @@ struct Options {
   bool generates = false;
   bool checks = false;
   bool recomputes = false;
+  bool is_mixed = false;
   int64_t length = 2048;
   int64_t batch_tokens = 32768;
   int64_t pack_tokens = 16384;
@@ -53,9 +56,8 @@ struct Options {
   int64_t prompts = 64;
   int64_t samples = 1;
   int64_t prompt_tokens = 64;
-  model::GenerateOptions generate{.sampling = {.temperature = 1, .top_p = 1},
-                                  .tokens_max = 256,
-                                  .batch = 64};
+  model::GenerateOptions generate{
+      .sampling = {.temperature = 1, .top_p = 1}, .tokens_max = 256, .batch = 64};
 };
 
 model::Config config_of(const std::string& shape) {
@@ -133,10 +135,10 @@ class Bench {
 
   void train() {
     std::vector<train::Sample> samples;
-    const int64_t count = std::max<int64_t>(1, options_.batch_tokens / options_.length);
-    for (int64_t i = 0; i < count; ++i) {
-      samples.push_back(
-          {random_tokens(config_, options_.length + 1, static_cast<uint64_t>(i)), 1});
+    int64_t tokens = 0;
+    for (int64_t i = 0; tokens + length_of(i) <= options_.batch_tokens; ++i) {
+      samples.push_back({random_tokens(config_, length_of(i) + 1, static_cast<uint64_t>(i)), 1});
+      tokens += length_of(i);
     }
     model::Parameters gradients(config_, at::zeros_like(master_));
     train::Optimizer optimizer(master_, model::layout_of(config_).matrices, {}, weights_.flat);
@@ -148,12 +150,14 @@ class Bench {
     }
     Json line = head("train");
     const double seconds = median(times["step"]) / 1000;
-    const double tokens = static_cast<double>(count * options_.length);
-    line["batch_tokens"] = count * options_.length;
+    const double rate = static_cast<double>(tokens) / seconds;
+    line["mixed_lengths"] = options_.is_mixed;
+    line["batch_tokens"] = tokens;
     line["pack_tokens"] = options_.pack_tokens;
-    line["tokens_per_s"] = std::round(tokens / seconds);
-    line["share_of_peak"] =
-        tokens / seconds * flops_of_token(config_, options_.length) / kPeakFlops;
+    line["tokens_per_s"] = std::round(rate);
+    if (!options_.is_mixed) {
+      line["share_of_peak"] = rate * flops_of_token(config_, options_.length) / kPeakFlops;
+    }
     for (const auto& [name, values] : times) line[name + "_ms"] = median(values);
     line["loss"] = loss;
     line["memory_gib"] = gib(target_.device);
@@ -164,9 +168,9 @@ class Bench {
     std::vector<model::Request> requests;
     for (int64_t i = 0; i < options_.prompts; ++i) {
       for (int64_t sample = 0; sample < options_.samples; ++sample) {
-        requests.push_back({std::to_string(i), sample,
-                            random_tokens(config_, options_.prompt_tokens,
-                                          static_cast<uint64_t>(1000 + i))});
+        requests.push_back(
+            {std::to_string(i), sample,
+             random_tokens(config_, options_.prompt_tokens, static_cast<uint64_t>(1000 + i))});
       }
     }
     std::vector<double> times;
@@ -197,7 +201,9 @@ class Bench {
   // Loss and gradient in float32, and in the fast and the plain form of the dtype; what the
   // generator drew against the trainer's log-probabilities and against the plain generator.
   void check() {
-    check_gradient();
+    check_gradient("of several lengths", {60, 191, 322, 453});
+    check_gradient("of one length", {1025, 1025});
+    check_training();
     check_generator({.temperature = 0, .top_p = 1});
     check_generator({.temperature = 1, .top_p = 1});
     check_generator({.temperature = 1, .top_p = 0.9});
@@ -220,12 +226,18 @@ class Bench {
   }
 
   double train_step(const std::vector<train::Sample>& samples, model::Parameters& gradients,
-                    train::Optimizer& optimizer, std::map<std::string, std::vector<double>>& times) {
+                    train::Optimizer& optimizer,
+                    std::map<std::string, std::vector<double>>& times) {
     const Clock::time_point begin = Clock::now();
     gradients.flat.zero_();
     at::Tensor sum = at::zeros({}, at::TensorOptions(at::kDouble).device(target_.device));
-    const std::vector<int64_t> lengths(samples.size(), options_.length);
-    const double weight = 1.0 / static_cast<double>(options_.length) / static_cast<double>(samples.size());
+    std::vector<int64_t> lengths;
+    int64_t tokens = 0;
+    for (const train::Sample& sample : samples) {
+      lengths.push_back(train::num_learned(sample));
+      tokens += lengths.back();
+    }
+    const double weight = 1.0 / static_cast<double>(tokens);
     for (const auto& numbers : train::first_fit(lengths, options_.pack_tokens)) {
       std::vector<const train::Sample*> pack;
       for (const size_t i : numbers) pack.push_back(&samples[i]);
@@ -239,19 +251,61 @@ class Bench {
     return sum.item<double>() * weight;
   }
 
+  // The lengths of mixed sequences are seven, six, five and eight eighths of the length in turn.
+  int64_t length_of(int64_t sample) const {
+    const int64_t eighths = options_.is_mixed ? 8 - (sample + 1) % 4 : 8;
+    return options_.length * eighths / 8;
+  }
+
   model::Passage passage() const {
     return {weights_, rope_, model::ops::Form::kFast,
             options_.recomputes ? model::Keep::kInputs : model::Keep::kAll};
   }
 
-  void check_gradient() {
-    std::vector<train::Sample> samples;
+  static std::vector<const train::Sample*> pointers(const std::vector<train::Sample>& samples) {
     std::vector<const train::Sample*> pack;
-    for (int64_t i = 0; i < 4; ++i) {
-      samples.push_back({random_tokens(config_, 60 + 131 * i, static_cast<uint64_t>(i)), 1 + 7 * i});
-    }
     for (const train::Sample& sample : samples) pack.push_back(&sample);
-    Json line = head("check gradient");
+    return pack;
+  }
+
+  // A step of training by the plain operators and the optimiser of the CPU, beside the fast one.
+  void check_training() {
+    if (master_.numel() > kCheckedTrainingMax) return;
+    const std::vector<train::Sample> samples = {{random_tokens(config_, 700, 1), 1},
+                                                {random_tokens(config_, 300, 2), 1}};
+    Json line = head("check training");
+    const at::Tensor begin = master_.cpu();
+    const auto train = [&](const at::Tensor& master, const model::Parameters& weights,
+                           model::ops::Form form) {
+      train::Optimizer optimizer(master, model::layout_of(config_).matrices, {},
+                                 master.is_cpu() ? at::Tensor() : weights.flat);
+      Json losses;
+      for (int i = 0; i < 6; ++i) {
+        model::Parameters gradients(config_, at::zeros_like(master_));
+        losses.push_back(train::add_loss_gradient({weights, rope_, form}, pointers(samples),
+                                                  1.0 / 998, gradients)
+                             .item<double>() /
+                         998);
+        at::Tensor flat = gradients.flat.to(master.device());
+        optimizer.step(flat, 1e-4);
+        if (master.is_cpu()) at::Tensor(weights.flat).copy_(master);
+      }
+      return losses;
+    };
+    const model::Parameters plain(config_, weights_.flat.clone());
+    line["losses_plain"] = train(begin.clone(), plain, model::ops::Form::kGeneric);
+    const model::Parameters fast(config_, weights_.flat.clone());
+    line["losses_fast"] = train(begin.to(target_.device).clone(), fast, model::ops::Form::kFast);
+    print(line);
+  }
+
+  void check_gradient(const std::string& what, const std::vector<int64_t>& lengths) {
+    std::vector<train::Sample> samples;
+    for (const int64_t length : lengths) {
+      samples.push_back({random_tokens(config_, length, static_cast<uint64_t>(length)), 5});
+    }
+    const std::vector<const train::Sample*> pack = pointers(samples);
+    Json line = head("check gradient, sequences " + what);
     const model::Parameters exact(config_, weights_.flat.to(at::kFloat));
     model::Parameters expected(config_, at::zeros_like(master_));
     line["loss_float32"] =
@@ -326,8 +380,8 @@ class Bench {
   }
 
   // The mean |log-probability of the generator - that of the trainer's float32 pass|.
-  double drift(const std::vector<model::Request>& requests, const std::vector<model::Answer>& answers,
-               const model::Sampling& sampling) const {
+  double drift(const std::vector<model::Request>& requests,
+               const std::vector<model::Answer>& answers, const model::Sampling& sampling) const {
     const model::Parameters exact(config_, weights_.flat.to(at::kFloat));
     double sum = 0;
     int64_t count = 0;
@@ -389,6 +443,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--steps", options->steps, "Steps that are timed")
       ->check(cli::kPositive)
       ->capture_default_str();
+  command->add_flag("--mixed", options->is_mixed, "Sequences of several lengths up to that one");
   command->add_flag("--recompute", options->recomputes, "As for sft");
   model::GenerateOptions& generate = options->generate;
   command->option_defaults()->group("Generation");
@@ -407,8 +462,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--max-tokens", generate.tokens_max, "Tokens of an answer")
       ->check(cli::kPositive)
       ->capture_default_str();
-  command->add_option("--top-p", generate.sampling.top_p, "As for generate")
-      ->capture_default_str();
+  command->add_option("--top-p", generate.sampling.top_p, "As for generate")->capture_default_str();
   command->add_option("--temperature", generate.sampling.temperature, "As for generate")
       ->capture_default_str();
   add_computing(*command, *computing);
