@@ -116,7 +116,7 @@ at::Tensor feed_forward(const Passage& passage, const Block& block, BlockTape& t
   return ops::linear(tape.inner, block.down);
 }
 
-// What enters a block is x + branch, with branch undefined where x is all.
+// A block begins with x + branch; branch is undefined where x is all.
 void begin_block(const Passage& passage, const Block& block, const at::Tensor& positions,
                  const at::Tensor& branch, BlockTape& tape) {
   ops::AddedNorm added = ops::add_rms_norm(tape.x, branch, block.attention_norm,
@@ -332,7 +332,7 @@ at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
                    const OnHeads& on_heads) {
   const Parameters& weights = passage.weights;
   at::Tensor x = weights.embedding.index_select(0, batch.tokens_T);
-  at::Tensor branch;  // What is still to be added to x.
+  at::Tensor branch;  // The part that is still to be added to x.
   for (size_t i = 0; i < weights.blocks.size(); ++i) {
     const Block& block = weights.blocks[i];
     BlockTape one;

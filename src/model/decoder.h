@@ -110,8 +110,8 @@ struct Cache {
 // The angles of the positions from 0, in float32 on the device.
 ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device device);
 
-// What is kept of a block for its backward.  kInputs computes the rest again there: a third more
-// work, and a tenth of the memory.
+// The part of a block that is kept for its backward.  kInputs computes the rest again there: a
+// third more work, and a tenth of the memory.
 enum class Keep { kAll, kInputs };
 
 struct Passage {
@@ -127,7 +127,7 @@ using OnHeads = std::function<void(size_t block, const ops::AttentionInputs& hea
 at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
                    const OnHeads& on_heads = {});
 
-// forward without a tape; sequence i fills cache slot slots[i].
+// The same without a tape; sequence i fills cache slot slots[i].
 at::Tensor prefill(const Passage& passage, const Batch& batch, Cache& cache,
                    std::span<const int64_t> slots);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
@@ -40,12 +41,20 @@ void multiply_into(const at::Tensor& x, const at::Tensor& w, at::Tensor to) {
   at::mm_out(to, x, w.t());
 }
 
+// Rows of whole vectors: tokens that there are not have no probability.
+at::Tensor room_for_logits(int64_t rows, const Parameters& weights) {
+  constexpr int64_t kVector = 8;
+  constexpr double kNoLogit = -1e30;
+  const int64_t width = (weights.config.vocab + kVector - 1) / kVector * kVector;
+  return at::full({rows, width}, kNoLogit, weights.flat.options());
+}
+
 }  // namespace
 
 bool GpuDecoder::fits(const Passage& passage) {
   const Config& c = passage.weights.config;
   return passage.form == ops::Form::kFast && gpu::has_rows(passage.weights.embedding) &&
-         c.ffn % 8 == 0 && c.vocab % 8 == 0 &&
+         c.ffn % 8 == 0 &&
          gpu::has_heads(passage.weights.flat, {0, c.head_dim, c.heads, c.kv_heads});
 }
 
@@ -111,11 +120,12 @@ std::vector<Choice> GpuDecoder::choose_first(const at::Tensor& hidden,
   const auto options = hidden.options();
   const int64_t rows = hidden.size(0);
   const at::Tensor results = at::empty({rows, 2}, options.dtype(at::kDouble));
-  gpu::choose(ops::linear(hidden, passage_.weights.head),
-              {sampling_.temperature, sampling_.top_p,
-               doubles(uniforms).to(hidden.device(), /*non_blocking=*/true),
-               at::zeros({}, options.dtype(at::kInt)), at::empty({rows}, options.dtype(at::kLong)),
-               results});
+  const at::Tensor logits = room_for_logits(rows, passage_.weights);
+  multiply_into(hidden, passage_.weights.head, logits.narrow(1, 0, passage_.weights.config.vocab));
+  gpu::choose(logits, {sampling_.temperature, sampling_.top_p,
+                       doubles(uniforms).to(hidden.device(), /*non_blocking=*/true),
+                       at::zeros({}, options.dtype(at::kInt)),
+                       at::empty({rows}, options.dtype(at::kLong)), results});
   return choices_of(results);
 }
 
@@ -137,7 +147,7 @@ GpuDecoder::Lane GpuDecoder::make_lane(int64_t rows, int64_t steps) const {
   lane.branch = room(c.hidden);
   lane.gate_up = room(2 * c.ffn);
   lane.inner = room(c.ffn);
-  lane.logits = room(c.vocab);
+  lane.logits = room_for_logits(rows, passage_.weights);
   if (parts > 0) lane.parts = at::empty({parts}, options.dtype(at::kFloat));
   return lane;
 }
@@ -182,7 +192,7 @@ void GpuDecoder::step(const Lane& lane) const {
   for (size_t i = 0; i < weights.blocks.size(); ++i) block(lane, weights.blocks[i], i);
   gpu::add_rms_norm_into(lane.x, lane.branch, weights.last_norm, weights.config.norm_epsilon,
                          lane.y);
-  multiply_into(lane.y, weights.head, lane.logits);
+  multiply_into(lane.y, weights.head, lane.logits.narrow(1, 0, weights.config.vocab));
   gpu::choose(lane.logits, {sampling_.temperature, sampling_.top_p, lane.uniforms, lane.step,
                             lane.tokens, lane.results});
   gpu::advance(lane.positions, length_max_ - 1, lane.step);

@@ -30,7 +30,7 @@ namespace mc::model {
 
 class GpuDecoder {
  public:
-  // Whether there are kernels for a model like this.
+  // There are kernels for a model like this.
   static bool fits(const Passage& passage);
 
   GpuDecoder(const Passage& passage, int64_t slots, int64_t length_max, const Sampling& sampling);
@@ -51,7 +51,7 @@ class GpuDecoder {
 
   std::vector<Choice> choose_first(const at::Tensor& hidden_Bh, std::span<const double> uniforms);
 
-  // What each of the first B slots begins with.
+  // The state with which each of the first B slots begins.
   struct Start {
     int64_t token;
     int64_t length;  // Tokens in the cache.
@@ -83,7 +83,7 @@ class GpuDecoder {
   const int64_t length_max_;
   c10::StreamGuard stream_;
   at::Tensor cache_;  // [blocks, keys and values, slots, K, length, D]
-  std::map<std::pair<int64_t, int64_t>, Lane> lanes_;  // By slots and steps.
+  std::map<std::pair<int64_t, int64_t>, Lane> lanes_;  // The keys are slots and steps.
 };
 
 }  // namespace mc::model

@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
   }
 }
 
-// dx += the gradient; each block's part of dw goes to a row of `parts`.
+// The gradient is added to dx; each block's part of dw goes to a row of `parts`.
 extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
     rms_norm_backward(const bf16* dy, const bf16* x, const bf16* w, const float* scale, i64 rows,
                       bf16* dx, float* parts) {
@@ -281,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(kHeadThreads)
   store_pair(to, lane, pair);
 }
 
-// What the gradient of one head's norm adds to d (in place) and to that of the weight.
+// The backward of one head's norm: d becomes the gradient of its input, dw grows.
 __device__ inline void norm_head_backward(Pair& d, const bf16* raw, const bf16* w, float factor,
                                           int lane, Pair& dw) {
   Pair normal = load_pair(raw, lane);
@@ -515,7 +515,7 @@ extern "C" __global__ void fill_cache(const bf16* k, const bf16* v, i64 k_stride
 #endif  // HEAD_DIM
 
 #ifdef PLAIN
-// y = silu(gate) * up, eight numbers a thread.
+// Each thread computes eight numbers of silu(gate) * up.
 extern "C" __global__ void swiglu(const bf16* gate_up, i64 rows, int width, bf16* y) {
   const i64 i = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * 8;
   if (i >= rows * width) return;

@@ -15,7 +15,7 @@ constexpr int64_t kVector = 8;  // Numbers that a thread reads at once.
 constexpr int64_t kWidthMax = 8192;
 constexpr int64_t kHeadDimMax = 256;
 constexpr int64_t kGroupMax = 16;
-// As the kernels have them.
+// The constants of the kernels.
 constexpr int64_t kNormWarps = 8;
 constexpr int64_t kWarp = 32;
 constexpr int64_t kHeadThreads = 256;
@@ -23,7 +23,7 @@ constexpr int64_t kDecodeThreads = 256;
 constexpr int64_t kSoftmaxThreads = 512;
 constexpr int64_t kChooseThreads = 1024;
 constexpr int64_t kThreads = 256;
-constexpr int64_t kOptimizerNumbers = 1024;  // Of a block.
+constexpr int64_t kOptimizerNumbers = 1024;  // The numbers of a block.
 // Blocks whose partial sums are added up afterwards, and that fill a GPU of today.
 constexpr int64_t kNormBlocks = 528;
 constexpr int64_t kDecodeBlocks = 256;

@@ -17,12 +17,12 @@
 
 namespace mc::model::gpu {
 
-// Whether there are kernels for rows like these: on a GPU, in bfloat16, of a fitting width.
+// There are kernels for rows like these: on a GPU, in bfloat16, of a fitting width.
 bool has_rows(const at::Tensor& x);
 bool has_heads(const at::Tensor& qkv, const Sizes& sizes);
 
-// sum = x + branch, or x itself where `branch` is undefined; y is its norm, scale_N what the
-// backward needs.
+// The sum is x + branch, or x itself where `branch` is undefined; y is its norm, and scale_N is for
+// the backward.
 struct AddedNorm {
   at::Tensor sum_Nh;
   at::Tensor y_Nh;
@@ -36,7 +36,7 @@ void add_rms_norm_into(const at::Tensor& x_Nh, const at::Tensor& branch_Nh, cons
 void rms_norm_backward(const at::Tensor& dy_Nh, const at::Tensor& x_Nh, const at::Tensor& w_h,
                        const at::Tensor& scale_N, const at::Tensor& dx_Nh, const at::Tensor& dw_h);
 
-// What make_heads works on: the product of qkv, positions and angles, and the weights of the heads'
+// The inputs of make_heads: the product of qkv, positions and angles, and the weights of the heads'
 // norms (undefined where the family has none).
 struct HeadInputs {
   Sizes sizes;
@@ -95,8 +95,8 @@ at::Tensor swiglu_backward(const at::Tensor& dy_NF, const at::Tensor& gate_up_N2
 void add_rows(const at::Tensor& from_Nh, const at::Tensor& rows_N, const at::Tensor& to_Vh);
 void gather_rows(const at::Tensor& from_Vh, const at::Tensor& rows_N, const at::Tensor& to_Nh);
 
-// Of each row's target under softmax(logits / temperature); results in float64, and undefined ones
-// are not made.
+// The scores of each row's target under softmax(logits / temperature); results in float64, and
+// undefined ones are not made.
 struct TargetScores {
   at::Tensor log_prob_N;
   at::Tensor entropy_N;

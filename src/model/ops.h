@@ -93,7 +93,7 @@ Extents make_extents(std::vector<int64_t> starts, at::Device device);
 // heads.  `lse` is what the backward needs beside the output.
 struct Attention {
   at::Tensor out_THD;
-  at::Tensor lse_HT;  // As the kernel that made it has it.
+  at::Tensor lse_HT;  // The shape is that of the kernel that made it.
 };
 Attention attention(const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD,
                     const Extents& extents, Form form = Form::kFast);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gpu_kernels.cu needs to run on the host, for its tests: the threads of a block are contexts
-// that take turns and wait for each other where the kernel says so.
+// The environment in which the tests run gpu_kernels.cu on the host: the threads of a block are
+// contexts that take turns and wait for each other where the kernel says so.
 #ifndef MC_MODEL_TEST_GPU_H_
 #define MC_MODEL_TEST_GPU_H_
 

@@ -115,7 +115,8 @@ double gib(at::Device device) {
   return device.is_cuda() ? static_cast<double>(model::gpu::memory_used()) / (1 << 30) : 0;
 }
 
-// Of a token's forward and backward pass: six for each weight of a product, and causal attention.
+// The operations of a token's forward and backward pass: six for each weight of a product, and
+// those of causal attention.
 double flops_of_token(const model::Config& c, int64_t length) {
   const model::Layout layout = model::layout_of(c);
   const int64_t looked_up = c.tied ? 0 : c.vocab * c.hidden;
