@@ -13,6 +13,7 @@ import argparse
 import json
 import statistics
 import time
+from typing import Any
 
 import torch
 import transformers
@@ -43,7 +44,7 @@ SHAPES: dict[str, tuple[str, Sizes]] = {
 }
 
 
-def make_model(shape: str, masters: bool, device: str) -> torch.nn.Module:
+def make_model(shape: str, masters: bool, device: str) -> Any:
     """The model of a shape, in float32 where `masters` are wanted and else in bfloat16."""
     family, keys = SHAPES[shape]
     config = getattr(transformers, f"{family}Config")(
@@ -72,7 +73,7 @@ def main() -> None:
     vocab = model.config.vocab_size
     tokens = torch.randint(0, vocab, (args.passes, args.rows, args.length), device=args.device)
 
-    def loss_of(batch: torch.Tensor) -> torch.Tensor:
+    def loss_of(batch: torch.Tensor) -> Any:
         with torch.autocast(args.device, torch.bfloat16, enabled=args.masters):
             return model(input_ids=batch, labels=batch).loss
 
