@@ -100,6 +100,20 @@ TEST_P(Decoder, GradientsOfAllParametersAreAutograds) {
   }
 }
 
+TEST_P(Decoder, KeepingInputsAloneGivesTheSameGradients) {
+  const Batch batch = make_batch(kSequences, at::kCPU);
+  std::vector<at::Tensor> flats;
+  for (const Keep keep : {Keep::kAll, Keep::kInputs}) {
+    const Passage kept{weights, rope, GetParam().form, keep};
+    Tape tape;
+    const at::Tensor hidden = forward(kept, batch, &tape);
+    Parameters gradients(config, at::zeros_like(weights.flat));
+    backward(kept, batch, tape, hidden * 3, gradients);
+    flats.push_back(gradients.flat);
+  }
+  EXPECT_EQ(distance(flats[1], flats[0]), 0);
+}
+
 // The prompt fills the cache; what follows comes token by token, in two slots at once.
 TEST_P(Decoder, StepByStepIsTheSameAsAllAtOnce) {
   const std::vector<std::vector<int32_t>> prompts = {{3, 1, 4, 1, 5}, {2, 7}};
