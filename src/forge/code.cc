@@ -17,11 +17,6 @@ bool contains_axis(const std::vector<Axis>& axes, const std::string& name) {
   return std::ranges::any_of(axes, [&](const Axis& axis) { return axis.name == name; });
 }
 
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
 std::string literal(const std::string& text) {
   return text.empty() ? text : site("literal", text + "f");
 }
@@ -150,8 +145,12 @@ std::string Code::flatten(const std::vector<int>& dims, const Index& index) cons
 Code::Index Code::index_of(const std::vector<Axis>& pattern) const {
   Index index;
   for (const Axis& axis : pattern) {
-    const Index& own = axes_.at(axis.name);
-    index.insert(index.end(), own.begin(), own.end());
+    const auto own = axes_.find(axis.name);
+    if (own == axes_.end()) {  // An axis of length 1 of a gradient's operand.
+      index.emplace_back("0");
+    } else {
+      index.insert(index.end(), own->second.begin(), own->second.end());
+    }
   }
   return index;
 }
@@ -190,6 +189,7 @@ std::string Code::text(const Expr& expr, const std::map<std::string, std::string
       return graph_.extent_text(axis->second.front());
     }
     if (name == "count") return runs_.size() > 2 ? "depth" : "m";
+    if (name == "places") return runs_.front().count;
     return name;
   };
   spelling.access = [&](const Expr& access) {
@@ -315,7 +315,7 @@ std::vector<std::string> Code::flat_operands() const {
 // ---- Walks over rows
 
 std::string Code::accumulator(size_t pass) {
-  static constexpr const char* kNames[] = {"a", "b", "s"};
+  static constexpr const char* kNames[] = {"a", "b", "s", "f"};
   return kNames[pass];
 }
 

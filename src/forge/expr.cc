@@ -18,7 +18,8 @@ namespace {
 
 using Kind = Expr::Kind;
 
-const std::set<std::string, std::less<>> kFloats = {"v", "u", "w", "a", "b", "s", "c", "d", "inf"};
+const std::set<std::string, std::less<>> kFloats = {"v", "u", "w", "a", "b",
+                                                    "s", "f", "c", "d", "inf"};
 
 struct Level {
   std::string_view sign;
@@ -185,6 +186,7 @@ double call(const std::string& name, double x, double y) {
       {"cos", [](double v, double) { return std::cos(v); }},
       {"atan", [](double v, double) { return std::atan(v); }},
       {"sinh", [](double v, double) { return std::sinh(v); }},
+      {"cosh", [](double v, double) { return std::cosh(v); }},
       {"asinh", [](double v, double) { return std::asinh(v); }},
       {"log1p", [](double v, double) { return std::log1p(v); }},
       {"expm1", [](double v, double) { return std::expm1(v); }},

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,14 @@ struct Node {
   bool keeps_inner() const;
 };
 
+// The outputs of a backward task: gradients of one value by others.
+struct Gradient {
+  size_t num_forward = 0;  // The nodes before are those of the value; the others are of gradients.
+  int of = -1;
+  int upstream = -1;    // The input that holds the gradient by `of` itself.
+  std::vector<int> by;  // Inputs and parameters, one for each output.
+};
+
 struct TaskGraph {
   uint64_t seed = 0;
   uint64_t number = 0;
@@ -63,6 +72,7 @@ struct TaskGraph {
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::vector<int> outputs;  // Values.
+  std::optional<Gradient> gradient;
 
   std::vector<int> inputs() const;      // In the order of forward's arguments.
   std::vector<int> parameters() const;  // In the order of the state.

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // The places of the names that every form has (operators.cc, bind_form).
-enum Slot : size_t { kV, kU, kW, kA, kB, kS, kC, kD, kCount };
+enum Slot : size_t { kV, kU, kW, kA, kB, kS, kF, kC, kD, kCount };
 
 size_t count_of(const std::vector<int>& shape) {
   size_t count = 1;
@@ -104,11 +104,20 @@ class Nest {
 
   // Names in capitals are extents.
   void bind_extent(const std::string& name, size_t slot) {
+    if (name == "places") values_[slot] = static_cast<double>(num_places());
     std::string axis = name;
     for (char& c : axis) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     const auto found = node_.axes.find(axis);
     if (axis == name || found == node_.axes.end()) return;
     values_[slot] = graph_.probe_of(found->second.front());
+  }
+
+  size_t num_places() const {
+    size_t count = 1;
+    for (const int dim : graph_.value(node_.output).dims) {
+      count *= static_cast<size_t>(graph_.probe_of(dim));
+    }
+    return count;
   }
 
   void add_loops(const Axis& axis, std::vector<Loop>& loops) {

@@ -39,6 +39,69 @@ size_t num_spellings(const Operator& op) {
   return op.forms.size() * (op.torch.size() + (op.layer.empty() ? 0 : 1));
 }
 
+void compare_with_pytorch(const std::string& lines) {
+  const auto folder = TemporaryDirectory::create("probes");
+  ASSERT_TRUE(folder);
+  const auto path = folder->path() / "probes.jsonl";
+  ASSERT_TRUE(write_file_atomically(path, lines));
+  const auto done =
+      compile::run_tool({compile::default_python().string(),
+                         MC_SOURCE_DIR "/harness/forge/check_probes.py", path.string()});
+  EXPECT_TRUE(done) << done.error().message;
+}
+
+// "sum_backward 0": the gradient, and which of its forms.
+std::set<std::string> gradients_in(const TaskGraph& graph, const Operator& op) {
+  std::set<std::string> found;
+  for (const Node& node : graph.nodes) {
+    for (const Operator& gradient : op.gradients) {
+      if (node.op != &gradient) continue;
+      found.insert(gradient.name + " " + std::to_string(node.form - gradient.forms.data()));
+    }
+  }
+  return found;
+}
+
+// Gradients that are the output's own need no node.
+size_t num_gradients(const Operator& op) {
+  size_t count = 0;
+  for (const Operator& gradient : op.gradients) {
+    const bool is_own = op.is_pointwise && gradient.forms[0].result.kind == Expr::Kind::kName;
+    count += is_own ? 0 : gradient.forms.size();
+  }
+  return count;
+}
+
+TEST(Interpreter, AgreesWithPyTorchOnEveryGradient) {
+  if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
+  const auto library = load_library(MC_SOURCE_DIR "/forge");
+  ASSERT_TRUE(library) << library.error().message;
+  std::string lines;
+  for (const Operator& op : library->operators) {
+    if (num_gradients(op) == 0) continue;
+    DrawOptions options;
+    options.style = Style::kFull;
+    options.depth = 3;
+    options.families = {"backward"};
+    // A linear operator's gradient does not depend on the input, but its neighbour's does.
+    options.operators = {op.name, "sin", "softplus", "mul"};
+    std::set<std::string> seen;
+    for (uint64_t i = 0; i < kTries && seen.size() < num_gradients(op); ++i) {
+      const auto graph = draw_graph(library->operators, 1, i, options);
+      if (!graph) continue;
+      const std::string probe = probe_json(*graph);
+      const auto gradients = gradients_in(*graph, op);
+      if (probe.find("null") != std::string::npos || std::ranges::includes(seen, gradients)) {
+        continue;
+      }
+      seen.insert(gradients.begin(), gradients.end());
+      lines += line_of(*graph, probe);
+    }
+    EXPECT_EQ(seen.size(), num_gradients(op)) << op.name << ": not all of its gradients were drawn";
+  }
+  compare_with_pytorch(lines);
+}
+
 TEST(Interpreter, AgreesWithPyTorchOnEveryOperatorInEverySpelling) {
   if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
   const auto library = load_library(MC_SOURCE_DIR "/forge");
@@ -63,14 +126,7 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryOperatorInEverySpelling) {
     }
     EXPECT_FALSE(seen.empty()) << op.name << " cannot be drawn";
   }
-  const auto folder = TemporaryDirectory::create("probes");
-  ASSERT_TRUE(folder);
-  const auto path = folder->path() / "probes.jsonl";
-  ASSERT_TRUE(write_file_atomically(path, lines));
-  const auto done =
-      compile::run_tool({compile::default_python().string(),
-                         MC_SOURCE_DIR "/harness/forge/check_probes.py", path.string()});
-  EXPECT_TRUE(done) << done.error().message;
+  compare_with_pytorch(lines);
 }
 
 }  // namespace

@@ -7,7 +7,10 @@ namespace mc::forge {
 
 std::set<std::string> Library::families() const {
   std::set<std::string> names;
-  for (const Operator& op : operators) names.insert(op.family);
+  for (const Operator& op : operators) {
+    names.insert(op.family);
+    for (const Operator& gradient : op.gradients) names.insert(gradient.family);
+  }
   return names;
 }
 

@@ -81,10 +81,29 @@ Result<Operand> read_operand(const Json& json, const std::map<std::string, std::
   return operand;
 }
 
+// A gradient's are ["x", "* m"] alone, since they are there already.
+Result<std::vector<Operand>> read_operands(const Json& json,
+                                           const std::map<std::string, std::string>& choice) {
+  std::vector<Operand> operands;
+  for (const Json& named : json.value("operands", Json::array())) {
+    Operand operand{OperandKind::kValue, named.at(0), {}, "", ""};
+    MC_TRY(operand.axes, read_axes(chosen(named.at(1), choice)), operand.name);
+    operands.push_back(std::move(operand));
+  }
+  if (!operands.empty()) return operands;
+  operands.push_back({OperandKind::kValue, "x", {}, "", ""});
+  MC_TRY(operands.front().axes, read_axes(chosen(json.value("x", "*"), choice)), "x");
+  for (const Json& other : json.value("others", Json::array())) {
+    MC_TRY(Operand read, read_operand(other, choice), "others");
+    operands.push_back(std::move(read));
+  }
+  return operands;
+}
+
 Status bind_form(Form& form) {
   std::vector<std::string> tensors;
   for (const Operand& operand : form.operands) tensors.push_back(operand.name);
-  form.names = {"v", "u", "w", "a", "b", "s", "c", "d", "count"};
+  form.names = {"v", "u", "w", "a", "b", "s", "f", "c", "d", "count"};
   for (Pass& pass : form.passes) {
     MC_TRY_VOID(bind_names(pass.element, form.names, tensors), "pass");
     if (pass.finish) MC_TRY_VOID(bind_names(*pass.finish, form.names, tensors), "finish");
@@ -99,13 +118,7 @@ Result<Form> read_form(const Json& json, const std::map<std::string, std::string
   };
   Form form;
   form.choice = choice;
-  Operand first{OperandKind::kValue, "x", {}, "", ""};
-  MC_TRY(first.axes, read_axes(text("x", "*")), "x");
-  form.operands.push_back(std::move(first));
-  for (const Json& operand : json.value("others", Json::array())) {
-    MC_TRY(Operand read, read_operand(operand, choice), "others");
-    form.operands.push_back(std::move(read));
-  }
+  MC_TRY(form.operands, read_operands(json, choice), "operands");
   MC_TRY(form.out, read_axes(text("out", "*")), "out");
   MC_TRY(form.inner, read_axes(text("inner", "")), "inner");
   std::set<std::string> axes;
@@ -143,6 +156,44 @@ Result<Form> read_pointwise(const Json& json) {
   return form;
 }
 
+// "v > 0.0 ? g : 0.0": those of v, u, w and g that it mentions become v, u and w in this order.
+Result<Form> read_pointwise_gradient(std::string formula) {
+  static constexpr const char* kSlots[] = {"v", "u", "w"};
+  Form form;
+  for (const char* name : {"v", "u", "w", "g"}) {
+    if (!has_word(formula, name)) continue;
+    if (form.operands.size() == 3) return wrong("a gradient has at most three operands");
+    formula = with_word(formula, name, kSlots[form.operands.size()]);
+    const std::string operand = std::string(name) == "v" ? "x" : name;
+    form.operands.push_back({OperandKind::kValue, operand, {{"*", std::nullopt}}, "", ""});
+  }
+  MC_TRY(form.result, parse_expr(formula), "gradient");
+  form.out = {{"*", std::nullopt}};
+  MC_TRY_VOID(bind_form(form), "gradient");
+  return form;
+}
+
+// {"v": formula} of pointwise operators, {"x": row} of others.
+Result<std::vector<Operator>> read_gradients(const Json& json, const Operator& op) {
+  std::vector<Operator> gradients;
+  for (const auto& [name, row] : json.items()) {
+    Operator made;
+    made.name = op.name + "_backward" + (name == "x" || name == "v" ? "" : "_" + name);
+    made.family = "backward";
+    made.gradient_of = name == "v" ? "x" : name;
+    made.is_pointwise = op.is_pointwise;
+    made.formula = row.is_string() ? row.get<std::string>() : row.value("text", "");
+    made.scheme = row.is_string() ? "" : row.value("scheme", "");
+    for (const Form& form : op.forms) {
+      MC_TRY(Form read,
+             op.is_pointwise ? read_pointwise_gradient(row) : read_form(row, form.choice), name);
+      made.forms.push_back(std::move(read));
+    }
+    gradients.push_back(std::move(made));
+  }
+  return gradients;
+}
+
 Result<Operator> read_operator(const Json& json, const std::string& family) {
   Operator op;
   op.name = json.at("name");
@@ -164,13 +215,13 @@ Result<Operator> read_operator(const Json& json, const std::string& family) {
   if (op.is_pointwise) {
     MC_TRY(Form form, read_pointwise(json), op.name);
     op.forms.push_back(std::move(form));
-    return op;
   }
   const Json choices = json.value("choices", Json::array({Json::object()}));
-  for (const Json& choice : choices) {
+  for (const Json& choice : op.is_pointwise ? Json::array() : choices) {
     MC_TRY(Form form, read_form(json, choice.get<std::map<std::string, std::string>>()), op.name);
     op.forms.push_back(std::move(form));
   }
+  MC_TRY(op.gradients, read_gradients(json.value("gradient", Json::object()), op), op.name);
   return op;
 }
 

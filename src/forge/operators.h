@@ -76,6 +76,10 @@ struct Operator {
   double low = -1e30, high = 1e30;              // Bounds of the operand's values.
   double range_low = -1e30, range_high = 1e30;  // Bounds of the results.
   std::vector<Form> forms;
+  // Operators of the family "backward": the gradient by one operand each, of operands of this one
+  // and "g", the gradient by the output.  Their forms are in the order of this operator's.
+  std::vector<Operator> gradients;
+  std::string gradient_of;  // The operand's name, in a gradient.
 
   size_t num_operands() const { return forms.front().operands.size(); }
 };

@@ -43,6 +43,7 @@ class Forward {
       names.push_back(names_[input] = graph_.value(input).name);
     }
     std::string text = fmt::format("    def forward(self, {}):\n", fmt::join(names, ", "));
+    if (graph_.gradient) return text + gradient();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) text += statement(i);
     if (graph_.outputs.size() == 1) return text;
     std::vector<std::string> results;
@@ -51,6 +52,32 @@ class Forward {
   }
 
  private:
+  // autograd needs the names of the inputs up to the end, so no value takes another's name.
+  std::string gradient() {
+    const Gradient& wanted = *graph_.gradient;
+    std::string inputs, detached, by;
+    for (const int value : wanted.by) {
+      by += (by.empty() ? "" : ", ") + operand(value);
+      if (graph_.value(value).origin != Origin::kInput) continue;
+      const std::string& name = names_.at(value);
+      inputs += (inputs.empty() ? "" : ", ") + name;
+      detached += fmt::format("{}{}.detach().requires_grad_()", detached.empty() ? "" : ", ", name);
+    }
+    std::string text;
+    if (!inputs.empty()) text += fmt::format("{} = {}\n", inputs, detached);
+    for (size_t i = 0; i < wanted.num_forward; ++i) {
+      const Node& node = graph_.nodes[i];
+      const std::string call = call_text(node);
+      names_[node.output] = i + 1 == wanted.num_forward ? "out" : fmt::format("t{}", i + 1);
+      text += fmt::format("{} = {}\n", names_[node.output], call);
+    }
+    const bool is_single = wanted.by.size() == 1;
+    text += fmt::format("return torch.autograd.grad({}, {}, {}){}\n", names_.at(wanted.of),
+                        is_single ? by : "(" + by + ")", names_.at(wanted.upstream),
+                        is_single ? "[0]" : "");
+    return "        with torch.enable_grad():\n" + indented(text, 12);
+  }
+
   std::string statement(size_t i) {
     const Node& node = graph_.nodes[i];
     const std::string call = call_text(node);
@@ -137,6 +164,7 @@ std::string python_extent(const TaskGraph& graph, int dim) {
 std::string input_text(const TaskGraph& graph, const Value& value) {
   std::vector<std::string> extents;
   for (const int dim : value.dims) extents.push_back(python_extent(graph, dim));
+  if (extents.empty()) extents.emplace_back("()");
   const std::string shape = fmt::format("{}", fmt::join(extents, ", "));
   switch (value.draw) {
     case Draw::kNormal:
@@ -162,7 +190,8 @@ class Constructor {
   Constructor(const TaskGraph& graph, Layers layers) : graph_(graph), layers_(layers) {}
 
   Construction run() {
-    for (const Node& node : graph_.nodes) add(node);
+    const size_t count = graph_.gradient ? graph_.gradient->num_forward : graph_.nodes.size();
+    for (size_t i = 0; i < count; ++i) add(graph_.nodes[i]);
     for (const std::string& size : made_.sizes) made_.arguments += ", " + lower(size);
     return std::move(made_);
   }
