@@ -36,6 +36,10 @@ def complaints(judge: Judge, probe: Json | None) -> list[str]:
         return ["the output is no tensor"]
     found = [*_of_outputs(case, reference, first), *_of_answers(case, reference, first)]
     if not found and probe is not None:
+        types = [str(tensor.dtype) for tensor in tensors_of(first.outputs)]
+        predicted = ["torch." + entry["dtype"] for entry in probe["outputs"]]
+        if types != predicted:
+            return [f"the output is {types}, predicted {predicted}"]
         found = complaints_of_probe(case.task, probe)
     return found
 
@@ -74,7 +78,7 @@ def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list
                     found.append(f"the output is constant along axis {axis}")
     answers = [("zeros", torch.zeros_like(output))]
     if output.numel() > 1:
-        answers.append(("the mean", torch.full_like(output, float(output.mean()))))
+        answers.append(("the mean", torch.full_like(output, float(output.double().mean()))))
     for name, answer in answers:
         if not case.comparer.failures(output, answer, doubt):
             found.append(f"{name} would pass")
@@ -82,9 +86,13 @@ def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list
         if tensor.shape == output.shape:
             if not case.comparer.failures(output, tensor, doubt):
                 found.append("an input would pass")
-    if isinstance(doubt, torch.Tensor):
-        scale = torch.maximum(output.abs(), output.square().mean().sqrt())
-        allowed = DOUBT_SHARE * case.options.tolerance_fp32 * scale
+    if isinstance(doubt, torch.Tensor) and output.is_floating_point():
+        wide = output.double()
+        scale = torch.maximum(wide.abs(), wide.square().mean().sqrt())
+        name = str(output.dtype).removeprefix("torch.")
+        # The error of a half is that of its rounding, which no kernel avoids.
+        share = DOUBT_SHARE if name == "float32" else 1.0
+        allowed = share * case.comparer.tolerances[name] * scale
         if bool((doubt.to(scale) > allowed).any()):
             found.append("badly conditioned")
     return found

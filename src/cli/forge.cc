@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -17,11 +18,15 @@ namespace mc::cli {
 namespace {
 
 constexpr const char* kBothDialects = "both";
+const std::map<std::string, forge::Size> kSizes = {{"small", forge::Size::kSmall},
+                                                   {"native", forge::Size::kNative},
+                                                   {"large", forge::Size::kLarge}};
 
 struct ForgeArguments {
   std::vector<std::string> families = {"elementwise", "reduction"};
   std::vector<std::string> operators;
   std::string style = "compact";
+  std::vector<std::string> types = {forge::to_string(forge::Type::kFloat32)};
   std::string dialect = to_string(task::Dialect::kCuda);
   forge::RunOptions options;
 };
@@ -49,6 +54,19 @@ Status read_operators(const ForgeArguments& arguments, const forge::Library& lib
   for (const std::string& name : operators) {
     if (library.find(name) != nullptr) continue;
     return Error{ErrorCode::kInvalidInput, "no operator " + name + ": docs/forge.md lists them"};
+  }
+  return ok();
+}
+
+Status read_types(const ForgeArguments& arguments, std::set<forge::Type>& types) {
+  types.clear();
+  for (const std::string& name : arguments.types) {
+    const auto type = forge::type_of(name);
+    if (!type || forge::is_whole(*type)) {
+      return Error{ErrorCode::kInvalidInput,
+                   fmt::format("no type {}: there are float32, float16 and bfloat16", name)};
+    }
+    types.insert(*type);
   }
   return ok();
 }
@@ -84,6 +102,7 @@ Status run_forge(ForgeArguments& arguments) {
   options.library = &library;
   MC_TRY_VOID(read_families(arguments, library, options.settings.draw.families), "--families");
   MC_TRY_VOID(read_operators(arguments, library, options.settings.draw.operators), "--operators");
+  MC_TRY_VOID(read_types(arguments, options.settings.draw.types), "--types");
   std::unique_ptr<eval::Pipeline> auditor;
   if (options.audit_share > 0) {
     MC_TRY(auditor, eval::Pipeline::create({}, note), "audit");
@@ -125,6 +144,21 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->delimiter(',');
   command->add_option("--depth", options.settings.draw.depth, "Operators of a task, at most")
       ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  command
+      ->add_option("--types", arguments->types,
+                   "float32, float16, bfloat16; the family integer has its own")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--size", options.settings.draw.size,
+                   "Of the tasks that are written; the CPU verifies small ones")
+      ->transform(CLI::CheckedTransformer(kSizes))
+      ->default_str("small");
+  command
+      ->add_option("--views-share", options.settings.draw.views_share,
+                   "Of the tasks, those with an input that is not contiguous")
+      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}))

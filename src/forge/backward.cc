@@ -83,7 +83,8 @@ class Reverse {
   int add_upstream() {
     const auto dims = draft_.graph.value(output_).dims;
     Value value{
-        Origin::kInput, draft_.free_name("grad"), "", dims, Draw::kNormal, Value::kNoDim, ""};
+        Origin::kInput,   draft_.free_name("grad"), "", dims, Draw::kNormal, Value::kNoDim, "",
+        draft_.graph.type};
     if (dims.empty()) value.draw = Draw::kPositive;
     return draft_.add_given(std::move(value));
   }
@@ -151,7 +152,7 @@ class Reverse {
   int output_;
   std::vector<int> by_;
   std::set<int> needed_;          // Values that depend on those of by_.
-  std::map<int, int> gradients_;  // By value.
+  std::map<int, int> gradients_;  // The gradient by each value.
 };
 
 }  // namespace

@@ -64,6 +64,13 @@ compile::Extension extension_of(const Attempt& attempt) {
   return extension;
 }
 
+// The line of a compiler's message that names the error, or the first one.
+std::string first_error(const std::string& message) {
+  const size_t found = message.find("error:");
+  const size_t begin = found == std::string::npos ? 0 : message.rfind('\n', found) + 1;
+  return message.substr(begin, message.find('\n', begin) - begin);
+}
+
 // Where an attempt's compiled function is.
 struct Home {
   fs::path library;
@@ -143,9 +150,8 @@ Result<std::vector<Compiled>> Bulk::State::compile_all(
   argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + name, "-include", "mc_emu/prelude.h", "-x",
                            "c++", source.string(), "-o", library.string()});
   if (const auto done = compile::run_tool(argv); !done) {
-    const std::string& why = done.error().message;
     spdlog::warn("a batch of {} solutions is compiled one by one: {}", attempts.size(),
-                 why.substr(0, why.find('\n')));
+                 first_error(done.error().message));
     return compile_each(attempts);
   }
   std::vector<Compiled> compiled;

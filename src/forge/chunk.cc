@@ -54,7 +54,7 @@ std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, 
 Status audit(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome,
              task::Evaluator& auditor) {
   const task::Verdict verdict =
-      auditor.evaluate({graph.id(), graph.id(), render_module(graph)},
+      auditor.evaluate({graph.id(), graph.id(), render_module(graph, Size::kSmall)},
                        {graph.id() + "-" + solution.name, fenced(solution.module)});
   const std::string theirs = task::outcome_name(verdict.outcome);
   const std::string ours = task::outcome_name(outcome);
@@ -137,7 +137,7 @@ class ChunkMaker {
 
   TaskWork work_of(const Made& made) const {
     TaskWork work;
-    work.source = render_module(made.graph);
+    work.source = render_module(made.graph, Size::kSmall);
     work.probe = probe_json(made.graph);
     work.seed = Random(settings_.seed, "judge", made.graph.number).next();
     for (const Solution& solution : made.solutions) {

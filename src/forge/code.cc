@@ -17,8 +17,8 @@ bool contains_axis(const std::vector<Axis>& axes, const std::string& name) {
   return std::ranges::any_of(axes, [&](const Axis& axis) { return axis.name == name; });
 }
 
-std::string literal(const std::string& text) {
-  return text.empty() ? text : site("literal", text + "f");
+std::string literal(const std::string& text, const char* suffix) {
+  return text.empty() ? text : site("literal", text + suffix);
 }
 
 int count_mentions(const Expr& expr, std::string_view name) {
@@ -32,13 +32,20 @@ bool is_word(const std::string& text) {
                              [](char c) { return std::isalnum(static_cast<unsigned char>(c)); });
 }
 
+const char* whole_identity(Combine combine, Type type) {
+  const bool is_long = type == Type::kInt64;
+  if (combine == Combine::kMax) return is_long ? "INT64_MIN" : "INT_MIN";
+  if (combine == Combine::kMin) return is_long ? "INT64_MAX" : "INT_MAX";
+  return combine == Combine::kSum ? "0" : "1";
+}
+
 std::string factor(const std::string& text) { return is_word(text) ? text : "(" + text + ")"; }
 
 }  // namespace
 
 Code::Code(const TaskGraph& graph, const Stage& stage, Walk walk,
-           std::map<int, std::string> tensors)
-    : graph_(graph), stage_(stage), tensors_(std::move(tensors)) {
+           std::map<int, std::string> tensors, Reads reads)
+    : graph_(graph), stage_(stage), tensors_(std::move(tensors)), reads_(reads) {
   std::vector<std::pair<std::string, size_t>> group, inner, rows, columns, batch;
   std::vector<int> group_dims, inner_dims, row_dims, column_dims, batch_dims;
   if (stage.core == nullptr) {
@@ -142,6 +149,19 @@ std::string Code::flatten(const std::vector<int>& dims, const Index& index) cons
   return text.empty() ? "0" : text;
 }
 
+// "r * x_s0 + j * x_s1" of a view that is read by its strides.
+std::string Code::offset(int value, const Index& index) const {
+  if (graph_.value(value).view == View::kNone || reads_ == Reads::kContiguous) {
+    return flatten(graph_.value(value).dims, index);
+  }
+  std::string text;
+  for (size_t i = 0; i < index.size(); ++i) {
+    text +=
+        fmt::format("{}{} * {}_s{}", i == 0 ? "" : " + ", factor(index[i]), tensors_.at(value), i);
+  }
+  return text;
+}
+
 Code::Index Code::index_of(const std::vector<Axis>& pattern) const {
   Index index;
   for (const Axis& axis : pattern) {
@@ -169,10 +189,10 @@ Code::Index Code::broadcast(int value, const Index& full) const {
 }
 
 std::string Code::read(int value, const Index& index) const {
-  const std::string at = flatten(graph_.value(value).dims, index);
+  const std::string at = offset(value, index);
   const std::string& name = tensors_.at(value);
   if (reads_vectors_ && at == "i") return fmt::format("{}s[c]", name);
-  return fmt::format("{}[{}]", name, site("index", at));
+  return load_text(graph_.value(value).type, fmt::format("{}[{}]", name, site("index", at)));
 }
 
 // ---- Expressions
@@ -182,7 +202,8 @@ std::string Code::text(const Expr& expr, const std::map<std::string, std::string
   Spelling spelling;
   spelling.name = [&](const std::string& name) -> std::string {
     if (const auto found = names.find(name); found != names.end()) return found->second;
-    if (node.op->is_pointwise) return literal(name == "c" ? node.c : node.d);
+    if (node.op->is_pointwise)
+      return literal(name == "c" ? node.c : node.d, node.op->is_whole ? "" : "f");
     if (const auto axis = axes_.find(name); axis != axes_.end()) return axis->second.front();
     const auto axis = node.axes.find(lower(name));
     if (name != lower(name) && axis != node.axes.end()) {
@@ -206,7 +227,8 @@ std::string Code::text(const Expr& expr, const std::map<std::string, std::string
       index.push_back(is_word(at) || i + 1 == dims.size() ? at : "(" + at + ")");
     }
     std::string read =
-        fmt::format("{}[{}]", tensors_.at(value), site("access", flatten(dims, index)));
+        load_text(graph_.value(value).type,
+                  fmt::format("{}[{}]", tensors_.at(value), site("access", offset(value, index))));
     if (access.is_int) read = "(int)" + read;
     if (condition.empty()) return read;
     return fmt::format("{} ? {} : {}", site("padding", condition), read,
@@ -226,7 +248,7 @@ std::string Code::node_expression(const Node& node, const std::map<int, std::str
     const bool is_repeated = count_mentions(node.form->result, kOperandNames[i]) > 1;
     if (is_repeated && known == variables.end()) {
       const std::string name = fmt::format("{}{}", kOperandNames[i], node.output);
-      lines += fmt::format("float {} = {};\n", name, value);
+      lines += fmt::format("{} {} = {};\n", real(), name, value);
       value = name;
     }
     names[kOperandNames[i]] = value;
@@ -250,7 +272,7 @@ std::string Code::nodes_text(const std::vector<const Node*>& nodes, const Index&
     const Node& node = *nodes[i];
     if (variables.empty()) {  // The first operand's load is a statement of its own.
       const int first = node.operands.front();
-      lines += fmt::format("float {} = {};\n", base, read(first, broadcast(first, index)));
+      lines += fmt::format("{} {} = {};\n", real(), base, read(first, broadcast(first, index)));
       variables[first] = base;
     }
     std::string before;
@@ -269,7 +291,7 @@ std::string Code::nodes_text(const std::vector<const Node*>& nodes, const Index&
           std::ranges::none_of(variables, [&](const auto& entry) { return entry.second == base; });
       target = is_free ? base + std::to_string(++num_temporaries)
                        : fmt::format("{}{}", base == "v" ? "t" : base + "t", ++num_temporaries);
-      lines += site("operator_new", fmt::format("float {} = {};", target, expression)) + "\n";
+      lines += site("operator_new", fmt::format("{} {} = {};", real(), target, expression)) + "\n";
     } else {
       lines += site("operator", fmt::format("{} = {};", target, expression)) + "\n";
     }
@@ -325,7 +347,7 @@ std::string Code::operand_lines(size_t operand, const std::string& name) const {
   std::vector<int> in_memory;
   for (const auto& [known, tensor] : tensors_) in_memory.push_back(known);
   const auto nodes = cone_of(graph_, value, in_memory, -1);
-  if (nodes.empty()) return fmt::format("float {} = {};\n", name, read(value, index));
+  if (nodes.empty()) return fmt::format("{} {} = {};\n", real(), name, read(value, index));
   return nodes_text(nodes, index, {}, name);
 }
 
@@ -348,6 +370,8 @@ bool Code::loads_by_function() const {
 std::string Code::function() const { return operand_lines(0, "v") + "return v;\n"; }
 
 std::string Code::identity(size_t pass) const {
+  const Type type = graph_.value(stage_.output).type;
+  if (is_whole(type)) return whole_identity(stage_.core->form->passes.at(pass).combine, type);
   switch (stage_.core->form->passes.at(pass).combine) {
     case Combine::kSum:
       return "0.0f";
@@ -370,12 +394,15 @@ std::string Code::combine(size_t pass) const {
   // The maximum of a softmax only shifts, so it need not pass NaN on.
   const bool shifts =
       stage_.core->form->passes.size() > 1 && mentions(stage_.core->form->passes[1].element, "a");
+  const bool whole = is_whole(graph_.value(stage_.output).type);
   switch (stage_.core->form->passes.at(pass).combine) {
     case Combine::kSum:
       return "{a} += {v};";
     case Combine::kMax:
+      if (whole) return "{a} = {v} > {a} ? {v} : {a};";
       return shifts ? "{a} = fmaxf({a}, {v});" : "{a} = larger({a}, {v});";
     case Combine::kMin:
+      if (whole) return "{a} = {v} < {a} ? {v} : {a};";
       return shifts ? "{a} = fminf({a}, {v});" : "{a} = smaller({a}, {v});";
     case Combine::kProduct:
       return "{a} *= {v};";
@@ -393,7 +420,7 @@ std::string Code::result_text(bool is_declared) const {
   std::string lines;
   if (stage_.core == nullptr) return lines;
   const std::string value = text(stage_.core->form->result, {}, *stage_.core);
-  if (!is_declared) lines = fmt::format("float v = {};\n", value);
+  if (!is_declared) lines = fmt::format("{} v = {};\n", real(), value);
   if (is_declared && value != "v") lines = fmt::format("v = {};\n", site("result", value));
   return lines + nodes_text(stage_.nodes, output_index(), {{stage_.core->output, "v"}}, "v");
 }
@@ -404,6 +431,8 @@ std::string Code::result_after_load() const { return result_text(true); }
 std::string Code::place() const {
   return flatten(graph_.value(stage_.output).dims, output_index());
 }
+
+std::string Code::stored() const { return store_text(graph_.value(stage_.output).type, "v"); }
 
 // ---- Tiles and scans
 

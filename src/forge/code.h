@@ -26,12 +26,16 @@ struct Run {
   std::vector<std::string> axes;  // Their index variables: "r0", "r1", or "r" for a single one.
 };
 
+// The way in which inputs that are views are read: by their strides, or as contiguous copies.
+enum class Reads { kContiguous, kStrided };
+
 enum class Walk { kElements, kRows, kTiles, kScans };
 
 class Code {
  public:
   // `tensors` gives each value in memory its name.
-  Code(const TaskGraph& graph, const Stage& stage, Walk walk, std::map<int, std::string> tensors);
+  Code(const TaskGraph& graph, const Stage& stage, Walk walk, std::map<int, std::string> tensors,
+       Reads reads);
 
   const std::vector<Run>& runs() const { return runs_; }
 
@@ -53,6 +57,8 @@ class Code {
   std::string result() const;  // Lines that make `v` of the passes, and the nodes that follow.
   std::string result_after_load() const;  // The same where v is declared already.
   std::string place() const;              // The output's index.
+  std::string stored() const;             // `v` as it is stored.
+  const char* real() const { return compute_text(graph_.value(stage_.output).type); }
   bool loads_anything() const;
 
   // For tiles: the factors of the product.
@@ -74,6 +80,7 @@ class Code {
 
   void add_run(std::string name, std::string count, std::vector<int> dims,
                const std::vector<std::pair<std::string, size_t>>& axes);
+  std::string offset(int value, const Index& index) const;
   std::string flatten(const std::vector<int>& dims, const Index& index) const;
   std::string read(int value, const Index& index) const;
   Index index_of(const std::vector<Axis>& pattern) const;
@@ -95,6 +102,7 @@ class Code {
   std::map<int, std::string> tensors_;
   std::vector<Run> runs_;
   std::map<std::string, Index> axes_;  // The index variables of each axis of the core.
+  Reads reads_;
   bool reads_vectors_ = false;
 };
 

@@ -12,8 +12,9 @@ namespace mc::forge {
 namespace {
 
 constexpr double kMagnitudeMax = 1e4;
-constexpr int64_t kElementsMax = 16'000;  // The emulator runs all of a value several times.
-constexpr int64_t kStepsMax = 260'000;    // The bound on a node's loops.
+constexpr double kHalfMagnitudeMax = 500;  // Intermediate results must not overflow either.
+constexpr int64_t kElementsMax = 16'000;   // The emulator runs all of a value several times.
+constexpr int64_t kStepsMax = 260'000;     // The bound on a node's loops.
 
 // The array's values with room around them.
 Interval widened(const Array& array) {
@@ -57,6 +58,7 @@ Draft::Draft(uint64_t seed, uint64_t number)
 void Draft::clear() {
   graph.dims.clear(), graph.values.clear(), graph.nodes.clear(), graph.outputs.clear();
   graph.gradient.reset();
+  graph.type = Type::kFloat32;
   arrays_.clear(), intervals_.clear();
 }
 
@@ -92,7 +94,7 @@ int Draft::add_dim(const std::string& wanted, int low, int high) {
   // Channels come in groups of two, in convolutions and norms.
   if (wanted == "C" || wanted == "F") size += size % 2, probe = 4;
   if (wanted == "F") probe = 6;
-  graph.dims.push_back({name, "", size, probe});
+  graph.dims.push_back({.name = name, .extent = "", .size = size, .probe = probe});
   return static_cast<int>(graph.dims.size()) - 1;
 }
 
@@ -117,14 +119,17 @@ int Draft::add_value(Value value, Array array, Interval interval) {
 }
 
 int Draft::add_given(Value value) {
+  value.type = value.draw == Draw::kIndex ? Type::kInt64 : graph.type;
   Array array = drawn_array(graph, value, probe_random_);
   const Interval interval = value.draw == Draw::kPositive ? Interval{0.5, 1.5} : Interval{-6, 6};
   return add_value(std::move(value), std::move(array), interval);
 }
 
 int Draft::add_input(std::vector<int> dims, Draw draw, int below) {
+  if (is_whole(graph.type) && draw != Draw::kIndex) draw = Draw::kWhole;
   static constexpr const char* kNames[] = {"x", "y", "z", "x2", "y2", "z2"};
-  Value value{Origin::kInput, kNames[graph.inputs().size()], "", std::move(dims), draw, below, ""};
+  Value value{Origin::kInput, kNames[graph.inputs().size()], "", std::move(dims), draw, below, "",
+              graph.type};
   return add_given(std::move(value));
 }
 
@@ -139,8 +144,8 @@ std::string Draft::free_name(const std::string& wanted) const {
 
 int Draft::add_parameter(const std::string& name, std::vector<int> dims, const std::string& layer,
                          const std::string& init) {
-  Value value{Origin::kParameter, free_name(name), "",  std::move(dims),
-              Draw::kNormal,      Value::kNoDim,   init};
+  Value value{Origin::kParameter, free_name(name), "",   std::move(dims),
+              Draw::kNormal,      Value::kNoDim,   init, graph.type};
   if (init == "positive") value.draw = Draw::kPositive, value.init.clear();
   value.attribute = layer.empty() ? value.name : layer + "." + name;
   return add_given(std::move(value));
@@ -218,7 +223,7 @@ int Draft::derived_dim(const Node& node, const Axis& axis) {
   for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   std::string free = name + "o";
   for (int i = 2; has_dim(free); ++i) free = fmt::format("{}o{}", name, i);
-  graph.dims.push_back({free, text, value(false), value(true)});
+  graph.dims.push_back({.name = free, .extent = text, .size = value(false), .probe = value(true)});
   return static_cast<int>(graph.dims.size()) - 1;
 }
 
@@ -266,13 +271,15 @@ int64_t Draft::steps_of(const Node& node) const {
 bool Draft::complete(Node& node, Sense sense) {
   std::vector<int> shape = node.dims_of(node.form->out);
   if (graph.count_of(shape) > kElementsMax || steps_of(node) > kStepsMax) return false;
-  Value value{Origin::kNode, "", "", std::move(shape), Draw::kNormal, Value::kNoDim, ""};
+  Value value{Origin::kNode, "", "",        std::move(shape), Draw::kNormal,
+              Value::kNoDim, "", graph.type};
   graph.values.push_back(value);
   node.output = static_cast<int>(graph.values.size()) - 1;
   Array array = interpret_node(graph, node, arrays_);
   graph.values.pop_back();
   const Spread spread = spread_of(array.values);
   if (spread.magnitude > kMagnitudeMax) return false;
+  if (graph.type == Type::kFloat16 && spread.magnitude > kHalfMagnitudeMax) return false;
   if (sense == Sense::kNeeded && !is_sensible(node, array)) return false;
   const Interval interval = sense == Sense::kNeeded ? interval_of(node, array) : widened(array);
   if (!std::isfinite(interval.low) || !std::isfinite(interval.high) ||

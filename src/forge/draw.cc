@@ -13,7 +13,9 @@
 #include "forge/backward.h"
 #include "forge/draft.h"
 #include "forge/random.h"
+#include "forge/sizes.h"
 #include "forge/text.h"
+#include "forge/views.h"
 
 namespace mc::forge {
 namespace {
@@ -21,7 +23,8 @@ namespace {
 constexpr int kDrawsMax = 24;   // Tries of one operator.
 constexpr int kGraphsMax = 24;  // Tries of one task.
 constexpr int kResultsMax = 3;
-constexpr int kBackwardDepthMax = 3;  // Operators before the gradient is taken.
+constexpr std::string_view kInteger = "integer";  // The family of operators of integers.
+constexpr int kBackwardDepthMax = 3;              // Operators before the gradient is taken.
 
 class Drawing {
  public:
@@ -35,7 +38,11 @@ class Drawing {
 
   std::optional<TaskGraph> run() {
     for (int i = 0; i < kGraphsMax; ++i) {
-      if (try_once()) return std::move(draft_.graph);
+      if (!try_once()) continue;
+      bind_sizes(draft_.graph);
+      if (draft_.random.chance(options_.views_share)) draw_view(draft_.graph);
+      draft_.graph.shown = options_.size;
+      return std::move(draft_.graph);
     }
     return std::nullopt;
   }
@@ -51,6 +58,7 @@ class Drawing {
       if (base == nullptr) return false;
       family = base->family;
     }
+    draft_.graph.type = draw_type(family);
     const int depth =
         1 + draft_.random.below(is_backward_ ? std::min(options_.depth, kBackwardDepthMax)
                                              : options_.depth);
@@ -86,8 +94,21 @@ class Drawing {
     return found == operators_.end() ? nullptr : &*found;
   }
 
-  // Gradients are taken through operators that have one.
-  bool suits(const Operator& op) const { return !is_backward_ || !op.gradients.empty(); }
+  // The default is more common than the other types.
+  Type draw_type(const std::string& family) {
+    std::vector<Type> types(options_.types.begin(), options_.types.end());
+    if (family == kInteger) types = {Type::kInt32, Type::kInt64};
+    if (types.size() == 1) return types.front();
+    if (options_.types.contains(Type::kFloat32) && family != kInteger) {
+      types.insert(types.end(), types.size(), Type::kFloat32);
+    }
+    return draft_.random.pick(types);
+  }
+
+  // Gradients are taken through operators that have one; integers have operators of their own.
+  bool suits(const Operator& op) const {
+    return op.is_whole == is_whole(draft_.graph.type) && (!is_backward_ || !op.gradients.empty());
+  }
 
   const Operator* pick_from(const std::string& family) {
     std::vector<const Operator*> choices;
@@ -149,7 +170,8 @@ class Drawing {
       }
     }
     if (focus != nullptr) draft_.make_even(*focus, dims);
-    const bool needs_positive = focus == nullptr && draft_.random.chance(0.15);
+    const bool is_float = !is_whole(draft_.graph.type);
+    const bool needs_positive = is_float && focus == nullptr && draft_.random.chance(0.15);
     draft_.add_input(dims, needs_positive ? Draw::kPositive : Draw::kNormal);
     return true;
   }
@@ -277,7 +299,9 @@ class Drawing {
     enum class Side { kInput, kEarlier, kVector, kColumn };
     std::vector<Side> sides;
     std::vector<int> earlier;
-    const bool may_broadcast = options_.families.contains("broadcast") && dims.size() > 1;
+    const bool is_float = !is_whole(draft_.graph.type);
+    const bool may_broadcast =
+        is_float && options_.families.contains("broadcast") && dims.size() > 1;
     for (size_t i = 0; i < draft_.graph.values.size(); ++i) {
       const Value& other = draft_.graph.values[i];
       const bool is_shaped = other.origin != Origin::kParameter && other.draw != Draw::kIndex &&

@@ -22,6 +22,9 @@ struct DrawOptions {
   Style style = Style::kCompact;
   std::set<std::string> operators;  // Names that may be used; empty: all.
   int depth = 4;                    // Operators of a task, at most.
+  Size size = Size::kSmall;
+  double views_share = 0;  // The share of tasks with an input that is not contiguous.
+  std::set<Type> types = {Type::kFloat32};  // Floats of all families but "integer".
 };
 
 // Task `number` of `seed`: always the same.  Empty where no valid graph was found.

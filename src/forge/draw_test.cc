@@ -10,6 +10,7 @@
 #include "forge/reason.h"
 #include "forge/render.h"
 #include "forge/samples.h"
+#include "forge/sizes.h"
 
 namespace mc::forge {
 namespace {
@@ -43,7 +44,10 @@ const std::vector<TaskGraph>& graphs() {
     std::vector<TaskGraph> found;
     for (uint64_t i = 0; i < kTasks; ++i) {
       const int depth = i % 2 == 0 ? 4 : 8;
-      if (auto graph = drawn(i, all_families(Style::kFull, depth))) {
+      DrawOptions options = all_families(Style::kFull, depth);
+      options.types = {Type::kFloat32, Type::kFloat16, Type::kBfloat16};
+      options.views_share = 0.2;
+      if (auto graph = drawn(i, options)) {
         found.push_back(std::move(*graph));
       }
     }
@@ -54,7 +58,7 @@ const std::vector<TaskGraph>& graphs() {
 
 TEST(Library, IsAsWideAsTheDocumentsSay) {
   EXPECT_GE(library().operators.size(), 130u);
-  EXPECT_EQ(library().families().size(), 13u);
+  EXPECT_EQ(library().families().size(), 14u);
   EXPECT_GE(library().kernels.templates.size(), 60u);
 }
 
@@ -108,6 +112,45 @@ TEST(DrawGraph, DrawsAllDepthsFromFewOperators) {
     if (const auto graph = drawn(i, options)) ++depths[static_cast<int>(graph->depth())];
   }
   for (int depth = 1; depth <= options.depth; ++depth) EXPECT_GE(depths[depth], 25) << depth;
+}
+
+TEST(DrawGraph, HasAllTypesAndViews) {
+  std::set<Type> types;
+  std::set<View> views;
+  for (const TaskGraph& graph : graphs()) {
+    types.insert(graph.type);
+    for (const Value& value : graph.values) views.insert(value.view);
+  }
+  EXPECT_EQ(types.size(), std::size(kTypes));
+  EXPECT_EQ(views.size(), 4u);
+}
+
+int64_t largest_of(const TaskGraph& graph, Size size) {
+  int64_t found = 0;
+  for (const Value& value : graph.values) {
+    int64_t count = 1;
+    for (const int dim : value.dims) {
+      count *= dim == kOne ? 1 : TaskGraph::size_in(graph.dim(dim), size);
+    }
+    found = std::max(found, count);
+  }
+  return found;
+}
+
+TEST(Sizes, GrowFromSmallToLargeWithinTheirBounds) {
+  size_t num_large = 0;
+  for (const TaskGraph& graph : graphs()) {
+    EXPECT_LE(largest_of(graph, Size::kSmall), largest_of(graph, Size::kNative));
+    EXPECT_LE(largest_of(graph, Size::kNative), largest_of(graph, Size::kLarge) * 2);
+    EXPECT_LE(largest_of(graph, Size::kLarge), int64_t{1} << kLargeBits[1]);
+    num_large += largest_of(graph, Size::kLarge) >= int64_t{1} << kLargeBits[0] ? 1 : 0;
+    for (const Dim& dim : graph.dims) {
+      if (dim.is_constant()) {
+        EXPECT_EQ(dim.size % 2, dim.large % 2) << dim.name;
+      }
+    }
+  }
+  EXPECT_GE(num_large, graphs().size() * 3 / 4);
 }
 
 TEST(Split, DependsOnTheStructureAlone) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
@@ -25,12 +26,22 @@ struct Level {
   std::string_view sign;
   int precedence;
 };
-constexpr Level kLevels[] = {{"||", 2}, {"&&", 3}, {"==", 4}, {"!=", 4}, {"<=", 5},
-                             {">=", 5}, {"<", 5},  {">", 5},  {"+", 6},  {"-", 6},
-                             {"*", 7},  {"/", 7},  {"%", 7}};
+// A sign that begins with another one comes before it.
+constexpr Level kLevels[] = {{"||", 2}, {"&&", 3}, {"|", 4},  {"^", 5},  {"&", 6},  {"==", 7},
+                             {"!=", 7}, {"<<", 9}, {">>", 9}, {"<=", 8}, {">=", 8}, {"<", 8},
+                             {">", 8},  {"+", 10}, {"-", 10}, {"*", 11}, {"/", 11}, {"%", 11}};
+constexpr int kComparisonPrecedence = 8;
 constexpr int kSelectPrecedence = 1;
-constexpr int kUnaryPrecedence = 8;
-constexpr int kPrimaryPrecedence = 9;
+constexpr int kUnaryPrecedence = 12;
+constexpr int kPrimaryPrecedence = 13;
+
+// The sign that a text begins with, or null.
+const Level* level_at(std::string_view text) {
+  for (const Level& level : kLevels) {
+    if (text.starts_with(level.sign)) return &level;
+  }
+  return nullptr;
+}
 
 int precedence_of(std::string_view sign) {
   for (const Level& level : kLevels) {
@@ -83,19 +94,19 @@ class Parser {
     Expr left = binary(precedence + 1);
     for (;;) {
       skip();
-      const Level* found = nullptr;
-      for (const Level& level : kLevels) {
-        const bool is_here =
-            level.precedence == precedence && text_.substr(at_).starts_with(level.sign);
-        if (is_here && found == nullptr) found = &level;
+      const Level* found = level_at(text_.substr(at_));
+      if (found == nullptr || found->precedence != precedence || is_default() || is_wrong_) {
+        return left;
       }
-      if (found == nullptr || is_wrong_) return left;
       at_ += found->sign.size();
       Expr right = binary(precedence + 1);
-      const bool is_int = (left.is_int && right.is_int) || precedence <= 5;
+      const bool is_int = (left.is_int && right.is_int) || precedence <= kComparisonPrecedence;
       left = {Kind::kBinary, std::string(found->sign), {std::move(left), std::move(right)}, is_int};
     }
   }
+
+  // True at the bar of an access, whose default has a point: "x[n - 1 | 0.0]".
+  bool is_default() const { return text_.substr(at_, 1) == "|" && num_accesses_ > 0; }
 
   Expr unary() {
     if (take("-")) {
@@ -152,8 +163,10 @@ class Parser {
                      std::ranges::all_of(expr.args, [](const Expr& arg) { return arg.is_int; }));
     } else if (take("[")) {
       expr.kind = Kind::kAccess;
+      ++num_accesses_;
       do expr.args.push_back(select());
       while (take(","));
+      --num_accesses_;
       if (take("|")) {
         expr.has_default = true;
         expr.args.push_back(select());
@@ -169,6 +182,7 @@ class Parser {
   std::string_view text_;
   const std::set<std::string>& integers_;
   size_t at_ = 0;
+  int num_accesses_ = 0;  // Those that are open.
   bool is_wrong_ = false;
 };
 
@@ -211,6 +225,13 @@ bool is_literal(const Expr& expr) {
   return expr.kind == Kind::kNumber || is_named;
 }
 
+double bits(const std::string& sign, int64_t x, int64_t y) {
+  if (sign == "&") return static_cast<double>(x & y);
+  if (sign == "|") return static_cast<double>(x | y);
+  if (sign == "^") return static_cast<double>(x ^ y);
+  return static_cast<double>(sign == "<<" ? x << y : x >> y);
+}
+
 double combined(const Expr& expr, double x, double y) {
   const std::string& sign = expr.text;
   if (sign == "+") return x + y;
@@ -226,7 +247,8 @@ double combined(const Expr& expr, double x, double y) {
   if (sign == "==") return x == y ? 1 : 0;
   if (sign == "!=") return x != y ? 1 : 0;
   if (sign == "&&") return x != 0 && y != 0 ? 1 : 0;
-  return x != 0 || y != 0 ? 1 : 0;
+  if (sign == "||") return x != 0 || y != 0 ? 1 : 0;
+  return bits(sign, static_cast<int64_t>(x), static_cast<int64_t>(y));
 }
 
 // One evaluator for both kinds of environments.

@@ -15,20 +15,28 @@
 #include <vector>
 
 #include "forge/operators.h"
+#include "forge/types.h"
 
 namespace mc::forge {
+
+// The binding of a task's sizes (sizes.h).
+enum class Size { kSmall, kNative, kLarge };
 
 // A size: a constant of the module, or an expression of others ("(H - 1) / 2 + 1", "3").
 struct Dim {
   std::string name;
   std::string extent;  // "" for a constant of the module.
   int size = 0;
+  int native = 0, large = 0;
   int probe = 0;  // The size at which the interpreter is compared with PyTorch.
   bool is_constant() const { return extent.empty(); }
 };
 
 enum class Origin { kInput, kParameter, kNode };
-enum class Draw { kNormal, kPositive, kIndex };
+enum class Draw { kNormal, kPositive, kIndex, kWhole };
+
+// How an input is read of the tensor that the module is given (views.h).
+enum class View { kNone, kTransposed, kEverySecond, kWithoutFirst };
 
 struct Value {
   Origin origin = Origin::kNode;
@@ -38,6 +46,8 @@ struct Value {
   Draw draw = Draw::kNormal;
   int below = kNoDim;  // The dim that bounds the elements of an index.
   std::string init;    // How the module makes a parameter that is not a layer's.
+  Type type = Type::kFloat32;
+  View view = View::kNone;
   static constexpr int kNoDim = -2;
 };
 inline constexpr int kOne = -1;
@@ -68,6 +78,8 @@ struct Gradient {
 struct TaskGraph {
   uint64_t seed = 0;
   uint64_t number = 0;
+  Type type = Type::kFloat32;  // The type of all values but indices.
+  Size shown = Size::kSmall;   // The sizes of the module that is given away.
   std::vector<Dim> dims;
   std::vector<Value> values;
   std::vector<Node> nodes;
@@ -81,8 +93,12 @@ struct TaskGraph {
   const Node* maker(int value) const;  // Null of inputs and parameters.
   int num_uses(int value) const;       // Uses by nodes, and as a result.
 
+  static int size_in(const Dim& dim, Size size) {
+    return size == Size::kSmall ? dim.size : size == Size::kNative ? dim.native : dim.large;
+  }
   std::string extent_text(int dim) const;  // "N", "1", "3": as CUDA has it.
   int size_of(int dim) const { return dim == kOne ? 1 : this->dim(dim).size; }
+  int shown_size_of(int dim) const { return dim == kOne ? 1 : size_in(this->dim(dim), shown); }
   int probe_of(int dim) const { return dim == kOne ? 1 : this->dim(dim).probe; }
   int64_t count_of(const std::vector<int>& dims) const;
 

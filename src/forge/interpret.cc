@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "forge/views.h"
+
 namespace mc::forge {
 namespace {
 
@@ -254,6 +256,7 @@ Array drawn_array(const TaskGraph& graph, const Value& value, Random& random) {
   for (double& v : array.values) {
     v = 4 * random.unit() - 2;
     if (value.draw == Draw::kPositive) v = 0.5 + (v + 2) / 4;
+    if (value.draw == Draw::kWhole) v = random.below(2 * kWholeMax + 1) - kWholeMax;
     if (value.draw == Draw::kIndex) v = random.below(graph.probe_of(value.below));
   }
   return array;
@@ -280,9 +283,12 @@ std::vector<Array> interpret(const TaskGraph& graph) {
 std::string probe_json(const TaskGraph& graph) {
   const std::vector<Array> arrays = interpret(graph);
   const auto array = [&](int value) {
-    const Array& found = arrays.at(static_cast<size_t>(value));
-    const bool is_whole = graph.value(value).draw == Draw::kIndex;
-    return Json{{"shape", found.shape}, {"values", found.values}, {"is_whole", is_whole}};
+    const Array found = base_of(graph.value(value).view, arrays.at(static_cast<size_t>(value)));
+    const Type type = graph.value(value).type;
+    return Json{{"shape", found.shape},
+                {"values", found.values},
+                {"is_whole", is_whole(type)},
+                {"dtype", to_string(type)}};
   };
   Json probe;
   for (const Dim& dim : graph.dims) {

@@ -13,6 +13,9 @@
 
 namespace mc::forge {
 
+// Integers are drawn from -kWholeMax to kWholeMax.
+inline constexpr int kWholeMax = 99;
+
 struct Array {
   std::vector<int> shape;
   std::vector<double> values;

@@ -102,6 +102,26 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryGradient) {
   compare_with_pytorch(lines);
 }
 
+TEST(Interpreter, AgreesWithPyTorchOnInputsThatAreViews) {
+  if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
+  const auto library = load_library(MC_SOURCE_DIR "/forge");
+  ASSERT_TRUE(library) << library.error().message;
+  DrawOptions options;
+  options.families = {"elementwise", "reduction", "matmul", "backward"};
+  options.views_share = 1;
+  std::set<View> views;
+  std::string lines;
+  for (uint64_t i = 0; i < 40; ++i) {
+    const auto graph = draw_graph(library->operators, 2, i, options);
+    const std::string probe = graph ? probe_json(*graph) : "null";
+    if (probe.find("null") != std::string::npos) continue;
+    for (const Value& value : graph->values) views.insert(value.view);
+    lines += line_of(*graph, probe);
+  }
+  EXPECT_EQ(views.size(), 4u);
+  compare_with_pytorch(lines);
+}
+
 TEST(Interpreter, AgreesWithPyTorchOnEveryOperatorInEverySpelling) {
   if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
   const auto library = load_library(MC_SOURCE_DIR "/forge");

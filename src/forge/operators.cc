@@ -112,6 +112,12 @@ Status bind_form(Form& form) {
   return bind_names(form.result, form.names, tensors);
 }
 
+// The names that are integers in formulas of {"type": "integer"}.
+std::set<std::string> integers_of(const Json& json) {
+  if (json.value("type", "") != "integer") return {};
+  return {"v", "u", "w", "a", "b", "s", "f", "c", "d"};
+}
+
 Result<Form> read_form(const Json& json, const std::map<std::string, std::string>& choice) {
   const auto text = [&](const char* member, const char* otherwise) {
     return chosen(json.value(member, std::string(otherwise)), choice);
@@ -121,7 +127,7 @@ Result<Form> read_form(const Json& json, const std::map<std::string, std::string
   MC_TRY(form.operands, read_operands(json, choice), "operands");
   MC_TRY(form.out, read_axes(text("out", "*")), "out");
   MC_TRY(form.inner, read_axes(text("inner", "")), "inner");
-  std::set<std::string> axes;
+  std::set<std::string> axes = integers_of(json);
   const auto note = [&](const std::vector<Axis>& list) {
     for (const Axis& axis : list) axes.insert(axis.name);
   };
@@ -145,7 +151,8 @@ Result<Form> read_form(const Json& json, const std::map<std::string, std::string
 Result<Form> read_pointwise(const Json& json) {
   Form form;
   form.operands.push_back({OperandKind::kValue, "x", {{"*", std::nullopt}}, "", ""});
-  MC_TRY(form.result, parse_expr(json.at("formula").get<std::string>()), "formula");
+  MC_TRY(form.result, parse_expr(json.at("formula").get<std::string>(), integers_of(json)),
+         "formula");
   for (const char* name : {"u", "w"}) {
     if (mentions(form.result, name)) {
       form.operands.push_back({OperandKind::kValue, name, {{"*", std::nullopt}}, "", ""});
@@ -204,6 +211,7 @@ Result<Operator> read_operator(const Json& json, const std::string& family) {
   op.literals = json.value("literals", std::vector<std::string>());
   op.scheme = json.value("scheme", "");
   op.is_pointwise = json.contains("formula");
+  op.is_whole = !integers_of(json).empty();
   op.even = json.value("even", std::vector<std::string>());
   op.then = json.value("then", std::vector<std::vector<std::string>>());
   op.is_rare = json.value("rare", false);

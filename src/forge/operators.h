@@ -72,6 +72,7 @@ struct Operator {
   std::vector<std::string> even;               // Axes whose extents are even.
   std::vector<std::vector<std::string>> then;  // Choices for the operators that follow a focus.
   bool is_pointwise = false;
+  bool is_whole = false;                        // Operands and result are integers.
   bool is_rare = false;                         // Not drawn but where its family is asked for.
   double low = -1e30, high = 1e30;              // Bounds of the operand's values.
   double range_low = -1e30, range_high = 1e30;  // Bounds of the results.

@@ -10,6 +10,7 @@
 #include "forge/random.h"
 #include "forge/render.h"
 #include "forge/text.h"
+#include "forge/views.h"
 
 namespace mc::forge {
 namespace {
@@ -17,15 +18,9 @@ namespace {
 std::vector<int64_t> sizes_of(const TaskGraph& graph, const Value& value) {
   std::vector<int64_t> sizes;
   for (const int dim : value.dims) {
-    sizes.push_back(graph.size_of(dim));
+    sizes.push_back(graph.shown_size_of(dim));
   }
   return sizes;
-}
-
-std::vector<int64_t> strides_of(const std::vector<int64_t>& sizes) {
-  std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
-  return strides;
 }
 
 int64_t count_of(const std::vector<int64_t>& sizes) {
@@ -145,18 +140,27 @@ class Reasoner {
     std::string text = fmt::format(
         "{} sizes need not be multiples of the block's, so every access is behind a comparison "
         "with n or m. The largest tensor has {} elements, far below 2^31: int is enough for "
-        "offsets. Values are float32, indices int64, all tensors are contiguous, and sums are kept "
-        "in "
-        "float32.",
+        "offsets. Values are {}, indices int64, {}, and sums are kept in {}.",
         say({"Boundaries and types:", "Limits:", "Edges and types:", "Safety:", "Tails and types:",
              "Bounds:"}),
-        largest);
+        largest, to_string(graph_.type), layouts(),
+        is_whole(graph_.type) ? to_string(graph_.type) : to_string(Type::kFloat32));
     if (solution_.name.starts_with("vector_4")) {
       text +=
           " PyTorch aligns allocations, so x + t is aligned to 16 bytes where t is a multiple "
           "of 4; what is left over is done one by one.";
     }
     return text;
+  }
+
+  std::string layouts() const {
+    for (const Value& value : graph_.values) {
+      if (value.view == View::kNone) continue;
+      return fmt::format("{} is a view with strides [{}], all other tensors are contiguous",
+                         value.name,
+                         fmt::join(strides_of(value.view, sizes_of(graph_, value)), ", "));
+    }
+    return "all tensors are contiguous";
   }
 
   std::string dangers() {
@@ -187,7 +191,7 @@ std::string metadata_table(const TaskGraph& graph) {
     const Value& value = graph.value(at);
     const std::vector<int64_t> sizes = sizes_of(graph, value);
     std::string name = value.name, from = "input";
-    const char* dtype = value.draw == Draw::kIndex ? "int64" : "float32";
+    const char* dtype = to_string(value.type);
     if (value.origin == Origin::kParameter) from = "parameter";
     if (value.origin == Origin::kNode) {
       from = graph.nodes[step++].op->name;
@@ -195,7 +199,8 @@ std::string metadata_table(const TaskGraph& graph) {
       name = output == graph.outputs.end() ? fmt::format("t{}", step) : "output";
     }
     text += fmt::format("| {} | {} = [{}] | [{}] | {} | {} |\n", name, shape_text(graph, value),
-                        fmt::join(sizes, ", "), fmt::join(strides_of(sizes), ", "), dtype, from);
+                        fmt::join(sizes, ", "), fmt::join(strides_of(value.view, sizes), ", "),
+                        dtype, from);
   }
   return text;
 }

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "forge/interpret.h"
 #include "forge/text.h"
+#include "forge/views.h"
 
 namespace mc::forge {
 namespace {
@@ -43,6 +45,12 @@ class Forward {
       names.push_back(names_[input] = graph_.value(input).name);
     }
     std::string text = fmt::format("    def forward(self, {}):\n", fmt::join(names, ", "));
+    for (const int input : graph_.inputs()) {
+      const View view = graph_.value(input).view;
+      const std::string& name = names_[input];
+      if (view != View::kNone)
+        text += fmt::format("        {} = {}\n", name, view_text(view, name));
+    }
     if (graph_.gradient) return text + gradient();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) text += statement(i);
     if (graph_.outputs.size() == 1) return text;
@@ -161,16 +169,26 @@ std::string python_extent(const TaskGraph& graph, int dim) {
   return text;
 }
 
+// ", dtype=torch.float16", or "" of the default.
+std::string dtype_text(Type type) {
+  return type == Type::kFloat32 ? "" : fmt::format(", dtype=torch.{}", to_string(type));
+}
+
 std::string input_text(const TaskGraph& graph, const Value& value) {
   std::vector<std::string> extents;
   for (const int dim : value.dims) extents.push_back(python_extent(graph, dim));
   if (extents.empty()) extents.emplace_back("()");
+  extents = base_extents(value.view, std::move(extents));
   const std::string shape = fmt::format("{}", fmt::join(extents, ", "));
+  const std::string type = dtype_text(value.type);
   switch (value.draw) {
     case Draw::kNormal:
-      return fmt::format("torch.randn({})", shape);
+      return fmt::format("torch.randn({}{})", shape, type);
     case Draw::kPositive:
-      return fmt::format("torch.rand({}) + 0.5", shape);
+      return fmt::format("torch.rand({}{}) + 0.5", shape, type);
+    case Draw::kWhole:
+      return fmt::format("torch.randint({}, {}, ({},){})", -kWholeMax, kWholeMax + 1, shape,
+                         value.type == Type::kInt64 ? "" : type);
     case Draw::kIndex:
       return fmt::format("torch.randint(0, {}, ({},))", python_extent(graph, value.below), shape);
   }
@@ -213,8 +231,9 @@ class Constructor {
       for (char& c : key) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
       if (node.op->layer.find(key) != std::string::npos) need(dims.front());
     }
-    made_.lines.push_back(fmt::format("self.{} = {}", node.layer,
-                                      with_extents(graph_, node, chosen(node.op->layer, node))));
+    std::string layer = with_extents(graph_, node, chosen(node.op->layer, node));
+    if (has_parameters) layer.insert(layer.rfind(')'), dtype_text(graph_.type));
+    made_.lines.push_back(fmt::format("self.{} = {}", node.layer, layer));
   }
 
   void need(int dim) {
@@ -224,7 +243,7 @@ class Constructor {
   }
 
   void add_parameter(const Value& value) {
-    const std::string shape = lower(extents_of(graph_, value.dims));
+    const std::string shape = lower(extents_of(graph_, value.dims)) + dtype_text(value.type);
     std::string made = value.init.empty() ? "torch.randn({shape})" : value.init;
     if (value.draw == Draw::kPositive) made = "torch.rand({shape}) + 0.5";
     made = substituted(std::move(made), "{shape}", shape);
@@ -248,14 +267,17 @@ std::string shape_text(const TaskGraph& graph, const Value& value) {
   return "[" + extents_of(graph, value.dims) + "]";
 }
 
-std::string render_module(const TaskGraph& graph) {
+std::string render_module(const TaskGraph& graph) { return render_module(graph, graph.shown); }
+
+std::string render_module(const TaskGraph& graph, Size size) {
   const std::string forward = Forward(graph).run();
   const Construction made = construction_of(graph, Layers::kAll);
   std::string text = "import torch\nimport torch.nn as nn\n";
   if (forward.find("F.") != std::string::npos) text += "import torch.nn.functional as F\n";
   text += "\nrequire_general = True\n";
   for (const Dim& dim : graph.dims) {
-    if (dim.is_constant()) text += fmt::format("{} = {}\n", dim.name, dim.size);
+    if (dim.is_constant())
+      text += fmt::format("{} = {}\n", dim.name, TaskGraph::size_in(dim, size));
   }
   text += "\n\nclass Model(nn.Module):\n";
   if (!made.lines.empty()) {

@@ -11,6 +11,8 @@
 
 namespace mc::forge {
 
+std::string render_module(const TaskGraph& graph, Size size);
+// With the sizes of graph.shown.
 std::string render_module(const TaskGraph& graph);
 
 // What Model and ModelNew share: the constructor's argument for the sizes that it needs, "" where

@@ -37,6 +37,12 @@ Json settings_json(const Settings& settings) {
   for (const std::string& family : settings.draw.families) json["families"].push_back(family);
   json["operators"] = settings.draw.operators;
   json["depth"] = settings.draw.depth;
+  json["size"] = settings.draw.size == Size::kSmall    ? "small"
+                 : settings.draw.size == Size::kNative ? "native"
+                                                       : "large";
+  json["views_share"] = settings.draw.views_share;
+  json["types"] = Json::array();
+  for (const Type type : settings.draw.types) json["types"].push_back(to_string(type));
   json["bugs_share"] = settings.bugs_share;
   json["test_share"] = settings.test_share;
   return json;

@@ -83,6 +83,9 @@ Status read_template(const fs::path& folder, std::vector<Template>& templates) {
   MC_TRY(made.walk, read_walk(json.at("walk")), "walk");
   for (const std::string need : json.value("needs", Json::array())) made.needs.insert(need);
   made.feature = json.at("feature");
+  if (json.contains("limit")) {
+    MC_TRY(made.limit, parse_expr(json["limit"].get<std::string>()), "limit");
+  }
   made.how = json.at("how");
   made.buffers = json.value("buffers", std::vector<std::string>());
   MC_TRY(made.faults, read_faults(json.value("faults", Json::array())), "faults");

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@ struct Template {
   std::string variant;
   Walk walk = Walk::kElements;
   std::set<std::string> needs;                // Properties of a stage, or "not-" before one.
+  std::optional<Expr> limit;                  // A condition on n, m, depth, batch and last.
   std::string feature;                        // "baseline", "vectorised", …
   std::map<std::string, std::string> values;  // The variant's values, which replace {{name}}.
   std::string how;                            // Which thread computes what, as half a sentence.

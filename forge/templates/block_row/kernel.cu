@@ -4,7 +4,7 @@ __global__ void {{k}}({{params}}) {
     int i = [[flat|blockIdx.x * {{last}} + j]];
     {{decode:i}}
     {{value}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

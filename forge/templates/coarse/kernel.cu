@@ -4,7 +4,7 @@ __global__ void {{k}}({{params}}) {
   for (int i = t; [[bound|i < t + {{U}} && i < n]]; i++) {
     {{decode:i}}
     {{value}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

@@ -6,7 +6,7 @@ __global__ void {{k}}({{params}}) {
     int i = [[flat|y0 * {{last}} + x0]];
     {{decode:i}}
     {{value}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

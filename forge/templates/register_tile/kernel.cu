@@ -7,15 +7,15 @@ __global__ void {{k}}({{params}}) {
   {{decode:l}}
   {{/batched}}
   {{decode:j}}
-  float sums[{{U}}] = {};
+  {{real}} sums[{{U}}] = {};
   for (int q = 0; [[bound|q < depth]]; q++) {
     {{decode:q}}
-    float f = {{right}};
+    {{real}} f = {{right}};
     for (int c = 0; c < {{U}}; c++) {
       int r = r4 + c;
       [[row_guard|if (r < n) ]]{
         {{decode:r}}
-        float p = {{left}};
+        {{real}} p = {{left}};
         sums[c] += p * f;
       }
     }
@@ -23,9 +23,9 @@ __global__ void {{k}}({{params}}) {
   for (int c = 0; c < {{U}} && r4 + c < n; c++) {
     int r = r4 + c;
     {{decode:r}}
-    float a = sums[c];
+    {{real}} a = sums[c];
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

@@ -5,7 +5,7 @@ __global__ void {{k}}({{params}}) {
     int r = t / {{P}};
     {{decode:r}}
     {{#passes}}
-    float {{acc}} = {{identity}};
+    {{real}} {{acc}} = {{identity}};
     for (int j = t % {{P}}; [[bound|j < m]]; j += {{P}}) {
       {{decode:j}}
       {{load}}
@@ -19,15 +19,15 @@ __global__ void {{k:_finish}}({{params}}) {
   int r = blockIdx.x * blockDim.x + threadIdx.x;
   if (r < n) {
     {{decode:r}}
-    float a = part[r];
+    {{real}} a = part[r];
     {{#passes}}
     {{finish}}
     {{/passes}}
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.
-auto {{name:part}} = [[zeros|torch::zeros]]({n}, {{out}}.options());
+auto {{name:part}} = [[zeros|torch::zeros]]({n}, {{options}});
 {{k}}<<<(n * {{P}} + 127) / 128, 128>>>({{args}});
 {{k}}_finish<<<(n + 127) / 128, 128>>>({{args}});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 {{functions}}
 {{#reducers}}
-__device__ float {{each_reducer}}(float* s, float a) {
+__device__ {{real}} {{each_reducer}}({{real}}* s, {{real}} a) {
   int t = threadIdx.x;
   s[t] = a;
   [[sync|__syncthreads();]]
@@ -15,11 +15,11 @@ __device__ float {{each_reducer}}(float* s, float a) {
 }
 {{/reducers}}
 __global__ void {{k}}({{params}}) {
-  __shared__ float shared[{{T}}];
+  __shared__ {{real}} shared[{{T}}];
   int r = blockIdx.x, t = threadIdx.x;
   {{decode:r}}
   {{#passes}}
-  float {{acc}} = {{identity}};
+  {{real}} {{acc}} = {{identity}};
   for (int j = t; [[bound|j < m]]; j += {{T}}) {
     {{decode:j}}
     {{load}}
@@ -31,7 +31,7 @@ __global__ void {{k}}({{params}}) {
   {{#reduces}}
   [[writer|if (t == 0) ]]{
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/reduces}}
   {{#keeps}}
@@ -39,7 +39,7 @@ __global__ void {{k}}({{params}}) {
     {{decode:j}}
     {{load}}
     {{result_after_load}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/keeps}}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 {{functions}}
 {{#reducers}}
-__device__ float {{each_reducer}}(float* s, float a) {
+__device__ {{real}} {{each_reducer}}({{real}}* s, {{real}} a) {
   int t = threadIdx.x;
   for (int w = [[shuffle|16]]; w > 0; w /= 2) {{each_join:a, __shfl_xor_sync(0xffffffff, a, w)}}
   if (t % 32 == 0) s[t / 32] = a;
@@ -13,11 +13,11 @@ __device__ float {{each_reducer}}(float* s, float a) {
 }
 {{/reducers}}
 __global__ void {{k}}({{params}}) {
-  __shared__ float shared[{{W}}];
+  __shared__ {{real}} shared[{{W}}];
   int r = blockIdx.x, t = threadIdx.x;
   {{decode:r}}
   {{#passes}}
-  float {{acc}} = {{identity}};
+  {{real}} {{acc}} = {{identity}};
   for (int j = t; [[bound|j < m]]; j += {{T}}) {
     {{decode:j}}
     {{load}}
@@ -29,7 +29,7 @@ __global__ void {{k}}({{params}}) {
   {{#reduces}}
   [[writer|if (t == 0) ]]{
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/reduces}}
   {{#keeps}}
@@ -37,7 +37,7 @@ __global__ void {{k}}({{params}}) {
     {{decode:j}}
     {{load}}
     {{result_after_load}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/keeps}}
 }

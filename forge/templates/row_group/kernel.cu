@@ -6,7 +6,7 @@ __global__ void {{k}}({{params}}) {
   if (!is_row) r = n - 1;
   {{decode:r}}
   {{#passes}}
-  float {{acc}} = {{identity}};
+  {{real}} {{acc}} = {{identity}};
   for (int j = t; [[bound|j < m]]; j += {{G}}) {
     {{decode:j}}
     {{load}}
@@ -18,7 +18,7 @@ __global__ void {{k}}({{params}}) {
   {{#reduces}}
   if (is_row && t == 0) {
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/reduces}}
   {{#keeps}}
@@ -26,7 +26,7 @@ __global__ void {{k}}({{params}}) {
     {{decode:j}}
     {{load}}
     {{result_after_load}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/keeps}}
 }

@@ -4,24 +4,24 @@ __global__ void {{k}}({{params}}) {
   int r = blockIdx.x * blockDim.x + threadIdx.x;
   [[guard|if (r < n) ]]{
     {{decode:r}}
-    float a = -INFINITY, b = 0.0f;
+    {{real}} a = -INFINITY, b = 0.0f;
     for (int j = 0; [[bound|j < m]]; j++) {
       {{decode:j}}
       {{load}}
-      float c = fmaxf(a, {{first_element}});
+      {{real}} c = fmaxf(a, {{first_element}});
       b = [[rescale|b * expf(a - c)]] + expf({{first_element}} - c);
       a = c;
     }
     {{#reduces}}
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
     {{/reduces}}
     {{#keeps}}
     for (int j = 0; [[bound2|j < m]]; j++) {
       {{decode:j}}
       {{load}}
       {{result_after_load}}
-      o[{{place}}] = v;
+      o[{{place}}] = {{stored}};
     }
     {{/keeps}}
   }

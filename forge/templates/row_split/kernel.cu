@@ -5,7 +5,7 @@ __global__ void {{k}}({{params}}) {
     int r = t / {{P}};
     {{decode:r}}
     {{#passes}}
-    float {{acc}} = {{identity}};
+    {{real}} {{acc}} = {{identity}};
     for (int j = t % {{P}}; [[bound|j < m]]; j += {{P}}) {
       {{decode:j}}
       {{load}}
@@ -20,15 +20,15 @@ __global__ void {{k:_finish}}({{params}}) {
   if (r < n) {
     {{decode:r}}
     {{#passes}}
-    float {{acc}} = part[r * {{P}}];
+    {{real}} {{acc}} = part[r * {{P}}];
     for (int c = 1; [[parts|c < {{P}}]]; c++) {{join_acc:part[r * {{P}} + c]}}
     {{finish}}
     {{/passes}}
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.
-auto {{name:part}} = torch::empty({n * {{P}}}, {{out}}.options());
+auto {{name:part}} = torch::empty({n * {{P}}}, {{options}});
 {{k}}<<<(n * {{P}} + 127) / 128, 128>>>({{args}});
 {{k}}_finish<<<(n + 127) / 128, 128>>>({{args}});

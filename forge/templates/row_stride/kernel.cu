@@ -4,7 +4,7 @@ __global__ void {{k}}({{params}}) {
   for (int r = [[start|blockIdx.x * blockDim.x + threadIdx.x]]; [[rows|r < n]]; r += gridDim.x * blockDim.x) {
     {{decode:r}}
     {{#passes}}
-    float {{acc}} = {{identity}};
+    {{real}} {{acc}} = {{identity}};
     for (int j = 0; [[bound|j < m]]; j++) {
       {{decode:j}}
       {{load}}
@@ -13,7 +13,7 @@ __global__ void {{k}}({{params}}) {
     {{finish}}
     {{/passes}}
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

@@ -5,7 +5,7 @@ __global__ void {{k}}({{params}}) {
   [[guard|if (r < n) ]]{
     {{decode:r}}
     {{#passes}}
-    float {{acc}} = {{identity}};
+    {{real}} {{acc}} = {{identity}};
     for (int j = 0; [[bound|j < m]]; j++) {
       {{decode:j}}
       {{load}}
@@ -15,14 +15,14 @@ __global__ void {{k}}({{params}}) {
     {{/passes}}
     {{#reduces}}
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
     {{/reduces}}
     {{#keeps}}
     for (int j = 0; [[bound2|j < m]]; j++) {
       {{decode:j}}
       {{load}}
       {{result_after_load}}
-      o[{{place}}] = v;
+      o[{{place}}] = {{stored}};
     }
     {{/keeps}}
   }

@@ -4,7 +4,7 @@ __global__ void {{k}}({{params}}) {
   [[guard|if (r < n) ]]{
     {{decode:r}}
     {{#passes}}
-    float p[{{U}}];
+    {{real}} p[{{U}}];
     for (int c = 0; c < {{U}}; c++) p[c] = {{identity}};
     for (int j0 = 0; j0 < m; j0 += {{U}}) {
       for (int c = 0; c < {{U}}; c++) {
@@ -16,12 +16,12 @@ __global__ void {{k}}({{params}}) {
         }
       }
     }
-    float {{acc}} = p[0];
+    {{real}} {{acc}} = p[0];
     for (int c = 1; [[parts|c < {{U}}]]; c++) {{join_acc:p[c]}}
     {{finish}}
     {{/passes}}
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

@@ -4,7 +4,7 @@ __global__ void {{k}}({{params}}) {
   int r = blockIdx.x, t = threadIdx.x;
   {{decode:r}}
   {{#passes}}
-  float {{acc}} = {{identity}};
+  {{real}} {{acc}} = {{identity}};
   for (int j = t; [[bound|j < m]]; j += 32) {
     {{decode:j}}
     {{load}}
@@ -16,7 +16,7 @@ __global__ void {{k}}({{params}}) {
   {{#reduces}}
   [[writer|if (t == 0) ]]{
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/reduces}}
   {{#keeps}}
@@ -24,7 +24,7 @@ __global__ void {{k}}({{params}}) {
     {{decode:j}}
     {{load}}
     {{result_after_load}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/keeps}}
 }

@@ -5,7 +5,7 @@ __global__ void {{k}}({{params}}) {
   [[exit|if (r >= n) return;]]
   {{decode:r}}
   {{#passes}}
-  float {{acc}} = {{identity}};
+  {{real}} {{acc}} = {{identity}};
   for (int j = t; [[bound|j < m]]; j += 32) {
     {{decode:j}}
     {{load}}
@@ -17,7 +17,7 @@ __global__ void {{k}}({{params}}) {
   {{#reduces}}
   [[writer|if (t == 0) ]]{
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/reduces}}
   {{#keeps}}
@@ -25,7 +25,7 @@ __global__ void {{k}}({{params}}) {
     {{decode:j}}
     {{load}}
     {{result_after_load}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/keeps}}
 }

@@ -3,19 +3,19 @@
 __global__ void {{k}}({{params}}) {
   int r = blockIdx.x, t = threadIdx.x;
   {{decode:r}}
-  float a = 0.0f, b = 0.0f, count = 0.0f;
+  {{real}} a = 0.0f, b = 0.0f, count = 0.0f;
   for (int j = t; [[bound|j < m]]; j += 32) {
     {{decode:j}}
     {{load}}
-    float d = {{first_element}} - a;
+    {{real}} d = {{first_element}} - a;
     count += 1.0f;
     a += d / count;
     b += d * ({{first_element}} - a);
   }
   for (int w = [[shuffle|16]]; w > 0; w /= 2) {
-    float other_a = __shfl_xor_sync(0xffffffff, a, w), other_b = __shfl_xor_sync(0xffffffff, b, w);
-    float other = __shfl_xor_sync(0xffffffff, count, w);
-    float all = fmaxf(count + other, 1.0f), d = other_a - a;
+    {{real}} other_a = __shfl_xor_sync(0xffffffff, a, w), other_b = __shfl_xor_sync(0xffffffff, b, w);
+    {{real}} other = __shfl_xor_sync(0xffffffff, count, w);
+    {{real}} all = fmaxf(count + other, 1.0f), d = other_a - a;
     b = [[merge|b + other_b + d * d * count * other / all]];
     a = (a * count + other_a * other) / all;
     count += other;
@@ -24,7 +24,7 @@ __global__ void {{k}}({{params}}) {
   {{#reduces}}
   if (t == 0) {
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/reduces}}
   {{#keeps}}
@@ -32,7 +32,7 @@ __global__ void {{k}}({{params}}) {
     {{decode:j}}
     {{load}}
     {{result_after_load}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
   {{/keeps}}
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 __global__ void {{k}}({{params}}) {
-  __shared__ float s[{{T}}];
+  __shared__ {{real}} s[{{T}}];
   int r = blockIdx.x, t = threadIdx.x;
   {{decode:r}}
   {{#passes}}
-  float carry = {{identity}};
+  {{real}} carry = {{identity}};
   for (int j0 = 0; j0 < m; j0 += {{T}}) {
     int j = j0 + t;
-    float {{acc}} = {{identity}};
+    {{real}} {{acc}} = {{identity}};
     if (j < m) {
       {{load}}
       {{scan_step}}
@@ -15,7 +15,7 @@ __global__ void {{k}}({{params}}) {
     s[t] = {{acc}};
     [[sync|__syncthreads();]]
     for (int w = 1; [[steps|w < {{T}}]]; w *= 2) {
-      float before = t >= w ? s[t - w] : {{identity}};
+      {{real}} before = t >= w ? s[t - w] : {{identity}};
       [[sync|__syncthreads();]]
       {{join_acc:before}}
       s[t] = {{acc}};
@@ -24,7 +24,7 @@ __global__ void {{k}}({{params}}) {
     [[carry|{{join_acc:carry}}]]
     if (j < m) {
       {{result}}
-      o[{{place}}] = v;
+      o[{{place}}] = {{stored}};
     }
     {{join_last}}
     __syncthreads();

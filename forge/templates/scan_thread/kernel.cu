@@ -4,13 +4,13 @@ __global__ void {{k}}({{params}}) {
   [[guard|if (r < n) ]]{
     {{decode:r}}
     {{#passes}}
-    float {{acc}} = {{identity}};
+    {{real}} {{acc}} = {{identity}};
     {{/passes}}
     for (int j = 0; [[bound|j < m]]; j++) {
       {{load}}
       {{scan_step}}
       {{result_after_load}}
-      o[{{place}}] = v;
+      o[{{place}}] = {{stored}};
     }
   }
 }

@@ -3,7 +3,7 @@ __global__ void {{k}}({{params}}) {
   for (int i = [[start|blockIdx.x * blockDim.x + threadIdx.x]]; [[bound|i < n]]; [[step|i += gridDim.x * blockDim.x]]) {
     {{decode:i}}
     {{value}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

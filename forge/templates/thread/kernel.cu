@@ -4,7 +4,7 @@ __global__ void {{k}}({{params}}) {
   [[guard|if (i < n) ]]{
     {{decode:i}}
     {{value}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 __global__ void {{k}}({{params}}) {
-  __shared__ float left[{{T}}][{{T}}], right[{{T}}][{{T}}];
+  __shared__ {{real}} left[{{T}}][{{T}}], right[{{T}}][{{T}}];
   int ty = threadIdx.y, tx = threadIdx.x;
   int r0y = blockIdx.y * {{T}} + ty, j0x = blockIdx.x * {{T}} + tx;
   {{#batched}}
   int l = blockIdx.z;
   {{decode:l}}
   {{/batched}}
-  float a = 0.0f;
+  {{real}} a = 0.0f;
   for (int d = 0; d < depth; d += {{T}}) {
     {
       int r = r0y, q = d + tx;
@@ -30,7 +30,7 @@ __global__ void {{k}}({{params}}) {
     {{decode:r}}
     {{decode:j}}
     {{result}}
-    o[{{place}}] = v;
+    o[{{place}}] = {{stored}};
   }
 }
 // Launch.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 __global__ void {{k}}({{params}}) {
-  __shared__ float left[16][16], right[16][{{W}}];
+  __shared__ {{real}} left[16][16], right[16][{{W}}];
   int ty = threadIdx.y, tx = threadIdx.x;
   int r0y = blockIdx.y * 16 + ty, j0x = blockIdx.x * {{W}} + tx;
   {{#batched}}
   int l = blockIdx.z;
   {{decode:l}}
   {{/batched}}
-  float sums[{{C}}] = {};
+  {{real}} sums[{{C}}] = {};
   for (int d0 = 0; d0 < depth; d0 += 16) {
     {
       int r = r0y, q = d0 + tx;
@@ -32,9 +32,9 @@ __global__ void {{k}}({{params}}) {
     [[guard|if (r < n && j < m) ]]{
       {{decode:r}}
       {{decode:j}}
-      float a = sums[c];
+      {{real}} a = sums[c];
       {{result}}
-      o[{{place}}] = v;
+      o[{{place}}] = {{stored}};
     }
   }
 }

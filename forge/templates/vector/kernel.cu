@@ -18,7 +18,7 @@ __global__ void {{k}}({{params}}) {
     for (int i = t; i < n; i++) {
       {{decode:i}}
       {{value}}
-      o[i] = v;
+      o[i] = {{stored}};
     }
   }]]
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StageWriter: a template filled for one stage.  A kernel's parameters are what its body mentions.
+#ifndef MC_FORGE_STAGE_WRITER_H_
+#define MC_FORGE_STAGE_WRITER_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "forge/code.h"
+#include "forge/graph.h"
+#include "forge/stage.h"
+#include "forge/templates.h"
+
+namespace mc::forge {
+
+// The properties of a stage that templates may need (docs/forge.md).
+std::set<std::string> properties_of(const TaskGraph& graph, const Stage& stage);
+
+class StageWriter {
+ public:
+  StageWriter(const TaskGraph& graph, const Stage& stage, const Template& used,
+              const std::map<int, std::string>& tensors, const std::string& output, size_t number,
+              Reads reads);
+
+  // The kernel's text; arguments() is known afterwards.
+  std::string device();
+
+  std::string host();
+
+  const Code& code() const { return code_; }
+
+ private:
+  size_t repeat(const std::string& section) const;
+
+  std::vector<Combine> reducers() const;
+
+  static std::string combining(const std::string& pattern, const std::string& into,
+                               const std::string& value);
+
+  std::string hole(const std::string& name, size_t pass);
+
+  Type output_type() const { return graph_.value(stage_.output).type; }
+  // Buffers hold what is computed, in float where the output is in half.
+  std::string options() const;
+
+  Combine pass_combine(size_t pass) const { return stage_.core->form->passes.at(pass).combine; }
+  size_t pass_of(Combine combine) const;
+  std::string reducer_join(size_t number, const std::string& rest) const;
+
+  std::string loaded() const;
+
+  // The function that loads an element, where rows are read several times.
+  std::string with_functions(std::string text);
+
+  // Tensors and sizes that a text mentions: as parameters, as names, as the host's arguments.
+  void mentioned(const std::string& text, std::vector<std::string>& parameters,
+                 std::vector<std::string>& names, std::vector<std::string>* arguments) const;
+
+  std::string with_parameters(std::string text);
+
+  const TaskGraph& graph_;
+  const Stage& stage_;
+  const Template& used_;
+  const std::map<int, std::string>& tensors_;
+  std::string output_;
+  std::string suffix_;  // The end of the names where there are several kernels.
+  Reads reads_;
+  Code code_;
+  std::vector<std::string> parameters_, arguments_;
+};
+
+}  // namespace mc::forge
+
+#endif  // MC_FORGE_STAGE_WRITER_H_
