@@ -107,7 +107,8 @@ class _Report:
         return taken
 
     def _receive(self) -> None:
-        with contextlib.suppress(BlockingIOError):
+        # A fork that died may have left the connection with something unread.
+        with contextlib.suppress(BlockingIOError, ConnectionResetError):
             while line := self._ours.recv(4096, socket.MSG_DONTWAIT):
                 self._lines.append("{" + line.removeprefix(self._lead).decode("utf-8", "replace"))
 

@@ -399,10 +399,10 @@ std::string Code::combine(size_t pass) const {
     case Combine::kSum:
       return "{a} += {v};";
     case Combine::kMax:
-      if (whole) return "{a} = {v} > {a} ? {v} : {a};";
+      if (whole) return "{a} = max({a}, {v});";
       return shifts ? "{a} = fmaxf({a}, {v});" : "{a} = larger({a}, {v});";
     case Combine::kMin:
-      if (whole) return "{a} = {v} < {a} ? {v} : {a};";
+      if (whole) return "{a} = min({a}, {v});";
       return shifts ? "{a} = fminf({a}, {v});" : "{a} = smaller({a}, {v});";
     case Combine::kProduct:
       return "{a} *= {v};";
