@@ -191,8 +191,10 @@ Code::Index Code::broadcast(int value, const Index& full) const {
 std::string Code::read(int value, const Index& index) const {
   const std::string at = offset(value, index);
   const std::string& name = tensors_.at(value);
-  if (reads_vectors_ && at == "i") return fmt::format("{}s[c]", name);
-  return load_text(graph_.value(value).type, fmt::format("{}[{}]", name, site("index", at)));
+  const bool is_part = reads_vectors_ && at == "i";
+  return load_text(graph_.value(value).type, is_part
+                                                 ? fmt::format("{}s[c]", name)
+                                                 : fmt::format("{}[{}]", name, site("index", at)));
 }
 
 // ---- Expressions
