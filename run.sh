@@ -71,7 +71,9 @@ setup() {
 
 build() {
   setup
-  [[ -f build/dev/build.ninja ]] || cmake --preset dev >/dev/null
+  # A whole build is twice as fast by units; who edits configures without (CONTRIBUTING.md).
+  [[ -f build/dev/build.ninja ]] ||
+    cmake --preset dev -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 >/dev/null
   say "building"
   cmake --build --preset dev "$@"
   build/dev/bin/musacoder setup

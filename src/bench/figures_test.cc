@@ -16,7 +16,7 @@ using store::Answer;
 using store::Judgement;
 using testing::ElementsAre;
 
-Judgement judged(store::AnswerKey key, task::Outcome outcome) {
+Judgement judged_at(store::AnswerKey key, task::Outcome outcome) {
   Judgement one{.key = std::move(key), .reward = {}, .verdict = {}};
   one.verdict.task = one.key.id;
   one.verdict.outcome = std::move(outcome);
@@ -34,8 +34,8 @@ RunData data_of(const std::string& settings) {
        {store::AnswerKey{"a", 0, 0}, {"a", 0, 1}, {"a", 1, 0}, {"b", 0, 0}}) {
     data.answers.push_back({.key = key, .completion = "x"});
   }
-  data.judgements = {judged({"a", 0, 0}, task::Wrong{}), judged({"a", 0, 1}, task::Passed{}),
-                     judged({"a", 1, 0}, task::Wrong{}), judged({"b", 0, 0}, task::Passed{})};
+  data.judgements = {judged_at({"a", 0, 0}, task::Wrong{}), judged_at({"a", 0, 1}, task::Passed{}),
+                     judged_at({"a", 1, 0}, task::Wrong{}), judged_at({"b", 0, 0}, task::Passed{})};
   return data;
 }
 

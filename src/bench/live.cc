@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using store::Judgement;
 
-constexpr size_t kPhraseBytesMax = 300;
+constexpr size_t kEventPhraseBytesMax = 300;
 
 Json event_of(const char* kind, const std::string& run) {
   return {{"event", kind}, {"version", kEventVersion}, {"run", run}};
@@ -35,7 +35,7 @@ Json json_of(const std::optional<report::Figure>& figure) {
           {"tasks", figure->num_tasks}};
 }
 
-Json speedup_of(const task::Verdict& verdict) {
+Json speedup_json(const task::Verdict& verdict) {
   const auto* passed = std::get_if<task::Passed>(&verdict.outcome);
   if (passed == nullptr || !passed->performance) return nullptr;
   const task::Estimate& speedup = passed->performance->speedup_eager;
@@ -107,8 +107,8 @@ std::string sample_event(const std::string& run, const Judgement& judgement) {
   event["q"] = q ? Json(*q) : Json();
   event["reward"] = judgement.reward ? Json(*judgement.reward) : Json();
   event["seconds"] = judgement.seconds;
-  event["speedup"] = speedup_of(verdict);
-  event["phrase"] = report::phrase(verdict, kPhraseBytesMax);
+  event["speedup"] = speedup_json(verdict);
+  event["phrase"] = report::phrase(verdict, kEventPhraseBytesMax);
   return line_of(event);
 }
 

@@ -46,8 +46,6 @@ using store::AnswerKey;
 
 constexpr size_t kFolderCharacters = 20;  // "answers-" and 12 digits.
 
-Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
-
 Live::Events events_of(const BenchArguments& arguments) {
   return arguments.json ? Live::Events::kToStandardOutput : Live::Events::kNone;
 }

@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
-
 std::string source_of(const BenchArguments& arguments) {
   if (!arguments.model.empty()) return "model " + arguments.model;
   if (!arguments.endpoint.empty()) return "endpoint " + arguments.model_name;

@@ -24,8 +24,6 @@ namespace fs = std::filesystem;
 using store::Answer;
 using store::Judgement;
 
-Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
-
 std::string paired_line(const report::Paired& paired, const std::string& against) {
   return fmt::format(
       "against {}, {} tasks of both: {:.1f} % there, {:.1f} % here, difference {:+.1f} points "

@@ -73,8 +73,6 @@ struct OptimizeArguments : SourceArguments {
   EvalArguments judging;
 };
 
-Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
-
 Status check(const OptimizeArguments& arguments) {
   const bool has_model = !arguments.model.empty();
   const bool has_endpoint = !arguments.endpoint.empty();

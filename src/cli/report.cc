@@ -28,8 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
-
 struct ReportArguments {
   std::vector<std::string> stores;
   std::vector<std::string> runs;

@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
-
 sample::Endpoint endpoint_of(const SourceArguments& arguments) {
   const char* key = std::getenv("OPENAI_API_KEY");
   return {.endpoint = arguments.endpoint,

@@ -35,6 +35,9 @@ struct Error {
   std::string message;
 };
 
+// The error of what a user gave.
+inline Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
+
 struct Nothing {};
 
 template <typename T>

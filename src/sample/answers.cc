@@ -19,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using store::Answer;
 
-Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
-
 std::set<std::string> ids_of(std::span<const Item> items) {
   std::set<std::string> out;
   for (const Item& item : items) out.insert(item.task.id);

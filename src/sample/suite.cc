@@ -23,8 +23,6 @@ using Json = nlohmann::json;
 constexpr size_t kItemsMax = 100'000;
 constexpr size_t kTemplateBytesMax = 1 << 20;
 
-Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
-
 // ---- Rows ---------------------------------------------------------------------------------------
 
 // The string at a path of members; "" where there is none.

@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
-
 std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -80,8 +80,6 @@ constexpr const char* kMigrations[] = {
 constexpr int kVersion = std::size(kMigrations);
 constexpr int kApplication = 0x4d437372;  // "MCsr", which marks a SQLite file as a store.
 
-Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
-
 // One writer at a time.
 Result<Fd> lock_of(const fs::path& path) {
   Fd fd(::open((path.string() + "-lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));

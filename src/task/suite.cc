@@ -26,8 +26,6 @@ using Json = nlohmann::json;
 constexpr size_t kSuiteTasksMax = 100'000;
 constexpr size_t kSubmissionsMax = 10'000'000;
 
-Error invalid(const std::string& message) { return {ErrorCode::kInvalidInput, message}; }
-
 // A task with what it is sorted by.
 struct Numbered {
   int64_t level = 0;

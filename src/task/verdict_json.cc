@@ -268,8 +268,6 @@ class Reader {
   std::set<std::string> known_;  // Names of the object's fields so far.
 };
 
-Error invalid(const std::string& message) { return Error{ErrorCode::kInvalidInput, message}; }
-
 // Throws nlohmann's parse_error.
 Result<Verdict> verdict_of(std::string_view text) {
   Json in = Json::parse(text);
