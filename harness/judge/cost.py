@@ -59,6 +59,25 @@ class Cost:
     has_empty: bool  # Some operation made a tensor without elements.
 
 
+class Flops(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Operations of products, convolutions and attention.
+
+    PyTorch's FlopCounterMode also follows modules, by hooks that fail where `forward` calls
+    `torch.autograd.grad`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        count = flop_registry.get(func._overloadpacket)
+        if count is not None:
+            self.total += int(count(*args, **(kwargs or {}), out_val=result))
+        return result
+
+
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

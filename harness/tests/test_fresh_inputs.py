@@ -35,6 +35,26 @@ class Slots(unittest.TestCase):
         room = rig.ask("room")
         self.assertTrue(0 < room["free_bytes"] <= room["total_bytes"])
 
+    def test_the_operations_of_a_gradient_are_counted(self) -> None:
+        rig = Rig("""
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = torch.nn.Sigmoid()
+        self.linear = torch.nn.Linear(8, 4)
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(self.linear(self.act(x)).sum(), x)[0]
+def get_inputs():
+    return [torch.randn(16, 8)]
+def get_init_inputs():
+    return []
+""")
+        products = 2  # Forward, and the gradient of the layer's input.
+        self.assertEqual(rig.plan["operations"], products * 2 * 16 * 8 * 4 + 16 * 8)
+
     def test_no_two_tensors_of_any_calls_overlap(self) -> None:
         seed = random.randrange(1 << 32)
         rng = random.Random(seed)

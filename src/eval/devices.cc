@@ -39,7 +39,7 @@ DeviceState::DeviceState(const Device* one, execute::Zygotes zygotes, execute::Z
       memory(one == nullptr ? 0 : one->bytes),
       spare_judges(eval::spare_judges(num_spares, trusted, limits_on(one, limits).child, share)),
       executor(std::move(zygotes), spare_judges.get(), limits_on(one, limits)),
-      judges(one == nullptr ? JudgePool::kIdleMax : JudgePool::kIdleMaxOnDevice),
+      judges(one == nullptr ? JudgePool::kOnCpu : JudgePool::kOnDevice),
       nvml(one == nullptr ? nullptr : timing::Nvml::open(one->id)) {}
 
 Devices::Devices(std::vector<std::unique_ptr<DeviceState>> devices, Progress report)

@@ -16,7 +16,6 @@
 #include "core/hash.h"
 #include "eval/device_share.h"
 #include "eval/excuse.h"
-#include "eval/judge_pool.h"
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
 #include "eval/strict.h"
@@ -81,7 +80,7 @@ task::Verdict Evaluation::run() {
   }
   // A cancelled evaluation's judge may have been ended.
   if (judge_ != nullptr && !is_cancelled() && !execute::changes_settings(prepared_.task.code)) {
-    context_.judges.give_back(judge_key_, std::move(judge_));
+    context_.judges.give_back(judge_key_, {std::move(seat_), std::move(judge_), true});
   }
   MC_CHECK(stage->has_value());  // The last stage decides.
   verdict_.outcome = std::move(**stage);
@@ -90,20 +89,23 @@ task::Verdict Evaluation::run() {
 }
 
 Stage Evaluation::open_judge() {
-  judge_ = context_.judges.take(judge_key_);
+  // Whom one who is alone would wait for waits for it.
+  const bool may_wait = !context_.is_alone;
   std::unique_ptr<KnownTasks::Turn> first;  // Others of a task that is not known wait for it.
-  if (judge_ != nullptr) {
+  if (may_wait) first = context_.known_tasks.take_turn(judge_key_);
+  JudgePool::Lent lent = context_.judges.take(judge_key_, may_wait);
+  seat_ = std::move(lent.seat);
+  if (lent.is_open) {
+    judge_ = std::move(lent.judge);
     hold_memory(need_of_call(judge_->plan().call_bytes));
   } else {
-    // Whom one who is alone would wait for waits for it.
-    if (!context_.is_alone) first = context_.known_tasks.take_turn(judge_key_);
     const KnownTask known = context_.known_tasks.find(judge_key_);
-    auto opened = open_new_judge(known.text, known.text.empty() ? need_of_opening(context_.memory)
+    auto opened = open_new_judge(std::move(lent.judge), known.text, known.text.empty() ? need_of_opening(context_.memory)
                                                                 : need_of_call(known.call_bytes));
     if (!opened && opened.error().code == ErrorCode::kExhausted && !context_.is_alone) {
       // The memory that others hold may have been too much.
       memory_.reset();
-      opened = open_new_judge(known.text, DeviceMemory::kAll);
+      opened = open_new_judge(nullptr, known.text, DeviceMemory::kAll);
     }
     MC_TRY(EarlyOutcome decided, std::move(opened), "judge");
     if (decided) return decided;
@@ -132,9 +134,9 @@ void Evaluation::hold_memory(int64_t bytes) {
 }
 
 // The process comes first: while it is made others may have the memory.
-Stage Evaluation::open_new_judge(const std::string& known, int64_t bytes) {
+Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, const std::string& known,
+                                 int64_t bytes) {
   using Spare = execute::Executor::Spare;
-  auto idle = context_.judges.take_any_where_full();
   std::optional<execute::Session> session;
   if (idle != nullptr) {
     session = std::move(*idle).take_session();

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "eval/device_memory.h"
 #include "eval/device_share.h"
+#include "eval/judge_pool.h"
 #include "eval/pipeline.h"
 #include "eval/prepared.h"
 #include "eval/steps.h"
@@ -34,7 +35,6 @@ class Nvml;
 namespace mc::eval {
 
 class BaselineStore;
-class JudgePool;
 class KnownTasks;
 struct Device;
 struct Machine;
@@ -75,7 +75,9 @@ class Evaluation {
 
  private:
   Stage open_judge();
-  Stage open_new_judge(const std::string& known, int64_t bytes);
+  // In the process of `idle`, where there is one.
+  Stage open_new_judge(std::unique_ptr<execute::Judge> idle, const std::string& known,
+                       int64_t bytes);
   void hold_memory(int64_t bytes);
   void note_fixed_sizes(const task::Outcome& outcome);
   Stage measure();
@@ -96,6 +98,7 @@ class Evaluation {
   task::Verdict verdict_;
   bool is_short_of_memory_ = false;
   std::string judge_key_;
+  JudgePool::Seat seat_;  // The judge's.
   std::unique_ptr<execute::Judge> judge_;
   // Of the CPU backend.
   std::unique_ptr<compile::LocationMapper> mapper_;

@@ -153,9 +153,12 @@ TEST_F(EvaluationTest, TellsAnotherJudgeWhatWasFoundOutAboutTheTask) {
 }
 
 TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait) {
-  for (size_t i = 0; i < JudgePool::kIdleMax; ++i) {
-    stand_.pool.give_back(std::to_string(i), std::make_unique<execute::Judge>(stand_.judge()));
+  std::vector<JudgePool::Lent> lent;
+  for (size_t i = 0; i < JudgePool::kOnCpu.idle_max; ++i) {
+    lent.push_back(stand_.pool.take(std::to_string(i), true));
+    lent.back().judge = std::make_unique<execute::Judge>(stand_.judge());
   }
+  for (JudgePool::Lent& one : lent) stand_.pool.give_back("another", std::move(one));
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kJudge), 0);
 }

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/cancel.h"
 #include "execute/executor.h"
 #include "worker/fakes/fake_worker.h"
 
@@ -17,90 +21,130 @@ namespace {
 
 class JudgePoolTest : public testing::Test {
  protected:
-  std::unique_ptr<execute::Judge> judge() {
-    return std::make_unique<execute::Judge>(worker_.session());
+  // One that is made: it is not open.
+  JudgePool::Lent made(JudgePool& pool, const std::string& key) {
+    JudgePool::Lent lent = pool.take(key, /*may_wait=*/false);
+    EXPECT_EQ(lent.judge, nullptr);
+    lent.judge = std::make_unique<execute::Judge>(worker_.session());
+    return lent;
   }
-  void keep(int num) {
-    for (int i = 0; i < num; ++i) pool_.give_back("task " + std::to_string(i), judge());
+  // So many wait, with a task each.
+  void keep(JudgePool& pool, size_t num) {
+    std::vector<JudgePool::Lent> lent;
+    for (size_t i = 0; i < num; ++i) lent.push_back(made(pool, task(i)));
+    for (size_t i = 0; i < num; ++i) pool.give_back(task(i), std::move(lent[i]));
   }
+  static std::string task(size_t i) { return "task " + std::to_string(i); }
 
   worker::FakeWorker worker_;
   JudgePool pool_;
 };
 
 TEST_F(JudgePoolTest, LendsTheJudgeThatHasTheTaskOpen) {
-  auto one = judge();
-  const execute::Judge* kept = one.get();
-  pool_.give_back("one", std::move(one));
-  pool_.give_back("other", judge());
-  EXPECT_EQ(pool_.take("none"), nullptr);
-  const auto taken = pool_.take("one");
-  EXPECT_EQ(taken.get(), kept);
-  EXPECT_EQ(pool_.take("one"), nullptr);
+  keep(pool_, 2);
+  EXPECT_EQ(pool_.take("none", true).judge, nullptr);
+  const auto taken = pool_.take(task(1), true);
+  EXPECT_TRUE(taken.is_open);
+  EXPECT_EQ(pool_.take(task(1), true).judge, nullptr);
   EXPECT_EQ(worker_.num_alive(), 2);
 }
 
 TEST_F(JudgePoolTest, KeepsSeveralOfOneTask) {
-  pool_.give_back("one", judge());
-  pool_.give_back("one", judge());
-  const auto first = pool_.take("one");
-  const auto second = pool_.take("one");
-  EXPECT_NE(first, nullptr);
-  EXPECT_NE(second, nullptr);
-  EXPECT_NE(first, second);
+  auto one = made(pool_, "one"), other = made(pool_, "one");
+  pool_.give_back("one", std::move(one));
+  pool_.give_back("one", std::move(other));
+  const auto first = pool_.take("one", true), second = pool_.take("one", true);
+  EXPECT_NE(first.judge, nullptr);
+  EXPECT_NE(second.judge, nullptr);
+  EXPECT_NE(first.judge, second.judge);
 }
 
 TEST_F(JudgePoolTest, EndsTheOneThatWaitedLongestWhereTooManyWait) {
-  keep(JudgePool::kIdleMax);
-  EXPECT_EQ(worker_.num_alive(), static_cast<int>(JudgePool::kIdleMax));
-  pool_.give_back("last", judge());
-  EXPECT_EQ(worker_.num_alive(), static_cast<int>(JudgePool::kIdleMax));
-  EXPECT_EQ(pool_.take("task 0"), nullptr);
-  EXPECT_NE(pool_.take("task 1"), nullptr);
-  EXPECT_NE(pool_.take("last"), nullptr);
+  const size_t num = JudgePool::kOnCpu.idle_max;
+  auto last = made(pool_, "last");
+  keep(pool_, num);
+  pool_.give_back("last", std::move(last));
+  EXPECT_EQ(worker_.num_alive(), static_cast<int>(num));
+  EXPECT_FALSE(pool_.has(task(0)));
+  EXPECT_TRUE(pool_.has(task(1)));
+  EXPECT_TRUE(pool_.has("last"));
 }
 
 TEST_F(JudgePoolTest, LendsAnotherTasksJudgeOnlyWhereItIsFull) {
-  keep(JudgePool::kIdleMax - 1);
-  EXPECT_EQ(pool_.take_any_where_full(), nullptr);
-  auto last = judge();
+  keep(pool_, JudgePool::kOnCpu.idle_max - 1);
+  auto last = made(pool_, "last");
   pool_.give_back("last", std::move(last));
-  EXPECT_NE(pool_.take_any_where_full(), nullptr);
-  EXPECT_EQ(pool_.take("task 0"), nullptr) << "the one that waited longest";
-  EXPECT_EQ(pool_.take_any_where_full(), nullptr);
+  const auto another = pool_.take("other", true);
+  EXPECT_NE(another.judge, nullptr);
+  EXPECT_FALSE(another.is_open);
+  EXPECT_FALSE(pool_.has(task(0))) << "the one that waited longest";
+  EXPECT_EQ(pool_.take("other", true).judge, nullptr);
 }
 
-TEST_F(JudgePoolTest, LendsAnotherTasksJudgeSoonerWhereFewMayWait) {
-  JudgePool few(2);
-  few.give_back("one", judge());
-  EXPECT_EQ(few.take_any_where_full(), nullptr);
-  few.give_back("two", judge());
-  EXPECT_NE(few.take_any_where_full(), nullptr);
-  EXPECT_NE(few.take("two"), nullptr);
+TEST_F(JudgePoolTest, WaitsForAJudgeWhereThereAreAsManyAsMayBe) {
+  JudgePool two({2, 2});
+  auto first = made(two, "one"), second = made(two, "two");
+  std::jthread returner([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    two.give_back("two", std::move(second));
+  });
+  const auto third = two.take("three", true);
+  EXPECT_NE(third.judge, nullptr);
+  EXPECT_FALSE(third.is_open);
+  EXPECT_EQ(worker_.num_alive(), 2);
+  // One that may not wait has a judge beyond the bound; so has one that is cancelled.
+  EXPECT_EQ(two.take("four", false).judge, nullptr);
+  std::stop_source stop;
+  stop.request_stop();
+  const CancelScope scope(stop.get_token());
+  EXPECT_EQ(two.take("five", true).judge, nullptr);
+}
+
+TEST_F(JudgePoolTest, HasRoomAgainWhereAJudgeEnds) {
+  JudgePool one({1, 1});
+  std::jthread ender;
+  {
+    auto lent = std::make_unique<JudgePool::Lent>(made(one, "one"));
+    ender = std::jthread([lent = std::move(lent)]() mutable {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      lent.reset();
+    });
+  }
+  EXPECT_EQ(one.take("two", true).judge, nullptr);
+  ender.join();
+  EXPECT_EQ(worker_.num_alive(), 0);
 }
 
 TEST_F(JudgePoolTest, EndsAllThatWait) {
-  keep(3);
-  const auto lent = pool_.take("task 1");
+  keep(pool_, 3);
+  const auto lent = pool_.take(task(1), true);
   pool_.clear();
   EXPECT_EQ(worker_.num_alive(), 1);
-  EXPECT_EQ(pool_.take("task 0"), nullptr);
+  EXPECT_FALSE(pool_.has(task(0)));
 }
 
 TEST_F(JudgePoolTest, ServesManyThreads) {
-  keep(4);  // Made here: a fake worker is of one thread.
+  JudgePool three({3, 3});
+  keep(three, 3);  // Made here: a fake worker is of one thread.
+  std::atomic<int> num_working = 0, num_working_max = 0;
   std::vector<std::jthread> threads;
-  for (int n = 0; n < 4; ++n) {
-    threads.emplace_back([this, n] {
-      const std::string key = "task " + std::to_string(n);
+  for (size_t n = 0; n < 6; ++n) {
+    threads.emplace_back([&, n] {
       for (int i = 0; i < 200; ++i) {
-        auto mine = pool_.take(key);
-        if (mine != nullptr) pool_.give_back(key, std::move(mine));
+        auto mine = three.take(task(n), true);
+        ASSERT_NE(mine.judge, nullptr);
+        const int working = ++num_working;
+        for (int most = num_working_max; most < working;) {
+          if (num_working_max.compare_exchange_weak(most, working)) break;
+        }
+        --num_working;
+        three.give_back(task(n), std::move(mine));
       }
     });
   }
   threads.clear();
-  EXPECT_EQ(worker_.num_alive(), 4);
+  EXPECT_EQ(worker_.num_alive(), 3);
+  EXPECT_LE(num_working_max, 3);
 }
 
 }  // namespace
