@@ -59,7 +59,7 @@ class EvaluationTest : public testing::Test {
   int64_t num_spawned(Role role) const { return std::ranges::count(stand_.spawned, role); }
   bool is_judge_kept() {
     const std::string key = content_hash({kTask, to_string(stand_.options.correctness)});
-    return stand_.pool.take(key) != nullptr;
+    return stand_.pool.take(key, true).is_open;
   }
 
   // One reaction after the other; the last one stays.
@@ -312,10 +312,12 @@ TEST_F(EvaluationOnADevice, TriesAgainAloneWhatHadTooLittleMemory) {
   in_turn<worker::ContestantRunThereQuestion>(
       stand_.contestants(), {kOutOfMemory, worker::ContestantRunThereAnswer().to_json()});
   // Another task's judge has memory.
-  stand_.pool.give_back("other", std::make_unique<execute::Judge>(stand_.judge()));
+  JudgePool::Lent other = stand_.pool.take("other", true);
+  other.judge = std::make_unique<execute::Judge>(stand_.judge());
+  stand_.pool.give_back("other", std::move(other));
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kContestant), 2);
-  EXPECT_EQ(stand_.pool.take("other"), nullptr) << "its memory was given back";
+  EXPECT_FALSE(stand_.pool.has("other")) << "its memory was given back";
 }
 
 TEST_F(EvaluationOnADevice, IsOutOfMemoryWhereItIsSoAlone) {
