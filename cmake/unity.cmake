@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# By run.sh each library and program is compiled as one unit (CMAKE_UNITY_BUILD), so that
+# Each library and program is one unit where run.sh builds it (CMAKE_UNITY_BUILD), so that
 # the code that templates of JSON and GoogleTest need is compiled once and not for every file.
 # Names in anonymous namespaces are therefore unique in a layer, and in its tests.  A file whose
 # names are not is compiled alone: mc_alone(<folder> <file>...).

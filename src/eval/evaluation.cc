@@ -100,8 +100,9 @@ Stage Evaluation::open_judge() {
     hold_memory(need_of_call(judge_->plan().call_bytes));
   } else {
     const KnownTask known = context_.known_tasks.find(judge_key_);
-    auto opened = open_new_judge(std::move(lent.judge), known.text, known.text.empty() ? need_of_opening(context_.memory)
-                                                                : need_of_call(known.call_bytes));
+    auto opened = open_new_judge(
+        std::move(lent.judge), known.text,
+        known.text.empty() ? need_of_opening(context_.memory) : need_of_call(known.call_bytes));
     if (!opened && opened.error().code == ErrorCode::kExhausted && !context_.is_alone) {
       // The memory that others hold may have been too much.
       memory_.reset();

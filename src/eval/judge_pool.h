@@ -8,8 +8,8 @@
 // whoever finds none that is free waits for one.
 //
 //   JudgePool::Lent lent = pool.take(key, /*may_wait=*/true);
-//   // lent.judge has the task open, or another one where !lent.is_open, or is to be made where null.
-//   pool.give_back(key, std::move(lent));  // Else its seat is free again as `lent` ends.
+//   // lent.judge has the task open, or another one where !lent.is_open, or is to be made where
+//   null. pool.give_back(key, std::move(lent));  // Else its seat is free again as `lent` ends.
 #ifndef MC_EVAL_JUDGE_POOL_H_
 #define MC_EVAL_JUDGE_POOL_H_
 
