@@ -15,7 +15,7 @@ import torch
 from torch._compile import _disable_dynamo
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from harness.worker.program import arguments_of, call, forget_module, inputs_of
 from harness.worker.region import state_of, tensors_of
@@ -59,23 +59,23 @@ class Cost:
     has_empty: bool  # Some operation made a tensor without elements.
 
 
-class Flops(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Operations of products, convolutions and attention.
+class _NoModules:
+    """FlopCounterMode's ModuleTracker, whose hooks fail where `forward` calls autograd.grad."""
 
-    PyTorch's FlopCounterMode also follows modules, by hooks that fail where `forward` calls
-    `torch.autograd.grad`.
-    """
+    parents = frozenset({"Global"})
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.total = 0
+    def __enter__(self) -> None:
+        pass
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        count = flop_registry.get(func._overloadpacket)
-        if count is not None:
-            self.total += int(count(*args, **(kwargs or {}), out_val=result))
-        return result
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def flop_counter() -> FlopCounterMode:
+    """Counts the operations of products, convolutions and attention."""
+    counter = FlopCounterMode(display=False)
+    setattr(counter, "mod_tracker", _NoModules())
+    return counter
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -18,7 +18,7 @@ import torch
 from harness.judge import distributions
 from harness.worker import region
 from harness.judge.compare import Comparer
-from harness.judge.cost import Flops
+from harness.judge.cost import flop_counter
 from harness.worker.place import Place
 from harness.judge.reference import Reference, derive_seed, failures
 from harness.worker.wire import Answer, Json, Question, Refusal
@@ -71,7 +71,7 @@ class FreshInputs:
     def _plan(self, _body: Json) -> Answer:
         """What one call takes."""
         inputs = self.reference.draw_inputs(derive_seed(self.seed, "plan"), distributions.NATIVE)
-        with Flops() as counter:
+        with flop_counter() as counter:
             outcome = self.reference.run(inputs, self.seed, with_doubt=False)
         self._lay_out(inputs)
         outputs = [*region.tensors_of(outcome.outputs), *outcome.written]
@@ -79,7 +79,7 @@ class FreshInputs:
         body = {
             "inputs_bytes": self.stride,
             "outputs_bytes": self.outputs_bytes,
-            "operations": float(counter.total + sum(one.numel() for one in outputs)),
+            "operations": float(counter.get_total_flops() + sum(one.numel() for one in outputs)),
             "written": [number for number, _ in outcome.written_numbers],
             "is_half": any(one.dtype in (torch.float16, torch.bfloat16) for one in outputs),
         }

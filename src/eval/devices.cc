@@ -52,11 +52,12 @@ DeviceQueue::Place Devices::take(const std::string& judge_key) {
 task::Verdict Devices::measure(
     const std::string& judge_key,
     const std::function<task::Verdict(DeviceState& device)>& measure_on) {
-  for (;;) {
+  for (bool has_moved = false;; has_moved = true) {
     const DeviceQueue::Place place = take(judge_key);
     task::Verdict verdict = measure_on(at(place));
     const bool is_infra = std::holds_alternative<task::Infra>(verdict.outcome);
-    if (!is_infra || is_cancelled() || !is_set_aside(place.index())) return verdict;
+    // One that may have broken two devices gets no third.
+    if (!is_infra || is_cancelled() || !is_set_aside(place.index()) || has_moved) return verdict;
   }
 }
 

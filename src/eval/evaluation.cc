@@ -95,6 +95,8 @@ Stage Evaluation::open_judge() {
   if (may_wait) first = context_.known_tasks.take_turn(judge_key_);
   JudgePool::Lent lent = context_.judges.take(judge_key_, may_wait);
   seat_ = std::move(lent.seat);
+  if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
+  if (context_.is_second) lent = {};  // A fresh judge tells whose fault the first failure was.
   if (lent.is_open) {
     judge_ = std::move(lent.judge);
     hold_memory(need_of_call(judge_->plan().call_bytes));

@@ -24,7 +24,8 @@ JudgePool::Lent& JudgePool::Lent::operator=(Lent&& other) noexcept = default;
 JudgePool::Lent::~Lent() = default;
 
 JudgePool::JudgePool(Bounds bounds) : bounds_(bounds) {
-  MC_CHECK(bounds.idle_max > 0 && bounds.idle_max <= bounds.all_max);
+  MC_CHECK(0 < bounds.reused_from && bounds.reused_from <= bounds.idle_max &&
+           bounds.idle_max <= bounds.all_max);
 }
 
 JudgePool::~JudgePool() { clear(); }
@@ -37,7 +38,7 @@ bool JudgePool::has(const std::string& key) const {
 JudgePool::Lent JudgePool::take(const std::string& key, bool may_wait) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const bool is_full = idle_.size() >= bounds_.idle_max || num_seats_ >= bounds_.all_max;
+    const bool is_full = idle_.size() >= bounds_.reused_from || num_seats_ >= bounds_.all_max;
     auto it = std::ranges::find(idle_, key, &Idle::key);
     const bool is_open = it != idle_.end();
     if (!is_open && is_full) it = idle_.begin();

@@ -4,8 +4,8 @@
 // their task.  Thread-safe.
 //
 // A judge of a device costs a context, 0.2 to 0.5 s for which all other processes of the machine
-// wait, far more than opening a task that is known.  So there are only so many, and all are kept:
-// whoever finds none that is free waits for one.
+// wait, far more than opening a task that is known.  So there are only so many, and they are
+// kept: whoever finds none that is free waits for one.
 //
 //   JudgePool::Lent lent = pool.take(key, /*may_wait=*/true);
 //   // lent.judge has the task open, or another one where !lent.is_open, or is to be made where
@@ -31,11 +31,12 @@ namespace mc::eval {
 class JudgePool {
  public:
   struct Bounds {
-    size_t idle_max;  // Judges that wait; each holds a reference model.
-    size_t all_max;   // Those that work counted too.
+    size_t reused_from;  // So many wait before another task's judge is lent.
+    size_t idle_max;     // Judges that wait; each holds a reference model.
+    size_t all_max;      // Those that work counted too.
   };
-  static constexpr Bounds kOnCpu = {16, std::numeric_limits<size_t>::max()};
-  static constexpr Bounds kOnDevice = {12, 12};
+  static constexpr Bounds kOnCpu = {16, 16, std::numeric_limits<size_t>::max()};
+  static constexpr Bounds kOnDevice = {4, 12, 12};
 
   // The right to have one judge.
   class Seat {

@@ -82,7 +82,7 @@ TEST_F(JudgePoolTest, LendsAnotherTasksJudgeOnlyWhereItIsFull) {
 }
 
 TEST_F(JudgePoolTest, WaitsForAJudgeWhereThereAreAsManyAsMayBe) {
-  JudgePool two({2, 2});
+  JudgePool two({2, 2, 2});
   auto first = made(two, "one"), second = made(two, "two");
   std::jthread returner([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -101,7 +101,7 @@ TEST_F(JudgePoolTest, WaitsForAJudgeWhereThereAreAsManyAsMayBe) {
 }
 
 TEST_F(JudgePoolTest, HasRoomAgainWhereAJudgeEnds) {
-  JudgePool one({1, 1});
+  JudgePool one({1, 1, 1});
   std::jthread ender;
   {
     auto lent = std::make_unique<JudgePool::Lent>(made(one, "one"));
@@ -124,7 +124,7 @@ TEST_F(JudgePoolTest, EndsAllThatWait) {
 }
 
 TEST_F(JudgePoolTest, ServesManyThreads) {
-  JudgePool three({3, 3});
+  JudgePool three({3, 3, 3});
   keep(three, 3);  // Made here: a fake worker is of one thread.
   std::atomic<int> num_working = 0, num_working_max = 0;
   std::vector<std::jthread> threads;

@@ -2,6 +2,8 @@
 #include "model/gpu_decoder.h"
 
 #include <algorithm>
+#include <exception>
+#include <map>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -16,11 +18,15 @@
 namespace mc::model {
 namespace {
 
-// A stream beside the current one, which has done its work.
+// A stream beside the current one, which has done its work.  A thread has one for each device:
+// PyTorch's allocator keeps memory for the stream that had it.
 c10::Stream own_stream(at::Device device) {
+  thread_local std::map<c10::DeviceIndex, c10::Stream> streams;
   const c10::impl::VirtualGuardImpl cuda(at::kCUDA);
   cuda.getStream(device).synchronize();
-  return cuda.getStreamFromGlobalPool(device);
+  const auto known = streams.find(device.index());
+  if (known != streams.end()) return known->second;
+  return streams.emplace(device.index(), cuda.getStreamFromGlobalPool(device)).first->second;
 }
 
 at::Tensor doubles(std::span<const double> values) {
@@ -69,7 +75,13 @@ GpuDecoder::GpuDecoder(const Passage& passage, int64_t slots, int64_t length_max
                      passage.weights.flat.options());
 }
 
-GpuDecoder::~GpuDecoder() { stream_.current_stream().synchronize(); }
+// A fault of the device was or will be thrown where its results are asked for.
+GpuDecoder::~GpuDecoder() {
+  try {
+    stream_.current_stream().synchronize();
+  } catch (const std::exception&) {
+  }
+}
 
 gpu::Sizes GpuDecoder::sizes() const {
   const Config& c = passage_.weights.config;

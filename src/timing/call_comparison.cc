@@ -129,7 +129,10 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_pieces() {
   Answer made = other_.contender.session.ask(Question{shared_.inputs}.to_json(), &shared_.region,
                                              Seconds(limits_.judge_s));
   auto* reply = std::get_if<Reply>(&made);
-  if (reply == nullptr) return baseline_failed(made);
+  if (reply == nullptr) {
+    notes_.emplace_back("the baseline's memory was not measured: " + baseline_failed(made).message);
+    return EarlyOutcome();
+  }
   MC_TRY(const auto told, worker::told<Question>(std::move(*reply)), "baseline");
   other_.memory_bytes = told.said.memory_bytes;
   return EarlyOutcome();
@@ -219,7 +222,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
   if (is_itemised) {
     side.memory_bytes = times.said.memory_bytes;
     if (&side == &own_) kernels_ = std::move(times.said.kernels);
-    return EarlyOutcome();
+    return verify(side, 0, told->said.outputs);
   }
   if (&side == &own_) {
     for (const int64_t launches : times.said.launches_own) {
@@ -336,6 +339,7 @@ CallComparison::Timed CallComparison::conclude() const {
   result.memory_bytes = own_.memory_bytes;
   result.memory_eager_bytes = other_.memory_bytes;
   task::Timing& how = result.timing;
+  how.notes = notes_;
   if (const double factor = bound_us() / result.time_us.median; factor > 1) {
     result.time_us = scaled(result.time_us, factor);
     result.speedup_eager = scaled(result.speedup_eager, 1 / factor);

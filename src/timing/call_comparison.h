@@ -129,6 +129,7 @@ class CallComparison {
   Side own_;
   Side other_;  // The baseline's.
   std::vector<worker::Kernel> kernels_;
+  std::vector<std::string> notes_;
   bool counts_ = false;
   int64_t number_ = 0;  // The last batch's.
   int64_t calls_ = 0;
