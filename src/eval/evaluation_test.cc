@@ -234,6 +234,20 @@ TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeWhereOneFails) {
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
 }
 
+TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeThoughAnotherWaits) {
+  const std::string begun = worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}}.to_json();
+  const std::string key = content_hash({kTask, to_string(stand_.options.correctness)});
+  std::vector<JudgePool::Lent> waiting;
+  for (int i = 0; i < 2; ++i) {
+    waiting.push_back(stand_.pool.take(key, true));
+    waiting.back().judge = std::make_unique<execute::Judge>(stand_.judge());
+  }
+  for (JudgePool::Lent& one : waiting) stand_.pool.give_back(key, std::move(one));
+  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {Death{9, 0}, begun});
+  outcome<task::Passed>();
+  EXPECT_EQ(num_spawned(Role::kJudge), 1);
+}
+
 TEST_F(EvaluationTest, TriesAgainOnlyOnce) {
   stand_.judges().fail<worker::JudgeTrialQuestion>(Death{9, 0});
   EXPECT_THAT(outcome<task::Infra>().message, HasSubstr("the judge died of signal 9"));

@@ -149,6 +149,23 @@ TEST_F(CallComparisonTest, OneCallMoreTellsPieceByPieceWhatItDid) {
   EXPECT_EQ(found.performance.memory_eager_bytes, 2 * fakes_.memory_bytes);
 }
 
+TEST_F(CallComparisonTest, TheCallThatIsToldPieceByPieceIsVerifiedToo) {
+  const Timed found = timed();
+  EXPECT_EQ(fakes_.checked.back(), 0);
+  EXPECT_EQ(found.performance.timing.calls_verified, static_cast<int64_t>(fakes_.checked.size()));
+  EXPECT_EQ(fakes_.checked.size() % 2, 1) << "two of each batch, and that one";
+}
+
+TEST_F(CallComparisonTest, ABaselineWhoseMemoryIsNotMeasuredCostsANote) {
+  fakes_.baselines.fail<worker::BaselineMeasureMemoryQuestion>(
+      Refusal{"oom", "", {"OutOfMemoryError", "no room", {}, {}}});
+  const task::Performance found = timed().performance;
+  EXPECT_EQ(found.memory_bytes, fakes_.memory_bytes);
+  EXPECT_EQ(found.memory_eager_bytes, 0);
+  ASSERT_EQ(found.timing.notes.size(), 1u);
+  EXPECT_NE(found.timing.notes[0].find("no room"), std::string::npos);
+}
+
 TEST_F(CallComparisonTest, BaselinesAreBelieved) {
   is_compiled_ = true;
   const Timed found = timed();
