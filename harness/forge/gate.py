@@ -22,6 +22,7 @@ from harness.worker.wire import Json
 STD_MIN = 0.01
 PROBE_TOLERANCE = 1e-6  # Of the interpreter, in double precision, against PyTorch in the same.
 DOUBT_SHARE = 0.1  # Of the tolerance that the reference's own error may take.
+_NOISE_SEED = 7
 STEP = 0.5  # By which an input or a parameter is moved to see whether the output answers.
 
 
@@ -101,6 +102,13 @@ def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list
 def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
     """Inputs and parameters to which the output does not answer."""
     found = []
+    # A generator of its own: noise that repeats the inputs' numbers is undone by a normalisation.
+    noise = torch.Generator().manual_seed(_NOISE_SEED)
+
+    def moved_by(tensor: torch.Tensor) -> torch.Tensor:
+        return STEP * (1 + torch.rand(tensor.shape, generator=noise, dtype=torch.float32)).to(
+            tensor
+        )
 
     def is_deaf() -> bool:
         outputs = reference.run(inputs, 1, with_doubt=False).outputs
@@ -110,15 +118,17 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
         inputs = map_tensors(first.inputs, torch.clone)
         moved = tensors_of(inputs)[number]
         if tensor.is_floating_point():
-            moved.add_(STEP * (1 + torch.rand_like(tensor)))
+            moved.add_(moved_by(tensor))
         else:  # Indices change places: others may not exist.
             moved.copy_(moved.flatten().roll(1).reshape(moved.shape))
         if is_deaf():
             found.append(f"input {number} does not matter")
     inputs = first.inputs
     for name, parameter in state_of(reference.model).items():
+        if not parameter.is_floating_point():
+            continue  # It is a counter.
         before = parameter.detach().clone()
-        parameter.detach().add_(STEP * (1 + torch.rand_like(before)))
+        parameter.detach().add_(moved_by(before))
         if is_deaf():
             found.append(f"parameter {name} does not matter")
         parameter.detach().copy_(before)

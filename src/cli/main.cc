@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   mc::cli::add_setup(app, exit_code);
   mc::cli::add_compile(app, exit_code);
   mc::cli::add_forge(app, exit_code);
+  mc::cli::add_import(app, exit_code);
   mc::cli::add_task(app, exit_code);
   mc::cli::add_musify(app, exit_code);
   mc::cli::add_serve(app, exit_code);

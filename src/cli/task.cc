@@ -158,6 +158,7 @@ Result<int> run_check(EvalArguments& arguments, const std::vector<std::string>& 
 void add_task(CLI::App& app, int& exit_code) {
   CLI::App* family = app.add_subcommand("task", "Look at tasks");
   family->require_subcommand(1);
+  add_task_operators(*family, exit_code);
   auto arguments = std::make_shared<EvalArguments>();
   auto specs = std::make_shared<std::vector<std::string>>();
   CLI::App* command = family->add_subcommand(

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands `musacoder import` and `musacoder task operators`: harness/importer takes this
+// process's place.  It parses texts of others, and runs them in the sandbox only.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "compile/pytorch.h"
+#include "core/fd.h"
+#include "core/layout.h"
+
+namespace mc::cli {
+namespace {
+
+struct ImportArguments {
+  std::vector<std::string> paths;
+  std::vector<std::string> suites;
+  std::string out;
+  int jobs = 1;
+  int limit = 0;
+};
+
+// Returns only where Python does not start.
+Error start(const std::string& name, const ImportArguments& arguments) {
+  const Result<Layout> layout = find_layout();
+  if (!layout) return layout.error();
+  const std::string python = compile::default_python();
+  std::vector<std::string> words = {"env",
+                                    "PYTHONPATH=" + layout->share("harness").parent_path().string(),
+                                    python,
+                                    "-m",
+                                    "harness.importer",
+                                    "--sandbox-lib",
+                                    layout->library("libmc_sandbox.so").string(),
+                                    "--jobs",
+                                    std::to_string(arguments.jobs),
+                                    name,
+                                    "--limit",
+                                    std::to_string(arguments.limit)};
+  if (!arguments.out.empty()) words.insert(words.end(), {"--out", arguments.out});
+  for (const std::string& suite : arguments.suites) {
+    words.insert(words.end(), {"--kernelbench", suite});
+  }
+  words.emplace_back("--");
+  words.insert(words.end(), arguments.paths.begin(), arguments.paths.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execvp("env", argv.data());
+  return system_error(ErrorCode::kUnavailable, "cannot start " + python);
+}
+
+void add_jobs(CLI::App& command, ImportArguments& arguments) {
+  command.add_option("--jobs,-j", arguments.jobs, "Sandboxes at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App* command = app.add_subcommand(
+      "import", "Make tasks of modules that others wrote: rows of a data set, or repositories");
+  command
+      ->add_option("path", arguments->paths,
+                   "Folders of Python, .py files, and .jsonl or .parquet files with python_code "
+                   "or code in each row; imports between them are followed")
+      ->required();
+  command->add_option("--out,-o", arguments->out, "Folder for tasks/, rl.jsonl and import.jsonl")
+      ->required();
+  command->add_option("--kernelbench", arguments->suites,
+                      "Tasks that models are evaluated on: what is too near to one is refused");
+  command->add_option("--limit", arguments->limit, "Of the modules of each path (0: all)")
+      ->check(CLI::Range(0, 10'000'000))
+      ->capture_default_str();
+  add_jobs(*command, *arguments);
+  command->callback(
+      [arguments, &exit_code] { exit_code = report_error(start("import", *arguments)); });
+}
+
+void add_task_operators(CLI::App& family, int& exit_code) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App* command = family.add_subcommand(
+      "operators", "The operators of tasks as PyTorch dispatches them, by class");
+  command->add_option("task", arguments->paths, "Folders of tasks, .py files, and .jsonl files")
+      ->required();
+  command->add_option("--out,-o", arguments->out, "A row for each task, as JSON Lines");
+  add_jobs(*command, *arguments);
+  command->callback(
+      [arguments, &exit_code] { exit_code = report_error(start("operators", *arguments)); });
+}
+
+}  // namespace mc::cli
