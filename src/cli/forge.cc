@@ -4,23 +4,38 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/numbers.h"
+#include "compile/pytorch.h"
+#include "compile/tool.h"
+#include "core/file.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
+#include "forge/launch.h"
 #include "forge/run.h"
+#include "store/store.h"
 
 namespace mc::cli {
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr const char* kBothDialects = "both";
 const std::map<std::string, forge::Size> kSizes = {{"small", forge::Size::kSmall},
                                                    {"native", forge::Size::kNative},
                                                    {"large", forge::Size::kLarge}};
+constexpr const char* kBalanced = "balanced";
+constexpr double kProfilesShare = 0.25;
+constexpr size_t kRowsBytesMax = size_t{256} << 20;
 
 struct ForgeArguments {
   std::vector<std::string> families = {"elementwise", "reduction"};
@@ -28,6 +43,8 @@ struct ForgeArguments {
   std::string style = "compact";
   std::vector<std::string> types = {forge::to_string(forge::Type::kFloat32)};
   std::string dialect = to_string(task::Dialect::kCuda);
+  std::string mix;
+  bool has_all_kinds = false;
   forge::RunOptions options;
 };
 
@@ -71,6 +88,68 @@ Status read_types(const ForgeArguments& arguments, std::set<forge::Type>& types)
   return ok();
 }
 
+// The families of each task, as PyTorch dispatches its operators (harness/importer).
+Result<std::map<std::string, std::vector<std::string>>> dispatched_families(
+    const std::vector<store::TaskRecord>& tasks, const Layout& layout) {
+  MC_TRY(const auto folder, TemporaryDirectory::create("mix"), "--mix");
+  std::string lines;
+  for (const store::TaskRecord& task : tasks) lines += Json{{"code", task.code}}.dump() + "\n";
+  const auto source = folder.path() / "tasks.jsonl", rows = folder.path() / "rows.jsonl";
+  MC_TRY_VOID(write_file_atomically(source, lines), "--mix");
+  MC_TRY_VOID(
+      compile::run_tool({"env", "PYTHONPATH=" + layout.share("harness").parent_path().string(),
+                         compile::default_python(), "-m", "harness.importer", "--sandbox-lib",
+                         layout.library("libmc_sandbox.so").string(), "operators", "--out",
+                         rows.string(), "--", source.string()}),
+      "--mix");
+  MC_TRY(const std::string text, read_file(rows, kRowsBytesMax), "--mix");
+  std::map<std::string, std::vector<std::string>> families;
+  std::istringstream stream(text);
+  size_t at = 0;
+  for (std::string line; std::getline(stream, line) && at < tasks.size(); ++at) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object() || !row.contains("families")) continue;
+    for (const auto& [family, n] : row["families"].items())
+      families[tasks[at].id].push_back(family);
+  }
+  return families;
+}
+
+// Weights by the pass rates of a run of bench, first turns alone.
+Result<forge::Weights> read_mix(const std::string& mix, const std::set<std::string>& families,
+                                const Layout& layout) {
+  if (mix == kBalanced) return forge::equal_weights(families);
+  MC_TRY(store::RunFolder folder, store::open_run_to_read(mix), "--mix");
+  MC_TRY(const std::vector<store::TaskRecord> tasks, folder.run.tasks(), "--mix");
+  MC_TRY(const std::vector<store::Judgement> judgements, folder.run.judgements(), "--mix");
+  std::map<std::string, std::vector<std::string>> named;
+  for (const store::TaskRecord& task : tasks) {
+    if (!task.families.empty()) named[task.id] = task.families;
+  }
+  if (named.empty()) {
+    MC_TRY(named, dispatched_families(tasks, layout), "--mix");
+  }
+  std::map<std::string, forge::PassRate> rates;
+  for (const store::Judgement& one : judgements) {
+    if (one.key.turn != 0 || !one.reward) continue;
+    const bool has_passed = std::holds_alternative<task::Passed>(one.verdict.outcome);
+    for (const std::string& family : named[one.key.id]) {
+      ++rates[family].judged;
+      rates[family].passed += has_passed ? 1 : 0;
+    }
+  }
+  if (rates.empty()) {
+    return Error{ErrorCode::kInvalidInput, "--mix: " + mix + " has no verdicts of first turns"};
+  }
+  forge::Weights weights = forge::weights_of(rates, families);
+  for (const auto& [family, weight] : weights) {
+    const forge::PassRate rate = rates[family];
+    std::cerr << fmt::format("musacoder: {}: {} of {} passed, weight {:.3f}\n", family, rate.passed,
+                             rate.judged, weight);
+  }
+  return weights;
+}
+
 class Ticker {
  public:
   void show(const forge::Progress& progress) {
@@ -78,8 +157,9 @@ class Ticker {
     if (now - last_ < std::chrono::seconds(5)) return;
     last_ = now;
     const double minutes = std::chrono::duration<double>(now - start_).count() / 60;
-    std::cerr << fmt::format("musacoder: {} tasks, {} solutions, {:.0f} solutions a minute\n",
-                             progress.tasks, progress.solutions, progress.solutions / minutes);
+    std::cerr << fmt::format(
+        "musacoder: {} tasks, {} solutions, {} samples, {:.0f} solutions a minute\n",
+        progress.tasks, progress.solutions, progress.rows, progress.solutions / minutes);
   }
 
  private:
@@ -103,6 +183,19 @@ Status run_forge(ForgeArguments& arguments) {
   MC_TRY_VOID(read_families(arguments, library, options.settings.draw.families), "--families");
   MC_TRY_VOID(read_operators(arguments, library, options.settings.draw.operators), "--operators");
   MC_TRY_VOID(read_types(arguments, options.settings.draw.types), "--types");
+  if (arguments.has_all_kinds) {
+    options.settings.bugs_share = options.settings.lessons_share = 1;
+    options.settings.profiles_share = kProfilesShare;
+  }
+  if (options.settings.profiles_share > 0) {
+    MC_TRY(const forge::Nvcc nvcc, forge::find_nvcc_of_profiles(), "--profiles-share");
+    options.settings.nvcc = nvcc.path;
+    options.settings.nvcc_release = nvcc.release;
+  }
+  if (!arguments.mix.empty()) {
+    MC_TRY(options.settings.weights,
+           read_mix(arguments.mix, options.settings.draw.families, layout), "forge");
+  }
   std::unique_ptr<eval::Pipeline> auditor;
   if (options.audit_share > 0) {
     MC_TRY(auditor, eval::Pipeline::create({}, note), "audit");
@@ -124,8 +217,11 @@ void add_forge(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("forge", "Make tasks with verified kernels: data to train on");
   command->add_option("--tasks,-n", options.settings.tasks, "How many tasks")
-      ->check(CLI::Range(1, 10'000'000))
-      ->required();
+      ->check(CLI::Range(1, 10'000'000));
+  command
+      ->add_option("--samples", options.samples,
+                   "In place of --tasks: how many samples for supervised training")
+      ->check(CLI::Range(1, 100'000'000));
   command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
       ->required();
   command->add_option("--seed", options.settings.seed, "The same seed gives the same bytes")
@@ -180,13 +276,33 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag_callback(
       "--bugs", [&options] { options.settings.bugs_share = 1; }, "The same as --bugs-share 1");
+  command
+      ->add_option("--lessons-share", options.settings.lessons_share,
+                   "Of the tasks, those with an analysis of performance and a question")
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      ->add_option("--profiles-share", options.settings.profiles_share,
+                   "Of the tasks, those with an analysis of what ptxas reports; needs nvcc")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_flag(
+      "--all-kinds", arguments->has_all_kinds,
+      "Samples of all kinds: --bugs, all lessons, profiles of a quarter of the tasks");
+  command->add_option("--timings", options.timings,
+                      "A run of bench that measured answers: slow ones are rewritten to fast ones");
+  command->add_option("--mix", arguments->mix,
+                      "A run of bench: more of the families that it fails; or balanced");
   command->option_defaults()->group("Checks of the data");
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--kernelbench", options.kernelbench, "Its tasks, to count the overlap with")
       ->check(CLI::ExistingDirectory);
-  command->callback([arguments, &exit_code] {
+  command->callback([arguments, command, &exit_code] {
+    if (command->count("--tasks") + command->count("--samples") != 1) {
+      exit_code =
+          report_error({ErrorCode::kInvalidInput, "forge: give one of --tasks and --samples"});
+      return;
+    }
     const Status status = run_forge(*arguments);
     exit_code = status ? kExitDone : report_error(status.error());
   });

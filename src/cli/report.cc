@@ -36,6 +36,8 @@ struct ReportArguments {
   std::string markdown;
   std::string csv;
   std::string json;
+  std::string parquet;
+  std::string manifest;
 };
 
 // The runs of a folder, or of a store's file.
@@ -88,7 +90,41 @@ Status render(const ReportArguments& arguments, const fs::path& document) {
   return Error{ErrorCode::kUnavailable, what + " (" + python + " needs jinja2 and pygments)"};
 }
 
+// True where the folders are data sets of `forge` or `import`.
+bool are_data_sets(const std::vector<std::string>& folders) {
+  std::error_code ignored;
+  return std::ranges::all_of(folders, [&](const fs::path& folder) {
+    return fs::exists(folder / "forge.json", ignored) ||
+           fs::exists(folder / "import.json", ignored);
+  });
+}
+
+// The data card by the Python package.
+Status render_card(const ReportArguments& arguments) {
+  MC_TRY(const Layout layout, find_layout(), "report");
+  std::vector<std::string> words = {"env",
+                                    "PYTHONPATH=" + layout.share("report").parent_path().string(),
+                                    compile::default_python(), "-m", "report.card"};
+  words.insert(words.end(), arguments.stores.begin(), arguments.stores.end());
+  const std::pair<const char*, const std::string&> outputs[] = {{"--out", arguments.out},
+                                                                {"--parquet", arguments.parquet},
+                                                                {"--manifest", arguments.manifest}};
+  for (const auto& [name, path] : outputs) {
+    if (!path.empty()) words.insert(words.end(), {name, path});
+  }
+  const auto printed = compile::run_tool(words);
+  if (!printed) {
+    const std::string reason = task::plain_line(last_line(printed.error().message), 300);
+    return invalid("the data card was not made: " + reason);
+  }
+  std::cout << *printed;
+  return ok();
+}
+
 Status run_report(const ReportArguments& arguments) {
+  const bool has_card = !(arguments.parquet + arguments.manifest).empty();
+  if (are_data_sets(arguments.stores)) return render_card(arguments);
+  if (has_card) return invalid("--parquet and --manifest are for folders of forge and import");
   std::vector<bench::RunData> runs;
   for (const std::string& path : arguments.stores) {
     MC_TRY_VOID(read_store(path, arguments.runs, runs), "report");
@@ -115,7 +151,10 @@ Status run_report(const ReportArguments& arguments) {
 void add_report(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand("report", "A page of benchmarks: figures, tasks, answers");
-  command->add_option("stores", arguments->stores, "Folders of bench (or their store.sqlite)")
+  command
+      ->add_option("stores", arguments->stores,
+                   "Folders of bench (or their store.sqlite); or of forge and import, for a card "
+                   "of their data")
       ->required();
   command->add_option("--run", arguments->runs, "Only the runs of these names");
   command->add_option("--title", arguments->title, "Of the page")->capture_default_str();
@@ -123,8 +162,14 @@ void add_report(CLI::App& app, int& exit_code) {
   command->add_option("--markdown", arguments->markdown, "The tables of figures, for a README");
   command->add_option("--csv", arguments->csv, "A row a sample");
   command->add_option("--json", arguments->json, "The document that all of these are made of");
+  command->add_option("--parquet", arguments->parquet,
+                      "Of data sets: a folder for Parquet files (needs pyarrow)");
+  command->add_option("--manifest", arguments->manifest,
+                      "Of data sets: hashes of the files, seeds and versions, as JSON");
   command->callback([arguments, &exit_code] {
-    if ((arguments->out + arguments->markdown + arguments->csv + arguments->json).empty()) {
+    if ((arguments->out + arguments->markdown + arguments->csv + arguments->json +
+         arguments->parquet + arguments->manifest)
+            .empty()) {
       exit_code = report_error(
           {ErrorCode::kInvalidInput, "report: give --out PAGE.html, --markdown, --csv or --json"});
       return;

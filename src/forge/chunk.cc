@@ -25,6 +25,10 @@ using Json = nlohmann::ordered_json;
 constexpr double kCompileShare = 0.08;  // Of the bugs that do not compile: each costs a second.
 constexpr double kNoBugShare = 0.15;    // Of reviews, so that reviewers do not always accuse.
 
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 struct Made {
   std::unique_ptr<TaskGraph> graph_owner;
   const TaskGraph& graph = *graph_owner;
@@ -32,6 +36,8 @@ struct Made {
   // One bug, and the same with a second one; of solutions[buggy].
   size_t buggy = 0;
   std::vector<Mutant> mutants;
+  std::optional<size_t> profiled{};  // The solution that the compiler reports on.
+  std::vector<Resources> resources{};
 };
 
 // A kind first, so that those with many sites are not most of all.
@@ -78,6 +84,7 @@ class ChunkMaker {
 
   Result<std::string> run() {
     draw();
+    MC_TRY_VOID(profile(), "chunk " + std::to_string(number_));
     std::vector<TaskWork> works;
     for (const Made& made : made_) works.push_back(work_of(made));
     MC_TRY(const auto results, bulk_.verify(works), "chunk " + std::to_string(number_));
@@ -94,7 +101,7 @@ class ChunkMaker {
   void draw() {
     for (int i = 0; i < kChunkTasks; ++i) {
       const auto task = static_cast<uint64_t>(number_) * kChunkTasks + static_cast<uint64_t>(i);
-      auto graph = draw_graph(library_.operators, settings_.seed, task, settings_.draw);
+      auto graph = draw_one(task);
       if (!graph) {
         reject("no valid graph was drawn");
         continue;
@@ -112,6 +119,23 @@ class ChunkMaker {
       }
       made_.push_back(std::move(made));
     }
+  }
+
+  // With weights, a family is drawn first, and the graph has an operator of it where one is found.
+  std::optional<TaskGraph> draw_one(uint64_t task) const {
+    const auto drawn = [&](const DrawOptions& options) {
+      return draw_graph(library_.operators, settings_.seed, task, options);
+    };
+    if (settings_.weights.empty()) return drawn(settings_.draw);
+    Random random(settings_.seed, "mix", task);
+    const std::string family = drawn_family(settings_.weights, random);
+    DrawOptions options = settings_.draw;
+    options.families = {family, "elementwise"};
+    auto graph = drawn(options);
+    if (graph && has(graph->families(), family)) return graph;
+    options.families = {family};
+    auto narrow = drawn(options);
+    return narrow ? std::move(narrow) : std::move(graph);
   }
 
   void plan_bugs(Made& made) const {
@@ -210,7 +234,13 @@ class ChunkMaker {
     Random random(settings_.seed, "samples", made.graph.number);
     const Solution& solution = made.solutions[made.buggy];
     const bool has_none = random.chance(kNoBugShare);
-    rows.push_back(review_row(made.graph, solution, has_none ? nullptr : &first));
+    const Mutant* reviewed = has_none ? nullptr : &first;
+    // The outcome of several bugs is that of the first one to show, so any failure confirms them.
+    if (reviewed != nullptr && style == Style::kFull && made.mutants.size() > 1 &&
+        !std::holds_alternative<task::Passed>(made.mutants[1].outcome)) {
+      reviewed = &made.mutants[1];
+    }
+    rows.push_back(review_row(made.graph, style, solution, reviewed));
     std::vector<const Mutant*> turns = {&first};
     if (made.mutants.size() > 1 && random.chance(0.5) &&
         !std::holds_alternative<task::Passed>(made.mutants[1].outcome)) {
@@ -218,6 +248,41 @@ class ChunkMaker {
     }
     rows.push_back(repair_row(made.graph, style, solution, turns));
     rows.push_back(retry_row(made.graph, style, solution, *turns.front()));
+  }
+
+  // Performance and a question, and what the compiler reports of one solution.
+  void add_lessons(const Made& made, const std::vector<const Solution*>& verified, Json& rows) {
+    const TaskGraph& graph = made.graph;
+    Random random(settings_.seed, "lessons", graph.number);
+    if (random.chance(settings_.lessons_share)) {
+      rows.push_back(performance_row(graph, *random.pick(verified), library_.kernels));
+      rows.push_back(question_row(settings_.seed, graph.number));
+      count("lessons", 2);
+    }
+    if (!made.profiled) return;
+    const Solution* solution = &made.solutions[*made.profiled];
+    if (std::ranges::find(verified, solution) == verified.end()) return;
+    const auto row = profile_row(graph, *solution, made.resources);
+    if (row) rows.push_back(*row);
+    count(row ? "profiles" : "profiles_without_a_block_size");
+  }
+
+  // One unit for the whole chunk: the compiler's start is most of its time.
+  Status profile() {
+    std::vector<std::string> cudas;
+    std::vector<Made*> chosen;
+    for (Made& made : made_) {
+      Random random(settings_.seed, "profiles", made.graph.number);
+      if (split_of(made.graph, settings_.test_share) != Split::kTrain) continue;
+      if (!random.chance(settings_.profiles_share)) continue;
+      made.profiled = static_cast<size_t>(random.below(static_cast<int>(made.solutions.size())));
+      chosen.push_back(&made);
+      cudas.push_back(made.solutions[*made.profiled].cuda);
+    }
+    if (chosen.empty()) return ok();
+    MC_TRY(const auto resources, compile_for_resources(settings_.nvcc, cudas), "profiles");
+    for (size_t i = 0; i < chosen.size(); ++i) chosen[i]->resources = resources[i];
+    return ok();
   }
 
   void add_task(const Made& made, const std::vector<const Solution*>& verified) {
@@ -237,6 +302,7 @@ class ChunkMaker {
       const bool is_right =
           std::ranges::find(verified, &made.solutions[made.buggy]) != verified.end();
       if (is_right) add_bugs(made, task["sft"]);
+      add_lessons(made, verified, task["sft"]);
     }
     task["row"] = prompt_row(graph, style, split, graph.number);
     task["counts"] = std::move(counts_);

@@ -58,9 +58,9 @@ std::string TaskGraph::extent_text(int dim) const {
   return is_number ? found.extent : found.name;
 }
 
-int64_t TaskGraph::count_of(const std::vector<int>& dims) const {
+int64_t TaskGraph::count_of(const std::vector<int>& dims, Size size) const {
   int64_t count = 1;
-  for (const int dim : dims) count *= size_of(dim);
+  for (const int dim : dims) count *= dim == kOne ? 1 : size_in(this->dim(dim), size);
   return count;
 }
 

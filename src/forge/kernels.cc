@@ -42,7 +42,8 @@ class Writer {
       tensors_[stages_[i].output] = output;
       solution.name += (i == 0 ? "" : "+") + chosen[i]->full_name();
       if (i == 0 && has_views() && reads_ == Reads::kStrided) solution.name += "_strided";
-      solution.parts.push_back({chosen[i], stages_[i], sizes_of(writer.code())});
+      solution.parts.push_back({chosen[i], stages_[i], sizes_of(writer.code(), Size::kSmall),
+                                sizes_of(writer.code(), graph_.shown)});
     }
     const std::string text = choice_functions(device) + device + host(body);
     finish(solution, includes_of(text) + text);
@@ -57,9 +58,9 @@ class Writer {
     return graph_.outputs.size() == 1 ? "o" : fmt::format("o{}", number + 1);
   }
 
-  std::map<std::string, int64_t> sizes_of(const Code& code) const {
+  std::map<std::string, int64_t> sizes_of(const Code& code, Size size) const {
     std::map<std::string, int64_t> sizes;
-    for (const Run& run : code.runs()) sizes[run.count] = graph_.count_of(run.dims);
+    for (const Run& run : code.runs()) sizes[run.count] = graph_.count_of(run.dims, size);
     return sizes;
   }
 
@@ -241,17 +242,13 @@ std::vector<std::vector<const Template*>> fitting(const TaskGraph& graph,
 // A template's limit, such as that on the height of a grid, at the sizes that are given away.
 bool is_within_limit(const Template& used, const TaskGraph& graph, const Stage& stage) {
   if (!used.limit) return true;
-  const auto shown = [&](const std::vector<int>& dims) {
-    double count = 1;
-    for (const int dim : dims) count *= graph.shown_size_of(dim);
-    return count;
-  };
   const Code code(graph, stage, used.walk, {}, Reads::kContiguous);
   const auto& out = graph.value(stage.output).dims;
   return evaluate_with(*used.limit, [&](const std::string& name) {
            if (name == "last") return out.empty() ? 1.0 : graph.shown_size_of(out.back());
            for (const Run& run : code.runs()) {
-             if (run.count == name) return shown(run.dims);
+             if (run.count == name)
+               return static_cast<double>(graph.count_of(run.dims, graph.shown));
            }
            return 1.0;
          }) != 0;

@@ -20,8 +20,8 @@ namespace mc::forge {
 struct Part {
   const Template* used = nullptr;
   Stage stage;
-  std::map<std::string, int64_t>
-      sizes;  // The counts of the runs, at the task's sizes: "n", "m", "depth".
+  // The counts of the runs, "n", "m", "depth", at the sizes that are verified, and at those shown.
+  std::map<std::string, int64_t> sizes, shown_sizes;
 };
 
 struct Solution {

@@ -7,6 +7,7 @@
 #define MC_FORGE_REASON_H_
 
 #include <string>
+#include <vector>
 
 #include "forge/graph.h"
 #include "forge/kernels.h"
@@ -17,9 +18,20 @@ namespace mc::forge {
 std::string metadata_table(const TaskGraph& graph);
 
 // Six numbered paragraphs: decomposition, scalar mathematics, shapes, index mapping, boundaries and
-// types, what would go wrong.  Phrasings vary with the task's seed.
+// types, what would go wrong.  Each line is a sentence of the grammar (words.h), so that every
+// number can be parsed and compared with the graph.
 std::string reasoning(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library);
+
+// The name of a value in texts: "x", "weight", "t2" behind step 2, "output".
+std::string value_name(const TaskGraph& graph, int value);
+
+// Which thread computes what in a part's kernel, as half a sentence.
+std::string mapping_of(const TaskGraph& graph, const Part& part);
+
+// The kinds of bugs that the solution's sites offer and that compile, each once.
+std::vector<std::string> traps_of(const TaskGraph& graph, const Solution& solution,
+                                  const TemplateLibrary& library);
 
 }  // namespace mc::forge
 

@@ -16,6 +16,7 @@
 #include "forge/bulk.h"
 #include "forge/chunk.h"
 #include "forge/musa_rows.h"
+#include "forge/rewrites.h"
 #include "store/store.h"
 
 namespace mc::forge {
@@ -26,7 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kTasksBytesMax = 64 << 20;  // A file of tasks has no more.
 constexpr int kBarrenChunksMax = 20;         // In a row; then nothing more can be drawn.
-constexpr int kVersion = 5;                  // Of what the same settings give.
+constexpr int kVersion = 7;                  // Of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -45,6 +46,10 @@ Json settings_json(const Settings& settings) {
   for (const Type type : settings.draw.types) json["types"].push_back(to_string(type));
   json["bugs_share"] = settings.bugs_share;
   json["test_share"] = settings.test_share;
+  json["lessons_share"] = settings.lessons_share;
+  json["profiles_share"] = settings.profiles_share;
+  json["nvcc"] = settings.nvcc_release;
+  json["weights"] = settings.weights;
   return json;
 }
 
@@ -98,7 +103,9 @@ class Runner {
   }
 
   bool is_done() const {
-    return tasks_ >= options_.settings.tasks || num_barren_ >= kBarrenChunksMax;
+    const bool is_enough =
+        options_.samples > 0 ? rows_ >= options_.samples : tasks_ >= options_.settings.tasks;
+    return is_enough || num_barren_ >= kBarrenChunksMax;
   }
 
   void fail(const Error& error) {
@@ -116,16 +123,20 @@ class Runner {
     for (const Json& task : chunk["tasks"]) {
       if (sources_.insert(task["source"]).second) ++found.tasks;
       found.solutions += task["counts"].value("solutions", 0);
+      found.rows += static_cast<int64_t>(task["sft"].size());
     }
     finished_[number] = found;
     for (auto it = finished_.find(num_ready_); it != finished_.end() && !is_done();
          it = finished_.find(num_ready_)) {
       tasks_ += it->second.tasks;
+      rows_ += it->second.rows;
       num_barren_ = it->second.tasks == 0 ? num_barren_ + 1 : 0;
       ++num_ready_;
     }
     // A chunk holds more than is kept of the last one.
-    made_.tasks = std::min(made_.tasks + found.tasks, options_.settings.tasks);
+    made_.tasks += found.tasks;
+    if (options_.samples == 0) made_.tasks = std::min(made_.tasks, options_.settings.tasks);
+    made_.rows += found.rows;
     made_.solutions += found.solutions;
     progress_(made_);
   }
@@ -142,6 +153,7 @@ class Runner {
   int num_ready_ = 0;  // Chunks without a gap before them.
   int num_barren_ = 0;
   int tasks_ = 0;  // Of the ready chunks.
+  int64_t rows_ = 0;
   std::map<int, Progress> finished_;
   std::set<std::string> sources_;
   Progress made_;
@@ -155,11 +167,18 @@ struct DataSets {
   std::set<std::string> train_structures, test_structures;
 };
 
+// True for rows whose numbers are those of NVIDIA's compiler and devices: they have no port.
+bool states_facts_of_nvidia(const std::string& row) {
+  return row.find("\"kind\":\"profile\"") != std::string::npos ||
+         row.find("\"kind\":\"question\"") != std::string::npos;
+}
+
 // A row in the dialects that are wanted; with both, an answer's port is a lesson too.
 void add_row(const std::string& row, Dialects dialects, const MusaRows& musa, std::string& out,
              Counts& counts) {
-  if (dialects != Dialects::kMusa) out += row + "\n";
-  if (dialects == Dialects::kCuda) return;
+  const bool is_of_nvidia = states_facts_of_nvidia(row);
+  if (dialects != Dialects::kMusa || is_of_nvidia) out += row + "\n";
+  if (dialects == Dialects::kCuda || is_of_nvidia) return;
   const auto ported = musa.port(row);
   if (ported) out += *ported + "\n";
   ++counts[ported ? "rows_musa" : "rows_without_musa"];
@@ -187,11 +206,17 @@ Status add_task(const Json& task, const RunOptions& options, const MusaRows& mus
       task["source"].get<std::string>());
 }
 
+bool is_complete(const RunOptions& options, const DataSets& sets) {
+  if (options.samples == 0) return sets.counts.at("tasks") >= options.settings.tasks;
+  return std::ranges::count(sets.sft, '\n') >= options.samples;
+}
+
 Result<DataSets> assemble(const RunOptions& options, const store::Run& store, int num_chunks) {
   DataSets sets;
   MC_TRY(const Layout layout, find_layout(), "musify");
   MC_TRY(const MusaRows musa, MusaRows::create(layout.share("musify")), "musify");
   std::set<std::string> seen;
+  sets.counts["tasks"] = 0;
   for (const char* folder : {"tasks/train", "tasks/test"}) {
     std::error_code failure;
     fs::create_directories(options.out / folder, failure);
@@ -203,7 +228,7 @@ Result<DataSets> assemble(const RunOptions& options, const store::Run& store, in
       sets.rejected[why] = sets.rejected.value(why, 0) + n.get<int>();
     }
     for (const Json& task : chunk["tasks"]) {
-      if (sets.counts["tasks"] >= options.settings.tasks) break;
+      if (is_complete(options, sets)) break;
       if (!seen.insert(task["source"]).second) {
         sets.counts["duplicates"] += 1;
         continue;
@@ -262,6 +287,16 @@ Status count_overlap(const RunOptions& options, const std::function<void(std::st
   return ok();
 }
 
+// Rewrites of measured answers, behind all other samples.
+Status add_rewrites(const RunOptions& options, DataSets& sets) {
+  if (options.timings.empty()) return ok();
+  MC_TRY(const store::RunFolder folder, store::open_run_to_read(options.timings), "--timings");
+  MC_TRY(const std::vector<std::string> rows, rewrites_of(folder.run), "--timings");
+  for (const std::string& row : rows) sets.sft += row + "\n";
+  sets.counts["rewrites"] = static_cast<int64_t>(rows.size());
+  return ok();
+}
+
 Status write_sets(const RunOptions& options, const DataSets& sets) {
   Json json;
   json["settings"] = settings_json(options.settings);
@@ -289,6 +324,7 @@ Result<Counts> run(const RunOptions& options, const std::function<void(std::stri
   MC_TRY(const int num_chunks, Runner(options, folder.run, note, progress).run(), "forge");
   MC_TRY(DataSets sets, assemble(options, folder.run, num_chunks), "forge");
   MC_TRY_VOID(count_overlap(options, note, sets), "forge");
+  MC_TRY_VOID(add_rewrites(options, sets), "forge");
   MC_TRY_VOID(write_sets(options, sets), "forge");
   return sets.counts;
 }

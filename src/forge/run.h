@@ -19,6 +19,7 @@
 #include "core/result.h"
 #include "forge/draw.h"
 #include "forge/library.h"
+#include "forge/mix.h"
 #include "task/evaluator.h"
 
 namespace mc::forge {
@@ -30,7 +31,12 @@ struct Settings {
   int tasks = 100;
   DrawOptions draw;
   double test_share = 0.1;
-  double bugs_share = 0;  // Of the tasks for training, with reviews and repairs as well.
+  double bugs_share = 0;       // Of the tasks for training, with reviews and repairs as well.
+  double lessons_share = 0;    // The same with an analysis of performance and a question.
+  double profiles_share = 0;   // The same with an analysis of the compiler's report.
+  std::filesystem::path nvcc;  // The compiler of profiles, and its release.
+  std::string nvcc_release;
+  Weights weights;  // Families are drawn by these; empty: as the operators have it.
 };
 
 // Dialects that the rows of the data sets are written in.
@@ -45,11 +51,14 @@ struct RunOptions {
   double audit_share = 0;              // Share of the solutions that `auditor` judges as well.
   task::Evaluator* auditor = nullptr;  // Needed for an audit_share above 0.
   std::filesystem::path kernelbench;   // Tasks to count the overlap with; "" for none.
+  std::filesystem::path timings;       // A run of bench with measured answers; "" for none.
+  int64_t samples = 0;                 // Rows of sft.jsonl at which a run ends; 0: by its tasks.
 };
 
 struct Progress {
   int tasks = 0;
   int solutions = 0;
+  int64_t rows = 0;  // Samples for supervised training, in one dialect.
 };
 
 // Counts by name, as in forge.json.

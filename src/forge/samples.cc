@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forge/samples.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "forge/lessons.h"
 #include "forge/random.h"
 #include "forge/reason.h"
 #include "forge/render.h"
@@ -18,6 +21,16 @@ constexpr const char* kCompactRequest = "Write a CUDA kernel for this PyTorch mo
 constexpr const char* kReviewRequest =
     "Find the bug in this answer: its kind, the line, the cause, the effect and the fix. There may "
     "be none.\n";
+constexpr const char* kReviewAllRequest =
+    "Find all bugs in this answer: the kind, the line, the cause, the effect and the fix of each, "
+    "then the whole answer with the fixes. There may be none.\n";
+constexpr const char* kPerformanceRequest =
+    "Analyse the speed of this answer: bugs, memory traffic, intensity, techniques used and others "
+    "that fit.\n";
+constexpr const char* kProfileRequest =
+    "Analyse the compiler's report of these kernels: registers, shared memory, spills, occupancy "
+    "on "
+    "sm_90 and its limit.\n";
 constexpr const char* kFullSystem =
     "You write CUDA kernels for PyTorch programs. Answer with one Python code block that defines "
     "ModelNew, with the same parameters as Model, and compiles its kernels with load_inline.";
@@ -102,6 +115,32 @@ std::string effect_of(const task::Outcome& outcome) {
   return name;
 }
 
+// The place of a bug in the text that has all of `bugs`.
+size_t offset_of(const Bug& bug, const std::vector<Bug>& bugs) {
+  size_t offset = bug.offset;
+  for (const Bug& other : bugs) {
+    if (other.offset < bug.offset) offset += other.text.size() - other.size;
+  }
+  return offset;
+}
+
+// Each bug with its line in the module.
+std::string report_of(const Solution& solution, const Mutant& mutant) {
+  const std::string cuda = with_bugs(solution, mutant.bugs);
+  const size_t before = mutant.module.find(cuda);
+  std::string text = fmt::format("Bugs: {}\n", mutant.bugs.size());
+  for (size_t i = 0; i < mutant.bugs.size(); ++i) {
+    const Bug& bug = mutant.bugs[i];
+    const size_t offset = offset_of(bug, mutant.bugs);
+    const auto begin = mutant.module.begin();
+    const auto line = 1 + std::count(begin, begin + static_cast<ptrdiff_t>(before + offset), '\n');
+    text += fmt::format("{}. {}\n   Line {}: {}\n   Cause: {}\n   Fix: {}\n", i + 1, bug.kind, line,
+                        line_at(cuda, offset), bug.cause, bug.fix);
+  }
+  return text + fmt::format("Effect: {}\nThe fixed answer:\n{}", effect_of(mutant.outcome),
+                            fenced(solution.module));
+}
+
 }  // namespace
 
 const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
@@ -129,13 +168,17 @@ std::string generation_row(const TaskGraph& graph, Style style, const Solution& 
   return row.dump();
 }
 
-std::string review_row(const TaskGraph& graph, const Solution& solution, const Mutant* mutant) {
+std::string review_row(const TaskGraph& graph, Style style, const Solution& solution,
+                       const Mutant* mutant) {
   const std::string& answer = mutant == nullptr ? solution.module : mutant->module;
   Json row = begin_row(graph.id() + "-review", "review");
-  row["messages"].push_back(message(
-      "user", kReviewRequest + fenced(render_module(graph)) + "The answer:\n" + fenced(answer)));
+  row["messages"].push_back(
+      message("user", (style == Style::kCompact ? kReviewRequest : kReviewAllRequest) +
+                          fenced(render_module(graph)) + "The answer:\n" + fenced(answer)));
   std::string said = "No bug.\n";
-  if (mutant != nullptr) {
+  if (mutant != nullptr && style == Style::kFull) {
+    said = report_of(solution, *mutant);
+  } else if (mutant != nullptr) {
     const Bug& bug = mutant->bugs.front();
     const std::string cuda = with_bugs(solution, mutant->bugs);
     said = fmt::format("Bug: {}\nLine: {}\nCause: {}\nEffect: {}\nFix: {}\n", bug.kind,
@@ -169,6 +212,41 @@ std::string retry_row(const TaskGraph& graph, Style style, const Solution& solut
   row["messages"].back()["content"] = content;
   row["messages"].push_back(message("assistant", fenced(solution.module)));
   end_row(row, graph, solution, mutant.bugs);
+  return row.dump();
+}
+
+std::string performance_row(const TaskGraph& graph, const Solution& solution,
+                            const TemplateLibrary& library) {
+  Json row = begin_row(graph.id() + "-" + solution.name + "-performance", "performance");
+  row["messages"].push_back(message("user", kPerformanceRequest + fenced(render_module(graph)) +
+                                                "The answer:\n" + fenced(solution.module)));
+  row["messages"].push_back(message("assistant", performance_text(graph, solution, library)));
+  end_row(row, graph, solution, {});
+  return row.dump();
+}
+
+std::optional<std::string> profile_row(const TaskGraph& graph, const Solution& solution,
+                                       const std::vector<Resources>& resources) {
+  const std::string text = profile_text(graph, solution, resources);
+  if (text.empty()) return std::nullopt;
+  Json row = begin_row(graph.id() + "-" + solution.name + "-profile", "profile");
+  row["messages"].push_back(message("user", kProfileRequest + fenced(solution.module) +
+                                                "ptxas reports:\n" + resources_text(resources)));
+  row["messages"].push_back(message("assistant", text));
+  end_row(row, graph, solution, {});
+  return row.dump();
+}
+
+std::string question_row(uint64_t seed, uint64_t number) {
+  const Question question = question_of(seed, number);
+  Json row = begin_row(fmt::format("f{}-q{:06}", seed, number), "question");
+  row["messages"].push_back(message("user", question.asked + "\n"));
+  row["messages"].push_back(message("assistant", question.told + "\n"));
+  row["task"] = "";
+  row["families"] = Json::array();
+  row["operators"] = Json::array();
+  row["depth"] = 0;
+  row["provenance"] = {{"seed", seed}, {"topic", question.topic}};
   return row.dump();
 }
 

@@ -4,12 +4,14 @@
 #ifndef MC_FORGE_SAMPLES_H_
 #define MC_FORGE_SAMPLES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "forge/draw.h"
 #include "forge/graph.h"
 #include "forge/kernels.h"
+#include "forge/launch.h"
 #include "forge/mutate.h"
 #include "task/verdict.h"
 
@@ -39,9 +41,10 @@ struct Mutant {
   task::Outcome outcome = task::Infra{};
 };
 
-// The user names the task and an answer, the assistant the bug, or that there is none where
-// `mutant` is null.
-std::string review_row(const TaskGraph& graph, const Solution& solution, const Mutant* mutant);
+// The user names the task and an answer, the assistant the bugs, or that there is none where
+// `mutant` is null.  In full style each bug has its line, and the whole fixed answer follows.
+std::string review_row(const TaskGraph& graph, Style style, const Solution& solution,
+                       const Mutant* mutant);
 
 // Two turns, or three where `mutants` has two: each answer is followed by its feedback, the last
 // one is the solution.
@@ -51,6 +54,17 @@ std::string repair_row(const TaskGraph& graph, Style style, const Solution& solu
 // One turn: task, failed answer and feedback in one message, the solution (rl's replays).
 std::string retry_row(const TaskGraph& graph, Style style, const Solution& solution,
                       const Mutant& mutant);
+
+// An analysis of a right kernel's speed (lessons.h).
+std::string performance_row(const TaskGraph& graph, const Solution& solution,
+                            const TemplateLibrary& library);
+
+// An analysis of what the compiler reports; nothing where it cannot be made.
+std::optional<std::string> profile_row(const TaskGraph& graph, const Solution& solution,
+                                       const std::vector<Resources>& resources);
+
+// A question with its answer, of no task.
+std::string question_row(uint64_t seed, uint64_t number);
 
 // A row of rl.jsonl or test.jsonl.
 std::string prompt_row(const TaskGraph& graph, Style style, Split split, uint64_t index);

@@ -42,6 +42,7 @@ std::optional<Type> type_of(std::string_view name) {
 
 bool is_whole(Type type) { return type == Type::kInt32 || type == Type::kInt64; }
 bool is_half(Type type) { return type == Type::kFloat16 || type == Type::kBfloat16; }
+int bytes_of(Type type) { return is_half(type) ? 2 : type == Type::kInt64 ? 8 : 4; }
 
 const char* element_text(Type type) { return row_of(type).element; }
 const char* compute_text(Type type) { return row_of(type).compute; }

@@ -20,6 +20,7 @@ std::optional<Type> type_of(std::string_view name);
 
 bool is_whole(Type type);
 bool is_half(Type type);
+int bytes_of(Type type);  // An element has as many.
 
 // "__half": an element in CUDA.
 const char* element_text(Type type);

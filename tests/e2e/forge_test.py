@@ -21,7 +21,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
 FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl")
-SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3")
+SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3",
+            "--lessons-share", "1")  # fmt: skip
 
 
 def forge(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,9 +58,12 @@ class Forge(unittest.TestCase):
     def test_the_data_sets_have_the_columns_that_trainers_read(self) -> None:
         first = self.folder / "first"
         self.assertEqual(json.loads((first / "forge.json").read_text())["counts"]["tasks"], 12)
+        kinds = set()
         for row in rows(first / "sft.jsonl"):
             self.assertEqual(row["messages"][-1]["role"], "assistant")
-            self.assertIn(row["kind"], ("generation", "review", "repair", "retry"))
+            kinds.add(row["kind"])
+        wanted = {"generation", "review", "repair", "retry", "performance", "question"}
+        self.assertEqual(kinds, wanted)
         for name in ("rl.jsonl", "test.jsonl"):
             for row in rows(first / name):
                 self.assertEqual(row["label"], row["reward_model"]["ground_truth"])
