@@ -6,13 +6,21 @@ Everything is measured on the reference as the judge runs it, under the judge's 
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from harness.judge import distributions
-from harness.judge.judge import Judge, _reference
+from harness.judge.judge import (
+    Judge,
+    _reference,
+    distributions_of_candidates,
+    sensible_outcome,
+)
 from harness.judge.reference import Outcome, is_finite
 from harness.judge.task import Task
 from harness.worker.program import arguments_of
@@ -23,6 +31,8 @@ STD_MIN = 0.01
 PROBE_TOLERANCE = 1e-6  # Of the interpreter, in double precision, against PyTorch in the same.
 DOUBT_SHARE = 0.1  # Of the tolerance that the reference's own error may take.
 _NOISE_SEED = 7
+_SCALES = (16.0, 32.0)  # Between the native values and the large ones.
+_SCALE_SEEDS = (1, 2)
 STEP = 0.5  # By which an input or a parameter is moved to see whether the output answers.
 
 
@@ -36,6 +46,7 @@ def complaints(judge: Judge, probe: Json | None) -> list[str]:
     if not tensors_of(first.outputs):
         return ["the output is no tensor"]
     found = [*_of_outputs(case, reference, first), *_of_answers(case, reference, first)]
+    found = found or _of_other_values(case, reference)
     if not found and probe is not None:
         types = [str(tensor.dtype) for tensor in tensors_of(first.outputs)]
         predicted = ["torch." + entry["dtype"] for entry in probe["outputs"]]
@@ -87,16 +98,53 @@ def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list
         if tensor.shape == output.shape:
             if not case.comparer.failures(output, tensor, doubt):
                 found.append("an input would pass")
-    if isinstance(doubt, torch.Tensor) and output.is_floating_point():
-        wide = output.double()
-        scale = torch.maximum(wide.abs(), wide.square().mean().sqrt())
-        name = str(output.dtype).removeprefix("torch.")
-        # The error of a half is that of its rounding, which no kernel avoids.
-        share = DOUBT_SHARE if name == "float32" else 1.0
-        allowed = share * case.comparer.tolerances[name] * scale
-        if bool((doubt.to(scale) > allowed).any()):
-            found.append("badly conditioned")
+    if _is_badly_conditioned(case, output, doubt):
+        found.append("badly conditioned")
     return found
+
+
+def _is_badly_conditioned(case: Any, output: torch.Tensor, doubt: Any) -> bool:
+    if not isinstance(doubt, torch.Tensor) or not output.is_floating_point():
+        return False
+    wide = output.double()
+    wide = torch.where(wide.isfinite(), wide, 0.0)
+    scale = torch.maximum(wide.abs(), wide.square().mean().sqrt())
+    name = str(output.dtype).removeprefix("torch.")
+    # The error of a half is that of its rounding, which no kernel avoids.
+    share = DOUBT_SHARE if name == "float32" else 1.0
+    allowed = share * case.comparer.tolerances[name] * scale
+    return bool((doubt.to(scale) > allowed).any())
+
+
+def _of_other_values(case: Any, reference: Any) -> list[str]:
+    """The condition under the other values that candidates are judged by, such as large ones."""
+    for name, inputs in _other_inputs(case, reference):
+        outcome = sensible_outcome(case, inputs)
+        if outcome is None:
+            continue
+        outputs = _parts(outcome.outputs)
+        doubts = [None] * len(outputs) if outcome.doubt is None else _parts(outcome.doubt)
+        pairs = zip(outputs, doubts)
+        if any(_is_badly_conditioned(case, output, doubt) for output, doubt in pairs):
+            return [f"badly conditioned: {name}"]
+    return []
+
+
+def _other_inputs(case: Any, reference: Any) -> Iterator[tuple[str, Any]]:
+    names = distributions_of_candidates(case)
+    for name in names:
+        yield name, reference.draw_inputs(1, name)
+    if distributions.LARGE not in names:
+        return
+    # Outputs that saturate hide at large values, in a small tensor, what one element of millions
+    # shows; at values in between they do not.
+    for seed, factor in itertools.product(_SCALE_SEEDS, _SCALES):
+        drawn = reference.draw_inputs(seed, distributions.NATIVE)
+        yield distributions.LARGE, map_tensors(drawn, functools.partial(_scaled, factor))
+
+
+def _scaled(factor: float, tensor: torch.Tensor) -> torch.Tensor:
+    return factor * tensor if tensor.is_floating_point() else tensor
 
 
 def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:

@@ -19,6 +19,7 @@ from harness.worker import pieces
 from harness.worker.region import map_tensors, tensors_of
 
 NATIVE = "native"
+LARGE = "large"
 NONFINITE = "nonfinite"  # Native values, some of them NaN, infinite or zero.
 ONLY_NAN = "nan"  # Native values, some of them NaN.
 WITHOUT_ZEROS = ", without zeros"  # The end of such a distribution's name.
@@ -98,7 +99,7 @@ SCALED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "times_-1": _times(-1),
 }
 TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "large": _large,
+    LARGE: _large,
     "heavy_tail": _heavy_tail,
     "negative": _negative,
     "integers": _integers,

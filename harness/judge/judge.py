@@ -256,6 +256,15 @@ def _choose_distributions(case: _Case, seed: int) -> list[str]:
     return chosen
 
 
+def distributions_of_candidates(case: _Case) -> list[str]:
+    """Those beside the native one that some candidate's trials at the main shape have."""
+    assert case.native is not None
+    chosen = {trial.distribution for trial in case.trials if trial.shape == 0}
+    if case.native.can_change:
+        chosen |= {name for name in _ONE_OF if case.usable.get(name, True)}
+    return sorted(chosen - {distributions.NATIVE, distributions.ONLY_NAN, distributions.NONFINITE})
+
+
 def _names_of(case: _Case) -> list[str]:
     """The distributions at the main shape that belong to every candidate of the task."""
     if case.options.inputs == "native":
@@ -331,19 +340,27 @@ def _find_usable(case: _Case, name: str) -> bool:
         return False
     if not case.native.can_change:
         return False
-    reference = _reference(case, 0)
-    inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), name)
+    inputs = _reference(case, 0).draw_inputs(derive_seed(case.seed, "trial", 0), name)
+    outcome = sensible_outcome(case, inputs)
+    return outcome is not None and _discriminates(case, name, outcome)
+
+
+def sensible_outcome(case: _Case, inputs: Any) -> Outcome | None:
+    """What the reference makes of other values than the native ones; None where they are outside of
+    its domain, or its results are in doubt.
+    """
+    assert case.native is not None
     try:
-        outcome = reference.run(inputs, 0)
-    except Exception as error:  # Values outside the domain of the reference.
+        outcome = _reference(case, 0).run(inputs, 0)
+    except Exception as error:
         if not is_of_task(error):
             raise
-        return False
+        return None
     if case.native.is_finite and not is_finite(outcome.outputs):
-        return False
+        return None
     if any(map(is_doubtful, *map(region.tensors_of, (outcome.outputs, outcome.doubt)))):
-        return False
-    return _discriminates(case, name, outcome)
+        return None
+    return outcome
 
 
 def _special_of(case: _Case) -> str | None:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the gate says of tasks that are no good ones."""
+
+from __future__ import annotations
+
+import unittest
+
+import torch
+
+from harness.forge.gate import complaints
+from harness.judge.judge import Judge
+from harness.worker.wire import Question
+
+TASK = """
+import torch
+import torch.nn as nn
+
+B = 4
+N = 96
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        return {}
+
+def get_inputs():
+    return [torch.randn(B, N), torch.randn(B, N)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def said_of(expression: str) -> list[str]:
+    judge = Judge()
+    source = TASK.format(expression)
+    judge.answer(Question({"op": "open", "source": source, "options": {"specials": False}}))
+    judge.answer(Question({"op": "begin", "seed": 3}))
+    with torch.no_grad():
+        return complaints(judge, None)
+
+
+class GateTest(unittest.TestCase):
+    def test_a_plain_task_passes(self) -> None:
+        self.assertEqual(said_of("torch.relu(x) * y + x"), [])
+
+    def test_large_values_behind_which_rounding_grows_are_found(self) -> None:
+        # A sum that cancels to less than 1 is exact to 1e-4 only where its terms are large.
+        self.assertEqual(
+            said_of("torch.exp(-((x * y + x.flip(1) * y.roll(1, 1)) ** 2))"),
+            ["badly conditioned: large"],
+        )
+
+    def test_native_values_are_told_of_first(self) -> None:
+        self.assertIn("badly conditioned", said_of("(x + 4096 * y) - 4096 * y + 0 * x"))
+
+
+if __name__ == "__main__":
+    unittest.main()
