@@ -198,7 +198,9 @@ Status run_forge(ForgeArguments& arguments) {
   }
   std::unique_ptr<eval::Pipeline> auditor;
   if (options.audit_share > 0) {
-    MC_TRY(auditor, eval::Pipeline::create({}, note), "audit");
+    eval::Options judging;
+    judging.seed = options.settings.seed;  // An audit that finds something can be repeated.
+    MC_TRY(auditor, eval::Pipeline::create(judging, note), "audit");
     options.auditor = auditor.get();
   }
   Ticker ticker;

@@ -68,7 +68,7 @@ Status audit(const TaskGraph& graph, const Solution& solution, const task::Outco
   if (theirs == ours) return ok();
   return Error{ErrorCode::kProtocol,
                fmt::format("the forge and MooreEval disagree on {} ({}): {} against {}", graph.id(),
-                           solution.name, ours, theirs)};
+                           solution.name, effect_of(outcome), effect_of(verdict.outcome))};
 }
 
 class ChunkMaker {
@@ -113,7 +113,7 @@ class ChunkMaker {
         reject("no template fits");
         continue;
       }
-      Made made{.graph_owner = std::move(kept), .solutions = std::move(solutions)};
+      Made made{.graph_owner = std::move(kept), .solutions = std::move(solutions), .mutants = {}};
       if (split_of(made.graph, settings_.test_share) == Split::kTrain) {
         plan_bugs(made);
       }

@@ -95,26 +95,6 @@ std::string line_at(const std::string& text, size_t offset) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// What the run showed, in one line.
-std::string effect_of(const task::Outcome& outcome) {
-  const std::string name = task::outcome_name(outcome);
-  if (const auto* crashed = std::get_if<task::Crashed>(&outcome)) {
-    if (!crashed->findings.empty()) return name + ": " + crashed->findings.front().kind;
-    return crashed->exception ? name + ": " + crashed->exception->message : name;
-  }
-  if (const auto* failed = std::get_if<task::CompileFailed>(&outcome)) {
-    return failed->diagnostics.empty() ? name : name + ": " + failed->diagnostics.front().message;
-  }
-  if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) {
-    for (const task::Trial& trial : wrong->trials) {
-      if (!trial.findings.empty()) return name + ": " + trial.findings.front().kind;
-      if (!trial.inputs_mutated.empty()) return name + ": " + trial.inputs_mutated + " is changed";
-      if (!trial.checks.empty()) return name + ": " + trial.checks.front().detail;
-    }
-  }
-  return name;
-}
-
 // The place of a bug in the text that has all of `bugs`.
 size_t offset_of(const Bug& bug, const std::vector<Bug>& bugs) {
   size_t offset = bug.offset;
@@ -142,6 +122,25 @@ std::string report_of(const Solution& solution, const Mutant& mutant) {
 }
 
 }  // namespace
+
+std::string effect_of(const task::Outcome& outcome) {
+  const std::string name = task::outcome_name(outcome);
+  if (const auto* crashed = std::get_if<task::Crashed>(&outcome)) {
+    if (!crashed->findings.empty()) return name + ": " + crashed->findings.front().kind;
+    return crashed->exception ? name + ": " + crashed->exception->message : name;
+  }
+  if (const auto* failed = std::get_if<task::CompileFailed>(&outcome)) {
+    return failed->diagnostics.empty() ? name : name + ": " + failed->diagnostics.front().message;
+  }
+  if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) {
+    for (const task::Trial& trial : wrong->trials) {
+      if (!trial.findings.empty()) return name + ": " + trial.findings.front().kind;
+      if (!trial.inputs_mutated.empty()) return name + ": " + trial.inputs_mutated + " is changed";
+      if (!trial.checks.empty()) return name + ": " + trial.checks.front().detail;
+    }
+  }
+  return name;
+}
 
 const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
 

@@ -20,6 +20,9 @@ namespace mc::forge {
 enum class Split { kTrain, kTest };
 const char* split_name(Split split);
 
+// An outcome in one line: "wrong: 3 of 640 elements are outside the tolerance".
+std::string effect_of(const task::Outcome& outcome);
+
 // Of training and held-out structures: by the structure's hash alone.  What is one operator is
 // always training, so that every operator is.
 Split split_of(const TaskGraph& graph, double test_share);
