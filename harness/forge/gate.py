@@ -46,7 +46,6 @@ def complaints(judge: Judge, probe: Json | None) -> list[str]:
     if not tensors_of(first.outputs):
         return ["the output is no tensor"]
     found = [*_of_outputs(case, reference, first), *_of_answers(case, reference, first)]
-    found = found or _of_other_values(case, reference)
     if not found and probe is not None:
         types = [str(tensor.dtype) for tensor in tensors_of(first.outputs)]
         predicted = ["torch." + entry["dtype"] for entry in probe["outputs"]]
@@ -116,8 +115,14 @@ def _is_badly_conditioned(case: Any, output: torch.Tensor, doubt: Any) -> bool:
     return bool((doubt.to(scale) > allowed).any())
 
 
-def _of_other_values(case: Any, reference: Any) -> list[str]:
-    """The condition under the other values that candidates are judged by, such as large ones."""
+def complaints_of_other_values(judge: Judge) -> list[str]:
+    """The condition under the other values that candidates are judged by, such as large ones.
+
+    The forge draws another task instead; a task that someone wrote is left to the judge's doubt.
+    """
+    case = judge._opened
+    assert case is not None
+    reference = _reference(case, 0)
     for name, inputs in _other_inputs(case, reference):
         outcome = sensible_outcome(case, inputs)
         if outcome is None:

@@ -52,7 +52,7 @@ from torch.utils import cpp_extension  # noqa: E402, F401
 from harness.contestant import contestant  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
-from harness.forge.gate import complaints  # noqa: E402
+from harness.forge.gate import complaints, complaints_of_other_values  # noqa: E402
 from harness.forge.names import operators_of  # noqa: E402
 from harness.judge.judge import Judge  # noqa: E402
 from harness.worker import region  # noqa: E402
@@ -179,6 +179,7 @@ class _Verifier:
         try:
             with torch.no_grad():
                 gate = complaints(prepared.judge, body.get("probe"))
+                gate = gate or complaints_of_other_values(prepared.judge)
             solutions = [] if gate else body["solutions"]
             runs = [self._in_fork(prepared, one) for one in solutions]
             return {"gate": gate, **prepared.plan, "runs": runs}

@@ -7,7 +7,7 @@ import unittest
 
 import torch
 
-from harness.forge.gate import complaints
+from harness.forge.gate import complaints, complaints_of_other_values
 from harness.judge.judge import Judge
 from harness.worker.wire import Question
 
@@ -36,7 +36,7 @@ def said_of(expression: str) -> list[str]:
     judge.answer(Question({"op": "open", "source": source, "options": {"specials": False}}))
     judge.answer(Question({"op": "begin", "seed": 3}))
     with torch.no_grad():
-        return complaints(judge, None)
+        return complaints(judge, None) or complaints_of_other_values(judge)
 
 
 class GateTest(unittest.TestCase):
