@@ -401,6 +401,20 @@ TEST_F(Timed, OutputsAreInTheCandidatesMemoryAndFitTheirRoom) {
   }
 }
 
+TEST_F(Timed, TellsTheMostMemoryThatABatchHeld) {
+  for (const uint64_t units : {3u, 1u}) {  // The second batch has nothing of the first one's.
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, Manner::kItemised));
+    begin_call(0);
+    const Map more{arena() + 4 * kGranularity, units * kGranularity};
+    EXPECT_EQ(sender.call(Op::kMap, more), 0u);
+    sender.send(Op::kUnmap, more);
+    end_call(0, {{arena(), 4}});
+    EXPECT_EQ(synchronize(), 0u);
+    ASSERT_TRUE(executor->finish_batch(calls));
+    EXPECT_EQ(executor->batch_memory_bytes(), (1 + units) * kGranularity);
+  }
+}
+
 TEST_F(Timed, TellsWhatACallDidPieceByPiece) {
   using testing::AllOf;
   using testing::Field;

@@ -22,9 +22,11 @@ using testing::IsEmpty;
 // Two devices; processes of a dead one get no context.
 class DevicesTest : public testing::Test {
  protected:
-  DevicesTest() {
+  DevicesTest() { use(known_); }
+  // REQUIRES: `known` outlives the test's body.
+  void use(const std::vector<Device>& known) {
     std::vector<std::unique_ptr<DeviceState>> states;
-    for (const Device& device : known_) {
+    for (const Device& device : known) {
       states.push_back(std::make_unique<DeviceState>(
           &device,
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
@@ -95,6 +97,17 @@ TEST_F(DevicesTest, TheLastDeviceIsNotSetAside) {
     EXPECT_TRUE(std::holds_alternative<task::Infra>(verdict.outcome));
   }
   EXPECT_EQ(reports_.size(), 1);
+}
+
+TEST_F(DevicesTest, ACandidateThatFailedOnTwoDevicesGetsNoThird) {
+  const std::vector<Device> three = {
+      known_[0], known_[1], {"GPU-c", 0, {"/dev/nvidia2"}, {"CUDA_VISIBLE_DEVICES=GPU-c"}}};
+  use(three);
+  failing_ = {"GPU-a", "GPU-b"};
+  dead_ = {"CUDA_VISIBLE_DEVICES=GPU-a", "CUDA_VISIBLE_DEVICES=GPU-b"};
+  EXPECT_EQ(measure().protocol.device, "GPU-b");
+  EXPECT_EQ(measure().protocol.device, "GPU-c");
+  devices_.reset();  // Before the three.
 }
 
 TEST_F(DevicesTest, ACancelledCandidateIsNotMeasuredAgain) {
