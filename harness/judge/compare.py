@@ -7,7 +7,8 @@ tolerance of r's dtype,
 
     t * max(|r|, rms(r)) + 4 * max(d, rms(d))
 
-where rms runs over finite elements. Only the reference scales it. NaN and infinities must
+where rms runs over finite elements, and the smallest normal number of r's dtype at least, but for
+half precision. Only the reference scales it. NaN and infinities must
 stand where the reference has them. Integers, bools and all other values must be equal.
 `docs/correctness.md` gives the reasons.
 """

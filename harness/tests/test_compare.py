@@ -130,6 +130,18 @@ class ToleranceTest(unittest.TestCase):
         expected = torch.randn(100) * 1e-7
         self.assertEqual(len(COMPARER.failures(expected, torch.zeros(100), None)), 1)
 
+    def test_numbers_that_are_not_normal_have_few_bits(self) -> None:
+        expected = torch.zeros(100)
+        expected[3] = 4.344e-44
+        got = expected.clone()
+        got[3] = 4.204e-44
+        self.assertEqual(COMPARER.failures(expected, got, None), [])
+        self.assertEqual(COMPARER.failures(expected, torch.zeros(100), None), [])
+        got[3] = 2e-38
+        self.assertEqual(len(COMPARER.failures(expected, got, None)), 1)
+        half = torch.full((100,), 1e-5, dtype=torch.float16)
+        self.assertEqual(len(COMPARER.failures(half, torch.zeros_like(half), None)), 1)
+
     def test_half_precision_has_its_own(self) -> None:
         x = torch.ones(10, dtype=torch.float16)
         self.assertEqual(COMPARER.failures(x, x * 1.005, None), [])

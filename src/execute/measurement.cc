@@ -337,6 +337,7 @@ Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
     return failure;
   }
   fail(plan, failure);
+  has_thrown_ = true;
   return std::nullopt;
 }
 
@@ -554,7 +555,9 @@ Measured Measurement::finish(task::Outcome outcome) {
                     std::nullopt,
                     nullptr,
                     check_error_};
-  if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_) {
+  // The fault of a kernel is an exception too, and what is left on the device fails later calls.
+  const bool may_be_faulty = device_ != nullptr && has_thrown_;
+  if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_ && !may_be_faulty) {
     measured.contestant = std::move(session_);
   }
   return measured;

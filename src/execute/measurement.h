@@ -89,6 +89,7 @@ class Measurement {
   std::set<int> shapes_built_;
   std::map<int, task::Outcome> shapes_refused_;  // The constructor refused them; they do not count.
   std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.
+  bool has_thrown_ = false;                      // Likewise, by an exception alone.
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
   task::StateMatch state_;          // At the main shape.

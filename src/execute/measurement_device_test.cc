@@ -26,6 +26,8 @@ using Take = worker::DeviceTakeQuestion;
 class DeviceMeasurement : public testing::Test {
  protected:
   DeviceMeasurement() {
+    plan_.shapes.push_back({"native", {}, {}});
+    plan_.trials = {{0, 0, "native"}};
     judges_.say<worker::JudgeInitQuestion>({.init = {R"({"t":"tensor"})"}, .training = true});
     judges_.say<worker::JudgeTrialQuestion>({.inputs = {R"(["inputs"])"}});
     judges_.say<worker::JudgeCheckQuestion>({.passed = true});
@@ -40,10 +42,7 @@ class DeviceMeasurement : public testing::Test {
   }
 
   Result<Measured> measure() {
-    JudgePlan plan;
-    plan.shapes.push_back({"native", {}, {}});
-    plan.trials = {{0, 0, "native"}};
-    Judge judge(judges_.session(), plan);
+    Judge judge(judges_.session(), plan_);
     DeviceProcess device(devices_.session(), 10);
     return Measurement(limits_, program_, judge, policy_, 5, contestants_.session(), &device)
         .run([](Session&) {});
@@ -57,6 +56,7 @@ class DeviceMeasurement : public testing::Test {
     return found == nullptr ? Outcome() : *found;
   }
 
+  JudgePlan plan_;
   FakeWorker judges_;
   FakeWorker contestants_;
   FakeWorker devices_;
@@ -117,6 +117,22 @@ TEST_F(DeviceMeasurement, AFailureIsTheDeviceProcessesWhereItLacksWhatWasAskedFo
   const auto unsupported = decided<task::Unsupported>();
   EXPECT_EQ(unsupported.constructs.at(0).rule, "device.unsupported");
   EXPECT_NE(unsupported.constructs[0].message.find("cudaMallocManaged"), std::string::npos);
+}
+
+// A misaligned read at a size that does not count leaves a fault on the device.
+TEST_F(DeviceMeasurement, AContestantThatThrewAtAnotherShapeIsNotTimed) {
+  plan_.shapes.push_back({"ragged", {}, {}});
+  plan_.trials.push_back({1, 1, "ragged"});
+  ASSERT_TRUE(measure()->contestant.has_value());
+  contestants_.on<Forward>([](const Forward& asked, const Fd&) -> worker::Reaction {
+    if (asked.shape == 0) {
+      return worker::ContestantRunThereAnswer{.outputs = {R"(["there"])"}}.to_json();
+    }
+    return Refusal{"exception", "forward", {"RuntimeError", "misaligned address", {}, {}}};
+  });
+  const auto measured = measure();
+  ASSERT_TRUE(std::holds_alternative<task::Passed>(measured->outcome));
+  EXPECT_FALSE(measured->contestant.has_value());
 }
 
 TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {
