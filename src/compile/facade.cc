@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kHeaderBytesMax = 4 << 20;
 constexpr size_t kNamesBytesMax = 64 << 20;
+constexpr size_t kNameBytesMin = 3;
 constexpr std::array<std::string_view, 6> kNamespaces = {"at",     "torch",    "c10",
                                                          "caffe2", "pybind11", "py"};
 constexpr std::array<std::string_view, 6> kFolders = {"torch",  "ATen", "c10",
@@ -281,7 +282,8 @@ Status write_missing_names(std::string_view full, std::string_view thin, const f
   add_names(thin, of_thin);
   std::string text;
   for (const std::string& name : of_full) {
-    if (!of_thin.contains(name)) text += name + '\n';
+    // Sizes and counters have names of a letter or two, and so have parameters that look declared.
+    if (name.size() >= kNameBytesMin && !of_thin.contains(name)) text += name + '\n';
   }
   return write_file_atomically(path, text);
 }

@@ -29,7 +29,7 @@ namespace mc::compile {
 using Names = std::set<std::string, std::less<>>;
 
 // Changes when write_missing_names() does.
-inline constexpr const char* kNamesVersion = "names/2";
+inline constexpr const char* kNamesVersion = "names/3";
 
 class Facade {
  public:

@@ -60,7 +60,7 @@ namespace outer { inline namespace v1 {
   struct Type { int member; void method(int parameter); enum { kMember }; };
   enum Plain { kFirst, kSecond = 2 };
   enum class Scoped : int { kScoped };
-  constexpr int kKnown = 3, kUnknown = 4;
+  constexpr int kKnown = 3, kUnknown = 4, H = 5, no = 6;
 }}
 extern "C" { void in_c(int); })";
   ASSERT_TRUE(write_missing_names(full, "int kKnown;", path));
@@ -70,7 +70,7 @@ extern "C" { void in_c(int); })";
     EXPECT_NE(names.find('\n' + name + '\n'), std::string::npos) << name;
   }
   for (const std::string name : {"argument", "of_macro", "Parameter", "number", "local", "member",
-                                 "method", "parameter", "kMember", "kScoped", "kKnown"}) {
+                                 "method", "parameter", "kMember", "kScoped", "kKnown", "H", "no"}) {
     EXPECT_EQ(names.find('\n' + name + '\n'), std::string::npos) << name;
   }
 }
