@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
+#include "forge/course.h"
 #include "service/stream.h"
 #include "service/verifier.h"
 
@@ -20,6 +21,7 @@ namespace mc::cli {
 namespace {
 
 constexpr size_t kHashCharacters = 12;
+constexpr int kWaitingForEachWorker = 16;  // Compiled together.
 
 // Judges all work with `jobs` threads; results keep the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
@@ -48,13 +50,40 @@ std::string hash_of_options(const EvalArguments& arguments) {
   return content_hash({text}).substr(0, kHashCharacters);
 }
 
+void report_step(std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }
+
+// A course's verdicts; it prepares and measures nothing.
+class CourseVerifier final : public service::Verifier {
+ public:
+  explicit CourseVerifier(forge::Course& course) : course_(course) {}
+  Result<eval::Preparation> run(const service::Request& request) override {
+    if (request.verb != service::Verb::kEvaluate) {
+      return Error{ErrorCode::kInvalidInput, "--bulk evaluates, and prepares nothing"};
+    }
+    MC_TRY(task::Verdict verdict, course_.judge(request.task, request.candidate), "bulk");
+    return eval::Preparation(std::move(verdict));
+  }
+
+ private:
+  forge::Course& course_;
+};
+
+Status run_course(const EvalArguments& arguments, const Layout& layout) {
+  MC_TRY(auto course, forge::Course::create(arguments.jobs, arguments.seed, report_step), "eval");
+  CourseVerifier verifier(*course);
+  service::serve_stream(std::cin, std::cout, verifier,
+                        {.jobs = arguments.jobs * kWaitingForEachWorker,
+                         .roots = roots_of(layout),
+                         .correctness = arguments.options.correctness,
+                         .score = arguments.score,
+                         .about = fmt::format("{}, in bulk", kProgram),
+                         .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
+  return ok();
+}
+
 // Requests on standard input, replies on standard output (service/stream.h).
 Status run_stream(const EvalArguments& arguments, const CLI::App& command, const Layout& layout) {
-  MC_TRY(auto pipeline,
-         eval::Pipeline::create(
-             arguments.options,
-             [](std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }),
-         "eval");
+  MC_TRY(auto pipeline, eval::Pipeline::create(arguments.options, report_step), "eval");
   // Whoever waits for the first reply knows by it that this machine can judge.
   MC_TRY_VOID(pipeline->check_machine(), "eval");
   service::PipelineVerifier verifier(*pipeline);
@@ -72,6 +101,10 @@ Status run_stream(const EvalArguments& arguments, const CLI::App& command, const
 Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "eval");
   MC_TRY(const Layout layout, find_layout(), "eval");
+  if (arguments.bulk) {
+    MC_TRY_VOID(run_course(arguments, layout), "eval");
+    return kExitDone;
+  }
   if (arguments.stream) {
     MC_TRY_VOID(run_stream(arguments, command, layout), "eval");
     return kExitDone;
@@ -120,8 +153,13 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->add_flag("--stream", arguments->stream,
                  "Read questions {id, task, answer} a line each, reply as each is judged")
       ->excludes("--candidate");
+  command
+      ->add_flag("--bulk", arguments->bulk,
+                 "With --stream: as the forge judges its own kernels, many at a time and without "
+                 "protections, on the CPU (docs/rl.md)")
+      ->needs("--stream");
   add_architecture(*command, *arguments);
-  command->get_option("--architecture")->needs("--stream");
+  command->get_option("--architecture")->needs("--stream")->excludes("--bulk");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_eval(*arguments, *command);
     exit_code = code ? *code : report_error(code.error());

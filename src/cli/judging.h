@@ -40,6 +40,7 @@ struct EvalArguments {
   bool exit_code = false;
   bool feedback = false;
   bool stream = false;
+  bool bulk = false;
   bool no_static_rules = false;
   bool weak_sandbox = false;
   bool no_timing = false;

@@ -69,8 +69,9 @@ extern "C" { void in_c(int); })";
                                  "kFirst", "kSecond", "Scoped", "kUnknown", "in_c"}) {
     EXPECT_NE(names.find('\n' + name + '\n'), std::string::npos) << name;
   }
-  for (const std::string name : {"argument", "of_macro", "Parameter", "number", "local", "member",
-                                 "method", "parameter", "kMember", "kScoped", "kKnown", "H", "no"}) {
+  for (const std::string name :
+       {"argument", "of_macro", "Parameter", "number", "local", "member", "method", "parameter",
+        "kMember", "kScoped", "kKnown", "H", "no"}) {
     EXPECT_EQ(names.find('\n' + name + '\n'), std::string::npos) << name;
   }
 }

@@ -2,9 +2,12 @@
 #include "forge/bulk.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -40,11 +43,15 @@ std::string without_includes(std::string text) {
 
 std::string function_name(size_t number) { return fmt::format("s{}", number); }
 
+// By what name the compiler calls an attempt's text: as the extension does, or by its number.
+enum class Naming { kSource, kNumber };
+
 // All attempts as one unit, the n-th in namespace sn.
-std::string unit_of(const std::vector<const Attempt*>& attempts) {
+std::string unit_of(const std::vector<const Attempt*>& attempts, Naming naming) {
   std::string text = "#include <torch/extension.h>\n";
   for (size_t i = 0; i < attempts.size(); ++i) {
-    text += fmt::format("namespace {} {{\n#line 1 \"{}\"\n", function_name(i), kSourceName);
+    const std::string name = naming == Naming::kSource ? kSourceName : function_name(i);
+    text += fmt::format("namespace {} {{\n#line 1 \"{}\"\n", function_name(i), name);
     text += lex::rewrite_for_cpu(without_includes(attempts[i]->cuda)).text + "\n}\n";
   }
   text += "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
@@ -62,6 +69,19 @@ compile::Extension extension_of(const Attempt& attempt) {
   extension.functions = {{"f", "f"}};
   extension.key = std::to_string(std::hash<std::string>{}(attempt.cuda));
   return extension;
+}
+
+// The attempts in whose text a compiler found an error.
+std::set<size_t> failing_in(const std::string& message) {
+  std::set<size_t> failing;
+  std::istringstream lines(message);
+  for (std::string line; std::getline(lines, line);) {
+    size_t number = 0;
+    if (line.find(" error: ") == std::string::npos || line[0] != 's') continue;
+    const auto [end, error] = std::from_chars(line.data() + 1, line.data() + line.size(), number);
+    if (error == std::errc() && *end == ':') failing.insert(number);
+  }
+  return failing;
 }
 
 // The line of a compiler's message that names the error, or the first one.
@@ -89,6 +109,10 @@ struct Bulk::State {
   uint64_t num_units = 0;
 
   Result<std::vector<Compiled>> compile_all(const std::vector<const Attempt*>& attempts);
+  Result<std::vector<Compiled>> compile_apart(const std::vector<const Attempt*>& attempts,
+                                              const std::string& first_message);
+  Status run_compiler(const std::string& unit, const fs::path& source,
+                      const std::vector<std::string>& more);
   Result<std::vector<Compiled>> compile_each(const std::vector<const Attempt*>& attempts);
   Result<Compiled> compile_alone(const Attempt& attempt);
   Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
@@ -136,27 +160,61 @@ Result<std::vector<std::vector<std::string>>> Bulk::operators_of(
 
 // ---- Compiling ----------------------------------------------------------------------------------
 
+Status Bulk::State::run_compiler(const std::string& unit, const fs::path& source,
+                                 const std::vector<std::string>& more) {
+  MC_TRY_VOID(write_file_atomically(source, unit), "unit");
+  std::vector<std::string> argv = {runtime.compiler.string()};
+  argv.insert(argv.end(), more.begin(), more.end());
+  argv.insert(argv.end(), runtime.thin_flags.begin(), runtime.thin_flags.end());
+  argv.insert(argv.end(), runtime.flags.begin(), runtime.flags.end());
+  argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + source.stem().string(), "-include",
+                           "mc_emu/prelude.h", "-x", "c++", source.string()});
+  MC_TRY_VOID(compile::run_tool(argv), "compiler");
+  return ok();
+}
+
 Result<std::vector<Compiled>> Bulk::State::compile_all(
     const std::vector<const Attempt*>& attempts) {
   if (attempts.empty()) return std::vector<Compiled>();
   const std::string name = fmt::format("unit{}", num_units++);
   const fs::path source = directory.path() / (name + ".cc");
   const fs::path library = directory.path() / (name + ".so");
-  MC_TRY_VOID(write_file_atomically(source, unit_of(attempts)), "unit");
-  std::vector<std::string> argv = {runtime.compiler.string(), "-shared",
-                                   "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"};
-  argv.insert(argv.end(), runtime.thin_flags.begin(), runtime.thin_flags.end());
-  argv.insert(argv.end(), runtime.flags.begin(), runtime.flags.end());
-  argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + name, "-include", "mc_emu/prelude.h", "-x",
-                           "c++", source.string(), "-o", library.string()});
-  if (const auto done = compile::run_tool(argv); !done) {
-    spdlog::warn("a batch of {} solutions is compiled one by one: {}", attempts.size(),
-                 first_error(done.error().message));
-    return compile_each(attempts);
-  }
+  const auto done =
+      run_compiler(unit_of(attempts, Naming::kSource), source,
+                   {"-shared", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-o", library});
+  if (!done) return compile_apart(attempts, first_error(done.error().message));
   std::vector<Compiled> compiled;
   for (size_t i = 0; i < attempts.size(); ++i) {
     compiled.emplace_back(Home{library, name, function_name(i)});
+  }
+  return compiled;
+}
+
+// Those that do not compile one by one, the others as a unit again.
+Result<std::vector<Compiled>> Bulk::State::compile_apart(
+    const std::vector<const Attempt*>& attempts, const std::string& first_message) {
+  const fs::path source = directory.path() / fmt::format("unit{}.cc", num_units++);
+  const auto looked = run_compiler(unit_of(attempts, Naming::kNumber), source,
+                                   {"-fsyntax-only", "-w", "-fno-diagnostics-show-caret"});
+  const auto failing = looked ? std::set<size_t>() : failing_in(looked.error().message);
+  if (failing.empty()) {
+    spdlog::warn("a batch of {} solutions is compiled one by one: {}", attempts.size(),
+                 first_message);
+    return compile_each(attempts);
+  }
+  std::vector<const Attempt*> good;
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    if (!failing.contains(i)) good.push_back(attempts[i]);
+  }
+  MC_TRY(std::vector<Compiled> rest, compile_all(good), "compile");
+  std::vector<Compiled> compiled;
+  for (size_t i = 0, next = 0; i < attempts.size(); ++i) {
+    if (!failing.contains(i)) {
+      compiled.push_back(std::move(rest[next++]));
+      continue;
+    }
+    MC_TRY(Compiled one, compile_alone(*attempts[i]), "compile");
+    compiled.push_back(std::move(one));
   }
   return compiled;
 }

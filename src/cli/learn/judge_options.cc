@@ -12,7 +12,8 @@ namespace mc::learn {
 void add_judge(CLI::App& command, JudgeArguments& arguments) {
   command.option_defaults()->group("Verifier");
   command.add_option("--judge", arguments.command,
-                     "Another verifier: a command that reads questions and replies, a line each");
+                     "Another verifier: bulk (the forge's, without protections), or a command that "
+                     "reads questions and replies, a line each");
   command.add_option("--backend", arguments.backend, "Of the verifier: auto, cpu or cuda")
       ->capture_default_str();
   command.add_option("--dialect", arguments.dialect, "Of the answers: cuda or musa")
@@ -32,7 +33,8 @@ void add_judge(CLI::App& command, JudgeArguments& arguments) {
 
 Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, uint64_t seed) {
   std::vector<std::string> words;
-  if (!arguments.command.empty()) {
+  const bool is_bulk = arguments.command == "bulk";
+  if (!arguments.command.empty() && !is_bulk) {
     std::istringstream stream(arguments.command);
     for (std::string word; stream >> word;) words.push_back(word);
     return words;
@@ -43,16 +45,17 @@ Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, 
   words = {(layout.prefix / "bin/musacoder").string(),
            "eval",
            "--stream",
-           "--backend",
-           arguments.backend,
-           "--dialect",
-           arguments.dialect,
            "--seed",
            std::to_string(seed),
            "--jobs",
            std::to_string(jobs),
            "--feedback-tokens",
            std::to_string(arguments.feedback_tokens)};
+  if (is_bulk) {
+    words.emplace_back("--bulk");
+    return words;
+  }
+  words.insert(words.end(), {"--backend", arguments.backend, "--dialect", arguments.dialect});
   if (arguments.timing == "none") {
     words.emplace_back("--no-timing");
   } else {

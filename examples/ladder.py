@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiments of the ladder: what does each rule of reinforcement learning give?
+
+    python examples/ladder.py --out DIR [--gpu] [--only A,D] [--seeds 3] [--devices cuda:0,cuda:1]
+
+All begin with one model: fine-tuned on the forge's solutions to short chains of operators, so that
+it answers a third to a half of the longer ones. Each arm of an experiment trains it under each seed
+on tasks of longer chains that no solution was shown for, and is measured by several answers to each
+of the same held-out tasks, judged by MooreEval with all checks.
+
+    A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
+    C  turns: RL of up to three turns with all rules, without PrimeEcho, and without BDR
+    D  a generator that lags behind: no rule, the signed mean, MirrorPop
+
+A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
+on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from learn import BIN, ROOT, fail, figure, pool, say, shares_of, write_atomically
+
+CUT_SHORT = 3
+Options = Mapping[str, object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """All that the tables depend on."""
+
+    families: str = "elementwise,broadcast,reduction,softmax,normalisation,matmul"
+    shown: int = 160  # Tasks whose solutions are shown.
+    shown_depth: int = 2
+    wide: int = 120  # Tasks to draw those of RL and the held-out ones from.
+    wide_depth: int = 4
+    held_share: float = 0.2
+    held_out: int = 24  # At most.
+    held_samples: int = 4
+    layers: int = 3
+    width: int = 128
+    heads: int = 4
+    sft_steps: int = 600
+    batch_tokens: int = 1024
+    sft_lr: float = 4e-3
+    rl_steps: int = 6
+    rl_prompts: int = 4
+    rl_samples: int = 4
+    rl_lr: float = 5e-5
+    rft_steps: int = 60
+    tokens_max: int = 640
+    seed: int = 1
+
+
+GPU = Size(
+    shown=1500,
+    shown_depth=3,
+    wide=3000,
+    wide_depth=6,
+    held_share=0.16,
+    held_out=320,
+    held_samples=8,
+    layers=8,
+    width=256,
+    heads=8,
+    sft_steps=1500,
+    batch_tokens=16384,
+    sft_lr=1.5e-3,
+    rl_steps=100,
+    rl_prompts=16,
+    rl_samples=8,
+    rft_steps=200,
+    tokens_max=1024,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """One way to train; `options` go to `musacoder-learn rl`, or it is RFT."""
+
+    name: str
+    options: Options = dataclasses.field(default_factory=dict)
+    is_rft: bool = False
+
+
+COMMON: Options = {"updates": 4, "mini-batches": 2, "beta": 0.001, "weight-decay": 0,
+                   "warmup": 0.05, "temperature": 1, "bdr": 0, "timing": "none", "filter-zero-spread": 2}  # fmt: skip
+TURNS: Options = {"turns": 3, "bdr": 0.25}
+EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
+    "A": (
+        Arm("rl"),
+        Arm("rft", is_rft=True),
+        Arm("one update", {"updates": 1, "mini-batches": 1}),
+        Arm(
+            "by lot", {"judge": f"{sys.executable} {ROOT}/tools/shuffled_judge.py --pass-rate 0.4"}
+        ),
+    ),
+    "C": (
+        Arm("all rules", TURNS),
+        Arm("no PrimeEcho", {**TURNS, "alpha": 0, "b-early": 0}),
+        Arm("no BDR", {**TURNS, "bdr": 0}),
+    ),
+    "D": (
+        Arm("none", {"stale": 8, "delta": "off"}),
+        Arm("MirrorPop", {"stale": 8}),
+    ),
+}
+
+
+class Ladder:
+    """The stages and runs in one folder."""
+
+    def __init__(self, folder: Path, size: Size, devices: list[str], minutes: float) -> None:
+        self.folder = folder
+        self.size = size
+        self.devices: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for device in devices:
+            self.devices.put(device)
+        self.num_devices = len(devices)
+        self.end = time.monotonic() + 60 * minutes
+        self.is_cut_short = False
+        self.jobs = max(1, (os.cpu_count() or 1) // len(devices))
+
+    def run(self, program: str, *arguments: object, options: Options = {}) -> bool:
+        """Runs one of our programs to its end; False where this call's time ended before."""
+        command = [str(BIN / program), *map(str, arguments)]
+        for name, value in options.items():
+            command += [f"--{name}", str(value)]
+        left = self.end - time.monotonic()
+        if left <= 0 or self.is_cut_short:
+            self.is_cut_short = True
+            return False
+        # A session of its own, so that the verifier ends with it.
+        process = subprocess.Popen(command, start_new_session=True)
+        try:
+            code = process.wait(left)
+        except subprocess.TimeoutExpired:
+            self.is_cut_short = True
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return False
+        if code != 0:
+            raise RuntimeError(f"{program} {arguments[0]} ended with {code}")
+        return True
+
+    # ---- What all runs begin with ----------------------------------------------------------------
+
+    def make_base(self) -> bool:
+        s = self.size
+        base, model = self.folder / "base", self.folder / "sft/model"
+        if not self.forge("shown", s.shown, s.shown_depth, s.seed, 0.02):
+            return False
+        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, s.held_share):
+            return False
+        if not (self.folder / "held_out.jsonl").exists():
+            self.choose_tasks()
+        if model.exists():
+            return True
+        shown = self.folder / "shown/sft.jsonl"
+        tokenizer = self.folder / "tokenizer.json"
+        script = ROOT / "tools/make_tokenizer.py"
+        command = [sys.executable, script, "--text", shown, "--vocab", 2000, "--split", "lines"]
+        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+        if not tokenizer.exists():
+            done = subprocess.run([*map(str, command), "--out", str(tokenizer)], env=environment)
+            if done.returncode != 0:
+                fail("the tokenizer could not be made")
+        if not (base / "config.json").exists():
+            self.run("musacoder-learn", "init", options={
+                "out": base, "layers": s.layers, "width": s.width, "heads": s.heads,
+                "seed": s.seed, "tokenizer": tokenizer})  # fmt: skip
+        return self.tune(base, shown, self.folder / "sft", s.sft_steps, s.sft_lr, s.seed)
+
+    def forge(self, name: str, tasks: int, depth: int, seed: int, held_share: float) -> bool:
+        if (self.folder / name / "forge.json").exists():
+            return True
+        return self.run("musacoder", "forge", options={
+            "tasks": tasks, "seed": seed, "style": "compact", "families": self.size.families,
+            "depth": depth, "test-share": held_share, "jobs": min(64, os.cpu_count() or 1),
+            "out": self.folder / name})  # fmt: skip
+
+    def choose_tasks(self) -> None:
+        """Longer chains than those shown; of the held-out ones as many of each length as there are."""
+        s = self.size
+
+        def rows_of(name: str) -> list[tuple[tuple[str, ...], str]]:
+            lines = (self.folder / "wide" / name).read_text().splitlines(keepends=True)
+            found = [(tuple(json.loads(line)["extra_info"]["operators"]), line) for line in lines]
+            return [(chain, line) for chain, line in found if len(chain) >= s.shown_depth]
+
+        lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
+        shown = {tuple(json.loads(line)["operators"]) for line in lines}
+        held = rows_of("test.jsonl")
+        shown |= {chain for chain, _ in held}
+        train = [line for chain, line in rows_of("rl.jsonl") if chain not in shown]
+        by_depth: dict[int, list[str]] = {}
+        for chain, line in held:
+            by_depth.setdefault(len(chain), []).append(line)
+        chosen: list[str] = []
+        while len(chosen) < s.held_out and any(by_depth.values()):
+            for depth in sorted(by_depth):
+                chosen += by_depth[depth][:1]
+                del by_depth[depth][:1]
+        write_atomically(self.folder / "tasks.jsonl", "".join(train))
+        write_atomically(self.folder / "held_out.jsonl", "".join(chosen[: s.held_out]))
+
+    def tune(self, model: Path, data: Path, out: Path, steps: int, lr: float, seed: int,
+             device: str = "") -> bool:  # fmt: skip
+        s = self.size
+        held = device or self.devices.get()
+        try:
+            return (out / "model").exists() or self.run("musacoder-learn", "sft", "--resume",
+                options={"model": model, "data": data, "out": out, "steps": steps,
+                         "batch-tokens": s.batch_tokens, "lr": lr, "device": held,
+                         "seed": seed})  # fmt: skip
+        finally:
+            if not device:
+                self.devices.put(held)
+
+    # ---- One run ---------------------------------------------------------------------------------
+
+    def one(self, experiment: str, arm: Arm, number: int) -> None:
+        device = self.devices.get()
+        try:
+            home = self.home(experiment, arm, number)
+            learned = self.draw(arm, number, home, device)
+            if learned and self.measure(home / "model", home / "held_out", device):
+                say(f"{experiment}, {arm.name}, seed {number}: done")
+        finally:
+            self.devices.put(device)
+
+    def home(self, experiment: str, arm: Arm, number: int) -> Path:
+        return self.folder / experiment / arm.name.replace(" ", "-") / str(number)
+
+    def draw(self, arm: Arm, number: int, home: Path, device: str) -> bool:
+        s = self.size
+        if (home / "model").exists():
+            return True
+        sft, tasks = self.folder / "sft/model", self.folder / "tasks.jsonl"
+        seed = 1000 * number
+        if not arm.is_rft:
+            own = {"model": sft, "data": tasks, "out": home, "steps": s.rl_steps, "seed": seed,
+                   "prompts": s.rl_prompts, "samples": s.rl_samples, "lr": s.rl_lr,
+                   "max-tokens": s.tokens_max, "device": device,
+                   "jobs": self.jobs}  # fmt: skip
+            own |= {} if "judge" in arm.options else {"backend": "cpu"}
+            return self.run("musacoder-learn", "rl", "--resume",
+                            options={**own, **COMMON, **arm.options})  # fmt: skip
+        drawn, data = home / "drawn", home / "data.jsonl"
+        if not data.exists():
+            options = {"model": sft, "data": tasks, "out": drawn, "samples": s.rl_samples,
+                       "limit": s.rl_steps * s.rl_prompts, "max-tokens": s.tokens_max,
+                       "backend": "cpu", "device": device, "jobs": self.jobs,
+                       "seed": seed}  # fmt: skip
+            if not self.run("musacoder-learn", "rft", options=options):
+                return False
+            shown = (self.folder / "shown/sft.jsonl").read_text()
+            write_atomically(data, (drawn / "sft.jsonl").read_text() + shown)
+        if not self.tune(sft, data, home / "run", s.rft_steps, s.sft_lr / 10, seed, device):
+            return False
+        (home / "model").symlink_to("run/model")
+        return True
+
+    def measure(self, model: Path, out: Path, device: str) -> bool:
+        s = self.size
+        if (out / "summary.json").exists():
+            return True
+        return self.run("musacoder", "bench", options={
+            "model": model, "suite": self.folder / "held_out.jsonl", "samples": s.held_samples,
+            "temperature": 1, "max-tokens": s.tokens_max, "seed": s.seed, "backend": "cpu",
+            "device": device, "batch": 256, "jobs": self.jobs, "out": out})  # fmt: skip
+
+    # ---- All of it -------------------------------------------------------------------------------
+
+    def run_all(self, chosen: list[str], seeds: int) -> None:
+        if not self.make_base():
+            return
+        device = self.devices.get()
+        self.measure(self.folder / "sft/model", self.folder / "sft/held_out", device)
+        self.devices.put(device)
+        runs = [(experiment, arm, number) for experiment in chosen
+                for number in range(1, seeds + 1) for arm in EXPERIMENTS[experiment]]  # fmt: skip
+        with ThreadPoolExecutor(self.num_devices) as pool_of_devices:
+            for done in [pool_of_devices.submit(self.one, *run) for run in runs]:
+                try:
+                    done.result()
+                except RuntimeError as error:  # One run's failure ends no other.
+                    say(str(error))
+        self.report(chosen, seeds)
+
+    def report(self, chosen: list[str], seeds: int) -> None:
+        base = self.folder / "sft/held_out"
+        if not (base / "summary.json").exists():
+            return
+        lines = [f"Before: {line_of(base)}\n"]
+        for experiment in chosen:
+            lines += [f"\n## {experiment}\n", HEADER]
+            for arm in EXPERIMENTS[experiment]:
+                homes = [self.home(experiment, arm, number) for number in range(1, seeds + 1)]
+                done = [home for home in homes if (home / "held_out/summary.json").exists()]
+                if done:
+                    lines.append(row_of(arm, base, done))
+        write_atomically(self.folder / "report.md", "".join(lines))
+        print("".join(lines))
+
+
+HEADER = (
+    "| arm | seeds | held out, before to after, by tasks | Pass@k | in training, first and last"
+    " quarter | KL | waits for verdicts |\n|---|---|---|---|---|---|---|\n"
+)
+
+
+def line_of(folder: Path) -> str:
+    group = json.loads((folder / "summary.json").read_text())["groups"]["all"]
+    most = max(group["pass_at"], key=int)
+    return f"average {figure(group['average'])}, Pass@{most} {figure(group['pass_at'][most])}"
+
+
+def row_of(arm: Arm, base: Path, homes: list[Path]) -> str:
+    gain = pool(shares_of(base), [shares_of(home / "held_out") for home in homes])
+    most = [json.loads((home / "held_out/summary.json").read_text()) for home in homes]
+    best = [max(s["groups"]["all"]["pass_at"].items(), key=lambda one: int(one[0]))[1]["value"]
+            for s in most]  # fmt: skip
+    cells = [arm.name, str(len(homes)), gain, ", ".join(f"{100 * b:.1f} %" for b in best)]
+    metrics = [home / "metrics.jsonl" for home in homes]
+    if all(path.exists() for path in metrics):
+        cells += course_of([path.read_text() for path in metrics])
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def course_of(texts: list[str]) -> list[str]:
+    """Accuracy of first turns, KL and the share of waiting, means over the runs."""
+    early, late, kl, wait = [], [], [], []
+    for text in texts:
+        rows = [json.loads(line) for line in text.splitlines()]
+        quarter = max(1, len(rows) // 4)
+        early += [row["accuracy_first"] for row in rows[:quarter]]
+        late += [row["accuracy_first"] for row in rows[-quarter:]]
+        kl += [row["kl"] for row in rows[-quarter:]]
+        wait.append(sum(row["verdict_wait_s"] for row in rows) / rows[-1]["elapsed_s"])
+    accuracy = " → ".join(f"{100 * sum(some) / len(some):.1f} %" for some in (early, late))
+    return [accuracy, f"{sum(kl) / len(kl):.4f}", f"{100 * sum(wait) / len(wait):.0f} %"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The experiments of the ladder.")
+    parser.add_argument("--out", type=Path, required=True, help="folder of all runs")
+    parser.add_argument("--gpu", action="store_true", help="the size for GPUs")
+    parser.add_argument("--only", default="A", help="experiments: A,C,D; or base")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--devices", default="", help="cpu, or cuda:0,cuda:1,…")
+    parser.add_argument("--minutes", type=float, default=1e6, help="of this call")
+    for field in dataclasses.fields(Size):
+        kind = {"int": int, "float": float, "str": str}[str(field.type)]
+        parser.add_argument("--" + field.name.replace("_", "-"), type=kind, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    changes = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(Size)
+               if getattr(arguments, field.name) is not None}  # fmt: skip
+    size = dataclasses.replace(GPU if arguments.gpu else Size(), **changes)
+    chosen = [name for name in arguments.only.split(",") if name and name != "base"]
+    for name in chosen:
+        if name not in EXPERIMENTS:
+            fail(f"no experiment {name}: they are {', '.join(EXPERIMENTS)}")
+    folder = arguments.out.resolve()
+    text = json.dumps(dataclasses.asdict(size), indent=2) + "\n"
+    path = folder / "size.json"
+    if path.exists() and path.read_text() != text:
+        fail(f"{folder} holds runs of another size: give another --out, or remove it")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
+    devices = arguments.devices or ("cuda:0" if arguments.gpu else "cpu")
+    ladder = Ladder(folder, size, devices.split(","), arguments.minutes)
+    try:
+        ladder.run_all(chosen, arguments.seeds)
+    except RuntimeError as error:
+        fail(str(error))
+    return CUT_SHORT if ladder.is_cut_short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

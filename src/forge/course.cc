@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/course.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/check.h"
+#include "core/hash.h"
+#include "legality/extract.h"
+
+namespace mc::forge {
+namespace {
+
+constexpr size_t kBatchMax = 16;
+constexpr std::string_view kOpening = "r\"\"\"";
+constexpr std::string_view kClosing = "\"\"\"";
+
+task::Outcome no_form() {
+  return task::Unextractable{"no_code", "the module has no r\"\"\" text with CUDA source", {}};
+}
+
+// What would hold for all answers of a unit.
+bool defines_macros(std::string_view cuda) {
+  return cuda.find("#define") != std::string_view::npos ||
+         cuda.find("#undef") != std::string_view::npos ||
+         cuda.find("#pragma push_macro") != std::string_view::npos;
+}
+
+uint64_t seed_of(uint64_t seed, const std::string& code) {
+  return std::stoull(content_hash({std::to_string(seed), code}).substr(0, 15), nullptr, 16);
+}
+
+}  // namespace
+
+std::optional<std::string> cuda_of(const std::string& module) {
+  const size_t opening = module.find(kOpening);
+  if (opening == std::string::npos) return std::nullopt;
+  const size_t begin = opening + kOpening.size();
+  const size_t end = module.find(kClosing, begin);
+  if (end == std::string::npos) return std::nullopt;
+  if (module.find(kOpening, end + kClosing.size()) != std::string::npos) return std::nullopt;
+  return module.substr(begin, end - begin);
+}
+
+Course::Course(std::vector<std::unique_ptr<Bulk>> bulks, uint64_t seed)
+    : seed_(seed), bulks_(std::move(bulks)) {
+  for (const auto& bulk : bulks_) threads_.emplace_back([this, &bulk] { work(*bulk); });
+}
+
+Result<std::unique_ptr<Course>> Course::create(int num_workers, uint64_t seed,
+                                               const Bulk::Progress& progress) {
+  std::vector<std::unique_ptr<Bulk>> bulks;
+  for (int i = 0; i < num_workers; ++i) {
+    MC_TRY(auto bulk, Bulk::create(progress), "course");
+    bulks.push_back(std::move(bulk));
+  }
+  return std::unique_ptr<Course>(new Course(std::move(bulks), seed));
+}
+
+Course::~Course() {
+  {
+    const std::lock_guard lock(mutex_);
+    MC_CHECK(waiting_.empty());  // Whoever waits would wait for ever.
+    is_closing_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Result<task::Verdict> Course::judge(const task::Task& task, const task::Candidate& candidate) {
+  task::Verdict verdict;
+  verdict.task = task.id;
+  verdict.candidate = candidate.id;
+  verdict.seed = seed_;
+  verdict.protocol.policy = "bulk";
+  legality::Extraction extracted = legality::extract(candidate.answer);
+  if (auto* reason = std::get_if<task::Unextractable>(&extracted)) {
+    verdict.outcome = std::move(*reason);
+    return verdict;
+  }
+  Waiting waiting{&task, {std::get<legality::Extracted>(std::move(extracted)).module, ""}};
+  verdict.candidate_hash = content_hash({waiting.attempt.module});
+  auto cuda = cuda_of(waiting.attempt.module);
+  if (!cuda) {
+    verdict.outcome = no_form();
+    return verdict;
+  }
+  waiting.attempt.cuda = *std::move(cuda);
+  std::unique_lock lock(mutex_);
+  waiting_.push_back(&waiting);
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return waiting.outcome.has_value(); });
+  MC_TRY(verdict.outcome, std::move(*waiting.outcome), "course");
+  return verdict;
+}
+
+void Course::work(Bulk& bulk) {
+  while (true) {
+    const std::vector<Waiting*> batch = take();
+    if (batch.empty()) return;
+    verify(bulk, batch);
+  }
+}
+
+// The first that waits, with others to its task, then with what comes next.
+std::vector<Course::Waiting*> Course::take() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return is_closing_ || !waiting_.empty(); });
+  std::vector<Waiting*> batch;
+  if (waiting_.empty()) return batch;
+  const std::string code = waiting_.front()->task->code;
+  const size_t fair = (waiting_.size() + bulks_.size() - 1) / bulks_.size();
+  const size_t wanted = std::min(kBatchMax, fair);
+  std::ranges::stable_partition(waiting_,
+                                [&](const Waiting* one) { return one->task->code == code; });
+  while (!waiting_.empty() && batch.size() < wanted) {
+    batch.push_back(waiting_.front());
+    waiting_.pop_front();
+  }
+  return batch;
+}
+
+void Course::verify(Bulk& bulk, const std::vector<Waiting*>& batch) {
+  std::vector<TaskWork> works;
+  std::map<std::string, size_t> places;
+  struct Home {
+    size_t work = 0;
+    bool is_alone = false;
+    size_t number = 0;
+  };
+  std::vector<Home> homes;
+  for (const Waiting* one : batch) {
+    const auto [place, is_new] = places.emplace(one->task->code, works.size());
+    if (is_new) {
+      works.emplace_back();
+      works.back().source = one->task->code;
+      works.back().seed = seed_of(seed_, one->task->code);
+    }
+    TaskWork& work = works[place->second];
+    const bool is_alone = defines_macros(one->attempt.cuda);
+    auto& attempts = is_alone ? work.doubtful : work.attempts;
+    homes.push_back({place->second, is_alone, attempts.size()});
+    attempts.push_back(one->attempt);
+  }
+  const auto results = bulk.verify(works);
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (!results) {
+      batch[i]->outcome = Result<task::Outcome>(results.error());
+      continue;
+    }
+    const Home& home = homes[i];
+    const TaskResult& result = (*results)[home.work];
+    const size_t first = home.is_alone ? works[home.work].attempts.size() : 0;
+    batch[i]->outcome = result.gate.empty()
+                            ? result.outcomes[first + home.number]
+                            : task::Outcome(task::Unsupported{{{"task.gate", result.gate[0], {}}}});
+  }
+  changed_.notify_all();
+}
+
+}  // namespace mc::forge
