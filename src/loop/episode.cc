@@ -112,6 +112,17 @@ bool Episode::passed() const {
   });
 }
 
+std::vector<std::span<const Episode>> groups_of(std::span<const Episode> episodes) {
+  std::vector<std::span<const Episode>> groups;
+  for (size_t begin = 0; begin < episodes.size();) {
+    size_t end = begin;
+    while (end < episodes.size() && episodes[end].group == episodes[begin].group) ++end;
+    groups.push_back(episodes.subspan(begin, end - begin));
+    begin = end;
+  }
+  return groups;
+}
+
 std::string json_line(const Episode& episode) {
   Json json;
   json["step"] = episode.step;

@@ -61,6 +61,10 @@ struct Episode {
   bool passed() const;                                // In some turn.
 };
 
+// The groups of a step's episodes, as parts of them.
+// REQUIRES: the episodes of a group follow one another.
+std::vector<std::span<const Episode>> groups_of(std::span<const Episode> episodes);
+
 std::string json_line(const Episode& episode);
 Result<Episode> episode_from_json(const std::string& line);
 

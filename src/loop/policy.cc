@@ -100,6 +100,9 @@ Policy::Policy(const model::Model& model, const PolicyOptions& options)
       rope_(model::rope_of(model.config, model.config.positions_max, options.device)),
       optimizer_(master_, model::layout_of(model.config).matrices, options.optimizer,
                  weights_.flat) {
+  if (options.generate_dtype) {
+    generator_.emplace(model.config, master_.to(*options.generate_dtype, false, /*copy=*/true));
+  }
   if (options.keeps_reference) reference_.emplace(model.config, weights_.flat.clone());
   for (size_t i = 0; i < options.workers; ++i) {
     gradients_.emplace_back(model.config, at::zeros_like(master_));
@@ -108,7 +111,10 @@ Policy::Policy(const model::Model& model, const PolicyOptions& options)
 
 void Policy::generate(std::span<const model::Request> requests,
                       const model::GenerateOptions& options,
-                      const std::function<void(size_t, const model::Answer&)>& done) const {
+                      const std::function<void(size_t, const model::Answer&)>& done,
+                      Writer writer) const {
+  const bool is_own = generator_ && writer == Writer::kGenerator;
+  const model::Parameters& weights = is_own ? *generator_ : weights_;
   const size_t workers = std::max<size_t>(1, std::min(options_.workers, requests.size()));
   std::vector<std::vector<model::Request>> parts(workers);
   for (size_t i = 0; i < requests.size(); ++i) parts[i % workers].push_back(requests[i]);
@@ -116,12 +122,16 @@ void Policy::generate(std::span<const model::Request> requests,
   one.workers = 1;
   one.batch = std::max<int64_t>(1, options.batch / static_cast<int64_t>(workers));
   model::in_parallel(workers, [&](size_t worker) {
-    model::generate({weights_, rope_}, parts[worker], one,
+    model::generate({weights, rope_}, parts[worker], one,
                     [&](size_t i, const model::Answer& answer) {
                       done(i * workers + worker, answer);
                       return true;
                     });
   });
+}
+
+void Policy::refresh_generator() {
+  if (generator_) generator_->flat.copy_(master_);
 }
 
 std::vector<Scores> Policy::score(std::span<const train::Sample> sequences) const {
@@ -170,7 +180,8 @@ std::vector<Scores> Policy::run(const model::Parameters& weights,
 }
 
 train::RunTensors Policy::tensors() {
-  return {master_, optimizer_.first_moment(), optimizer_.second_moment()};
+  return {master_, optimizer_.first_moment(), optimizer_.second_moment(),
+          generator_ ? generator_->flat : at::Tensor()};
 }
 
 void Policy::restored(int64_t optimizer_steps) {

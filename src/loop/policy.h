@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The policy: the weights that write answers and are trained on them, so generator and trainer can
-// never have different ones.  Tensors stand behind this header; src/rl decides, this computes.
+// The policy: the weights that write answers and are trained on them.  Generator and trainer have
+// the same tensors, unless the generator is to compute in another dtype or to be stale (--stale):
+// then it has a copy.  Tensors stand behind this header; src/rl decides, this computes.
 //
 //   Policy policy(model, options);
 //   std::vector<Scores> old = policy.score(sequences);
@@ -33,6 +34,9 @@ struct PolicyOptions {
   size_t workers = 1;  // Threads that each take a part of the sequences.
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
+  // The dtype of a generator with weights of its own, as refresh_generator() left them.  Without
+  // one the generator has the trainer's weights.
+  std::optional<at::ScalarType> generate_dtype;
   train::OptimizerOptions optimizer;
   bool keeps_reference = true;  // A copy of the first weights, for the KL.
 };
@@ -51,6 +55,12 @@ std::vector<Scores> score_sequences(const model::Passage& passage,
                                     double temperature, const GradientOf& gradient_of,
                                     model::Parameters* gradients);
 
+// Which weights write an answer.
+enum class Writer {
+  kGenerator,
+  kTrainer,
+};
+
 class Policy {
  public:
   Policy(const model::Model& model, const PolicyOptions& options);
@@ -60,7 +70,10 @@ class Policy {
   // Answers to all requests.  Each worker has a fixed part of them, so the same requests get the
   // same answers to the last bit.  `done` is called from several threads.
   void generate(std::span<const model::Request> requests, const model::GenerateOptions& options,
-                const std::function<void(size_t request, const model::Answer& answer)>& done) const;
+                const std::function<void(size_t request, const model::Answer& answer)>& done,
+                Writer writer = Writer::kGenerator) const;
+  // The generator's own weights, if it has some, become those of the trainer.
+  void refresh_generator();
 
   std::vector<Scores> score(std::span<const train::Sample> sequences) const;
   std::vector<Scores> score_by_reference(std::span<const train::Sample> sequences) const;
@@ -69,7 +82,7 @@ class Policy {
   // finite number nothing changed.  `gradient_of` is called from several threads.
   double update(std::span<const train::Sample> sequences, const GradientOf& gradient_of, double lr);
 
-  // What a checkpoint holds; after loading into it: restored(steps).
+  // What a checkpoint holds, a generator's own weights too; after loading into it: restored(steps).
   train::RunTensors tensors();
   void restored(int64_t optimizer_steps);
   int64_t optimizer_steps() const { return optimizer_.steps(); }
@@ -83,6 +96,7 @@ class Policy {
   const PolicyOptions options_;
   at::Tensor master_;  // Float32; the decoder's own where it computes in that.
   model::Parameters weights_;
+  std::optional<model::Parameters> generator_;
   std::optional<model::Parameters> reference_;
   std::vector<model::Parameters> gradients_;  // One for each worker.
   model::ops::RopeTable rope_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 #include "core/file.h"
 #include "loop/update.h"
+#include "train/checkpoint.h"
 
 namespace mc::loop {
 namespace {
@@ -67,24 +69,28 @@ std::vector<model::Request> requests() {
   return all;
 }
 
-std::vector<Episode> generate(const Policy& policy) {
+std::vector<Episode> generate(const Policy& policy, Writer writer = Writer::kGenerator) {
   const std::vector<model::Request> all = requests();
   std::vector<Episode> episodes(all.size());
   const model::GenerateOptions options{
       .sampling = {.temperature = 0.9}, .tokens_max = 20, .batch = 4, .seed = 7};
-  policy.generate(all, options, [&](size_t i, const model::Answer& answer) {
-    Episode& episode = episodes[i];
-    episode.group = static_cast<int64_t>(i) / 4;
-    episode.prompt = all[i].prompt;
-    episode.tokens = answer.tokens;
-    if (answer.is_stopped) episode.tokens.push_back(answer.end);
-    episode.log_probs = answer.log_probs;
-    // Answers with token 20 are right.
-    const bool passes = std::count(episode.tokens.begin(), episode.tokens.end(), 20) > 0;
-    Turn turn;
-    turn.judgement.s = passes ? 1.0 : -1.0;
-    episode.turns.push_back(turn);
-  });
+  policy.generate(
+      all, options,
+      [&](size_t i, const model::Answer& answer) {
+        Episode& episode = episodes[i];
+        episode.group = static_cast<int64_t>(i) / 4;
+        episode.prompt = all[i].prompt;
+        episode.tokens = answer.tokens;
+        if (answer.is_stopped) episode.tokens.push_back(answer.end);
+        episode.log_probs = answer.log_probs;
+        // Answers with token 20 are right.
+        const bool passes = std::count(episode.tokens.begin(), episode.tokens.end(), 20) > 0;
+        Turn turn;
+        turn.judgement.s = passes ? 1.0 : -1.0;
+        turn.num_tokens = static_cast<int64_t>(episode.tokens.size());
+        episode.turns.push_back(turn);
+      },
+      writer);
   return episodes;
 }
 
@@ -119,6 +125,59 @@ TEST(Policy, GeneratorAndTrainerAgreeOnLogProbabilities) {
   }
   ASSERT_GT(count, 50u);
   EXPECT_LE(sum / static_cast<double>(count), kDriftMax);
+}
+
+double drift_of(const Policy& policy) {
+  const std::vector<Episode> episodes = generate(policy);
+  const std::vector<Scores> scores = policy.score(samples_of(episodes));
+  double sum = 0;
+  for (size_t i = 0; i < episodes.size(); ++i) {
+    const std::vector<uint8_t> mask(episodes[i].tokens.size(), 1);
+    sum += rl::drift(scores[i].log_probs, episodes[i].log_probs, mask).mean_abs;
+  }
+  return sum / static_cast<double>(episodes.size());
+}
+
+TEST(Policy, AGeneratorOfLowerPrecisionDrifts) {
+  PolicyOptions options = options_with(2);
+  options.generate_dtype = at::kBFloat16;
+  const double drift = drift_of(Policy(make_model(), options));
+  EXPECT_GT(drift, 1e-4);
+  EXPECT_LT(drift, 0.1);
+}
+
+TEST(Policy, AGeneratorOfItsOwnIsAsOldAsItsLastRefresh) {
+  PolicyOptions options = options_with(2);
+  options.generate_dtype = at::kFloat;
+  Policy policy(make_model(), options);
+  const std::vector<Episode> before = generate(policy);
+  EXPECT_EQ(generate(policy, Writer::kTrainer), before);
+  ASSERT_TRUE(update_policy(policy, before, options_of(1e-2)));
+  EXPECT_EQ(generate(policy), before);
+  EXPECT_NE(generate(policy, Writer::kTrainer), before);
+  EXPECT_GT(drift_of(policy), 1e-3);
+  policy.refresh_generator();
+  EXPECT_EQ(generate(policy), generate(policy, Writer::kTrainer));
+  EXPECT_LE(drift_of(policy), kDriftMax);
+}
+
+TEST(Policy, ACheckpointHoldsTheGeneratorsOwnWeights) {
+  const auto folder = TemporaryDirectory::create("policy");
+  PolicyOptions options = options_with(1);
+  options.generate_dtype = at::kBFloat16;
+  Policy policy(make_model(), options), again(make_model(), options);
+  const std::vector<Episode> before = generate(policy);
+  ASSERT_TRUE(update_policy(policy, before, options_of(1e-2)));
+  policy.refresh_generator();
+  const std::vector<Episode> stale = generate(policy);
+  ASSERT_NE(stale, before);
+  ASSERT_TRUE(update_policy(policy, stale, options_of(1e-2)));
+  ASSERT_TRUE(train::save_checkpoint(folder->path(), {}, policy.tensors()));
+  const auto state = train::load_checkpoint(folder->path(), again.tensors());
+  ASSERT_TRUE(state) << state.error().message;
+  again.restored(2);
+  EXPECT_EQ(generate(again), stale);
+  EXPECT_EQ(generate(again, Writer::kTrainer), generate(policy, Writer::kTrainer));
 }
 
 TEST(Policy, TheSameRequestsGetTheSameAnswersToTheLastBit) {
@@ -194,6 +253,49 @@ TEST(UpdatePolicy, ChangesNothingWhereEveryEpisodeIsUnscored) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->plan.skips_update());
   EXPECT_TRUE(policy.master().equal(before));
+}
+
+// Group 1 has no spread, group 2 no score.
+std::vector<Episode> three_groups(const Policy& policy) {
+  std::vector<Episode> episodes = generate(policy);
+  for (size_t i = 0; i < episodes.size(); ++i) {
+    std::optional<double>& s = episodes[i].turns[0].judgement.s;
+    if (i / 4 == 0) s = i % 2 == 0 ? 1 : -1;
+    if (i / 4 == 1) s = -1;
+    if (i / 4 == 2) s.reset();
+  }
+  return episodes;
+}
+
+TEST(WithSpread, LeavesOutGroupsOfEqualRewardsAlone) {
+  const std::vector<Episode> episodes = three_groups(Policy(make_model(), options_with(1)));
+  const std::vector<Episode> kept = with_spread(episodes, options_of(1));
+  EXPECT_EQ(num_without_spread(episodes, options_of(1)), 1U);
+  ASSERT_EQ(kept.size(), 8U);
+  EXPECT_TRUE(std::equal(kept.begin(), kept.begin() + 4, episodes.begin()));
+  EXPECT_TRUE(std::equal(kept.begin() + 4, kept.end(), episodes.begin() + 8));
+}
+
+TEST(UpdatePolicy, OfNoEpisodesChangesNothing) {
+  Policy policy(make_model(), options_with(2));
+  const at::Tensor before = policy.master().clone();
+  const auto result = update_policy(policy, {}, options_of(1));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->plan.skips_update());
+  EXPECT_TRUE(policy.master().equal(before));
+}
+
+TEST(RewardOf, FallsTowardsTheLimitOfTokensWhereThatIsAskedFor) {
+  Episode episode;
+  episode.turns.resize(1);
+  episode.turns[0].judgement.s = 1;
+  episode.turns[0].num_tokens = 90;
+  UpdateOptions options = options_of(1);
+  EXPECT_EQ(reward_of(episode, options), 1);
+  options.overlong = {.tokens_max = 100, .margin = 20};
+  EXPECT_EQ(reward_of(episode, options), 0.5);
+  episode.turns[0].judgement.s.reset();
+  EXPECT_FALSE(reward_of(episode, options));
 }
 
 TEST(UpdatePolicy, AStepOfTheOptimiserIsMadeForEachMiniBatch) {

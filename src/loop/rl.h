@@ -32,6 +32,14 @@
 
 namespace mc::loop {
 
+// Answers of the policy to held-out prompts: the likeliest one to each, judged by the run's
+// verifier.
+struct EvalOptions {
+  std::filesystem::path data;  // Tasks with prompts, see read_prompts.
+  int64_t steps = 10;          // Steps between; before the first and behind the last step too.
+  int64_t tasks = 100;         // At most; the seed chooses them.
+};
+
 struct RlOptions {
   std::filesystem::path model;
   std::filesystem::path data;  // episode.h: read_prompts
@@ -44,7 +52,18 @@ struct RlOptions {
   int64_t turns = 1;
   int64_t updates = 1;  // Passes over the episodes of a step.
   int64_t mini_batches = 1;
+  // The run ends behind the step whose KL to the first weights is beyond this; beta is not 0 then.
+  std::optional<double> kl_end;
+  int64_t overlong_tokens = 0;  // The margin of the penalty for long answers, OverlongOptions.
+  std::optional<EvalOptions> eval;
   std::optional<double> kl_stop;  // See UpdateOptions, also for the one before.
+  // Dynamic sampling: groups without spread are left out of the update, and other prompts answered
+  // in their place, in so many rounds at most.
+  std::optional<int64_t> refills_max;
+  // The generator gets the trainer's weights every stale + 1 steps, so that they are 0 to `stale`
+  // steps old.
+  int64_t stale = 0;
+  std::optional<int64_t> batch;  // Answers at a time, for `generate`; see default_batch.
   model::GenerateOptions generate;
   PolicyOptions policy;  // Its temperature is that of generate.
   rl::StepOptions step;
@@ -66,6 +85,7 @@ struct RlProgress {
 
 struct RlResult {
   int64_t episodes = 0;  // Of all parts of the run.
+  std::string ended;     // Why the run ended before its last step; empty where it did not.
   RlProgress last;       // Rates are 0 where no step was left to do.
 };
 

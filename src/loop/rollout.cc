@@ -82,13 +82,16 @@ class Rollout {
     generate.seed = derive_seed(generate.seed, "turn " + std::to_string(turn));
     std::vector<std::string> keys(requests.size());
     const Clock::time_point begin = Clock::now();
-    policy_.generate(requests, generate, [&](size_t n, const model::Answer& answer) {
-      Episode& episode = episodes_[episode_of[n]];
-      take(requests[n], answer, episode);
-      if (!answer.is_stopped) return;
-      const Slot& slot = slots_[static_cast<size_t>(episode.group)];
-      keys[n] = judge_.ask(slot.prompt->task, episode.turns.back().answer);
-    });
+    policy_.generate(
+        requests, generate,
+        [&](size_t n, const model::Answer& answer) {
+          Episode& episode = episodes_[episode_of[n]];
+          take(requests[n], answer, episode);
+          if (!answer.is_stopped) return;
+          const Slot& slot = slots_[static_cast<size_t>(episode.group)];
+          keys[n] = judge_.ask(slot.prompt->task, episode.turns.back().answer);
+        },
+        options_.writer);
     times.generate_s += seconds_since(begin);
     const Clock::time_point generated = Clock::now();
     for (size_t n = 0; n < keys.size(); ++n) {

@@ -36,6 +36,7 @@ struct RolloutOptions {
   // `positions_max` is not taken.
   model::GenerateOptions generate;
   int64_t positions_max = 0;
+  Writer writer = Writer::kGenerator;
 };
 
 struct RolloutTimes {

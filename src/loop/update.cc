@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/update.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -29,7 +30,7 @@ struct Sequences {
   }
 };
 
-Sequences sequences_of(std::span<const Episode> episodes, const rl::PrimeEchoOptions& options) {
+Sequences sequences_of(std::span<const Episode> episodes, const UpdateOptions& options) {
   Sequences all;
   for (size_t i = 0; i < episodes.size(); ++i) {
     const Episode& episode = episodes[i];
@@ -41,9 +42,8 @@ Sequences sequences_of(std::span<const Episode> episodes, const rl::PrimeEchoOpt
     if (i + 1 == episodes.size() || episodes[i + 1].group != episode.group) {
       all.group_ends.push_back(i + 1);
     }
-    const auto s = episode.scores();
-    all.rewards.push_back(rl::prime_echo(s, options));
-    all.s_first.push_back(s.front());
+    all.rewards.push_back(reward_of(episode, options));
+    all.s_first.push_back(episode.turns.front().judgement.s);
   }
   all.mask.assign(all.rollout.size(), 1);
   return all;
@@ -142,11 +142,37 @@ Status update_once(Policy& policy, const Sequences& all, const MiniBatch& part,
                "the gradient is no longer a finite number; a smaller --lr may help"};
 }
 
+bool has_no_spread(std::span<const Episode> group, const UpdateOptions& options) {
+  std::vector<std::optional<double>> rewards;
+  for (const Episode& episode : group) rewards.push_back(reward_of(episode, options));
+  const auto fate = rl::group_advantage(rewards, options.step.advantage).fate;
+  return fate == rl::GroupFate::kNoSpread;
+}
+
 }  // namespace
+
+std::optional<double> reward_of(const Episode& episode, const UpdateOptions& options) {
+  std::optional<double> reward = rl::prime_echo(episode.scores(), options.prime_echo);
+  if (reward) *reward += rl::overlong_penalty(episode.turns.front().num_tokens, options.overlong);
+  return reward;
+}
+
+std::vector<Episode> with_spread(std::span<const Episode> episodes, const UpdateOptions& options) {
+  std::vector<Episode> kept;
+  for (const std::span<const Episode> group : groups_of(episodes)) {
+    if (!has_no_spread(group, options)) kept.insert(kept.end(), group.begin(), group.end());
+  }
+  return kept;
+}
+
+size_t num_without_spread(std::span<const Episode> episodes, const UpdateOptions& options) {
+  return static_cast<size_t>(std::ranges::count_if(
+      groups_of(episodes), [&](const auto& group) { return has_no_spread(group, options); }));
+}
 
 Result<UpdateResult> update_policy(Policy& policy, std::span<const Episode> episodes,
                                    const UpdateOptions& options) {
-  Sequences all = sequences_of(episodes, options.prime_echo);
+  Sequences all = sequences_of(episodes, options);
   all.old = log_probs_of(policy.score(all.samples));
   if (options.step.beta > 0) all.reference = log_probs_of(policy.score_by_reference(all.samples));
   UpdateResult result;

@@ -52,7 +52,8 @@ bool keeps(const Drift& drift, const MirrorPopOptions& options) {
   MC_CHECK(options.delta >= 0 && (!options.token_veto || *options.token_veto > 0));
   if (drift.num_tokens == 0) return false;
   if (options.token_veto && drift.log_rho_min < std::log(*options.token_veto)) return false;
-  return drift.mean_abs <= options.delta;  // False for NaN.
+  const bool is_signed = options.mean == DriftMean::kSigned;
+  return (is_signed ? std::abs(drift.mean_signed) : drift.mean_abs) <= options.delta;  // NaN: no.
 }
 
 double delta_auto(const DriftWindow& window) {

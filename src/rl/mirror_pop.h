@@ -30,10 +30,17 @@ struct Drift {
   double log_rho_min = 0;  // The least of them.
 };
 
+// Which mean of log rho is held against delta.
+enum class DriftMean {
+  kAbsolute,
+  kSigned,  // Others take this one; it is an arm of experiments, not the paper's rule.
+};
+
 struct MirrorPopOptions {
   double delta = 0.05;
   std::optional<double> token_veto =
       std::nullopt;  // One token of rho below this rejects: 1e-4 where it is used.
+  DriftMean mean = DriftMean::kAbsolute;
 };
 
 // REQUIRES: the spans are of one size; old is finite where the mask is not 0.

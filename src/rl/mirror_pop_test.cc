@@ -32,6 +32,14 @@ TEST(MirrorPop, DropsASequenceWhoseLogRatiosCancelInTheMean) {
   const Drift found = drift_of(log_rho);
   EXPECT_NEAR(found.mean_signed, 0, 1e-9);
   EXPECT_FALSE(keeps(found, {}));
+  EXPECT_TRUE(keeps(found, {.mean = DriftMean::kSigned}));
+}
+
+TEST(MirrorPop, TheSignedMeanRejectsADriftToEitherSide) {
+  const MirrorPopOptions options{.mean = DriftMean::kSigned};
+  EXPECT_FALSE(keeps(drift_of({0.1, 0.1}), options));
+  EXPECT_FALSE(keeps(drift_of({-0.1, -0.1}), options));
+  EXPECT_FALSE(keeps(drift_of({0, kNan}), options));
 }
 
 TEST(MirrorPop, KeepsASequenceAtDelta) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rl/score.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <variant>
@@ -16,6 +17,13 @@ double speed_on_grid(double nu, const SpeedGrid& grid) {
   if (!std::isfinite(nu)) return nu;
   if (nu <= grid.dead_zone) return 1;
   return grid.step > 0 ? std::round(nu / grid.step) * grid.step : nu;
+}
+
+double overlong_penalty(int64_t num_tokens, const OverlongOptions& options) {
+  MC_CHECK(options.margin >= 0 && options.margin <= options.tokens_max);
+  if (options.margin == 0) return 0;
+  const auto beyond = static_cast<double>(num_tokens - (options.tokens_max - options.margin));
+  return -std::clamp(beyond / static_cast<double>(options.margin), 0.0, 1.0);
 }
 
 std::optional<double> training_score(const task::Verdict& verdict,

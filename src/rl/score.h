@@ -12,6 +12,7 @@
 #ifndef MC_RL_SCORE_H_
 #define MC_RL_SCORE_H_
 
+#include <cstdint>
 #include <optional>
 
 #include "reward/score.h"
@@ -35,6 +36,16 @@ struct TrainingScoreOptions {
 // nu as training sees it.  NaN and infinities come back as they are.
 // REQUIRES: grid.dead_zone >= 0 and grid.step >= 0.
 double speed_on_grid(double nu, const SpeedGrid& grid);
+
+// The soft penalty for long answers (DAPO, arXiv 2503.14476, section 3.4).
+struct OverlongOptions {
+  int64_t tokens_max = 0;  // The longest answer that the generator writes.
+  int64_t margin = 0;      // The last tokens before that limit; 0 switches the penalty off.
+};
+
+// 0 up to tokens_max - margin tokens, from there a straight line down to -1 at tokens_max.
+// REQUIRES: 0 <= margin <= tokens_max.
+double overlong_penalty(int64_t num_tokens, const OverlongOptions& options);
 
 // Pure.  Empty for Unsupported and Infra, which say nothing of the candidate and are never scored.
 std::optional<double> training_score(const task::Verdict& verdict,

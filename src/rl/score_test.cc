@@ -55,6 +55,15 @@ TEST(TrainingScore, WithoutAGridIsTheRewards) {
   EXPECT_NEAR(*score_at(0.4, options), 1, 1e-12);
 }
 
+TEST(OverlongPenalty, FallsFromTheMarginToTheLimit) {
+  const OverlongOptions options{.tokens_max = 100, .margin = 20};
+  EXPECT_EQ(overlong_penalty(3, options), 0);
+  EXPECT_EQ(overlong_penalty(80, options), 0);
+  EXPECT_EQ(overlong_penalty(85, options), -0.25);
+  EXPECT_EQ(overlong_penalty(100, options), -1);
+  EXPECT_EQ(overlong_penalty(100, {.tokens_max = 100, .margin = 0}), 0) << "it is off";
+}
+
 TEST(TrainingScore, TakesASpeedUpThatIsNoNumber) {
   EXPECT_EQ(score_at(std::nan("")), 1);
   EXPECT_EQ(score_at(kInfinity), 1.5);

@@ -69,8 +69,9 @@ Result<RunState> parse_state(const std::string& text) {
 Status copy_into(const model::TensorFile& file, const char* name, const at::Tensor& to) {
   const auto found = file.tensors().find(name);
   const at::Tensor host = to.to(at::kCPU).contiguous();
-  const size_t size = static_cast<size_t>(host.numel()) * sizeof(float);
-  if (found == file.tensors().end() || found->second.dtype != "F32" ||
+  const model::TensorBytes expected = model::bytes_of(host);
+  const size_t size = expected.bytes.size();
+  if (found == file.tensors().end() || found->second.dtype != expected.dtype ||
       found->second.bytes.size() != size) {
     return Error{ErrorCode::kInvalidInput,
                  std::string("it has no \"") + name + "\" of this model's size"};
@@ -102,15 +103,18 @@ Status save_checkpoint(const fs::path& run, const RunState& state, const RunTens
   const at::Tensor master = tensors.master.to(at::kCPU);
   const at::Tensor first = tensors.first.to(at::kCPU);
   const at::Tensor second = tensors.second.to(at::kCPU);
+  const at::Tensor generator =
+      tensors.generator.defined() ? tensors.generator.to(at::kCPU) : at::Tensor();
+  std::map<std::string, model::TensorBytes> all_tensors = {
+      {"master", model::bytes_of(master)},
+      {"first_moment", model::bytes_of(first)},
+      {"second_moment", model::bytes_of(second)}};
+  if (generator.defined()) all_tensors["generator"] = model::bytes_of(generator);
   const auto write = [&](const fs::path& fresh) -> Status {
     const std::string json = state_json(state);
     const std::string_view text = json;
     MC_TRY_VOID(model::write_file_synced(fresh / "state.json", {&text, 1}), "its state");
-    return model::write_tensors(fresh / "state.safetensors",
-                                {{"master", model::bytes_of(master)},
-                                 {"first_moment", model::bytes_of(first)},
-                                 {"second_moment", model::bytes_of(second)}},
-                                {});
+    return model::write_tensors(fresh / "state.safetensors", all_tensors, {});
   };
   MC_TRY_VOID(model::publish_folder(path, write), "save a checkpoint");
   std::vector<fs::path> all = checkpoints_of(run);
@@ -132,6 +136,9 @@ Result<RunState> load_checkpoint(const fs::path& run, const RunTensors& tensors)
   MC_TRY_VOID(copy_into(file, "master", tensors.master), path.string());
   MC_TRY_VOID(copy_into(file, "first_moment", tensors.first), path.string());
   MC_TRY_VOID(copy_into(file, "second_moment", tensors.second), path.string());
+  if (tensors.generator.defined()) {
+    MC_TRY_VOID(copy_into(file, "generator", tensors.generator), path.string());
+  }
   return state;
 }
 

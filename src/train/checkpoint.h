@@ -2,7 +2,7 @@
 //
 // The state of a training run on the disk: RUN/store.sqlite with its settings, and
 // RUN/checkpoints/step-00000100 with state.json (step, place in the data, time) and
-// state.safetensors (parameters, both moments).
+// state.safetensors (parameters, both moments, a generator's own weights).
 //
 // A checkpoint is written to another name and renamed when all of it is on the disk, so one that is
 // there is whole.  The last two are kept.
@@ -33,6 +33,7 @@ struct RunTensors {
   at::Tensor master;
   at::Tensor first;
   at::Tensor second;
+  at::Tensor generator = {};  // RL: the generator's own weights; undefined where it has none.
 };
 
 enum class Existing { kRefuse, kResume };

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import unittest
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ LEARN = os.environ["MUSACODER_LEARN"]
 JUDGE = f"{sys.executable} {ROOT / 'tests/learn/letter_judge.py'}"
 # The same to a run's settings, which leave out the folder of the program; it cannot be started.
 NO_JUDGE = JUDGE.replace(sys.executable, f"/no/{pathlib.Path(sys.executable).name}")
-TIMES = ("generate_s", "verdict_wait_s", "update_s", "elapsed_s")
+TIMES = ("generate_s", "verdict_wait_s", "update_s", "elapsed_s", "eval_s")
 DRIFT_MAX = 1e-5  # Of generator and trainer, in float32.
 STEPS = 9
 EPISODES = "SELECT text FROM text WHERE name GLOB 'episodes *'"
@@ -79,7 +80,7 @@ class RlTest(unittest.TestCase):
         cls.folder.cleanup()
 
     @classmethod
-    def write(cls, name: str, rows: list[dict[str, object]]) -> pathlib.Path:
+    def write(cls, name: str, rows: Sequence[Mapping[str, object]]) -> pathlib.Path:
         path = cls.root / name
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return path
@@ -129,6 +130,8 @@ class RlTest(unittest.TestCase):
 
     def test_a_run_that_was_killed_ends_as_one_that_was_not_and_its_episodes_replay(self) -> None:
         turns = ["--turns", 3, "--steps", STEPS, "--checkpoint-steps", 2, "--updates", 2]
+        turns += ["--filter-zero-spread", "--stale", 2, "--delta", 0.3]
+        turns += ["--eval-data", self.root / "tasks.jsonl", "--eval-steps", 4, "--eval-tasks", 3]
         turns += ["--judge", f"env LETTERS=q7 {JUDGE}"]  # Hard, so that there are replays.
         self.complete("whole", *turns)
         command = [LEARN, *self.rl("killed", *turns, "--resume")]
@@ -155,12 +158,21 @@ class RlTest(unittest.TestCase):
         self.check_episodes("whole")
 
     def check_episodes(self, name: str) -> None:
-        rows = self.metrics(name)
+        first, *rows = self.metrics(name)
+        self.assertEqual(set(first), {"step", "eval/accuracy", "eval/scored", "eval/cut_share"})
         self.assertEqual([row["step"] for row in rows], list(range(1, STEPS + 1)))
-        self.assertLessEqual(max(row["drift"] for row in rows), DRIFT_MAX)
+        evaluated = [row["step"] for row in rows if "eval/accuracy" in row]
+        self.assertEqual([first["step"], *evaluated], [0, 4, 8, STEPS])
+        self.assertEqual([row["stale"] for row in rows], [0, 1, 2] * 3)
+        for row in rows:
+            self.assertEqual(row["drift"] > DRIFT_MAX, row["stale"] > 0, row)
         self.assertGreater(sum(row["bdr/replays"] for row in rows), 0)
         episodes = self.episodes(name)
-        self.assertEqual(len(episodes), STEPS * 4 * 4)
+        refilled = sum(row["groups_refilled"] for row in rows)
+        self.assertGreater(refilled, 0)
+        self.assertEqual(len(episodes), (STEPS * 4 + refilled) * 4)
+        self.assertFalse(any(e["replay"] for e in episodes if e["group"] >= 4))
+        self.check_refills(episodes, rows)
         lengths = set()
         for episode in episodes:
             turns = episode["turns"]
@@ -169,6 +181,59 @@ class RlTest(unittest.TestCase):
             self.assertNotIn(True, passes[:-1], "an episode goes on after its pass")
             self.assertTrue(passes[-1] or len(turns) == 3)
         self.assertGreater(len(lengths), 1)
+
+    def check_refills(self, episodes: list[dict[str, Any]], rows: list[dict[str, float]]) -> None:
+        """A group without spread is replaced, in two rounds at most; the update has the others."""
+        for row in rows:
+            groups: dict[int, list[list[float]]] = {}
+            for episode in episodes:
+                if episode["step"] == row["step"] - 1:
+                    scores = [turn["s"] for turn in episode["turns"]]
+                    groups.setdefault(episode["group"], []).append(scores)
+            # With these scores rewards are equal where the turns' scores are.
+            flat = [all(scores == group[0] for scores in group) for group in groups.values()]
+            self.assertEqual(row["groups_no_spread"], sum(flat))
+            first = sum(flat[:4])
+            second = sum(flat[4 : 4 + first])
+            self.assertEqual(row["groups_refilled"], first + second)
+
+    def test_a_run_ends_at_a_kl_and_stays_ended(self) -> None:
+        words = ["--steps", 5, "--updates", 2, "--kl-end", 0, "--overlong-tokens", 4]
+        words += ["--generate-dtype", "bfloat16"]
+        done = run(*self.rl("ended", *words))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ended early: step 1: the KL to the first weights", done.stdout)
+        (row,) = self.metrics("ended")
+        self.assertGreater(row["kl"], 0)
+        self.assertLess(row["overlong"], 0)
+        self.assertGreater(row["drift"], DRIFT_MAX)
+        before = self.weights("ended")
+        done = run(*self.rl("ended", *words, "--resume"))
+        self.assertIn("ended early: step 1", done.stdout)
+        self.assertEqual((len(self.metrics("ended")), self.weights("ended")), (1, before))
+
+    def test_shuffled_verdicts_have_their_rate_and_know_nothing_of_the_answer(self) -> None:
+        judge = f"{sys.executable} {ROOT / 'tools/shuffled_judge.py'}"
+        self.complete("shuffled", "--steps", 4, "--judge", f"{judge} --pass-rate 0.4")
+        turns = [turn for episode in self.episodes("shuffled") for turn in episode["turns"]]
+        outcomes = {turn["outcome"] for turn in turns if turn["stopped"]}
+        self.assertEqual(outcomes, {"pass", "wrong"})
+        task = {"id": "t", "code": "code"}
+        lines = [{"id": str(i), "task": task, "answer": f"answer {i}"} for i in range(2000)]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        rates = {}
+        for seed in ("1", "2"):
+            command = [*judge.split(), "--like", str(self.root / "shuffled"), "--seed", seed]
+            done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+            kinds = [
+                json.loads(line)["verdict"]["outcome"]["kind"] for line in done.stdout.splitlines()
+            ]
+            rates[seed] = [kind == "pass" for kind in kinds]
+        passed = [turn["s"] >= 1 for turn in turns if turn["stopped"]]
+        expected = sum(passed) / len(passed)
+        self.assertAlmostEqual(sum(rates["1"]) / len(lines), expected, delta=0.05)
+        same = sum(one == other for one, other in zip(rates["1"], rates["2"])) / len(lines)
+        self.assertAlmostEqual(same, expected**2 + (1 - expected) ** 2, delta=0.06)
 
     def test_the_reward_rises(self) -> None:
         self.complete("learns", "--steps", 40, "--beta", 0)
@@ -242,6 +307,8 @@ class RlTest(unittest.TestCase):
         rules: dict[str, object] = {"--lambda": 0.5, "--nu-max": 1.5, "--speed-dead-zone": 0}
         rules |= {"--speed-step": 0, "--aggregation": "dr-grpo", "--advantage-scale": "none"}
         rules |= {"--std-floor": 0.1, "--dual-clip": 3, "--token-veto": 1e-4}
+        rules |= {"--drift-mean": "signed", "--kl-end": 100, "--overlong-tokens": 3, "--stale": 1}
+        rules |= {"--generate-dtype": "bfloat16", "--filter-zero-spread": 2}
         words = [word for pair in rules.items() for word in pair]
         self.complete("rules", "--steps", 1, *words)
         settings = self.settings("rules")
@@ -250,9 +317,9 @@ class RlTest(unittest.TestCase):
         self.assertEqual((settings["dual_clip"], settings["token_veto"]), (3, 1e-4))
         for option, value in rules.items():
             changed = list(words)
-            changed[changed.index(option) + 1] = {"dr-grpo": "token", "none": "std"}.get(
-                str(value), 0.9 if option != "--dual-clip" else 2
-            )
+            others = {"dr-grpo": "token", "none": "std", "signed": "absolute"}
+            others |= {"bfloat16": "float32", "3": "2", "1": "0", "2": "1", "100": "99"}
+            changed[changed.index(option) + 1] = others.get(str(value), 0.9)
             done = run(*self.rl("rules", "--steps", 1, *changed, "--resume"))
             self.assertIn("other settings", done.stderr, option)
 
@@ -378,7 +445,10 @@ class RlTest(unittest.TestCase):
         fails("--resume", self.rl("twice", "--steps", 1))
         fails("other settings", self.rl("twice", "--steps", 2, "--resume"))
         twice = ["--steps", 2, "--replay", self.root / "twice"]
-        fails("no episodes of this step", self.rl("gone", *twice))
+        fails("no such episodes", self.rl("gone", *twice))
+        fails("--beta above 0", self.rl("none", "--kl-end", 0.1, "--beta", 0))
+        fails("beyond --max-tokens", self.rl("none", "--overlong-tokens", 9))
+        fails("none.jsonl", self.rl("none", "--eval-data", self.root / "none.jsonl"))
         fails("no store", self.rl("gone", "--resume", "--replay", self.root / "base"))
 
 

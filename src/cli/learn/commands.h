@@ -35,6 +35,8 @@ struct Computing {
   std::string dtype;  // By default float32 on the CPU, bfloat16 elsewhere.
   int threads = 0;    // 0: one a core.
 };
+// REQUIRES: the name is float32 or bfloat16.
+at::ScalarType dtype_of(const std::string& name);
 void add_computing(CLI::App& command, Computing& computing);
 struct Target {
   at::Device device;

@@ -37,6 +37,10 @@ int report_error(const Error& error) {
              : kExitMachine;
 }
 
+at::ScalarType dtype_of(const std::string& name) {
+  return name == "float32" ? at::kFloat : at::kBFloat16;
+}
+
 void add_computing(CLI::App& command, Computing& computing) {
   command.option_defaults()->group("Where it computes");
   command.add_option("--device", computing.device, "cpu, cuda or cuda:N")->capture_default_str();
@@ -59,8 +63,7 @@ Result<Target> prepare(const Computing& computing) {
   keep_memory();
   const std::string dtype =
       computing.dtype.empty() ? (is_cpu ? "float32" : "bfloat16") : computing.dtype;
-  return Target{at::Device(computing.device), dtype == "float32" ? at::kFloat : at::kBFloat16,
-                is_cpu ? threads : 1};
+  return Target{at::Device(computing.device), dtype_of(dtype), is_cpu ? threads : 1};
 }
 
 }  // namespace mc::learn

@@ -10,6 +10,7 @@
 #include "cli/learn/judge_options.h"
 #include "cli/numbers.h"
 #include "loop/rl.h"
+#include "train/sft.h"
 
 namespace mc::learn {
 namespace {
@@ -22,8 +23,14 @@ struct RlArguments {
   std::string aggregation = "sequence";
   std::string scale = "std";
   std::optional<double> token_veto;
+  std::string drift_mean = "absolute";
   std::string replay;
+  std::string generate_dtype;
+  std::optional<int64_t> pack_tokens;
+  loop::EvalOptions eval;
 };
+
+constexpr int64_t kPackTokens = 4096;
 
 // --delta: a number, "auto" or "off".
 Status read_delta(const std::string& text, loop::RlOptions& options) {
@@ -48,11 +55,22 @@ Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
     return Error{ErrorCode::kInvalidInput, "--token-veto is MirrorPop's, and --delta off is given"};
   }
   if (arguments.token_veto) options.step.mirror_pop->token_veto = arguments.token_veto;
+  if (options.step.mirror_pop && arguments.drift_mean == "signed") {
+    options.step.mirror_pop->mean = rl::DriftMean::kSigned;
+  }
   if (arguments.aggregation == "token") options.step.aggregation = rl::TokenMean{};
   if (arguments.aggregation == "dr-grpo") {
     options.step.aggregation = rl::DrGrpo{static_cast<double>(options.generate.tokens_max)};
   }
   if (arguments.scale == "none") options.step.advantage.scale = rl::AdvantageScale::kNone;
+  if (options.kl_end && options.step.beta == 0) {
+    return Error{ErrorCode::kInvalidInput,
+                 "--kl-end needs the KL to the first weights: give --beta above 0"};
+  }
+  if (options.overlong_tokens > options.generate.tokens_max) {
+    return Error{ErrorCode::kInvalidInput, "--overlong-tokens is beyond --max-tokens"};
+  }
+  if (!arguments.eval.data.empty()) options.eval = arguments.eval;
   return ok();
 }
 
@@ -65,6 +83,11 @@ Result<loop::RlResult> run(RlArguments& arguments) {
   options.policy.device = target.device;
   options.policy.dtype = target.dtype;
   options.policy.workers = static_cast<size_t>(target.workers);
+  options.policy.pack_tokens =
+      arguments.pack_tokens.value_or(target.device.is_cuda() ? train::kPackTokensGpu : kPackTokens);
+  const at::ScalarType generate_dtype =
+      arguments.generate_dtype.empty() ? target.dtype : dtype_of(arguments.generate_dtype);
+  if (generate_dtype != target.dtype) options.policy.generate_dtype = generate_dtype;
   const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
   const auto result = loop::run_rl(options, [&](const loop::RlProgress& progress) {
     if (!is_terminal) return;
@@ -82,10 +105,12 @@ int report(const RlArguments& arguments, const Result<loop::RlResult>& result) {
   fmt::print("{} steps, {} episodes in {:.0f} s, reward {:.3f}, first turn {:.1f} %: {}\n",
              result->last.step, result->episodes, result->last.elapsed_s, result->last.reward,
              100 * result->last.accuracy, (arguments.options.run / "model").string());
+  if (!result->ended.empty()) fmt::print("the run ended early: {}\n", result->ended);
   return kExitDone;
 }
 
-void add_rollout_options(CLI::App& command, loop::RlOptions& options) {
+void add_rollout_options(CLI::App& command, RlArguments& arguments) {
+  loop::RlOptions& options = arguments.options;
   command.add_option("--prompts", options.prompts, "Prompts of a step")
       ->check(cli::kPositive)
       ->capture_default_str();
@@ -106,9 +131,28 @@ void add_rollout_options(CLI::App& command, loop::RlOptions& options) {
   command.add_option("--max-tokens", generate.tokens_max, "Longest answer")
       ->check(cli::kPositive)
       ->capture_default_str();
-  command.add_option("--batch", generate.batch, "Answers at a time")
-      ->check(cli::kPositive)
+  command
+      .add_option("--batch", options.batch,
+                  "Answers at a time (default: 32; on a GPU all of a wave, up to 256)")
+      ->check(cli::kPositive);
+  command
+      .add_option("--filter-zero-spread", options.refills_max,
+                  "Leaves groups of equal rewards out of the update, and answers the next prompts\n"
+                  "in their place, in N rounds at most (2 where N is missing; default: off)")
+      ->type_name("[N]")
+      ->expected(0, 1)
+      ->default_str("2")
+      ->check(CLI::Range(0, 16));
+  command
+      .add_option("--stale", options.stale,
+                  "The generator gets the trainer's weights every K + 1 steps")
+      ->type_name("K")
+      ->check(cli::kNotNegative)
       ->capture_default_str();
+  command
+      .add_option("--generate-dtype", arguments.generate_dtype,
+                  "float32 or bfloat16, for the generator alone (default: --dtype)")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
 }
 
 void add_rule_options(CLI::App& command, RlArguments& arguments) {
@@ -124,6 +168,12 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       ->check(cli::kNotNegative)
       ->capture_default_str();
   command.add_option("--delta", arguments.delta, "MirrorPop: largest drift; auto; off")
+      ->capture_default_str();
+  command
+      .add_option(
+          "--drift-mean", arguments.drift_mean,
+          "MirrorPop: the mean of drift that --delta bounds, absolute or (to compare) signed")
+      ->check(CLI::IsMember({"absolute", "signed"}))
       ->capture_default_str();
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
       ->check(CLI::Range(0.0, 1.0))
@@ -165,8 +215,14 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       ->capture_default_str();
 }
 
-void add_score_options(CLI::App& command, rl::TrainingScoreOptions& score) {
-  command.option_defaults()->group("Score of an answer that passed (docs/rl.md)");
+void add_score_options(CLI::App& command, loop::RlOptions& options) {
+  command.option_defaults()->group("Score of an answer (docs/rl.md)");
+  command
+      .add_option("--overlong-tokens", options.overlong_tokens,
+                  "The reward falls by up to 1 over so many tokens before --max-tokens; 0: not")
+      ->check(cli::kNotNegative)
+      ->capture_default_str();
+  rl::TrainingScoreOptions& score = options.score;
   command.add_option("--lambda", score.score.lambda, "Weight of the speed-up")
       ->check(cli::kNotNegative)
       ->capture_default_str();
@@ -183,7 +239,21 @@ void add_score_options(CLI::App& command, rl::TrainingScoreOptions& score) {
       ->capture_default_str();
 }
 
-void add_step_options(CLI::App& command, loop::RlOptions& options) {
+void add_eval_options(CLI::App& command, loop::EvalOptions& eval) {
+  command.option_defaults()->group("Evaluation on the way (default: off)");
+  auto* data = command.add_option("--eval-data", eval.data, "Held-out tasks, as --data");
+  command.add_option("--eval-steps", eval.steps, "Steps from one evaluation to the next")
+      ->check(cli::kPositive)
+      ->needs(data)
+      ->capture_default_str();
+  command.add_option("--eval-tasks", eval.tasks, "Tasks of an evaluation, at most")
+      ->check(cli::kPositive)
+      ->needs(data)
+      ->capture_default_str();
+}
+
+void add_step_options(CLI::App& command, RlArguments& arguments) {
+  loop::RlOptions& options = arguments.options;
   command.option_defaults()->group("Steps and optimiser");
   command.add_option("--updates", options.updates, "Passes over a step's episodes")
       ->check(cli::kPositive)
@@ -197,6 +267,12 @@ void add_step_options(CLI::App& command, loop::RlOptions& options) {
       .add_option("--kl-stop", options.kl_stop,
                   "No further update of a step from this KL to the old policy on (default: off)")
       ->check(cli::kNotNegative);
+  command
+      .add_option(
+          "--kl-end", options.kl_end,
+          "The run ends behind a step with a KL to the first weights beyond this (default:\n"
+          "off)")
+      ->check(cli::kNotNegative);
   train::OptimizerOptions& optimizer = options.policy.optimizer;
   command.add_option("--lr", optimizer.lr, "Learning rate")->capture_default_str();
   command.add_option("--warmup", optimizer.warmup, "Share of the run")->capture_default_str();
@@ -204,9 +280,11 @@ void add_step_options(CLI::App& command, loop::RlOptions& options) {
       ->capture_default_str();
   command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
       ->capture_default_str();
-  command.add_option("--pack-tokens", options.policy.pack_tokens, "Tokens of a pass")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+  command
+      .add_option("--pack-tokens", arguments.pack_tokens,
+                  fmt::format("Tokens of a pass through the model (default: {}; on a GPU {})",
+                              kPackTokens, train::kPackTokensGpu))
+      ->check(cli::kPositive);
   command
       .add_option("--checkpoint-steps", options.checkpoint_steps,
                   "Steps between checkpoints (default: a minute)")
@@ -233,10 +311,11 @@ void add_rl(CLI::App& app, int& exit_code) {
                       "Take the episodes of this run's folder in place of new ones");
   command->add_option("--seed", options.seed, "Of prompts, answers and verdicts")
       ->capture_default_str();
-  add_rollout_options(*command, options);
+  add_rollout_options(*command, *arguments);
   add_rule_options(*command, *arguments);
-  add_score_options(*command, options.score);
-  add_step_options(*command, options);
+  add_score_options(*command, options);
+  add_step_options(*command, *arguments);
+  add_eval_options(*command, arguments->eval);
   add_judge(*command, arguments->judge);
   add_computing(*command, arguments->computing);
   command->callback([arguments, &exit_code] { exit_code = report(*arguments, run(*arguments)); });

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The prompts of a step: the next tasks of the epoch's order, or replays of failed answers (BDR).
+//
+// A step calls choose() for its groups, refill() for others in place of groups without spread, and
+// at its end remember() with the episodes.  The queue follows from these calls alone: the same
+// calls make the same choices again.
+#ifndef MC_LOOP_PROMPT_QUEUE_H_
+#define MC_LOOP_PROMPT_QUEUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "loop/episode.h"
+#include "loop/rollout.h"
+#include "rl/bdr.h"
+#include "train/packing.h"
+
+namespace mc::loop {
+
+struct PromptQueueOptions {
+  int64_t prompts = 16;  // The number of a step's groups.
+  uint64_t seed = 0;
+  rl::RetryOptions retry;
+  // False for messages that leave no room for an answer; such a replay is not kept.
+  std::function<bool(const std::vector<model::Message>&)> leaves_room;
+};
+
+// The groups of a step, and the retry buffer after it.
+struct RetryCounts {
+  size_t num_groups = 0;
+  size_t num_all_failed = 0;
+  size_t num_replays = 0;
+  size_t num_solved = 0;  // Replays with an answer that passed.
+  size_t buffer_size = 0;
+  double age_mean = 0;  // The mean age of the buffer's items, in steps.
+};
+
+class PromptQueue {
+ public:
+  // REQUIRES: prompts are not empty.
+  PromptQueue(std::vector<Prompt> prompts, const PromptQueueOptions& options);
+  PromptQueue(const PromptQueue&) = delete;
+  PromptQueue& operator=(const PromptQueue&) = delete;
+
+  const std::vector<Prompt>& prompts() const { return prompts_; }
+  const train::Place& place() const { return place_; }
+
+  // The slots of a step.
+  std::vector<Slot> choose(int64_t step);
+  // The next prompts of the epoch's order, without replays.
+  std::vector<Slot> refill(size_t count);
+
+  // Tasks that were solved leave the retry buffer, tasks on which all failed enter it.
+  RetryCounts remember(int64_t step, std::span<const Episode> episodes);
+
+ private:
+  const Prompt& next_prompt();
+  std::optional<rl::FailedCandidate> failure_of(std::span<const Episode> group) const;
+
+  const std::vector<Prompt> prompts_;  // Constant after construction, like the next two.
+  const PromptQueueOptions options_;
+  std::map<std::string, const Prompt*> by_id_;
+  rl::RetryBuffer retries_;
+  train::Place place_;
+};
+
+}  // namespace mc::loop
+
+#endif  // MC_LOOP_PROMPT_QUEUE_H_
