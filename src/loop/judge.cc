@@ -33,7 +33,9 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
   if (!json.is_object()) return strange("is no JSON object");
   if (json.contains("error")) {
     const Json& error = json["error"];
-    if (json.contains("kind")) return Judgement{.outcome = "infra"};  // The request has no fault.
+    Judgement infra;
+    infra.outcome = "infra";
+    if (json.contains("kind")) return infra;  // The request has no fault.
     return Error{ErrorCode::kInvalidInput, "the verifier refuses a question: " +
                                                (error.is_string() ? error.get<std::string>() : "")};
   }
