@@ -230,7 +230,7 @@ class Run {
       const std::string part = fmt::format(" refill {}", round);
       const auto group = options_.prompts + static_cast<int64_t>(drawn.num_refilled);
       drawn.num_refilled += num_missing;
-      MC_TRY(const auto more, episodes_of(part, queue_.refill(num_missing), group), part);
+      MC_TRY(const auto more, episodes_of(part, queue_.refill(num_missing), group), "refills");
       num_missing = num_without_spread(more, update);
       drawn.num_no_spread += num_missing;
       drawn.episodes.insert(drawn.episodes.end(), more.begin(), more.end());

@@ -173,6 +173,7 @@ class RlTest(unittest.TestCase):
         self.assertEqual(len(episodes), (STEPS * 4 + refilled) * 4)
         self.assertFalse(any(e["replay"] for e in episodes if e["group"] >= 4))
         self.check_refills(episodes, rows)
+        self.check_evaluation(name)
         lengths = set()
         for episode in episodes:
             turns = episode["turns"]
@@ -196,6 +197,26 @@ class RlTest(unittest.TestCase):
             first = sum(flat[:4])
             second = sum(flat[4 : 4 + first])
             self.assertEqual(row["groups_refilled"], first + second)
+
+    def check_evaluation(self, name: str) -> None:
+        """The last evaluation has the answers of the model that is saved, not of a stale generator."""
+        with contextlib.closing(self.store(name)) as store:
+            query = f"SELECT text FROM text WHERE name = 'eval {STEPS:06}'"
+            episodes = [
+                json.loads(line) for line in store.execute(query).fetchone()[0].splitlines()
+            ]
+        words = ["--prompts", self.root / "tasks.jsonl", "--out", self.root / "last.jsonl"]
+        words += ["--temperature", 0, "--max-tokens", 8, "--threads", 2, "--logprobs"]
+        done = run("generate", "--model", self.root / name / "model", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = (self.root / "last.jsonl").read_text(encoding="utf-8").splitlines()
+        answers = {row["id"]: row for row in map(json.loads, lines)}
+        self.assertEqual(len(episodes), 3)
+        for episode in episodes:
+            expected = answers[episode["task"]]
+            self.assertEqual(episode["turns"][0]["answer"], expected["completion"])
+            for got, log_prob in zip(episode["log_probs"], expected["logprobs"], strict=True):
+                self.assertAlmostEqual(got, log_prob, delta=1e-5)
 
     def test_a_run_ends_at_a_kl_and_stays_ended(self) -> None:
         words = ["--steps", 5, "--updates", 2, "--kl-end", 0, "--overlong-tokens", 4]
