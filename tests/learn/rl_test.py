@@ -199,7 +199,7 @@ class RlTest(unittest.TestCase):
             self.assertEqual(row["groups_refilled"], first + second)
 
     def check_evaluation(self, name: str) -> None:
-        """The last evaluation has the answers of the model that is saved, not of a stale generator."""
+        """The last evaluation has the answers of the model that is saved, not of a stale one."""
         with contextlib.closing(self.store(name)) as store:
             query = f"SELECT text FROM text WHERE name = 'eval {STEPS:06}'"
             episodes = [
