@@ -72,8 +72,9 @@ std::string settings_json(const SftOptions& o, const std::vector<int64_t>& lengt
 
 class Run {
  public:
-  Run(const SftOptions& options, model::Model model, Samples samples)
+  Run(const SftOptions& options, model::Model model, Samples samples, Ranks ranks)
       : options_(options),
+        ranks_(std::move(ranks)),
         model_(std::move(model)),
         samples_(std::move(samples)),
         lengths_(lengths_of(samples_.kept)),
@@ -93,19 +94,25 @@ class Run {
 
   Result<SftResult> complete(const std::function<void(const Progress&)>& on_step) {
     MC_TRY_VOID(begin(), "train");
-    MC_TRY(MetricsFiles files, MetricsFiles::open(options_.run, state_.step), "train");
+    std::optional<MetricsFiles> files;
+    if (ranks_.is_first()) {
+      MC_TRY(files, MetricsFiles::open(options_.run, state_.step), "train");
+    }
     Clock::time_point saved = Clock::now();
     while (progress() < 1) {
       MC_TRY(const StepMetrics metrics, step(), "train");
-      MC_TRY_VOID(files.add(metrics), "train");
+      if (files) MC_TRY_VOID(files->add(metrics), "train");
       on_step({metrics, progress(), shown_steps()});
       if (!is_checkpoint_due(saved)) continue;
       MC_TRY_VOID(save(), "train");
       saved = Clock::now();
     }
+    ranks_.finish();
     MC_TRY_VOID(save(), "train");
     model_.flat = master_.to(at::kCPU);
-    MC_TRY_VOID(model::save_model(options_.run / "model", model_), "train");
+    if (ranks_.is_first()) {
+      MC_TRY_VOID(model::save_model(options_.run / "model", model_), "train");
+    }
     return SftResult{state_.step,       state_.tokens, static_cast<int64_t>(lengths_.size()),
                      samples_.too_long, last_loss_,    state_.elapsed_s};
   }
@@ -113,10 +120,12 @@ class Run {
  private:
   // A fresh run folder, or the state of the run that is there.
   Status begin() {
-    MC_TRY(store_,
-           open_run(options_.run, "sft", settings_json(options_, lengths_),
-                    options_.resume ? Existing::kResume : Existing::kRefuse),
-           "--out");
+    if (ranks_.is_first()) {
+      MC_TRY(store_,
+             open_run(options_.run, "sft", settings_json(options_, lengths_),
+                      options_.resume ? Existing::kResume : Existing::kRefuse),
+             "--out");
+    }
     auto found = load_checkpoint(options_.run,
                                  {master_, optimizer_.first_moment(), optimizer_.second_moment()});
     if (!found) return found.error().code == ErrorCode::kNotFound ? ok() : Status(found.error());
@@ -161,7 +170,7 @@ class Run {
     return static_cast<double>(state_.step + 1) / static_cast<double>(steps_max_);
   }
 
-  // Fills gradients_[0]; returns the mean loss.
+  // Fills gradients_[0] with the sum over all ranks; returns the mean loss.
   double gradient_of(const std::vector<size_t>& batch) {
     std::vector<const Sample*> samples;
     std::vector<int64_t> lengths;
@@ -171,15 +180,19 @@ class Run {
       lengths.push_back(lengths_[number]);
       learned += num_learned(*samples.back());
     }
-    const auto parts = deal(lengths, gradients_.size());
-    std::vector<double> sums(parts.size());
-    model::in_parallel(parts.size(), [&](size_t worker) {
+    const size_t workers = gradients_.size();
+    const auto parts = deal(lengths, workers * static_cast<size_t>(ranks_.count()));
+    const size_t first = workers * static_cast<size_t>(ranks_.rank());
+    std::vector<double> sums(workers);
+    model::in_parallel(workers, [&](size_t worker) {
       std::vector<const Sample*> part;
-      for (const size_t i : parts[worker]) part.push_back(samples[i]);
+      for (const size_t i : parts[first + worker]) part.push_back(samples[i]);
       sums[worker] = add_part(part, 1 / static_cast<double>(learned), gradients_[worker]);
     });
     for (size_t i = 1; i < gradients_.size(); ++i) gradients_[0].flat.add_(gradients_[i].flat);
-    return std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(learned);
+    ranks_.sum(gradients_[0].flat);
+    const double sum = ranks_.sum(std::accumulate(sums.begin(), sums.end(), 0.0));
+    return sum / static_cast<double>(learned);
   }
 
   // One worker's part of a step, pack by pack.
@@ -205,7 +218,9 @@ class Run {
                       StepMetrics metrics) {
     int64_t tokens = 0;
     for (const size_t number : batch) tokens += lengths_[number];
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    // The time decides about the rate and the end, so all ranks have the same.
+    const double seconds =
+        ranks_.of_first(std::chrono::duration<double>(Clock::now() - begin).count());
     state_.step += 1;
     state_.tokens += tokens;
     state_.elapsed_s += seconds;
@@ -220,11 +235,13 @@ class Run {
   }
 
   Status save() {
+    if (!ranks_.is_first()) return ok();
     return save_checkpoint(options_.run, state_,
                            {master_, optimizer_.first_moment(), optimizer_.second_moment()});
   }
 
   const SftOptions& options_;
+  Ranks ranks_;
   model::Model model_;
   const Samples samples_;
   const std::vector<int64_t> lengths_;
@@ -258,7 +275,8 @@ Result<SftResult> run_sft(const SftOptions& given,
   MC_TRY(model::Model model, model::load_model(given.model), "train");
   const SftOptions options = with_defaults(given, model.config);
   MC_TRY(Samples samples, read_samples(options.data, model, *options.length_max), "train");
-  return Run(options, std::move(model), std::move(samples)).complete(on_step);
+  Ranks ranks = Ranks::join(options.place, options.device);
+  return Run(options, std::move(model), std::move(samples), std::move(ranks)).complete(on_step);
 }
 
 }  // namespace mc::train

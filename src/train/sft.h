@@ -7,6 +7,10 @@
 //   RUN/checkpoints/    to go on from after a stop of any kind (checkpoint.h)
 //   RUN/model           the result, a Hugging Face folder, once the run is complete
 //
+// Several ranks (ranks.h) share out the conversations of each step and add up their gradients; all
+// take the same step, so the result is that of one process but for the order of sums.  The first
+// rank alone writes, and all read the folder.  A run may go on with another number of ranks.
+//
 // A run that was killed goes on from its last checkpoint.  Where its length is a number of steps,
 // its metrics and its result are then the same as those of a run that was not, bit for bit on the
 // CPU.
@@ -23,6 +27,7 @@
 #include "core/result.h"
 #include "train/metrics.h"
 #include "train/optimizer.h"
+#include "train/ranks.h"
 
 namespace mc::train {
 
@@ -52,6 +57,7 @@ struct SftOptions {
   size_t workers = 1;  // Threads that each take a part of a step's conversations.
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;  // Of the decoder; the parameters' masters are float32.
+  RankPlace place;                    // The rank of this process.
   bool recomputes = false;  // Keeps the inputs of blocks alone, for packs that need more memory.
 };
 

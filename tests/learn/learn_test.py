@@ -137,6 +137,46 @@ class LearnTest(unittest.TestCase):
         self.fails(["sft", *self.sft("whole")], "--resume")
         self.fails(["sft", *self.sft("whole"), "--resume", "--lr", "1"], "other settings")
 
+    def test_two_processes_train_as_one_does(self) -> None:
+        self.assertEqual(run("sft", *self.sft("one")).returncode, 0)
+        done = run("sft", *self.sft("two"), "--processes", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("\n"), 1)
+        self.compare("two", "one")
+        # Three processes go on where two stopped.
+        shutil.copytree(self.root / "two", self.root / "more")
+        shutil.rmtree(self.root / "more" / "checkpoints" / f"step-{STEPS:08}")
+        shutil.rmtree(self.root / "more" / "model")
+        done = run("sft", *self.sft("more"), "--resume", "--processes", 3)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.compare("more", "one")
+
+    def compare(self, got: str, expected: str) -> None:
+        rows = zip(self.metrics(got), self.metrics(expected), strict=True)
+        for (step, loss, *_), (step_of_one, loss_of_one, *_) in rows:
+            self.assertEqual(step, step_of_one)
+            self.assertAlmostEqual(loss, loss_of_one, delta=1e-5)  # type: ignore[call-overload]
+
+    def test_a_killed_process_ends_the_others_with_one_line(self) -> None:
+        command = [LEARN, "sft", *self.sft("lost"), "--processes", "3"]
+        command[command.index("--steps") + 1] = "100000"
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        metrics = self.root / "lost" / "metrics.jsonl"
+        while not (metrics.exists() and metrics.read_text(encoding="utf-8").count("\n") > 2):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        os.kill(int(children.split()[1]), signal.SIGKILL)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(errors.decode().count("\n"), 1, errors)
+        self.assertIn("rank 1 was ended by signal 9", errors.decode())
+
+    def test_what_all_processes_find_wrong_is_one_line(self) -> None:
+        arguments = self.sft("wrong")
+        arguments[arguments.index("--model") + 1] = str(self.root / "nothing")
+        self.fails(["sft", *arguments, "--processes", 2], "nothing")
+
     def check_events(self, name: str) -> None:
         (path,) = (self.root / name).glob("events.out.tfevents.*")
         found = records(path.read_bytes())

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -21,6 +22,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/learn/commands.h"
+#include "cli/learn/in_ranks.h"
 #include "cli/numbers.h"
 #include "loop/policy.h"
 #include "model/decoder.h"
@@ -29,6 +31,7 @@
 #include "train/loss.h"
 #include "train/optimizer.h"
 #include "train/packing.h"
+#include "train/ranks.h"
 
 namespace mc::learn {
 namespace {
@@ -80,8 +83,9 @@ model::Config config_of(const std::string& shape) {
   return c;
 }
 
-// Random matrices, and norms of 1.
+// Random matrices, the same in every process, and norms of 1.
 at::Tensor random_weights(const model::Config& config, at::Device device) {
+  at::Generator(at::globalContext().defaultGenerator(device)).set_current_seed(0);
   const model::Layout layout = model::layout_of(config);
   at::Tensor flat = at::randn({layout.total}, at::TensorOptions(at::kFloat).device(device));
   flat.mul_(kInitialSpread);
@@ -126,9 +130,10 @@ double flops_of_token(const model::Config& c, int64_t length) {
 
 class Bench {
  public:
-  Bench(const Options& options, const Target& target)
+  Bench(const Options& options, const Target& target, const train::RankPlace& place)
       : options_(options),
         target_(target),
+        ranks_(train::Ranks::join(place, target.device)),
         config_(config_of(options.shape)),
         master_(random_weights(config_, target.device)),
         weights_(config_, master_.to(target.dtype)),
@@ -149,7 +154,10 @@ class Bench {
       if (i == 2) times.clear();
       loss = train_step(samples, gradients, optimizer, times);
     }
+    ranks_.finish();
+    if (!ranks_.is_first()) return;
     Json line = head("train");
+    line["processes"] = ranks_.count();
     const double seconds = median(times["step"]) / 1000;
     const double rate = static_cast<double>(tokens) / seconds;
     line["mixed_lengths"] = options_.is_mixed;
@@ -232,24 +240,29 @@ class Bench {
     const Clock::time_point begin = Clock::now();
     gradients.flat.zero_();
     at::Tensor sum = at::zeros({}, at::TensorOptions(at::kDouble).device(target_.device));
-    std::vector<int64_t> lengths;
+    std::vector<int64_t> lengths, own_lengths;
     int64_t tokens = 0;
     for (const train::Sample& sample : samples) {
       lengths.push_back(train::num_learned(sample));
       tokens += lengths.back();
     }
     const double weight = 1.0 / static_cast<double>(tokens);
-    for (const auto& numbers : train::first_fit(lengths, options_.pack_tokens)) {
+    const auto parts = train::deal(lengths, static_cast<size_t>(ranks_.count()));
+    const std::vector<size_t>& own = parts[static_cast<size_t>(ranks_.rank())];
+    for (const size_t i : own) own_lengths.push_back(lengths[i]);
+    for (const auto& numbers : train::first_fit(own_lengths, options_.pack_tokens)) {
       std::vector<const train::Sample*> pack;
-      for (const size_t i : numbers) pack.push_back(&samples[i]);
+      for (const size_t i : numbers) pack.push_back(&samples[own[i]]);
       sum.add_(train::add_loss_gradient(passage(), pack, weight, gradients));
     }
     times["enqueue"].push_back(milliseconds(begin));
     wait_for(target_.device);
     times["gradient"].push_back(milliseconds(begin));
+    ranks_.sum(gradients.flat);
+    times["gradient_sum"].push_back(milliseconds(begin));
     optimizer.step(gradients.flat, 1e-4);
     times["step"].push_back(milliseconds(begin));
-    return sum.item<double>() * weight;
+    return ranks_.sum(sum.item<double>()) * weight;
   }
 
   // The lengths of mixed sequences are seven, six, five and eight eighths of the length in turn.
@@ -403,15 +416,19 @@ class Bench {
 
   const Options& options_;
   const Target& target_;
+  train::Ranks ranks_;
   const model::Config config_;
   at::Tensor master_;
   model::Parameters weights_;
   model::ops::RopeTable rope_;
 };
 
-Status run(const Options& options, const Computing& computing) {
-  MC_TRY(const Target target, prepare(computing), "bench");
-  Bench bench(options, target);
+Status run(const Options& options, const Computing& computing, const train::RankPlace& place) {
+  if (place.count > 1 && (options.checks || options.generates)) {
+    return invalid("bench: several processes measure --train alone");
+  }
+  MC_TRY(const Target target, prepare(computing, place), "bench");
+  Bench bench(options, target, place);
   if (options.checks) bench.check();
   if (options.generates) bench.generate();
   if (options.trains) bench.train();
@@ -467,9 +484,12 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--temperature", generate.sampling.temperature, "As for generate")
       ->capture_default_str();
   add_computing(*command, *computing);
-  command->callback([options, computing, &exit_code] {
-    const Status status = run(*options, *computing);
-    exit_code = status ? kExitDone : report_error(status.error());
+  auto processes = std::make_shared<int>(1);
+  add_processes(*command, *processes);
+  command->callback([options, computing, processes, &exit_code] {
+    exit_code = run_in_ranks(*processes, [&](const train::RankPlace& place) {
+      return run(*options, *computing, place);
+    });
   });
 }
 

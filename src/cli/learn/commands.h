@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/result.h"
+#include "train/ranks.h"
 
 namespace mc::learn {
 
@@ -43,8 +44,9 @@ struct Target {
   at::ScalarType dtype;
   int workers;  // Threads for parts of a batch; each operator then runs in one.
 };
-// Loads the device's libraries where it needs some, and sets the number of threads.
-Result<Target> prepare(const Computing& computing);
+// Loads the device's libraries where it needs some, and sets the device and the number of threads.
+// Each rank of several has a GPU of its own, or its part of the cores.
+Result<Target> prepare(const Computing& computing, const train::RankPlace& place = {});
 
 }  // namespace mc::learn
 

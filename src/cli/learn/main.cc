@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -49,21 +52,55 @@ void add_computing(CLI::App& command, Computing& computing) {
   command.add_option("--threads", computing.threads, "Threads on the CPU (default: one a core)");
 }
 
-Result<Target> prepare(const Computing& computing) {
+namespace {
+
+Result<at::Device> gpu_of(const std::string& text, const train::RankPlace& place) {
+  if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    return Error{ErrorCode::kUnavailable,
+                 std::string("PyTorch's CUDA library does not load: ") + ::dlerror()};
+  }
+  at::Device device(text);
+  if (place.count > 1 && device.has_index()) {
+    return invalid("--device " + text + ": several processes take a GPU each; give --device cuda");
+  }
+  const c10::impl::VirtualGuardImpl cuda(at::kCUDA);
+  const auto index =
+      static_cast<c10::DeviceIndex>(device.has_index() ? device.index() : place.local);
+  const int available = cuda.deviceCount();
+  if (index >= available) {
+    return invalid("there is no GPU number " + std::to_string(index) + " here, but " +
+                   std::to_string(available) + " in all");
+  }
+  device = at::Device(at::kCUDA, index);
+  cuda.setDevice(device);
+  return device;
+}
+
+// A process that shares the machine with others takes its part of the cores, where OpenMP's own
+// variable does not decide.
+int threads_of(const Computing& computing, const train::RankPlace& place) {
+  if (computing.threads > 0) return computing.threads;
+  const int all = at::get_num_threads();
+  return std::getenv("OMP_NUM_THREADS") != nullptr ? all : std::max(1, all / place.local_count);
+}
+
+}  // namespace
+
+Result<Target> prepare(const Computing& computing, const train::RankPlace& place) {
   const bool is_cpu = computing.device == "cpu";
   if (!is_cpu && !computing.device.starts_with("cuda")) {
     return Error{ErrorCode::kInvalidInput, "--device " + computing.device + ": cpu or cuda[:N]"};
   }
-  if (!is_cpu && ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    return Error{ErrorCode::kUnavailable,
-                 std::string("PyTorch's CUDA library does not load: ") + ::dlerror()};
+  at::Device device = at::kCPU;
+  if (!is_cpu) {
+    MC_TRY(device, gpu_of(computing.device, place), "--device");
   }
-  const int threads = computing.threads > 0 ? computing.threads : at::get_num_threads();
+  const int threads = threads_of(computing, place);
   if (is_cpu) at::set_num_threads(1);
   keep_memory();
   const std::string dtype =
       computing.dtype.empty() ? (is_cpu ? "float32" : "bfloat16") : computing.dtype;
-  return Target{at::Device(computing.device), dtype_of(dtype), is_cpu ? threads : 1};
+  return Target{device, dtype_of(dtype), is_cpu ? threads : 1};
 }
 
 }  // namespace mc::learn

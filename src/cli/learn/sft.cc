@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/learn/commands.h"
+#include "cli/learn/in_ranks.h"
 #include "cli/numbers.h"
 #include "train/sft.h"
 
@@ -41,29 +43,39 @@ class LiveLine {
   bool drawn_ = false;
 };
 
-Result<train::SftResult> run(train::SftOptions options, const Computing& computing) {
+void report(const train::SftOptions& options, const train::SftResult& result) {
+  fmt::print("{} steps, {} tokens of {} conversations in {} ({:.0f} tokens/s), loss {:.4f}: {}\n",
+             result.steps, result.tokens, result.conversations, clock_text(result.elapsed_s),
+             static_cast<double>(result.tokens) / result.elapsed_s, result.loss,
+             (options.run / "model").string());
+  if (result.too_long > 0) {
+    fmt::print(stderr, "{} conversations had more tokens than --length-max and were left out\n",
+               result.too_long);
+  }
+}
+
+Status run(train::SftOptions options, const Computing& computing, const train::RankPlace& place) {
   if (options.steps && options.minutes) {
     return Error{ErrorCode::kInvalidInput, "--steps and --minutes: give one of them"};
   }
-  MC_TRY(const Target target, prepare(computing), "sft");
+  MC_TRY(const Target target, prepare(computing, place), "sft");
   options.device = target.device;
   options.dtype = target.dtype;
   options.workers = static_cast<size_t>(target.workers);
-  LiveLine line;
-  return train::run_sft(options, [&](const train::Progress& progress) { line.draw(progress); });
-}
-
-int report(const train::SftOptions& options, const Result<train::SftResult>& result) {
-  if (!result) return report_error(result.error());
-  fmt::print("{} steps, {} tokens of {} conversations in {} ({:.0f} tokens/s), loss {:.4f}: {}\n",
-             result->steps, result->tokens, result->conversations, clock_text(result->elapsed_s),
-             static_cast<double>(result->tokens) / result->elapsed_s, result->loss,
-             (options.run / "model").string());
-  if (result->too_long > 0) {
-    fmt::print(stderr, "{} conversations had more tokens than --length-max and were left out\n",
-               result->too_long);
+  options.place = place;
+  const bool is_first = place.rank == 0;
+  std::optional<train::SftResult> result;
+  {
+    LiveLine line;
+    MC_TRY(result,
+           train::run_sft(options,
+                          [&](const train::Progress& progress) {
+                            if (is_first) line.draw(progress);
+                          }),
+           "sft");
   }
-  return kExitDone;
+  if (is_first) report(options, *result);
+  return ok();
 }
 
 void add_run_options(CLI::App& command, train::SftOptions& options) {
@@ -124,8 +136,12 @@ void add_sft(CLI::App& app, int& exit_code) {
   add_run_options(*command, *options);
   add_step_options(*command, *options);
   add_computing(*command, *computing);
-  command->callback([options, computing, &exit_code] {
-    exit_code = report(*options, run(*options, *computing));
+  auto processes = std::make_shared<int>(1);
+  add_processes(*command, *processes);
+  command->callback([options, computing, processes, &exit_code] {
+    exit_code = run_in_ranks(*processes, [&](const train::RankPlace& place) {
+      return run(*options, *computing, place);
+    });
   });
 }
 

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums over ranks on the CPU, by the gloo in PyTorch's libraries.
+#ifndef MC_TRAIN_GLOO_H_
+#define MC_TRAIN_GLOO_H_
+
+#include <memory>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "train/ranks.h"
+
+namespace mc::train {
+
+std::unique_ptr<Reducer> join_by_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                      const RankPlace& place);
+
+}  // namespace mc::train
+
+#endif  // MC_TRAIN_GLOO_H_

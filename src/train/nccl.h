@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums over ranks on GPUs, by the NCCL that PyTorch's CUDA libraries bring.  It is found when it is
+// asked for, so that a build needs neither it nor CUDA.
+#ifndef MC_TRAIN_NCCL_H_
+#define MC_TRAIN_NCCL_H_
+
+#include <memory>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "train/ranks.h"
+
+namespace mc::train {
+
+// REQUIRES: the device is the current one.
+std::unique_ptr<Reducer> join_by_nccl(const c10::intrusive_ptr<c10d::Store>& store,
+                                      const RankPlace& place, at::Device device);
+
+}  // namespace mc::train
+
+#endif  // MC_TRAIN_NCCL_H_

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/ranks.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include <ATen/ops/full.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "core/fd.h"
+#include "train/gloo.h"
+#include "train/nccl.h"
+
+namespace mc::train {
+namespace {
+
+Result<int> number_of(const char* name, std::optional<int> otherwise, int least, int most) {
+  const char* text = std::getenv(name);
+  if (text == nullptr && otherwise) return *otherwise;
+  const std::string_view view = text == nullptr ? "" : text;
+  int value = 0;
+  const auto [end, failure] = std::from_chars(view.data(), view.data() + view.size(), value);
+  if (failure != std::errc() || end != view.data() + view.size() || value < least || value > most) {
+    return invalid("the environment has WORLD_SIZE, as from torchrun, but " + std::string(name) +
+                   " is \"" + std::string(view) + "\"");
+  }
+  return value;
+}
+
+std::string text_of(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+}  // namespace
+
+Result<RankPlace> place_of_environment() {
+  RankPlace place;
+  if (std::getenv("WORLD_SIZE") == nullptr) return place;
+  constexpr int kMost = 1 << 16;
+  MC_TRY(place.count, number_of("WORLD_SIZE", {}, 1, kMost), "ranks");
+  if (place.count == 1) return place;
+  MC_TRY(place.rank, number_of("RANK", {}, 0, place.count - 1), "ranks");
+  MC_TRY(place.local, number_of("LOCAL_RANK", place.rank, 0, place.count - 1), "ranks");
+  MC_TRY(place.local_count, number_of("LOCAL_WORLD_SIZE", place.count, 1, place.count), "ranks");
+  MC_TRY(const int port, number_of("MASTER_PORT", {}, 1, UINT16_MAX), "ranks");
+  place.port = static_cast<uint16_t>(port);
+  place.host = text_of("MASTER_ADDR");
+  // The agent of torchrun serves the meeting place itself, also for ranks that it starts anew.
+  place.serves = place.rank == 0 && text_of("TORCHELASTIC_USE_AGENT_STORE") != "True";
+  place.prefix = "musacoder " + text_of("TORCHELASTIC_RESTART_COUNT");
+  return place;
+}
+
+Result<std::vector<RankPlace>> places_here(int count) {
+  Fd fd(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!fd.is_open() || ::bind(fd.get(), generic, size) != 0 ||
+      ::getsockname(fd.get(), generic, &size) != 0) {
+    return system_error(ErrorCode::kUnavailable, "no port for the ranks to meet");
+  }
+  std::vector<RankPlace> places;
+  for (int rank = 0; rank < count; ++rank) {
+    RankPlace place;
+    place.rank = place.local = rank;
+    place.count = place.local_count = count;
+    place.host = "127.0.0.1";
+    place.port = ntohs(address.sin_port);
+    place.prefix = "musacoder";
+    places.push_back(place);
+  }
+  places[0].serves = true;
+  places[0].listen_fd = fd.release();
+  return places;
+}
+
+struct Ranks::Meeting {
+  c10::intrusive_ptr<c10d::Store> store;
+};
+
+Ranks::Ranks() = default;
+Ranks::Ranks(Ranks&&) noexcept = default;
+Ranks::~Ranks() = default;
+
+Ranks Ranks::join(const RankPlace& place, at::Device device) {
+  Ranks ranks;
+  if (place.count == 1) return ranks;
+  c10d::TCPStoreOptions options;
+  options.port = place.port;
+  options.isServer = place.serves;
+  options.timeout = place.timeout;
+  if (place.listen_fd >= 0) options.masterListenFd = place.listen_fd;
+  ranks.rank_ = place.rank;
+  ranks.count_ = place.count;
+  ranks.device_ = device;
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(
+      place.prefix, c10::make_intrusive<c10d::TCPStore>(place.host, options));
+  ranks.meeting_ = std::make_unique<Meeting>(Meeting{store});
+  ranks.reducer_ =
+      device.is_cuda() ? join_by_nccl(store, place, device) : join_by_gloo(store, place);
+  return ranks;
+}
+
+void Ranks::sum(const at::Tensor& tensor) {
+  if (reducer_) reducer_->sum(tensor);
+}
+
+double Ranks::sum(double value) {
+  if (!reducer_) return value;
+  const at::Tensor tensor = at::full({1}, value, at::TensorOptions(at::kDouble).device(device_));
+  sum(tensor);
+  return tensor.item<double>();
+}
+
+// The first rank may serve the meeting place, so it is the last to leave.
+void Ranks::finish() {
+  if (!reducer_) return;
+  std::vector<std::string> here, gone;
+  for (int rank = 0; rank < count_; ++rank) here.push_back("here " + std::to_string(rank));
+  for (int rank = 1; rank < count_; ++rank) gone.push_back("gone " + std::to_string(rank));
+  meeting_->store->set(here[static_cast<size_t>(rank_)], std::vector<uint8_t>{1});
+  meeting_->store->wait(here);
+  if (is_first()) {
+    meeting_->store->wait(gone);
+  } else {
+    meeting_->store->set(gone[static_cast<size_t>(rank_) - 1], std::vector<uint8_t>{1});
+  }
+}
+
+}  // namespace mc::train
