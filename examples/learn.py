@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From tasks to a model that writes kernels, on this machine: `./run.sh learn [--quick | --gpu]`.
 
+With `--model FOLDER` or `--model FILE.gguf` the ladder begins with a pretrained model.
+
 Stages, each a program of its own that reads and writes files in one folder:
 
     forge      tasks, verified solutions, repairs of failed answers data/, sft.jsonl
@@ -13,6 +15,7 @@ Stages, each a program of its own that reads and writes files in one folder:
     rl-multi   the same with up to three turns                      rl-multi/
     bench      held-out tasks for each of these, by MooreEval       bench/base, bench/sft, …
     sampled    several answers a task at temperature 1 (--samples)  sampled/sft, …
+    kernelbench  level 1 of a copy of it (--kernelbench FOLDER)     kernelbench/base, …
     report     a table and a plot                                   report.md, report.png
 
 With --seeds N the rungs after sft are done N times, under seeds of their own, in seed-2/, …
@@ -30,7 +33,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,7 +48,9 @@ BAD_INPUT = 2
 class Settings:
     """All that the table depends on."""
 
+    model: str  # A pretrained one: a folder or a GGUF file. Empty: random weights.
     tasks: int  # Of the forge, for training and test.
+    style: str  # The style of the forge's answers: compact or full.
     families: str
     dialect: str  # The dialect of the answers: cuda or musa.
     operators: str  # Empty: all of these families.
@@ -56,6 +61,8 @@ class Settings:
     width: int
     heads: int
     steps: int
+    minutes: float  # The length of sft in place of its steps; 0: the steps decide.
+    processes: int  # The number for sft; each has a GPU, or its part of the cores.
     batch_tokens: int
     lr: float
     new_tasks: int  # Of the forge, for the rungs after; some have structures that are not new.
@@ -72,13 +79,17 @@ class Settings:
     samples: int  # Answers to each at temperature 1, beside the greedy one; 0: none.
     tokens_max: int  # Of an answer.
     batch: int  # Answers made at once: what is beside one changes the last bits of its logits.
-    device: str  # Of training and sampling; greedy answers and all verdicts are made on the CPU.
+    device: str  # Of training and sampling; all verdicts but KernelBench's are made on the CPU.
+    bench_device: str  # The device of greedy answers.
+    kernelbench: str  # A copy of it, whose level 1 is measured too. Empty: it is not.
     seed: int
     seeds: int  # Runs of the rungs after sft.
 
 
 FULL = Settings(
+    model="",
     tasks=1200,
+    style="compact",
     families="elementwise,reduction",
     dialect="cuda",
     operators="",
@@ -89,6 +100,8 @@ FULL = Settings(
     width=192,
     heads=6,
     steps=1600,
+    minutes=0,
+    processes=1,
     batch_tokens=4096,
     lr=2e-3,
     new_tasks=400,
@@ -106,6 +119,8 @@ FULL = Settings(
     tokens_max=320,
     batch=1,
     device="cpu",
+    bench_device="cpu",
+    kernelbench="",
     seed=1,
     seeds=1,
 )
@@ -157,6 +172,16 @@ GPU = dataclasses.replace(
     batch=64,
     device="cuda",
 )
+# A pretrained model of some hundred million parameters, on a GPU: it can read the long form.
+PRETRAINED = dataclasses.replace(
+    GPU,
+    style="full",
+    minutes=15,
+    batch_tokens=32768,
+    lr=1e-4,
+    tokens_max=2048,
+    bench_device="cuda",
+)
 
 
 def fail(message: str) -> NoReturn:
@@ -195,6 +220,8 @@ class Learning:
     def check_tools(self) -> None:
         if not find_spec("tokenizers"):
             fail(f"{sys.executable} lacks tokenizers: install it with its pip")
+        if self.settings.model and not Path(self.settings.model).exists():
+            fail(f"--model {self.settings.model}: there is no such folder or file")
         for program in ("musacoder", "musacoder-learn"):
             if not (BIN / program).exists():
                 fail(f"{BIN / program} is not there: build it with ./run.sh build")
@@ -211,12 +238,19 @@ class Learning:
         write_atomically(path, text)
 
     def run_all(self) -> None:
-        stages: list[Stage] = [
-            ("forge", self.folder / "sft.jsonl", self.forge),
+        random_model: list[Stage] = [
             ("tokenizer", self.folder / "tokenizer.json", self.tokenizer),
             ("init", self.model_of("base"), self.init),
+        ]
+        stages: list[Stage] = [
+            ("forge", self.folder / "sft.jsonl", self.forge),
+            *(
+                [("model", self.model_of("base"), self.take)]
+                if self.settings.model
+                else random_model
+            ),
             ("sft", self.model_of("sft"), self.sft),
-            self.benches("base", 1)[0],
+            *self.benches("base", 1),
             *self.benches("sft", 1),
         ]
         if len(self.rungs()) > 2:
@@ -245,8 +279,10 @@ class Learning:
 
     def benches(self, rung: str, number: int) -> list[Stage]:
         kinds = {"bench": self.bench}
-        if self.settings.samples > 0:
+        if self.settings.samples > 0 and rung != "base":
             kinds["sampled"] = self.sampled
+        if self.settings.kernelbench:
+            kinds["kernelbench"] = self.kernelbench
         home = self.home(rung, number)
         return [
             (
@@ -294,7 +330,7 @@ class Learning:
     def forge_tasks(self, tasks: int, seed: int, out: str, bugs_share: float) -> None:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
-        run("musacoder", "forge", "--tasks", tasks, "--seed", seed, "--style", "compact",
+        run("musacoder", "forge", "--tasks", tasks, "--seed", seed, "--style", s.style,
             "--dialect", s.dialect,
             "--families", s.families, *limits, "--test-share", s.test_share,
             "--bugs-share", bugs_share,
@@ -338,17 +374,37 @@ class Learning:
             "--width", s.width, "--heads", s.heads, "--seed", s.seed,
             "--tokenizer", self.folder / "tokenizer.json")  # fmt: skip
 
+    def take(self) -> None:
+        """The pretrained model, as the folder base/."""
+        model, base = Path(self.settings.model), self.folder / "base"
+        if model.is_dir():
+            base.symlink_to(model)
+            return
+        command = [
+            sys.executable,
+            str(ROOT / "tools/import_gguf.py"),
+            str(model),
+            "--out",
+            str(base),
+        ]
+        if subprocess.run(command, check=False).returncode != 0:
+            fail(f"{model} could not be read")
+
     def sft(self) -> None:
         s = self.settings
         data = self.folder / "sft.jsonl"
-        self.tune(self.folder / "base", data, self.folder / "sft", s.steps, s.lr, s.seed)
+        length = ["--minutes", s.minutes] if s.minutes > 0 else ["--steps", s.steps]
+        self.tune(self.folder / "base", data, self.folder / "sft", length, s.lr, s.seed)
 
-    def tune(self, model: Path, data: Path, out: Path, steps: int, lr: float, seed: int) -> None:
+    def tune(
+        self, model: Path, data: Path, out: Path, length: Sequence[object], lr: float, seed: int
+    ) -> None:
         s = self.settings
         run("musacoder-learn", "sft", "--model", model, "--data", data, "--out", out,
-            "--steps", steps, "--batch-tokens", s.batch_tokens,
+            *length, "--batch-tokens", s.batch_tokens,
             "--pack-tokens", max(s.batch_tokens // 4, 2048), "--lr", lr,
-            "--device", s.device, "--seed", seed, "--resume")  # fmt: skip
+            "--device", s.device, "--processes", s.processes,
+            "--seed", seed, "--resume")  # fmt: skip
 
     def rft(self, number: int) -> None:
         """Answers that passed, with the forge's solutions beside them so that none is forgotten."""
@@ -362,8 +418,8 @@ class Learning:
             "--seed", self.seed(number))  # fmt: skip
         text = (drawn / "sft.jsonl").read_text() + (self.folder / "sft.jsonl").read_text()
         write_atomically(home / "data.jsonl", text)
-        self.tune(model, home / "data.jsonl", home / "run", s.rft_steps, s.lr / 10,
-                  self.seed(number))  # fmt: skip
+        self.tune(model, home / "data.jsonl", home / "run",
+                  ["--steps", s.rft_steps], s.lr / 10, self.seed(number))  # fmt: skip
 
     def rl_tasks(self, number: int, turns: int) -> Path:
         """The tasks on which rft's answers say that there is something to learn.
@@ -401,21 +457,34 @@ class Learning:
             "--seed", self.seed(number), "--resume")  # fmt: skip
 
     def bench(self, rung: str, number: int) -> None:
-        self.measure(rung, number, "bench", "--batch", self.settings.batch)
+        s = self.settings
+        self.measure(rung, number, "bench", *self.held_out(),
+                     "--device", s.bench_device, "--batch", s.batch)  # fmt: skip
 
     def sampled(self, rung: str, number: int) -> None:
         s = self.settings
-        self.measure(rung, number, "sampled", "--samples", s.samples, "--temperature", 1,
+        self.measure(rung, number, "sampled", *self.held_out(),
+                     "--samples", s.samples, "--temperature", 1,
                      "--device", s.device, "--batch", max(32, s.batch))  # fmt: skip
+
+    def held_out(self) -> list[object]:
+        s = self.settings
+        suite = self.folder / "data/test.jsonl"
+        return ["--suite", suite, "--limit", s.held_out, "--backend", "cpu"]
+
+    def kernelbench(self, rung: str, number: int) -> None:
+        """Its tensors are those of a GPU, where there is one to judge on."""
+        s = self.settings
+        self.measure(rung, number, "kernelbench", "--suite", s.kernelbench, "--level", 1,
+                     "--limit", s.held_out, "--no-timing",
+                     "--device", s.bench_device, "--batch", s.batch)  # fmt: skip
 
     def measure(self, rung: str, number: int, kind: str, *arguments: object) -> None:
         s = self.settings
-        below = {"base": None, "sft": "base" if kind == "bench" else None}.get(rung, "sft")
+        below = {"base": None, "sft": None if kind == "sampled" else "base"}.get(rung, "sft")
         against = ["--against", self.folder / kind / below] if below else []
         run("musacoder", "bench", "--model", self.model_of(rung, number),
-            "--suite", self.folder / "data/test.jsonl",
-            "--limit", s.held_out, "--max-tokens", s.tokens_max, "--seed", s.seed,
-            "--backend", "cpu", "--dialect", s.dialect,
+            "--max-tokens", s.tokens_max, "--seed", s.seed, "--dialect", s.dialect,
             "--jobs", max(2, (os.cpu_count() or 1) // 2),
             "--out", self.home(rung, number) / kind / rung, *arguments, *against)  # fmt: skip
 
@@ -427,6 +496,8 @@ class Learning:
             for name in self.rungs()
         }
         table = table_of(summaries)
+        if self.settings.kernelbench:
+            table += self.kernelbench_line()
         if self.settings.samples > 0:
             table += self.sampled_table()
         if self.settings.seeds > 1:
@@ -443,6 +514,15 @@ class Learning:
         print(table)
         last = self.model_of(self.rungs()[-1])
         say(f"{self.folder}/report.md, report.png; the trained model: {last}")
+
+    def kernelbench_line(self) -> str:
+        found = {
+            rung: json.loads((self.folder / "kernelbench" / rung / "summary.json").read_text())
+            for rung in self.rungs()
+        }
+        tasks = found["base"]["groups"]["all"]["tasks"]
+        each = (f"{rung} {percent(one['groups']['all'])}" for rung, one in found.items())
+        return f"KernelBench level 1, {tasks} tasks, Pass@1: {', '.join(each)}.\n"
 
     def sampled_table(self) -> str:
         """Avg@k and Pass@k of the sampled answers; of sft and up, since base answers nothing."""
@@ -595,7 +675,11 @@ def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    settings = QUICK if arguments.quick else GPU if arguments.gpu else FULL
+    larger = PRETRAINED if arguments.model else FULL
+    settings = QUICK if arguments.quick else GPU if arguments.gpu else larger
+    for name in ("model", "kernelbench"):
+        if getattr(arguments, name):
+            setattr(arguments, name, str(Path(getattr(arguments, name)).resolve()))
     changes = {
         field.name: getattr(arguments, field.name)
         for field in dataclasses.fields(Settings)
@@ -612,7 +696,10 @@ def main() -> int:
     size.add_argument("--quick", action="store_true", help="four operators, in minutes")
     size.add_argument("--gpu", action="store_true", help="all operators; trains on a GPU")
     parser.add_argument("--out", type=Path, help="folder of the run (build/learn, -quick, -gpu)")
+    parser.add_argument("--model", help="a pretrained model to begin with: a folder or a GGUF file")
     for field in dataclasses.fields(Settings):
+        if field.name == "model":
+            continue
         kind = {"int": int, "float": float, "str": str}[str(field.type)]
         parser.add_argument("--" + field.name.replace("_", "-"), type=kind, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

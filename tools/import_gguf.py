@@ -15,6 +15,7 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -330,9 +331,8 @@ def main() -> int:
         print(f"import_gguf: {out} is there already; give another --out", file=sys.stderr)
         return 2
     part = out.with_name(out.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)  # A run that was stopped left it.
     try:
-        if part.exists():
-            raise Refused(f"{part} is left from a run that was stopped: remove it")
         write_folder(arguments.file, part)
     except (Refused, OSError) as wrong:
         print(f"import_gguf: {arguments.file}: {wrong}", file=sys.stderr)
