@@ -68,8 +68,10 @@ Result<at::Device> gpu_of(const std::string& text, const train::RankPlace& place
       static_cast<c10::DeviceIndex>(device.has_index() ? device.index() : place.local);
   const int available = cuda.deviceCount();
   if (index >= available) {
-    return invalid("there is no GPU number " + std::to_string(index) + " here, but " +
-                   std::to_string(available) + " in all");
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("GPU number {} is asked for, and {} are to be seen here; --device cpu "
+                             "needs none",
+                             index, available)};
   }
   device = at::Device(at::kCUDA, index);
   cuda.setDevice(device);
