@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <future>
 #include <vector>
 
 #include <ATen/ops/full.h>
@@ -58,13 +59,21 @@ TEST(Ranks, OneAloneNeedsNoOther) {
   ranks.finish();
 }
 
-TEST(Ranks, ThrowWhereAPeerDoesNotAnswer) {
-  const auto places = places_of(2, std::chrono::seconds(2));
-  EXPECT_THROW(with_ranks(places,
+TEST(Ranks, ThrowWhereAPeerEnded) {
+  EXPECT_THROW(with_ranks(places_of(2, kLong),
                           [](Ranks& ranks) {
                             if (ranks.is_first()) ranks.sum(1);
                           }),
                std::exception);
+}
+
+TEST(Ranks, ThrowAtTheTimeoutWhereAPeerIsSilent) {
+  std::promise<void> thrown;
+  with_ranks(places_of(2, std::chrono::seconds(5)), [&](Ranks& ranks) {
+    if (!ranks.is_first()) return thrown.get_future().wait();
+    EXPECT_THROW(ranks.sum(1), std::exception);
+    thrown.set_value();
+  });
 }
 
 class Environment : public testing::Test {
