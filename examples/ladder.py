@@ -97,16 +97,16 @@ class Arm:
 
 
 COMMON: Options = {"updates": 4, "mini-batches": 2, "beta": 0.001, "weight-decay": 0,
-                   "warmup": 0.05, "temperature": 1, "bdr": 0, "timing": "none", "filter-zero-spread": 2}  # fmt: skip
+                   "warmup": 0.05, "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
+                   "filter-zero-spread": 1}  # fmt: skip
+BY_LOT = f"{sys.executable} {ROOT}/tools/shuffled_judge.py --pass-rate 0.4"
 TURNS: Options = {"turns": 3, "bdr": 0.25}
 EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
     "A": (
         Arm("rl"),
         Arm("rft", is_rft=True),
         Arm("one update", {"updates": 1, "mini-batches": 1}),
-        Arm(
-            "by lot", {"judge": f"{sys.executable} {ROOT}/tools/shuffled_judge.py --pass-rate 0.4"}
-        ),
+        Arm("by lot", {"judge": BY_LOT}),
     ),
     "C": (
         Arm("all rules", TURNS),
@@ -115,6 +115,7 @@ EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
     ),
     "D": (
         Arm("none", {"stale": 8, "delta": "off"}),
+        Arm("signed mean", {"stale": 8, "drift-mean": "signed"}),
         Arm("MirrorPop", {"stale": 8}),
     ),
 }
@@ -193,7 +194,7 @@ class Ladder:
             "out": self.folder / name})  # fmt: skip
 
     def choose_tasks(self) -> None:
-        """Longer chains than those shown; of the held-out ones as many of each length as there are."""
+        """Longer chains than most of those shown; of the held-out ones as many of each length."""
         s = self.size
 
         def rows_of(name: str) -> list[tuple[tuple[str, ...], str]]:
@@ -256,7 +257,6 @@ class Ladder:
                    "prompts": s.rl_prompts, "samples": s.rl_samples, "lr": s.rl_lr,
                    "max-tokens": s.tokens_max, "device": device,
                    "jobs": self.jobs}  # fmt: skip
-            own |= {} if "judge" in arm.options else {"backend": "cpu"}
             return self.run("musacoder-learn", "rl", "--resume",
                             options={**own, **COMMON, **arm.options})  # fmt: skip
         drawn, data = home / "drawn", home / "data.jsonl"

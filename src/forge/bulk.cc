@@ -43,7 +43,7 @@ std::string without_includes(std::string text) {
 
 std::string function_name(size_t number) { return fmt::format("s{}", number); }
 
-// By what name the compiler calls an attempt's text: as the extension does, or by its number.
+// The name of an attempt's text in messages: the extension's own, or its number.
 enum class Naming { kSource, kNumber };
 
 // All attempts as one unit, the n-th in namespace sn.

@@ -20,7 +20,7 @@ task::Outcome no_form() {
   return task::Unextractable{"no_code", "the module has no r\"\"\" text with CUDA source", {}};
 }
 
-// What would hold for all answers of a unit.
+// Macros hold for all answers of a unit.
 bool defines_macros(std::string_view cuda) {
   return cuda.find("#define") != std::string_view::npos ||
          cuda.find("#undef") != std::string_view::npos ||
