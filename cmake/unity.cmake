@@ -21,7 +21,7 @@ mc_alone(src/forge bulk.cc conclude.cc code.cc interpret.cc operators.cc chunk.c
 mc_alone(src/legality flags.cc kernels.cc static_rules.cc flags_test.cc extract_test.cc
   policy_test.cc symbols_test.cc)
 mc_alone(src/lex rewrite_test.cc)
-mc_alone(src/loop rl.cc judge.cc)
+mc_alone(src/loop rl.cc judge.cc rl_settings.cc)
 mc_alone(src/model config.cc ops.cc model_folder.cc safetensors.cc gpu_generate.cc decoder_test.cc)
 mc_alone(src/musify python_words.cc python_flow.cc definitions.cc message.cc)
 mc_alone(src/report bench.cc bench_test.cc)
