@@ -11,6 +11,7 @@ of the same held-out tasks, judged by MooreEval with all checks.
     A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
     C  turns: RL of up to three turns with all rules, without PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
+    S  step sizes for the others, to be chosen by the accuracy in training
 
 A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
 on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md.
@@ -47,7 +48,8 @@ class Size:
     shown_depth: int = 2
     wide: int = 120  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
-    held_share: float = 0.2
+    probed: int = 60  # Of these, tasks whose answers say which lengths are worth learning.
+    held_share: float = 0.2  # Of the structures.
     held_out: int = 24  # At most.
     held_samples: int = 4
     layers: int = 3
@@ -70,6 +72,7 @@ GPU = Size(
     shown_depth=3,
     wide=3000,
     wide_depth=6,
+    probed=300,
     held_share=0.16,
     held_out=320,
     held_samples=8,
@@ -96,8 +99,10 @@ class Arm:
     is_rft: bool = False
 
 
+WORTH = (0.1, 0.7)  # Share of right answers to chains of a length that is trained and measured.
 COMMON: Options = {"updates": 4, "mini-batches": 2, "beta": 0.001, "weight-decay": 0,
                    "warmup": 0.05, "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
+                   "kl-stop": 0.05,
                    "filter-zero-spread": 1}  # fmt: skip
 BY_LOT = f"{sys.executable} {ROOT}/tools/shuffled_judge.py --pass-rate 0.4"
 TURNS: Options = {"turns": 3, "bdr": 0.25}
@@ -117,6 +122,12 @@ EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
         Arm("none", {"stale": 8, "delta": "off"}),
         Arm("signed mean", {"stale": 8, "drift-mean": "signed"}),
         Arm("MirrorPop", {"stale": 8}),
+    ),
+    "S": (
+        Arm("1e-5", {"lr": 1e-5}),
+        Arm("3e-5", {"lr": 3e-5}),
+        Arm("6e-5 two updates", {"lr": 6e-5, "updates": 2}),
+        Arm("6e-5 one update", {"lr": 6e-5, "updates": 1, "mini-batches": 1}),
     ),
 }
 
@@ -161,62 +172,74 @@ class Ladder:
 
     def make_base(self) -> bool:
         s = self.size
-        base, model = self.folder / "base", self.folder / "sft/model"
-        if not self.forge("shown", s.shown, s.shown_depth, s.seed, 0.02):
+        base, sft = self.folder / "base", self.folder / "sft"
+        if not self.forge("shown", s.shown, s.shown_depth, s.seed):
             return False
-        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, s.held_share):
+        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1):
             return False
-        if not (self.folder / "held_out.jsonl").exists():
-            self.choose_tasks()
-        if model.exists():
-            return True
         shown = self.folder / "shown/sft.jsonl"
+        if not (base / "config.json").exists() and not self.init(base, shown):
+            return False
+        if not self.tune(base, shown, sft, s.sft_steps, s.sft_lr, s.seed):
+            return False
+        return (self.folder / "held_out.jsonl").exists() or self.choose_tasks()
+
+    def init(self, base: Path, text: Path) -> bool:
+        s = self.size
         tokenizer = self.folder / "tokenizer.json"
         script = ROOT / "tools/make_tokenizer.py"
-        command = [sys.executable, script, "--text", shown, "--vocab", 2000, "--split", "lines"]
+        command = [sys.executable, script, "--text", text, "--vocab", 2000, "--split", "lines"]
         environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-        if not tokenizer.exists():
-            done = subprocess.run([*map(str, command), "--out", str(tokenizer)], env=environment)
-            if done.returncode != 0:
-                fail("the tokenizer could not be made")
-        if not (base / "config.json").exists():
-            self.run("musacoder-learn", "init", options={
-                "out": base, "layers": s.layers, "width": s.width, "heads": s.heads,
-                "seed": s.seed, "tokenizer": tokenizer})  # fmt: skip
-        return self.tune(base, shown, self.folder / "sft", s.sft_steps, s.sft_lr, s.seed)
+        done = subprocess.run(
+            [*map(str, command), "--out", str(tokenizer)], env=environment, check=False
+        )
+        if done.returncode != 0:
+            fail("the tokenizer could not be made")
+        return self.run("musacoder-learn", "init", options={
+            "out": base, "layers": s.layers, "width": s.width, "heads": s.heads,
+            "seed": s.seed, "tokenizer": tokenizer})  # fmt: skip
 
-    def forge(self, name: str, tasks: int, depth: int, seed: int, held_share: float) -> bool:
+    def forge(self, name: str, tasks: int, depth: int, seed: int) -> bool:
+        """Both sets have the same structures held out."""
         if (self.folder / name / "forge.json").exists():
             return True
         return self.run("musacoder", "forge", options={
             "tasks": tasks, "seed": seed, "style": "compact", "families": self.size.families,
-            "depth": depth, "test-share": held_share, "jobs": min(64, os.cpu_count() or 1),
-            "out": self.folder / name})  # fmt: skip
+            "depth": depth, "test-share": self.size.held_share,
+            "jobs": min(64, os.cpu_count() or 1), "out": self.folder / name})  # fmt: skip
 
-    def choose_tasks(self) -> None:
-        """Longer chains than most of those shown; of the held-out ones as many of each length."""
+    def choose_tasks(self) -> bool:
+        """Chains that no solution was shown for, of the lengths that are worth it."""
         s = self.size
-
-        def rows_of(name: str) -> list[tuple[tuple[str, ...], str]]:
-            lines = (self.folder / "wide" / name).read_text().splitlines(keepends=True)
-            found = [(tuple(json.loads(line)["extra_info"]["operators"]), line) for line in lines]
-            return [(chain, line) for chain, line in found if len(chain) >= s.shown_depth]
-
         lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
         shown = {tuple(json.loads(line)["operators"]) for line in lines}
-        held = rows_of("test.jsonl")
-        shown |= {chain for chain, _ in held}
-        train = [line for chain, line in rows_of("rl.jsonl") if chain not in shown]
-        by_depth: dict[int, list[str]] = {}
-        for chain, line in held:
-            by_depth.setdefault(len(chain), []).append(line)
-        chosen: list[str] = []
-        while len(chosen) < s.held_out and any(by_depth.values()):
-            for depth in sorted(by_depth):
-                chosen += by_depth[depth][:1]
-                del by_depth[depth][:1]
-        write_atomically(self.folder / "tasks.jsonl", "".join(train))
-        write_atomically(self.folder / "held_out.jsonl", "".join(chosen[: s.held_out]))
+        train = [one for one in self.chains("rl.jsonl") if one[0] not in shown]
+        held = self.chains("test.jsonl")
+        probe = self.folder / "probe.jsonl"
+        write_atomically(probe, "".join(line for _, line in train[: s.probed]))
+        device = self.devices.get()
+        drawn = self.run("musacoder-learn", "rft", options={
+            "model": self.folder / "sft/model", "data": probe, "out": self.folder / "probe",
+            "samples": 4, "max-tokens": s.tokens_max, "judge": "bulk",
+                   "kl-stop": 0.05, "device": device,
+            "jobs": os.cpu_count() or 1, "seed": s.seed})  # fmt: skip
+        self.devices.put(device)
+        if not drawn:
+            return False
+        rates = rates_by_length(self.folder / "probe/episodes.jsonl", dict_of(train))
+        say("right answers by length: " + ", ".join(f"{k}: {v:.2f}" for k, v in rates.items()))
+        lengths = [k for k, v in rates.items() if WORTH[0] <= v <= WORTH[1]]
+        write_atomically(self.folder / "tasks.jsonl",
+                         "".join(line for chain, line in train if len(chain) in lengths))  # fmt: skip
+        chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
+        write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
+        if len(chosen) < 2:
+            raise RuntimeError("no length is worth it: another size of --sft-steps or --shown")
+        return True
+
+    def chains(self, name: str) -> list[tuple[tuple[str, ...], str]]:
+        lines = (self.folder / "wide" / name).read_text().splitlines(keepends=True)
+        return [(tuple(json.loads(line)["extra_info"]["operators"]), line) for line in lines]
 
     def tune(self, model: Path, data: Path, out: Path, steps: int, lr: float, seed: int,
              device: str = "") -> bool:  # fmt: skip
@@ -238,7 +261,7 @@ class Ladder:
         try:
             home = self.home(experiment, arm, number)
             learned = self.draw(arm, number, home, device)
-            if learned and self.measure(home / "model", home / "held_out", device):
+            if learned and self.measure(home / "model", home / "held_out", device, self.jobs):
                 say(f"{experiment}, {arm.name}, seed {number}: done")
         finally:
             self.devices.put(device)
@@ -274,14 +297,14 @@ class Ladder:
         (home / "model").symlink_to("run/model")
         return True
 
-    def measure(self, model: Path, out: Path, device: str) -> bool:
+    def measure(self, model: Path, out: Path, device: str, jobs: int) -> bool:
         s = self.size
         if (out / "summary.json").exists():
             return True
         return self.run("musacoder", "bench", options={
             "model": model, "suite": self.folder / "held_out.jsonl", "samples": s.held_samples,
             "temperature": 1, "max-tokens": s.tokens_max, "seed": s.seed, "backend": "cpu",
-            "device": device, "batch": 256, "jobs": self.jobs, "out": out})  # fmt: skip
+            "device": device, "batch": 256, "jobs": jobs, "out": out})  # fmt: skip
 
     # ---- All of it -------------------------------------------------------------------------------
 
@@ -289,7 +312,8 @@ class Ladder:
         if not self.make_base():
             return
         device = self.devices.get()
-        self.measure(self.folder / "sft/model", self.folder / "sft/held_out", device)
+        sft, all_cores = self.folder / "sft", os.cpu_count() or 1
+        self.measure(sft / "model", sft / "held_out", device, all_cores)
         self.devices.put(device)
         runs = [(experiment, arm, number) for experiment in chosen
                 for number in range(1, seeds + 1) for arm in EXPERIMENTS[experiment]]  # fmt: skip
@@ -317,6 +341,21 @@ class Ladder:
         print("".join(lines))
 
 
+def dict_of(chains: list[tuple[tuple[str, ...], str]]) -> dict[str, int]:
+    """The length of each task's chain."""
+    return {json.loads(line)["id"]: len(chain) for chain, line in chains}
+
+
+def rates_by_length(episodes: Path, lengths: Mapping[str, int]) -> dict[int, float]:
+    """The share of answers that passed."""
+    passed: dict[int, list[bool]] = {}
+    for line in episodes.read_text().splitlines():
+        episode = json.loads(line)
+        is_right = episode["turns"][0]["outcome"] == "pass"
+        passed.setdefault(lengths[episode["task"]], []).append(is_right)
+    return {length: sum(some) / len(some) for length, some in sorted(passed.items())}
+
+
 HEADER = (
     "| arm | seeds | held out, before to after, by tasks | Pass@k | in training, first and last"
     " quarter | KL | waits for verdicts |\n|---|---|---|---|---|---|---|\n"
@@ -336,8 +375,8 @@ def row_of(arm: Arm, base: Path, homes: list[Path]) -> str:
             for s in most]  # fmt: skip
     cells = [arm.name, str(len(homes)), gain, ", ".join(f"{100 * b:.1f} %" for b in best)]
     metrics = [home / "metrics.jsonl" for home in homes]
-    if all(path.exists() for path in metrics):
-        cells += course_of([path.read_text() for path in metrics])
+    has_course = all(path.exists() for path in metrics)
+    cells += course_of([path.read_text() for path in metrics]) if has_course else ["-"] * 3
     return "| " + " | ".join(cells) + " |\n"
 
 
@@ -359,7 +398,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The experiments of the ladder.")
     parser.add_argument("--out", type=Path, required=True, help="folder of all runs")
     parser.add_argument("--gpu", action="store_true", help="the size for GPUs")
-    parser.add_argument("--only", default="A", help="experiments: A,C,D; or base")
+    parser.add_argument("--only", default="A", help="experiments: A,C,D,S; or base")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--devices", default="", help="cpu, or cuda:0,cuda:1,…")
     parser.add_argument("--minutes", type=float, default=1e6, help="of this call")
