@@ -48,8 +48,8 @@ class Size:
     shown_depth: int = 2
     wide: int = 120  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
-    probed: int = 60  # Of these, tasks whose answers say which lengths are worth learning.
-    held_share: float = 0.2  # Of the structures.
+    probed: int = 60  # Tasks whose answers say which lengths are worth learning.
+    held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
     held_samples: int = 4
     layers: int = 3
@@ -229,8 +229,9 @@ class Ladder:
         rates = rates_by_length(self.folder / "probe/episodes.jsonl", dict_of(train))
         say("right answers by length: " + ", ".join(f"{k}: {v:.2f}" for k, v in rates.items()))
         lengths = [k for k, v in rates.items() if WORTH[0] <= v <= WORTH[1]]
-        write_atomically(self.folder / "tasks.jsonl",
-                         "".join(line for chain, line in train if len(chain) in lengths))  # fmt: skip
+        kept = [line for chain, line in train if len(chain) in lengths]
+        write_atomically(self.folder / "tasks.jsonl", "".join(kept))
+
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
         write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
         if len(chosen) < 2:
