@@ -99,7 +99,7 @@ class Arm:
     is_rft: bool = False
 
 
-WORTH = (0.1, 0.7)  # Share of right answers to chains of a length that is trained and measured.
+WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
 COMMON: Options = {"updates": 4, "mini-batches": 2, "beta": 0.001, "weight-decay": 0,
                    "warmup": 0.05, "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
                    "kl-stop": 0.05,
@@ -220,8 +220,7 @@ class Ladder:
         device = self.devices.get()
         drawn = self.run("musacoder-learn", "rft", options={
             "model": self.folder / "sft/model", "data": probe, "out": self.folder / "probe",
-            "samples": 4, "max-tokens": s.tokens_max, "judge": "bulk",
-                   "kl-stop": 0.05, "device": device,
+            "samples": 4, "max-tokens": s.tokens_max, "judge": "bulk", "device": device,
             "jobs": os.cpu_count() or 1, "seed": s.seed})  # fmt: skip
         self.devices.put(device)
         if not drawn:
