@@ -32,6 +32,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from learn import BIN, ROOT, fail, figure, pool, say, shares_of, write_atomically
 
@@ -199,14 +200,16 @@ class Ladder:
             "out": base, "layers": s.layers, "width": s.width, "heads": s.heads,
             "seed": s.seed, "tokenizer": tokenizer})  # fmt: skip
 
-    def forge(self, name: str, tasks: int, depth: int, seed: int) -> bool:
+    def forge(self, name: str, tasks: int, depth: int, seed: int,
+              options: Options = {}) -> bool:  # fmt: skip
         """Both sets have the same structures held out."""
         if (self.folder / name / "forge.json").exists():
             return True
         return self.run("musacoder", "forge", options={
             "tasks": tasks, "seed": seed, "style": "compact", "families": self.size.families,
             "depth": depth, "test-share": self.size.held_share,
-            "jobs": min(64, os.cpu_count() or 1), "out": self.folder / name})  # fmt: skip
+            "jobs": min(64, os.cpu_count() or 1), "out": self.folder / name,
+            **options})  # fmt: skip
 
     def choose_tasks(self) -> bool:
         """Chains that no solution was shown for, of the lengths that are worth it."""
@@ -394,34 +397,46 @@ def course_of(texts: list[str]) -> list[str]:
     return [accuracy, f"{sum(kl) / len(kl):.4f}", f"{100 * sum(wait) / len(wait):.0f} %"]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="The experiments of the ladder.")
+SizeT = TypeVar("SizeT", bound=Size)
+
+
+def read_arguments(
+    parser: argparse.ArgumentParser, small: SizeT, large: SizeT
+) -> tuple[argparse.Namespace, SizeT]:
+    """The call's options, and the size that they name; the folder is claimed for it."""
     parser.add_argument("--out", type=Path, required=True, help="folder of all runs")
     parser.add_argument("--gpu", action="store_true", help="the size for GPUs")
-    parser.add_argument("--only", default="A", help="experiments: A,C,D,S; or base")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--devices", default="", help="cpu, or cuda:0,cuda:1,…")
     parser.add_argument("--minutes", type=float, default=1e6, help="of this call")
-    for field in dataclasses.fields(Size):
+    fields = dataclasses.fields(small)
+    for field in fields:
         kind = {"int": int, "float": float, "str": str}[str(field.type)]
         parser.add_argument("--" + field.name.replace("_", "-"), type=kind, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    changes = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(Size)
+    changes = {field.name: getattr(arguments, field.name) for field in fields
                if getattr(arguments, field.name) is not None}  # fmt: skip
-    size = dataclasses.replace(GPU if arguments.gpu else Size(), **changes)
+    size = dataclasses.replace(large if arguments.gpu else small, **changes)
+    arguments.out = arguments.out.resolve()
+    arguments.devices = (arguments.devices or ("cuda:0" if arguments.gpu else "cpu")).split(",")
+    text = json.dumps(dataclasses.asdict(size), indent=2) + "\n"
+    path = arguments.out / "size.json"
+    if path.exists() and path.read_text() != text:
+        fail(f"{arguments.out} holds runs of another size: give another --out, or remove it")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
+    return arguments, size
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The experiments of the ladder.")
+    parser.add_argument("--only", default="A", help="experiments: A,C,D,S; or base")
+    arguments, size = read_arguments(parser, Size(), GPU)
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]
     for name in chosen:
         if name not in EXPERIMENTS:
             fail(f"no experiment {name}: they are {', '.join(EXPERIMENTS)}")
-    folder = arguments.out.resolve()
-    text = json.dumps(dataclasses.asdict(size), indent=2) + "\n"
-    path = folder / "size.json"
-    if path.exists() and path.read_text() != text:
-        fail(f"{folder} holds runs of another size: give another --out, or remove it")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text)
-    devices = arguments.devices or ("cuda:0" if arguments.gpu else "cpu")
-    ladder = Ladder(folder, size, devices.split(","), arguments.minutes)
+    ladder = Ladder(arguments.out, size, arguments.devices, arguments.minutes)
     try:
         ladder.run_all(chosen, arguments.seeds)
     except RuntimeError as error:

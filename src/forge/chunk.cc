@@ -94,6 +94,7 @@ class ChunkMaker {
     Json chunk;
     chunk["tasks"] = std::move(tasks_);
     chunk["rejected"] = std::move(rejected_);
+    chunk["errors"] = std::move(errors_);
     return chunk.dump();
   }
 
@@ -192,6 +193,7 @@ class ChunkMaker {
       if (std::holds_alternative<task::Passed>(outcome)) {
         verified.push_back(&made.solutions[i]);
       } else {
+        note_error(graph, made.solutions[i], outcome);
         count("solutions_" + std::string(task::outcome_name(outcome)) + "_" +
               made.solutions[i].name);
       }
@@ -215,6 +217,15 @@ class ChunkMaker {
     }
     add_task(made, verified);
     return ok();
+  }
+
+  // A solution that does not compile is a fault of a template or of the code's writer.
+  void note_error(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome) {
+    const auto* failed = std::get_if<task::CompileFailed>(&outcome);
+    if (failed == nullptr) return;
+    errors_.push_back(fmt::format(
+        "{} ({}): {}", graph.id(), solution.name,
+        failed->diagnostics.empty() ? "no message" : failed->diagnostics.front().message));
   }
 
   // Review, repair and retry, of bugs that showed as they were expected to.
@@ -323,6 +334,7 @@ class ChunkMaker {
   std::vector<Made> made_;
   Json tasks_ = Json::array();
   Json rejected_ = Json::object();
+  Json errors_ = Json::array();   // Solutions that do not compile.
   Json counts_ = Json::object();  // Of the task at hand.
 };
 

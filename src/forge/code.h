@@ -29,6 +29,9 @@ struct Run {
 // The way in which inputs that are views are read: by their strides, or as contiguous copies.
 enum class Reads { kContiguous, kStrided };
 
+// Names of operands in kernels.
+inline constexpr const char* kOperandNames[] = {"v", "u", "w"};
+
 enum class Walk { kElements, kRows, kTiles, kScans };
 
 class Code {
@@ -88,12 +91,16 @@ class Code {
   Index broadcast(int value, const Index& full) const;
   std::string text(const Expr& expr, const std::map<std::string, std::string>& names,
                    const Node& node) const;
+  // The names of temporaries are not in `above`, the lines before these in the same scope.
   std::string nodes_text(const std::vector<const Node*>& nodes, const Index& index,
-                         std::map<int, std::string> variables, const std::string& base) const;
-  std::string operand_lines(size_t operand, const std::string& name) const;
+                         std::map<int, std::string> variables, const std::string& base,
+                         const std::string& above) const;
+  std::string operand_lines(size_t operand, const std::string& name,
+                            const std::string& above) const;
   std::string node_expression(const Node& node, const std::map<int, std::string>& variables,
-                              const Index& index, std::string& lines) const;
-  std::string result_text(bool is_declared) const;
+                              const Index& index, const std::string& above,
+                              std::string& lines) const;
+  std::string result_text(bool is_declared, const std::string& above) const;
   bool uses(std::string_view name) const;
   std::string decode_lines(const Run& run, std::string& scope) const;
 

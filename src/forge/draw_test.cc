@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forge/draw.h"
 
+#include <regex>
+#include <sstream>
+
 #include <gmock/gmock.h>
 
 #include "forge/interpret.h"
@@ -17,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr uint64_t kSeed = 17;
@@ -212,6 +216,36 @@ bool is_balanced(const std::string& text) {
     open.pop_back();
   }
   return open.empty();
+}
+
+// Names that a kernel declares twice in one scope.
+std::set<std::string> declared_twice(const std::string& cuda) {
+  static const std::regex kDeclaration("^ *(?:float|int|int64_t) (\\w+)( =.*)?;$");
+  std::set<std::string> twice;
+  std::vector<std::set<std::string>> scopes(1);
+  std::istringstream lines(cuda);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (std::regex_match(line, found, kDeclaration) && !scopes.back().insert(found[1]).second) {
+      twice.insert(found[1]);
+    }
+    for (const char c : line) {
+      if (c == '{') scopes.emplace_back();
+      if (c == '}') scopes.pop_back();
+    }
+  }
+  return twice;
+}
+
+// Number 54 has operators with temporaries before and after a gradient, in one kernel.
+TEST(Solutions, DeclareANameOnceInAScope) {
+  for (uint64_t i = 0; i < 60; ++i) {
+    const auto graph = draw_graph(library().operators, 11, i, all_families(Style::kFull, 5));
+    if (!graph) continue;
+    for (const Solution& solution : all_solutions_of(*graph, library().kernels)) {
+      EXPECT_THAT(declared_twice(solution.cuda), IsEmpty()) << solution.cuda;
+    }
+  }
 }
 
 TEST(Bugs, ChangeTheTextAndAreOfManyKinds) {

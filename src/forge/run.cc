@@ -163,6 +163,7 @@ struct DataSets {
   std::string sft, rl, test;
   Counts counts;
   Json rejected = Json::object();
+  Json errors = Json::array();
   std::vector<std::string> sources;
   std::set<std::string> train_structures, test_structures;
 };
@@ -227,6 +228,7 @@ Result<DataSets> assemble(const RunOptions& options, const store::Run& store, in
     for (const auto& [why, n] : chunk["rejected"].items()) {
       sets.rejected[why] = sets.rejected.value(why, 0) + n.get<int>();
     }
+    for (const Json& error : chunk.value("errors", Json::array())) sets.errors.push_back(error);
     for (const Json& task : chunk["tasks"]) {
       if (is_complete(options, sets)) break;
       if (!seen.insert(task["source"]).second) {
@@ -236,6 +238,7 @@ Result<DataSets> assemble(const RunOptions& options, const store::Run& store, in
       MC_TRY_VOID(add_task(task, options, musa, sets), "tasks");
     }
   }
+  sets.counts["solutions_that_do_not_compile"] = static_cast<int64_t>(sets.errors.size());
   sets.counts["structures_train"] = static_cast<int64_t>(sets.train_structures.size());
   sets.counts["structures_test"] = static_cast<int64_t>(sets.test_structures.size());
   return sets;
@@ -306,6 +309,7 @@ Status write_sets(const RunOptions& options, const DataSets& sets) {
   }
   json["counts"] = sets.counts;
   json["rejected"] = sets.rejected;
+  json["errors"] = sets.errors;
   MC_TRY_VOID(write_file_atomically(options.out / "sft.jsonl", sets.sft), "sft.jsonl");
   MC_TRY_VOID(write_file_atomically(options.out / "rl.jsonl", sets.rl), "rl.jsonl");
   MC_TRY_VOID(write_file_atomically(options.out / "test.jsonl", sets.test), "test.jsonl");
@@ -323,6 +327,10 @@ Result<Counts> run(const RunOptions& options, const std::function<void(std::stri
          "--out");
   MC_TRY(const int num_chunks, Runner(options, folder.run, note, progress).run(), "forge");
   MC_TRY(DataSets sets, assemble(options, folder.run, num_chunks), "forge");
+  if (!sets.errors.empty()) {
+    note(fmt::format("error: solutions of the forge do not compile: {}; forge.json lists {}",
+                     sets.errors.front().get<std::string>(), sets.errors.size()));
+  }
   MC_TRY_VOID(count_overlap(options, note, sets), "forge");
   MC_TRY_VOID(add_rewrites(options, sets), "forge");
   MC_TRY_VOID(write_sets(options, sets), "forge");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forge/text.h"
 
+#include <algorithm>
 #include <cctype>
 #include <sstream>
 
@@ -64,6 +65,20 @@ std::string with_word(std::string_view text, std::string_view word, std::string_
     from = at + word.size();
   }
   return made.append(text.substr(from));
+}
+
+std::string parenthesized(const std::string& text) {
+  const bool is_word = std::ranges::all_of(
+      text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
+  return is_word ? text : "(" + text + ")";
+}
+
+std::string unused_name(std::string_view text, std::string_view stem, int number) {
+  std::string name;
+  do {
+    name = std::string(stem) + std::to_string(number++);
+  } while (has_word(text, name));
+  return name;
 }
 
 std::string indented(std::string_view text, size_t blanks) {

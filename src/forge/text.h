@@ -31,6 +31,12 @@ bool has_word(std::string_view text, std::string_view word);
 // `text` with the identifier replaced.
 std::string with_word(std::string_view text, std::string_view word, std::string_view value);
 
+// `text`, in parentheses where it is more than a word.
+std::string parenthesized(const std::string& text);
+
+// `stem` and the first number, from `number` on, whose name is not in `text`.
+std::string unused_name(std::string_view text, std::string_view stem, int number);
+
 // Every line of `text` behind so many blanks.
 std::string indented(std::string_view text, size_t blanks);
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -25,9 +26,10 @@ SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--te
             "--lessons-share", "1")  # fmt: skip
 
 
-def forge(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def forge(out: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [MUSACODER, "forge", "--out", str(out), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600,
+                          env={**os.environ, **environment})  # fmt: skip
 
 
 def has_chunk(out: Path) -> bool:
@@ -57,7 +59,9 @@ class Forge(unittest.TestCase):
 
     def test_the_data_sets_have_the_columns_that_trainers_read(self) -> None:
         first = self.folder / "first"
-        self.assertEqual(json.loads((first / "forge.json").read_text())["counts"]["tasks"], 12)
+        made = json.loads((first / "forge.json").read_text())
+        self.assertEqual(made["counts"]["tasks"], 12)
+        self.assertEqual(made["errors"], [])
         kinds = set()
         for row in rows(first / "sft.jsonl"):
             self.assertEqual(row["messages"][-1]["role"], "assistant")
@@ -95,6 +99,27 @@ class Forge(unittest.TestCase):
         done = forge(self.folder / "first", "--tasks", "12", "--seed", "6")
         self.assertEqual(done.returncode, 2)
         self.assertIn("other settings", done.stderr)
+
+    def test_a_template_that_does_not_compile_is_an_error_and_ends_nothing(self) -> None:
+        """A copy of the program's share with one template broken: its other solutions go on."""
+        share = self.folder / "prefix/share/musacoder"
+        share.mkdir(parents=True)
+        own = Path(MUSACODER).resolve().parent.parent
+        (self.folder / "prefix/lib").symlink_to(own / "lib")
+        for room in (own / "share/musacoder").iterdir():
+            if room.name != "forge":
+                (share / room.name).symlink_to(room.resolve())
+        shutil.copytree(own / "share/musacoder/forge", share / "forge")
+        kernel = share / "forge/templates/unrolled/kernel.cu"
+        kernel.write_text(kernel.read_text().replace("int i =", "int i = int i ="))
+        done = forge(self.folder / "broken", "--tasks", "2", "--operators", "relu,abs",
+                     MC_PREFIX=str(self.folder / "prefix"))  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("error: solutions of the forge do not compile", done.stderr)
+        made = json.loads((self.folder / "broken/forge.json").read_text())
+        self.assertEqual(made["counts"]["tasks"], 2)
+        self.assertEqual(made["counts"]["solutions_that_do_not_compile"], len(made["errors"]))
+        self.assertIn("unrolled", made["errors"][0])
 
     def test_a_family_that_is_none(self) -> None:
         done = forge(self.folder / "none", "--tasks", "1", "--families", "poetry")
