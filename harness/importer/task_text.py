@@ -73,12 +73,11 @@ class _Sizes:
 
     def input(self, text: str) -> str:
         tree = ast.parse(text, mode="eval").body
-        is_batched = isinstance(tree, ast.Call) and len(tree.args) > 1
-        if is_batched and type(getattr(tree.args[0], "value", None)) is int:  # type: ignore
-            batch = tree.args[0].value  # type: ignore
-            if ast.unparse(tree.func).startswith("torch.ran") and batch > 1:  # type: ignore
-                self._names["batch_size"] = max(batch, self._names.get("batch_size", 0))
-                tree.args[0] = ast.Name("batch_size")  # type: ignore
+        shape = _shape_of(tree)
+        batch = getattr(shape[0], "value", None) if len(shape) > 1 else None
+        if type(batch) is int and batch > 1:
+            self._names["batch_size"] = max(batch, self._names.get("batch_size", 0))
+            shape[0] = ast.Name("batch_size")
         return ast.unparse(_Sized(self, 2).visit(tree))
 
     def initial(self, text: str) -> str:
@@ -96,6 +95,16 @@ class _Sizes:
 
     def lines(self) -> list[str]:
         return [f"{name} = {value}" for name, value in self._names.items()]
+
+
+def _shape_of(tree: ast.expr) -> list[ast.expr]:
+    """The extents of a random tensor, as they are in its call; [] of anything else."""
+    if not isinstance(tree, ast.Call) or not ast.unparse(tree.func).startswith("torch.ran"):
+        return []
+    for argument in tree.args:
+        if isinstance(argument, (ast.Tuple, ast.List)):
+            return argument.elts
+    return tree.args if ast.unparse(tree.func) != "torch.randint" else []
 
 
 class _Sized(ast.NodeTransformer):

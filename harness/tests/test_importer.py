@@ -118,6 +118,15 @@ class Closures(unittest.TestCase):
         self.assertIn("return [[size_48], {}]", task)
         self.assertTrue(task.endswith("Model = Gate\n"))
 
+    def test_names_the_batch_of_every_random_input(self) -> None:
+        """A kernel may rely on inputs that have as many rows as each other."""
+        text = closure.self_contained([self.folder], self.file, "Gate")
+        inputs = ["torch.rand(4, 48)", "torch.randint(0, 2, (4, 48))", "torch.randn((4, 48))"]
+        task = task_text(text, "Gate", Arguments(["48"], {}, inputs))
+        self.assertIn("torch.rand(batch_size, size_48)", task)
+        self.assertIn("torch.randint(0, size_2, (batch_size, size_48))", task)
+        self.assertIn("torch.randn((batch_size, size_48))", task)
+
 
 class Results(unittest.TestCase):
     """What comes out of the sandbox is data from a process that nobody trusts."""
