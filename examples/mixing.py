@@ -4,8 +4,8 @@
     python examples/mixing.py --out DIR [--gpu] [--devices cuda:0] [--minutes 8]
 
 A model is made weak: it is trained on the forge's solutions of four families, from which nearly all
-tasks of one family (--weak) are taken out. `bench` measures it on chains of operators that no
-training data has. Then, under each of three seeds, the forge makes the same number of tasks twice,
+tasks of one family (--weak) are taken out. `bench` measures it on structures that the forge holds
+out of all training data. Then, under each of three seeds, the forge makes the same number of tasks twice,
 with `--mix` of that benchmark and without; as many rows of each, in as many steps, train the model
 on, and `bench` measures both on the same held-out tasks.
 
@@ -29,7 +29,8 @@ from ladder import CUT_SHORT, Ladder, Size, read_arguments
 from learn import fail, pool, say, shares_of, write_atomically
 
 OPERATORS = (
-    "relu,abs,neg,square,sigmoid,tanh,sum,mean,max,softmax,log_softmax,scale_shift,channel_bias"
+    "relu,abs,neg,square,sigmoid,tanh,exp,leaky_relu,silu,sum,mean,max,min,sum_mid,mean_mid,"
+    "scale_shift,channel_bias,outer_add,softmax,log_softmax"
 )
 ARMS = ("mixed", "unmixed")
 
@@ -45,6 +46,7 @@ class Sizes(Size):
     shown: int = 60
     shown_depth: int = 2
     wide: int = 24  # The number to draw the held-out tasks from, all families alike.
+    held_share: float = 0.3  # The share of the structures.
     held_out: int = 12  # The number at most; half of them are of the weak family.
     held_samples: int = 1
     more: int = 24  # The number of tasks of each arm under each seed.
@@ -53,8 +55,9 @@ class Sizes(Size):
 
 
 GPU = Sizes(
-    weak_tasks=8, shown=700, wide=400, held_out=200, more=100, more_steps=200, more_lr=5e-4,
-    layers=8, width=256, heads=8, sft_steps=1500, batch_tokens=8192, sft_lr=1.5e-3,
+    weak_tasks=8, shown=700, shown_depth=3, wide=600, held_out=160, more=80, more_steps=150,
+    more_lr=5e-4, layers=8, width=256, heads=8, sft_steps=1500, batch_tokens=16384, sft_lr=1.5e-3,
+    tokens_max=1024,
 )  # fmt: skip
 
 
@@ -72,7 +75,7 @@ class Mixing(Ladder):
 
     def drawn(self, name: str, tasks: int, seed: int, mix: object = "") -> bool:
         options = {"operators": self.size.operators, **({"mix": mix} if mix else {})}
-        return self.forge(name, tasks, self.size.shown_depth, seed, 0, options)
+        return self.forge(name, tasks, self.size.shown_depth, seed, self.size.held_share, options)
 
     def make_weak(self) -> bool:
         """held_out.jsonl, and sft/model, which was shown next to nothing of the weak family."""
@@ -82,38 +85,24 @@ class Mixing(Ladder):
             return False
         if not (self.folder / "held_out.jsonl").exists():
             self.choose_tasks()
-        rows = self.training_rows("shown")
+        rows = rows_of(self.folder / "shown/sft.jsonl")
         weak = dict.fromkeys(row["task"] for row in rows if s.weak in row["families"])
         left_out = set(list(weak)[s.weak_tasks :])
         rows = [row for row in rows if row["task"] not in left_out]
         return self.learn_from(self.written("weak.jsonl", rows))
 
     def choose_tasks(self) -> None:
-        """Chains of several operators, each once; as many of the weak family as of others."""
-        chains: dict[tuple[str, ...], Row] = {}
-        for row in rows_of(self.folder / "wide/rl.jsonl"):
-            chain = tuple(row["extra_info"]["operators"])
-            if len(chain) > 1:
-                chains.setdefault(chain, row)
+        """As many of the weak family as of others."""
         half = self.size.held_out // 2
-        weak: list[Row] = []
-        others: list[Row] = []
-        for row in chains.values():
-            is_weak = self.size.weak in row["extra_info"]["families"]
-            (weak if is_weak else others).append(row)
-        self.written("held_out.jsonl", weak[:half] + others[:half])
+        groups: dict[bool, list[Row]] = {True: [], False: []}
+        for row in rows_of(self.folder / "wide/test.jsonl"):
+            groups[self.size.weak in row["extra_info"]["families"]].append(row)
+        self.written("held_out.jsonl", [row for some in groups.values() for row in some[:half]])
 
     def written(self, name: str, rows: list[Row]) -> Path:
         text = "".join(json.dumps(row) + "\n" for row in rows)
         write_atomically(self.folder / name, text)
         return self.folder / name
-
-    def training_rows(self, name: str) -> list[Row]:
-        """A forge run's samples, without those of the held-out chains."""
-        held = rows_of(self.folder / "held_out.jsonl")
-        chains = {tuple(row["extra_info"]["operators"]) for row in held}
-        rows = rows_of(self.folder / name / "sft.jsonl")
-        return [row for row in rows if tuple(row["operators"]) not in chains]
 
     # ---- The arms --------------------------------------------------------------------------------
 
@@ -124,10 +113,13 @@ class Mixing(Ladder):
             mix = self.folder / "sft/held_out" if arm == "mixed" else ""
             if not self.drawn(f"{arm}/{number}/forge", s.more, s.seed + 1 + number, mix):
                 return False
-        rows = {arm: self.training_rows(f"{arm}/{number}/forge") for arm in ARMS}
+        rows = {arm: rows_of(self.folder / f"{arm}/{number}/forge/sft.jsonl") for arm in ARMS}
         count = min(map(len, rows.values()))
         for arm, some in rows.items():
-            self.written(f"{arm}/{number}/data.jsonl", random.Random(number).sample(some, count))
+            chosen = random.Random(number).sample(some, count)
+            self.written(f"{arm}/{number}/data.jsonl", chosen)
+            num_weak = sum(s.weak in row["families"] for row in chosen)
+            say(f"{arm}, seed {number}: {num_weak} of {count} rows are of {s.weak}")
         return True
 
     def train_arm(self, number: int, arm: str) -> None:
@@ -166,6 +158,8 @@ class Mixing(Ladder):
         text = "| held-out tasks | number | before | mixed | unmixed | mixed - unmixed |\n"
         text += "|---|---|---|---|---|---|\n"
         for name, tasks in ((self.size.weak, weak), ("others", others)):
+            if not tasks:
+                fail(f"no held-out task is of {name}: more --wide tasks")
             text += f"| {name} | {len(tasks)} | {self.cells(tasks, seeds)} |\n"
         write_atomically(self.folder / "report.md", text)
         print(text, end="")
