@@ -5,9 +5,9 @@
 
 A model is made weak: it is trained on the forge's solutions of four families, from which nearly all
 tasks of one family (--weak) are taken out. `bench` measures it on structures that the forge holds
-out of all training data. Then, under each of three seeds, the forge makes the same number of tasks twice,
-with `--mix` of that benchmark and without; as many rows of each, in as many steps, train the model
-on, and `bench` measures both on the same held-out tasks.
+out of all training data. Then, under each of three seeds, the forge makes the same number of tasks
+twice, with `--mix` of that benchmark and without; as many rows of each, in as many steps, train the
+model on, and `bench` measures both on the same held-out tasks.
 
 All stages can be killed and go on where they were; --minutes ends a call, and the same call goes
 on. The table is in DIR/report.md.
