@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +76,7 @@ class Mixing(Ladder):
 
     def drawn(self, name: str, tasks: int, seed: int, mix: object = "") -> bool:
         options = {"operators": self.size.operators, **({"mix": mix} if mix else {})}
-        return self.forge(name, tasks, self.size.shown_depth, seed, self.size.held_share, options)
+        return self.forge(name, tasks, self.size.shown_depth, seed, options)
 
     def make_weak(self) -> bool:
         """held_out.jsonl, and sft/model, which was shown next to nothing of the weak family."""
@@ -84,15 +85,18 @@ class Mixing(Ladder):
         if not held or not self.drawn("shown", s.shown, s.seed):
             return False
         if not (self.folder / "held_out.jsonl").exists():
-            self.choose_tasks()
+            self.choose_held_out()
         rows = rows_of(self.folder / "shown/sft.jsonl")
         weak = dict.fromkeys(row["task"] for row in rows if s.weak in row["families"])
         left_out = set(list(weak)[s.weak_tasks :])
         rows = [row for row in rows if row["task"] not in left_out]
-        return self.learn_from(self.written("weak.jsonl", rows))
+        text, base = self.written("weak.jsonl", rows), self.folder / "base"
+        if not (base / "config.json").exists() and not self.init(base, text):
+            return False
+        return self.tune(base, text, self.folder / "sft", s.sft_steps, s.sft_lr, s.seed)
 
-    def choose_tasks(self) -> None:
-        """As many of the weak family as of others."""
+    def choose_held_out(self) -> None:
+        """As many tasks of the weak family as of others."""
         half = self.size.held_out // 2
         groups: dict[bool, list[Row]] = {True: [], False: []}
         for row in rows_of(self.folder / "wide/test.jsonl"):
@@ -128,7 +132,7 @@ class Mixing(Ladder):
         try:
             learned = self.tune(self.folder / "sft/model", home / "data.jsonl", home / "run",
                                 s.more_steps, s.more_lr, number, device)  # fmt: skip
-            if learned and self.measure(home / "run/model", home / "held_out", device):
+            if learned and self.measure(home / "run/model", home / "held_out", device, self.jobs):
                 say(f"{arm}, seed {number}: done")
         finally:
             self.devices.put(device)
@@ -137,7 +141,8 @@ class Mixing(Ladder):
         if not self.make_weak():
             return
         device = self.devices.get()
-        is_measured = self.measure(self.folder / "sft/model", self.folder / "sft/held_out", device)
+        is_measured = self.measure(self.folder / "sft/model", self.folder / "sft/held_out", device,
+                                   os.cpu_count() or 1)  # fmt: skip
         self.devices.put(device)
         numbers = range(1, seeds + 1)
         if not is_measured or not all(self.forge_arms(number) for number in numbers):
