@@ -31,6 +31,7 @@ import signal
 import socket
 import struct
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
@@ -41,6 +42,8 @@ sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + sys.path[1:
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
+# Python 3.12 warns of each fork beside a thread; those of PyTorch's libraries hold no lock meanwhile.
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 # The other one also asks where it was called from, for a GPU that might come: a third of the time.
 setattr(torch, "manual_seed", torch.default_generator.manual_seed)
 logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # No CUDA is no news.
