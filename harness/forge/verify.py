@@ -42,7 +42,7 @@ sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + sys.path[1:
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
-# Python 3.12 warns of each fork beside a thread; those of PyTorch's libraries hold no lock meanwhile.
+# Python 3.12 warns of each fork beside a thread; those of PyTorch hold no lock meanwhile.
 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 # The other one also asks where it was called from, for a GPU that might come: a third of the time.
 setattr(torch, "manual_seed", torch.default_generator.manual_seed)
