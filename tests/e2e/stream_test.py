@@ -19,9 +19,54 @@ TASK = "reduction/row_sum"
 HONEST = (ROOT / "tests/corpus/honest" / f"{TASK}.py").read_text()
 
 
-def ask(*lines: str) -> list[dict[str, Any]]:
+RELU = """import torch
+import torch.nn as nn
+
+require_general = True
+N = 300
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(N)]
+
+
+def get_init_inputs():
+    return []
+"""
+IN_THE_FORGES_FORM = '''import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+src = r"""
+__global__ void k(const float* x, float* o, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) o[i] = fmaxf(x[i], 0.0f);
+}
+torch::Tensor f(torch::Tensor x) {
+  auto o = torch::empty_like(x);
+  int n = x.numel();
+  k<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), o.data_ptr<float>(), n);
+  return o;
+}
+"""
+head = "torch::Tensor f(torch::Tensor x);"
+ext = load_inline(name="e", cpp_sources=head, cuda_sources=src, functions=["f"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.f(x)
+'''
+
+
+def ask(*lines: str, backend: tuple[str, ...] = ("--backend", "cpu")) -> list[dict[str, Any]]:
     done = subprocess.run(
-        [MUSACODER, "eval", "--stream", "--backend", "cpu", "--seed", "1", "--jobs", "2"],
+        [MUSACODER, "eval", "--stream", *backend, "--seed", "1", "--jobs", "2"],
         input="".join(line + "\n" for line in lines),
         capture_output=True,
         text=True,
@@ -61,6 +106,30 @@ class Stream(unittest.TestCase):
         ):
             self.assertEqual(set(by_id[wrong]), {"id", "error"})
             self.assertIn(words, by_id[wrong]["error"])
+
+    def test_in_bulk_each_answer_has_its_own_outcome(self) -> None:
+        right = IN_THE_FORGES_FORM
+        answers = {
+            "right": right,
+            "wrong": right.replace("fmaxf", "fminf"),
+            "undeclared": right.replace("0.0f", "zero"),
+            "with a macro": right.replace("__global__", "#define n count\n__global__", 1),
+            "by PyTorch": right.replace("ext.f(x)", "torch.relu(x)"),
+            "another form": right.replace('r"""', '"""'),
+            "no code": "I cannot.",
+        }
+        self.assertEqual(len(set(answers.values())), len(answers))
+        task = {"id": "relu", "code": RELU}
+        questions = [{"id": name, "task": task, "answer": one} for name, one in answers.items()]
+        questions.append({"id": "p", "verb": "prepare", "task": task, "answer": right})
+        replies = {one["id"]: one for one in ask(*map(json.dumps, questions), backend=("--bulk",))}
+        self.assertIn("--bulk", replies.pop("p")["error"])
+        kinds = {name: one["verdict"]["outcome"]["kind"] for name, one in replies.items()}
+        self.assertEqual(kinds, {
+            "right": "pass", "wrong": "wrong", "undeclared": "compile", "with a macro": "pass",
+            "by PyTorch": "illegal", "another form": "extraction", "no code": "extraction",
+        })  # fmt: skip
+        self.assertIn("zero", replies["undeclared"]["feedback"])
 
     def test_a_request_goes_in_two_halves_and_can_be_ended(self) -> None:
         call = "        return row_sum_ext"
