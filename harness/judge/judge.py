@@ -21,6 +21,7 @@ from harness.timing import device_speed
 from harness.worker import region
 from harness.judge.closeness import is_doubtful
 from harness.judge.compare import TOLERANCES, Comparer
+from harness.judge.diagnosis import Diagnoses
 from harness.timing.fresh_inputs import FreshInputs
 from harness.worker.place import HOST_PLACE, Place, keyed_sum
 from harness.judge.reference import (
@@ -87,6 +88,7 @@ class _Case:
     place: Place
     task: Task
     comparer: Comparer
+    diagnoses: Diagnoses
     options: Options
     sizes: dict[str, int]  # Of the task's text.
     is_random: bool
@@ -156,7 +158,9 @@ def _open(place: Place, body: Json) -> _Case:
         "bfloat16": options.tolerance_half,
     }
     is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
-    case = _Case(place, task, Comparer(tolerances), options, planner.native, is_random)
+    comparer = Comparer(tolerances)
+    diagnoses = Diagnoses(comparer, source)
+    case = _Case(place, task, comparer, diagnoses, options, planner.native, is_random)
     case.is_in_eval_mode = options.mode == "eval"
     if body.get("known"):
         _recall(case, json.loads(body["known"]))
@@ -559,8 +563,7 @@ def _check(case: _Case, question: Question) -> Answer:
         raise Refusal("protocol", "check before trial, or a second check")
     given = case.given[index]
     try:
-        distribution = case.trials[index].distribution
-        checks = [*_check_outputs(case, given.outcome, question, distribution)]
+        checks = [*_check_outputs(case, index, given.outcome, question)]
         mutated = _mutated_inputs(case, given)
     finally:
         _forget(case, index)
@@ -575,9 +578,7 @@ def _check(case: _Case, question: Question) -> Answer:
     return Answer(body)
 
 
-def _check_outputs(
-    case: _Case, outcome: Outcome, question: Question, distribution: str
-) -> Iterator[Json]:
+def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question) -> Iterator[Json]:
     try:
         bytes_max = _bytes_allowed(outcome)
         source = case.place.memory.snapshot(question.descriptors[0], bytes_max)
@@ -586,10 +587,12 @@ def _check_outputs(
             raise Refusal("protocol", "outputs come with what was written to inputs")
         got, written = returned
         _require_digest(region.tensors_of(returned), question.body.get("digest"))
-        if distribution == distributions.ONLY_NAN:
+        if case.trials[index].distribution == distributions.ONLY_NAN:
             yield from specials.failures(outcome, got, case.comparer)
             return
-        yield from failures(outcome, got, case.comparer)
+        checks = failures(outcome, got, case.comparer)
+        reference = _reference(case, case.trials[index].shape)
+        yield from case.diagnoses.added(checks, case.trials[index], reference, outcome, got)
         yield from case.comparer.failures(outcome.written, written, None, "written input")
         buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.

@@ -151,10 +151,19 @@ class Reference:
 
         return Outcome(inputs, given, outputs, changed, in_place, find_doubt)
 
-    def run_by(self, model: torch.nn.Module, inputs: Any, seed: int) -> Any:
-        """What another model, such as a changed copy of this one, makes of inputs."""
-        with self._task.running(self._device):
-            return _forward(model, _clone(inputs), seed, self._device)
+    def run_by(
+        self,
+        model: torch.nn.Module,
+        inputs: Any,
+        seed: int,
+        mode: contextlib.AbstractContextManager[Any] | None = None,
+    ) -> Any:
+        """What another model, such as a changed copy of this one, makes of inputs; under a mode
+        that sees or changes its operators where one is given.
+        """
+        given = _clone(inputs)
+        with self._task.running(self._device), mode or contextlib.nullcontext():
+            return _forward(model, given, seed, self._device)
 
     def forget_disturbance(self) -> None:
         """Makes the model again with its constants as the task has them (perturb.py)."""

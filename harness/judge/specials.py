@@ -31,8 +31,7 @@ ELEMENTS_MAX = 1 << 25  # A larger task has no room for the search in `_selects`
 
 # Operators that no kernel implements by a clamp or a running maximum. Norms and softmax are left
 # out: honest kernels clamp a variance, or compare with a maximum that NaN never exceeds.
-_CARRYING = frozenset(
-    """
+_CARRYING = frozenset("""
     add sub rsub mul neg square addcmul mse_loss sum mean cumsum
     mm bmm addmm baddbmm mv addmv dot convolution
     avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d
@@ -42,8 +41,7 @@ _CARRYING = frozenset(
     clone copy _to_copy contiguous constant_pad_nd repeat equal detach lift_fresh
     zeros ones full empty empty_like zeros_like ones_like full_like arange scalar_tensor fill zero
     new_zeros new_ones new_empty new_full
-    """.split()
-)
+    """.split())
 
 
 class _Operators(TorchDispatchMode):

@@ -62,6 +62,7 @@ def trial(rng: random.Random, index: int, passed: bool) -> Json:
             for n in range(8)
         ],
         "histogram": {f"1e{n}": rng.randrange(9999) for n in range(4)},
+        "diagnosis": "All elements are zero.",
     }  # fmt: skip
     return {
         "index": index, "shape": "native" if index < 3 else "ragged", "distribution": "normal",
@@ -131,7 +132,7 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
     is_timed = bool(outcome.get("performance"))
     stages = ("extract", "legality", "compile", "reference", "correctness")
     return {
-        "schema": "musacoder-verdict/9", "task": task, "candidate": candidate,
+        "schema": "musacoder-verdict/10", "task": task, "candidate": candidate,
         "candidate_hash": f"{rng.getrandbits(256):064x}", "backend": "cuda" if is_timed else "cpu",
         "seed": str(rng.getrandbits(64)), "outcome": outcome,
         "task_grade": {"grade": "good", "reasons": []},

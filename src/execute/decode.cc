@@ -63,7 +63,8 @@ task::OutputCheck check_of(worker::OutputCheck said) {
           said.error_tolerance.value_or(0),
           converted(std::move(said.first_mismatches).value_or(std::vector<worker::Mismatch>()),
                     mismatch_of),
-          std::move(said.histogram).value_or(std::map<std::string, int64_t>())};
+          std::move(said.histogram).value_or(std::map<std::string, int64_t>()),
+          cut(std::move(said.diagnosis).value_or(""))};
 }
 
 ShapePlan shape_of(worker::Shape said) {

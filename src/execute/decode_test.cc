@@ -42,7 +42,8 @@ TEST(Decode, TakesACheck) {
                                   .num_wrong = 2,
                                   .error_max = INFINITY,
                                   .first_mismatches = {{{{1, 2}, "1", "nan"}}},
-                                  .histogram = {{{"1-10", 2}}}};
+                                  .histogram = {{{"1-10", 2}}},
+                                  .diagnosis = "All elements are zero."};
   take_check({false, {check, {.path = std::string(5000, 'p')}}, "x"}, trial);
   EXPECT_FALSE(trial.passed);
   EXPECT_EQ(trial.inputs_mutated, "x");
@@ -52,6 +53,8 @@ TEST(Decode, TakesACheck) {
   EXPECT_EQ(trial.checks[0].num_elements, 0);
   EXPECT_THAT(trial.checks[0].first_mismatches.at(0).index, ::testing::ElementsAre(1, 2));
   EXPECT_EQ(trial.checks[0].histogram.at("1-10"), 2);
+  EXPECT_EQ(trial.checks[0].diagnosis, "All elements are zero.");
+  EXPECT_EQ(trial.checks[1].diagnosis, "");
   EXPECT_EQ(trial.checks[1].path.size(), 4096u);
 }
 

@@ -175,6 +175,15 @@ void write_trial(Page& page, const task::Trial& trial) {
   }
 }
 
+// The judge's explanation of the values, of the first trial that has one.
+void write_diagnosis(Page& page, const std::vector<task::Trial>& trials) {
+  for (const task::Trial& trial : trials) {
+    for (const task::OutputCheck& check : trial.checks) {
+      if (!check.diagnosis.empty()) return page.say("Diagnosis: " + check.diagnosis);
+    }
+  }
+}
+
 // Whether its values are right; a fault of a kernel fails it all the same, and all others with it.
 bool agrees(const task::Trial& trial) {
   return trial.checks.empty() && trial.inputs_mutated.empty();
@@ -318,6 +327,7 @@ struct Writer {
           "It is right at the task's own sizes and wrong at others: compute sizes from the "
           "inputs instead of fixing them.");
     }
+    write_diagnosis(page, x.trials);
     write_fixed_sizes(page, verdict.telemetry.fixed_sizes);
     write_state(page, verdict.telemetry.state);
     write_trials(page, x.trials);

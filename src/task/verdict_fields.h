@@ -62,6 +62,7 @@ void fields(V& v, OutputCheck& x) {
   v("error_tolerance", x.error_tolerance);
   v("first_mismatches", x.first_mismatches);
   v("histogram", x.histogram);
+  v("diagnosis", x.diagnosis);
 }
 template <typename V>
 void fields(V& v, Trial& x) {

@@ -82,7 +82,7 @@ class Generator {
   Mismatch mismatch() { return {some(&Generator::wide), text(), text()}; }
   OutputCheck check() {
     return {text(),   text(), text(), wide(), wide(), real(), real(), some(&Generator::mismatch),
-            numbers()};
+            numbers(), text()};
   }
   Trial trial() {
     return {small(),

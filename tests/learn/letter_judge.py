@@ -62,7 +62,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/9",
+            "schema": "musacoder-verdict/10",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What explains a wrong output: which operator of the reference the candidate computes otherwise.
+
+The reference runs again on the trial's inputs, each time with one thing changed (perturbations.py:
+an operator left out, replaced or given other arguments; a parameter or an input left out; the other
+mode; two neighbours exchanged; another constant, which is fitted), and its outputs are compared
+with the candidate's under the trial's own tolerance. The first change that gives them is named.
+Where none does, patterns.py describes which elements are wrong.
+
+Only reference code runs, and the candidate's outputs are data. No outcome depends on the result.
+The number of runs follows from the reference's size alone, so a verdict repeats; `CPU_S_MAX` is a
+limit for what that estimate misses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from harness.judge import patterns
+from harness.judge.compare import Comparer
+from harness.judge.distributions import NONFINITE
+from harness.judge.perturbations import Perturbation, perturbations_of, view_perturbations
+from harness.judge.reference import Outcome, Reference
+from harness.judge.trace import Call, Changed, Recorder, Step, Trace
+from harness.worker.region import map_tensors, state_of, tensors_of
+from harness.worker.wire import Json
+
+US_MAX = 800_000.0  # Estimated, of all runs together.
+CPU_S_MAX = 4.0
+RUNS_MIN, RUNS_MAX = 6, 1500
+BYTES_MAX_ON_CPU, BYTES_MAX_ON_DEVICE = 128 << 20, 2 << 30  # Of inputs, state and outputs.
+FEW_ELEMENTS = 8  # An output of fewer is explained by chance: nothing is fitted to it.
+FIT_STEPS = 6
+SAMPLE = 1024
+_US_A_CALL, _US_A_RUN, _ELEMENTS_A_US = 12.0, 150.0, 300.0
+_FITTED = frozenset(
+    "other alpha value min max min_val max_val negative_slope beta threshold exponent lambd "
+    "delta scale self eps".split()
+)
+_Run = Callable[[], Any]
+
+
+class _Spent(Exception):
+    """No run is left."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Something that a candidate may have computed, and its words."""
+
+    sentence: str
+    run: _Run
+
+
+def diagnose(
+    reference: Reference, outcome: Outcome, got: Any, seed: int, comparer: Comparer, source: str
+) -> str:
+    """One or two sentences on wrong values; "" where nothing is known.
+
+    `got` has the form of the outcome's outputs, with wrong values; `seed` is that of the run.
+    """
+    device = next((one.device for one in tensors_of(got)), torch.device("cpu"))
+    held = [*tensors_of(outcome.inputs), *state_of(reference.model).values(), *tensors_of(got)]
+    bytes_max = BYTES_MAX_ON_CPU if device.type == "cpu" else BYTES_MAX_ON_DEVICE
+    if sum(one.nbytes for one in held) > bytes_max:
+        return patterns.of_large(outcome.outputs, got)
+    plain = patterns.of_degenerate(outcome.outputs, got)
+    if plain:
+        return plain
+    search = _Search(reference, outcome, got, seed, comparer, source)
+    # A perturbed reference may raise whatever it likes: the diagnosis is then left out.
+    with contextlib.suppress(_Spent, Exception):
+        found = search.first()
+        if found:
+            return found
+    return patterns.of_elements(outcome, got, comparer)
+
+
+class _Search:
+    def __init__(
+        self,
+        reference: Reference,
+        outcome: Outcome,
+        got: Any,
+        seed: int,
+        comparer: Comparer,
+        source: str,
+    ) -> None:
+        self._reference = reference
+        self._outcome = outcome
+        self._got = got
+        self._seed = seed
+        self._source = source
+        tensors = tensors_of(got)
+        self._num_elements = sum(one.numel() for one in tensors)
+        self._samples = [_sample(one) for one in tensors]
+        if self._num_elements < FEW_ELEMENTS:
+            comparer = Comparer({k: v / 10 for k, v in comparer.tolerances.items()})
+        self._comparer = comparer
+        self._is_plural = not isinstance(got, torch.Tensor)
+        self._equal: list[Step] = []
+        self._trace = Trace()
+        self._runs_left = RUNS_MIN
+        self._end = time.thread_time() + CPU_S_MAX
+
+    def first(self) -> str:
+        """The sentence of the first change that explains the output."""
+        self._trace = self._record()
+        if self._equal:
+            return self._intermediate(self._equal[-1])
+        for change in self._changes():
+            if self._explains(change.run):
+                return change.sentence
+        return self._fitted()
+
+    def _record(self) -> Trace:
+        recorder = Recorder(self._source, self._see)
+        self._run(recorder)
+        trace = recorder.trace
+        cost = _US_A_RUN + _US_A_CALL * trace.num_calls + trace.num_elements / _ELEMENTS_A_US
+        self._runs_left = max(RUNS_MIN, min(RUNS_MAX, int(US_MAX / cost)))
+        return trace
+
+    def _see(self, step: Step, made: torch.Tensor) -> None:
+        if self._is_plural:
+            return
+        same_form = made.shape == self._got.shape and made.dtype == self._got.dtype
+        if same_form and made.numel() >= FEW_ELEMENTS and self._is_equal(made):
+            self._equal.append(step)
+
+    def _run(self, mode: Any, model: torch.nn.Module | None = None, inputs: Any = None) -> Any:
+        if model is None:
+            model = self._reference.model
+            if self._outcome.buffers:
+                model = copy.deepcopy(model)
+        inputs = self._outcome.inputs if inputs is None else inputs
+        with sdpa_kernel(SDPBackend.MATH):
+            return self._reference.run_by(model, inputs, self._seed, mode)
+
+    # ---- Comparing
+
+    def _explains(self, run: _Run) -> bool:
+        outputs = self._outputs_of(run)
+        return outputs is not None and self._is_equal(outputs)
+
+    def _outputs_of(self, run: _Run) -> Any:
+        """None where the changed reference does not run."""
+        if self._runs_left <= 0 or time.thread_time() > self._end:
+            raise _Spent
+        self._runs_left -= 1
+        try:
+            return run()
+        except torch.OutOfMemoryError:
+            raise _Spent from None
+        except Exception:
+            return None
+
+    def _is_equal(self, outputs: Any) -> bool:
+        mine = tensors_of(outputs)
+        if [one.shape for one in mine] != [one.shape for one in tensors_of(self._got)]:
+            return False
+        if not all(_may_be_equal(one, sample) for one, sample in zip(mine, self._samples)):
+            return False
+        return not self._comparer.failures(outputs, self._got, self._outcome.doubt)
+
+    # ---- Changes, the likeliest first
+
+    def _changes(self) -> Iterator[_Change]:
+        yield from self._model_changes()
+        steps = self._trace.steps
+        makers = [(step, iter(self._perturbations(step))) for step in steps]
+        for step, perturbations in makers:
+            for one in perturbations:
+                yield self._at(step, one)
+        yield from self._neighbours()
+        yield from self._input_changes()
+
+    @staticmethod
+    def _perturbations(step: Step) -> Iterator[Perturbation]:
+        return perturbations_of(step) if step.number else view_perturbations(step)
+
+    def _at(self, step: Step, one: Perturbation) -> _Change:
+        return _Change(
+            self._sentence(step, one.words), lambda: self._run(Changed({step.index: one.change}))
+        )
+
+    def _model_changes(self) -> Iterator[_Change]:
+        model = self._reference.model
+        if any(True for _ in model.buffers()):
+            other = copy.deepcopy(model).train(not model.training)
+            mode = "eval" if model.training else "train"
+            words = f"{self._subject} the reference in {mode} mode."
+            yield _Change(words, lambda: self._run(contextlib.nullcontext(), other))
+        for name, tensor in state_of(model).items():
+            value = _neutral(name, tensor)
+            if value is not None:
+                words = f"{self._subject} the reference with {value:g} in place of {name}."
+                yield _Change(words, partial(self._without, name, value))
+
+    def _without(self, name: str, value: float) -> Any:
+        other = copy.deepcopy(self._reference.model)
+        state_of(other)[name].fill_(value)
+        return self._run(contextlib.nullcontext(), other)
+
+    def _neighbours(self) -> Iterator[_Change]:
+        """A step computed after the next one."""
+        steps = [step for step in self._trace.steps if step.number]
+        for one, after in zip(steps, steps[1:]):
+            name = next((n for n, shape in one.shapes.items() if shape == one.result), None)
+            then = next((n for n, shape in after.shapes.items() if shape == after.result), None)
+            if name is not None and then is not None and after.follows:
+                words = f"computed after step {after.number} ({after.name})"
+                yield _Change(self._sentence(one, words), self._exchanged(one, after, name, then))
+
+    def _exchanged(self, one: Step, after: Step, name: str, then: str) -> _Run:
+        def run() -> Any:
+            kept: list[Call] = []
+
+            def skip(call: Call) -> Any:
+                kept.append(call)
+                return call.arguments[name]
+
+            def both(call: Call) -> Any:
+                return kept[0].run(**{name: call.run()})
+
+            return self._run(Changed({one.index: skip, after.index: both}))
+
+        return run
+
+    def _input_changes(self) -> Iterator[_Change]:
+        inputs = tensors_of(self._outcome.inputs)
+        for number, tensor in enumerate(inputs if len(inputs) > 1 else ()):
+            for value in (0, 1):
+                words = f"{self._subject} the reference with {value} in place of input {number}."
+                yield _Change(words, partial(self._with_input, number, value))
+
+    def _with_input(self, number: int, value: int) -> Any:
+        numbers = iter(range(len(tensors_of(self._outcome.inputs))))
+
+        def changed(tensor: torch.Tensor) -> torch.Tensor:
+            return torch.full_like(tensor, value) if next(numbers) == number else tensor
+
+        inputs = map_tensors(self._outcome.inputs, changed)
+        return self._run(contextlib.nullcontext(), None, inputs)
+
+    # ---- A constant of an operator
+
+    def _fitted(self) -> str:
+        if self._num_elements < FEW_ELEMENTS or not _are_floating(self._got):
+            return ""
+        for step in self._trace.steps:
+            for name, now in step.constants.items():
+                if name in _FITTED and type(now) in (int, float) and math.isfinite(now):
+                    found = self._fit(step, name, float(now))
+                    if found is not None:
+                        return self._sentence(step, f"with {found:.4g} in place of {now:g}")
+        return ""
+
+    def _fit(self, step: Step, name: str, now: float) -> float | None:
+        """The constant under which the outputs are equal, by the secant of one element."""
+        which, place = _worst(self._outcome.outputs, self._got)
+        wanted = float(tensors_of(self._got)[which].reshape(-1)[place])
+
+        def outputs_at(value: float) -> Any:
+            change = lambda call: call.run(**{name: value})  # noqa: E731
+            return self._outputs_of(lambda: self._run(Changed({step.index: change})))
+
+        before, value = now, now + 0.125 * max(1.0, abs(now))
+        expected = tensors_of(self._outcome.outputs)[which].reshape(-1)[place]
+        error_before = float(expected) - wanted
+        for _ in range(FIT_STEPS):
+            outputs = outputs_at(value)
+            if outputs is None:
+                return None
+            if self._is_equal(outputs):
+                return value
+            error = float(tensors_of(outputs)[which].reshape(-1)[place]) - wanted
+            slope = (error - error_before) / (value - before) if value != before else 0.0
+            if not math.isfinite(slope) or slope == 0.0:
+                return None
+            before, error_before, value = value, error, value - error / slope
+            if not math.isfinite(value) or abs(value) > 1e6:
+                return None
+        return None
+
+    # ---- Words
+
+    @property
+    def _subject(self) -> str:
+        return "The outputs equal" if self._is_plural else "The output equals"
+
+    def _where(self, step: Step) -> str:
+        return f'{step.name}, "{step.line}"' if step.line else step.name
+
+    def _sentence(self, step: Step, words: str) -> str:
+        of = f"step {step.number} of {self._trace.num_steps}" if step.number else "a view"
+        return f"{self._subject} the reference with {of} ({self._where(step)}) {words}."
+
+    def _intermediate(self, step: Step) -> str:
+        of = f"step {step.number} of {self._trace.num_steps}"
+        missing = self._trace.num_steps - step.number
+        after = "the step after it is" if missing == 1 else f"the {missing} steps after it are"
+        return f"{self._subject} the value after {of} ({self._where(step)}): {after} missing."
+
+
+def _neutral(name: str, tensor: torch.Tensor) -> float | None:
+    """The value that leaves a parameter or buffer out; None where there is none."""
+    last = name.split(".")[-1]
+    if not tensor.is_floating_point():
+        return None
+    if last.endswith(("bias", "running_mean", "beta")) or last.startswith("b"):
+        return 0.0
+    if last in ("running_var", "gamma") or (last.startswith("weight") and tensor.dim() <= 1):
+        return 1.0
+    return None
+
+
+def _are_floating(value: Any) -> bool:
+    return all(one.is_floating_point() for one in tensors_of(value))
+
+
+def _sample(tensor: torch.Tensor) -> torch.Tensor:
+    flat = tensor.reshape(-1)
+    return flat[:: max(1, flat.numel() // SAMPLE)].double() if not tensor.is_complex() else flat[:0]
+
+
+def _may_be_equal(tensor: torch.Tensor, sample: torch.Tensor) -> bool:
+    """A quick look at some elements, more tolerant than the comparison."""
+    mine = _sample(tensor)
+    if mine.shape != sample.shape:
+        return False
+    finite = mine.isfinite() & sample.isfinite()
+    if bool((mine.isnan() != sample.isnan()).any()):
+        return False
+    apart = torch.where(finite, (mine - sample).abs(), 0.0)
+    scale = torch.where(finite, mine, 0.0).abs()
+    size = scale.square().mean().sqrt() if scale.numel() else scale
+    return bool((apart <= 0.05 * torch.maximum(scale, size)).all())
+
+
+def _worst(expected: Any, got: Any) -> tuple[int, int]:
+    """The tensor, and the place in it, of the largest finite error."""
+    best = (0, 0, -1.0)
+    for number, (one, other) in enumerate(zip(tensors_of(expected), tensors_of(got))):
+        error = (one.double() - other.double()).abs().nan_to_num(0.0, 0.0, 0.0).reshape(-1)
+        if error.numel():
+            place = int(error.argmax())
+            if float(error[place]) > best[2]:
+                best = (number, place, float(error[place]))
+    return best[0], best[1]
+
+
+class Diagnoses:
+    """Those of a task's candidates, one candidate after the other. Each gets one, of the first
+    trial that fails by its values, and a second try where that one explains nothing.
+    """
+
+    TRIES = 2
+
+    def __init__(self, comparer: Comparer, source: str) -> None:
+        self._comparer = comparer
+        self._source = source
+        self._tries_left = self.TRIES
+
+    def added(
+        self, checks: list[Json], trial: Any, reference: Reference, outcome: Outcome, got: Any
+    ) -> list[Json]:
+        """The checks of a trial's outputs, the first one with a diagnosis where all are of values.
+
+        A candidate's first trial has the index 0.
+        """
+        if trial.index == 0:
+            self._tries_left = self.TRIES
+        of_values = checks and all(one["problem"] in ("value", "nonfinite") for one in checks)
+        if not of_values or self._tries_left <= 0 or trial.distribution == NONFINITE:
+            return checks
+        self._tries_left -= 1
+        found = diagnose(reference, outcome, got, trial.seed, self._comparer, self._source)
+        if not found:
+            return checks
+        self._tries_left = 0
+        return [{**checks[0], "diagnosis": found}, *checks[1:]]

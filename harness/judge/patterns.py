@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which elements of an output are wrong, in a sentence: where they are, and what they have in
+common.
+
+These are facts of two tensors. They do not say why; `diagnosis.py` looks for that first.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from harness.judge.compare import Comparer
+from harness.judge.reference import Outcome
+from harness.worker.region import tensors_of
+
+INT_MAX = 2**31
+ELEMENTS_MAX = 1 << 24
+WRONG_MIN = 2  # Fewer wrong elements make no pattern.
+STRIDES = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+FACTS_MAX = 2
+
+
+def of_degenerate(expected: Any, got: Any) -> str:
+    """Outputs that hold one value, or none."""
+    for name, one, other in _pairs(expected, got):
+        if other.numel() < WRONG_MIN or other.is_complex() or _is_uniform(one):
+            continue
+        if other.is_floating_point() and bool(other.isnan().all()):
+            return f"All elements of {name} are NaN: they are not written, or made of NaN."
+        if _is_uniform(other):
+            value = other.reshape(-1)[0].item()
+            unwritten = ": they are not written, or all is cut off" if value == 0 else ""
+            return f"All elements of {name} are {_number(value)}{unwritten}."
+    return ""
+
+
+def of_large(expected: Any, got: Any) -> str:
+    """An output of more elements than 32 bits count, wrong from there on."""
+    for name, one, other in _pairs(expected, got):
+        if one.numel() <= INT_MAX:
+            continue
+        flat, mine = one.reshape(-1), other.reshape(-1)
+        head = slice(INT_MAX - (1 << 20), INT_MAX)
+        if torch.equal(flat[head], mine[head]) and not torch.equal(flat[INT_MAX:], mine[INT_MAX:]):
+            return (
+                f"The elements of {name} up to flat index 2^31 are right, and those after it wrong: "
+                "an index overflows int, so use int64_t."
+            )
+    return ""
+
+
+def of_elements(outcome: Outcome, got: Any, comparer: Comparer) -> str:
+    """Up to FACTS_MAX facts on the first output that is wrong."""
+    for name, expected, mine in _pairs(outcome.outputs, got):
+        if not WRONG_MIN <= expected.numel() <= ELEMENTS_MAX or expected.is_complex():
+            continue
+        wrong = _wrong(expected, mine, comparer)
+        if bool(wrong.any()):
+            facts = itertools.islice(_facts(expected, mine, wrong, outcome), FACTS_MAX)
+            return " ".join(_capital(fact.replace("@", name)) for fact in facts)
+    return ""
+
+
+def _pairs(expected: Any, got: Any) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    ones, others = tensors_of(expected), tensors_of(got)
+    for number, (one, other) in enumerate(zip(ones, others)):
+        name = "the output" if len(ones) == 1 else f"output {number}"
+        yield name, one, other
+
+
+def _is_uniform(tensor: torch.Tensor) -> bool:
+    flat = tensor.reshape(-1)
+    return flat.numel() > 0 and bool((flat == flat[0]).all())
+
+
+def _number(value: object) -> str:
+    return f"{value + 0.0:.4g}" if isinstance(value, float) else str(value)
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _wrong(expected: torch.Tensor, got: torch.Tensor, comparer: Comparer) -> torch.Tensor:
+    if not expected.is_floating_point():
+        return expected != got
+    tolerance = comparer.tolerances.get(str(expected.dtype).removeprefix("torch."), 1e-2)
+    exact, mine = expected.double(), got.double()
+    finite = exact.isfinite()
+    scale = torch.where(finite, exact, 0.0)
+    allowed = tolerance * scale.abs().clamp(min=float(scale.square().mean().sqrt()))
+    same = (exact == mine) | (exact.isnan() & mine.isnan())
+    return torch.where(finite, ~((mine - exact).abs() <= allowed), ~same)
+
+
+def _facts(
+    expected: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outcome: Outcome
+) -> Iterator[str]:
+    """The most telling ones first; "@" stands for the output's name."""
+    yield from _relations(expected, got)
+    yield from _values(got, wrong)
+    if int(wrong.sum()) < wrong.numel():
+        yield from _places(wrong)
+        yield from _signs(expected, wrong, outcome)
+
+
+# ---- The whole output ---------------------------------------------------------------------------
+
+
+def _relations(expected: torch.Tensor, got: torch.Tensor) -> Iterator[str]:
+    """The output as a simple function of the right one."""
+    if not expected.is_floating_point() or not bool(
+        got.isfinite().all() & expected.isfinite().all()
+    ):
+        return
+    exact, mine = expected.double(), got.double()
+    if exact.numel() >= 8:
+        yield from _linear(exact, mine)
+    yield from _moved(exact, mine)
+
+
+def _linear(exact: torch.Tensor, mine: torch.Tensor) -> Iterator[str]:
+    power = float(exact.square().sum())
+    factor = float((exact * mine).sum()) / power if power else 0.0
+    if factor and _is_near(mine, factor * exact):
+        yield f"All elements of @ are {factor:.4g} times what they should be."
+        return
+    offset = float((mine - exact).mean())
+    if offset and _is_near(mine, exact + offset):
+        yield f"All elements of @ are off by the same {offset:.4g}."
+
+
+def _moved(exact: torch.Tensor, mine: torch.Tensor) -> Iterator[str]:
+    rank = exact.dim()
+    for one, other in itertools.combinations(range(rank), 2):
+        if exact.shape[one] > 1 and exact.shape[other] > 1:
+            if _is_near(mine, exact.transpose(one, other).reshape(exact.shape)):
+                yield f"@ holds the right values with axes {one} and {other} exchanged."
+                return
+    for axis in range(rank):
+        if exact.shape[axis] < 2:
+            continue
+        if _is_near(mine, exact.flip(axis)):
+            yield f"@ holds the right values in reverse order along axis {axis}."
+            return
+        for shift in (1, -1):
+            inner = slice(1, None) if shift == 1 else slice(None, -1)
+            pair = (mine, exact.roll(shift, axis))
+            if exact.shape[axis] > 3 and _is_near(*(_along(t, axis, inner) for t in pair)):
+                yield f"@ holds the right values moved by {shift} along axis {axis}."
+                return
+
+
+def _along(tensor: torch.Tensor, axis: int, part: slice) -> torch.Tensor:
+    return tensor[(slice(None),) * axis + (part,)]
+
+
+def _is_near(mine: torch.Tensor, other: torch.Tensor) -> bool:
+    scale = other.abs().clamp(min=float(other.square().mean().sqrt()))
+    return bool(((mine - other).abs() <= 1e-3 * scale).all())
+
+
+# ---- Some elements ------------------------------------------------------------------------------
+
+
+def _values(got: torch.Tensor, wrong: torch.Tensor) -> Iterator[str]:
+    """What the wrong elements hold."""
+    values = got[wrong]
+    if values.is_floating_point():
+        num_nan = int(values.isnan().sum())
+        if num_nan == values.numel():
+            yield "All wrong elements of @ are NaN: they are not written, or made of NaN."
+            return
+        if num_nan:
+            yield f"{num_nan} of the {values.numel()} wrong elements of @ are NaN."
+            return
+        if bool(values.isinf().any()):
+            yield f"{int(values.isinf().sum())} of the wrong elements of @ are infinite."
+            return
+    if values.numel() >= WRONG_MIN and _is_uniform(values):
+        yield f"All wrong elements of @ are {_number(values[0].item())}."
+
+
+def _places(wrong: torch.Tensor) -> Iterator[str]:
+    """Where they are: along one axis, or in the flat order."""
+    for axis in range(wrong.dim()):
+        size = wrong.shape[axis]
+        others = [dim for dim in range(wrong.dim()) if dim != axis]
+        hit = wrong.any(dim=tuple(others)) if others else wrong
+        if size > 1 and not bool(hit.all()) and wrong.dim() > 1:
+            words = _set_words(hit.nonzero().reshape(-1).tolist(), size)
+            if words:
+                yield f"Only elements of @ with {words} along axis {axis} are wrong."
+                return
+    flat = wrong.reshape(-1)
+    words = _set_words(flat.nonzero().reshape(-1).tolist(), flat.numel())
+    if words:
+        yield f"Only elements of @ with {words} in flat order are wrong."
+
+
+def _set_words(places: list[int], size: int) -> str:
+    """ "index 0", "the last index (40)", "indices from 32 on", "every 4th index (from 3)"."""
+    first, last = places[0], places[-1]
+    if len(places) == 1:
+        return f"the last index ({last})" if last == size - 1 else f"index {first}"
+    is_dense = len(places) >= 0.9 * (last - first + 1)
+    if is_dense and last == size - 1 and first > 0:
+        return f"indices from {first} on, of {size},"
+    if is_dense and first == 0 and last < size - 1:
+        return f"indices below {last + 1}, of {size},"
+    if is_dense and last - first + 1 < size // 2:
+        return f"indices from {first} to {last}, of {size},"
+    for stride in reversed(STRIDES):
+        if len(places) < 2 or stride >= size:
+            continue
+        rests = {place % stride for place in places}
+        if len(rests) == 1 and len(places) >= 0.9 * (size // stride):
+            return f"every {stride}th index (from {first})"
+        if rests == set(range(stride)) - {0} and len(places) >= 0.8 * size * (1 - 1 / stride):
+            return f"indices that are no multiple of {stride}"
+    return ""
+
+
+def _signs(expected: torch.Tensor, wrong: torch.Tensor, outcome: Outcome) -> Iterator[str]:
+    """Whether an input's, or the right value's, sign or size tells wrong from right."""
+    for number, one in enumerate(tensors_of(outcome.inputs)):
+        if one.shape == wrong.shape and one.is_floating_point():
+            words = _split(one, wrong)
+            if words:
+                yield f"Elements of @ are wrong where input {number} is {words}, and only there."
+                return
+    if expected.is_floating_point():
+        words = _split(expected, wrong)
+        if words:
+            yield f"Elements of @ are wrong where they should be {words}, and only there."
+
+
+def _split(values: torch.Tensor, wrong: torch.Tensor) -> str:
+    bad, good = values[wrong].double(), values[~wrong].double()
+    if bad.numel() < 3 or good.numel() < 3 or not bool(values.isfinite().all()):
+        return ""
+    for words, a, b in (("negative", bad, good), ("positive", -bad, -good)):
+        if bool((a <= 0).all()) and bool((b >= 0).all()):
+            return words
+    for words, a, b in (
+        ("above", bad, good),
+        ("below", good, bad),
+        ("in size above", bad.abs(), good.abs()),
+        ("in size below", good.abs(), bad.abs()),
+    ):
+        low, high = float(b.max()), float(a.min())
+        if low <= high:
+            return f"{words} {(low + high) / 2:.3g}"
+    return ""
