@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -29,9 +30,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from harness.judge import patterns
 from harness.judge.compare import Comparer
 from harness.judge.distributions import NONFINITE
-from harness.judge.perturbations import Perturbation, perturbations_of, view_perturbations
+from harness.judge.perturbations import Perturbation, perturbations_of
 from harness.judge.reference import Outcome, Reference
-from harness.judge.trace import Call, Changed, Recorder, Step, Trace
+from harness.judge.trace import INDEXING, Call, Changed, Recorder, Step, Trace
 from harness.worker.region import map_tensors, state_of, tensors_of
 from harness.worker.wire import Json
 
@@ -177,17 +178,22 @@ class _Search:
 
     def _changes(self) -> Iterator[_Change]:
         yield from self._model_changes()
-        steps = self._trace.steps
-        makers = [(step, iter(self._perturbations(step))) for step in steps]
-        for step, perturbations in makers:
-            for one in perturbations:
-                yield self._at(step, one)
+        for step, one in perturbations_of(self._steps()):
+            yield self._at(step, one)
+        yield from self._lines()
         yield from self._neighbours()
         yield from self._input_changes()
 
-    @staticmethod
-    def _perturbations(step: Step) -> Iterator[Perturbation]:
-        return perturbations_of(step) if step.number else view_perturbations(step)
+    @property
+    def _has_indices(self) -> bool:
+        return any(step.packet in INDEXING for step in self._trace.steps)
+
+    def _steps(self) -> list[Step]:
+        """Those that may be changed: a wrong index reads out of bounds, which ends a process on a
+        device.
+        """
+        steps = self._trace.steps
+        return [one for one in steps if not (one.is_integer and self._has_indices)]
 
     def _at(self, step: Step, one: Perturbation) -> _Change:
         return _Change(
@@ -204,7 +210,7 @@ class _Search:
         for name, tensor in state_of(model).items():
             value = _neutral(name, tensor)
             if value is not None:
-                words = f"{self._subject} the reference with {value:g} in place of {name}."
+                words = f"{self._subject} the reference without {name} ({value:g} in its place)."
                 yield _Change(words, partial(self._without, name, value))
 
     def _without(self, name: str, value: float) -> Any:
@@ -212,9 +218,33 @@ class _Search:
         state_of(other)[name].fill_(value)
         return self._run(contextlib.nullcontext(), other)
 
+    def _lines(self) -> Iterator[_Change]:
+        """All steps of one line of the task left out, where they are several."""
+        steps = [step for step in self._steps() if step.number]
+        for line, group in itertools.groupby(steps, lambda step: step.line):
+            first, *others = group
+            name = next(
+                (n for n, s in first.shapes.items() if others and s == others[-1].result), ""
+            )
+            if line and name:
+                words = f'{self._subject} the reference with the line "{line}" left out.'
+                yield _Change(words, self._skipped(first, others[-1], name))
+
+    def _skipped(self, first: Step, last: Step, name: str) -> _Run:
+        def run() -> Any:
+            kept: list[torch.Tensor] = []
+
+            def keep(call: Call) -> Any:
+                kept.append(call.arguments[name].clone())
+                return call.run()
+
+            return self._run(Changed({first.index: keep, last.index: lambda call: kept[0]}))
+
+        return run
+
     def _neighbours(self) -> Iterator[_Change]:
         """A step computed after the next one."""
-        steps = [step for step in self._trace.steps if step.number]
+        steps = [step for step in self._steps() if step.number]
         for one, after in zip(steps, steps[1:]):
             name = next((n for n, shape in one.shapes.items() if shape == one.result), None)
             then = next((n for n, shape in after.shapes.items() if shape == after.result), None)
@@ -240,6 +270,8 @@ class _Search:
     def _input_changes(self) -> Iterator[_Change]:
         inputs = tensors_of(self._outcome.inputs)
         for number, tensor in enumerate(inputs if len(inputs) > 1 else ()):
+            if not (tensor.is_floating_point() or tensor.is_complex()):
+                continue
             for value in (0, 1):
                 words = f"{self._subject} the reference with {value} in place of input {number}."
                 yield _Change(words, partial(self._with_input, number, value))
@@ -258,7 +290,7 @@ class _Search:
     def _fitted(self) -> str:
         if self._num_elements < FEW_ELEMENTS or not _are_floating(self._got):
             return ""
-        for step in self._trace.steps:
+        for step in self._steps():
             for name, now in step.constants.items():
                 if name in _FITTED and type(now) in (int, float) and math.isfinite(now):
                     found = self._fit(step, name, float(now))

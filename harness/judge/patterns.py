@@ -25,16 +25,14 @@ FACTS_MAX = 2
 
 
 def of_degenerate(expected: Any, got: Any) -> str:
-    """Outputs that hold one value, or none."""
+    """Outputs that hold zeros or NaN alone."""
     for name, one, other in _pairs(expected, got):
         if other.numel() < WRONG_MIN or other.is_complex() or _is_uniform(one):
             continue
         if other.is_floating_point() and bool(other.isnan().all()):
             return f"All elements of {name} are NaN: they are not written, or made of NaN."
-        if _is_uniform(other):
-            value = other.reshape(-1)[0].item()
-            unwritten = ": they are not written, or all is cut off" if value == 0 else ""
-            return f"All elements of {name} are {_number(value)}{unwritten}."
+        if _is_uniform(other) and other.reshape(-1)[0].item() == 0:
+            return f"All elements of {name} are 0: they are not written, or all is cut off."
     return ""
 
 
@@ -101,6 +99,9 @@ def _facts(
     expected: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outcome: Outcome
 ) -> Iterator[str]:
     """The most telling ones first; "@" stands for the output's name."""
+    if _is_uniform(got):
+        yield f"All elements of @ are {_number(got.reshape(-1)[0].item())}."
+        return
     yield from _relations(expected, got)
     yield from _values(got, wrong)
     if int(wrong.sum()) < wrong.numel():

@@ -2,204 +2,39 @@
 """The table of perturbations: what candidates compute in place of one operator of the reference.
 
 A perturbation is words ("replaced by sum") and a function from the call of the operator to what
-stands in its place. `perturbations_of` yields those that fit a step, the likeliest kinds first:
+stands in its place. `perturbations_of` yields those that fit some steps, the likeliest kinds first:
 arguments that are left out or changed, near operators, parts of operands, any operator of the same
 form. Which one a candidate's output equals is found by running the reference with each
-(diagnosis.py).
+(diagnosis.py). The operators and values are tables (misreadings.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
+from harness.judge.misreadings import (
+    ALSO_UNARY,
+    ARGUMENTS,
+    BINARY,
+    COMPARISONS,
+    PARTS,
+    PRODUCTS,
+    REDUCING,
+    REDUCTIONS,
+    SIMILAR,
+    SOFTMAXES,
+    UNARY,
+    WORDS,
+    Binary,
+    Reduction,
+    Unary,
+)
 from harness.judge.trace import Call, Step
-
-Unary = Callable[[torch.Tensor], torch.Tensor]
-Binary = Callable[[Any, Any], torch.Tensor]
-Reduction = Callable[[torch.Tensor, tuple[int, ...]], torch.Tensor]  # That keeps its axes.
-
-UNARY: dict[str, Unary] = {
-    "relu": torch.relu,
-    "leaky_relu": F.leaky_relu,
-    "gelu": F.gelu,
-    "gelu with tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "silu": F.silu,
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "softplus": F.softplus,
-    "softsign": F.softsign,
-    "elu": F.elu,
-    "selu": F.selu,
-    "mish": F.mish,
-    "hardtanh": F.hardtanh,
-    "hardswish": F.hardswish,
-    "hardsigmoid": F.hardsigmoid,
-    "relu6": F.relu6,
-    "logsigmoid": F.logsigmoid,
-    "tanhshrink": F.tanhshrink,
-    "softshrink": F.softshrink,
-    "hardshrink": F.hardshrink,
-    "exp": torch.exp,
-    "exp2": torch.exp2,
-    "expm1": torch.expm1,
-    "log": torch.log,
-    "log1p": torch.log1p,
-    "log2": torch.log2,
-    "log10": torch.log10,
-    "sqrt": torch.sqrt,
-    "rsqrt": torch.rsqrt,
-    "reciprocal": torch.reciprocal,
-    "abs": torch.abs,
-    "neg": torch.neg,
-    "sign": torch.sign,
-    "square": torch.square,
-    "cube": lambda x: x * x * x,
-    "sin": torch.sin,
-    "cos": torch.cos,
-    "tan": torch.tan,
-    "sinh": torch.sinh,
-    "cosh": torch.cosh,
-    "atan": torch.atan,
-    "asinh": torch.asinh,
-    "erf": torch.erf,
-    "erfc": torch.erfc,
-    "floor": torch.floor,
-    "ceil": torch.ceil,
-    "round": torch.round,
-    "trunc": torch.trunc,
-    "frac": torch.frac,
-    "the negated exp": lambda x: torch.exp(-x),
-    "1 - x": lambda x: 1 - x,
-    "double": lambda x: 2 * x,
-    "half of it": lambda x: 0.5 * x,
-}
-BINARY: dict[str, Binary] = {
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "div": torch.div,
-    "sub with its operands swapped": lambda x, y: torch.sub(y, x),
-    "div with its operands swapped": lambda x, y: torch.div(y, x),
-    "maximum": torch.maximum,
-    "minimum": torch.minimum,
-    "pow": torch.pow,
-    "the squared difference": lambda x, y: (x - y) * (x - y),
-    "the absolute difference": lambda x, y: (x - y).abs(),
-    "the mean of both": lambda x, y: (x + y) / 2,
-    "fmod": torch.fmod,
-    "remainder": torch.remainder,
-    "atan2": torch.atan2,
-    "hypot": torch.hypot,
-    "bitwise_and": torch.bitwise_and,
-    "bitwise_or": torch.bitwise_or,
-    "bitwise_xor": torch.bitwise_xor,
-}
-COMPARISONS: dict[str, Binary] = {
-    name: getattr(torch, name) for name in ("gt", "ge", "lt", "le", "eq", "ne")
-}
-REDUCTIONS: dict[str, Reduction] = {
-    "sum": lambda x, dims: x.sum(dims, keepdim=True),
-    "mean": lambda x, dims: x.mean(dims, keepdim=True),
-    "max": lambda x, dims: x.amax(dims, keepdim=True),
-    "min": lambda x, dims: x.amin(dims, keepdim=True),
-    "prod": lambda x, dims: _prod(x, dims),
-    "logsumexp": lambda x, dims: x.logsumexp(dims, keepdim=True),
-    "norm": lambda x, dims: x.square().sum(dims, keepdim=True).sqrt(),
-    "sum of squares": lambda x, dims: x.square().sum(dims, keepdim=True),
-    "mean of squares": lambda x, dims: x.square().mean(dims, keepdim=True),
-    "root of the mean of squares": lambda x, dims: x.square().mean(dims, keepdim=True).sqrt(),
-    "sum of absolute values": lambda x, dims: x.abs().sum(dims, keepdim=True),
-    "mean of absolute values": lambda x, dims: x.abs().mean(dims, keepdim=True),
-    "largest absolute value": lambda x, dims: x.abs().amax(dims, keepdim=True),
-    "biased variance": lambda x, dims: x.var(dims, correction=0, keepdim=True),
-    "unbiased variance": lambda x, dims: x.var(dims, correction=1, keepdim=True),
-    "biased standard deviation": lambda x, dims: x.std(dims, correction=0, keepdim=True),
-    "unbiased standard deviation": lambda x, dims: x.std(dims, correction=1, keepdim=True),
-    "max - min": lambda x, dims: x.amax(dims, keepdim=True) - x.amin(dims, keepdim=True),
-    "sum of exp": lambda x, dims: x.exp().sum(dims, keepdim=True),
-}
-# Operators of one form: what each may be misread as, called with the arguments of the first.
-SIMILAR: dict[str, tuple[str, ...]] = {
-    "argmax": ("argmin",),
-    "argmin": ("argmax",),
-    "cumsum": ("cumprod",),
-    "cumprod": ("cumsum",),
-    "mse_loss": ("l1_loss", "smooth_l1_loss", "huber_loss"),
-    "l1_loss": ("mse_loss", "smooth_l1_loss", "huber_loss"),
-    "smooth_l1_loss": ("mse_loss", "l1_loss", "huber_loss"),
-    "huber_loss": ("mse_loss", "l1_loss", "smooth_l1_loss"),
-    "tril": ("triu",),
-    "triu": ("tril",),
-}
-_REDUCING = frozenset(
-    "sum mean amax amin max min prod logsumexp linalg_vector_norm var std nansum".split()
-)
-_UNARY_OF = {  # Operators of one tensor under names that the table has differently.
-    "pow": "pow",
-    "hardtanh": "hardtanh",
-    "log_sigmoid_forward": "logsigmoid",
-    "rsub": "sub",
-    "clamp": "clamp",
-    "clamp_min": "clamp",
-    "clamp_max": "clamp",
-    "celu": "celu",
-    "threshold": "threshold",
-}
-# Values that an argument of this name may have in the candidate.
-ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "eps": (0.0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-3),
-    "correction": (0, 1),
-    "negative_slope": (0.01, 0.1, 0.2),
-    "approximate": ("none", "tanh"),
-    "reduction": (1, 2),
-    "training": (False, True),
-    "largest": (False, True),
-    "descending": (False, True),
-    "is_causal": (False, True),
-    "count_include_pad": (False, True),
-    "ceil_mode": (False, True),
-    "ord": (1, 2),
-    "diagonal": (-1, 0, 1),
-    "exponent": (0.5, 2, 3),
-    "alpha": (1,),
-    "beta": (0, 1),
-    "dilation": ([1, 1],),
-    "transposed": (False, True),
-}
-WORDS = {  # Where a name and a number say less.
-    ("training", False): "in eval mode",
-    ("training", True): "in train mode",
-    ("correction", 0): "with the biased variance in place of the unbiased",
-    ("correction", 1): "with the unbiased variance in place of the biased",
-    ("approximate", "none"): "in its exact form in place of the approximation by tanh",
-    ("approximate", "tanh"): "in its approximation by tanh in place of the exact form",
-    ("reduction", 1): "as a mean in place of a sum",
-    ("reduction", 2): "as a sum in place of a mean",
-    ("beta", 0): "without its bias",
-    ("diagonal", 0): "with the main diagonal",
-}
-# The parts of an axis that loops and blocks leave out: words, and how many of n places are read.
-PARTS: tuple[tuple[str, Callable[[int], int]], ...] = (
-    ("without the last place of the axis", lambda n: n - 1),
-    ("over only the first 32 places of the axis", lambda n: 32),
-    ("over only the first 64 places of the axis", lambda n: 64),
-    ("over only the first 128 places of the axis", lambda n: 128),
-    ("over only the first 256 places of the axis", lambda n: 256),
-    ("over only the first 512 places of the axis", lambda n: 512),
-    ("over only the first 1024 places of the axis", lambda n: 1024),
-    ("without the places past the last multiple of 4", lambda n: n // 4 * 4),
-    ("without the places past the last multiple of 8", lambda n: n // 8 * 8),
-    ("without the places past the last multiple of 16", lambda n: n // 16 * 16),
-    ("without the places past the last multiple of 32", lambda n: n // 32 * 32),
-    ("over only the first half of the axis", lambda n: n // 2),
-    ("over only the first place of the axis", lambda n: 1),
-)
 
 
 @dataclass(frozen=True)
@@ -208,15 +43,14 @@ class Perturbation:
     change: Callable[[Call], Any]
 
 
-def perturbations_of(step: Step) -> Iterator[Perturbation]:
-    """All that fit a step, the likeliest kinds first."""
+def perturbations_of(steps: Sequence[Step]) -> Iterator[tuple[Step, Perturbation]]:
+    """All that fit some steps: the likeliest kind for each of them, then the next kind."""
     for make in (_left_out, _arguments, _similar, _axes, _parts, _operands, _any_operator):
-        yield from make(step)
-
-
-def view_perturbations(step: Step) -> Iterator[Perturbation]:
-    """A view whose strides the candidate ignores."""
-    yield Perturbation("read as if its result were contiguous", _as_contiguous)
+        for step in steps:
+            if step.number:
+                yield from ((step, one) for one in make(step))
+            elif make is _left_out:
+                yield step, Perturbation("read as if its result were contiguous", _as_contiguous)
 
 
 def _as_contiguous(call: Call) -> torch.Tensor:
@@ -225,12 +59,6 @@ def _as_contiguous(call: Call) -> torch.Tensor:
         raise ValueError("nothing changes")
     dense = torch.empty(view.shape, device="meta").stride()
     return view.as_strided(view.shape, dense, view.storage_offset())
-
-
-def _prod(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
-    for dim in dims:
-        x = x.prod(dim, keepdim=True)
-    return x
 
 
 # ---- Left out, and other arguments --------------------------------------------------------------
@@ -252,7 +80,9 @@ def _left_out(step: Step) -> Iterator[Perturbation]:
 
 def _arguments(step: Step) -> Iterator[Perturbation]:
     for name, now in step.constants.items():
-        for value in ARGUMENTS.get(name, ()):
+        # The kernel behind batch_norm reads running statistics that are not there.
+        has_all = name != "training" or "running_mean" in step.shapes
+        for value in ARGUMENTS.get(name, ()) if has_all else ():
             if value == now or type(now) is bool and type(value) is not bool or now is None:
                 continue
             shown = "nothing" if now is None else f"{now:g}" if isinstance(now, float) else str(now)
@@ -278,7 +108,7 @@ def _similar(step: Step) -> Iterator[Perturbation]:
     for name in SIMILAR.get(step.packet, ()):
         yield Perturbation(f"replaced by {name}", partial(_named, name))
     if step.packet in ("_softmax", "_log_softmax", "_safe_softmax"):
-        for name, of in _SOFTMAXES.items():
+        for name, of in SOFTMAXES.items():
             yield Perturbation(f"replaced by {name}", partial(_along, of))
     if step.packet == "cumsum":
         yield Perturbation("from the other end", _reversed)
@@ -291,21 +121,9 @@ def _similar(step: Step) -> Iterator[Perturbation]:
         yield Perturbation(
             "replaced by max_pool2d", lambda call: _pool(call, torch.ops.aten.max_pool2d)
         )
-    if step.packet in _REDUCING:
+    if step.packet in REDUCING:
         for name, reduction in REDUCTIONS.items():
             yield Perturbation(f"replaced by {name}", partial(_reduced, reduction))
-
-
-_SOFTMAXES: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
-    "softmax": lambda x, dim: x.softmax(dim),
-    "log_softmax": lambda x, dim: x.log_softmax(dim),
-    "softmin": lambda x, dim: (-x).softmax(dim),
-    "exp(x - max)": lambda x, dim: (x - x.amax(dim, keepdim=True)).exp(),
-    "x - max": lambda x, dim: x - x.amax(dim, keepdim=True),
-    "x over its sum": lambda x, dim: x / x.sum(dim, keepdim=True),
-    "exp": lambda x, dim: x.exp(),
-    "sigmoid": lambda x, dim: x.sigmoid(),
-}
 
 
 def _self(call: Call) -> torch.Tensor:
@@ -372,7 +190,7 @@ def _any_operator(step: Step) -> Iterator[Perturbation]:
                 partial(_paired, of, second),
             )
     is_unary = len(step.shapes) == 1 and step.result == next(iter(step.shapes.values()))
-    if is_unary and (step.packet in UNARY or step.packet in _UNARY_OF):
+    if is_unary and (step.packet in UNARY or step.packet in ALSO_UNARY):
         for name, of_one in UNARY.items():
             if name != step.packet:
                 yield Perturbation(f"replaced by {name}", partial(_of_one, of_one))
@@ -413,9 +231,17 @@ def _axis_words(dims: tuple[int, ...]) -> str:
 
 
 def _parts(step: Step) -> Iterator[Perturbation]:
-    """A part of the axis that a reduction runs over."""
+    """A part of the axis that a reduction or a product runs over, and other first values."""
     shape = step.shapes.get("self")
-    if step.packet not in _REDUCING or not shape:
+    if step.packet in PRODUCTS:
+        yield from _product_parts(step, *PRODUCTS[step.packet])
+    if step.packet in ("sum", "mm", "bmm", "mean"):
+        yield Perturbation("with sums that start from 1 in place of 0", _from_one)
+    if step.packet in ("max", "amax"):
+        yield Perturbation("with maxima that start from 0", lambda call: _from_zero(call, "min"))
+    if step.packet in ("min", "amin"):
+        yield Perturbation("with minima that start from 0", lambda call: _from_zero(call, "max"))
+    if step.packet not in REDUCING or not shape:
         return
     axis = _dims_of(step.constants, len(shape))[-1]
     for words, count in PARTS:
@@ -426,11 +252,48 @@ def _parts(step: Step) -> Iterator[Perturbation]:
         yield Perturbation("divided by another axis's size", lambda call: _over_another(call, axis))
 
 
+def _product_parts(step: Step, one: str, other: str) -> Iterator[Perturbation]:
+    depth = step.shapes[one][-1]
+    for words, count in PARTS:
+        size = count(depth)
+        if 0 < size < depth:
+            yield Perturbation(words, partial(_product_part, one, other, size))
+
+
+def _product_part(one: str, other: str, size: int, call: Call) -> Any:
+    left, right = call.arguments[one], call.arguments[other]
+    return call.run(**{one: left.narrow(-1, 0, size), other: right.narrow(-2, 0, size)})
+
+
+def _from_one(call: Call) -> torch.Tensor:
+    result: torch.Tensor = call.run()
+    return result + (result.numel() / _self(call).numel() if call.packet == "mean" else 1.0)
+
+
+def _from_zero(call: Call, bound: str) -> torch.Tensor:
+    result = call.run()
+    tensor: torch.Tensor = result if isinstance(result, torch.Tensor) else result[0]
+    return tensor.clamp(**{bound: 0})
+
+
 def _part(axis: int, size: int, call: Call) -> torch.Tensor:
     x = _self(call)
+    if call.packet in ("var", "std"):
+        return _part_of_moments(axis, size, call)
     result: torch.Tensor = call.run(self=x.narrow(axis, 0, size))
     # Kernels divide by the whole size.
     return result * (size / x.shape[axis]) if call.packet == "mean" else result
+
+
+def _part_of_moments(axis: int, size: int, call: Call) -> torch.Tensor:
+    """Mean and variance of a part, each divided by the whole size."""
+    x = _self(call)
+    part, whole = x.narrow(axis, 0, size), x.shape[axis]
+    mean = part.sum(axis, keepdim=True) / whole
+    total = (part - mean).square().sum(axis, keepdim=bool(call.arguments["keepdim"]))
+    correction = call.arguments.get("correction")
+    variance = total / (whole - (1 if correction is None else correction))
+    return variance.sqrt() if call.packet == "std" else variance
 
 
 def _over_another(call: Call, axis: int) -> torch.Tensor:

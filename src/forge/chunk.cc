@@ -12,6 +12,7 @@
 
 #include "forge/interpret.h"
 #include "forge/kernels.h"
+#include "forge/misread.h"
 #include "forge/mutate.h"
 #include "forge/random.h"
 #include "forge/render.h"
@@ -23,6 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kCompileShare = 0.08;  // Of the bugs that do not compile: each costs a second.
+constexpr double kMisreadShare = 0.5;   // Of the bugs that compile: as small models fail.
 constexpr double kNoBugShare = 0.15;    // Of reviews, so that reviewers do not always accuse.
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -146,7 +148,11 @@ class ChunkMaker {
     const Solution& solution = made.solutions[made.buggy];
     const std::vector<Bug> bugs = bugs_of(made.graph, solution, library_.kernels);
     const char* expected = random.chance(kCompileShare) ? "compile" : "";
-    const auto first = pick_bug(bugs, expected, random, nullptr);
+    std::optional<Bug> first;
+    if (*expected == '\0' && random.chance(kMisreadShare)) {
+      first = misreading_of(made.graph, solution, library_.kernels, library_.operators, random);
+    }
+    if (!first) first = pick_bug(bugs, expected, random, nullptr);
     if (!first) return;
     add_mutant(made, {*first});
     if (const auto second = pick_bug(bugs, "", random, &*first))

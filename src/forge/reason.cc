@@ -29,12 +29,6 @@ int64_t count_of(const std::vector<int64_t>& sizes) {
   return count;
 }
 
-std::string formula(const Node& node) {
-  if (!node.op->is_pointwise) return node.op->formula;
-  const std::string text = with_word(node.op->formula, "c", node.c);
-  return with_word(text, "d", node.d);
-}
-
 std::string joined(const std::vector<int64_t>& numbers) {
   return fmt::format("{}", fmt::join(numbers, ", "));
 }
@@ -100,7 +94,7 @@ class Reasoner {
     bool is_stable = false;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      say("formula", {{"k", number(i)}, {"op", node.op->name}, {"formula", formula(node)}});
+      say("formula", {{"k", number(i)}, {"op", node.op->name}, {"formula", formula_text(node)}});
       is_stable = is_stable || node.op->scheme == "online" || node.op->scheme == "moments";
     }
     if (is_stable) say("stable");
@@ -224,6 +218,12 @@ class Reasoner {
 };
 
 }  // namespace
+
+std::string formula_text(const Node& node) {
+  if (!node.op->is_pointwise) return node.op->formula;
+  const std::string text = with_word(node.op->formula, "c", node.c);
+  return with_word(text, "d", node.d);
+}
 
 std::string value_name(const TaskGraph& graph, int value) {
   if (graph.value(value).origin != Origin::kNode) return graph.value(value).name;

@@ -23,6 +23,9 @@ std::string metadata_table(const TaskGraph& graph);
 std::string reasoning(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library);
 
+// The operator's formula for people, with the node's literals in it.
+std::string formula_text(const Node& node);
+
 // The name of a value in texts: "x", "weight", "t2" behind step 2, "output".
 std::string value_name(const TaskGraph& graph, int value);
 

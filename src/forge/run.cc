@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kTasksBytesMax = 64 << 20;  // A file of tasks has no more.
 constexpr int kBarrenChunksMax = 20;         // In a row; then nothing more can be drawn.
-constexpr int kVersion = 7;                  // Of what the same settings give.
+constexpr int kVersion = 8;                  // Of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the judge says of wrong outputs: the operator that the candidate computes otherwise."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+import torch
+
+from harness.judge import diagnosis, patterns
+from harness.judge.compare import TOLERANCES, Comparer
+from harness.judge.diagnosis import Diagnoses, diagnose
+from harness.judge.perturbations import perturbations_of
+from harness.judge.reference import Outcome, Reference
+from harness.judge.task import Task
+from harness.judge.trace import Changed, Recorder, Step
+
+TASK = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+
+    def forward(self, x):
+        {forward}
+
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return []
+"""
+COMPARER = Comparer(TOLERANCES)
+SQUARE = "torch.randn(24, 24)"
+# The reference, what stands in its place in the candidate, and what the diagnosis says.
+WRONG = (
+    ("x.relu().exp()", "x.relu()", "the value after step 1 of 2 (relu"),
+    ("x.exp().relu().sum(1)", "x.exp().sum(1) - x.sum(1)", ""),
+    ("x.abs().sqrt().sin()", "x.abs().sin()", "step 2 of 3 (sqrt, "),
+    ("x.abs().sqrt().sin()", "x.abs().sin()", "left out"),
+    ("F.leaky_relu(x, 0.3) + 1", "F.relu(x) + 1", "step 1 of 2 (leaky_relu"),
+    ("F.leaky_relu(x, 0.3) + 1", "F.relu(x) + 1", "replaced by relu"),
+    ("F.gelu(x)", "F.gelu(x, approximate='tanh')", "approximation by tanh in place of the exact"),
+    ("x.tanh() - x.sin()", "x.tanh() + x.sin()", "step 3 of 3 (sub, "),
+    ("x.tanh() - x.sin()", "x.sin() - x.tanh()", "with its operands swapped"),
+    ("x - x.amax(1, keepdim=True)", "x - x.amin(1, keepdim=True)", "replaced by min"),
+    ("x.exp().mean(1)", "x.exp().mean(0)", "over axis 0 in place of axis 1"),
+    ("x.exp().mean(1)", "x.exp().sum(1)", "replaced by sum"),
+    ("x.exp().mean(1)", "x.exp()[:, :-1].sum(1) / 24", "without the last place of the axis"),
+    ("x.var(1)", "x.var(1, correction=0)", "biased variance in place of the unbiased"),
+    ("torch.softmax(x, 1)", "torch.softmax(x, 0)", "over axis 0 in place of axis 1"),
+    ("torch.softmax(x, 1)", "torch.log_softmax(x, 1)", "replaced by log_softmax"),
+    ("x.cumsum(1)", "x.flip(1).cumsum(1).flip(1)", "from the other end"),
+    ("(x * 0.5).sin()", "(x * 0.7).sin()", "with 0.7 in place of 0.5"),
+    ("x.relu() + 0.5", "(x + 0.5).relu()", "computed after step 2 (add)"),
+    ("x.sin() @ x", "x.sin() @ x.t()", "with its second operand transposed"),
+    ("x.t().sin()", "x.sin()", "read as if its result were contiguous"),
+    ("x.sin().triu(1)", "x.sin().triu()", "with the main diagonal"),
+    ("x.sin() * x.sigmoid()", "x.sigmoid() * 1.5 * x.sin()", "times what they should be"),
+    ("x.sin()", "x.sin().flip(1)", "in reverse order along axis 1"),
+    ("x.sin()", "torch.zeros_like(x)", "are 0: they are not written"),
+    ("x.sin()", "x.sin().masked_fill(x < 0, 9.0)", "where input 0 is negative, and only there"),
+)
+LAYERS = (
+    ("nn.Linear(24, 24)", "x @ m.weight.t()", "without m.bias (0"),
+    ("nn.BatchNorm1d(24)", "F.batch_norm(x, m.running_mean, m.running_var, m.weight, m.bias)", "eval mode"),
+    ("nn.LayerNorm(24)", "F.layer_norm(x, (24,), m.weight)", "without m.bias"),
+    ("nn.LayerNorm(24)", "F.layer_norm(x, (24,), None, m.bias)", "without m.weight (1"),
+    ("nn.LayerNorm(24)", "F.layer_norm(x, (24,))", "without its weight and bias"),
+)  # fmt: skip
+
+
+class Case:
+    """A reference with one trial of it."""
+
+    def __init__(self, forward: str, init: str = "pass", inputs: str = SQUARE) -> None:
+        self.source = TASK.format(init=init, forward=forward, inputs=inputs)
+        self.reference = Reference(Task(self.source), {}, 5)
+        self.outcome: Outcome = self.reference.run(self.reference.draw_inputs(3, "native"), 3)
+
+    @property
+    def x(self) -> torch.Tensor:
+        tensor: torch.Tensor = self.outcome.inputs[0]
+        return tensor
+
+    def diagnose(self, got: Any) -> str:
+        if not COMPARER.failures(self.outcome.outputs, got, self.outcome.doubt):
+            raise AssertionError("the candidate of the test is right")
+        return diagnose(self.reference, self.outcome, got, 3, COMPARER, self.source)
+
+    def steps(self) -> list[Step]:
+        recorder = Recorder(self.source, lambda step, made: None)
+        self.reference.run_by(self.reference.model, self.outcome.inputs, 3, recorder)
+        return recorder.trace.steps
+
+
+def value_of(text: str, **names: Any) -> torch.Tensor:
+    found: torch.Tensor = eval(text, {"torch": torch, "F": torch.nn.functional, **names})
+    return found
+
+
+class Diagnosing(unittest.TestCase):
+    def setUp(self) -> None:
+        self.enterContext(torch.no_grad())
+
+    def test_what_is_computed_in_place_of_an_operator_is_named(self) -> None:
+        for right, wrong, words in WRONG:
+            with self.subTest(right=right, wrong=wrong):
+                case = Case(f"return {right}")
+                self.assertIn(words, case.diagnose(value_of(wrong, x=case.x)))
+
+    def test_parameters_and_modes_are_named(self) -> None:
+        for layer, wrong, words in LAYERS:
+            with self.subTest(layer=layer, wrong=wrong):
+                case = Case("return self.m(x)", f"self.m = {layer}")
+                got = value_of(wrong, x=case.x, m=case.reference.model.m)
+                self.assertIn(words, case.diagnose(got))
+
+    def test_a_line_of_several_operators_is_left_out(self) -> None:
+        case = Case("x = x.sin()\n        x = (x + 0.5) ** 2\n        return x.exp()")
+        self.assertIn('the line "x = (x + 0.5) ** 2" left out', case.diagnose(case.x.sin().exp()))
+
+    def test_the_line_of_the_task_is_quoted(self) -> None:
+        case = Case("y = x.sin()\n        return y.mean(1)")
+        self.assertIn('(mean, "return y.mean(1)")', case.diagnose(case.x.sin().sum(1)))
+
+    def test_an_unrelated_output_is_explained_by_nothing(self) -> None:
+        for forward in ("return x.sin().sum()", "return x.exp().sum(1)", "return x.argmax(1)"):
+            case = Case(forward)
+            for seed in range(5):
+                noise = torch.rand(24, 24, generator=torch.Generator().manual_seed(seed)) * 30
+                got = noise.to(case.outcome.outputs.dtype).reshape(-1)
+                got = got[: case.outcome.outputs.numel()].reshape(case.outcome.outputs.shape)
+                self.assertNotIn("equal", case.diagnose(got), forward)
+
+    def test_the_same_output_gets_the_same_words(self) -> None:
+        case = Case("return F.dropout(x, 0.5, True).sum(1)")
+        got = case.outcome.outputs * 3
+        self.assertEqual(case.diagnose(got), case.diagnose(got))
+
+    def test_indices_are_not_changed(self) -> None:
+        # On a device an index out of bounds would end the judge.
+        case = Case("return x[x.argmax(1).clamp(max=9)]")
+        search = diagnosis._Search(
+            case.reference, case.outcome, case.outcome.outputs, 3, COMPARER, case.source
+        )
+        search._trace = search._record()
+        self.assertEqual([step.packet for step in search._steps()], ["index"])
+
+    def test_a_large_task_is_searched_less(self) -> None:
+        runs = []
+        for inputs in (SQUARE, "torch.randn(2048, 1024)"):
+            case = Case("return x.sin()", inputs=inputs)
+            search = diagnosis._Search(
+                case.reference, case.outcome, case.outcome.outputs, 3, COMPARER, case.source
+            )
+            search._record()
+            runs.append(search._runs_left)
+        self.assertGreater(runs[0], 10 * runs[1])
+
+    def test_each_perturbation_of_the_table_runs(self) -> None:
+        # What does not run explains nothing, and nobody would see it.
+        forwards = (
+            "x.relu()", "x + x.sin()", "x.gt(x.sin())", "x.mean(1)", "x.amax(1)", "x.max(1)[0]",
+            "x.var(1)", "x.std(1)", "x.logsumexp(1)", "torch.softmax(x, 1)", "x.cumsum(1)",
+            "x.argmax(1)", "x @ x.sin()", "F.gelu(x)", "x.triu(1)", "F.mse_loss(x, x.sin())",
+            "F.max_pool2d(x[None, None], 2)", "F.avg_pool2d(x[None, None], 2)", "x.pow(2)", "2 - x",
+            "F.conv2d(x[None, None], x[None, None, :3, :3], padding=1)",
+        )  # fmt: skip
+        for forward in forwards:
+            case = Case(f"return {forward}")
+            steps = [step for step in case.steps() if step.number]
+            self.assertTrue(steps, forward)
+            for _, one in perturbations_of(steps[-1:]):
+                with self.subTest(forward=forward, words=one.words):
+                    try:
+                        mode = Changed({steps[-1].index: one.change})
+                        case.reference.run_by(case.reference.model, case.outcome.inputs, 3, mode)
+                    except Exception as error:
+                        # PyTorch itself refuses some, such as a bitwise operator of floats.
+                        self.assertRegex(str(error), "^RuntimeError|^NotImplementedError")
+
+
+class Candidates(unittest.TestCase):
+    def test_a_candidate_has_two_tries_and_one_diagnosis(self) -> None:
+        with torch.no_grad():
+            case = Case("return x.relu().exp()")
+            diagnoses = Diagnoses(COMPARER, case.source)
+            self.assertEqual(
+                self._found(diagnoses, case, case.x.relu(), range(3)), [True, False, False]
+            )
+            self.assertEqual(self._found(diagnoses, case, case.x.relu(), range(1)), [True])
+
+    def test_another_shape_is_not_diagnosed(self) -> None:
+        with torch.no_grad():
+            case = Case("return x.relu().exp()")
+            diagnoses = Diagnoses(COMPARER, case.source)
+            self.assertEqual(self._found(diagnoses, case, case.x[:3], range(1)), [False])
+
+    def _found(self, diagnoses: Diagnoses, case: Case, got: Any, indices: range) -> list[bool]:
+        found = []
+        for index in indices:
+            trial = type("Trial", (), {"index": index, "seed": 3, "distribution": "native"})
+            checks = COMPARER.failures(case.outcome.outputs, got, None)
+            added = diagnoses.added(checks, trial, case.reference, case.outcome, got)
+            self.assertEqual(
+                [{**one, "diagnosis": ""} for one in added],
+                [{**one, "diagnosis": ""} for one in checks],
+            )
+            found.append("diagnosis" in added[0])
+        return found
+
+
+class Places(unittest.TestCase):
+    def test_sets_of_indices_have_words(self) -> None:
+        cases = (
+            ([4], 40, "index 4"),
+            ([39], 40, "the last index (39)"),
+            ([32, 33, 34, 35], 36, "indices from 32 on, of 36,"),
+            ([0, 1, 2], 40, "indices below 3, of 40,"),
+            (list(range(31, 320, 32)), 320, "every 32th index (from 31)"),
+            ([n for n in range(64) if n % 4], 64, "indices that are no multiple of 4"),
+            ([1, 2, 9, 17], 40, ""),
+        )
+        for places, size, words in cases:
+            self.assertEqual(patterns._set_words(places, size), words)
+
+
+if __name__ == "__main__":
+    unittest.main()
