@@ -148,11 +148,13 @@ class ChunkMaker {
     const Solution& solution = made.solutions[made.buggy];
     const std::vector<Bug> bugs = bugs_of(made.graph, solution, library_.kernels);
     const char* expected = random.chance(kCompileShare) ? "compile" : "";
-    std::optional<Bug> first;
+    // A misreading is alone: a second bug may need what the other graph's kernel does not have.
     if (*expected == '\0' && random.chance(kMisreadShare)) {
-      first = misreading_of(made.graph, solution, library_.kernels, library_.operators, random);
+      const auto misread =
+          misreading_of(made.graph, solution, library_.kernels, library_.operators, random);
+      if (misread) return add_mutant(made, {*misread});
     }
-    if (!first) first = pick_bug(bugs, expected, random, nullptr);
+    const auto first = pick_bug(bugs, expected, random, nullptr);
     if (!first) return;
     add_mutant(made, {*first});
     if (const auto second = pick_bug(bugs, "", random, &*first))

@@ -14,7 +14,7 @@
 namespace mc::forge {
 namespace {
 
-constexpr int kDrawsMax = 12;         // Tries of one misreading.
+constexpr int kDrawsMax = 12;            // Tries of one misreading.
 constexpr double kDifferenceMin = 0.01;  // Of some element, beside its size.
 
 struct Misreading {
@@ -48,8 +48,8 @@ bool may_replace(const Node& node, const Operator& other) {
     return false;
   }
   if (other.is_pointwise) return other.num_operands() == node.op->num_operands();
-  return have_same_form(*node.form, other.forms.at(static_cast<size_t>(
-                                        node.form - node.op->forms.data())));
+  return have_same_form(*node.form,
+                        other.forms.at(static_cast<size_t>(node.form - node.op->forms.data())));
 }
 
 std::optional<Misreading> replaced(const TaskGraph& graph, size_t i,
@@ -130,7 +130,8 @@ bool is_telling(const TaskGraph& graph, const TaskGraph& changed) {
     if (right.size() != wrong.size()) return false;
     for (size_t j = 0; j < right.size(); ++j) {
       if (!std::isfinite(wrong[j])) return false;
-      differs = differs || std::abs(right[j] - wrong[j]) > kDifferenceMin * (1 + std::abs(right[j]));
+      differs =
+          differs || std::abs(right[j] - wrong[j]) > kDifferenceMin * (1 + std::abs(right[j]));
     }
   }
   return differs;

@@ -327,7 +327,7 @@ struct Writer {
           "It is right at the task's own sizes and wrong at others: compute sizes from the "
           "inputs instead of fixing them.");
     }
-    write_diagnosis(page, x.trials);
+    if (!has_findings) write_diagnosis(page, x.trials);  // Faults of kernels explain more.
     write_fixed_sizes(page, verdict.telemetry.fixed_sizes);
     write_state(page, verdict.telemetry.state);
     write_trials(page, x.trials);

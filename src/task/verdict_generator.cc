@@ -81,7 +81,7 @@ class Generator {
   }
   Mismatch mismatch() { return {some(&Generator::wide), text(), text()}; }
   OutputCheck check() {
-    return {text(),   text(), text(), wide(), wide(), real(), real(), some(&Generator::mismatch),
+    return {text(),    text(), text(), wide(), wide(), real(), real(), some(&Generator::mismatch),
             numbers(), text()};
   }
   Trial trial() {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forge/misread.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "forge/draw.h"
+#include "forge/library.h"
+
+namespace mc::forge {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kTasks = 80;
+
+const Library& library() {
+  static const Library kLibrary = load_library(MC_SOURCE_DIR "/forge").value();
+  return kLibrary;
+}
+
+std::optional<TaskGraph> drawn(uint64_t number, std::set<std::string> families) {
+  DrawOptions options;
+  options.families = std::move(families);
+  return draw_graph(library().operators, 17, number, options);
+}
+
+struct Misread {
+  std::string before, after;
+  Bug bug;
+};
+
+std::optional<Misread> misread(const TaskGraph& graph, uint64_t seed) {
+  const Solution solution = solutions_of(graph, library().kernels).front();
+  Random random(seed, "misread", graph.number);
+  auto bug = misreading_of(graph, solution, library().kernels, library().operators, random);
+  if (!bug) return std::nullopt;
+  return Misread{solution.cuda, with_bugs(solution, {*bug}), *bug};
+}
+
+TEST(Misread, MostTasksHaveOneAndAllKindsOccur) {
+  std::map<std::string, int> kinds;
+  int num_graphs = 0, num_misread = 0;
+  for (uint64_t i = 0; i < kTasks; ++i) {
+    const auto graph = drawn(i, {"elementwise", "reduction", "softmax", "normalisation"});
+    if (!graph) continue;
+    ++num_graphs;
+    const auto found = misread(*graph, i);
+    if (!found) continue;
+    ++num_misread;
+    ++kinds[found->bug.kind];
+  }
+  EXPECT_GE(num_misread, num_graphs * 3 / 4);
+  EXPECT_GT(kinds["misread_operator"], 0);
+  EXPECT_GT(kinds["left_out_operator"], 0);
+  EXPECT_GT(kinds["exchanged_operators"], 0);
+  EXPECT_EQ(kinds.size(), 3u);
+}
+
+TEST(Misread, IsTheTextOfAKernelThatTakesTheSameTensors) {
+  for (uint64_t i = 0; i < kTasks; ++i) {
+    const auto graph = drawn(i, {"elementwise", "reduction", "matmul"});
+    const auto found = graph ? misread(*graph, i) : std::nullopt;
+    if (!found) continue;
+    EXPECT_NE(found->after, found->before);
+    EXPECT_EQ(signature_of(found->after), signature_of(found->before));
+    EXPECT_EQ(found->bug.expected, "wrong");
+    EXPECT_THAT(found->bug.cause, HasSubstr("module"));
+  }
+}
+
+TEST(Misread, FollowsFromItsSeed) {
+  const auto graph = drawn(3, {"elementwise"});
+  ASSERT_TRUE(graph);
+  const auto one = misread(*graph, 5), same = misread(*graph, 5);
+  ASSERT_TRUE(one && same);
+  EXPECT_EQ(one->after, same->after);
+}
+
+TEST(Misread, GradientsHaveNone) {
+  int num_graphs = 0;
+  for (uint64_t i = 0; i < 8; ++i) {
+    const auto graph = drawn(i, {"backward"});
+    if (!graph) continue;
+    ++num_graphs;
+    EXPECT_FALSE(misread(*graph, i));
+  }
+  EXPECT_GT(num_graphs, 0);
+}
+
+}  // namespace
+}  // namespace mc::forge
