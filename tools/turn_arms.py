@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the verifier's feedback help a second answer? Three arms on the same failed first answers.
 
-    python3 tools/turn_arms.py --model run/sft/model --tasks data/test.jsonl --out arms
-    python3 tools/turn_arms.py --endpoint http://localhost:8000/v1 --model-name NAME --tasks … --out arms
+    python3 tools/turn_arms.py --tasks data/test.jsonl --out arms --model run/sft/model
+    python3 tools/turn_arms.py --tasks data/test.jsonl --out arms \\
+        --endpoint http://localhost:8000/v1 --model-name NAME
 
     feedback   the failed answer, and the verifier's feedback on it
     code       the failed answer, and the request to write it again
@@ -14,7 +15,7 @@ and the interval of a difference is a paired bootstrap over tasks. The feedback'
 of `rl`. Every file in --out is taken up where it stopped, so the script may be killed and started
 again; a change of its options needs another --out.
 
-`--tasks` has rows of the forge: `id`, `prompt`, `reward_model.ground_truth`. `--model` is sampled by
+`--tasks` has rows of the forge: `id`, `prompt`, `reward_model.ground_truth`. A folder is sampled by
 `musacoder generate`, whose options such as `--device cuda` stand in --generate.
 """
 

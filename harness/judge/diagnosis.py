@@ -33,13 +33,14 @@ from harness.judge.distributions import NONFINITE
 from harness.judge.perturbations import Perturbation, perturbations_of
 from harness.judge.reference import Outcome, Reference
 from harness.judge.trace import INDEXING, Call, Changed, Recorder, Step, Trace
-from harness.worker.region import map_tensors, state_of, tensors_of
+from harness.worker.region import CPU, map_tensors, state_of, tensors_of
 from harness.worker.wire import Json
 
 US_MAX = 800_000.0  # Estimated, of all runs together.
 CPU_S_MAX = 4.0
 RUNS_MIN, RUNS_MAX = 6, 1500
-BYTES_MAX_ON_CPU, BYTES_MAX_ON_DEVICE = 128 << 20, 2 << 30  # Of inputs, state and outputs.
+# Bytes of inputs, state and outputs.
+BYTES_MAX_ON_CPU, BYTES_MAX_ON_DEVICE = 128 << 20, 2 << 30
 FEW_ELEMENTS = 8  # An output of fewer is explained by chance: nothing is fitted to it.
 FIT_STEPS = 6
 SAMPLE = 1024
@@ -70,9 +71,9 @@ def diagnose(
 
     `got` has the form of the outcome's outputs, with wrong values; `seed` is that of the run.
     """
-    device = next((one.device for one in tensors_of(got)), torch.device("cpu"))
+    device = next((one.device for one in tensors_of(got)), CPU)
     held = [*tensors_of(outcome.inputs), *state_of(reference.model).values(), *tensors_of(got)]
-    bytes_max = BYTES_MAX_ON_CPU if device.type == "cpu" else BYTES_MAX_ON_DEVICE
+    bytes_max = BYTES_MAX_ON_CPU if device == CPU else BYTES_MAX_ON_DEVICE
     if sum(one.nbytes for one in held) > bytes_max:
         return patterns.of_large(outcome.outputs, got)
     plain = patterns.of_degenerate(outcome.outputs, got)

@@ -168,7 +168,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "beta": (0, 1),
     "dilation": ([1, 1],),
 }
-WORDS = {  # Where a name and a number say less.
+WORDS = {  # Phrases that say more than a name and a number.
     ("training", False): "in eval mode",
     ("training", True): "in train mode",
     ("correction", 0): "with the biased variance in place of the unbiased",

@@ -22,6 +22,11 @@ ELEMENTS_MAX = 1 << 24
 WRONG_MIN = 2  # Fewer wrong elements make no pattern.
 STRIDES = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 FACTS_MAX = 2
+NEAR = 1 << 16  # Elements on both sides of INT_MAX that are compared.
+OVERFLOW = (
+    "before flat index 2^31 are right, and those after it wrong: an index overflows int, so use "
+    "int64_t."
+)
 
 
 def of_degenerate(expected: Any, got: Any) -> str:
@@ -42,12 +47,10 @@ def of_large(expected: Any, got: Any) -> str:
         if one.numel() <= INT_MAX:
             continue
         flat, mine = one.reshape(-1), other.reshape(-1)
-        head = slice(INT_MAX - (1 << 20), INT_MAX)
-        if torch.equal(flat[head], mine[head]) and not torch.equal(flat[INT_MAX:], mine[INT_MAX:]):
-            return (
-                f"The elements of {name} up to flat index 2^31 are right, and those after it wrong: "
-                "an index overflows int, so use int64_t."
-            )
+        before, after = slice(INT_MAX - NEAR, INT_MAX), slice(INT_MAX, INT_MAX + NEAR)
+        if _is_near(mine[before].double(), flat[before].double()):
+            if not _is_near(mine[after].double(), flat[after].double()):
+                return f"The elements of {name} {OVERFLOW}"
     return ""
 
 

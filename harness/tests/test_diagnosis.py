@@ -68,7 +68,8 @@ WRONG = (
 )
 LAYERS = (
     ("nn.Linear(24, 24)", "x @ m.weight.t()", "without m.bias (0"),
-    ("nn.BatchNorm1d(24)", "F.batch_norm(x, m.running_mean, m.running_var, m.weight, m.bias)", "eval mode"),
+    ("nn.BatchNorm1d(24)",
+     "F.batch_norm(x, m.running_mean, m.running_var, m.weight, m.bias)", "eval mode"),
     ("nn.LayerNorm(24)", "F.layer_norm(x, (24,), m.weight)", "without m.bias"),
     ("nn.LayerNorm(24)", "F.layer_norm(x, (24,), None, m.bias)", "without m.weight (1"),
     ("nn.LayerNorm(24)", "F.layer_norm(x, (24,))", "without its weight and bias"),
@@ -164,7 +165,7 @@ class Diagnosing(unittest.TestCase):
         self.assertGreater(runs[0], 10 * runs[1])
 
     def test_each_perturbation_of_the_table_runs(self) -> None:
-        # What does not run explains nothing, and nobody would see it.
+        # A row that does not run explains nothing, and its fault would not show.
         forwards = (
             "x.relu()", "x + x.sin()", "x.gt(x.sin())", "x.mean(1)", "x.amax(1)", "x.max(1)[0]",
             "x.var(1)", "x.std(1)", "x.logsumexp(1)", "torch.softmax(x, 1)", "x.cumsum(1)",

@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kCompileShare = 0.08;  // Of the bugs that do not compile: each costs a second.
-constexpr double kMisreadShare = 0.5;   // Of the bugs that compile: as small models fail.
+constexpr double kMisreadShare = 0.5;   // The part of misreadings among bugs that compile.
 constexpr double kNoBugShare = 0.15;    // Of reviews, so that reviewers do not always accuse.
 
 bool has(const std::vector<std::string>& names, const std::string& name) {

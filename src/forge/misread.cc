@@ -15,7 +15,7 @@ namespace mc::forge {
 namespace {
 
 constexpr int kDrawsMax = 12;            // Tries of one misreading.
-constexpr double kDifferenceMin = 0.01;  // Of some element, beside its size.
+constexpr double kDifferenceMin = 0.01;  // Some element differs by so much, beside its size.
 
 struct Misreading {
   TaskGraph graph;  // The graph that the kernels compute.

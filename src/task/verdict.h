@@ -83,7 +83,7 @@ struct OutputCheck {
   double error_tolerance = 0;  // The error allowed where the largest error stood.
   std::vector<Mismatch> first_mismatches;
   std::map<std::string, int64_t> histogram;  // Error over tolerance, by decade: "1-10", ...
-  std::string diagnosis;  // What explains the output (harness/judge/diagnosis.py), or "".
+  std::string diagnosis;                     // A sentence that explains the output, or "".
   bool operator==(const OutputCheck&) const = default;
 };
 
