@@ -43,6 +43,7 @@ RUNS_MIN, RUNS_MAX = 6, 1500
 BYTES_MAX_ON_CPU, BYTES_MAX_ON_DEVICE = 128 << 20, 2 << 30
 FEW_ELEMENTS = 8  # An output of fewer is explained by chance: nothing is fitted to it.
 FIT_STEPS = 6
+PAIRS_MAX = 24  # Pairs of parameters that are exchanged.
 SAMPLE = 1024
 _US_A_CALL, _US_A_RUN, _ELEMENTS_A_US = 12.0, 150.0, 300.0
 _FITTED = frozenset(
@@ -76,7 +77,7 @@ def diagnose(
     bytes_max = BYTES_MAX_ON_CPU if device == CPU else BYTES_MAX_ON_DEVICE
     if sum(one.nbytes for one in held) > bytes_max:
         return patterns.of_large(outcome.outputs, got)
-    plain = patterns.of_degenerate(outcome.outputs, got)
+    plain = patterns.of_degenerate(outcome.outputs, got) or patterns.of_order(outcome.outputs, got)
     if plain:
         return plain
     search = _Search(reference, outcome, got, seed, comparer, source)
@@ -110,7 +111,12 @@ class _Search:
             comparer = Comparer({k: v / 10 for k, v in comparer.tolerances.items()})
         self._comparer = comparer
         self._is_plural = not isinstance(got, torch.Tensor)
-        self._equal: list[Step] = []
+        self._wrong = {
+            number: other
+            for number, (one, other) in enumerate(zip(tensors_of(outcome.outputs), tensors))
+            if self._comparer.failures(one, other, None)
+        }
+        self._equal: dict[int, Step] = {}  # The last step that each wrong output is a copy of.
         self._trace = Trace()
         self._runs_left = RUNS_MIN
         self._end = time.thread_time() + CPU_S_MAX
@@ -118,8 +124,9 @@ class _Search:
     def first(self) -> str:
         """The sentence of the first change that explains the output."""
         self._trace = self._record()
-        if self._equal:
-            return self._intermediate(self._equal[-1])
+        copied = self._copied_input()
+        if copied or self._equal:
+            return copied or self._intermediate(*next(iter(self._equal.items())))
         for change in self._changes():
             if self._explains(change.run):
                 return change.sentence
@@ -134,11 +141,23 @@ class _Search:
         return trace
 
     def _see(self, step: Step, made: torch.Tensor) -> None:
-        if self._is_plural:
-            return
-        same_form = made.shape == self._got.shape and made.dtype == self._got.dtype
-        if same_form and made.numel() >= FEW_ELEMENTS and self._is_equal(made):
-            self._equal.append(step)
+        for number, one in self._wrong.items():
+            if self._is_copy(made, one):
+                self._equal[number] = step
+
+    def _is_copy(self, tensor: torch.Tensor, wrong: torch.Tensor) -> bool:
+        """True where a wrong output holds a tensor's values."""
+        if tensor.shape != wrong.shape or tensor.dtype != wrong.dtype:
+            return False
+        enough = tensor.numel() >= FEW_ELEMENTS and _may_be_equal(tensor, _sample(wrong))
+        return enough and not self._comparer.failures(tensor, wrong, None)
+
+    def _copied_input(self) -> str:
+        for number, one in self._wrong.items():
+            for place, tensor in enumerate(tensors_of(self._outcome.inputs)):
+                if self._is_copy(tensor, one):
+                    return f"{self._name(number)} equals input {place}, unchanged."
+        return ""
 
     def _run(self, mode: Any, model: torch.nn.Module | None = None, inputs: Any = None) -> Any:
         if model is None:
@@ -213,6 +232,23 @@ class _Search:
             if value is not None:
                 words = f"{self._subject} the reference without {name} ({value:g} in its place)."
                 yield _Change(words, partial(self._without, name, value))
+        yield from self._exchanged_parameters()
+
+    def _exchanged_parameters(self) -> Iterator[_Change]:
+        state = state_of(self._reference.model)
+        pairs = itertools.combinations(state.items(), 2)
+        same = ((one, two) for (one, x), (two, y) in pairs if x.shape == y.shape and x.dim())
+        for one, two in itertools.islice(same, PAIRS_MAX):
+            words = f"{self._subject} the reference with {one} and {two} exchanged."
+            yield _Change(words, partial(self._with_exchanged, one, two))
+
+    def _with_exchanged(self, one: str, two: str) -> Any:
+        other = copy.deepcopy(self._reference.model)
+        state = state_of(other)
+        kept = state[one].clone()
+        state[one].copy_(state[two])
+        state[two].copy_(kept)
+        return self._run(contextlib.nullcontext(), other)
 
     def _without(self, name: str, value: float) -> Any:
         other = copy.deepcopy(self._reference.model)
@@ -339,11 +375,15 @@ class _Search:
         of = f"step {step.number} of {self._trace.num_steps}" if step.number else "a view"
         return f"{self._subject} the reference with {of} ({self._where(step)}) {words}."
 
-    def _intermediate(self, step: Step) -> str:
+    def _name(self, number: int) -> str:
+        return f"Output {number}" if self._is_plural else "The output"
+
+    def _intermediate(self, number: int, step: Step) -> str:
         of = f"step {step.number} of {self._trace.num_steps}"
         missing = self._trace.num_steps - step.number
         after = "the step after it is" if missing == 1 else f"the {missing} steps after it are"
-        return f"{self._subject} the value after {of} ({self._where(step)}): {after} missing."
+        found = f"{self._name(number)} equals the value after {of} ({self._where(step)})"
+        return found if self._is_plural else f"{found}: {after} missing."
 
 
 def _neutral(name: str, tensor: torch.Tensor) -> float | None:

@@ -41,6 +41,17 @@ def of_degenerate(expected: Any, got: Any) -> str:
     return ""
 
 
+def of_order(expected: Any, got: Any) -> str:
+    """Several outputs that stand in each other's place."""
+    ones, others = tensors_of(expected), tensors_of(got)
+    for one, other in itertools.combinations(range(len(ones)), 2):
+        pairs = ((others[one], ones[other]), (others[other], ones[one]))
+        if all(x.shape == y.shape and x.is_floating_point() for x, y in pairs):
+            if all(_is_near(x.double(), y.double()) for x, y in pairs):
+                return f"Outputs {one} and {other} are exchanged."
+    return ""
+
+
 def of_large(expected: Any, got: Any) -> str:
     """An output of more elements than 32 bits count, wrong from there on."""
     for name, one, other in _pairs(expected, got):
@@ -102,10 +113,11 @@ def _facts(
     expected: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outcome: Outcome
 ) -> Iterator[str]:
     """The most telling ones first; "@" stands for the output's name."""
-    if _is_uniform(got):
+    if _is_uniform(got) and got.numel() > 1:
         yield f"All elements of @ are {_number(got.reshape(-1)[0].item())}."
         return
     yield from _relations(expected, got)
+    yield from _roundings(expected, got)
     yield from _values(got, wrong)
     if int(wrong.sum()) < wrong.numel():
         yield from _places(wrong)
@@ -138,6 +150,23 @@ def _linear(exact: torch.Tensor, mine: torch.Tensor) -> Iterator[str]:
         yield f"All elements of @ are off by the same {offset:.4g}."
 
 
+def _roundings(expected: torch.Tensor, got: torch.Tensor) -> Iterator[str]:
+    """Integers for numbers with fractions, and errors that are all small."""
+    if not expected.is_floating_point() or not bool(
+        got.isfinite().all() & expected.isfinite().all()
+    ):
+        return
+    exact, mine = expected.double(), got.double()
+    if (
+        exact.numel() >= 8
+        and torch.equal(mine, mine.trunc())
+        and not torch.equal(exact, exact.trunc())
+    ):
+        yield "All elements of @ are whole numbers: look for an int where a float is needed."
+    elif _is_near(mine, exact, 0.01):
+        yield "All elements of @ are within 1 % of what they should be: look for rounding."
+
+
 def _moved(exact: torch.Tensor, mine: torch.Tensor) -> Iterator[str]:
     rank = exact.dim()
     for one, other in itertools.combinations(range(rank), 2):
@@ -153,8 +182,8 @@ def _moved(exact: torch.Tensor, mine: torch.Tensor) -> Iterator[str]:
             return
         for shift in (1, -1):
             inner = slice(1, None) if shift == 1 else slice(None, -1)
-            pair = (mine, exact.roll(shift, axis))
-            if exact.shape[axis] > 3 and _is_near(*(_along(t, axis, inner) for t in pair)):
+            here, there = (_along(t, axis, inner) for t in (mine, exact.roll(shift, axis)))
+            if exact.shape[axis] > 3 and _is_near(here, there):
                 yield f"@ holds the right values moved by {shift} along axis {axis}."
                 return
 
@@ -163,9 +192,9 @@ def _along(tensor: torch.Tensor, axis: int, part: slice) -> torch.Tensor:
     return tensor[(slice(None),) * axis + (part,)]
 
 
-def _is_near(mine: torch.Tensor, other: torch.Tensor) -> bool:
+def _is_near(mine: torch.Tensor, other: torch.Tensor, tolerance: float = 1e-3) -> bool:
     scale = other.abs().clamp(min=float(other.square().mean().sqrt()))
-    return bool(((mine - other).abs() <= 1e-3 * scale).all())
+    return bool(((mine - other).abs() <= tolerance * scale).all())
 
 
 # ---- Some elements ------------------------------------------------------------------------------
@@ -245,7 +274,9 @@ def _signs(expected: torch.Tensor, wrong: torch.Tensor, outcome: Outcome) -> Ite
 
 def _split(values: torch.Tensor, wrong: torch.Tensor) -> str:
     bad, good = values[wrong].double(), values[~wrong].double()
-    if bad.numel() < 3 or good.numel() < 3 or not bool(values.isfinite().all()):
+    if min(bad.numel(), good.numel()) < max(8, values.numel() // 20) or not bool(
+        values.isfinite().all()
+    ):
         return ""
     for words, a, b in (("negative", bad, good), ("positive", -bad, -good)):
         if bool((a <= 0).all()) and bool((b >= 0).all()):

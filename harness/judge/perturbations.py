@@ -45,7 +45,7 @@ class Perturbation:
 
 def perturbations_of(steps: Sequence[Step]) -> Iterator[tuple[Step, Perturbation]]:
     """All that fit some steps: the likeliest kind for each of them, then the next kind."""
-    for make in (_left_out, _arguments, _similar, _axes, _parts, _operands, _any_operator):
+    for make in (_left_out, _arguments, _similar, _axes, _parts, _operands, _any_operator, _sign):
         for step in steps:
             if step.number:
                 yield from ((step, one) for one in make(step))
@@ -90,11 +90,39 @@ def _arguments(step: Step) -> Iterator[Perturbation]:
             words = WORDS.get((name, value) if not isinstance(value, list) else (name, 0))
             yield Perturbation(words or f"{plain} in place of {shown}", _with({name: value}))
         if name in ("padding", "stride", "dilation") and isinstance(now, list):
-            for value in (0, 1, 2):
-                other = [value] * len(now)
-                if other != now and (value > 0 or name == "padding"):
-                    words = f"with {name} {value} in place of {now[0]}"
-                    yield Perturbation(words, _with({name: other}))
+            yield from _geometry(step, name, now)
+        if name == "other" and type(now) in (int, float):
+            for value in (0, 1):
+                if value != now and step.packet in COMPARISONS:
+                    yield Perturbation(f"with {value} in place of {now:g}", _with({name: value}))
+
+
+def _geometry(step: Step, name: str, now: list[int]) -> Iterator[Perturbation]:
+    """Other windows, of whose places those are read that the reference has."""
+    for value in (0, 1, 2):
+        other = [value] * len(now)
+        if other != now and (value > 0 or name == "padding"):
+            words = f"with {name} {value} in place of {now[0]}"
+            yield Perturbation(words, partial(_cut, {name: other}, step.result or ()))
+    if name == "padding" and any(now):
+        words = "with windows that begin at place 0, not before it"
+        yield Perturbation(words, _unpadded)
+
+
+def _cut(changed: dict[str, Any], shape: tuple[int, ...], call: Call) -> Any:
+    result = call.run(**changed)
+    tensor: torch.Tensor = result if isinstance(result, torch.Tensor) else result[0]
+    for axis, size in enumerate(shape):
+        tensor = tensor.narrow(axis, 0, min(size, tensor.shape[axis]))
+    return tensor
+
+
+def _unpadded(call: Call) -> Any:
+    name = "input" if "input" in call.arguments else "self"
+    margins = [size for width in reversed(call.arguments["padding"]) for size in (0, 2 * width)]
+    fill = -torch.inf if call.packet.startswith("max") else 0.0
+    padded = torch.nn.functional.pad(call.arguments[name], margins, value=fill)
+    return call.run(**{name: padded, "padding": [0] * len(call.arguments["padding"])})
 
 
 def _with(changed: dict[str, Any]) -> Callable[[Call], Any]:
@@ -110,6 +138,10 @@ def _similar(step: Step) -> Iterator[Perturbation]:
     if step.packet in ("_softmax", "_log_softmax", "_safe_softmax"):
         for name, of in SOFTMAXES.items():
             yield Perturbation(f"replaced by {name}", partial(_along, of))
+    if step.packet in ("argmax", "argmin") and step.constants.get("dim") is not None:
+        yield Perturbation("with the last of equal values taken", _last_of_equal)
+    if step.packet == "where" and step.shapes.get("self") is not None:
+        yield Perturbation("with its two branches exchanged", partial(_exchanged, "self", "other"))
     if step.packet == "cumsum":
         yield Perturbation("from the other end", _reversed)
         yield Perturbation("without the element itself", lambda call: call.run() - _self(call))
@@ -146,6 +178,17 @@ def _of_one(of: Unary, call: Call) -> torch.Tensor:
 def _named(name: str, call: Call) -> Any:
     known = {one.name for one in getattr(torch.ops.aten, name).default._schema.arguments}
     return getattr(torch.ops.aten, name)(**{k: v for k, v in call.arguments.items() if k in known})
+
+
+def _last_of_equal(call: Call) -> torch.Tensor:
+    x, dim = _self(call), call.arguments["dim"]
+    result: torch.Tensor = call.run(self=x.flip(dim))
+    last: torch.Tensor = x.shape[dim] - 1 - result
+    return last
+
+
+def _exchanged(one: str, other: str, call: Call) -> Any:
+    return call.run(**{one: call.arguments[other], other: call.arguments[one]})
 
 
 def _reversed(call: Call) -> torch.Tensor:
@@ -194,6 +237,17 @@ def _any_operator(step: Step) -> Iterator[Perturbation]:
         for name, of_one in UNARY.items():
             if name != step.packet:
                 yield Perturbation(f"replaced by {name}", partial(_of_one, of_one))
+
+
+def _sign(step: Step) -> Iterator[Perturbation]:
+    if not step.is_integer:
+        yield Perturbation("with the sign of its result turned", _turned)
+
+
+def _turned(call: Call) -> torch.Tensor:
+    result = call.run()
+    tensor: torch.Tensor = result if isinstance(result, torch.Tensor) else result[0]
+    return -tensor
 
 
 def _paired(of: Binary, second: str, call: Call) -> torch.Tensor:
