@@ -446,7 +446,12 @@ class Diagnoses:
         self._tries_left = self.TRIES
 
     def added(
-        self, checks: list[Json], trial: Any, reference: Reference, outcome: Outcome, got: Any
+        self,
+        checks: list[Json],
+        trial: Any,
+        make_reference: Callable[[], Reference],
+        outcome: Outcome,
+        got: Any,
     ) -> list[Json]:
         """The checks of a trial's outputs, the first one with a diagnosis where all are of values.
 
@@ -458,7 +463,7 @@ class Diagnoses:
         if not of_values or self._tries_left <= 0 or trial.distribution == NONFINITE:
             return checks
         self._tries_left -= 1
-        found = diagnose(reference, outcome, got, trial.seed, self._comparer, self._source)
+        found = diagnose(make_reference(), outcome, got, trial.seed, self._comparer, self._source)
         if not found:
             return checks
         self._tries_left = 0

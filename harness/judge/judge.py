@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -587,12 +588,13 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
             raise Refusal("protocol", "outputs come with what was written to inputs")
         got, written = returned
         _require_digest(region.tensors_of(returned), question.body.get("digest"))
-        if case.trials[index].distribution == distributions.ONLY_NAN:
+        trial = case.trials[index]
+        if trial.distribution == distributions.ONLY_NAN:
             yield from specials.failures(outcome, got, case.comparer)
             return
         checks = failures(outcome, got, case.comparer)
-        reference = _reference(case, case.trials[index].shape)
-        yield from case.diagnoses.added(checks, case.trials[index], reference, outcome, got)
+        make = partial(_reference, case, trial.shape)
+        yield from case.diagnoses.added(checks, trial, make, outcome, got)
         yield from case.comparer.failures(outcome.written, written, None, "written input")
         buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.

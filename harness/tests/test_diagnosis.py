@@ -240,7 +240,7 @@ class Candidates(unittest.TestCase):
         for index in indices:
             trial = type("Trial", (), {"index": index, "seed": 3, "distribution": "native"})
             checks = COMPARER.failures(case.outcome.outputs, got, None)
-            added = diagnoses.added(checks, trial, case.reference, case.outcome, got)
+            added = diagnoses.added(checks, trial, lambda: case.reference, case.outcome, got)
             self.assertEqual(
                 [{**one, "diagnosis": ""} for one in added],
                 [{**one, "diagnosis": ""} for one in checks],
