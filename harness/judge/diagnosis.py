@@ -30,7 +30,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from harness.judge import patterns
 from harness.judge.compare import Comparer
 from harness.judge.distributions import NONFINITE
-from harness.judge.perturbations import Perturbation, perturbations_of
+from harness.judge.perturbations import Perturbation, line_perturbations, perturbations_of
 from harness.judge.reference import Outcome, Reference
 from harness.judge.trace import INDEXING, Call, Changed, Recorder, Step, Trace
 from harness.worker.region import CPU, map_tensors, state_of, tensors_of
@@ -256,18 +256,20 @@ class _Search:
         return self._run(contextlib.nullcontext(), other)
 
     def _lines(self) -> Iterator[_Change]:
-        """All steps of one line of the task left out, where they are several."""
+        """All steps of one line of the task left out or replaced, where they are several."""
         steps = [step for step in self._steps() if step.number]
         for line, group in itertools.groupby(steps, lambda step: step.line):
             first, *others = group
-            name = next(
-                (n for n, s in first.shapes.items() if others and s == others[-1].result), ""
-            )
-            if line and name:
-                words = f'{self._subject} the reference with the line "{line}" left out.'
-                yield _Change(words, self._skipped(first, others[-1], name))
+            if not line or not others or others[-1].result is None:
+                continue
+            name, shape = next(iter(first.shapes.items()))
+            for words, function in line_perturbations(shape, others[-1].result):
+                sentence = f'{self._subject} the reference with the line "{line}" {words}.'
+                yield _Change(sentence, self._rewritten(first, others[-1], name, function))
 
-    def _skipped(self, first: Step, last: Step, name: str) -> _Run:
+    def _rewritten(
+        self, first: Step, last: Step, name: str, function: Callable[[torch.Tensor], torch.Tensor]
+    ) -> _Run:
         def run() -> Any:
             kept: list[torch.Tensor] = []
 
@@ -275,7 +277,8 @@ class _Search:
                 kept.append(call.arguments[name].clone())
                 return call.run()
 
-            return self._run(Changed({first.index: keep, last.index: lambda call: kept[0]}))
+            changes = {first.index: keep, last.index: lambda call: function(kept[0])}
+            return self._run(Changed(changes))
 
         return run
 

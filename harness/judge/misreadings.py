@@ -23,6 +23,7 @@ def _prod(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
 UNARY: dict[str, Unary] = {
     "relu": torch.relu,
     "leaky_relu": F.leaky_relu,
+    "leaky_relu with slope 0.1": lambda x: F.leaky_relu(x, 0.1),
     "gelu": F.gelu,
     "gelu with tanh": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,
@@ -70,6 +71,10 @@ UNARY: dict[str, Unary] = {
     "round": torch.round,
     "trunc": torch.trunc,
     "frac": torch.frac,
+    "squared relu": lambda x: x.relu().square(),
+    "log cosh": lambda x: x.abs() + torch.log1p(torch.exp(-2 * x.abs())) - 0.6931471805599453,
+    "x * sigmoid(1.702 x)": lambda x: x * torch.sigmoid(1.702 * x),
+    "exp(-x * x)": lambda x: torch.exp(-x * x),
     "exp(-x)": lambda x: torch.exp(-x),
     "sigmoid(-x)": lambda x: torch.sigmoid(-x),
     "1 - x": lambda x: 1 - x,

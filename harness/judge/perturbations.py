@@ -10,6 +10,7 @@ form. Which one a candidate's output equals is found by running the reference wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +52,27 @@ def perturbations_of(steps: Sequence[Step]) -> Iterator[tuple[Step, Perturbation
                 yield from ((step, one) for one in make(step))
             elif make is _left_out:
                 yield step, Perturbation("read as if its result were contiguous", _as_contiguous)
+
+
+def line_perturbations(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> Iterator[tuple[str, Unary]]:
+    """What several operators of one line may be misread as, by the shapes around them."""
+    if before == after:
+        yield "left out", lambda x: x
+        for name, unary in UNARY.items():
+            yield f"replaced by {name}", unary
+    for axis in range(len(before)):
+        kept = (*before[:axis], 1, *before[axis + 1 :])
+        if after in (kept, (*before[:axis], *before[axis + 1 :])) and before[axis] > 1:
+            for name, reduction in REDUCTIONS.items():
+                yield f"replaced by {name}", partial(_along_axis, reduction, axis, after)
+
+
+def _along_axis(
+    reduction: Reduction, axis: int, shape: tuple[int, ...], x: torch.Tensor
+) -> torch.Tensor:
+    return reduction(x, (axis,)).reshape(shape)
 
 
 def _as_contiguous(call: Call) -> torch.Tensor:
@@ -145,14 +167,11 @@ def _similar(step: Step) -> Iterator[Perturbation]:
     if step.packet == "cumsum":
         yield Perturbation("from the other end", _reversed)
         yield Perturbation("without the element itself", lambda call: call.run() - _self(call))
-    if step.packet == "max_pool2d_with_indices":
-        yield Perturbation(
-            "replaced by avg_pool2d", lambda call: _pool(call, torch.ops.aten.avg_pool2d)
-        )
-    if step.packet == "avg_pool2d":
-        yield Perturbation(
-            "replaced by max_pool2d", lambda call: _pool(call, torch.ops.aten.max_pool2d)
-        )
+    for one, other in (("avg", "max"), ("max", "avg")):
+        found = re.match(f"{one}_pool([23]d)", step.packet)
+        if found:
+            name = f"{other}_pool{found.group(1)}"
+            yield Perturbation(f"replaced by {name}", partial(_pool, getattr(torch.ops.aten, name)))
     if step.packet in REDUCING:
         for name, reduction in REDUCTIONS.items():
             yield Perturbation(f"replaced by {name}", partial(_reduced, reduction))
@@ -197,7 +216,7 @@ def _reversed(call: Call) -> torch.Tensor:
     return result.flip(dim)
 
 
-def _pool(call: Call, other: Any) -> Any:
+def _pool(other: Any, call: Call) -> Any:
     given = call.arguments
     return other(given["self"], given["kernel_size"], given["stride"], given["padding"])
 

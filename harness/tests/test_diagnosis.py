@@ -158,6 +158,12 @@ class Diagnosing(unittest.TestCase):
         case = Case("x = x.sin()\n        x = (x + 0.5) ** 2\n        return x.exp()")
         self.assertIn('the line "x = (x + 0.5) ** 2" left out', case.diagnose(case.x.sin().exp()))
 
+    def test_a_line_of_several_operators_is_replaced(self) -> None:
+        case = Case("x = (x + 0.5) ** 2 * 3\n        return x.exp()")
+        self.assertIn('** 2 * 3" replaced by tanh', case.diagnose(case.x.tanh().exp()))
+        case = Case("x = x.square().mean(1)\n        return x.exp()")
+        self.assertIn("replaced by unbiased variance", case.diagnose(case.x.var(1).exp()))
+
     def test_the_line_of_the_task_is_quoted(self) -> None:
         case = Case("y = x.sin()\n        return y.mean(1)")
         self.assertIn('(mean, "return y.mean(1)")', case.diagnose(case.x.sin().sum(1)))
