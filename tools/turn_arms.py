@@ -78,13 +78,14 @@ def generate(
     options: argparse.Namespace, prompts: Path, out: Path, samples: int, seed: int
 ) -> None:
     """Rows {"id", "sample", "completion"} for each prompt."""
-    if not rows_of(prompts):
+    if len(rows_of(out)) >= samples * len(rows_of(prompts)):
         return
     if options.endpoint:
         return ask(options, prompts, out, samples)
     run([str(BIN / "musacoder-learn"), "generate", "--model", str(options.model), "--prompts",
          str(prompts), "--out", str(out), "--samples", str(samples), "--seed", str(seed),
          "--temperature", str(options.temperature), "--max-tokens", str(options.max_tokens),
+         "--skip-long",
          *shlex.split(options.generate)])  # fmt: skip
 
 
