@@ -183,7 +183,6 @@ WORDS = {  # Phrases that say more than a name and a number.
     ("approximate", "tanh"): "in its approximation by tanh in place of the exact form",
     ("reduction", 1): "as a mean in place of a sum",
     ("reduction", 2): "as a sum in place of a mean",
-    ("beta", 0): "without its bias",
     ("diagonal", 0): "with the main diagonal",
 }
 # The parts of an axis that loops and blocks leave out: words, and how many of n places are read.

@@ -59,6 +59,11 @@ WRONG = (
     ("x.cumsum(1)", "x.flip(1).cumsum(1).flip(1)", "from the other end"),
     ("(x * 0.5).sin()", "(x * 0.7).sin()", "with 0.7 in place of 0.5"),
     ("x.relu() + 0.5", "(x + 0.5).relu()", "computed after step 2 (add)"),
+    (
+        "F.smooth_l1_loss(x, x.sin(), reduction='none')",
+        "(x - x.sin()).abs()",
+        "with beta 0 in place of 1",
+    ),
     ("x.sin() @ x", "x.sin() @ x.t()", "with its second operand transposed"),
     ("x.t().sin()", "x.sin()", "read as if its result were contiguous"),
     ("x.sin().triu(1)", "x.sin().triu()", "with the main diagonal"),
