@@ -70,7 +70,7 @@ def reply(question: dict[str, Any], seed: int, rate: float) -> dict[str, Any]:
     task = question["task"]
     outcome = PASSED if passes(seed, task["code"], question["answer"], rate) else FAILED
     verdict = {
-        "schema": "musacoder-verdict/9",
+        "schema": "musacoder-verdict/10",
         "task": task["id"],
         "candidate": question["id"],
         "candidate_hash": "",
