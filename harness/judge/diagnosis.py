@@ -2,14 +2,15 @@
 """What explains a wrong output: which operator of the reference the candidate computes otherwise.
 
 The reference runs again on the trial's inputs, each time with one thing changed (perturbations.py:
-an operator left out, replaced or given other arguments; a parameter or an input left out; the other
-mode; two neighbours exchanged; another constant, which is fitted), and its outputs are compared
-with the candidate's under the trial's own tolerance. The first change that gives them is named.
-Where none does, patterns.py describes which elements are wrong.
+an operator left out, replaced or given other arguments; a parameter left out; the other mode; two
+neighbours exchanged; another constant, which is fitted), and its outputs are compared with the
+candidate's under the trial's own tolerance. The first change that gives them is named. Where none
+does, patterns.py describes which elements are wrong.
 
-Only reference code runs, and the candidate's outputs are data. No outcome depends on the result.
-The number of runs follows from the reference's size alone, so a verdict repeats; `CPU_S_MAX` is a
-limit for what that estimate misses.
+Only reference code runs, and the candidate's outputs are data. All runs are in a forked process of
+the judge (apart.py), on the CPU: changed operators trust their arguments and may crash. No outcome
+depends on the result. The number of runs follows from the reference's size alone, so a verdict
+repeats.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import contextlib
 import copy
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,19 +28,18 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.judge import patterns
+from harness.judge.apart import text_made_apart
 from harness.judge.compare import Comparer
 from harness.judge.distributions import NONFINITE
 from harness.judge.perturbations import Perturbation, line_perturbations, perturbations_of
 from harness.judge.reference import Outcome, Reference
-from harness.judge.trace import INDEXING, Call, Changed, Recorder, Step, Trace
+from harness.judge.trace import Call, Changed, Recorder, Step, Trace
 from harness.worker.region import CPU, map_tensors, state_of, tensors_of
 from harness.worker.wire import Json
 
 US_MAX = 800_000.0  # Estimated, of all runs together.
-CPU_S_MAX = 4.0
 RUNS_MIN, RUNS_MAX = 6, 1500
-# Bytes of inputs, state and outputs.
-BYTES_MAX_ON_CPU, BYTES_MAX_ON_DEVICE = 128 << 20, 2 << 30
+BYTES_MAX = 128 << 20  # Inputs, state and outputs together.
 FEW_ELEMENTS = 8  # An output of fewer is explained by chance: nothing is fitted to it.
 FIT_STEPS = 6
 PAIRS_MAX = 24  # Pairs of parameters that are exchanged.
@@ -72,11 +71,6 @@ def diagnose(
 
     `got` has the form of the outcome's outputs, with wrong values; `seed` is that of the run.
     """
-    device = next((one.device for one in tensors_of(got)), CPU)
-    held = [*tensors_of(outcome.inputs), *state_of(reference.model).values(), *tensors_of(got)]
-    bytes_max = BYTES_MAX_ON_CPU if device == CPU else BYTES_MAX_ON_DEVICE
-    if sum(one.nbytes for one in held) > bytes_max:
-        return patterns.of_large(outcome.outputs, got)
     plain = patterns.of_degenerate(outcome.outputs, got) or patterns.of_order(outcome.outputs, got)
     if plain:
         return plain
@@ -119,7 +113,6 @@ class _Search:
         self._equal: dict[int, Step] = {}  # The last step that each wrong output is a copy of.
         self._trace = Trace()
         self._runs_left = RUNS_MIN
-        self._end = time.thread_time() + CPU_S_MAX
 
     def first(self) -> str:
         """The sentence of the first change that explains the output."""
@@ -176,13 +169,11 @@ class _Search:
 
     def _outputs_of(self, run: _Run) -> Any:
         """None where the changed reference does not run."""
-        if self._runs_left <= 0 or time.thread_time() > self._end:
+        if self._runs_left <= 0:
             raise _Spent
         self._runs_left -= 1
         try:
             return run()
-        except torch.OutOfMemoryError:
-            raise _Spent from None
         except Exception:
             return None
 
@@ -198,22 +189,10 @@ class _Search:
 
     def _changes(self) -> Iterator[_Change]:
         yield from self._model_changes()
-        for step, one in perturbations_of(self._steps()):
+        for step, one in perturbations_of(self._trace.steps):
             yield self._at(step, one)
         yield from self._lines()
         yield from self._neighbours()
-        yield from self._input_changes()
-
-    @property
-    def _has_indices(self) -> bool:
-        return any(step.packet in INDEXING for step in self._trace.steps)
-
-    def _steps(self) -> list[Step]:
-        """Those that may be changed: a wrong index reads out of bounds, which ends a process on a
-        device.
-        """
-        steps = self._trace.steps
-        return [one for one in steps if not (one.is_integer and self._has_indices)]
 
     def _at(self, step: Step, one: Perturbation) -> _Change:
         return _Change(
@@ -257,7 +236,7 @@ class _Search:
 
     def _lines(self) -> Iterator[_Change]:
         """All steps of one line of the task left out or replaced, where they are several."""
-        steps = [step for step in self._steps() if step.number]
+        steps = [step for step in self._trace.steps if step.number]
         for line, group in itertools.groupby(steps, lambda step: step.line):
             first, *others = group
             if not line or not others or others[-1].result is None:
@@ -284,7 +263,7 @@ class _Search:
 
     def _neighbours(self) -> Iterator[_Change]:
         """A step computed after the next one."""
-        steps = [step for step in self._steps() if step.number]
+        steps = [step for step in self._trace.steps if step.number]
         for one, after in zip(steps, steps[1:]):
             name = next((n for n, shape in one.shapes.items() if shape == one.result), None)
             then = next((n for n, shape in after.shapes.items() if shape == after.result), None)
@@ -307,30 +286,12 @@ class _Search:
 
         return run
 
-    def _input_changes(self) -> Iterator[_Change]:
-        inputs = tensors_of(self._outcome.inputs)
-        for number, tensor in enumerate(inputs if len(inputs) > 1 else ()):
-            if not (tensor.is_floating_point() or tensor.is_complex()):
-                continue
-            for value in (0, 1):
-                words = f"{self._subject} the reference with {value} in place of input {number}."
-                yield _Change(words, partial(self._with_input, number, value))
-
-    def _with_input(self, number: int, value: int) -> Any:
-        numbers = iter(range(len(tensors_of(self._outcome.inputs))))
-
-        def changed(tensor: torch.Tensor) -> torch.Tensor:
-            return torch.full_like(tensor, value) if next(numbers) == number else tensor
-
-        inputs = map_tensors(self._outcome.inputs, changed)
-        return self._run(contextlib.nullcontext(), None, inputs)
-
     # ---- A constant of an operator
 
     def _fitted(self) -> str:
         if self._num_elements < FEW_ELEMENTS or not _are_floating(self._got):
             return ""
-        for step in self._steps():
+        for step in self._trace.steps:
             for name, now in step.constants.items():
                 if name in _FITTED and type(now) in (int, float) and math.isfinite(now):
                     found = self._fit(step, name, float(now))
@@ -466,8 +427,32 @@ class Diagnoses:
         if not of_values or self._tries_left <= 0 or trial.distribution == NONFINITE:
             return checks
         self._tries_left -= 1
-        found = diagnose(make_reference(), outcome, got, trial.seed, self._comparer, self._source)
+        found = self._made_apart(make_reference, outcome, got, trial.seed)
         if not found:
             return checks
         self._tries_left = 0
         return [{**checks[0], "diagnosis": found}, *checks[1:]]
+
+    def _made_apart(
+        self, make_reference: Callable[[], Reference], outcome: Outcome, got: Any, seed: int
+    ) -> str:
+        """A diagnosis that a forked process makes on the CPU; "" for what is too large for it."""
+        # A failure to prepare it, such as a full device, is none of the candidate's.
+        with contextlib.suppress(Exception):
+            reference = make_reference()
+            state = state_of(reference.model).values()
+            held = [*tensors_of(outcome.inputs), *state, *tensors_of(outcome.outputs)]
+            if sum(map(_bytes_of, [*held, *tensors_of(got)])) > BYTES_MAX:
+                return ""
+            if any(one.device != CPU for one in [*held, *tensors_of(got)]):
+                reference, outcome = reference.on_cpu(), outcome.on_cpu()
+                got = map_tensors(got, torch.Tensor.cpu)
+            return text_made_apart(
+                lambda: diagnose(reference, outcome, got, seed, self._comparer, self._source)
+            )
+        return ""
+
+
+def _bytes_of(tensor: torch.Tensor) -> int:
+    """What a copy of a tensor takes, which a view of one element may have many of."""
+    return tensor.numel() * tensor.element_size()

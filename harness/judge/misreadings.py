@@ -189,17 +189,11 @@ WORDS = {  # Phrases that say more than a name and a number.
 PARTS: tuple[tuple[str, Callable[[int], int]], ...] = (
     ("without the last place of the axis", lambda n: n - 1),
     ("over only the first 32 places of the axis", lambda n: 32),
-    ("over only the first 64 places of the axis", lambda n: 64),
     ("over only the first 128 places of the axis", lambda n: 128),
     ("over only the first 256 places of the axis", lambda n: 256),
-    ("over only the first 512 places of the axis", lambda n: 512),
     ("over only the first 1024 places of the axis", lambda n: 1024),
     ("without the places past the last multiple of 4", lambda n: n // 4 * 4),
-    ("without the places past the last multiple of 8", lambda n: n // 8 * 8),
-    ("without the places past the last multiple of 16", lambda n: n // 16 * 16),
     ("without the places past the last multiple of 32", lambda n: n // 32 * 32),
-    ("over only the first half of the axis", lambda n: n // 2),
-    ("over only the first place of the axis", lambda n: 1),
 )
 SOFTMAXES: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "softmax": lambda x, dim: x.softmax(dim),

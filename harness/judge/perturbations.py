@@ -46,7 +46,7 @@ class Perturbation:
 
 def perturbations_of(steps: Sequence[Step]) -> Iterator[tuple[Step, Perturbation]]:
     """All that fit some steps: the likeliest kind for each of them, then the next kind."""
-    for make in (_left_out, _arguments, _similar, _axes, _parts, _operands, _any_operator, _sign):
+    for make in (_left_out, _arguments, _similar, _axes, _parts, _operands, _any_operator):
         for step in steps:
             if step.number:
                 yield from ((step, one) for one in make(step))
@@ -111,40 +111,10 @@ def _arguments(step: Step) -> Iterator[Perturbation]:
             plain = f"with {name} {value:g}" if isinstance(value, float) else f"with {name} {value}"
             words = WORDS.get((name, value) if not isinstance(value, list) else (name, 0))
             yield Perturbation(words or f"{plain} in place of {shown}", _with({name: value}))
-        if name in ("padding", "stride", "dilation") and isinstance(now, list):
-            yield from _geometry(step, name, now)
         if name == "other" and type(now) in (int, float):
             for value in (0, 1):
                 if value != now and step.packet in COMPARISONS:
                     yield Perturbation(f"with {value} in place of {now:g}", _with({name: value}))
-
-
-def _geometry(step: Step, name: str, now: list[int]) -> Iterator[Perturbation]:
-    """Other windows, of whose places those are read that the reference has."""
-    for value in (0, 1, 2):
-        other = [value] * len(now)
-        if other != now and (value > 0 or name == "padding"):
-            words = f"with {name} {value} in place of {now[0]}"
-            yield Perturbation(words, partial(_cut, {name: other}, step.result or ()))
-    if name == "padding" and any(now):
-        words = "with windows that begin at place 0, not before it"
-        yield Perturbation(words, _unpadded)
-
-
-def _cut(changed: dict[str, Any], shape: tuple[int, ...], call: Call) -> Any:
-    result = call.run(**changed)
-    tensor: torch.Tensor = result if isinstance(result, torch.Tensor) else result[0]
-    for axis, size in enumerate(shape):
-        tensor = tensor.narrow(axis, 0, min(size, tensor.shape[axis]))
-    return tensor
-
-
-def _unpadded(call: Call) -> Any:
-    name = "input" if "input" in call.arguments else "self"
-    margins = [size for width in reversed(call.arguments["padding"]) for size in (0, 2 * width)]
-    fill = -torch.inf if call.packet.startswith("max") else 0.0
-    padded = torch.nn.functional.pad(call.arguments[name], margins, value=fill)
-    return call.run(**{name: padded, "padding": [0] * len(call.arguments["padding"])})
 
 
 def _with(changed: dict[str, Any]) -> Callable[[Call], Any]:
@@ -258,17 +228,6 @@ def _any_operator(step: Step) -> Iterator[Perturbation]:
                 yield Perturbation(f"replaced by {name}", partial(_of_one, of_one))
 
 
-def _sign(step: Step) -> Iterator[Perturbation]:
-    if not step.is_integer:
-        yield Perturbation("with the sign of its result turned", _turned)
-
-
-def _turned(call: Call) -> torch.Tensor:
-    result = call.run()
-    tensor: torch.Tensor = result if isinstance(result, torch.Tensor) else result[0]
-    return -tensor
-
-
 def _paired(of: Binary, second: str, call: Call) -> torch.Tensor:
     x, y = call.arguments["self"], call.arguments[second]
     tensor = x if isinstance(x, torch.Tensor) else y
@@ -308,12 +267,6 @@ def _parts(step: Step) -> Iterator[Perturbation]:
     shape = step.shapes.get("self")
     if step.packet in PRODUCTS:
         yield from _product_parts(step, *PRODUCTS[step.packet])
-    if step.packet in ("sum", "mm", "bmm", "mean"):
-        yield Perturbation("with sums that start from 1 in place of 0", _from_one)
-    if step.packet in ("max", "amax"):
-        yield Perturbation("with maxima that start from 0", lambda call: _from_zero(call, "min"))
-    if step.packet in ("min", "amin"):
-        yield Perturbation("with minima that start from 0", lambda call: _from_zero(call, "max"))
     if step.packet not in REDUCING or not shape:
         return
     axis = _dims_of(step.constants, len(shape))[-1]
@@ -321,8 +274,6 @@ def _parts(step: Step) -> Iterator[Perturbation]:
         size = count(shape[axis])
         if 0 < size < shape[axis]:
             yield Perturbation(words, partial(_part, axis, size))
-    if step.packet == "mean":
-        yield Perturbation("divided by another axis's size", lambda call: _over_another(call, axis))
 
 
 def _product_parts(step: Step, one: str, other: str) -> Iterator[Perturbation]:
@@ -336,17 +287,6 @@ def _product_parts(step: Step, one: str, other: str) -> Iterator[Perturbation]:
 def _product_part(one: str, other: str, size: int, call: Call) -> Any:
     left, right = call.arguments[one], call.arguments[other]
     return call.run(**{one: left.narrow(-1, 0, size), other: right.narrow(-2, 0, size)})
-
-
-def _from_one(call: Call) -> torch.Tensor:
-    result: torch.Tensor = call.run()
-    return result + (result.numel() / _self(call).numel() if call.packet == "mean" else 1.0)
-
-
-def _from_zero(call: Call, bound: str) -> torch.Tensor:
-    result = call.run()
-    tensor: torch.Tensor = result if isinstance(result, torch.Tensor) else result[0]
-    return tensor.clamp(**{bound: 0})
 
 
 def _part(axis: int, size: int, call: Call) -> torch.Tensor:
@@ -369,32 +309,16 @@ def _part_of_moments(axis: int, size: int, call: Call) -> torch.Tensor:
     return variance.sqrt() if call.packet == "std" else variance
 
 
-def _over_another(call: Call, axis: int) -> torch.Tensor:
-    x = _self(call)
-    others = [size for dim, size in enumerate(x.shape) if dim != axis]
-    result: torch.Tensor = call.run()
-    return result * float(x.shape[axis] / others[-1])
-
-
 def _operands(step: Step) -> Iterator[Perturbation]:
-    """An operand that is transposed, or of which only the first places are read."""
+    """An operand of which only the first places are read."""
     for number, (name, shape) in enumerate(step.shapes.items()):
         which = "" if len(step.shapes) == 1 else f" {('first', 'second', 'third')[min(number, 2)]}"
-        if len(shape) >= 2 and shape[-1] == shape[-2]:
-            yield Perturbation(
-                f"with its{which} operand transposed",
-                partial(_transposed, name),
-            )
         for axis in range(min(2, len(shape))):
             if shape[axis] > 1 and len(shape) > 1:
                 yield Perturbation(
                     f"with only place 0 of axis {axis} of its{which} operand read",
                     partial(_first, name, axis),
                 )
-
-
-def _transposed(name: str, call: Call) -> Any:
-    return call.run(**{name: call.arguments[name].transpose(-1, -2)})
 
 
 def _first(name: str, axis: int, call: Call) -> Any:

@@ -49,6 +49,15 @@ class Outcome:
     in_place: bool  # Whether all outputs lay in the memory of inputs.
     find_doubt: Callable[[], Any]
 
+    def on_cpu(self) -> Outcome:
+        """A copy in the host's memory."""
+        inputs, after, outputs, doubt = (
+            map_tensors(value, torch.Tensor.cpu)
+            for value in (self.inputs, self.inputs_after, self.outputs, self.doubt)
+        )
+        buffers = {name: one.cpu() for name, one in self.buffers.items()}
+        return Outcome(inputs, after, outputs, buffers, self.in_place, lambda: doubt)
+
     @functools.cached_property
     def written_numbers(self) -> list[tuple[int, torch.Tensor]]:
         """The input tensors that the forward changed: their numbers, and what it left in them."""
@@ -164,6 +173,13 @@ class Reference:
         given = _clone(inputs)
         with self._task.running(self._device), mode or contextlib.nullcontext():
             return _forward(model, given, seed, self._device)
+
+    def on_cpu(self) -> Reference:
+        """A copy that computes on the CPU, and draws other random numbers."""
+        other = copy.copy(self)
+        other.model = copy.deepcopy(self.model).cpu()
+        other._device = CPU
+        return other
 
     def forget_disturbance(self) -> None:
         """Makes the model again with its constants as the task has them (perturb.py)."""

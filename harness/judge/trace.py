@@ -22,11 +22,6 @@ LINE_MAX = 60  # Characters of a line of the task in a sentence.
 _COPIES = frozenset(
     "clone copy_ _to_copy detach lift_fresh alias contiguous _unsafe_view _reshape_alias".split()
 )
-# Operators that read at places which a tensor of integers holds.
-INDEXING = frozenset(
-    "embedding index index_select gather scatter scatter_add index_add index_put index_copy take "
-    "_unsafe_index nll_loss_forward nll_loss2d_forward one_hot scatter_reduce".split()
-)
 _NAMES = {
     "_softmax": "softmax",
     "_safe_softmax": "softmax",
@@ -85,7 +80,6 @@ class Step:
     constants: dict[str, Any]  # Arguments that are no tensors.
     shapes: dict[str, tuple[int, ...]]  # The tensors among the arguments.
     result: tuple[int, ...] | None  # The shape of the result, or of its first tensor.
-    is_integer: bool  # The result holds integers.
     follows: bool  # An argument is the result of the step before.
     line: str  # The task's own line that called it; "" where there is none.
 
@@ -155,7 +149,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             {k: v for k, v in call.arguments.items() if not isinstance(v, torch.Tensor)},
             {name: tuple(one.shape) for name, one in tensors.items()},
             tuple(made.shape),
-            made.dtype != torch.bool and not (made.is_floating_point() or made.is_complex()),
             any(one is self._last for one in tensors.values()),
             self._line(),
         )
