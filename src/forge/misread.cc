@@ -14,7 +14,7 @@
 namespace mc::forge {
 namespace {
 
-constexpr int kDrawsMax = 12;            // Tries of one misreading.
+constexpr int kMisreadingsDrawnMax = 12;            // Tries of one misreading.
 constexpr double kDifferenceMin = 0.01;  // Some element differs by so much, beside its size.
 
 struct Misreading {
@@ -175,7 +175,7 @@ std::optional<Bug> misreading_of(const TaskGraph& graph, const Solution& solutio
                                  const TemplateLibrary& library,
                                  const std::vector<Operator>& operators, Random& random) {
   if (graph.gradient || graph.nodes.empty()) return std::nullopt;
-  for (int tries = 0; tries < kDrawsMax; ++tries) {
+  for (int tries = 0; tries < kMisreadingsDrawnMax; ++tries) {
     const std::optional<Misreading> made = drawn(graph, operators, random);
     if (!made || made->graph.nodes.empty() || !is_telling(graph, made->graph)) continue;
     const std::optional<std::string> cuda = cuda_of(made->graph, solution, library);
