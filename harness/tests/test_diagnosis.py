@@ -23,6 +23,8 @@ from harness.judge.reference import Outcome, Reference
 from harness.judge.task import Task
 from harness.judge.trace import Changed, Recorder, Step
 
+torch.set_num_threads(1)  # A judge has one thread, too.
+
 TASK = """
 import torch
 import torch.nn as nn
