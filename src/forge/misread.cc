@@ -14,8 +14,8 @@
 namespace mc::forge {
 namespace {
 
-constexpr int kMisreadingsDrawnMax = 12;            // Tries of one misreading.
-constexpr double kDifferenceMin = 0.01;  // Some element differs by so much, beside its size.
+constexpr int kMisreadingsDrawnMax = 12;  // Tries of one misreading.
+constexpr double kDifferenceMin = 0.01;   // Some element differs by so much, beside its size.
 
 struct Misreading {
   TaskGraph graph;  // The graph that the kernels compute.
