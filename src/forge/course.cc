@@ -23,12 +23,7 @@ task::Outcome no_form() {
 // Macros hold for all answers of a unit.
 bool defines_macros(std::string_view cuda) {
   return cuda.find("#define") != std::string_view::npos ||
-         cuda.find("#undef") != std::string_view::npos ||
-         cuda.find("#pragma push_macro") != std::string_view::npos;
-}
-
-uint64_t seed_of(uint64_t seed, const std::string& code) {
-  return std::stoull(content_hash({std::to_string(seed), code}).substr(0, 15), nullptr, 16);
+         cuda.find("#undef") != std::string_view::npos;
 }
 
 }  // namespace
@@ -135,7 +130,7 @@ void Course::verify(Bulk& bulk, const std::vector<Waiting*>& batch) {
     if (is_new) {
       works.emplace_back();
       works.back().source = one->task->code;
-      works.back().seed = seed_of(seed_, one->task->code);
+      works.back().seed = derive_seed(seed_, one->task->code);
     }
     TaskWork& work = works[place->second];
     const bool is_alone = defines_macros(one->attempt.cuda);

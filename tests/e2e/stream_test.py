@@ -64,9 +64,12 @@ class ModelNew(nn.Module):
 '''
 
 
-def ask(*lines: str, backend: tuple[str, ...] = ("--backend", "cpu")) -> list[dict[str, Any]]:
+CPU = ("--backend", "cpu", "--jobs", "2")
+
+
+def ask(*lines: str, options: tuple[str, ...] = CPU) -> list[dict[str, Any]]:
     done = subprocess.run(
-        [MUSACODER, "eval", "--stream", *backend, "--seed", "1", "--jobs", "2"],
+        [MUSACODER, "eval", "--stream", "--seed", "1", *options],
         input="".join(line + "\n" for line in lines),
         capture_output=True,
         text=True,
@@ -111,9 +114,9 @@ class Stream(unittest.TestCase):
         right = IN_THE_FORGES_FORM
         answers = {
             "right": right,
+            "with a macro": right.replace("__global__", "#define fminf fmaxf\n__global__", 1),
             "wrong": right.replace("fmaxf", "fminf"),
             "undeclared": right.replace("0.0f", "zero"),
-            "with a macro": right.replace("__global__", "#define n count\n__global__", 1),
             "by PyTorch": right.replace("ext.f(x)", "torch.relu(x)"),
             "another form": right.replace('r"""', '"""'),
             "no code": "I cannot.",
@@ -122,7 +125,9 @@ class Stream(unittest.TestCase):
         task = {"id": "relu", "code": RELU}
         questions = [{"id": name, "task": task, "answer": one} for name, one in answers.items()]
         questions.append({"id": "p", "verb": "prepare", "task": task, "answer": right})
-        replies = {one["id"]: one for one in ask(*map(json.dumps, questions), backend=("--bulk",))}
+        # The one worker compiles together what comes while it is busy with the first.
+        asked = ask(*map(json.dumps, questions), options=("--bulk", "--jobs", "1"))
+        replies = {one["id"]: one for one in asked}
         self.assertIn("--bulk", replies.pop("p")["error"])
         kinds = {name: one["verdict"]["outcome"]["kind"] for name, one in replies.items()}
         self.assertEqual(kinds, {
