@@ -133,7 +133,7 @@ QUICK = dataclasses.replace(
     width=128,
     heads=4,
     layers=3,
-    steps=600,
+    steps=900,
     batch_tokens=1024,
     lr=4e-3,
     new_tasks=24,
@@ -144,7 +144,7 @@ QUICK = dataclasses.replace(
     rl_multi_steps=1,
     rl_prompts=3,
     rl_samples=2,
-    held_out=16,
+    held_out=32,
 )
 # All operators; twenty minutes on a GPU with sixteen cores beside it are the aim.
 GPU = dataclasses.replace(
