@@ -5,7 +5,7 @@
 
 One process imports torch once and answers JSON lines on its standard input, a line each:
 
-  {"op": "task", "source", "seed", "probe", "solutions": [S]}
+  {"op": "task", "source", "seed", "probe", "explains", "solutions": [S]}
      S = {"source", "cuda", "library": {"path", "module"}, "function"}: the module, the CUDA
      text that was compiled for it, where, and by what name its function `f` is found there
   -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
@@ -119,11 +119,10 @@ class _Report:
 class _Prepared:
     """A task that was opened, and the trials that all of its solutions get."""
 
-    def __init__(self, source: str, seed: int) -> None:
+    def __init__(self, source: str, seed: int, explains: bool) -> None:
         self.judge = Judge()
-        self.judge.answer(
-            Question({"op": "open", "source": source, "options": {"specials": False}})
-        )
+        options = {"specials": False, "explains": explains}
+        self.judge.answer(Question({"op": "open", "source": source, "options": options}))
         self.plan = self.judge.answer(Question({"op": "begin", "seed": seed})).body["plan"]
         shapes = sorted({trial["shape"] for trial in self.plan["trials"]})
         # In the order in which a judge is asked: weights first, as they are built.
@@ -176,7 +175,7 @@ class _Verifier:
 
     def task(self, body: Json) -> Json:
         try:
-            prepared = _Prepared(str(body["source"]), int(body["seed"]))
+            prepared = _Prepared(str(body["source"]), int(body["seed"]), bool(body["explains"]))
         except BaseException as error:
             return {"gate": [f"does not run: {type(error).__name__}: {error}"], "runs": []}
         try:

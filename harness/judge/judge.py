@@ -593,8 +593,10 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
             yield from specials.failures(outcome, got, case.comparer)
             return
         checks = failures(outcome, got, case.comparer)
-        make = partial(_reference, case, trial.shape)
-        yield from case.diagnoses.added(checks, trial, make, outcome, got)
+        if case.options.explains:
+            make = partial(_reference, case, trial.shape)
+            checks = case.diagnoses.added(checks, trial, make, outcome, got)
+        yield from checks
         yield from case.comparer.failures(outcome.written, written, None, "written input")
         buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
     except Refusal as error:  # What a contestant sends cannot make the judge fail.

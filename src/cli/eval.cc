@@ -21,7 +21,7 @@ namespace mc::cli {
 namespace {
 
 constexpr size_t kHashCharacters = 12;
-constexpr int kWaitingForEachWorker = 16;  // Compiled together.
+constexpr int kWaitingForEachWorker = 32;  // Half are compiled together, half are next.
 
 // Judges all work with `jobs` threads; results keep the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
@@ -69,7 +69,12 @@ class CourseVerifier final : public service::Verifier {
 };
 
 Status run_course(const EvalArguments& arguments, const Layout& layout) {
-  MC_TRY(auto course, forge::Course::create(arguments.jobs, arguments.seed, report_step), "eval");
+  MC_TRY(auto course,
+         forge::Course::create({.num_workers = arguments.jobs,
+                                .seed = arguments.seed,
+                                .explains = !arguments.no_diagnosis},
+                               report_step),
+         "eval");
   CourseVerifier verifier(*course);
   service::serve_stream(std::cin, std::cout, verifier,
                         {.jobs = arguments.jobs * kWaitingForEachWorker,
@@ -158,6 +163,10 @@ void add_eval(CLI::App& app, int& exit_code) {
                  "With --stream: as the forge judges its own kernels, many at a time and without "
                  "protections, on the CPU (docs/rl.md)")
       ->needs("--stream");
+  command
+      ->add_flag("--no-diagnosis", arguments->no_diagnosis,
+                 "With --bulk: do not look for the cause of a wrong output")
+      ->needs("--bulk");
   add_architecture(*command, *arguments);
   command->get_option("--architecture")->needs("--stream")->excludes("--bulk");
   command->callback([arguments, command, &exit_code] {

@@ -41,6 +41,7 @@ struct EvalArguments {
   bool feedback = false;
   bool stream = false;
   bool bulk = false;
+  bool no_diagnosis = false;
   bool no_static_rules = false;
   bool weak_sandbox = false;
   bool no_timing = false;

@@ -282,7 +282,10 @@ Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
   std::vector<const Attempt*> attempts;
   for (const Attempt& attempt : work.attempts) attempts.push_back(&attempt);
   for (const Attempt& attempt : work.doubtful) attempts.push_back(&attempt);
-  Json question{{"op", "task"}, {"source", work.source}, {"seed", work.seed >> 1}};
+  Json question{{"op", "task"},
+                {"source", work.source},
+                {"seed", work.seed >> 1},
+                {"explains", work.explains}};
   question["probe"] = work.probe.empty() ? Json() : Json::parse(work.probe);
   question["solutions"] = Json::array();
   for (size_t i = 0; i < attempts.size(); ++i) {

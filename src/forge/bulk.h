@@ -37,6 +37,7 @@ struct TaskWork {
   std::string source;  // KernelBench format.
   std::string probe;  // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
   uint64_t seed = 0;  // Of the judge.
+  bool explains = true;  // The judge looks for the cause of a wrong output, a third of its time.
   std::vector<Attempt> attempts;
   std::vector<Attempt> doubtful;  // Those that may not compile: each on its own.
 };

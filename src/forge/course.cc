@@ -2,6 +2,7 @@
 #include "forge/course.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace mc::forge {
 namespace {
 
 constexpr size_t kBatchMax = 16;
+constexpr std::chrono::milliseconds kBurst{50};  // A batch takes seconds.
 constexpr std::string_view kOpening = "r\"\"\"";
 constexpr std::string_view kClosing = "\"\"\"";
 
@@ -38,19 +40,19 @@ std::optional<std::string> cuda_of(const std::string& module) {
   return module.substr(begin, end - begin);
 }
 
-Course::Course(std::vector<std::unique_ptr<Bulk>> bulks, uint64_t seed)
-    : seed_(seed), bulks_(std::move(bulks)) {
+Course::Course(std::vector<std::unique_ptr<Bulk>> bulks, const CourseOptions& options)
+    : options_(options), bulks_(std::move(bulks)) {
   for (const auto& bulk : bulks_) threads_.emplace_back([this, &bulk] { work(*bulk); });
 }
 
-Result<std::unique_ptr<Course>> Course::create(int num_workers, uint64_t seed,
+Result<std::unique_ptr<Course>> Course::create(const CourseOptions& options,
                                                const Bulk::Progress& progress) {
   std::vector<std::unique_ptr<Bulk>> bulks;
-  for (int i = 0; i < num_workers; ++i) {
+  for (int i = 0; i < options.num_workers; ++i) {
     MC_TRY(auto bulk, Bulk::create(progress), "course");
     bulks.push_back(std::move(bulk));
   }
-  return std::unique_ptr<Course>(new Course(std::move(bulks), seed));
+  return std::unique_ptr<Course>(new Course(std::move(bulks), options));
 }
 
 Course::~Course() {
@@ -67,7 +69,7 @@ Result<task::Verdict> Course::judge(const task::Task& task, const task::Candidat
   task::Verdict verdict;
   verdict.task = task.id;
   verdict.candidate = candidate.id;
-  verdict.seed = seed_;
+  verdict.seed = options_.seed;
   verdict.protocol.policy = "bulk";
   legality::Extraction extracted = legality::extract(candidate.answer);
   if (auto* reason = std::get_if<task::Unextractable>(&extracted)) {
@@ -98,12 +100,16 @@ void Course::work(Bulk& bulk) {
   }
 }
 
-// The first that waits, with others to its task, then with what comes next.
+// The first that waits, with others to its task, then with what comes next.  Answers come in
+// bursts, of which the first is not taken before the others are there.
 std::vector<Course::Waiting*> Course::take() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return is_closing_ || !waiting_.empty(); });
   std::vector<Waiting*> batch;
-  if (waiting_.empty()) return batch;
+  do {
+    changed_.wait(lock, [&] { return is_closing_ || !waiting_.empty(); });
+    if (waiting_.empty()) return batch;
+    changed_.wait_for(lock, kBurst, [&] { return waiting_.size() >= kBatchMax * bulks_.size(); });
+  } while (waiting_.empty());  // Others took them.
   const std::string code = waiting_.front()->task->code;
   const size_t fair = (waiting_.size() + bulks_.size() - 1) / bulks_.size();
   const size_t wanted = std::min(kBatchMax, fair);
@@ -130,7 +136,8 @@ void Course::verify(Bulk& bulk, const std::vector<Waiting*>& batch) {
     if (is_new) {
       works.emplace_back();
       works.back().source = one->task->code;
-      works.back().seed = derive_seed(seed_, one->task->code);
+      works.back().seed = derive_seed(options_.seed, one->task->code);
+      works.back().explains = options_.explains;
     }
     TaskWork& work = works[place->second];
     const bool is_alone = defines_macros(one->attempt.cuda);

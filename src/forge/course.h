@@ -34,10 +34,15 @@ namespace mc::forge {
 // The CUDA text of a module in the forge's form.
 std::optional<std::string> cuda_of(const std::string& module);
 
+struct CourseOptions {
+  int num_workers = 1;   // Processes that judge.
+  uint64_t seed = 0;     // The same seed gives an answer the same trials.
+  bool explains = true;  // TaskWork::explains.
+};
+
 class Course {
  public:
-  // With `num_workers` processes that judge.  The same seed gives an answer the same trials.
-  static Result<std::unique_ptr<Course>> create(int num_workers, uint64_t seed,
+  static Result<std::unique_ptr<Course>> create(const CourseOptions& options,
                                                 const Bulk::Progress& progress);
   ~Course();
 
@@ -51,12 +56,12 @@ class Course {
     Attempt attempt;
     std::optional<Result<task::Outcome>> outcome{};
   };
-  Course(std::vector<std::unique_ptr<Bulk>> bulks, uint64_t seed);
+  Course(std::vector<std::unique_ptr<Bulk>> bulks, const CourseOptions& options);
   void work(Bulk& bulk);
   std::vector<Waiting*> take();
   void verify(Bulk& bulk, const std::vector<Waiting*>& batch);
 
-  const uint64_t seed_;
+  const CourseOptions options_;
   std::mutex mutex_;  // Guards the next three.
   std::condition_variable changed_;
   std::deque<Waiting*> waiting_;

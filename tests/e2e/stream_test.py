@@ -115,7 +115,7 @@ class Stream(unittest.TestCase):
         answers = {
             "right": right,
             "with a macro": right.replace("__global__", "#define fminf fmaxf\n__global__", 1),
-            "wrong": right.replace("fmaxf", "fminf"),
+            "wrong": right.replace("fmaxf", "2.0f * fmaxf"),
             "undeclared": right.replace("0.0f", "zero"),
             "by PyTorch": right.replace("ext.f(x)", "torch.relu(x)"),
             "another form": right.replace('r"""', '"""'),
@@ -126,7 +126,8 @@ class Stream(unittest.TestCase):
         questions = [{"id": name, "task": task, "answer": one} for name, one in answers.items()]
         questions.append({"id": "p", "verb": "prepare", "task": task, "answer": right})
         # The one worker compiles together what comes while it is busy with the first.
-        asked = ask(*map(json.dumps, questions), options=("--bulk", "--jobs", "1"))
+        options = ("--bulk", "--no-diagnosis", "--jobs", "1")
+        asked = ask(*map(json.dumps, questions), options=options)
         replies = {one["id"]: one for one in asked}
         self.assertIn("--bulk", replies.pop("p")["error"])
         kinds = {name: one["verdict"]["outcome"]["kind"] for name, one in replies.items()}
@@ -135,6 +136,8 @@ class Stream(unittest.TestCase):
             "by PyTorch": "illegal", "another form": "extraction", "no code": "extraction",
         })  # fmt: skip
         self.assertIn("zero", replies["undeclared"]["feedback"])
+        wrong = replies["wrong"]["verdict"]["outcome"]["trials"][0]["checks"][0]
+        self.assertEqual(wrong["diagnosis"], "")
 
     def test_a_request_goes_in_two_halves_and_can_be_ended(self) -> None:
         call = "        return row_sum_ext"

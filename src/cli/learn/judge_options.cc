@@ -53,6 +53,7 @@ Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, 
            std::to_string(arguments.feedback_tokens)};
   if (is_bulk) {
     words.emplace_back("--bulk");
+    if (!arguments.shows_feedback) words.emplace_back("--no-diagnosis");
     return words;
   }
   words.insert(words.end(), {"--backend", arguments.backend, "--dialect", arguments.dialect});

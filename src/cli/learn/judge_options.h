@@ -23,6 +23,7 @@ struct JudgeArguments {
   std::string timing = "quick";
   int jobs = 0;  // 0: as many as there are pairs of cores, at least 2.
   size_t feedback_tokens = reward::kRepairFeedbackTokens;
+  bool shows_feedback = true;  // To the model, not to a reader alone.
 };
 void add_judge(CLI::App& command, JudgeArguments& arguments);
 

@@ -19,6 +19,7 @@ struct RftArguments {
 
 Result<loop::RftSummary> run(RftArguments& arguments) {
   loop::RftOptions& options = arguments.options;
+  arguments.judge.shows_feedback = false;
   MC_TRY(options.judge, judge_command(arguments.judge, options.seed), "rft");
   MC_TRY(const Target target, prepare(arguments.computing), "rft");
   options.policy.device = target.device;
