@@ -144,7 +144,7 @@ QUICK = dataclasses.replace(
     rl_multi_steps=1,
     rl_prompts=3,
     rl_samples=2,
-    held_out=32,
+    held_out=24,
 )
 # All operators; twenty minutes on a GPU with sixteen cores beside it are the aim.
 GPU = dataclasses.replace(
