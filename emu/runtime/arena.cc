@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/check.h"
+
 namespace mc::emu {
 namespace {
 
@@ -126,7 +128,7 @@ void Arena::release(void* pointer) {
   Allocation& allocation = table_[slot];
   if (slot == 0 || allocation.begin != address) return;
   make_inaccessible(allocation);
-  live_.erase(slot);
+  MC_EMU_CHECK(live_.erase(slot) == 1);
   for (uint32_t i = 0; i < allocation.num_chunks; ++i) {
     slot_of_chunk_[allocation.first_chunk + i] = 0;
   }
@@ -160,6 +162,9 @@ bool Arena::claim_chunks(size_t count, uint32_t* first) {
 
 void Arena::publish(uint32_t slot, uintptr_t begin, size_t size, uint32_t first, uint32_t count) {
   Allocation& allocation = table_[slot];
+  MC_EMU_CHECK(allocation.begin == 0 && allocation.end == 0);
+  MC_EMU_CHECK(first + count <= bytes_ / kChunkBytes);
+  MC_EMU_CHECK(begin >= base_ + size_t{first} * kChunkBytes);
   allocation.begin = begin;
   allocation.end = begin + size;
   allocation.written_in = 0;
@@ -169,7 +174,10 @@ void Arena::publish(uint32_t slot, uintptr_t begin, size_t size, uint32_t first,
   allocation.is_pinned = false;
   allocation.num_open = 0;
   live_.insert(slot);
-  for (uint32_t i = 0; i < count; ++i) slot_of_chunk_[first + i] = slot;
+  for (uint32_t i = 0; i < count; ++i) {
+    MC_EMU_CHECK(slot_of_chunk_[first + i] == 0);
+    slot_of_chunk_[first + i] = slot;
+  }
 }
 
 void Arena::make_inaccessible(const Allocation& allocation) {
@@ -191,6 +199,7 @@ void Arena::change_at(uintptr_t address, int by) {
 void Arena::change_all(int by) {
   if (!is_closed_) return;
   const std::lock_guard lock(mutex_);
+  MC_EMU_CHECK(by > 0 || num_open_all_ >= static_cast<uint32_t>(-by));
   num_open_all_ += static_cast<uint32_t>(by);
   for (const uint32_t slot : live_) change(&table_[slot], by);
 }
@@ -198,6 +207,7 @@ void Arena::change_all(int by) {
 // REQUIRES: mutex_ is held.
 void Arena::change(Allocation* allocation, int by) {
   if (!is_closed_ || allocation->is_host_visible) return;
+  MC_EMU_CHECK(by > 0 || allocation->num_open >= static_cast<uint32_t>(-by));
   allocation->num_open += static_cast<uint32_t>(by);
   const uintptr_t page = allocation->begin / kPage * kPage;
   const int protection = allocation->num_open == 0 ? PROT_NONE : PROT_READ | PROT_WRITE;

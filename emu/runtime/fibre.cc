@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include "runtime/check.h"
+
 #ifndef __x86_64__
 #error "fibres are written for x86-64 only"
 #endif
@@ -108,6 +110,7 @@ void FibrePool::prepare(Fibre* fibre, size_t index) {
   *words = 0;                                                // Ends a debugger's walk.
   words -= kSavedWords;
   for (size_t i = 0; i + 1 < kSavedWords; ++i) words[i] = 0;
+  MC_EMU_CHECK(reinterpret_cast<uintptr_t>(words + kSavedWords) % 16 == 8);
   words[kSavedWords - 1] = reinterpret_cast<uintptr_t>(entry_);
   fibre->stack_pointer = words;
 }

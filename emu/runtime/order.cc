@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "runtime/check.h"
+
 namespace mc::emu {
 namespace {
 
@@ -132,6 +134,7 @@ void BlockOrder::barrier(int num_threads) {
 }
 
 void BlockOrder::join_lanes(int warp, LaneSet lanes) {
+  MC_EMU_CHECK(warp >= 0 && warp << warp_shift < kThreadsMax);
   warps_met_ |= 1u << warp;
   if (!is_used_) return;
   const Knowledge* joined = nullptr;

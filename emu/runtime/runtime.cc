@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "mc_emu/errors.h"
+#include "runtime/check.h"
 #include "runtime/coordinates.h"
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
@@ -360,6 +361,7 @@ void Runtime::run_job(Job* job) {
                          : static_cast<int>(std::min<uint64_t>(
                                job->num_blocks, static_cast<uint64_t>(num_workers_)));
   while (static_cast<int>(pool_.size()) < wanted) add_worker();
+  MC_EMU_CHECK(job_ == nullptr && running_ == 0 && wanted > 0);
   job->num_workers = wanted;
   job_ = job;
   ++generation_;
@@ -367,6 +369,7 @@ void Runtime::run_job(Job* job) {
   running_ = wanted;
   wake_.notify_all();
   done_.wait(lock, [this] { return running_ == 0; });
+  MC_EMU_CHECK(wanted_ == 0);
   job_ = nullptr;
 }
 
@@ -381,6 +384,7 @@ void Runtime::worker_main(int) {
     seen = generation_;
     --wanted_;
     Job* job = job_;
+    MC_EMU_CHECK(job != nullptr);
     lock.unlock();
     worker->run(job);
     lock.lock();

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "mc_emu/errors.h"
+#include "runtime/check.h"
 #include "runtime/coordinates.h"
 #include "runtime/runtime.h"
 
@@ -74,14 +75,14 @@ void fibre_main() {
 Worker::Worker() : fibres_(fibre_main) {
   void* pages = mmap(nullptr, kDynamicPages + 2 * kPage, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED) std::abort();
+  MC_EMU_CHECK(pages != MAP_FAILED);
   dynamic_pages_ = static_cast<char*>(pages);
   mprotect(dynamic_pages_, kPage, PROT_NONE);
   mprotect(dynamic_pages_ + kPage + kDynamicPages, kPage, PROT_NONE);
   pthread_attr_t attributes;
   void* stack = nullptr;
   size_t size = 0;
-  if (pthread_getattr_np(pthread_self(), &attributes) != 0) std::abort();
+  MC_EMU_CHECK(pthread_getattr_np(pthread_self(), &attributes) == 0);
   pthread_attr_getstack(&attributes, &stack, &size);
   pthread_attr_destroy(&attributes);
   stack_begin_ = reinterpret_cast<uintptr_t>(stack);
@@ -89,6 +90,7 @@ Worker::Worker() : fibres_(fibre_main) {
 }
 
 void Worker::run(Job* job) {
+  MC_EMU_CHECK(running_worker == nullptr);  // A kernel launches no kernel here.
   prepare(job);
   running_worker = this;
   if (is_cooperative()) {
@@ -116,6 +118,9 @@ void Worker::prepare(Job* job) {
   arena_ = Runtime::get().arena().view();
   const uint32_t* block = job->launch->block;
   const uint32_t* grid = job->launch->grid;
+  MC_EMU_CHECK(num_threads_ > 0 && num_threads_ <= kThreadsMax);
+  MC_EMU_CHECK(uint64_t{block[0]} * block[1] * block[2] == static_cast<uint64_t>(num_threads_));
+  MC_EMU_CHECK(uint64_t{grid[0]} * grid[1] * grid[2] == job->num_blocks);
   mc_emu_block_dim = {block[0], block[1], block[2]};
   mc_emu_grid_dim = {grid[0], grid[1], grid[2]};
   if (shape_.x != block[0] || shape_.y != block[1] || shape_.z != block[2]) {
@@ -153,6 +158,7 @@ void Worker::find_shared() {
   static_is_isolated_ =
       static_bytes_ != 0 && static_begin_ - own + kThreadBlockBytes > 2 * kThreadBlockBytes;
   const size_t rounded = (job_->launch->shared_bytes + 15) / 16 * 16;
+  MC_EMU_CHECK(rounded <= kDynamicPages);
   dynamic_ = dynamic_pages_ + kPage + kDynamicPages - rounded;
   dynamic_begin_ = reinterpret_cast<uintptr_t>(dynamic_);
 }
@@ -165,7 +171,7 @@ void Worker::run_block(uint64_t block_index) {
 // Returns when the block is over, suspended or abandoned.
 void Worker::enter_fibres() {
   current_fibre_ = fibres_.acquire();
-  if (current_fibre_ == nullptr) std::abort();
+  MC_EMU_CHECK(current_fibre_ != nullptr);
   mc_emu_fibre_switch(&home_, current_fibre_->stack_pointer);
   settle_suspect();
 }
@@ -209,6 +215,7 @@ void Worker::report_stuck_grid(uint64_t num_finished) {
 }
 
 void Worker::suspend_block(std::unique_ptr<Block>* saved) {
+  MC_EMU_CHECK(*saved == nullptr && block_.live > 0);
   const char* static_shared = reinterpret_cast<const char*>(static_begin_);
   block_.shared.assign(static_shared, static_shared + static_bytes_);
   block_.shared.insert(block_.shared.end(), dynamic_, dynamic_ + job_->launch->shared_bytes);
@@ -217,9 +224,12 @@ void Worker::suspend_block(std::unique_ptr<Block>* saved) {
 
 // All threads of the block wait at the grid barrier, and become ready.
 void Worker::resume_block(std::unique_ptr<Block>* saved) {
+  MC_EMU_CHECK(*saved != nullptr);
   block_ = std::move(**saved);
   saved->reset();
   block_.checker.follow(&block_.order);
+  MC_EMU_CHECK(block_.shared.size() == static_bytes_ + job_->launch->shared_bytes);
+  MC_EMU_CHECK(block_.grid_waiters.size() == static_cast<size_t>(block_.live));
   mc_emu_block_index = coordinates_of(block_.index, job_->launch->grid);
   std::memcpy(reinterpret_cast<void*>(static_begin_), block_.shared.data(), static_bytes_);
   std::memcpy(dynamic_, block_.shared.data() + static_bytes_, job_->launch->shared_bytes);
@@ -242,6 +252,7 @@ void Worker::grid_barrier(int line, uintptr_t pc) {
 }
 
 void Worker::begin_block(uint64_t block_index) {
+  MC_EMU_CHECK(block_index < job_->num_blocks);
   block_.index = block_index;
   mc_emu_block_index = coordinates_of(block_index, job_->launch->grid);
   job_->num_begun.fetch_add(1, std::memory_order_relaxed);
@@ -315,10 +326,12 @@ void Worker::refresh() {
 
 void Worker::finish_thread() {
   Thread& thread = block_.threads[current_];
+  MC_EMU_CHECK(thread.state == ThreadState::kRunning && block_.live > 0);
   thread.state = ThreadState::kDone;
   --block_.live;
   const int index = warp_of(current_);
   Warp& warp = block_.warps[index];
+  MC_EMU_CHECK((warp.live & only_lane(lane_of(current_))) != 0);
   warp.live &= ~only_lane(lane_of(current_));
   if (suspect_.is_active) settle_suspect();
   if (block_.arrived > 0 && block_.arrived == block_.live) open_barrier();
@@ -333,7 +346,7 @@ void Worker::resume_next() {
   int index = 0;
   if (block_.ready_head == block_.ready.size() && block_.next_new < num_threads_) {
     current_fibre_ = fibres_.acquire();
-    if (current_fibre_ == nullptr) std::abort();
+    MC_EMU_CHECK(current_fibre_ != nullptr);
   } else if (pop_runnable(&index)) {
     enter(index);
     block_.threads[index].state = ThreadState::kRunning;
@@ -374,6 +387,7 @@ bool Worker::pop_runnable(int* index) {
 
 void Worker::wait(ThreadState state, int line, uintptr_t pc) {
   Thread& self = block_.threads[current_];
+  MC_EMU_CHECK(self.state == ThreadState::kRunning);
   self.state = state;
   self.line = line;
   self.pc = pc;
@@ -443,6 +457,7 @@ void Worker::begin_interval() {
 // The threads that wait become ready, except the one that is running.
 void Worker::open_barrier() {
   if (block_.lines_differ) check_barrier_lines();
+  MC_EMU_CHECK(block_.barrier_waiters.size() == static_cast<size_t>(block_.arrived));
   block_.arrived = 0;
   begin_interval();
   block_.barrier_result[kMcEmuBarrierCount] = block_.barrier_count;

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "mc_emu/errors.h"
+#include "runtime/check.h"
 #include "runtime/worker.h"
 
 namespace mc::emu {
@@ -182,6 +183,7 @@ bool Worker::try_complete_warp(int thread) {
 
 void Worker::complete_warp(int index, LaneSet lanes) {
   Warp& warp = block_.warps[index];
+  MC_EMU_CHECK(lanes != 0 && (lanes & ~warp.live) == 0 && (lanes & ~warp.waiting) == 0);
   const int first = index << warp_shift;
   Thread* threads = &block_.threads[first];
   const int kind = threads[lowest_lane(lanes)].kind;

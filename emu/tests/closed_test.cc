@@ -6,6 +6,7 @@
 
 #include <sys/syscall.h>
 
+#include <csignal>
 #include <thread>
 
 namespace mc::emu::testing {
@@ -88,6 +89,22 @@ TEST(Closed, LosingTheReportEndsTheProcess) {
         mc_emu_end_call();
       },
       ::testing::ExitedWithCode(kMcEmuReportLost), "");
+}
+
+// Reports a defect, since what is closed twice was not open.
+Closed* reporting = nullptr;
+TEST(Closed, ADefectOfTheEmulatorIsReportedBeforeTheProcessEnds) {
+  EXPECT_EXIT(
+      {
+        Closed closed;
+        reporting = &closed;
+        std::signal(SIGABRT, [](int) {
+          std::fputs(reporting->report().c_str(), stderr);
+          _exit(3);
+        });
+        mc_emu_close(closed.x_);
+      },
+      ::testing::ExitedWithCode(3), "\"unsupported\".*a defect of the emulator at .*arena.cc");
 }
 
 TEST(Closed, ThereAreNoFurtherThreads) {

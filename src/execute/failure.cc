@@ -31,6 +31,15 @@ task::Outcome illegal(const char* rule, const task::Exception& exception) {
 
 }  // namespace
 
+task::Unsupported unsupported_in(const std::vector<task::KernelFinding>& findings) {
+  task::Unsupported lacking;
+  for (const task::KernelFinding& finding : findings) {
+    if (finding.kind != "unsupported") continue;
+    lacking.constructs.push_back({"cpu.unsupported", finding.detail, finding.location});
+  }
+  return lacking;
+}
+
 task::Outcome Failure::operator()(const Reply&) const {
   MC_CHECK(false);
   return task::Infra{};
@@ -46,7 +55,10 @@ task::Outcome Failure::operator()(const Refusal& refusal) const {
   return crashed;
 }
 
+// A process of the emulator that ends by a defect of it has reported so.
 task::Outcome Failure::operator()(const Death& death) const {
+  task::Unsupported lacking = unsupported_in(findings);
+  if (!lacking.constructs.empty()) return lacking;
   return task::Crashed{stage, std::nullopt, death.signal, death.exit_code, findings, {}};
 }
 

@@ -13,6 +13,9 @@
 
 namespace mc::execute {
 
+// The features that a kernel reached and that cannot be emulated; without constructs where none.
+task::Unsupported unsupported_in(const std::vector<task::KernelFinding>& findings);
+
 // A visitor of Answer.  REQUIRES: the answer is not a Reply.
 struct Failure {
   const StageLimits& limits;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/failure.h"
 
+#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,21 @@ TEST(Failure, WhatACandidateDoesNotHaveIsIllegal) {
   EXPECT_EQ(illegal->when, "run");
   const task::RuleFinding expected{"run.aten", "aten::mm is not available", location};
   EXPECT_EQ(illegal->findings, std::vector<task::RuleFinding>{expected});
+}
+
+TEST(Failure, ADefectOfTheEmulatorSaysNothingOfTheCandidate) {
+  const StageLimits limits;
+  task::KernelFinding defect;
+  defect.kind = "unsupported";
+  defect.detail = "a defect of the emulator at worker.cc:1: live > 0";
+  const auto outcome_with = [&](std::vector<task::KernelFinding> findings) {
+    return Failure{limits, "forward", 1, std::move(findings)}(Death{SIGABRT, 0});
+  };
+  EXPECT_TRUE(std::holds_alternative<task::Crashed>(outcome_with({})));
+  const task::Outcome outcome = outcome_with({defect});
+  const auto* unsupported = std::get_if<task::Unsupported>(&outcome);
+  ASSERT_NE(unsupported, nullptr);
+  EXPECT_EQ(unsupported->constructs.at(0).message, defect.detail);
 }
 
 TEST(Failure, ANameWithoutAnEndIsCut) {

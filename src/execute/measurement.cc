@@ -373,11 +373,7 @@ Measurement::EarlyOutcome Measurement::lacks_launch(const RunAnswer& run) const 
 // The features that were reached and cannot be emulated.
 Measurement::EarlyOutcome Measurement::unsupported(
     const std::vector<task::KernelFinding>& findings) {
-  task::Unsupported lacking;
-  for (const task::KernelFinding& finding : findings) {
-    if (finding.kind != "unsupported") continue;
-    lacking.constructs.push_back({"cpu.unsupported", finding.detail, finding.location});
-  }
+  task::Unsupported lacking = unsupported_in(findings);
   if (lacking.constructs.empty()) return std::nullopt;
   return lacking;
 }
