@@ -25,6 +25,7 @@ from harness.worker.wire import Question, Refusal
 
 EXECUTOR = os.environ.get("MC_FAKE_EXECUTOR", "")
 CLIENT = os.environ.get("MC_CUDART", "")
+INVALID_IMAGE, INVALID_FUNCTION = 200, 98  # cudaError_t
 
 CANDIDATE = """
 import ctypes, json, os, sys, torch
@@ -46,6 +47,16 @@ for nbytes in (1 << 42, 5 << 30):  # More than its limit; more than others left.
         torch.empty(nbytes, dtype=torch.uint8, device="cuda")
     except torch.OutOfMemoryError:
         is_out_of_memory.append(nbytes)
+native = ctypes.CDLL(library)
+register, unregister = native["__cudaRegisterFatBinary"], native["__cudaUnregisterFatBinary"]
+register.restype, unregister.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+wrapper, room = (ctypes.c_uint64 * 3)(), ctypes.create_string_buffer(1024)
+modules, functions = [], [ctypes.c_void_p(1), ctypes.c_void_p(2)]
+for function in functions:
+    modules.append(ctypes.c_void_p(register(wrapper)))
+    native["__cudaRegisterFunction"](modules[-1], function, None, b"k", -1, *(None,) * 5)
+unregister(modules[0])
+attributes = [native.cudaFuncGetAttributes(room, function) for function in functions]
 with open("/proc/self/maps") as file:
     maps = {line.split()[-1] for line in file if "/" in line}
 print(json.dumps({
@@ -54,6 +65,7 @@ print(json.dumps({
     "driver": [path for path in maps if os.path.basename(path).startswith("libcuda.so")],
     "nodes": [path for path in maps if path.startswith("/dev/nvidia")],
     "address": copy.data_ptr(), "is_out_of_memory": is_out_of_memory,
+    "attributes": attributes,
     "entry_points": [entry_point(name) for name in (b"cuTensorMapEncodeTiled", b"cuNone")],
 }), flush=True)
 sys.stdin.read()
@@ -164,6 +176,8 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertEqual((said["driver"], said["nodes"]), ([], []))
         self.assertEqual(len(said["is_out_of_memory"]), 2)
         self.assertEqual(said["entry_points"], [[True, 0], [False, 1]])
+        # The functions of an unloaded module are gone; the other one's image is no file's.
+        self.assertEqual(said["attributes"], [INVALID_FUNCTION, INVALID_IMAGE])
 
         used, _ = self.call("used")
         self.assertEqual(used["bytes_to_host"], 6 * 4)
