@@ -261,13 +261,12 @@ def anchors_of(text: str) -> set[str]:
 
 def broken_links(files: list[File], root: pathlib.Path) -> Iterator[str]:
     """Links between Markdown pages that lead nowhere, and source paths in `...` that are not there.
-    Decisions, and pages of docs/lab, are of the commits that they name: only links are looked at.
+    A decision is of its time: only its links are looked at.
     """
     for file in files:
         if file.suffix != ".md" or not file.is_ours:
             continue
-        is_past = file.path.startswith(("docs/lab/", "docs/decisions/"))
-        is_past &= not file.path.endswith("where_is_x.md")
+        is_past = file.path.startswith("docs/decisions/")
         for number, line in enumerate(file.lines, 1):
             for link in re.findall(r"\]\((?!https?:)([^)\s]*)\)", line):
                 name, _, anchor = link.partition("#")
