@@ -2,7 +2,6 @@
 """The pool of musacoder.ray over simulated actors.
 
 The classes of Ray's errors are all that the pool needs of it here, and have stand-ins below.
-tools/ray_try.py runs the pool on a real cluster.
 """
 
 from __future__ import annotations
