@@ -13,9 +13,9 @@ stands in real_answers_labels.json:
 Under the default policy at most 1 honest answer may be refused and at most 12 may be unsupported,
 and no answer that leaves work to PyTorch may pass: otherwise the exit code is 1.
 
-usage: tools/real_answers.py CHECKOUT --out verdicts.jsonl [--jobs N]     judge, go on, or show
-       tools/real_answers.py CHECKOUT --export FOLDER                     write the inputs alone
-       tools/real_answers.py FOLDER --out verdicts.jsonl --seeds 5        is the class the same?
+usage: tools/real_answers.py export CHECKOUT FOLDER
+       musacoder bench --answers FOLDER/answers.jsonl --suite FOLDER --out FOLDER/bench --jobs 2
+       tools/real_answers.py compare FOLDER FOLDER/bench/verdicts.jsonl
 """
 
 from __future__ import annotations
@@ -24,16 +24,11 @@ import argparse
 import collections
 import hashlib
 import json
-import os
-import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools/gpu")]
@@ -45,7 +40,6 @@ ASSETS = "docs/assets"
 RAW = f"{ASSETS}/raw_data.json"
 LABELS = ("honest", "torch", "wrong")
 REFUSED_MAX, UNSUPPORTED_MAX = 1, 12
-SEEDED_MAX = 100  # Honest answers that are judged under several seeds.
 
 
 @dataclass(frozen=True)
@@ -145,18 +139,6 @@ def read_labels(path: Path, answers: Sequence[Answer]) -> dict[str, Label]:
     }
 
 
-def selected(
-    answers: Sequence[Answer], labels: Mapping[str, Label], only: Sequence[str]
-) -> list[Answer]:
-    """Those whose label is named, or whose key matches; all without a name."""
-    return [
-        one
-        for one in answers
-        if not only
-        or any(labels[one.key].label == word or fnmatchcase(one.key, word) for word in only)
-    ]
-
-
 def read_lines(path: Path) -> list[Json]:
     with path.open() as file:
         return [json.loads(line) for line in file]
@@ -166,60 +148,9 @@ def write_lines(path: Path, lines: Sequence[Json]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-# ---- Judging ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Judge:
-    musacoder: str
-    folder: Path  # As export() writes it.
-    options: tuple[str, ...]
-
-    def outcomes(
-        self, answers: Sequence[Answer], out: Path, seed: int | None = None
-    ) -> dict[str, Json]:
-        """Of all that `out` holds already, and of the rest, which is judged and added to it."""
-        new = out.with_name(out.name + ".new")
-        _collect(new, out)  # What a run left that was cut short.
-        rest = [one for one in answers if one.key not in read_outcomes(out)]
-        if rest:
-            self._run(rest, new, () if seed is None else ("--seed", str(seed)))
-            _collect(new, out)
-        found = read_outcomes(out)
-        return {one.key: found[one.key] for one in answers if one.key in found}
-
-    def _run(self, answers: Sequence[Answer], new: Path, options: Sequence[str]) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            submissions = Path(folder) / "answers.jsonl"
-            write_lines(submissions, [submission(one) for one in answers])
-            command = [self.musacoder, "eval", "--candidate", str(submissions), "--out", str(new)]
-            environment = os.environ | {"MC_KERNELBENCH": str(self.folder)}
-            try:
-                process = subprocess.Popen(
-                    [*command, *self.options, *options], env=environment, stdout=subprocess.DEVNULL
-                )
-            except OSError as error:
-                raise InputError(f"cannot run {self.musacoder} (--bin): {error.strerror}") from None
-            try:
-                if process.wait() != 0:
-                    print(f"musacoder eval failed with exit code {process.returncode}")
-            finally:
-                process.terminate()
-                process.wait()
-
-
-def _collect(new: Path, out: Path) -> None:
-    """Moves what eval wrote, be it whole or not, to the end of `out`."""
-    for path in (new, new.with_name(new.name + ".part")):
-        if path.exists():
-            with path.open() as lines, out.open("a") as file:
-                file.writelines(line for line in lines if line.endswith("\n"))
-            path.unlink()
-
-
 def read_outcomes(path: Path) -> dict[str, Json]:
     """By key; of one that was judged twice the last."""
-    verdicts = [line["verdict"] for line in read_lines(path)] if path.exists() else []
+    verdicts = [line["verdict"] for line in read_lines(path)]
     return {key_of(verdict["candidate"]): verdict["outcome"] for verdict in verdicts}
 
 
@@ -304,23 +235,13 @@ def missed(
     ]
 
 
-def changing(runs: Sequence[Mapping[str, Json]], keys: Sequence[str]) -> list[str]:
-    """A line for each answer whose kind of outcome depends on the seed."""
-    lines = []
-    for key in keys:
-        kinds = [run[key]["kind"] if key in run else "not judged" for run in runs]
-        if len(set(kinds)) > 1 or "not judged" in kinds:
-            lines.append(f"  {key}: {', '.join(kinds)}")
-    return lines
+# ---- Command ------------------------------------------------------------------------------------
 
 
-# ---- Commands -----------------------------------------------------------------------------------
-
-
-def judge_once(
-    judge: Judge, answers: Sequence[Answer], labels: Mapping[str, Label], out: Path
-) -> int:
-    outcomes = judge.outcomes(answers, out)
+def compare(folder: Path, verdicts: Path) -> int:
+    answers = read_exported(folder)
+    labels = read_labels(Path(__file__).with_name("real_answers_labels.json"), answers)
+    outcomes = read_outcomes(verdicts)
     keys = [one.key for one in answers]
     print(table(("label", "level", "answers", *CLASSES), counted(labels, outcomes, keys)))
     for line in listed(labels, outcomes, keys):
@@ -330,77 +251,23 @@ def judge_once(
     return 1 if breaches else 0
 
 
-def judge_seeds(judge: Judge, answers: Sequence[Answer], out: Path, num_seeds: int) -> int:
-    runs = [
-        judge.outcomes(answers, out.with_name(f"{out.name}.seed{seed}"), seed)
-        for seed in range(1, num_seeds + 1)
-    ]
-    lines = changing(runs, [one.key for one in answers])
-    print(f"{len(lines)} of {len(answers)} honest answers change class over {num_seeds} seeds")
-    for line in lines:
-        print(line)
-    return 1 if lines else 0
-
-
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
-    return int(text)
-
-
-def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def main(arguments: Sequence[str]) -> int:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("path", type=Path, help="a checkout, or what --export wrote")
-    parser.add_argument("--bin", default=str(ROOT / "build/dev/bin/musacoder"))
-    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--jobs", type=positive, default=1, help="answers judged at once")
-    parser.add_argument("--seeds", type=positive, help="judge honest ones under seeds 1 to SEEDS")
-    only = "a label, or a pattern of level/problem/index; may be repeated"
-    parser.add_argument("--only", action="append", default=[], help=only)
-    parser.add_argument("--limit", type=positive, help="the first LIMIT of these")
-    parser.add_argument("--out", type=Path, help="verdicts; those that it holds are not judged")
-    parser.add_argument("--export", type=Path, metavar="FOLDER", help="write the inputs, no more")
-    parser.add_argument("--option", action="append", default=[], help="passed on to eval")
-    labels = Path(__file__).with_name("real_answers_labels.json")
-    parser.add_argument("--labels", type=Path, default=labels)
-    return parser.parse_args(arguments)
-
-
-def run(arguments: argparse.Namespace, scratch: Path) -> int:
-    if arguments.export:
-        export(arguments.path, arguments.export)
-        return 0
-    folder = arguments.path
-    if not (folder / "answers.jsonl").is_file():
-        folder = scratch / "inputs"
-        export(arguments.path, folder)
-    answers = read_exported(folder)
-    labels = read_labels(arguments.labels, answers)
-    chosen = selected(answers, labels, arguments.only)
-    if arguments.seeds:
-        chosen = selected(chosen, labels, ["honest"])[:SEEDED_MAX]
-    chosen = chosen[: arguments.limit]
-    if not chosen:
-        raise InputError("no answer is selected: see --only")
-    options = ["--backend", arguments.backend, "--jobs", str(arguments.jobs), *arguments.option]
-    judge = Judge(arguments.bin, folder, tuple(options))
-    out = arguments.out or scratch / "verdicts.jsonl"
-    if arguments.seeds:
-        return judge_seeds(judge, chosen, out, arguments.seeds)
-    return judge_once(judge, chosen, labels, out)
-
-
-def main(arguments: Sequence[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            return run(parsed(arguments), Path(scratch))
-        except InputError as error:
-            print(f"real_answers: {error}", file=sys.stderr)
-            return 2
+    parser.add_argument("command", choices=("export", "compare"))
+    parser.add_argument("source", type=Path, help="a checkout, or what export wrote")
+    parser.add_argument("target", type=Path, help="a folder to write, or the file of verdicts")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "compare":
+            return compare(given.source, given.target)
+        export(given.source, given.target)
+    except (InputError, OSError) as error:
+        print(f"real_answers: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pure parts of real_answers.py, and that it goes on where it was cut short.
+"""What real_answers.py writes and reads, and its result.
 
 usage: python3 -m unittest discover -s tools -p '*_test.py'
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import real_answers
 from expectation import Json  # Found through real_answers.
-from real_answers import Answer, InputError, Judge, Label
+from real_answers import Answer, InputError, Label
 
 RAW = [
     {"level": 2, "problem_id": 0, "code": "last"},
@@ -39,19 +39,6 @@ LABELS = {
 }
 PASS: Json = {"kind": "pass"}
 PLACE = {"source": "candidate", "line": 7}
-
-# Judges as `musacoder eval` does, and notes what it was asked to judge.
-FAKE = """#!/usr/bin/env python3
-import json, pathlib, sys
-arguments = dict(zip(sys.argv[2::2], sys.argv[3::2]))
-out = pathlib.Path(arguments["--out"])
-lines = [json.loads(line) for line in open(arguments["--candidate"])]
-ids = [f"{line['task']}#{line['sample']}" for line in lines]
-with open(out.parent / "asked", "a") as asked:
-    asked.write(" ".join([arguments.get("--seed", "-"), *ids]) + "\\n")
-verdicts = [{"candidate": name, "outcome": {"kind": "pass"}} for name in ids]
-out.write_text("".join(json.dumps({"verdict": one}) + "\\n" for one in verdicts))
-"""
 
 
 class InFolder(unittest.TestCase):
@@ -101,7 +88,9 @@ class Input(InFolder):
 
     def test_a_path_without_answers_is_one_line(self) -> None:
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(real_answers.main([str(self.folder)]), 2)
+            self.assertEqual(
+                real_answers.main(["export", str(self.folder), str(self.folder / "inputs")]), 2
+            )
         self.assertRegex(said.getvalue(), r"\Areal_answers: no .*/raw_data.json in .*\n\Z")
 
 
@@ -133,55 +122,6 @@ class Labels(InFolder):
                 self.assertRegex(key, r"\A[123]/\d+/\d\Z")
                 self.assertIn(entry["label"], real_answers.LABELS)
                 self.assertEqual("reason" in entry, entry["label"] != "honest")
-
-    def test_a_selection_names_labels_or_keys(self) -> None:
-        for only, expected in (
-            ((), KEYS),
-            (("honest",), ["1/2/0", "2/1/0"]),
-            (("torch", "2/*"), ["1/10/0", "2/1/0"]),
-        ):
-            with self.subTest(only=only):
-                chosen = real_answers.selected(ANSWERS, LABELS, only)
-                self.assertEqual([answer.key for answer in chosen], expected)
-
-
-class Judging(InFolder):
-    def setUp(self) -> None:
-        super().setUp()
-        fake = self.folder / "musacoder"
-        fake.write_text(FAKE)
-        fake.chmod(0o755)
-        self.judge = Judge(str(fake), self.folder, ())
-        self.out = self.folder / "out.jsonl"
-
-    def asked(self) -> list[str]:
-        return (self.folder / "asked").read_text().splitlines()
-
-    def test_what_was_judged_is_not_judged_again(self) -> None:
-        self.assertEqual(self.judge.outcomes(ANSWERS[:1], self.out), {"1/2/0": PASS})
-        self.assertEqual(self.judge.outcomes(ANSWERS[:2], self.out), dict.fromkeys(KEYS[:2], PASS))
-        self.judge.outcomes(ANSWERS[:2], self.out)
-        self.assertEqual(self.asked(), ["- kernelbench:1/2#0", "- kernelbench:1/10#0"])
-
-    def test_a_run_that_was_cut_short_loses_nothing_but_a_torn_line(self) -> None:
-        verdict = {"candidate": "kernelbench:1/2#0", "outcome": {"kind": "wrong"}}
-        part = self.folder / "out.jsonl.new.part"
-        part.write_text(json.dumps({"verdict": verdict}) + '\n{"verdict": {"candi')
-        outcomes = self.judge.outcomes(ANSWERS[:2], self.out)
-        self.assertEqual(outcomes, {"1/2/0": {"kind": "wrong"}, "1/10/0": PASS})
-        self.assertEqual(self.asked(), ["- kernelbench:1/10#0"])
-
-    def test_each_seed_has_its_own_verdicts(self) -> None:
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            code = real_answers.judge_seeds(self.judge, ANSWERS[:1], self.out, 2)
-        self.assertEqual(code, 0)
-        self.assertEqual(said.getvalue(), "0 of 1 honest answers change class over 2 seeds\n")
-        self.assertEqual(self.asked(), ["1 kernelbench:1/2#0", "2 kernelbench:1/2#0"])
-
-    def test_a_program_that_is_not_there_is_told(self) -> None:
-        judge = Judge(str(self.folder / "none"), self.folder, ())
-        with self.assertRaisesRegex(InputError, "cannot run .*none"):
-            judge.outcomes(ANSWERS, self.out)
 
 
 class Result(unittest.TestCase):
@@ -254,16 +194,6 @@ class Result(unittest.TestCase):
         for label, kind in (("torch", "pass"), ("wrong", "infra"), ("honest", "")):
             with self.subTest(label=label, kind=kind):
                 self.assertEqual(len(self.missed(**{f"{label}_0": kind})), 1)
-
-    def test_a_class_that_changes_is_listed_with_each_seed(self) -> None:
-        runs: list[dict[str, Json]] = [
-            {"a": PASS, "b": PASS, "c": PASS},
-            {"a": PASS, "b": {"kind": "wrong"}},
-        ]
-        self.assertEqual(
-            real_answers.changing(runs, ["a", "b", "c"]),
-            ["  b: pass, wrong", "  c: pass, not judged"],
-        )
 
 
 if __name__ == "__main__":
