@@ -49,13 +49,13 @@ class Settings:
     """All that the table depends on."""
 
     model: str  # A pretrained one: a folder or a GGUF file. Empty: random weights.
-    tasks: int  # Of the forge, for training and test.
+    tasks: int  # Tasks of the forge, for training and test.
     style: str  # The style of the forge's answers: compact or full.
     families: str
     dialect: str  # The dialect of the answers: cuda or musa.
     operators: str  # Empty: all of these families.
-    test_share: float  # Of the structures of operators.
-    bugs_share: float  # Of the training tasks: with repairs of failed answers, two rows each.
+    test_share: float  # The share of the structures of operators.
+    bugs_share: float  # The share of training tasks with repairs of failed answers, two rows each.
     vocabulary: int
     layers: int
     width: int
@@ -65,21 +65,21 @@ class Settings:
     processes: int  # The number for sft; each has a GPU, or its part of the cores.
     batch_tokens: int
     lr: float
-    new_tasks: int  # Of the forge, for the rungs after; some have structures that are not new.
+    new_tasks: int  # Tasks of the forge for later rungs; some have known structures.
     rft_tasks: int  # 0: no such rung.
     rft_samples: int  # Answers to each of them.
-    rft_steps: int  # Of fine-tuning on those that passed.
+    rft_steps: int  # Steps of fine-tuning on the answers that passed.
     rl_steps: int  # 0: no reinforcement learning.
     rl_multi_steps: int
-    rl_prompts: int  # Of a step.
+    rl_prompts: int  # Prompts of a step.
     rl_samples: int  # Answers to each of them.
     rl_lr: float
-    rl_temperature: float  # Of single turns: above 1 more groups have both right and wrong answers.
+    rl_temperature: float  # For single turns; above 1 more groups have right and wrong answers.
     held_out: int  # Tasks of the benchmark.
     samples: int  # Answers to each at temperature 1, beside the greedy one; 0: none.
-    tokens_max: int  # Of an answer.
+    tokens_max: int  # The length of an answer.
     batch: int  # Answers made at once: what is beside one changes the last bits of its logits.
-    device: str  # Of training and sampling; all verdicts but KernelBench's are made on the CPU.
+    device: str  # For training and sampling; only KernelBench's verdicts need it too.
     bench_device: str  # The device of greedy answers.
     kernelbench: str  # A copy of it, whose level 1 is measured too. Empty: it is not.
     seed: int
@@ -554,7 +554,7 @@ class Learning:
 
 PAIRED = ("difference", "low", "high")
 RESAMPLES = 2000
-SAYS_NOTHING = ("infra", "unsupported")  # Of the answer: in no figure.
+SAYS_NOTHING = ("infra", "unsupported")  # These outcomes are in no figure.
 
 
 def with_seed(stage: str, number: int) -> str:

@@ -35,7 +35,7 @@ def output_of(*command: str) -> str:
 
 
 class BundleTest(unittest.TestCase):
-    folder: Path  # Where it was moved to.
+    folder: Path  # The bundle's place after it was moved.
 
     @classmethod
     def setUpClass(cls) -> None:

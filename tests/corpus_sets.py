@@ -25,7 +25,7 @@ class Case:
     task: str
     response: str
     expectation: Expectation
-    options: tuple[str, ...] = ()  # Of `musacoder eval`, for this case.
+    options: tuple[str, ...] = ()  # Options of `musacoder eval` for this case.
 
 
 def edited(text: str, edits: list[dict[str, str]], name: str) -> str:

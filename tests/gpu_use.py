@@ -17,7 +17,7 @@ _WAIT_S = 10.0
 @dataclass(frozen=True)
 class Use:
     processes: frozenset[str]  # "pid, name"
-    memory_mib: dict[str, int]  # By the GPU's UUID.
+    memory_mib: dict[str, int]  # The key is the GPU's UUID.
 
     @staticmethod
     def parse(processes: str, memory: str) -> Use:

@@ -239,7 +239,8 @@ def kl_cases() -> list[Case]:
         case: Case = {"log_u": log_u}
         for k in (1, 2, 3):
             value = float(kl(np.array(log_u + 0j), k).real)
-            with_new = lambda new, k=k, log_u=log_u: kl(log_u - new, k)  # log pi_ref - log pi_new
+            # The argument of kl is log pi_ref - log pi_new.
+            with_new = lambda new, k=k, log_u=log_u: kl(log_u - new, k)
             case |= {f"k{k}": value, f"k{k}_gradient": derivative(with_new, 0.0)}
         cases.append(case)
     return cases
@@ -279,7 +280,7 @@ def aggregation_cases() -> list[Case]:
                     "length_max": 2000.0,
                     "lengths": lengths,
                     "kept": kept,
-                    "token_loss": token_loss,  # Of every token of a sequence.
+                    "token_loss": token_loss,  # The loss of every token of a sequence.
                     "weight": weights[:, 0] * (np.array(lengths) > 0),
                     "loss": float((weights * losses).sum()),
                 }

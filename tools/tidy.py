@@ -21,7 +21,7 @@ FILE_BYTES_MAX = 1 << 20
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 CODE_SUFFIXES = {".cc", ".h", ".hpp", ".cuh", ".cu", ".py", ".sh", ".cmake"}
 BUILD_SUFFIXES = {".o", ".a", ".so", ".gch", ".pyc", ".whl", ".deb", ".exe", ".log"}
-# What models write is kept as they write it: any line ends, any length.
+# Answers of models are kept as they were written: any line ends, any length.
 ANSWERS = ("tests/corpus/", "src/reward/golden/", "tests/golden/")
 THIRD_PARTY = ("nlohmann/", "fmt/", "sodium", "seccomp", "boost/", "CLI/", "hiredis", "sqlite3")
 # Candidates and ctypes include these.
@@ -30,8 +30,8 @@ NEEDS_NO_INCLUDER = ("emu/include/", "facade/include/", "emu/runtime/mc_emu.h")
 # A file or folder of the source, as prose names it.
 SOURCE_PATH = re.compile(r"`((?:src|emu|facade|harness|policy|device|tools)/[\w./-]+)`")
 
-# Where any backend may be at work, and the files there that are of one of them, name them all, or
-# mean something else: the language, or where models are trained.
+# Rooms in which any backend may be at work, and the files there that belong to one backend, name
+# all of them, or mean something else: the language, or the device on which models are trained.
 BACKEND_BLIND = re.compile(
     r"harness/.*\.py$|src/(cli|compile|core|eval|execute|reward|timing|worker)/"
 )

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# verl loads this file by its path.
+# The file is loaded by its path, not as part of the package.
 if str(Path(__file__).resolve().parents[1]) not in sys.path:
     sys.path.append(str(Path(__file__).resolve().parents[1]))
 

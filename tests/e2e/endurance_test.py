@@ -19,7 +19,7 @@ TASK = "reduction/row_sum"
 NUM_FAILURES = round(200 * float(os.environ.get("MC_CORPUS_SHARE", "1")))
 HONEST_EVERY = 10
 
-# What the honest candidate does first in forward, and the outcome.
+# The first statement of the honest candidate's forward, and the outcome.
 FAILURES = {
     "segfault": ("import ctypes; ctypes.string_at(0)", "runtime"),
     "abort": ("import os; os.abort()", "runtime"),

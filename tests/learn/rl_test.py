@@ -26,7 +26,7 @@ JUDGE = f"{sys.executable} {ROOT / 'tests/learn/letter_judge.py'}"
 # The same to a run's settings, which leave out the folder of the program; it cannot be started.
 NO_JUDGE = JUDGE.replace(sys.executable, f"/no/{pathlib.Path(sys.executable).name}")
 TIMES = ("generate_s", "verdict_wait_s", "update_s", "elapsed_s", "eval_s")
-DRIFT_MAX = 1e-5  # Of generator and trainer, in float32.
+DRIFT_MAX = 1e-5  # The bound between generator and trainer, in float32.
 STEPS = 9
 EPISODES = "SELECT text FROM text WHERE name GLOB 'episodes *'"
 
