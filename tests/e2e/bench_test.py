@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`musacoder bench` as a user sees it: sources of answers, figures, taking up what a kill left.
-
-Runs the program named by $MUSACODER; no GPU and no network but loopback are needed.
-"""
+"""`musacoder bench` as a user sees it: sources of answers, figures, taking up what a kill left."""
 
 from __future__ import annotations
 
@@ -18,29 +15,23 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-HONEST = ROOT / "tests/corpus/honest"
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import BAD_INPUT, CUT, HONEST, MACHINE_FAILED, MUSACODER, ROOT
+from program import InFolder, Reply, Server, completion, honest, run
+
 LEARN = Path(MUSACODER).parent / "musacoder-learn"
-BAD_INPUT = 2
-MACHINE_FAILED = 1
 TASKS = ["reduction/row_sum", "softmax/softmax_rows"]
 
 
-class Bench(unittest.TestCase):
+class Bench(InFolder):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.out = self.folder / "out"
         self.suite = self.folder / "suite"
         for number, name in enumerate(TASKS, 1):
@@ -54,8 +45,7 @@ class Bench(unittest.TestCase):
                 "--backend", "cpu", *given]  # fmt: skip
 
     def run_bench(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        command = self.command(*arguments)
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        return run(*self.command(*arguments)[1:])
 
     def measure(self, *arguments: object) -> dict[str, Any]:
         done = self.run_bench(*arguments)
@@ -81,7 +71,7 @@ class Bench(unittest.TestCase):
     def answers(self) -> Path:
         """Of both tasks a right one, and of the first also a wrong one."""
         rows = [{"id": f"kernelbench:1/{number}", "sample": 0,
-                 "completion": f"```python\n{(HONEST / f'{name}.py').read_text()}```"}
+                 "completion": f"```python\n{honest(name)}```"}
                 for number, name in enumerate(TASKS, 1)]  # fmt: skip
         rows.append({"id": "kernelbench:1/1", "sample": 1, "completion": "I cannot do this."})
         path = self.folder / "answers.jsonl"
@@ -97,20 +87,13 @@ class Bench(unittest.TestCase):
             return store.execute(query).fetchall()
 
 
-class Prompts(unittest.TestCase):
+class Prompts(InFolder):
     def test_the_example_of_the_templates_is_right_in_both_dialects(self) -> None:
         prompts = ROOT / "prompts"
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        port = [MUSACODER, "musify", str(prompts / "example.py"), "--out", folder.name]
-        subprocess.run(port, capture_output=True, check=True)
-        for dialect, place in (("cuda", prompts), ("musa", Path(folder.name))):
-            command = [MUSACODER, "eval", "--task", prompts / "example_task.py", "-c",
-                       place / "example.py", "--dialect", dialect, "--backend", "cpu",
-                       "--exit-code"]  # fmt: skip
-            done = subprocess.run(
-                [*map(str, command)], capture_output=True, text=True, check=False, timeout=300
-            )
+        run("musify", prompts / "example.py", "--out", self.folder)
+        for dialect, place in (("cuda", prompts), ("musa", self.folder)):
+            done = run("eval", "--task", prompts / "example_task.py", "-c", place / "example.py",
+                       "--dialect", dialect, "--backend", "cpu", "--exit-code")  # fmt: skip
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
@@ -268,8 +251,7 @@ class Stored(Bench):
         self.refuse("has another answer kernelbench:1/1#1", BAD_INPUT, *given)
 
     def report(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [MUSACODER, "report", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        return run("report", *arguments)
 
     def check_report(self, also: str) -> None:
         page, table = self.folder / "page.html", self.folder / "table.md"
@@ -303,56 +285,6 @@ class Stored(Bench):
             self.assertIn(words, done.stderr)
 
 
-Reply = Callable[[int, dict[str, Any]], tuple[int, str, str]]  # Status, content type, body.
-CUT = 0  # In the place of a status: the connection ends within the body.
-
-
-class Server:
-    """An HTTP server on loopback that answers POSTs by a function of their number and body."""
-
-    def __init__(self, reply: Reply) -> None:
-        self.num = 0
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
-                outer.num += 1
-                status, kind, body = reply(outer.num, json.loads(self.rfile.read(length)))
-                with contextlib.suppress(ConnectionError):  # The client was killed.
-                    self.respond(status, kind, body)
-
-            def respond(self, status: int, kind: str, body: str) -> None:
-                self.send_response(status or 200)
-                if status == CUT:
-                    self.send_header("Content-Length", "1000000")
-                    self.end_headers()
-                    self.wfile.write(body.encode())
-                    self.close_connection = True
-                    return
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body.encode())))
-                self.end_headers()
-                self.wfile.write(body.encode())
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-
-
-def completion(text: str) -> tuple[int, str, str]:
-    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    body = {"choices": [choice], "usage": {"completion_tokens": 5}}
-    return 200, "application/json", json.dumps(body)
-
-
 # The words of a reasoning model whose limit of tokens was reached as it had nearly ended.
 REASONING = {
     "choices": [
@@ -360,9 +292,7 @@ REASONING = {
             "message": {
                 "role": "assistant",
                 "content": None,
-                "reasoning_content": "Thus:\n```python\n"
-                + (HONEST / f"{TASKS[1]}.py").read_text()
-                + "```",
+                "reasoning_content": "Thus:\n```python\n" + honest(TASKS[1]) + "```",
             },
             "finish_reason": "length",
         }
@@ -378,7 +308,7 @@ def scripted(request: dict[str, Any]) -> str:
     prompt = request["messages"][0]["content"]
     number = 1 if "softmax" in prompt else 0
     turn, sample = divmod(request["seed"], SEEDS_OF_TURNS)
-    right = (HONEST / f"{TASKS[number]}.py").read_text()
+    right = honest(TASKS[number])
     kind = hashlib.sha256(f"{number} {sample} {turn}".encode()).digest()[0] % 3
     if kind == 0:
         return f"```python\n{right}\n```"
@@ -431,7 +361,7 @@ class Endpoint(Bench):
             softmax = "softmax" in request["messages"][1]["content"]
             if softmax and len(request["messages"]) == 2:
                 return completion(first)
-            return completion((HONEST / f"{TASKS[softmax]}.py").read_text())
+            return completion(honest(TASKS[softmax]))
 
         template = self.folder / "template.txt"
         template.write_text("On {{platform}}:\n{{task}}")
@@ -512,7 +442,7 @@ class Endpoint(Bench):
             if "softmax" in prompt:
                 body = '{"error": {"message": "the prompt is too long"}}'
                 return 400, "application/json", body
-            return completion((HONEST / f"{TASKS[0]}.py").read_text())
+            return completion(honest(TASKS[0]))
 
         summary = self.measure(*self.serve(reply), "--prompt-template", "one-shot")
         self.assertEqual(self.settings()["prompt_template"], "one-shot")
@@ -590,12 +520,9 @@ class Model(Bench):
             "import torch\n\n\nclass RowSoftmax(torch.nn.Module):\n"
             "    def forward(self, x):\n        return torch.softmax(x, dim=-1)\n"
         )
-        command = [MUSACODER, "optimize", module, "--inputs", "f32[18,130]", "--out", self.out,
+        done = run("optimize", module, "--inputs", "f32[18,130]", "--out", self.out,
                    "--model", self.model(1), "--samples", 2, "--turns", 2, "--max-tokens", 8,
-                   "--backend", "cpu"]  # fmt: skip
-        done = subprocess.run(
-            list(map(str, command)), capture_output=True, text=True, check=False, timeout=300
-        )
+                   "--backend", "cpu")  # fmt: skip
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("No answer is correct (4 extraction)", done.stdout)
         answers = self.rows("SELECT sample, turn, completion FROM answer ORDER BY sample, turn")

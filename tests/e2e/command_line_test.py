@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user sees: exit codes and one-line errors, verdicts that repeat, and nothing left behind.
-
-Runs the program named by $MUSACODER; no GPU is needed.
-"""
+"""Exit codes and one-line errors, verdicts that repeat, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -17,41 +14,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-CORPUS = ROOT / "tests/corpus"
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import BAD_INPUT, MACHINE_FAILED, MUSACODER, ROOT, SOME_FAIL, InFolder, honest, run
+
 TASK = "reduction/row_sum"
-HONEST = CORPUS / "honest" / f"{TASK}.py"
-MACHINE_FAILED = 1
-BAD_INPUT = 2
-SOME_FAIL = 3
+HONEST = ROOT / "tests/corpus/honest" / f"{TASK}.py"
 # Runs a program on a machine that cannot make a UTS namespace, and can do everything else.
 FORBID_UTS = 'echo 0 > /proc/sys/user/max_uts_namespaces && exec "$@"'
 WITHOUT_UTS = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID_UTS, "-"]
-
-
-def run(*arguments: str, within: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    command = [*within, MUSACODER, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 def can_do_without_uts() -> bool:
     return subprocess.run([*WITHOUT_UTS, "true"], capture_output=True, check=False).returncode == 0
 
 
-def verdicts(*arguments: str) -> list[dict[str, Any]]:
+def verdicts(*arguments: object) -> list[dict[str, Any]]:
     done = run("eval", "--json", *arguments)
     assert done.returncode == 0, done.stderr
     return [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
 
 
-class BadInput(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def refuse(self, words: str, *arguments: str) -> None:
+class BadInput(InFolder):
+    def refuse(self, words: str, *arguments: object) -> None:
         """The program says `words` in one line and exits with 2."""
         out = self.folder / "results.jsonl"
         done = run("eval", "--out", str(out), *arguments)
@@ -62,10 +45,6 @@ class BadInput(unittest.TestCase):
         self.assertIn(words, errors[0])
         self.assertEqual(done.stdout, "")
         self.assertFalse(out.exists(), "results were written in spite of the error")
-
-    def write(self, name: str, data: bytes) -> str:
-        (self.folder / name).write_bytes(data)
-        return str(self.folder / name)
 
     def test_a_file_that_is_not_there(self) -> None:
         self.refuse("nowhere.py", "--task", TASK, "-c", str(self.folder / "nowhere.py"))
@@ -115,13 +94,8 @@ class BadInput(unittest.TestCase):
         self.refuse(f'musacoder: {path}: line 1: "sample" is missing', "-c", path)
 
 
-class Mixed(unittest.TestCase):
+class Mixed(InFolder):
     """Some of what is given is bad; the rest is judged."""
-
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
 
     def test_each_bad_line_has_its_error_and_the_others_their_verdicts(self) -> None:
         honest = HONEST.read_text()
@@ -205,14 +179,7 @@ class Caches(unittest.TestCase):
     def refuse(self, why: str, within: Sequence[str], **environment: str) -> None:
         kept = {"PATH": os.environ["PATH"], "MC_PYTHON": os.environ.get("MC_PYTHON", "python3")}
         for subcommand in (["eval", "--task", TASK, "-c", str(HONEST)], ["setup"], ["doctor"]):
-            done = subprocess.run(
-                [*within, MUSACODER, *subcommand],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=60,
-                env={**kept, **environment},
-            )
+            done = run(*subcommand, within=within, env={**kept, **environment})
             self.assertEqual(done.returncode, MACHINE_FAILED, done.stderr)
             said = done.stdout if subcommand == ["doctor"] else done.stderr
             self.assertIn(why, said)
@@ -309,7 +276,7 @@ class Log(unittest.TestCase):
             self.assertNotIn(words, silent.stderr)
 
 
-class Verdicts(unittest.TestCase):
+class Verdicts(InFolder):
     def test_the_same_seed_gives_the_same_verdict_and_inputs(self) -> None:
         arguments = ["--task", TASK, "--seed", "7", "-c", str(HONEST)]
         first, second = verdicts(*arguments)[0], verdicts(*arguments)[0]
@@ -321,23 +288,21 @@ class Verdicts(unittest.TestCase):
         self.assertTrue(all(digests))
 
     def test_each_candidate_has_its_own_inputs_whoever_is_judged_beside_it(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            lines = []
-            for number in range(3):
-                response = HONEST.read_text() + f"# {number}\n"
-                lines.append({"task": TASK, "sample": number, "response": response})
-            answers = Path(folder) / "answers.jsonl"
-            answers.write_text("\n".join(map(json.dumps, lines)))
-            found = []
-            for jobs in ("1", "3"):
-                judged = verdicts("--seed", "7", "-c", str(answers), "--jobs", jobs)
-                digests = [[t["inputs_digest"] for t in v["outcome"]["trials"]] for v in judged]
-                found.append(([verdict["seed"] for verdict in judged], digests))
-            self.assertEqual(found[0], found[1])
-            seeds, digests = found[0]
-            self.assertEqual(len({"7", *seeds}), 4)
-            each = [digest for trials in digests for digest in trials]
-            self.assertEqual(len(set(each)), len(each))
+        lines = []
+        for number in range(3):
+            response = HONEST.read_text() + f"# {number}\n"
+            lines.append({"task": TASK, "sample": number, "response": response})
+        answers = self.write("answers.jsonl", "\n".join(map(json.dumps, lines)))
+        found = []
+        for jobs in ("1", "3"):
+            judged = verdicts("--seed", "7", "-c", answers, "--jobs", jobs)
+            digests = [[t["inputs_digest"] for t in v["outcome"]["trials"]] for v in judged]
+            found.append(([verdict["seed"] for verdict in judged], digests))
+        self.assertEqual(found[0], found[1])
+        seeds, digests = found[0]
+        self.assertEqual(len({"7", *seeds}), 4)
+        each = [digest for trials in digests for digest in trials]
+        self.assertEqual(len(set(each)), len(each))
 
     def test_another_seed_gives_other_inputs(self) -> None:
         digests = set()
@@ -362,22 +327,20 @@ class ModelNew(torch.nn.Module):
 """
 
 
-class Policies(unittest.TestCase):
+class Policies(InFolder):
     """PyTorch in `forward`: nothing that computes by default, all of it as KernelBench counts."""
 
     def kinds(self, text: str, *arguments: str) -> list[str]:
         """Outcomes under musacoder and kernelbench, with the rule of a finding."""
         told = []
-        with tempfile.TemporaryDirectory() as folder:
-            candidate = Path(folder) / "candidate.py"
-            candidate.write_text(text)
-            for policy in ("musacoder", "kernelbench"):
-                given = ("--policy", policy, "--task", TASK, "-c", str(candidate), *arguments)
-                verdict = verdicts("--backend", "cpu", *given)[0]
-                self.assertEqual(verdict["protocol"]["policy"].split("/")[0], policy)
-                outcome = verdict["outcome"]
-                found = outcome.get("findings", outcome.get("constructs", []))
-                told.append(" ".join([outcome["kind"], *{one["rule"] for one in found}]))
+        candidate = self.write("candidate.py", text)
+        for policy in ("musacoder", "kernelbench"):
+            given = ("--policy", policy, "--task", TASK, "-c", candidate, *arguments)
+            verdict = verdicts("--backend", "cpu", *given)[0]
+            self.assertEqual(verdict["protocol"]["policy"].split("/")[0], policy)
+            outcome = verdict["outcome"]
+            found = outcome.get("findings", outcome.get("constructs", []))
+            told.append(" ".join([outcome["kind"], *{one["rule"] for one in found}]))
         return told
 
     def test_a_part_of_the_work_is_enough_for_kernelbench(self) -> None:
@@ -397,19 +360,20 @@ class Policies(unittest.TestCase):
         self.assertEqual(self.kinds(TRITON), ["unsupported python.unsupported_language"] * 2)
 
 
-class Findings(unittest.TestCase):
+def all_findings(outcome: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = outcome.get("findings", [])
+    return found + [one for trial in outcome.get("trials", []) for one in trial["findings"]]
+
+
+class Findings(InFolder):
     """What the emulator sees beside values, with the sandbox's limits around it."""
 
     def findings(self, task: str, right: str, broken: str) -> set[str]:
-        text = (CORPUS / "honest" / f"{task}.py").read_text()
+        text = honest(task)
         self.assertIn(right, text)
-        with tempfile.TemporaryDirectory() as folder:
-            candidate = Path(folder) / "candidate.py"
-            candidate.write_text(text.replace(right, broken))
-            outcome = verdicts("--task", task, "--seed", "1", "-c", str(candidate))[0]["outcome"]
-        found = outcome.get("findings", [])
-        found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
-        return {one["kind"] for one in found}
+        candidate = self.write("candidate.py", text.replace(right, broken))
+        outcome = verdicts("--task", task, "--seed", "1", "-c", candidate)[0]["outcome"]
+        return {one["kind"] for one in all_findings(outcome)}
 
     def test_a_race_in_device_memory(self) -> None:
         place = "out[index[edge] * features + feature]"
@@ -426,9 +390,7 @@ class Findings(unittest.TestCase):
 
     def test_the_race_that_the_readme_shows(self) -> None:
         example = ROOT / "examples/row_sum_race.py"
-        outcome = verdicts("--task", TASK, "-c", str(example))[0]["outcome"]
-        found = outcome.get("findings", [])
-        found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
+        found = all_findings(verdicts("--task", TASK, "-c", str(example))[0]["outcome"])
         lines = {one["location"]["line"] for one in found if one["kind"] == "shared_race"}
         self.assertTrue(lines and lines <= {30, 33}, found)  # The write, or the read.
 
@@ -437,7 +399,7 @@ class Findings(unittest.TestCase):
         self.assertEqual(self.findings(TASK, right, broken), {"out_of_bounds_write"})
 
 
-class Cached(unittest.TestCase):
+class Cached(InFolder):
     """A library that another candidate's text was compiled to, and the lines told of it."""
 
     BROKEN = "out[blockIdx.x + 1] = sum;"
@@ -450,31 +412,21 @@ class Cached(unittest.TestCase):
         other = first.replace(f'name="{name}"', 'name="another"').replace("float sum", "float  sum")
         shifted = "# Two lines.\n\n" + other.replace("// One block", "// One  block")
         moved = first.replace("  const int lane", "  // A line.\n  const int lane")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "answers.jsonl"
-            texts = (first, other, shifted, moved)
-            answers = [{"task": TASK, "sample": i, "response": f"```python\n{text}```\n"}
-                       for i, text in enumerate(texts)]  # fmt: skip
-            path.write_text("".join(json.dumps(answer) + "\n" for answer in answers))
-            judged = verdicts("-c", str(path))
+        texts = (first, other, shifted, moved)
+        answers = [{"task": TASK, "sample": i, "response": f"```python\n{text}```\n"}
+                   for i, text in enumerate(texts)]  # fmt: skip
+        path = self.write("answers.jsonl", "".join(json.dumps(one) + "\n" for one in answers))
+        judged = verdicts("-c", path)
         cached = [verdict["telemetry"]["compile_cached"] for verdict in judged]
         self.assertEqual(cached, [False, True, True, False])
         for text, verdict in zip(texts, judged):
-            outcome = verdict["outcome"]
-            found = outcome.get("findings", [])
-            found += [one for trial in outcome.get("trials", []) for one in trial["findings"]]
-            lines = {one["location"]["line"] for one in found}
+            lines = {one["location"]["line"] for one in all_findings(verdict["outcome"])}
             before = text.partition(self.BROKEN)[0]
-            self.assertEqual(lines, {before.count("\n") + 1}, outcome)
+            self.assertEqual(lines, {before.count("\n") + 1}, verdict["outcome"])
 
 
-class Strict(unittest.TestCase):
+class Strict(InFolder):
     """`--strict` repeats correctness with other seeds."""
-
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.candidate = Path(folder.name) / "lucky.py"
 
     def test_an_honest_candidate_passes(self) -> None:
         verdict = verdicts("--strict", "--task", TASK, "--seed", "7", "-c", str(HONEST))[0]
@@ -488,8 +440,8 @@ class Strict(unittest.TestCase):
         self.assertIn("out[blockIdx.x] = sum;", text)
         # Wrong in one trial of sixteen: some seeds let it pass once, but not three times.
         unlucky = "out[blockIdx.x] = (__float_as_int(x[0]) & 15) == 7 ? 0.0f : sum;"
-        self.candidate.write_text(text.replace("out[blockIdx.x] = sum;", unlucky))
-        arguments = ["--task", TASK, "-c", str(self.candidate)]
+        lucky = self.write("lucky.py", text.replace("out[blockIdx.x] = sum;", unlucky))
+        arguments = ["--task", TASK, "-c", str(lucky)]
         for seed in map(str, range(1, 20)):
             if verdicts(*arguments, "--seed", seed)[0]["outcome"]["kind"] != "pass":
                 continue

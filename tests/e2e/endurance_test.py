@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-CORPUS = ROOT / "tests/corpus"
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import InFolder, honest, run
+
 TASK = "reduction/row_sum"
 NUM_FAILURES = round(200 * float(os.environ.get("MC_CORPUS_SHARE", "1")))
 HONEST_EVERY = 10
@@ -39,7 +36,7 @@ FAILURES = {
 
 
 def with_first_statement(statement: str) -> str:
-    lines = (CORPUS / "honest" / f"{TASK}.py").read_text().splitlines(keepends=True)
+    lines = honest(TASK).splitlines(keepends=True)
     at = next(i for i, line in enumerate(lines) if line.lstrip().startswith("def forward"))
     indent = " " * (len(lines[at]) - len(lines[at].lstrip()) + 4)
     return "".join([*lines[: at + 1], f"{indent}{statement}\n", *lines[at + 1 :]])
@@ -65,9 +62,8 @@ def temporary_files() -> set[str]:
     }
 
 
-class Endurance(unittest.TestCase):
+class Endurance(InFolder):
     def test_failures_leave_nothing_and_touch_nobody(self) -> None:
-        honest = (CORPUS / "honest" / f"{TASK}.py").read_text()
         lines, expected = [], []
         for i in range(NUM_FAILURES):
             name = list(FAILURES)[i % len(FAILURES)]
@@ -75,7 +71,7 @@ class Endurance(unittest.TestCase):
             lines.append({"sample": f"{i}-{name}", "response": with_first_statement(statement)})
             expected.append(outcome)
             if i % HONEST_EVERY == 0:
-                lines.append({"sample": f"{i}-honest", "response": honest})
+                lines.append({"sample": f"{i}-honest", "response": honest(TASK)})
                 expected.append("pass")
         before = processes(), temporary_files()
         outcomes = self.judge(lines)
@@ -87,28 +83,12 @@ class Endurance(unittest.TestCase):
         self.assertEqual(temporary_files() - before[1], set())
 
     def judge(self, lines: list[dict[str, str]]) -> list[str]:
-        with tempfile.TemporaryDirectory() as folder:
-            answers, results = Path(folder) / "a.jsonl", Path(folder) / "r.jsonl"
-            answers.write_text("".join(json.dumps({"task": TASK, **x}) + "\n" for x in lines))
-            command = [
-                MUSACODER,
-                "eval",
-                "-c",
-                str(answers),
-                "-j",
-                "2",
-                "--out",
-                str(results),
-                "--seed",
-                "1",
-                "--timeout",
-                "2",
-                "--memory",
-                "1GiB",
-                "--no-static-rules",
-            ]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            read = [json.loads(line) for line in results.read_text().splitlines()]
+        text = "".join(json.dumps({"task": TASK, **x}) + "\n" for x in lines)
+        answers = self.write("answers.jsonl", text)
+        done = run("eval", "-c", answers, "-j", 2, "--json", "--seed", 1, "--timeout", 2,
+                   "--memory", "1GiB", "--no-static-rules")  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        read = [json.loads(line) for line in done.stdout.splitlines()]
         return [result["verdict"]["outcome"]["kind"] for result in read]
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`musacoder forge` as a user sees it: files, repetition, going on after a stop, errors.
-
-Runs the program named by $MUSACODER; no GPU is needed.
-"""
+"""`musacoder forge` as a user sees it: files, repetition, going on after a stop, errors."""
 
 from __future__ import annotations
 
@@ -19,17 +16,15 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import MUSACODER, run
+
 FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl")
 SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3",
             "--lessons-share", "1")  # fmt: skip
 
 
 def forge(out: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [MUSACODER, "forge", "--out", str(out), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600,
-                          env={**os.environ, **environment})  # fmt: skip
+    return run("forge", "--out", out, *arguments, env={**os.environ, **environment})
 
 
 def has_chunk(out: Path) -> bool:

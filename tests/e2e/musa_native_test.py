@@ -18,11 +18,11 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from program import MUSACODER, ROOT, run
+
 sys.path[:0] = [str(ROOT), str(ROOT / "tests/stand_ins")]
 import musa as stand_in  # noqa: E402
 
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
 TASK = """import torch
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -152,8 +152,7 @@ class MusaNativeTest(unittest.TestCase):
     def test_nothing_is_measured_without_a_device(self) -> None:
         options = ["--backend", "musa", "--dialect", "musa"]
         files = ["--task", str(self.folder / "task.py"), "-c", str(self.folder / "right.py")]
-        command = [MUSACODER, "eval", *options, *files]
-        done = subprocess.run(command, capture_output=True, text=True, env=self.environment)
+        done = run("eval", *options, *files, env=self.environment)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("no MUSA device answers", done.stderr)
 

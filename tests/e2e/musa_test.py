@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates in the dialect of MUSA through the command line: `musacoder eval --dialect musa`.
-
-Runs the program named by $MUSACODER on the CPU backend.
-"""
+"""Candidates in the dialect of MUSA through the command line: `musacoder eval --dialect musa`."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import InFolder, run
+
 TASK = """import torch
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -63,21 +57,13 @@ class ModelNew(torch.nn.Module):
 FAILURE = "C10_MUSA_CHECK(musaSetDevice(7));"
 
 
-class Musa(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
-        (self.root / "task.py").write_text(TASK)
-
+class Musa(InFolder):
     def eval(self, candidates: dict[str, str], *options: str) -> dict[str, Any]:
         """The lines of `--json` by candidate."""
-        command = [MUSACODER, "eval", "--backend", "cpu", "--task", str(self.root / "task.py")]
+        given = ["--backend", "cpu", "--task", str(self.write("task.py", TASK))]
         for name, text in candidates.items():
-            (self.root / f"{name}.py").write_text(text)
-            command += ["--candidate", str(self.root / f"{name}.py")]
-        command += ["--dialect", "musa", "--json", "--jobs", "2", *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+            given += ["--candidate", str(self.write(f"{name}.py", text))]
+        done = run("eval", *given, "--dialect", "musa", "--json", "--jobs", "2", *options)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = map(json.loads, done.stdout.splitlines())
         return {Path(line["verdict"]["candidate"]).stem: line for line in lines}

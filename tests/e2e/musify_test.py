@@ -6,87 +6,74 @@ Runs the program named by $MUSACODER; no GPU and no PyTorch is needed.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
-HONEST = ROOT / "tests/corpus/honest"
-DONE, BAD_INPUT, FOUND = 0, 2, 3
+from program import BAD_INPUT, HONEST, InFolder, run
+
+DONE, FOUND = 0, 3
 
 
-class Musify(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
-
-    def file(self, name: str, text: str) -> Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
+class Musify(InFolder):
     def musify(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [MUSACODER, "musify", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return run("musify", *arguments)
 
     def test_one_file_goes_to_standard_output(self) -> None:
-        source = self.file("k.cu", "cudaFree(p);\n")
+        source = self.write("k.cu", "cudaFree(p);\n")
         done = self.musify(source)
         self.assertEqual((done.returncode, done.stdout), (DONE, "musaFree(p);\n"))
         self.assertIn("1 file: 1 ported", done.stderr)
         self.assertEqual(source.read_text(), "cudaFree(p);\n")
 
     def test_report_names_place_names_and_rule(self) -> None:
-        source = self.file("k.cu", "int x;\n  cudaFree(p);\n")
+        source = self.write("k.cu", "int x;\n  cudaFree(p);\n")
         done = self.musify(source, "--report")
         self.assertIn(f"{source}:2:3: cudaFree -> musaFree (runtime)\n", done.stderr)
 
     def test_folder_is_ported_with_new_suffixes_and_back(self) -> None:
-        self.file("in/a/k.cu", '#include "k.cuh"\nMY_CUDA(cudaFree(p));\n')
-        self.file("in/a/k.cuh", "#define MY_CUDA(x) x\n")
-        self.assertEqual(self.musify(self.root / "in", "--out", self.root / "m").returncode, DONE)
+        self.write("in/a/k.cu", '#include "k.cuh"\nMY_CUDA(cudaFree(p));\n')
+        self.write("in/a/k.cuh", "#define MY_CUDA(x) x\n")
         self.assertEqual(
-            (self.root / "m/a/k.mu").read_text(), '#include "k.muh"\nMY_CUDA(musaFree(p));\n'
+            self.musify(self.folder / "in", "--out", self.folder / "m").returncode, DONE
         )
-        done = self.musify("--to", "cuda", self.root / "m", "--out", self.root / "c")
+        self.assertEqual(
+            (self.folder / "m/a/k.mu").read_text(), '#include "k.muh"\nMY_CUDA(musaFree(p));\n'
+        )
+        done = self.musify("--to", "cuda", self.folder / "m", "--out", self.folder / "c")
         self.assertEqual(done.returncode, DONE, done.stderr)
         for name in ("a/k.cu", "a/k.cuh"):
             self.assertEqual(
-                (self.root / "c" / name).read_text(), (self.root / "in" / name).read_text()
+                (self.folder / "c" / name).read_text(), (self.folder / "in" / name).read_text()
             )
 
     def test_refused_file_is_not_written_and_others_are(self) -> None:
-        self.file("in/bad.cu", 'void f() {\n  asm("nop;");\n}\n')
-        self.file("in/good.cu", "cudaFree(p);\n")
-        done = self.musify(self.root / "in", "--out", self.root / "out")
+        self.write("in/bad.cu", 'void f() {\n  asm("nop;");\n}\n')
+        self.write("in/good.cu", "cudaFree(p);\n")
+        done = self.musify(self.folder / "in", "--out", self.folder / "out")
         self.assertEqual(done.returncode, FOUND)
         self.assertIn("bad.cu:2:3: refused: asm: inline PTX", done.stderr)
-        self.assertEqual([path.name for path in (self.root / "out").iterdir()], ["good.mu"])
+        self.assertEqual([path.name for path in (self.folder / "out").iterdir()], ["good.mu"])
 
     def test_partial_port_lists_what_is_left(self) -> None:
-        done = self.musify(self.file("k.cu", "int x = MY_CUDA;\n"))
+        done = self.musify(self.write("k.cu", "int x = MY_CUDA;\n"))
         self.assertEqual(done.returncode, FOUND)
         self.assertIn("k.cu:1:9: left over: MY_CUDA is known to no rule", done.stderr)
 
     def test_check_writes_nothing_and_fails_where_a_file_would_change(self) -> None:
-        done = self.musify("--check", self.file("k.cu", "cudaFree(p);\n"))
+        done = self.musify("--check", self.write("k.cu", "cudaFree(p);\n"))
         self.assertEqual(done.returncode, FOUND)
         self.assertIn("k.cu: ported\n", done.stdout)
-        self.assertEqual(len(list(self.root.iterdir())), 1)
-        self.assertEqual(self.musify("--check", self.file("k.mu", "f(p);\n")).returncode, DONE)
+        self.assertEqual(len(list(self.folder.iterdir())), 1)
+        self.assertEqual(self.musify("--check", self.write("k.mu", "f(p);\n")).returncode, DONE)
 
     def test_wrong_use_is_one_line(self) -> None:
-        source = self.file("k.py", "x\n")
+        source = self.write("k.py", "x\n")
         for arguments, message in (
             (["/nowhere/k.cu"], "/nowhere/k.cu: no such file or folder"),
-            ([self.file("k.txt", "")], "not a source"),
-            ([self.root], "--out is missing"),
-            ([self.root, "--out", self.root], "is an input"),
+            ([self.write("k.txt", "")], "not a source"),
+            ([self.folder], "--out is missing"),
+            ([self.folder, "--out", self.folder], "is an input"),
             ([source, "--to", "hip"], 'expected musa or cuda, got "hip"'),
             ([source, "--musa-arch", "mp_99"], "mp_99"),
         ):
@@ -96,18 +83,18 @@ class Musify(unittest.TestCase):
             self.assertIn(message, done.stderr)
 
     def test_warp_width_is_warned_of_for_wide_warps(self) -> None:
-        source = self.file("k.cu", "int l = t % 32; v = __shfl_sync(0xffffffff, v, 0);\n")
+        source = self.write("k.cu", "int l = t % 32; v = __shfl_sync(0xffffffff, v, 0);\n")
         self.assertIn("(warp_width)", self.musify(source, "--musa-arch", "mp_22").stderr)
         self.assertNotIn("warning", self.musify(source).stderr)
 
     def test_honest_candidates_come_back_byte_for_byte(self) -> None:
-        self.assertEqual(self.musify(HONEST, "--out", self.root / "m").returncode, DONE)
-        done = self.musify("--to", "cuda", self.root / "m", "--out", self.root / "c")
+        self.assertEqual(self.musify(HONEST, "--out", self.folder / "m").returncode, DONE)
+        done = self.musify("--to", "cuda", self.folder / "m", "--out", self.folder / "c")
         self.assertEqual(done.returncode, DONE, done.stderr)
         changed = [
             path.stem
             for path in HONEST.glob("*/*.py")
-            if (self.root / "c" / path.relative_to(HONEST)).read_bytes() != path.read_bytes()
+            if (self.folder / "c" / path.relative_to(HONEST)).read_bytes() != path.read_bytes()
         ]
         self.assertEqual(changed, ["rms_norm"])  # A flag of nvcc's is dropped there.
 

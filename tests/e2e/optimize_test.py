@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`musacoder optimize` as a user sees it: modules, a scripted model, the module that is written.
-
-Runs the program named by $MUSACODER; no GPU and no network but loopback are needed.
-"""
+"""`musacoder optimize` as a user sees it: modules, a scripted model, the module that is written."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -21,12 +17,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-HONEST = ROOT / "tests/corpus/honest"
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
-BAD_INPUT = 2
+from program import BAD_INPUT, MUSACODER, InFolder, Server, completion, honest, run
+
 NONE_CORRECT = 3
 
 SOFTMAX = """\
@@ -145,10 +138,6 @@ class ModelNew(nn.Module):
 '''
 
 
-def honest(name: str) -> str:
-    return (HONEST / f"{name}.py").read_text()
-
-
 # The module's text, its class, options, a right kernel, and a change that makes it wrong.
 CASES: dict[str, tuple[str, str, list[str], str, tuple[str, str]]] = {
     "row_softmax": (
@@ -172,47 +161,13 @@ CASES: dict[str, tuple[str, str, list[str], str, tuple[str, str]]] = {
     ),
 }  # fmt: skip
 
-Reply = Callable[[list[dict[str, str]]], str | None]  # The answer to messages; None: 500.
+
+def model(reply: Callable[[list[dict[str, str]]], str]) -> Server:
+    """A model that answers by a function of all messages."""
+    return Server(lambda number, request: completion(reply(request["messages"])))
 
 
-class Server:
-    """A model on loopback, which answers by a function of all messages."""
-
-    def __init__(self, reply: Reply) -> None:
-        self.asked: list[list[dict[str, str]]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.asked.append(request["messages"])
-                text = reply(request["messages"])
-                choice = {"message": {"role": "assistant", "content": text}}
-                body = json.dumps({"choices": [choice]}).encode()
-                self.send_response(500 if text is None else 200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-
-
-class Optimize(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
+class Optimize(InFolder):
     def serve(self, answers: list[str]) -> Server:
         """A model whose answers follow one another in a conversation; the last one stays."""
 
@@ -220,20 +175,15 @@ class Optimize(unittest.TestCase):
             turn = sum(message["role"] == "assistant" for message in messages)
             return f"```python\n{answers[min(turn, len(answers) - 1)]}```"
 
-        server = Server(reply)
+        server = model(reply)
         self.addCleanup(server.stop)
         return server
 
     def module(self, name: str, text: str) -> Path:
-        path = self.folder / f"{name}.py"
-        path.write_text(text)
-        return path
+        return self.write(f"{name}.py", text)
 
     def run_it(self, *arguments: object, backend: str = "cpu") -> subprocess.CompletedProcess[str]:
-        command = [MUSACODER, "optimize", *map(str, arguments), "--backend", backend]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=600, cwd=self.folder
-        )
+        return run("optimize", *arguments, "--backend", backend, cwd=self.folder)
 
     def optimize(self, name: str, server: Server, *more: object) -> Path:
         """Optimizes a case; returns the module that is written."""
@@ -360,15 +310,11 @@ assert not any(name.startswith("musacoder") for name in sys.modules)
 
         It runs its kernels from a text, which static rules forbid to candidates.
         """
-        candidate = self.folder / "candidate.py"
-        candidate.write_text(written.read_text() + f"\n\nModelNew = {class_name}\n")
-        task = self.folder / "task.py"
-        task.write_text(written.read_text())
-        done = subprocess.run(
-            [MUSACODER, "eval", "--task", str(task), "-c", str(candidate), "--backend", "cpu",
-             "--mode", "eval", "--no-static-rules", "--json"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        text = written.read_text()
+        candidate = self.write("candidate.py", text + f"\n\nModelNew = {class_name}\n")
+        task = self.write("task.py", text)
+        done = run("eval", "--task", task, "-c", candidate, "--backend", "cpu", "--mode", "eval",
+                   "--no-static-rules", "--json")  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
         outcome = json.loads(done.stdout)["verdict"]["outcome"]
         self.assertEqual((outcome["kind"], outcome.get("generality")), ("pass", 1), done.stdout)
@@ -408,7 +354,7 @@ class Runs(Optimize):
                 return f"```python\n{kernel}```"
             return "I cannot do this."
 
-        server = Server(reply)
+        server = model(reply)
         self.addCleanup(server.stop)
         arguments = [*self.settle(name, server, "--samples", 1), "--backend", "cpu"]
         command = [MUSACODER, "optimize", *map(str, arguments)]
@@ -429,9 +375,9 @@ class Runs(Optimize):
         self.assertEqual(len(server.asked), 3, "a run that had enough asked again")
         document = self.folder / "document.json"
         out = self.folder / "optimized" / name
-        subprocess.run([MUSACODER, "report", str(out), "--json", str(document)], check=True)
-        (run,) = json.loads(document.read_text())["runs"]
-        self.assertEqual(run["outcomes"], {"extraction": 1, "pass": 1})
+        self.assertEqual(run("report", out, "--json", document).returncode, 0)
+        (stored,) = json.loads(document.read_text())["runs"]
+        self.assertEqual(stored["outcomes"], {"extraction": 1, "pass": 1})
         self.module(name, CASES[name][0] + "# Other.\n")
         other = self.run_it(*arguments[:-2])
         self.assertEqual(other.returncode, BAD_INPUT)
@@ -454,7 +400,7 @@ class Runs(Optimize):
             time.sleep(0.5)
             return "Wait."
 
-        server = Server(reply)
+        server = model(reply)
         self.addCleanup(server.stop)
         given = self.settle("row_softmax", server, "--turns", 100, "--budget", 1)
         self.assertEqual(self.run_it(*given).returncode, NONE_CORRECT)

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`musacoder serve` with the real verifier behind it, asked by the Python package.
-
-Runs the program named by $MUSACODER; no GPU is needed.
-"""
+"""`musacoder serve` with the real verifier behind it, asked by the Python package."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import unittest
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import MUSACODER, ROOT, honest, run
+
 TASK = "reduction/row_sum"
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -23,17 +18,16 @@ import musacoder  # noqa: E402
 class Serve(unittest.TestCase):
     def test_verdicts_over_http(self) -> None:
         code = (ROOT / "tasks" / f"{TASK}.py").read_text()
-        honest = (ROOT / "tests/corpus/honest" / f"{TASK}.py").read_text()
         command = [MUSACODER, "serve", "--port", "0", "--backend", "cpu", "--seed", "1"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         try:
             client = musacoder.Client(process.stdout.readline().split()[-1])
             for task in (TASK, code):
-                self.assertEqual(client.evaluate(task, honest).reward, 1.0)
+                self.assertEqual(client.evaluate(task, honest(TASK)).reward, 1.0)
             self.assertEqual(client.evaluate(code, "I cannot.").outcome, "extraction")
             with self.assertRaisesRegex(musacoder.Refused, "no class Model"):
-                client.evaluate({"code": "import torch"}, honest)
+                client.evaluate({"code": "import torch"}, honest(TASK))
             process.terminate()
             self.assertEqual(process.wait(timeout=30), 0)
             client.close()
@@ -45,10 +39,9 @@ class Serve(unittest.TestCase):
     def test_a_child_of_this_process_judges_without_a_service(self) -> None:
         program = musacoder.Program(MUSACODER, ["--backend", "cpu", "--jobs", "1", "--seed", "1"])
         try:
-            honest = (ROOT / "tests/corpus/honest" / f"{TASK}.py").read_text()
-            self.assertEqual(program.evaluate(TASK, honest).reward, 1.0)
+            self.assertEqual(program.evaluate(TASK, honest(TASK)).reward, 1.0)
             with self.assertRaisesRegex(musacoder.Refused, "trials"):
-                program.evaluate(TASK, honest, options={"trials": -1})
+                program.evaluate(TASK, honest(TASK), options={"trials": -1})
         finally:
             program.close()
 
@@ -60,13 +53,7 @@ class Serve(unittest.TestCase):
             (["--bakcend", "cpu", "--port", "0"], "--bakcend"),
         ):
             with self.subTest(options=options):
-                done = subprocess.run(
-                    [MUSACODER, "serve", *options],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                    timeout=60,
-                )
+                done = run("serve", *options)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(words, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1)

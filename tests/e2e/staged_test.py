@@ -7,18 +7,14 @@ Runs the program named by $MUSACODER; no GPU is needed, nor nvcc.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import BAD_INPUT, ROOT, InFolder, run
+
 TASK = "reduction/row_sum"
 HONEST = str(ROOT / f"tests/corpus/honest/{TASK}.py")
-BAD_INPUT = 2
 # A kernel whose source has the width in it, as at import nobody knows it.
 SIZED = """
 import torch
@@ -70,12 +66,6 @@ def get_init_inputs():
 """
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [MUSACODER, *arguments], capture_output=True, text=True, check=False, timeout=600
-    )
-
-
 def without_times(line: str) -> dict[str, Any]:
     """What a verdict says of the candidate, whichever of its blocks was looked at first."""
     verdict: dict[str, Any] = json.loads(line, object_hook=without_thread)["verdict"]
@@ -91,17 +81,8 @@ def without_thread(found: dict[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in found if name not in ("block", "thread", "detail")}
 
 
-class Staged(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def write(self, name: str, text: str) -> str:
-        (self.folder / name).write_text(text)
-        return str(self.folder / name)
-
-    def halves(self, task: str, *candidates: str) -> tuple[list[str], list[str]]:
+class Staged(InFolder):
+    def halves(self, task: object, *candidates: object) -> tuple[list[str], list[str]]:
         """The lines of JSON that the first half prints, and those of the second."""
         out = self.folder / "out"
         given = ["--task", task, "-c", *candidates, "--backend", "cpu"]

@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`musacoder eval --stream`: a question a line, a reply a line, also where the question is wrong.
-
-Runs the program named by $MUSACODER; no GPU is needed.
-"""
+"""`musacoder eval --stream`: a question a line, a reply a line, wrong questions included."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import unittest
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
+from program import MUSACODER, ROOT, honest, run
+
 TASK = "reduction/row_sum"
-HONEST = (ROOT / "tests/corpus/honest" / f"{TASK}.py").read_text()
+HONEST = honest(TASK)
 
 
 RELU = """import torch
@@ -68,14 +63,8 @@ CPU = ("--backend", "cpu", "--jobs", "2")
 
 
 def ask(*lines: str, options: tuple[str, ...] = CPU) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [MUSACODER, "eval", "--stream", "--seed", "1", *options],
-        input="".join(line + "\n" for line in lines),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    asked = "".join(line + "\n" for line in lines)
+    done = run("eval", "--stream", "--seed", "1", *options, input=asked)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -83,7 +72,7 @@ def ask(*lines: str, options: tuple[str, ...] = CPU) -> list[dict[str, Any]]:
 class Stream(unittest.TestCase):
     def test_each_line_gets_one_reply(self) -> None:
         code = (ROOT / "tasks" / f"{TASK}.py").read_text()
-        questions = [
+        questions: list[dict[str, Any]] = [
             {"id": "by name", "task": TASK, "answer": HONEST},
             {"id": "with code", "task": {"id": "mine", "code": code}, "answer": "I cannot."},
             {"id": "no answer", "task": TASK},
@@ -148,12 +137,13 @@ class Stream(unittest.TestCase):
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as child:
             assert child.stdin and child.stdout
+            replies = child.stdout
 
             def send(**request: Any) -> None:
                 print(json.dumps(request), file=child.stdin, flush=True)
 
             def reply() -> Any:
-                return json.loads(child.stdout.readline())
+                return json.loads(replies.readline())
 
             send(id="p", verb="prepare", task=TASK, answer=HONEST)
             prepared = reply()

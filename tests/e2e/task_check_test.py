@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task is worth: `musacoder task check`, and what a verdict of a trivial task earns.
-
-Runs the program named by $MUSACODER; no GPU is needed.
-"""
+"""What a task is worth: `musacoder task check`, and what a verdict of a trivial task earns."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
-FOUND, BAD_INPUT = 3, 2
+from program import BAD_INPUT, InFolder, run
+
+FOUND = 3
 
 TASK = """
 import torch
@@ -96,20 +90,9 @@ torch::Tensor run(torch::Tensor x) {
 )
 
 
-class Case(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def write(self, name: str, text: str) -> str:
-        path = self.folder / name
-        path.write_text(text)
-        return str(path)
-
-    def run_program(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [MUSACODER, *arguments, "--backend", "cpu"]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+class Case(InFolder):
+    def run_program(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return run(*arguments, "--backend", "cpu")
 
     def judged(self, task: str, answer: str, *options: str) -> dict[str, Any]:
         files = [self.write("task.py", task), self.write("answer.py", answer)]
@@ -122,7 +105,7 @@ class Case(unittest.TestCase):
 class TaskCheck(Case):
     def test_grades_with_reasons(self) -> None:
         names = {"constant.py": CONSTANT, "relu.py": RELU, "doubled.py": DOUBLED, "no.py": "x = ("}
-        paths = [self.write(name, text) for name, text in names.items()]
+        paths = [str(self.write(name, text)) for name, text in names.items()]
         done = self.run_program("task", "check", "--json", *paths)
         self.assertEqual(done.returncode, FOUND, done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -141,7 +124,7 @@ class TaskCheck(Case):
         self.assertEqual(done.stdout.splitlines()[-1], "1 task: 1 good")
 
     def test_a_file_that_is_not_there(self) -> None:
-        done = self.run_program("task", "check", str(self.folder / "none.py"))
+        done = self.run_program("task", "check", self.folder / "none.py")
         self.assertEqual(done.returncode, BAD_INPUT)
 
 
