@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug-ins in the real slime, verl and TRL, on a CPU.
 
-    python tools/host_contracts.py [--slime CHECKOUT] [--verl installed] [--trl installed]
+    python tools/host_contracts.py [--slime CHECKOUT] [--verl] [--trl]
 
 slime: its own tests/plugin_contracts, with musacoder.slime.reward and a generate whose engine is
-replaced (there is none on a CPU); the tests of tests/plugins; tools/slime_goldens.py.  verl
-(a checkout has only the first): get_custom_reward_fn loads verl.py and calls it;
-tools/verl_goldens.py.  TRL: tools/trl_goldens.py.  The contract tests and the loading of rewards
-ask a real `musacoder serve` in front of the verifier of the tests, which answers at once.  Needs
-what the hosts import.
+replaced (there is none on a CPU); the tests of tests/plugins; tools/slime_goldens.py.
+verl: get_custom_reward_fn loads verl.py and calls it; tools/verl_goldens.py.
+TRL: tools/trl_goldens.py.
+The contract tests and the loading of rewards ask a real `musacoder serve` in front of the verifier
+of the tests, which answers at once.  Needs what the hosts import.
 """
 
 from __future__ import annotations
@@ -65,29 +65,11 @@ async def generate(args, sample, sampling_params):
 
 
 VERL = """
-import importlib.util, sys, types
-from pathlib import Path
-checkout, hook = sys.argv[1:]
-if checkout == "installed":
-    from verl.trainer.ppo import reward
-else:
-    sys.path.insert(0, checkout)
-    # The file alone: the package imports Ray and all that trains.
-    utils = ("verl.utils.reward_score", "verl.utils.transferqueue_utils")
-    for name in ("ray", "verl", "verl.utils", *utils):
-        sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].__path__ = [str(Path(checkout, *name.split(".")))]
-    sys.modules["ray"].remote = lambda **_: (lambda f: f)
-    sys.modules["verl.utils.reward_score"].default_compute_score = None
-    sys.modules["verl.utils.transferqueue_utils"].tqbridge = lambda *a, **k: (lambda f: f)
-    path = Path(checkout, "verl/trainer/ppo/reward.py")
-    spec = importlib.util.spec_from_file_location("reward", path)
-    reward = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reward)
-import asyncio
+import asyncio, sys
+from omegaconf import OmegaConf
+from verl.trainer.ppo import reward
 for name in ("compute_score", "compute_score_async"):
-    hooks = {"custom_reward_function": {"path": hook, "name": name}}
-    from omegaconf import OmegaConf
+    hooks = {"custom_reward_function": {"path": sys.argv[1], "name": name}}
     # Version 0.9 has the key below "reward".
     found = reward.get_custom_reward_fn(OmegaConf.create({**hooks, "reward": hooks}))
     score = found(data_source="forge", solution_str="yes", ground_truth="a/task", extra_info={})
@@ -121,18 +103,16 @@ def run_here(arguments: list[str], **environment: str) -> int:
     ).returncode
 
 
-def try_verl(checkout: str) -> int:
-    is_installed = checkout == "installed"
-    path = checkout if is_installed else str(Path(checkout).resolve())
-    code = run_here(["-c", VERL, path, str(ROOT / "python/musacoder/verl.py")])
-    return code or (run_here(["tools/verl_goldens.py"]) if is_installed else 0)
+def try_verl() -> int:
+    code = run_here(["-c", VERL, str(ROOT / "python/musacoder/verl.py")])
+    return code or run_here(["tools/verl_goldens.py"])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slime", type=Path)
-    parser.add_argument("--verl", help='a checkout, or "installed"')
-    parser.add_argument("--trl", choices=["installed"])
+    parser.add_argument("--verl", action="store_true", help="the installed package")
+    parser.add_argument("--trl", action="store_true", help="the installed package")
     arguments = parser.parse_args()
     if not (arguments.slime or arguments.verl or arguments.trl):
         parser.error("give --slime, --verl or --trl")
@@ -145,7 +125,7 @@ def main() -> int:
         try:
             with tempfile.TemporaryDirectory() as folder:
                 code = try_slime(arguments.slime.resolve(), Path(folder)) if arguments.slime else 0
-            code = code or (try_verl(arguments.verl) if arguments.verl else 0)
+            code = code or (try_verl() if arguments.verl else 0)
             return code or (run_here(["tools/trl_goldens.py"]) if arguments.trl else 0)
         finally:
             process.terminate()
