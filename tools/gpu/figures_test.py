@@ -26,13 +26,12 @@ def estimate(median: float, off: float = 0.1) -> dict[str, float]:
     return {"median": median, "low": median - off, "high": median + off}
 
 
-def performance(time_us: float, speedup: dict[str, float], kernels_us: float = 0.0) -> Json:
+def performance(time_us: float, speedup: dict[str, float]) -> Json:
     """Of a verdict."""
     return {
         "time_us": estimate(time_us),
         "time_eager_us": estimate(time_us),
         "speedup_eager": speedup,
-        "time_kernels_us": kernels_us,
     }
 
 
@@ -89,18 +88,16 @@ class Repeatability(unittest.TestCase):
     def figures_of(self, *performances: Json) -> dict[str, Any]:
         return dict(zip(repeatability.HEADS, repeatability.row("k", performances), strict=True))
 
-    def test_times_beside_cuptis(self) -> None:
+    def test_times_and_their_variation(self) -> None:
         figures = self.figures_of(
-            performance(9.0, estimate(1.0), 7.0),
-            performance(10.0, estimate(1.0), 8.0),
-            performance(11.0, estimate(1.0), 11.0),
+            performance(9.0, estimate(1.0)),
+            performance(10.0, estimate(1.0)),
+            performance(11.0, estimate(1.0)),
         )
         self.assertEqual(figures["tries"], 3)
         self.assertEqual(figures["time us"], 10.0)
         self.assertAlmostEqual(figures["variation %"], 10)
         self.assertAlmostEqual(figures["interval ± %"], 100 * (0.1 / 9 + 0.01 + 0.1 / 11) / 3)
-        self.assertEqual(figures["CUPTI us"], 8.0)
-        self.assertAlmostEqual(figures["time over it %"], 25)
 
     def test_intervals_contain_their_ends(self) -> None:
         speedups = (
@@ -110,13 +107,14 @@ class Repeatability(unittest.TestCase):
             {"median": 1.2, "low": 1.1, "high": 1.3},
             {"median": 0.7, "low": 0.6, "high": 0.8},
         )
-        figures = self.figures_of(*(performance(9.0, speedup, 9.0) for speedup in speedups))
+        figures = self.figures_of(*(performance(9.0, speedup) for speedup in speedups))
         self.assertEqual(figures["contain 1"], 3)
         self.assertAlmostEqual(figures["off by %"], 30)
 
-    def test_without_kernels_there_is_no_difference_from_them(self) -> None:
-        figures = self.figures_of(performance(9.0, estimate(1.0)))
-        self.assertTrue(math.isnan(figures["time over it %"]))
+    def test_a_verdict_has_the_fields_that_are_read(self) -> None:
+        schema = json.loads((repeatability.ROOT / "docs/verdict.schema.json").read_text())
+        fields = schema["$defs"]["performance"]["properties"]
+        self.assertLessEqual(set(performance(1.0, estimate(1.0))), set(fields))
 
     def test_the_last_line_adds_up_all_candidates(self) -> None:
         line = repeatability.conclusion(81, 263)
@@ -139,8 +137,7 @@ assert words[words.index("--baseline") + 1] == "candidate"
 with open(answers) as lines, open(out, "w") as results:
     for line in map(json.loads, lines):
         estimate = {"median": 1.0, "low": 0.9, "high": 1.1}
-        outcome = {"kind": "pass", "performance": {"time_us": estimate, "speedup_eager": estimate,
-                   "time_kernels_us": 1.0}}
+        outcome = {"kind": "pass", "performance": {"time_us": estimate, "speedup_eager": estimate}}
         if line["sample"].endswith("swish 1"):
             outcome = {"kind": "infra", "reason": "as the test wants it"}
         name = line["task"] + "#" + line["sample"]

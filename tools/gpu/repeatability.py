@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import sys
 from collections.abc import Sequence
@@ -47,8 +46,6 @@ HEADS = (
     "time us",
     "variation %",
     "interval ± %",
-    "CUPTI us",
-    "time over it %",
     "contain 1",
     "off by %",
 )
@@ -60,16 +57,12 @@ def row(name: str, tried: Sequence[Json]) -> list[Any]:
     REQUIRES: at least one.
     """
     times = [one["time_us"]["median"] for one in tried]
-    time_us = statistics.median(times)
-    kernels_us = statistics.median(one["time_kernels_us"] for one in tried)
     return [
         name,
         len(tried),
-        time_us,
+        statistics.median(times),
         100 * variation(times),
         100 * statistics.fmean(half_width(one["time_us"]) for one in tried),
-        kernels_us,
-        100 * (time_us / kernels_us - 1) if kernels_us else math.nan,
         sum(contains_one(one) for one in tried),
         100 * max(abs(one["speedup_eager"]["median"] - 1) for one in tried),
     ]
