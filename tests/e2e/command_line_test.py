@@ -277,15 +277,16 @@ class Log(unittest.TestCase):
 
 
 class Verdicts(InFolder):
-    def test_the_same_seed_gives_the_same_verdict_and_inputs(self) -> None:
-        arguments = ["--task", TASK, "--seed", "7", "-c", str(HONEST)]
-        first, second = verdicts(*arguments)[0], verdicts(*arguments)[0]
+    def test_the_same_seed_gives_the_same_verdict_and_another_one_other_inputs(self) -> None:
+        arguments = ["--task", TASK, "-c", str(HONEST), "--seed"]
+        first, second, third = (verdicts(*arguments, seed)[0] for seed in ("7", "7", "8"))
         for verdict in (first, second):
             for volatile in ("stages", "memory_peak_bytes", "compile_cached", "compile_cpu_s"):
                 verdict["telemetry"].pop(volatile)
         self.assertEqual(first, second)
         digests = [trial["inputs_digest"] for trial in first["outcome"]["trials"]]
         self.assertTrue(all(digests))
+        self.assertNotIn(third["outcome"]["trials"][0]["inputs_digest"], digests)
 
     def test_each_candidate_has_its_own_inputs_whoever_is_judged_beside_it(self) -> None:
         lines = []
@@ -303,13 +304,6 @@ class Verdicts(InFolder):
         self.assertEqual(len({"7", *seeds}), 4)
         each = [digest for trials in digests for digest in trials]
         self.assertEqual(len(set(each)), len(each))
-
-    def test_another_seed_gives_other_inputs(self) -> None:
-        digests = set()
-        for seed in ("1", "2"):
-            verdict = verdicts("--task", TASK, "--seed", seed, "-c", str(HONEST))[0]
-            digests.add(verdict["outcome"]["trials"][0]["inputs_digest"])
-        self.assertEqual(len(digests), 2)
 
 
 TRITON = """
@@ -383,10 +377,6 @@ class Findings(InFolder):
             broken=f"{place} += messages[i]",
         )
         self.assertEqual(found, {"global_race"})
-
-    def test_a_race_in_shared_memory(self) -> None:
-        found = self.findings(TASK, right="  __syncthreads();\n", broken="")
-        self.assertIn("shared_race", found)
 
     def test_the_race_that_the_readme_shows(self) -> None:
         example = ROOT / "examples/row_sum_race.py"
