@@ -10,7 +10,7 @@ import os
 import unittest
 from pathlib import Path
 
-from program import InFolder, honest, run
+from program import MUSACODER, InFolder, honest, run
 
 TASK = "reduction/row_sum"
 NUM_FAILURES = round(200 * float(os.environ.get("MC_CORPUS_SHARE", "1")))
@@ -43,14 +43,15 @@ def with_first_statement(statement: str) -> str:
 
 
 def processes() -> set[str]:
-    """Command lines of what runs, without kernel threads."""
+    """The command lines of this program's zygotes and of their children."""
+    zygote = f"{Path(MUSACODER).resolve().parent.parent}/share/musacoder/harness/worker/zygote.py"
     found = set()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             found.add(f"{entry.parent.name} {entry.read_bytes().decode(errors='replace')}")
         except OSError:
             continue
-    return {line for line in found if "zygote.py" in line}
+    return {line for line in found if zygote in line}
 
 
 def temporary_files() -> set[str]:
