@@ -5,7 +5,7 @@
 
 One process imports torch once and answers JSON lines on its standard input, a line each:
 
-  {"op": "task", "source", "seed", "probe", "explains", "solutions": [S]}
+  {"source", "seed", "probe", "explains", "solutions": [S]}
      S = {"source", "cuda", "library": {"path", "module"}, "function"}: the module, the CUDA
      text that was compiled for it, where, and by what name its function `f` is found there
   -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
@@ -56,7 +56,6 @@ from harness.contestant import contestant  # noqa: E402
 from harness.contestant.aten import AtenRecorder  # noqa: E402
 from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
 from harness.forge.gate import complaints, complaints_of_other_values  # noqa: E402
-from harness.forge.names import operators_of  # noqa: E402
 from harness.judge.judge import Judge  # noqa: E402
 from harness.worker import region  # noqa: E402
 from harness.worker.place import HOST_PLACE  # noqa: E402
@@ -312,13 +311,7 @@ def main() -> int:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        body = json.loads(line)
-        answer: Json = {}
-        if body["op"] == "task":
-            answer = verifier.task(body)
-        elif body["op"] == "names":
-            answer = {"names": [operators_of(source) for source in body["sources"]]}
-        print(json.dumps(answer), file=out, flush=True)
+        print(json.dumps(verifier.task(json.loads(line))), file=out, flush=True)
     return 0
 
 

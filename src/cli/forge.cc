@@ -297,8 +297,6 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command->add_option("--kernelbench", options.kernelbench, "Its tasks, to count the overlap with")
-      ->check(CLI::ExistingDirectory);
   command->callback([arguments, command, &exit_code] {
     if (command->count("--tasks") + command->count("--samples") != 1) {
       exit_code =

@@ -91,7 +91,7 @@ std::string first_error(const std::string& message) {
   return message.substr(begin, message.find('\n', begin) - begin);
 }
 
-// Where an attempt's compiled function is.
+// The place of an attempt's compiled function.
 struct Home {
   fs::path library;
   std::string module;
@@ -145,17 +145,6 @@ Result<std::unique_ptr<Bulk>> Bulk::create(const Progress& progress) {
 
 Result<std::vector<TaskResult>> Bulk::verify(const std::vector<TaskWork>& works) {
   return state_->verify(works);
-}
-
-Result<std::vector<std::vector<std::string>>> Bulk::operators_of(
-    const std::vector<std::string>& sources) {
-  MC_TRY(const std::string answer,
-         state_->worker->ask(Json{{"op", "names"}, {"sources", sources}}.dump()), "names");
-  try {
-    return Json::parse(answer).at("names").get<std::vector<std::vector<std::string>>>();
-  } catch (const Json::exception& exception) {
-    return Error{ErrorCode::kProtocol, exception.what()};
-  }
 }
 
 // ---- Compiling ----------------------------------------------------------------------------------
@@ -282,10 +271,8 @@ Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
   std::vector<const Attempt*> attempts;
   for (const Attempt& attempt : work.attempts) attempts.push_back(&attempt);
   for (const Attempt& attempt : work.doubtful) attempts.push_back(&attempt);
-  Json question{{"op", "task"},
-                {"source", work.source},
-                {"seed", work.seed >> 1},
-                {"explains", work.explains}};
+  Json question{
+      {"source", work.source}, {"seed", work.seed >> 1}, {"explains", work.explains}};
   question["probe"] = work.probe.empty() ? Json() : Json::parse(work.probe);
   question["solutions"] = Json::array();
   for (size_t i = 0; i < attempts.size(); ++i) {

@@ -2,7 +2,7 @@
 //
 // Bulk: verifies tasks and their kernels many at a time.
 //
-// What MooreEval does for a candidate that it does not trust costs about a second; the forge's own
+// A verdict on a candidate that MooreEval does not trust costs about a second; the forge's own
 // kernels are not hostile.  So some sixteen and more of them are compiled as one unit, each in a
 // namespace of its own, for the same emulator; one Python process per Bulk draws the same trials
 // and compares as MooreEval's judge does; each kernel runs in a fork.  What is left out: sandbox,
@@ -36,7 +36,7 @@ struct Attempt {
 struct TaskWork {
   std::string source;  // KernelBench format.
   std::string probe;  // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
-  uint64_t seed = 0;  // Of the judge.
+  uint64_t seed = 0;  // The judge's seed.
   bool explains = true;  // The judge looks for the cause of a wrong output, a third of its time.
   std::vector<Attempt> attempts;
   std::vector<Attempt> doubtful;  // Those that may not compile: each on its own.
@@ -44,8 +44,8 @@ struct TaskWork {
 
 struct TaskResult {
   std::vector<std::string> gate;  // Why the task is none; empty when it is one.
-  std::vector<task::Outcome>
-      outcomes;  // Of attempts, then of doubtful; none where the gate failed.
+  // The outcomes of attempts, then those of doubtful; none where the gate failed.
+  std::vector<task::Outcome> outcomes;
 };
 
 class Bulk {
@@ -55,10 +55,6 @@ class Bulk {
   ~Bulk();
 
   Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
-
-  // For each module's text the names of the operators in it (harness/forge/names.py).
-  Result<std::vector<std::vector<std::string>>> operators_of(
-      const std::vector<std::string>& sources);
 
  private:
   struct State;

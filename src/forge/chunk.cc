@@ -23,9 +23,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kCompileShare = 0.08;  // Of the bugs that do not compile: each costs a second.
+constexpr double kCompileShare = 0.08;  // Bugs that do not compile: each costs a second.
 constexpr double kMisreadShare = 0.5;   // The part of misreadings among bugs that compile.
-constexpr double kNoBugShare = 0.15;    // Of reviews, so that reviewers do not always accuse.
+constexpr double kNoBugShare = 0.15;  // Reviews of right answers: reviewers must not always accuse.
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -343,7 +343,7 @@ class ChunkMaker {
   Json tasks_ = Json::array();
   Json rejected_ = Json::object();
   Json errors_ = Json::array();   // Solutions that do not compile.
-  Json counts_ = Json::object();  // Of the task at hand.
+  Json counts_ = Json::object();  // The counts of the task at hand.
 };
 
 }  // namespace

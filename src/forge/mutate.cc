@@ -12,7 +12,7 @@
 namespace mc::forge {
 namespace {
 
-// What conditions of faults may mention, beside the sizes and the values of the variant: 1 or 0.
+// Facts, 1 or 0, that conditions of faults may mention beside sizes and the variant's values.
 std::map<std::string, double> facts_of(const TaskGraph& graph, const Solution& solution,
                                        const Part& part) {
   std::map<std::string, double> facts;

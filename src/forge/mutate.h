@@ -21,9 +21,9 @@ struct Bug {
   std::string expected;  // The outcome's name: "compile", "runtime", "wrong".
   std::string cause;     // One sentence.
   std::string fix;       // One sentence.
-  size_t offset = 0;     // Of the edit in the solution's CUDA text.
+  size_t offset = 0;     // The place of the edit in the solution's CUDA text.
   size_t size = 0;       // How many characters are replaced.
-  std::string text;      // What replaces them.
+  std::string text;      // The new characters.
 };
 
 // All bugs that the solution's sites offer at the task's sizes, in a fixed order.

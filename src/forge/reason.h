@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is told of a task and of a solution in words, rendered from the same graph as the code, so
-// that text and code agree: tensor metadata (MusaCoder, section 3.2), and six steps of reasoning
+// Texts about a task and a solution in words, rendered from the same graph as the code, so that
+// text and code agree: tensor metadata (MusaCoder, section 3.2), and six steps of reasoning
 // from the operators to the checks that the kernel needs.
 #ifndef MC_FORGE_REASON_H_
 #define MC_FORGE_REASON_H_

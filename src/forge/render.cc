@@ -60,7 +60,7 @@ class Forward {
   }
 
  private:
-  // autograd needs the names of the inputs up to the end, so no value takes another's name.
+  // Autograd needs the names of the inputs up to the end, so no value takes another's name.
   std::string gradient() {
     const Gradient& wanted = *graph_.gradient;
     std::string inputs, detached, by;

@@ -15,8 +15,8 @@ std::string render_module(const TaskGraph& graph, Size size);
 // With the sizes of graph.shown.
 std::string render_module(const TaskGraph& graph);
 
-// What Model and ModelNew share: the constructor's argument for the sizes that it needs, "" where
-// it needs none, and the lines that make the parameters.
+// The parts that Model and ModelNew share: the constructor's argument for the sizes that it needs,
+// "" where it needs none, and the lines that make the parameters.
 struct Construction {
   std::string arguments;           // ", m, k"
   std::vector<std::string> sizes;  // "M", "K": what get_init_inputs returns.

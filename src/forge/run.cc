@@ -5,7 +5,6 @@
 #include <atomic>
 #include <mutex>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -25,9 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kTasksBytesMax = 64 << 20;  // A file of tasks has no more.
-constexpr int kBarrenChunksMax = 20;         // In a row; then nothing more can be drawn.
-constexpr int kVersion = 8;                  // Of what the same settings give.
+constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
+constexpr int kVersion = 8;           // The version of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -152,7 +150,7 @@ class Runner {
   int num_taken_ = 0;
   int num_ready_ = 0;  // Chunks without a gap before them.
   int num_barren_ = 0;
-  int tasks_ = 0;  // Of the ready chunks.
+  int tasks_ = 0;  // The tasks of the ready chunks.
   int64_t rows_ = 0;
   std::map<int, Progress> finished_;
   std::set<std::string> sources_;
@@ -164,7 +162,6 @@ struct DataSets {
   Counts counts;
   Json rejected = Json::object();
   Json errors = Json::array();
-  std::vector<std::string> sources;
   std::set<std::string> train_structures, test_structures;
 };
 
@@ -201,7 +198,6 @@ Status add_task(const Json& task, const RunOptions& options, const MusaRows& mus
   sets.counts["tasks_" + split] += 1;
   sets.counts["samples_sft"] += static_cast<int64_t>(task["sft"].size());
   for (const auto& [name, n] : task["counts"].items()) sets.counts[name] += n.get<int64_t>();
-  sets.sources.push_back(task["source"]);
   return write_file_atomically(
       options.out / "tasks" / split / (task["id"].get<std::string>() + ".py"),
       task["source"].get<std::string>());
@@ -242,52 +238,6 @@ Result<DataSets> assemble(const RunOptions& options, const store::Run& store, in
   sets.counts["structures_train"] = static_cast<int64_t>(sets.train_structures.size());
   sets.counts["structures_test"] = static_cast<int64_t>(sets.test_structures.size());
   return sets;
-}
-
-// The tasks of a folder: .py files, or .jsonl with a member "code" in each line.
-Result<std::vector<std::string>> programs_in(const fs::path& folder) {
-  std::vector<std::string> programs;
-  std::error_code failure;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, failure)) {
-    const std::string kind = entry.path().extension();
-    if (kind != ".py" && kind != ".jsonl") continue;
-    MC_TRY(std::string text, read_file(entry.path(), kTasksBytesMax), "tasks");
-    if (kind == ".py") {
-      programs.push_back(std::move(text));
-      continue;
-    }
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      const Json row = Json::parse(line, nullptr, false);
-      if (row.is_object() && row.contains("code")) programs.push_back(row["code"]);
-    }
-  }
-  if (!programs.empty()) return programs;
-  return Error{ErrorCode::kInvalidInput,
-               folder.string() + " holds no tasks: give a folder of .py or .jsonl files"};
-}
-
-// How much of KernelBench the tasks hold: equal sequences of operators, whatever the sizes.  Of
-// single operators there is only one each, so what is longer is counted apart.
-Status count_overlap(const RunOptions& options, const std::function<void(std::string_view)>& note,
-                     DataSets& sets) {
-  if (options.kernelbench.empty()) return ok();
-  MC_TRY(const std::vector<std::string> theirs, programs_in(options.kernelbench), "KernelBench");
-  MC_TRY(const auto bulk, Bulk::create(note), "overlap");
-  MC_TRY(const auto their_names, bulk->operators_of(theirs), "overlap");
-  MC_TRY(const auto our_names, bulk->operators_of(sets.sources), "overlap");
-  const std::set<std::vector<std::string>> known(their_names.begin(), their_names.end());
-  const std::set<std::vector<std::string>> made(our_names.begin(), our_names.end());
-  for (const std::vector<std::string>& names : our_names) {
-    const bool is_shared = !names.empty() && known.contains(names);
-    sets.counts["overlap_tasks_of_one_operator"] += is_shared && names.size() == 1 ? 1 : 0;
-    sets.counts["overlap_tasks_of_several"] += is_shared && names.size() > 1 ? 1 : 0;
-  }
-  for (const std::vector<std::string>& names : their_names) {
-    sets.counts["overlap_kernelbench"] += !names.empty() && made.contains(names) ? 1 : 0;
-  }
-  sets.counts["kernelbench"] = static_cast<int64_t>(theirs.size());
-  return ok();
 }
 
 // Rewrites of measured answers, behind all other samples.
@@ -331,7 +281,6 @@ Result<Counts> run(const RunOptions& options, const std::function<void(std::stri
     note(fmt::format("error: solutions of the forge do not compile: {}; forge.json lists {}",
                      sets.errors.front().get<std::string>(), sets.errors.size()));
   }
-  MC_TRY_VOID(count_overlap(options, note, sets), "forge");
   MC_TRY_VOID(add_rewrites(options, sets), "forge");
   MC_TRY_VOID(write_sets(options, sets), "forge");
   return sets.counts;

@@ -31,7 +31,7 @@ struct Settings {
   int tasks = 100;
   DrawOptions draw;
   double test_share = 0.1;
-  double bugs_share = 0;       // Of the tasks for training, with reviews and repairs as well.
+  double bugs_share = 0;       // The part of tasks for training with reviews and repairs.
   double lessons_share = 0;    // The same with an analysis of performance and a question.
   double profiles_share = 0;   // The same with an analysis of the compiler's report.
   std::filesystem::path nvcc;  // The compiler of profiles, and its release.
@@ -50,7 +50,6 @@ struct RunOptions {
   int jobs = 1;
   double audit_share = 0;              // Share of the solutions that `auditor` judges as well.
   task::Evaluator* auditor = nullptr;  // Needed for an audit_share above 0.
-  std::filesystem::path kernelbench;   // Tasks to count the overlap with; "" for none.
   std::filesystem::path timings;       // A run of bench with measured answers; "" for none.
   int64_t samples = 0;                 // Rows of sft.jsonl at which a run ends; 0: by its tasks.
 };

@@ -48,8 +48,8 @@ Result<Fault> read_fault(const Json& json) {
   fault.matches = json.value("matches", "");
   fault.becomes = json.value("becomes", "");
   fault.expected = json.value("expected", "wrong");
-  fault.cause = json.value("cause", "");
-  fault.fix = json.value("fix", "");
+  fault.cause = json.at("cause");
+  fault.fix = json.value("fix", "Use $.");
   if (json.contains("when")) {
     MC_TRY(fault.when, parse_expr(json["when"].get<std::string>()), fault.kind);
   }
@@ -65,6 +65,33 @@ Result<std::vector<Fault>> read_faults(const Json& list) {
   return faults;
 }
 
+// A template's faults by "site kind"; members that it leaves out are those that templates share.
+Result<std::vector<Fault>> read_faults_of_template(const Json& own, const Json& shared) {
+  Json list = Json::array();
+  for (const auto& [name, members] : own.items()) {
+    const size_t space = name.find(' ');
+    if (space == std::string::npos)
+      return wrong("a fault's name is its site and kind, not " + name);
+    Json fault = shared.value(name, Json::object());
+    fault.update(members);
+    fault["site"] = name.substr(0, space);
+    fault["kind"] = name.substr(space + 1);
+    list.push_back(std::move(fault));
+  }
+  return read_faults(list);
+}
+
+// The variant's values, and each number less one: {{T}} brings {{T-1}}.
+std::map<std::string, std::string> values_of(const Json& variant) {
+  auto values = variant.get<std::map<std::string, std::string>>();
+  for (const auto& [name, value] : variant.items()) {
+    const auto text = value.get<std::string>();
+    const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number) values[name + "-1"] = std::to_string(std::stoi(text) - 1);
+  }
+  return values;
+}
+
 Result<Walk> read_walk(const std::string& name) {
   if (name == "elements") return Walk::kElements;
   if (name == "rows") return Walk::kRows;
@@ -73,7 +100,8 @@ Result<Walk> read_walk(const std::string& name) {
   return wrong("\"walk\" is elements, rows, tiles or scans, not " + name);
 }
 
-Status read_template(const fs::path& folder, std::vector<Template>& templates) {
+Status read_template(const fs::path& folder, const Json& shared_faults,
+                     std::vector<Template>& templates) {
   MC_TRY(const std::string manifest, read_file(folder / "manifest.json", kFileBytesMax),
          "manifest");
   MC_TRY(const std::string text, read_file(folder / "kernel.cu", kFileBytesMax), "kernel");
@@ -88,7 +116,7 @@ Status read_template(const fs::path& folder, std::vector<Template>& templates) {
   }
   made.how = json.at("how");
   made.buffers = json.value("buffers", std::vector<std::string>());
-  MC_TRY(made.faults, read_faults(json.value("faults", Json::array())), "faults");
+  MC_TRY(made.faults, read_faults_of_template(json.at("faults"), shared_faults), "faults");
   const size_t host = text.find(kLaunch);
   const size_t begin = text.find('\n') + 1;  // The licence is not a part of kernels.
   if (host == std::string::npos) return wrong("kernel.cu has no line \"// Launch.\"");
@@ -96,7 +124,7 @@ Status read_template(const fs::path& folder, std::vector<Template>& templates) {
   made.host = marked(text.substr(host + kLaunch.size()));
   for (const auto& [variant, values] : json.at("variants").items()) {
     made.variant = variant;
-    made.values = values.get<std::map<std::string, std::string>>();
+    made.values = values_of(values);
     templates.push_back(made);
     Template& own = templates.back();
     for (const auto& [name, value] : own.values) {
@@ -144,11 +172,12 @@ Result<TemplateLibrary> load_templates(const fs::path& folder) {
   TemplateLibrary library;
   MC_TRY(const std::vector<fs::path> folders, folders_in(folder), "templates");
   try {
-    for (const fs::path& path : folders) {
-      MC_TRY_VOID(read_template(path, library.templates), path.string());
-    }
     MC_TRY(const std::string text, read_file(folder / "faults.json", kFileBytesMax), "faults");
-    MC_TRY(library.faults, read_faults(Json::parse(text)), "faults.json");
+    const Json faults = Json::parse(text);
+    MC_TRY(library.faults, read_faults(faults.at("of_formulas")), "faults.json");
+    for (const fs::path& path : folders) {
+      MC_TRY_VOID(read_template(path, faults.at("of_templates"), library.templates), path.string());
+    }
   } catch (const Json::exception& exception) {
     return wrong(folder.string() + ": " + exception.what());
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 __global__ void {{k}}({{params}}) {
   int j = blockIdx.x * blockDim.x + threadIdx.x, r4 = blockIdx.y * {{U}};
-  [[exit|if (j >= m) return;]]
+  if (j >= m) return;
   {{#batched}}
   int l = blockIdx.z;
   {{decode:l}}

@@ -18,7 +18,7 @@ __global__ void {{k}}({{params}}) {
   __shared__ {{real}} shared[{{T}}];
   int r = blockIdx.x, t = threadIdx.x;
   {{decode:r}}
-  for (int j = t; [[cache|j < m]]; j += {{T}}) {
+  for (int j = t; j < m; j += {{T}}) {
     {{decode:j}}
     {{own_load}}
     row[j] = v;

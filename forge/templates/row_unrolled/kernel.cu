@@ -9,7 +9,7 @@ __global__ void {{k}}({{params}}) {
     for (int j0 = 0; j0 < m; j0 += {{U}}) {
       for (int c = 0; c < {{U}}; c++) {
         int j = j0 + c;
-        if ([[inner|j < m]]) {
+        if (j < m) {
           {{decode:j}}
           {{load}}
           {{combine_into:p[c]}}

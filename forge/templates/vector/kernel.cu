@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 __global__ void {{k}}({{params}}) {
-  int t = [[base|(blockIdx.x * blockDim.x + threadIdx.x) * {{V}}]];
+  int t = (blockIdx.x * blockDim.x + threadIdx.x) * {{V}};
   if ([[vector_bound|t + {{V-1}} < n]]) {
     {{#vectors}}
     float{{V}} {{vector}}4 = *(const float{{V}}*)({{vector}} + t);
