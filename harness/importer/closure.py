@@ -19,7 +19,6 @@ from harness.importer.sources import Folder, Refused, SourceFile
 
 LINES_MAX = 800  # A module that needs more than this is a whole library.
 PACKAGES = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "einops"}
-_TYPED_ONLY = ("torchtyping", "jaxtyping", "beartype")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.judge.cost import NoGenerators, RecurrentLayers, is_view
 from harness.judge.task import Task
 from harness.worker.program import arguments_of, call, inputs_of
 from harness.worker.region import tensors_of
@@ -50,7 +50,6 @@ FAMILIES = (
 _COPIES = {"clone", "_to_copy", "contiguous", "detach", "copy", "copy_", "lift_fresh", "alias",
            "_unsafe_view", "_reshape_alias", "_assert_async", "resolve_conj", "_conj"}  # fmt: skip
 _COMMUTATIVE = {"add", "mul", "maximum", "minimum", "logical_and", "logical_or", "eq", "ne"}
-_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _SAME = {"addmm": "mm", "addmv": "mv", "baddbmm": "bmm"}
 
 
@@ -108,7 +107,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made = tensors_of(result)
         if not made:
             return
-        if not given or name in _COPIES or (func is not None and _is_view(func)):
+        if not given or name in _COPIES or (func is not None and is_view(func)):
             # `copy_` gives its target what it copies; a factory makes a constant.
             source = given[-1] if name == "copy" and given else (given or [_GIVEN])[0]
             self._keep(made, source)
@@ -126,6 +125,9 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         digest = hashlib.sha256(f"{name}({','.join(digests)})".encode()).hexdigest()[:16]
         self._keep(made, _Value(digest, frozenset(chains)))
 
+    def add_layer(self, name: str, args: Any, result: Any) -> None:
+        self.record(name, None, args[:1], {}, result)
+
     def _keep(self, made: list[torch.Tensor], value: _Value) -> None:
         for one in made:
             self._values[id(one)] = value
@@ -133,33 +135,6 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def value_of(self, tensor: torch.Tensor) -> _Value:
         return self._values.get(id(tensor), _GIVEN)
-
-
-class _Functions(TorchFunctionMode):
-    """Leaves generators out, which meta has none of, and answers recurrent layers by formula."""
-
-    def __init__(self, recorder: _Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = {name: value for name, value in (kwargs or {}).items() if name != "generator"}
-        name = getattr(function, "__name__", "")
-        if name not in _RECURRENT or len(args) != 9 or not isinstance(args[2], (list, tuple)):
-            return function(*args, **kwargs)
-        inputs, hidden, directions = args[0], args[1], 1 + bool(args[7])
-        states = tensors_of(hidden)
-        output = inputs.new_empty(*inputs.shape[:-1], directions * states[0].shape[-1])
-        result = (output, *(torch.empty_like(state) for state in states))
-        self._recorder.record(name, None, args[:1], {}, result)
-        return result
-
-
-def _is_view(func: Any) -> bool:
-    returned = [value.alias_info for value in func._schema.returns]
-    return any(info is not None and not info.is_write for info in returned)
 
 
 def graph_of(source: str, device: str = "meta") -> Graph:
@@ -170,12 +145,12 @@ def graph_of(source: str, device: str = "meta") -> Graph:
     task, place, recorder = Task(source), torch.device(device), _Recorder()
     with warnings.catch_warnings(), torch.no_grad(), task.running(place):
         warnings.simplefilter("ignore")
-        with place, _Functions(recorder):
+        with place, NoGenerators():
             module = task.run({})
             positional, named = arguments_of(module.Model, module.get_init_inputs())
             model = module.Model(*positional, **named)
             inputs = inputs_of(model, module.get_inputs())
-            with recorder:
+            with RecurrentLayers(recorder.add_layer), recorder:
                 outputs = call(model, inputs)
     ends = "+".join(recorder.value_of(one).digest for one in tensors_of(outputs))
     structure = hashlib.sha256(ends.encode()).hexdigest()[:16]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -55,7 +55,7 @@ class Cost:
     bytes_io: int
     bytes_state: int
     bytes_tensor_max: int
-    shapes: tuple[tuple[int, ...], ...]  # Of the inputs.
+    shapes: tuple[tuple[int, ...], ...]  # The inputs' shapes.
     has_empty: bool  # Some operation made a tensor without elements.
 
 
@@ -91,15 +91,20 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func._overloadpacket in flop_registry:
             count = flop_registry[func._overloadpacket]
             self.work += int(count(*args, **(kwargs or {}), out_val=result))
-        elif not _is_view(func):
+        elif not is_view(func):
             sizes = [tensor.numel() for tensor in [*made, *tensors_of(list(args))]]
             self.work += ELEMENT_WORK * max(sizes, default=0)
         self.has_empty = self.has_empty or any(tensor.numel() == 0 for tensor in made)
         self.bytes_max = max([self.bytes_max, *(bytes_of(tensor) for tensor in made)])
         return result
 
+    def add_layer(self, _name: str, args: Any, _result: Any) -> None:
+        """A recurrent layer: each step multiplies by every weight."""
+        steps = args[0].numel() // args[0].shape[-1]
+        self.work += 2 * steps * sum(weight.numel() for weight in args[2])
 
-class _NoGenerators(TorchFunctionMode):
+
+class NoGenerators(TorchFunctionMode):
     """Leaves generators out, of which the meta device has none."""
 
     def __torch_function__(
@@ -109,12 +114,15 @@ class _NoGenerators(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-class _RecurrentLayers(TorchFunctionMode):
-    """Answers recurrent layers by formula: step by step they take the meta device a minute."""
+class RecurrentLayers(TorchFunctionMode):
+    """Answers recurrent layers by formula: step by step they take the meta device a minute.
 
-    def __init__(self, counter: _Counter) -> None:
+    `note` gets each layer's name, arguments and result.
+    """
+
+    def __init__(self, note: Callable[[str, Any, Any], None]) -> None:
         super().__init__()
-        self._counter = counter
+        self._note = note
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -123,33 +131,33 @@ class _RecurrentLayers(TorchFunctionMode):
         padded = len(args) == 9 and isinstance(args[2], (list, tuple))  # No PackedSequence.
         if name not in ("lstm", "gru", "rnn_tanh", "rnn_relu") or not padded:
             return function(*args, **(kwargs or {}))
-        inputs, hidden, weights, directions = args[0], args[1], args[2], 1 + bool(args[7])
-        states = tensors_of(hidden)
-        steps = inputs.numel() // inputs.shape[-1]
-        self._counter.work += 2 * steps * sum(weight.numel() for weight in weights)
+        inputs, states, directions = args[0], tensors_of(args[1]), 1 + bool(args[7])
         output = inputs.new_empty(*inputs.shape[:-1], directions * states[0].shape[-1])
-        return (output, *(torch.empty_like(state) for state in states))
+        result = (output, *(torch.empty_like(state) for state in states))
+        self._note(name, args, result)
+        return result
 
 
-def _is_view(func: Any) -> bool:
+def is_view(func: Any) -> bool:
     returned = [value.alias_info for value in func._schema.returns]
     return any(info is not None and not info.is_write for info in returned)
 
 
 def bytes_of(tensor: torch.Tensor) -> int:
+    """The size of a copy, of which a view may hold a single element."""
     return tensor.numel() * tensor.element_size()
 
 
 def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
     """The cost of one forward with these sizes. Raises whatever the program raises."""
     meta, counter = torch.device("meta"), _Counter()
-    with warnings.catch_warnings(), meta, torch.no_grad(), task.running(meta), _NoGenerators():
+    with warnings.catch_warnings(), meta, torch.no_grad(), task.running(meta), NoGenerators():
         warnings.simplefilter("ignore")
         module = task.run(bound)
         positional, named = arguments_of(module.Model, module.get_init_inputs())
         model = module.Model(*positional, **named)
         inputs = inputs_of(model, module.get_inputs())
-        with _RecurrentLayers(counter), counter:
+        with RecurrentLayers(counter.add_layer), counter:
             outputs = call(model, inputs)
     given = tensors_of(inputs)
     return Cost(

@@ -2,10 +2,10 @@
 """What explains a wrong output: which operator of the reference the candidate computes otherwise.
 
 The reference runs again on the trial's inputs, each time with one thing changed (perturbations.py:
-an operator left out, replaced or given other arguments; a parameter left out; the other mode; two
-neighbours exchanged; another constant, which is fitted), and its outputs are compared with the
-candidate's under the trial's own tolerance. The first change that gives them is named. Where none
-does, patterns.py describes which elements are wrong.
+an operator left out, replaced or given other arguments; a parameter left out; the other mode;
+another constant, which is fitted), and its outputs are compared with the candidate's under the
+trial's own tolerance. The first change that gives them is named. Where none does, patterns.py
+describes which elements are wrong.
 
 Only reference code runs, and the candidate's outputs are data. All runs are in a forked process of
 the judge (apart.py), on the CPU: changed operators trust their arguments and may crash. No outcome
@@ -30,6 +30,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from harness.judge import patterns
 from harness.judge.apart import text_made_apart
 from harness.judge.compare import Comparer
+from harness.judge.cost import bytes_of
 from harness.judge.distributions import NONFINITE
 from harness.judge.perturbations import Perturbation, line_perturbations, perturbations_of
 from harness.judge.reference import Outcome, Reference
@@ -42,7 +43,6 @@ RUNS_MIN, RUNS_MAX = 6, 1500
 BYTES_MAX = 128 << 20  # Inputs, state and outputs together.
 FEW_ELEMENTS = 8  # An output of fewer is explained by chance: nothing is fitted to it.
 FIT_STEPS = 6
-PAIRS_MAX = 24  # Pairs of parameters that are exchanged.
 SAMPLE = 1024
 _US_A_CALL, _US_A_RUN, _ELEMENTS_A_US = 12.0, 150.0, 300.0
 _FITTED = frozenset(
@@ -71,7 +71,7 @@ def diagnose(
 
     `got` has the form of the outcome's outputs, with wrong values; `seed` is that of the run.
     """
-    plain = patterns.of_degenerate(outcome.outputs, got) or patterns.of_order(outcome.outputs, got)
+    plain = patterns.of_degenerate(outcome.outputs, got)
     if plain:
         return plain
     search = _Search(reference, outcome, got, seed, comparer, source)
@@ -192,7 +192,6 @@ class _Search:
         for step, one in perturbations_of(self._trace.steps):
             yield self._at(step, one)
         yield from self._lines()
-        yield from self._neighbours()
 
     def _at(self, step: Step, one: Perturbation) -> _Change:
         return _Change(
@@ -211,23 +210,6 @@ class _Search:
             if value is not None:
                 words = f"{self._subject} the reference without {name} ({value:g} in its place)."
                 yield _Change(words, partial(self._without, name, value))
-        yield from self._exchanged_parameters()
-
-    def _exchanged_parameters(self) -> Iterator[_Change]:
-        state = state_of(self._reference.model)
-        pairs = itertools.combinations(state.items(), 2)
-        same = ((one, two) for (one, x), (two, y) in pairs if x.shape == y.shape and x.dim())
-        for one, two in itertools.islice(same, PAIRS_MAX):
-            words = f"{self._subject} the reference with {one} and {two} exchanged."
-            yield _Change(words, partial(self._with_exchanged, one, two))
-
-    def _with_exchanged(self, one: str, two: str) -> Any:
-        other = copy.deepcopy(self._reference.model)
-        state = state_of(other)
-        kept = state[one].clone()
-        state[one].copy_(state[two])
-        state[two].copy_(kept)
-        return self._run(contextlib.nullcontext(), other)
 
     def _without(self, name: str, value: float) -> Any:
         other = copy.deepcopy(self._reference.model)
@@ -236,8 +218,7 @@ class _Search:
 
     def _lines(self) -> Iterator[_Change]:
         """All steps of one line of the task left out or replaced, where they are several."""
-        steps = [step for step in self._trace.steps if step.number]
-        for line, group in itertools.groupby(steps, lambda step: step.line):
+        for line, group in itertools.groupby(self._trace.steps, lambda step: step.line):
             first, *others = group
             if not line or not others or others[-1].result is None:
                 continue
@@ -258,31 +239,6 @@ class _Search:
 
             changes = {first.index: keep, last.index: lambda call: function(kept[0])}
             return self._run(Changed(changes))
-
-        return run
-
-    def _neighbours(self) -> Iterator[_Change]:
-        """A step computed after the next one."""
-        steps = [step for step in self._trace.steps if step.number]
-        for one, after in zip(steps, steps[1:]):
-            name = next((n for n, shape in one.shapes.items() if shape == one.result), None)
-            then = next((n for n, shape in after.shapes.items() if shape == after.result), None)
-            if name is not None and then is not None and after.follows:
-                words = f"computed after step {after.number} ({after.name})"
-                yield _Change(self._sentence(one, words), self._exchanged(one, after, name, then))
-
-    def _exchanged(self, one: Step, after: Step, name: str, then: str) -> _Run:
-        def run() -> Any:
-            kept: list[Call] = []
-
-            def skip(call: Call) -> Any:
-                kept.append(call)
-                return call.arguments[name]
-
-            def both(call: Call) -> Any:
-                return kept[0].run(**{name: call.run()})
-
-            return self._run(Changed({one.index: skip, after.index: both}))
 
         return run
 
@@ -333,20 +289,19 @@ class _Search:
         return "The outputs equal" if self._is_plural else "The output equals"
 
     def _where(self, step: Step) -> str:
-        return f'{step.name}, "{step.line}"' if step.line else step.name
+        called = f'{step.name}, "{step.line}"' if step.line else step.name
+        return f"step {step.number} of {len(self._trace.steps)} ({called})"
 
     def _sentence(self, step: Step, words: str) -> str:
-        of = f"step {step.number} of {self._trace.num_steps}" if step.number else "a view"
-        return f"{self._subject} the reference with {of} ({self._where(step)}) {words}."
+        return f"{self._subject} the reference with {self._where(step)} {words}."
 
     def _name(self, number: int) -> str:
         return f"Output {number}" if self._is_plural else "The output"
 
     def _intermediate(self, number: int, step: Step) -> str:
-        of = f"step {step.number} of {self._trace.num_steps}"
-        missing = self._trace.num_steps - step.number
+        missing = len(self._trace.steps) - step.number
         after = "the step after it is" if missing == 1 else f"the {missing} steps after it are"
-        found = f"{self._name(number)} equals the value after {of} ({self._where(step)})"
+        found = f"{self._name(number)} equals the value after {self._where(step)}"
         return found if self._is_plural else f"{found}: {after} missing."
 
 
@@ -442,7 +397,7 @@ class Diagnoses:
             reference = make_reference()
             state = state_of(reference.model).values()
             held = [*tensors_of(outcome.inputs), *state, *tensors_of(outcome.outputs)]
-            if sum(map(_bytes_of, [*held, *tensors_of(got)])) > BYTES_MAX:
+            if sum(map(bytes_of, [*held, *tensors_of(got)])) > BYTES_MAX:
                 return ""
             if any(one.device != CPU for one in [*held, *tensors_of(got)]):
                 reference, outcome = reference.on_cpu(), outcome.on_cpu()
@@ -451,8 +406,3 @@ class Diagnoses:
                 lambda: diagnose(reference, outcome, got, seed, self._comparer, self._source)
             )
         return ""
-
-
-def _bytes_of(tensor: torch.Tensor) -> int:
-    """What a copy of a tensor takes, which a view of one element may have many of."""
-    return tensor.numel() * tensor.element_size()

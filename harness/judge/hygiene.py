@@ -44,10 +44,6 @@ class Grade:
     grade: str
     reasons: tuple[str, ...] = ()
 
-    @property
-    def is_trivial(self) -> bool:
-        return self.grade == "trivial"
-
 
 def sampled(value: Any) -> Any:
     """The value with every n-th element of each tensor, flat, so that about SAMPLE are left.

@@ -126,34 +126,14 @@ REDUCTIONS: dict[str, Reduction] = {
     "max - min": lambda x, dims: x.amax(dims, keepdim=True) - x.amin(dims, keepdim=True),
     "sum of exp": lambda x, dims: x.exp().sum(dims, keepdim=True),
 }
-# Operators of one form: what each may be misread as, called with the arguments of the first.
-SIMILAR: dict[str, tuple[str, ...]] = {
-    "argmax": ("argmin",),
-    "argmin": ("argmax",),
-    "cumsum": ("cumprod",),
-    "cumprod": ("cumsum",),
-    "mse_loss": ("l1_loss", "smooth_l1_loss", "huber_loss"),
-    "l1_loss": ("mse_loss", "smooth_l1_loss", "huber_loss"),
-    "smooth_l1_loss": ("mse_loss", "l1_loss", "huber_loss"),
-    "huber_loss": ("mse_loss", "l1_loss", "smooth_l1_loss"),
-    "tril": ("triu",),
-    "triu": ("tril",),
-}
 REDUCING = frozenset(
     "sum mean amax amin max min prod logsumexp linalg_vector_norm var std nansum".split()
 )
 PRODUCTS = {"mm": ("self", "mat2"), "bmm": ("self", "mat2"), "addmm": ("mat1", "mat2")}
-ALSO_UNARY = {  # Operators of one tensor under names that the table has differently.
-    "pow": "pow",
-    "hardtanh": "hardtanh",
-    "log_sigmoid_forward": "logsigmoid",
-    "rsub": "sub",
-    "clamp": "clamp",
-    "clamp_min": "clamp",
-    "clamp_max": "clamp",
-    "celu": "celu",
-    "threshold": "threshold",
-}
+# Operators of one tensor that the table has under another name.
+ALSO_UNARY = frozenset(
+    "pow hardtanh log_sigmoid_forward rsub clamp clamp_min clamp_max celu threshold".split()
+)
 # Values that an argument of this name may have in the candidate.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "eps": (0.0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-3),

@@ -10,7 +10,6 @@ form. Which one a candidate's output equals is found by running the reference wi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +26,6 @@ from harness.judge.misreadings import (
     PRODUCTS,
     REDUCING,
     REDUCTIONS,
-    SIMILAR,
     SOFTMAXES,
     UNARY,
     WORDS,
@@ -46,12 +44,9 @@ class Perturbation:
 
 def perturbations_of(steps: Sequence[Step]) -> Iterator[tuple[Step, Perturbation]]:
     """All that fit some steps: the likeliest kind for each of them, then the next kind."""
-    for make in (_left_out, _arguments, _similar, _axes, _parts, _operands, _any_operator):
+    for make in (_left_out, _arguments, _similar, _parts, _operands, _any_operator):
         for step in steps:
-            if step.number:
-                yield from ((step, one) for one in make(step))
-            elif make is _left_out:
-                yield step, Perturbation("read as if its result were contiguous", _as_contiguous)
+            yield from ((step, one) for one in make(step))
 
 
 def line_perturbations(
@@ -73,14 +68,6 @@ def _along_axis(
     reduction: Reduction, axis: int, shape: tuple[int, ...], x: torch.Tensor
 ) -> torch.Tensor:
     return reduction(x, (axis,)).reshape(shape)
-
-
-def _as_contiguous(call: Call) -> torch.Tensor:
-    view: torch.Tensor = call.run()
-    if view.is_contiguous():
-        raise ValueError("nothing changes")
-    dense = torch.empty(view.shape, device="meta").stride()
-    return view.as_strided(view.shape, dense, view.storage_offset())
 
 
 # ---- Left out, and other arguments --------------------------------------------------------------
@@ -125,8 +112,6 @@ def _with(changed: dict[str, Any]) -> Callable[[Call], Any]:
 
 
 def _similar(step: Step) -> Iterator[Perturbation]:
-    for name in SIMILAR.get(step.packet, ()):
-        yield Perturbation(f"replaced by {name}", partial(_named, name))
     if step.packet in ("_softmax", "_log_softmax", "_safe_softmax"):
         for name, of in SOFTMAXES.items():
             yield Perturbation(f"replaced by {name}", partial(_along, of))
@@ -134,14 +119,6 @@ def _similar(step: Step) -> Iterator[Perturbation]:
         yield Perturbation("with the last of equal values taken", _last_of_equal)
     if step.packet == "where" and step.shapes.get("self") is not None:
         yield Perturbation("with its two branches exchanged", partial(_exchanged, "self", "other"))
-    if step.packet == "cumsum":
-        yield Perturbation("from the other end", _reversed)
-        yield Perturbation("without the element itself", lambda call: call.run() - _self(call))
-    for one, other in (("avg", "max"), ("max", "avg")):
-        found = re.match(f"{one}_pool([23]d)", step.packet)
-        if found:
-            name = f"{other}_pool{found.group(1)}"
-            yield Perturbation(f"replaced by {name}", partial(_pool, getattr(torch.ops.aten, name)))
     if step.packet in REDUCING:
         for name, reduction in REDUCTIONS.items():
             yield Perturbation(f"replaced by {name}", partial(_reduced, reduction))
@@ -164,11 +141,6 @@ def _of_one(of: Unary, call: Call) -> torch.Tensor:
     return of(_self(call))
 
 
-def _named(name: str, call: Call) -> Any:
-    known = {one.name for one in getattr(torch.ops.aten, name).default._schema.arguments}
-    return getattr(torch.ops.aten, name)(**{k: v for k, v in call.arguments.items() if k in known})
-
-
 def _last_of_equal(call: Call) -> torch.Tensor:
     x, dim = _self(call), call.arguments["dim"]
     result: torch.Tensor = call.run(self=x.flip(dim))
@@ -178,17 +150,6 @@ def _last_of_equal(call: Call) -> torch.Tensor:
 
 def _exchanged(one: str, other: str, call: Call) -> Any:
     return call.run(**{one: call.arguments[other], other: call.arguments[one]})
-
-
-def _reversed(call: Call) -> torch.Tensor:
-    dim = call.arguments["dim"]
-    result: torch.Tensor = call.run(self=_self(call).flip(dim))
-    return result.flip(dim)
-
-
-def _pool(other: Any, call: Call) -> Any:
-    given = call.arguments
-    return other(given["self"], given["kernel_size"], given["stride"], given["padding"])
 
 
 def _dims_of(call_constants: dict[str, Any], rank: int) -> tuple[int, ...]:
@@ -237,33 +198,11 @@ def _paired(of: Binary, second: str, call: Call) -> torch.Tensor:
     return of(*pair)
 
 
-# ---- Axes and operands --------------------------------------------------------------------------
-
-
-def _axes(step: Step) -> Iterator[Perturbation]:
-    """Another axis, or all of them."""
-    shape = step.shapes.get("self", step.shapes.get("input"))
-    if "dim" not in step.constants or not shape or len(shape) < 2:
-        return
-    now = step.constants["dim"]
-    dims = _dims_of(step.constants, len(shape))
-    is_list = isinstance(now, list) or now is None
-    others: list[tuple[int, ...]] = [(axis,) for axis in range(len(shape)) if (axis,) != dims]
-    if is_list and len(dims) < len(shape):
-        others += [(*dims, axis) for axis in range(len(shape)) if axis not in dims]
-    shown = _axis_words(dims)
-    for other in others:
-        changed = list(other) if is_list else other[0]
-        words = f"over {_axis_words(other)} in place of {shown}"
-        yield Perturbation(words, _with({"dim": changed}))
-
-
-def _axis_words(dims: tuple[int, ...]) -> str:
-    return ("axis " if len(dims) == 1 else "axes ") + " and ".join(map(str, dims))
+# ---- Parts of operands --------------------------------------------------------------------------
 
 
 def _parts(step: Step) -> Iterator[Perturbation]:
-    """A part of the axis that a reduction or a product runs over, and other first values."""
+    """A part of the axis that a reduction or a product runs over."""
     shape = step.shapes.get("self")
     if step.packet in PRODUCTS:
         yield from _product_parts(step, *PRODUCTS[step.packet])
@@ -291,22 +230,9 @@ def _product_part(one: str, other: str, size: int, call: Call) -> Any:
 
 def _part(axis: int, size: int, call: Call) -> torch.Tensor:
     x = _self(call)
-    if call.packet in ("var", "std"):
-        return _part_of_moments(axis, size, call)
     result: torch.Tensor = call.run(self=x.narrow(axis, 0, size))
     # Kernels divide by the whole size.
     return result * (size / x.shape[axis]) if call.packet == "mean" else result
-
-
-def _part_of_moments(axis: int, size: int, call: Call) -> torch.Tensor:
-    """Mean and variance of a part, each divided by the whole size."""
-    x = _self(call)
-    part, whole = x.narrow(axis, 0, size), x.shape[axis]
-    mean = part.sum(axis, keepdim=True) / whole
-    total = (part - mean).square().sum(axis, keepdim=bool(call.arguments["keepdim"]))
-    correction = call.arguments.get("correction")
-    variance = total / (whole - (1 if correction is None else correction))
-    return variance.sqrt() if call.packet == "std" else variance
 
 
 def _operands(step: Step) -> Iterator[Perturbation]:

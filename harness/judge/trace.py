@@ -74,13 +74,12 @@ class Step:
     """A call without its tensors, of which only shapes are kept."""
 
     index: int  # Among all calls of the forward.
-    number: int  # Among its steps, from 1; 0 for a view.
+    number: int  # Among its steps, from 1.
     packet: str
     func: Any
     constants: dict[str, Any]  # Arguments that are no tensors.
     shapes: dict[str, tuple[int, ...]]  # The tensors among the arguments.
     result: tuple[int, ...] | None  # The shape of the result, or of its first tensor.
-    follows: bool  # An argument is the result of the step before.
     line: str  # The task's own line that called it; "" where there is none.
 
     @property
@@ -92,8 +91,7 @@ class Step:
 class Trace:
     """What a forward did."""
 
-    steps: list[Step] = field(default_factory=list)  # With views.
-    num_steps: int = 0  # Without them.
+    steps: list[Step] = field(default_factory=list)
     num_calls: int = 0
     num_elements: float = 0  # That operators read and wrote; of products, multiplied.
 
@@ -119,7 +117,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._lines = source.splitlines()
         self._seen = seen
-        self._last: Any = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         call = call_of(func, args, kwargs)
@@ -128,33 +125,27 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace.num_calls += 1
         made = first_tensor(result)
         tensors = call.tensors
-        if made is not None and tensors and call.packet not in _COPIES:
+        is_step = tensors and call.packet not in _COPIES and not func.is_view
+        if made is not None and is_step:
             self._note(index, call, tensors, made)
-        if made is not None:
-            self._last = made
         return result
 
     def _note(
         self, index: int, call: Call, tensors: dict[str, torch.Tensor], made: torch.Tensor
     ) -> None:
-        is_view = bool(call.func.is_view)
-        if not is_view:
-            self.trace.num_steps += 1
-            self.trace.num_elements += _work(call, tensors, made)
+        self.trace.num_elements += _work(call, tensors, made)
         step = Step(
             index,
-            0 if is_view else self.trace.num_steps,
+            len(self.trace.steps) + 1,
             call.packet,
             call.func,
             {k: v for k, v in call.arguments.items() if not isinstance(v, torch.Tensor)},
             {name: tuple(one.shape) for name, one in tensors.items()},
             tuple(made.shape),
-            any(one is self._last for one in tensors.values()),
             self._line(),
         )
         self.trace.steps.append(step)
-        if not is_view:
-            self._seen(step, made)
+        self._seen(step, made)
 
     def _line(self) -> str:
         frame = sys._getframe(3)
