@@ -52,24 +52,6 @@ std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
   return folders;
 }
 
-Result<fs::path> find_nvcc(const PyTorch& pytorch) {
-  for (const fs::path& folder : nvcc_candidates(pytorch)) {
-    std::error_code failure;
-    const fs::path nvcc = fs::canonical(folder / "nvcc", failure);
-    if (!failure) return nvcc;
-  }
-  return Error{ErrorCode::kUnavailable, std::string("nvcc is missing: ") + kInstallToolkit};
-}
-
-// "13.0" from "Cuda compilation tools, release 13.0, V13.0.88".
-std::string release_of(const std::string& version_text) {
-  constexpr std::string_view kRelease = "release ";
-  const size_t begin = version_text.find(kRelease);
-  if (begin == std::string::npos) return "";
-  const size_t number = begin + kRelease.size();
-  return version_text.substr(number, version_text.find(',', number) - number);
-}
-
 // As _check_cuda_version: the major numbers must agree.  "2.11.0+cu130" tells PyTorch's.
 Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
   if (!is_there(pytorch.root / "lib/libtorch_cuda.so")) {
@@ -77,7 +59,7 @@ Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
                  "PyTorch " + pytorch.version + " was built without CUDA: pip install " +
                      "torch==2.11.0 --index-url https://download.pytorch.org/whl/cu130"};
   }
-  const std::string release = release_of(nvcc_version);
+  const std::string release = release_of_nvcc(nvcc_version);
   const size_t suffix = pytorch.version.find("+cu");
   if (suffix == std::string::npos) return ok();
   int wanted = 0;
@@ -193,6 +175,23 @@ Result<std::string> preprocessed(const CudaRuntime& runtime,
 }
 
 }  // namespace
+
+Result<fs::path> find_nvcc(const PyTorch& pytorch) {
+  for (const fs::path& folder : nvcc_candidates(pytorch)) {
+    std::error_code failure;
+    const fs::path nvcc = fs::canonical(folder / "nvcc", failure);
+    if (!failure) return nvcc;
+  }
+  return Error{ErrorCode::kUnavailable, std::string("nvcc is missing: ") + kInstallToolkit};
+}
+
+std::string release_of_nvcc(const std::string& version_text) {
+  constexpr std::string_view kRelease = "release ";
+  const size_t begin = version_text.find(kRelease);
+  if (begin == std::string::npos) return "";
+  const size_t number = begin + kRelease.size();
+  return version_text.substr(number, version_text.find(',', number) - number);
+}
 
 Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
                   const Progress& progress) {

@@ -51,7 +51,14 @@ struct CudaRuntime {
   std::optional<CudaFacade> facade;     // None: PyTorch's full headers serve all.
 };
 
-// Looks for nvcc in $CUDA_HOME/bin, on PATH, in /usr/local/cuda/bin and in the Python environment.
+// The nvcc in $CUDA_HOME/bin, on PATH, in /usr/local/cuda/bin or in the Python environment.
+// kUnavailable, with what to install, where there is none.
+Result<std::filesystem::path> find_nvcc(const PyTorch& pytorch);
+
+// "13.0" from "Cuda compilation tools, release 13.0, V13.0.88"; "" from other texts.
+std::string release_of_nvcc(const std::string& version_text);
+
+// The compiler for an architecture, and its flags.
 // kUnavailable, with what to install, when nvcc, g++ or a PyTorch for CUDA is missing or they do
 // not fit together; kInvalidInput when `architecture` is no compute capability.
 Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture);

@@ -23,10 +23,6 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr size_t kDetailBytesMax = 300;
 
-const std::set<std::string, std::less<>> kFatalKinds = {
-    "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
-    "deadlock",           "device_assert",       "launch_error"};
-
 // The shape that the task asks for, as far as it fits; the others are variants.
 constexpr int kMainShape = 0;
 
@@ -329,11 +325,8 @@ Result<Measurement::EarlyOutcome> Measurement::forbidden_there() {
 Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
                                                const TrialPlan& plan) {
   const auto* crashed = std::get_if<task::Crashed>(&failure);
-  const auto is_fatal = [](const task::KernelFinding& finding) {
-    return kFatalKinds.contains(finding.kind);
-  };
   if (crashed == nullptr || is_main(plan) || !crashed->exception ||
-      std::ranges::any_of(crashed->findings, is_fatal)) {
+      has_fatal_one(crashed->findings)) {
     return failure;
   }
   fail(plan, failure);

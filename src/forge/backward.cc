@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "core/check.h"
+
 namespace mc::forge {
 namespace {
 
@@ -17,6 +19,7 @@ class Reverse {
       : operators_(operators), draft_(draft), output_(draft.graph.outputs.front()) {}
 
   bool run() {
+    MC_CHECK(draft_.graph.outputs.size() == 1);
     choose();
     if (by_.empty()) return false;
     const size_t num_forward = draft_.graph.nodes.size();
@@ -62,11 +65,9 @@ class Reverse {
       }
     }
     std::vector<int> choices;
-    for (const auto& list : {graph.inputs(), graph.parameters()}) {
-      std::ranges::copy_if(list, std::back_inserter(choices), [&](int value) {
-        return can[static_cast<size_t>(value)] && graph.value(value).draw != Draw::kIndex;
-      });
-    }
+    std::ranges::copy_if(graph.given(), std::back_inserter(choices), [&](int value) {
+      return can[static_cast<size_t>(value)] && graph.value(value).draw != Draw::kIndex;
+    });
     for (const int value : choices) {
       const bool is_last = by_.empty() && value == choices.back();
       if (by_.size() < kGradientsMax && (draft_.random.chance(kShare) || is_last)) {
@@ -143,8 +144,7 @@ class Reverse {
       if (reached.contains(node.output)) reached.insert(node.operands.begin(), node.operands.end());
     }
     const auto is_reached = [&](int value) { return reached.contains(value); };
-    return std::ranges::all_of(graph.inputs(), is_reached) &&
-           std::ranges::all_of(graph.parameters(), is_reached);
+    return std::ranges::all_of(graph.given(), is_reached);
   }
 
   const std::vector<Operator>& operators_;

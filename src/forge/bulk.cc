@@ -18,6 +18,7 @@
 #include "compile/locator.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "core/line_child.h"
@@ -196,6 +197,7 @@ Result<std::vector<Compiled>> Bulk::State::compile_apart(
     if (!failing.contains(i)) good.push_back(attempts[i]);
   }
   MC_TRY(std::vector<Compiled> rest, compile_all(good), "compile");
+  MC_CHECK(rest.size() == good.size());
   std::vector<Compiled> compiled;
   for (size_t i = 0, next = 0; i < attempts.size(); ++i) {
     if (!failing.contains(i)) {
@@ -251,6 +253,7 @@ Result<std::vector<TaskResult>> Bulk::State::verify(const std::vector<TaskWork>&
   for (const TaskWork& work : works) {
     const auto begin = compiled.begin() + static_cast<ptrdiff_t>(at);
     at += work.attempts.size();
+    MC_CHECK(at <= compiled.size());
     std::vector<Compiled> own(begin, compiled.begin() + static_cast<ptrdiff_t>(at));
     for (const Attempt& attempt : work.doubtful) {
       MC_TRY(Compiled one, compile_alone(attempt), "compile");
@@ -271,8 +274,8 @@ Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
   std::vector<const Attempt*> attempts;
   for (const Attempt& attempt : work.attempts) attempts.push_back(&attempt);
   for (const Attempt& attempt : work.doubtful) attempts.push_back(&attempt);
-  Json question{
-      {"source", work.source}, {"seed", work.seed >> 1}, {"explains", work.explains}};
+  MC_CHECK(compiled.size() == attempts.size());
+  Json question{{"source", work.source}, {"seed", work.seed >> 1}, {"explains", work.explains}};
   question["probe"] = work.probe.empty() ? Json() : Json::parse(work.probe);
   question["solutions"] = Json::array();
   for (size_t i = 0; i < attempts.size(); ++i) {

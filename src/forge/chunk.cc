@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "forge/interpret.h"
 #include "forge/kernels.h"
 #include "forge/misread.h"
@@ -189,6 +190,7 @@ class ChunkMaker {
       reject(result.gate.front());
       return ok();
     }
+    MC_CHECK(result.outcomes.size() == made.solutions.size() + made.mutants.size());
     const TaskGraph& graph = made.graph;
     std::vector<const Solution*> verified;
     for (size_t i = 0; i < made.solutions.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/check.h"
 #include "forge/text.h"
 
 namespace mc::forge {
@@ -57,6 +58,7 @@ std::vector<std::string> Code::flat_operands() const {
 
 std::string Code::accumulator(size_t pass) {
   static constexpr const char* kNames[] = {"a", "b", "s", "f"};
+  MC_CHECK(pass < std::size(kNames));
   return kNames[pass];
 }
 

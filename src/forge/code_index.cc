@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of Code that name places: runs over axes, flat indices, and their splitting.
+#include "core/check.h"
 #include "forge/code.h"
 
 #include <algorithm>
@@ -70,6 +71,7 @@ Code::Code(const TaskGraph& graph, const Stage& stage, Walk walk,
 
 void Code::add_run(std::string name, std::string count, std::vector<int> dims,
                    const std::vector<std::pair<std::string, size_t>>& axes) {
+  MC_CHECK(dims.size() == axes.size());
   Run run{std::move(name), std::move(count), std::move(dims), {}};
   const auto real = std::ranges::count_if(run.dims, [](int dim) { return dim != kOne; });
   for (size_t i = 0; i < run.dims.size(); ++i) {
@@ -96,6 +98,7 @@ std::string Code::extents(const std::vector<int>& dims) const {
 
 // A whole run is one factor: "r * m + j".
 std::string Code::flatten(const std::vector<int>& dims, const Index& index) const {
+  MC_CHECK(dims.size() == index.size());
   std::string text;
   for (size_t i = 0; i < dims.size();) {
     if (dims[i] == kOne) {
@@ -156,6 +159,7 @@ Code::Index Code::output_index() const {
 
 Code::Index Code::broadcast(int value, const Index& full) const {
   const auto& dims = graph_.value(value).dims;
+  MC_CHECK(full.size() >= dims.size());
   Index index(full.end() - static_cast<ptrdiff_t>(dims.size()), full.end());
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == kOne) index[i] = "0";

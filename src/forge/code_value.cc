@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of Code that compute values: expressions, and statements for a stage's nodes.
+#include "core/check.h"
 #include "forge/code.h"
 
 #include <algorithm>
@@ -41,6 +42,7 @@ std::string Code::text(const Expr& expr, const std::map<std::string, std::string
     return name;
   };
   spelling.access = [&](const Expr& access) {
+    MC_CHECK(access.slot >= 0);
     const int value = node.operands.at(static_cast<size_t>(access.slot));
     const auto& dims = graph_.value(value).dims;
     Index index;
@@ -67,6 +69,7 @@ std::string Code::text(const Expr& expr, const std::map<std::string, std::string
 std::string Code::node_expression(const Node& node, const std::map<int, std::string>& variables,
                                   const Index& index, const std::string& above,
                                   std::string& lines) const {
+  MC_CHECK(node.operands.size() <= std::size(kOperandNames));
   std::map<std::string, std::string> names;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const int operand = node.operands[i];

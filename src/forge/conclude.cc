@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "execute/children.h"
 
 namespace mc::forge {
@@ -15,9 +15,6 @@ namespace {
 using Json = nlohmann::json;
 using EarlyOutcome = std::optional<task::Outcome>;
 
-const std::set<std::string, std::less<>> kFatalKinds = {
-    "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
-    "deadlock",           "device_assert",       "launch_error"};
 constexpr double kLimitS = 20;  // RUN_S of verify.py.
 
 class Concluding {
@@ -62,11 +59,6 @@ class Concluding {
     return execute::decode_findings(report, locate_);
   }
 
-  static bool is_fatal(const std::vector<task::KernelFinding>& findings) {
-    return std::ranges::any_of(
-        findings, [](const auto& finding) { return kFatalKinds.contains(finding.kind); });
-  }
-
   Result<EarlyOutcome> trial(const Json& event) {
     const auto shape = event.at("shape").get<size_t>();
     task::Trial trial{event.at("index").get<int>(),
@@ -81,7 +73,7 @@ class Concluding {
     MC_TRY(EarlyOutcome failed, refused(event, "forward"), "forward");
     if (failed) {
       auto* crashed = std::get_if<task::Crashed>(&*failed);
-      if (crashed == nullptr || shape == 0 || is_fatal(trial.findings)) return failed;
+      if (crashed == nullptr || shape == 0 || execute::has_fatal_one(trial.findings)) return failed;
       trial.checks.push_back(exception_check(*crashed));
       trials_.push_back(std::move(trial));
       return EarlyOutcome();
@@ -93,6 +85,7 @@ class Concluding {
     MC_TRY(auto checked, worker::JudgeCheckAnswer::from_json(event.at("check").dump()), "check");
     execute::take_check(std::move(checked), trial);
     if (EarlyOutcome illegal = made_by_host(event, trial)) return illegal;
+    MC_CHECK(shape < shapes_.size());
     trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
     trials_.push_back(std::move(trial));
     return EarlyOutcome();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/check.h"
 #include "forge/text.h"
 
 namespace mc::forge {
@@ -26,6 +27,7 @@ Interval widened(const Array& array) {
 }  // namespace
 
 Spread spread_of(std::vector<double> values) {
+  MC_CHECK(!values.empty());
   Spread spread;
   double mean = 0;
   const auto count = static_cast<double>(values.size());
@@ -63,6 +65,7 @@ void Draft::clear() {
 }
 
 void Draft::restore(const Mark& mark) {
+  MC_CHECK(mark.dims <= graph.dims.size() && mark.values <= graph.values.size());
   graph.dims.resize(mark.dims);
   graph.values.resize(mark.values);
   arrays_.resize(mark.values);
@@ -115,6 +118,7 @@ int Draft::add_value(Value value, Array array, Interval interval) {
   graph.values.push_back(std::move(value));
   arrays_.push_back(std::move(array));
   intervals_.push_back(interval);
+  MC_CHECK(arrays_.size() == graph.values.size() && intervals_.size() == graph.values.size());
   return static_cast<int>(graph.values.size()) - 1;
 }
 
@@ -196,8 +200,7 @@ bool Draft::bind_axes(Node& node, const std::vector<Axis>& pattern) {
 }
 
 int Draft::new_dim(const std::string& axis) {
-  std::string wanted = without_digits(axis);
-  for (char& c : wanted) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const std::string wanted = upper(without_digits(axis));
   const bool is_big = wanted == "M" || wanted == "V" || wanted == "K";
   return add_dim(wanted, 4, is_big ? 48 : 8);
 }
@@ -219,8 +222,7 @@ int Draft::derived_dim(const Node& node, const Axis& axis) {
     if (graph.dims[i].extent == text) return static_cast<int>(i);
   }
   std::string name = without_digits(axis.name);
-  name = name.substr(0, 1) == "o" && name.size() > 1 ? name.substr(1) : name;
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  name = upper(name.substr(0, 1) == "o" && name.size() > 1 ? name.substr(1) : name);
   std::string free = name + "o";
   for (int i = 2; has_dim(free); ++i) free = fmt::format("{}o{}", name, i);
   graph.dims.push_back({.name = free, .extent = text, .size = value(false), .probe = value(true)});

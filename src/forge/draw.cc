@@ -154,8 +154,7 @@ class Drawing {
     } else {
       const size_t spatial = num_spatial(names);
       for (const std::string& name : names) {
-        std::string wanted = without_digits(name);
-        for (char& c : wanted) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+        const std::string wanted = upper(without_digits(name));
         const bool is_space = wanted == "H" || wanted == "W" || wanted == "D" || wanted == "L";
         if (wanted == "N") {
           dims.push_back(draft_.add_dim("N", spatial > 0 ? 4 : 16, spatial > 0 ? 6 : 64));

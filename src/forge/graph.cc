@@ -2,6 +2,7 @@
 #include "forge/graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -36,6 +37,12 @@ bool Node::keeps_inner() const {
 
 std::vector<int> TaskGraph::inputs() const { return values_of(*this, Origin::kInput); }
 std::vector<int> TaskGraph::parameters() const { return values_of(*this, Origin::kParameter); }
+
+std::vector<int> TaskGraph::given() const {
+  std::vector<int> found = inputs();
+  std::ranges::copy(parameters(), std::back_inserter(found));
+  return found;
+}
 
 const Node* TaskGraph::maker(int value) const {
   const auto found = std::ranges::find(nodes, value, &Node::output);

@@ -88,6 +88,7 @@ struct TaskGraph {
 
   std::vector<int> inputs() const;      // In the order of forward's arguments.
   std::vector<int> parameters() const;  // In the order of the state.
+  std::vector<int> given() const;       // The inputs, then the parameters.
   const Value& value(int i) const { return values.at(static_cast<size_t>(i)); }
   const Dim& dim(int i) const { return dims.at(static_cast<size_t>(i)); }
   const Node* maker(int value) const;  // Null of inputs and parameters.

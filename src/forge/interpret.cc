@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
+#include "forge/text.h"
 #include "forge/views.h"
 
 namespace mc::forge {
@@ -60,6 +62,8 @@ class Nest {
  public:
   Nest(const TaskGraph& graph, const Node& node, const std::vector<Array>& arrays)
       : graph_(graph), node_(node), form_(*node.form), values_(form_.names.size(), 0.0) {
+    MC_CHECK(node.operands.size() == form_.operands.size());
+    MC_CHECK(form_.names.size() > kCount);
     for (const int operand : node.operands) {
       operands_.push_back(&arrays.at(static_cast<size_t>(operand)));
     }
@@ -107,8 +111,7 @@ class Nest {
   // Names in capitals are extents.
   void bind_extent(const std::string& name, size_t slot) {
     if (name == "places") values_[slot] = static_cast<double>(num_places());
-    std::string axis = name;
-    for (char& c : axis) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string axis = lower(name);
     const auto found = node_.axes.find(axis);
     if (axis == name || found == node_.axes.end()) return;
     values_[slot] = graph_.probe_of(found->second.front());
@@ -268,6 +271,7 @@ Array interpret_node(const TaskGraph& graph, const Node& node, const std::vector
 
 std::vector<Array> interpret(const TaskGraph& graph) {
   Random random(graph.seed, "probe", graph.number);
+  MC_CHECK(!graph.values.empty());
   std::vector<Array> arrays(graph.values.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (graph.values[i].origin != Origin::kNode) {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/check.h"
 #include "forge/random.h"
 #include "forge/render.h"
 #include "forge/stage_writer.h"
@@ -24,12 +25,11 @@ class Writer {
  public:
   Writer(const TaskGraph& graph, const std::vector<Stage>& stages, Reads reads)
       : graph_(graph), stages_(stages), reads_(reads) {
-    for (const auto& list : {graph.inputs(), graph.parameters()}) {
-      for (const int value : list) tensors_[value] = graph.value(value).name;
-    }
+    for (const int value : graph.given()) tensors_[value] = graph.value(value).name;
   }
 
   Solution write(const std::vector<const Template*>& chosen) {
+    MC_CHECK(chosen.size() == stages_.size());
     Solution solution;
     std::string device, body;
     std::vector<size_t> ends;
@@ -66,23 +66,17 @@ class Writer {
 
   // The tensor of the graph's own with exactly these dims and the type of all but indices, or -1.
   int like(const std::vector<int>& dims) const {
-    for (const auto& list : {graph_.inputs()}) {
-      for (const int value : list) {
-        const Value& found =
-            graph_.value(value);  // A tensor like a view would be no contiguous one.
-        if (found.dims == dims && found.type == graph_.type && found.view == View::kNone) {
-          return value;
-        }
-      }
+    for (const int value : graph_.inputs()) {
+      const Value& found = graph_.value(value);  // A tensor like a view would not be contiguous.
+      const bool is_like = found.dims == dims && found.type == graph_.type;
+      if (is_like && found.view == View::kNone) return value;
     }
     return -1;
   }
 
   std::string any_float() const {
-    for (const auto& list : {graph_.inputs(), graph_.parameters()}) {
-      for (const int value : list) {
-        if (graph_.value(value).type == graph_.type) return graph_.value(value).name;
-      }
+    for (const int value : graph_.given()) {
+      if (graph_.value(value).type == graph_.type) return graph_.value(value).name;
     }
     return "x";
   }
@@ -143,23 +137,19 @@ class Writer {
 
   // "x.size(0)", or "" of a size that is derived.
   std::string size_text(int dim) const {
-    for (const auto& list : {graph_.inputs(), graph_.parameters()}) {
-      for (const int value : list) {
-        const auto& dims = graph_.value(value).dims;
-        const auto found = std::ranges::find(dims, dim);
-        if (found != dims.end()) {
-          return fmt::format("{}.size({})", graph_.value(value).name, found - dims.begin());
-        }
-      }
+    for (const int value : graph_.given()) {
+      const auto& dims = graph_.value(value).dims;
+      const auto found = std::ranges::find(dims, dim);
+      if (found == dims.end()) continue;
+      return fmt::format("{}.size({})", graph_.value(value).name, found - dims.begin());
     }
     return "";
   }
 
   std::string host(const std::string& body) const {
     std::vector<std::string> parameters;
-    for (const auto& list : {graph_.inputs(), graph_.parameters()}) {
-      for (const int value : list)
-        parameters.push_back("torch::Tensor " + graph_.value(value).name);
+    for (const int value : graph_.given()) {
+      parameters.push_back("torch::Tensor " + graph_.value(value).name);
     }
     const bool is_single = graph_.outputs.size() == 1;
     std::vector<std::string> results;
@@ -211,6 +201,7 @@ class Writer {
         break;
       }
     }
+    MC_CHECK(solution.sites.size() == solution.part_of_site.size());
     solution.module = answer_module(graph_, solution.cuda);
   }
 
@@ -223,10 +214,23 @@ class Writer {
 // Every second solution reads strides.
 Reads reads_of(size_t solution) { return solution % 2 == 0 ? Reads::kContiguous : Reads::kStrided; }
 
-std::vector<std::vector<const Template*>> fitting(const TaskGraph& graph,
-                                                  const std::vector<Stage>& stages,
-                                                  const TemplateLibrary& library) {
-  std::vector<std::vector<const Template*>> choices;
+using Choices = std::vector<std::vector<const Template*>>;
+
+// The solution that takes the i-th of each stage's choices, again from the first where they end.
+Solution solution_of(const TaskGraph& graph, const std::vector<Stage>& stages,
+                     const Choices& choices, size_t i) {
+  MC_CHECK(choices.size() == stages.size());
+  std::vector<const Template*> chosen;
+  for (const auto& own : choices) {
+    MC_CHECK(!own.empty());
+    chosen.push_back(own[i % own.size()]);
+  }
+  return Writer(graph, stages, reads_of(i)).write(chosen);
+}
+
+Choices fitting(const TaskGraph& graph, const std::vector<Stage>& stages,
+                const TemplateLibrary& library) {
+  Choices choices;
   for (const Stage& stage : stages) {
     std::vector<const Template*> own;
     for (const Template& used : library.templates) {
@@ -281,9 +285,7 @@ std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary
   std::vector<Solution> made;
   std::set<std::string> seen;
   for (size_t i = 0; i < count; ++i) {
-    std::vector<const Template*> chosen;
-    for (const auto& own : choices) chosen.push_back(own[i % own.size()]);
-    Solution solution = Writer(graph, stages, reads_of(i)).write(chosen);
+    Solution solution = solution_of(graph, stages, choices, i);
     if (seen.insert(solution.name).second) made.push_back(std::move(solution));
   }
   return made;
@@ -295,11 +297,7 @@ std::vector<Solution> all_solutions_of(const TaskGraph& graph, const TemplateLib
   std::vector<Solution> made;
   size_t count = 0;
   for (const auto& own : choices) count = own.empty() ? 0 : std::max(count, own.size());
-  for (size_t i = 0; i < count; ++i) {
-    std::vector<const Template*> chosen;
-    for (const auto& own : choices) chosen.push_back(own[i % own.size()]);
-    made.push_back(Writer(graph, stages, reads_of(i)).write(chosen));
-  }
+  for (size_t i = 0; i < count; ++i) made.push_back(solution_of(graph, stages, choices, i));
   return made;
 }
 

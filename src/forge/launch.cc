@@ -2,13 +2,15 @@
 #include "forge/launch.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <regex>
-#include <sstream>
 
 #include <fmt/format.h>
 
+#include "compile/cuda_runtime.h"
+#include "compile/kernel_resources.h"
+#include "compile/pytorch.h"
 #include "compile/tool.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "forge/text.h"
 
@@ -20,20 +22,6 @@ namespace fs = std::filesystem;
 constexpr const char* kArchitecture = "sm_90";
 constexpr int64_t kRegistersUnit = 256;  // Registers are given to a warp in such units.
 constexpr int64_t kSharedUnit = 128;
-
-// The nvcc in $CUDA_HOME, on PATH, or where the toolkit installs it; "" where there is none.
-fs::path nvcc_path() {
-  std::vector<fs::path> folders;
-  if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(fs::path(home) / "bin");
-  std::istringstream path(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"));
-  for (std::string folder; std::getline(path, folder, ':');) folders.emplace_back(folder);
-  folders.emplace_back("/usr/local/cuda/bin");
-  std::error_code ignored;
-  for (const fs::path& folder : folders) {
-    if (fs::exists(folder / "nvcc", ignored)) return folder / "nvcc";
-  }
-  return {};
-}
 
 int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -90,6 +78,7 @@ std::vector<int64_t> threads_of_launches(std::string_view cuda) {
 }
 
 Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes) {
+  MC_CHECK(threads > 0);
   const int64_t warps = (threads + 31) / 32;
   const int64_t registers_of_warp =
       rounded_up(std::max<int64_t>(registers, 1) * 32, kRegistersUnit);
@@ -106,35 +95,14 @@ Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes)
 
 std::vector<std::vector<Resources>> resources_in(std::string_view printed, size_t num_units) {
   std::vector<std::vector<Resources>> all(num_units);
-  const std::string text(printed);
-  Resources* now = nullptr;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
+  for (const compile::KernelResources& one : compile::parse_kernel_resources(printed)) {
+    static const std::regex kName("s(\\d+)::(\\w+).*");
     std::smatch found;
-    if (std::regex_search(line, found, std::regex("entry function '_ZN\\d+s(\\d+)E?(\\w*)'"))) {
-      // The name is "<size of sN>sN<size><kernel>E…": the unit's digits end where the size begins.
-      static const std::regex kName("_ZN(\\d+)(\\w+)'");
-      std::regex_search(line, found, kName);
-      const auto size = static_cast<size_t>(std::stoul(found[1]));
-      const std::string rest = found[2];
-      const size_t unit = std::stoul(rest.substr(1, size - 1));
-      size_t digits = size;
-      while (digits < rest.size() && std::isdigit(static_cast<unsigned char>(rest[digits])) != 0)
-        ++digits;
-      const size_t length = std::stoul(rest.substr(size, digits - size));
-      now = nullptr;
-      if (unit < num_units) now = &all[unit].emplace_back(Resources{rest.substr(digits, length)});
-    } else if (now != nullptr) {
-      const auto number = [&](const char* pattern, int64_t& value) {
-        if (std::regex_search(line, found, std::regex(pattern))) value = std::stoll(found[1]);
-      };
-      number("(\\d+) bytes spill stores", now->spill_stores);
-      number("(\\d+) bytes spill loads", now->spill_loads);
-      number("Used (\\d+) registers", now->registers);
-      number("(\\d+) bytes smem", now->shared);
-    }
+    if (!std::regex_match(one.name, found, kName)) continue;
+    const size_t unit = std::stoul(found[1]);
+    if (unit >= num_units) continue;
+    all[unit].push_back(
+        {found[2], one.registers, one.shared_bytes, one.spill_store_bytes, one.spill_load_bytes});
   }
   for (auto& kernels : all) std::ranges::sort(kernels, {}, &Resources::kernel);
   return all;
@@ -157,15 +125,13 @@ Result<std::vector<std::vector<Resources>>> compile_for_resources(
 }
 
 Result<Nvcc> find_nvcc_of_profiles() {
-  const fs::path path = nvcc_path();
-  if (path.empty()) {
-    return Error{ErrorCode::kUnavailable, "profiles need nvcc: set CUDA_HOME, or leave them out"};
-  }
+  MC_TRY(const compile::PyTorch pytorch, compile::find_pytorch(compile::default_python()),
+         "profiles");
+  MC_TRY(const fs::path path, compile::find_nvcc(pytorch), "profiles");
   MC_TRY(const std::string printed, compile::run_tool({path.string(), "--version"}), "profiles");
-  static const std::regex kRelease("release ([0-9.]+)");
-  std::smatch found;
-  if (std::regex_search(printed, found, kRelease)) return Nvcc{path, found[1].str()};
-  return Error{ErrorCode::kUnavailable, "nvcc does not print its release"};
+  const std::string release = compile::release_of_nvcc(printed);
+  if (release.empty()) return Error{ErrorCode::kUnavailable, "nvcc does not print its release"};
+  return Nvcc{path, release};
 }
 
 }  // namespace mc::forge

@@ -10,6 +10,7 @@
 
 #include "forge/random.h"
 #include "forge/reason.h"
+#include "forge/text.h"
 #include "forge/types.h"
 #include "forge/views.h"
 #include "forge/words.h"
@@ -23,10 +24,6 @@ constexpr double kRidge = 66.9 / 3.35;
 constexpr int64_t kGigabytesPerSecond = 3350;
 
 std::string text_of(int64_t number) { return std::to_string(number); }
-
-std::string joined(const std::vector<int64_t>& numbers) {
-  return fmt::format("{}", fmt::join(numbers, ", "));
-}
 
 int64_t bytes_of(const TaskGraph& graph, int value) {
   const Value& found = graph.value(value);
@@ -77,8 +74,7 @@ class Analyst {
     int64_t moved = 0;
     for (size_t k = 0; k < solution_.parts.size(); ++k) moved += kernel(k);
     int64_t needed = 0;
-    for (const int value : graph_.inputs()) needed += bytes_of(graph_, value);
-    for (const int value : graph_.parameters()) needed += bytes_of(graph_, value);
+    for (const int value : graph_.given()) needed += bytes_of(graph_, value);
     for (const int value : graph_.outputs) needed += bytes_of(graph_, value);
     say("total", {{"bytes", text_of(moved)}, {"needed", text_of(needed)}});
     return std::move(text_);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/check.h"
 #include "forge/interpret.h"
 #include "forge/reason.h"
 
@@ -78,6 +79,7 @@ std::optional<Misreading> replaced(const TaskGraph& graph, size_t i,
 }
 
 std::optional<Misreading> left_out(const TaskGraph& graph, size_t i) {
+  MC_CHECK(!graph.nodes.at(i).operands.empty());
   const Node node = graph.nodes[i];
   const int operand = node.operands.front();
   const Value &before = graph.value(operand), &after = graph.value(node.output);
@@ -154,6 +156,7 @@ Bug edit_of(const std::string& before, const std::string& after) {
   while (end < shared - begin && before[before.size() - 1 - end] == after[after.size() - 1 - end]) {
     ++end;
   }
+  MC_CHECK(begin + end <= shared);
   Bug bug;
   bug.offset = begin;
   bug.size = before.size() - end - begin;

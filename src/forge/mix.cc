@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "core/check.h"
+
 namespace mc::forge {
 
 Weights weights_of(const std::map<std::string, PassRate>& rates,
@@ -30,6 +32,7 @@ Weights equal_weights(const std::set<std::string>& families) {
 }
 
 std::string drawn_family(const Weights& weights, Random& random) {
+  MC_CHECK(!weights.empty());
   double sum = 0;
   for (const auto& [family, weight] : weights) sum += weight;
   double left = random.unit() * sum;

@@ -68,6 +68,7 @@ class Planner {
 
  private:
   std::string text_of(const Site& site) const {
+    MC_CHECK(site.offset + site.size <= solution_.cuda.size());
     return solution_.cuda.substr(site.offset, site.size);
   }
 
@@ -171,6 +172,7 @@ class Planner {
       while (bug.offset > 0 && text[bug.offset - 1] == ' ') --bug.offset, ++bug.size;
       if (bug.offset > 0 && text[bug.offset - 1] == '\n') ++bug.size;
     }
+    MC_CHECK(bug.offset + bug.size <= text.size());
     bugs_.push_back(std::move(bug));
   }
 

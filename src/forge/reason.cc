@@ -29,10 +29,6 @@ int64_t count_of(const std::vector<int64_t>& sizes) {
   return count;
 }
 
-std::string joined(const std::vector<int64_t>& numbers) {
-  return fmt::format("{}", fmt::join(numbers, ", "));
-}
-
 // Sentences of six steps, each on a line of its own.
 class Reasoner {
  public:
@@ -111,8 +107,7 @@ class Reasoner {
 
   void shapes() {
     begin_step();
-    for (const int input : graph_.inputs()) tensor(input);
-    for (const int parameter : graph_.parameters()) tensor(parameter);
+    for (const int value : graph_.given()) tensor(value);
     std::vector<std::string> seen;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Value& value = graph_.value(graph_.nodes[i].output);

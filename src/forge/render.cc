@@ -26,10 +26,8 @@ std::string chosen(std::string text, const Node& node) {
 std::string with_extents(const TaskGraph& graph, const Node& node, std::string text) {
   for (const auto& [name, dims] : node.axes) {
     if (name == "*") continue;
-    std::string key = name;
-    for (char& c : key) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     const std::string extent = graph.extent_text(dims.front());
-    text = substituted(std::move(text), "{" + key + "}", lower(extent));
+    text = substituted(std::move(text), "{" + upper(name) + "}", lower(extent));
   }
   return text;
 }
@@ -227,9 +225,8 @@ class Constructor {
     if (node.layer.empty() || (!has_parameters && layers_ == Layers::kParametersOnly)) return;
     if (!layers_done_.insert(node.layer).second) return;
     for (const auto& [name, dims] : node.axes) {
-      std::string key = "{" + name + "}";
-      for (char& c : key) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-      if (node.op->layer.find(key) != std::string::npos) need(dims.front());
+      const bool is_named = node.op->layer.find("{" + upper(name) + "}") != std::string::npos;
+      if (is_named) need(dims.front());
     }
     std::string layer = with_extents(graph_, node, chosen(node.op->layer, node));
     if (has_parameters) layer.insert(layer.rfind(')'), dtype_text(graph_.type));

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "forge/bulk.h"
@@ -117,6 +118,7 @@ class Runner {
       return fail({ErrorCode::kIo, chunk_name(number) + " in the store is damaged"});
     }
     const std::lock_guard lock(mutex_);
+    MC_CHECK(number < num_taken_ && num_ready_ <= num_taken_);
     Progress found;
     for (const Json& task : chunk["tasks"]) {
       if (sources_.insert(task["source"]).second) ++found.tasks;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "forge/lessons.h"
 #include "forge/random.h"
 #include "forge/reason.h"
@@ -90,6 +91,7 @@ std::string feedback_of(Style style, const task::Outcome& outcome) {
 
 // The first line of a text that begins at `offset`, without blanks around it.
 std::string line_at(const std::string& text, size_t offset) {
+  MC_CHECK(offset <= text.size());
   const size_t before = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
   const size_t begin = text.find_first_not_of(' ', before == std::string::npos ? 0 : before + 1);
   return text.substr(begin, text.find('\n', begin) - begin);
@@ -108,6 +110,7 @@ size_t offset_of(const Bug& bug, const std::vector<Bug>& bugs) {
 std::string report_of(const Solution& solution, const Mutant& mutant) {
   const std::string cuda = with_bugs(solution, mutant.bugs);
   const size_t before = mutant.module.find(cuda);
+  MC_CHECK(before != std::string::npos);
   std::string text = fmt::format("Bugs: {}\n", mutant.bugs.size());
   for (size_t i = 0; i < mutant.bugs.size(); ++i) {
     const Bug& bug = mutant.bugs[i];
@@ -190,6 +193,7 @@ std::string review_row(const TaskGraph& graph, Style style, const Solution& solu
 
 std::string repair_row(const TaskGraph& graph, Style style, const Solution& solution,
                        const std::vector<const Mutant*>& mutants) {
+  MC_CHECK(!mutants.empty());
   Json row = begin_row(fmt::format("{}-repair{}", graph.id(), mutants.size() + 1), "repair");
   row["messages"] = prompt_messages(graph, style);
   for (const Mutant* mutant : mutants) {

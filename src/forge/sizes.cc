@@ -74,6 +74,7 @@ class Binder {
     MC_CHECK(extent);
     return static_cast<int>(evaluate_with(*extent, [&](const std::string& name) {
       const auto found = std::ranges::find(graph_.dims, name, &Dim::name);
+      MC_CHECK(found != graph_.dims.end());
       return sizes_.at(static_cast<size_t>(found - graph_.dims.begin()));
     }));
   }

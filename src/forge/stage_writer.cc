@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/check.h"
 #include "forge/text.h"
 
 namespace mc::forge {
@@ -211,11 +212,13 @@ std::string StageWriter::options() const {
 size_t StageWriter::pass_of(Combine combine) const {
   size_t pass = 0;
   while (pass_combine(pass) != combine) ++pass;
+  MC_CHECK(pass < stage_.core->form->passes.size());
   return pass;
 }
 
 std::string StageWriter::reducer_join(size_t number, const std::string& rest) const {
   const size_t comma = rest.find(", ");
+  MC_CHECK(comma != std::string::npos);
   return combining(code_.combine(pass_of(reducers().at(number))), rest.substr(0, comma),
                    rest.substr(comma + 2));
 }

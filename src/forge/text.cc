@@ -5,6 +5,11 @@
 #include <cctype>
 #include <sstream>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/check.h"
+
 namespace mc::forge {
 namespace {
 
@@ -33,20 +38,24 @@ std::string without_marks(std::string_view marked, std::vector<Site>& sites) {
   for (size_t i = 0; i < marked.size(); ++i) {
     if (marked[i] == '\x01') {
       const size_t end = marked.find('\x02', i);
+      MC_CHECK(end != std::string_view::npos);
       sites.push_back({std::string(marked.substr(i + 1, end - i - 1)), text.size(), 0});
       open.push_back(sites.size() - 1);
       i = end;
     } else if (marked[i] == '\x03') {
+      MC_CHECK(!open.empty());
       sites[open.back()].size = text.size() - sites[open.back()].offset;
       open.pop_back();
     } else {
       text += marked[i];
     }
   }
+  MC_CHECK(open.empty());
   return text;
 }
 
 std::string substituted(std::string text, std::string_view key, std::string_view value) {
+  MC_CHECK(!key.empty());
   for (size_t at = 0; (at = text.find(key, at)) != std::string::npos; at += value.size()) {
     text.replace(at, key.size(), value);
   }
@@ -96,6 +105,15 @@ std::string indented(std::string_view text, size_t blanks) {
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string joined(const std::vector<int64_t>& numbers) {
+  return fmt::format("{}", fmt::join(numbers, ", "));
 }
 
 std::vector<std::string> words_of(std::string_view text) {

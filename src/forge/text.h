@@ -5,6 +5,7 @@
 #ifndef MC_FORGE_TEXT_H_
 #define MC_FORGE_TEXT_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,10 @@ std::string unused_name(std::string_view text, std::string_view stem, int number
 std::string indented(std::string_view text, size_t blanks);
 
 std::string lower(std::string text);
+std::string upper(std::string text);
+
+// "2, 3".
+std::string joined(const std::vector<int64_t>& numbers);
 
 std::vector<std::string> words_of(std::string_view text);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/check.h"
 #include "forge/random.h"
 
 namespace mc::forge {
@@ -45,6 +46,7 @@ Array base_of(View view, const Array& array) {
   const auto width = static_cast<size_t>(array.shape.back());
   Array base{array.shape, {}};
   if (view == View::kTransposed) {
+    MC_CHECK(array.shape.size() > 1);
     const auto height = static_cast<size_t>(array.shape[array.shape.size() - 2]);
     std::swap(base.shape.back(), base.shape[base.shape.size() - 2]);
     for (size_t i = 0; i < array.values.size(); ++i) {
@@ -67,6 +69,7 @@ Array base_of(View view, const Array& array) {
 std::vector<int64_t> strides_of(View view, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
   if (sizes.empty()) return strides;
+  MC_CHECK(view != View::kTransposed || sizes.size() > 1);
   std::vector<int64_t> base = sizes;
   if (view == View::kTransposed) std::swap(base.back(), base[base.size() - 2]);
   base.back() = base_length(view, base.back());

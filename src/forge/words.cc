@@ -399,6 +399,7 @@ std::vector<std::string> sentences() {
 }
 
 std::vector<std::string> forms_of(std::string_view sentence) {
+  MC_CHECK(grammar().contains(sentence));
   const Forms& forms = grammar().find(sentence)->second;
   return {forms.begin(), forms.end()};
 }
