@@ -39,7 +39,7 @@ from harness.worker.wire import (
 )
 
 STATE_BYTES_MAX = 8 << 30
-NAMES_SHOWN = 8  # Of operators that were refused.
+NAMES_SHOWN = 8  # The most names of refused operators in a message.
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class _Built:
 
     model: torch.nn.Module
     state: dict[str, Any]
-    found: Json  # What `build` answers.
+    found: Json  # The answer to `build`.
 
 
 @dataclass

@@ -23,7 +23,7 @@ from harness.contestant.emulator import DEVICE
 
 _CUDA = torch.device("cuda", 0)
 _TRUE_DEVICE = torch.Tensor.device.__get__
-_emulated = DEVICE  # What stands for cuda in this process; install() sets it.
+_emulated = DEVICE  # The stand-in for cuda in this process; install() sets it.
 _claimed = _CUDA  # The device for which it stands.
 
 
@@ -36,7 +36,7 @@ def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
     return _claimed if device == _emulated else device
 
 
-# What a tensor answers by itself.
+# Answers of a tensor about itself.
 _CLAIMS: dict[Any, Callable[..., Any]] = {
     _TRUE_DEVICE: _claimed_device,
     torch.Tensor.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]

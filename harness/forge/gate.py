@@ -28,12 +28,12 @@ from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.worker.wire import Json
 
 STD_MIN = 0.01
-PROBE_TOLERANCE = 1e-6  # Of the interpreter, in double precision, against PyTorch in the same.
-DOUBT_SHARE = 0.1  # Of the tolerance that the reference's own error may take.
+PROBE_TOLERANCE = 1e-6  # The interpreter against PyTorch, both in double precision.
+DOUBT_SHARE = 0.1  # The part of the tolerance that the reference's own error may take.
 _NOISE_SEED = 7
 _SCALES = (16.0, 32.0)  # Between the native values and the large ones.
 _SCALE_SEEDS = (1, 2)
-STEP = 0.5  # By which an input or a parameter is moved to see whether the output answers.
+STEP = 0.5  # A move of an input or a parameter, to which the output must answer.
 
 
 def complaints(judge: Judge, probe: Json | None) -> list[str]:

@@ -61,7 +61,7 @@ from harness.worker import region  # noqa: E402
 from harness.worker.place import HOST_PLACE  # noqa: E402
 from harness.worker.wire import Channel, Json, Question, describe  # noqa: E402
 
-RUN_S = 20  # Of one solution, all trials together.
+RUN_S = 20  # The limit of one solution, all trials together.
 
 
 class _Contestant(contestant.Contestant):

@@ -38,7 +38,7 @@ class _Tally:
     """What is told of the elements outside the tolerance."""
 
     num_wrong: int = 0
-    num_misplaced: int = 0  # Where exactly one side is NaN or infinite.
+    num_misplaced: int = 0  # Elements of which exactly one side is NaN or infinite.
     num_nonfinite: int = 0
     places: list[int] = field(default_factory=list)
     error_max: float = -1.0

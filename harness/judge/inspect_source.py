@@ -27,7 +27,7 @@ FINDINGS_MAX = 32
 # Layers that compute nothing, or nothing in every mode.
 _HARMLESS_LAYERS = {"torch.nn.Identity", "torch.nn.Dropout", "torch.nn.Module"}
 
-# What compiles native source.
+# Functions that compile native source.
 _COMPILING = {f"torch.utils.cpp_extension.{name}" for name in ("load", "load_inline")}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

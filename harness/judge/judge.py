@@ -47,9 +47,8 @@ WEIGHTS_TRIES = 4
 # A counter that a norm layer keeps beside its statistics, and that no output depends on.
 _COUNTER = "num_batches_tracked"
 _MISSING_BUFFER = "the reference's forward changes this buffer, and the candidate has none so named"
-_PLANNING_SEED = (
-    0  # Of what all candidates of a task share; nothing that is judged follows from it.
-)
+# The seed of all that a task's candidates share; nothing that is judged follows from it.
+_PLANNING_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class _Native:
     is_exact: bool  # Some outputs are integers or booleans.
     has_indices: bool  # Some outputs are integers.
     is_finite: bool
-    can_change: bool  # By a distribution.
+    can_change: bool  # A distribution changes some of its values.
     has_idle_biases: bool  # Without them the outputs are right.
 
 
@@ -91,13 +90,13 @@ class _Case:
     comparer: Comparer
     diagnoses: Diagnoses
     options: Options
-    sizes: dict[str, int]  # Of the task's text.
+    sizes: dict[str, int]  # The sizes in the task's text.
     is_random: bool
     is_in_eval_mode: bool = False
     call_bytes: int = 0  # Inputs and outputs at the main shape.
     shapes: list[Shape] = field(default_factory=list)
-    num_planned: int = 0  # Of these; what was offered to one candidate follows.
-    native: _Native | None = None  # What the first forward of the main shape shows.
+    num_planned: int = 0  # The first shapes; those that were offered to one candidate follow.
+    native: _Native | None = None  # Findings of the first forward at the main shape.
     usable: dict[str, bool] = field(default_factory=dict)  # Distributions there, once looked at.
     special: str | None = None  # The distribution of the trial with NaN or infinities, if any.
     has_looked_for_special: bool = False
@@ -125,7 +124,7 @@ class Judge:
     def answer(self, question: Question) -> Answer:
         with torch.no_grad():
             if question.body["op"] == "open":
-                self._opened = None  # Of another task, maybe.
+                self._opened = None  # The case may be another task's.
                 torch.set_default_dtype(torch.float32)
                 self._place.trim()
                 self._opened = _open(self._place, question.body)
@@ -599,7 +598,7 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
         yield from checks
         yield from case.comparer.failures(outcome.written, written, None, "written input")
         buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
-    except Refusal as error:  # What a contestant sends cannot make the judge fail.
+    except Refusal as error:  # A contestant's message cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
     for name, expected in outcome.buffers.items():

@@ -33,7 +33,7 @@ from harness.judge.task import Task
 from harness.worker.wire import Json, Refusal
 
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
-# Of state and inputs in double precision.
+# Limits for state and inputs in double precision.
 _DOUBT_BYTES_MAX_ON_CPU = 256 << 20
 _DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
 
@@ -42,11 +42,11 @@ _DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
 class Outcome:
     """What one forward of the reference did."""
 
-    inputs: Any  # As given.
-    inputs_after: Any  # As the forward left them.
+    inputs: Any  # The inputs before the forward.
+    inputs_after: Any  # The inputs after the forward.
     outputs: Any
     buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
-    in_place: bool  # Whether all outputs lay in the memory of inputs.
+    in_place: bool  # True where all outputs lay in the memory of inputs.
     find_doubt: Callable[[], Any]
 
     def on_cpu(self) -> Outcome:
@@ -231,7 +231,7 @@ class Reference:
         return map_tensors(outputs, lambda _: next(doubts)) if others else None
 
     def _other_outputs(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
-        # What fails, for example by a dtype that the program fixes, is left out.
+        # A run that fails, for example by a dtype that the program fixes, is left out.
         with contextlib.suppress(Exception):
             model = copy.deepcopy(self.model).double()
             yield self._outputs_of(model, map_tensors(_clone(inputs), _to_double), seed)

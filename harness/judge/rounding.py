@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-UNIT = 2.0**-24  # What rounding to fp32 changes a number by, at most and relatively.
+UNIT = 2.0**-24  # The largest relative change of a number that is rounded to fp32.
 TERMS_MAX = 1 << 27  # In one operator's sums, whose steps are followed.
 _aten = torch.ops.aten
 

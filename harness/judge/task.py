@@ -43,7 +43,7 @@ class Site:
 
     name: str  # "batch_size", "input_shape[1]", "get_inputs:12:30".
     value: int
-    used_by: frozenset[str]  # Of MAKERS; "Model" for any other use.
+    used_by: frozenset[str]  # Names of MAKERS; "Model" for any other use.
 
 
 class Task:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 POLICY = json.loads((ROOT / "policy/musacoder.json").read_text())
 OPERATORS, OVERLOADS = set(POLICY["operators"]), set(POLICY["overloads"])
 
-# What honest candidates write, on a matrix `x` of 2 x 3.
+# Calls that honest candidates write, on a matrix `x` of 2 x 3.
 CALLS = """
 torch.empty(2, 3) torch.empty_like(x) torch.empty_strided((2, 3), (1, 2)) x.new_empty((2,))
 torch.empty_permuted((2, 3), (1, 0)) x.new_empty_strided((2,), (1,)) torch.zeros(2)

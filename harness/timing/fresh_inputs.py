@@ -53,7 +53,9 @@ class FreshInputs:
     tree: Json = field(default_factory=dict)
     stride: int = 0  # From one call's slot to the next one's.
     outputs_bytes: int = 0
-    drawings: dict[int, Callable[[], None]] = field(default_factory=dict)  # By number of calls.
+    drawings: dict[int, Callable[[], None]] = field(
+        default_factory=dict
+    )  # The drawing for each number of calls.
 
     def answer(self, operation: str, question: Question) -> Answer:
         if operation == "check":

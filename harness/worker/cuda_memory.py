@@ -20,7 +20,7 @@ from harness.worker.cuda_names import CUDA, Names
 from harness.worker.region import flat_bytes
 from harness.worker.wire import Json, Refusal
 
-ALIGNMENT = 512  # Of each tensor; what PyTorch's own allocator gives.
+ALIGNMENT = 512  # The alignment of each tensor, which PyTorch's own allocator gives too.
 _PINNED = 1  # CU_MEM_ALLOCATION_TYPE_PINNED
 _ON_DEVICE = 1  # CU_MEM_LOCATION_TYPE_DEVICE
 _POSIX_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR

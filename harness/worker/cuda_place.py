@@ -110,4 +110,4 @@ class CudaPlace(Place):
         return float(start.elapsed_time(end)) / 1e3
 
     def disable_vendor_libraries(self) -> None:
-        torch.backends.cudnn.enabled = False  # nn.LSTM asks cuDNN where its weights shall lie.
+        torch.backends.cudnn.enabled = False  # An nn.LSTM asks cuDNN for the layout of its weights.

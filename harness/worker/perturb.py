@@ -72,7 +72,7 @@ def _patches(
     parameter_new: Callable[..., Any],
 ) -> tuple[Callable[..., Any], ...]:
     counts: Counter[tuple[str, tuple[int, ...], float]] = Counter()
-    single: set[float] = set()  # What parameters of one element became; always equal to themselves.
+    single: set[float] = set()  # Values of parameters of one element, which stay as they are.
 
     def disturb(tensor: torch.Tensor, kind: str = "constant") -> None:
         with torch.no_grad(), torch._C.DisableTorchFunction():

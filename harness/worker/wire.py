@@ -27,7 +27,7 @@ Json = dict[str, Any]
 MESSAGE_BYTES_MAX = 16 << 20
 DESCRIPTORS_MAX = 8
 SEND_LIMIT_S = 20.0  # While the descriptors of others are on their way.
-TEXT_MAX = 8000  # Of an exception's message.
+TEXT_MAX = 8000  # The most characters of an exception's message.
 FRAMES_MAX = 32
 
 CANDIDATE_FILE = "candidate.py"
@@ -212,7 +212,7 @@ def _kind(error: BaseException) -> str:
     return "exception"
 
 
-# What follows in the message of a c10::Error that pybind11 hands on: the place of TORCH_CHECK in
+# The end of the message of a c10::Error that pybind11 hands on: the place of TORCH_CHECK in
 # the compiled text, which another candidate's may be (src/compile/canonical.h), and frames of
 # libraries.
 _BACKTRACE = "\nException raised from "

@@ -235,7 +235,7 @@ def _include_dirs() -> list[Path]:
 class _Birth:
     """What the child is born with."""
 
-    name: str  # Of the role.
+    name: str  # The role's name.
     role: Callable[[Libraries], Answering]
     profile: bytes | None  # None: no sandbox.
     channel: int
