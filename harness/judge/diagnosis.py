@@ -3,9 +3,9 @@
 
 The reference runs again on the trial's inputs, each time with one thing changed (perturbations.py:
 an operator left out, replaced or given other arguments; a parameter left out; the other mode;
-another constant, which is fitted), and its outputs are compared with the candidate's under the
-trial's own tolerance. The first change that gives them is named. Where none does, patterns.py
-describes which elements are wrong.
+two neighbours exchanged; another constant, which is fitted), and its outputs are compared with the
+candidate's under the trial's own tolerance. The first change that gives them is named. Where none
+does, patterns.py describes which elements are wrong.
 
 Only reference code runs, and the candidate's outputs are data. All runs are in a forked process of
 the judge (apart.py), on the CPU: changed operators trust their arguments and may crash. No outcome
@@ -192,6 +192,7 @@ class _Search:
         for step, one in perturbations_of(self._trace.steps):
             yield self._at(step, one)
         yield from self._lines()
+        yield from self._neighbours()
 
     def _at(self, step: Step, one: Perturbation) -> _Change:
         return _Change(
@@ -239,6 +240,30 @@ class _Search:
 
             changes = {first.index: keep, last.index: lambda call: function(kept[0])}
             return self._run(Changed(changes))
+
+        return run
+
+    def _neighbours(self) -> Iterator[_Change]:
+        """A step computed after the next one."""
+        for one, after in itertools.pairwise(self._trace.steps):
+            name = next((n for n, shape in one.shapes.items() if shape == one.result), None)
+            then = next((n for n, shape in after.shapes.items() if shape == after.result), None)
+            if name is not None and then is not None:
+                words = f"computed after step {after.number} ({after.name})"
+                yield _Change(self._sentence(one, words), self._exchanged(one, after, name, then))
+
+    def _exchanged(self, one: Step, after: Step, name: str, then: str) -> _Run:
+        def run() -> Any:
+            kept: list[Call] = []
+
+            def skip(call: Call) -> Any:
+                kept.append(call)
+                return call.arguments[name]
+
+            def both(call: Call) -> Any:
+                return kept[0].run(**{name: call.run()})
+
+            return self._run(Changed({one.index: skip, after.index: both}))
 
         return run
 

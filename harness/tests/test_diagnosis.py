@@ -63,6 +63,7 @@ WRONG = (
     ("x.var(1)", "x.var(1, correction=0)", "biased variance in place of the unbiased"),
     ("torch.softmax(x, 1)", "torch.log_softmax(x, 1)", "replaced by log_softmax"),
     ("(x * 0.5).sin()", "(x * 0.7).sin()", "with 0.7 in place of 0.5"),
+    ("x.relu() + 0.5", "(x + 0.5).relu()", "computed after step 2 (add)"),
     (
         "F.smooth_l1_loss(x, x.sin(), reduction='none')",
         "(x - x.sin()).abs()",
