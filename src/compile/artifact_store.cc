@@ -156,27 +156,12 @@ void evict_beyond(std::vector<Kept> all, uint64_t bytes_max) {
   }
 }
 
-// Where one of them is its own form, the texts themselves.
-std::vector<std::string> forms_of(const Extension& extension, const std::vector<std::string>& flags,
-                                  Lines lines) {
+std::vector<std::string> texts_of(const Extension& extension) {
   std::vector<std::string> texts = extension.cpp_sources;
   texts.insert(texts.end(), extension.cuda_sources.begin(), extension.cuda_sources.end());
   for (const SourceFile& file : extension.files) texts.push_back(file.text);
-  if (!extension.prelude.empty()) texts.push_back(extension.prelude);
-  // A macro that a flag defines may tell lines as one in the sources does.
-  const bool is_plain = std::ranges::all_of(flags, [&](const std::string& flag) {
-    return flag.find('#') == std::string::npos && canonical_form(flag, lines);
-  });
-  std::vector<std::string> forms = {"tokens"};
-  for (const std::string& text : texts) {
-    auto form = is_plain ? canonical_form(text, lines) : std::nullopt;
-    if (!form) {
-      texts.insert(texts.begin(), "texts");
-      return texts;
-    }
-    forms.push_back(std::move(*form));
-  }
-  return forms;
+  texts.push_back(extension.prelude);
+  return texts;
 }
 
 }  // namespace
@@ -200,8 +185,7 @@ fs::path library_in(const fs::path& directory, const std::string& module) {
 }
 
 ArtifactStore::Slot ArtifactStore::slot_of(const Extension& extension,
-                                           const std::vector<std::string>& flags,
-                                           Lines lines) const {
+                                           const std::vector<std::string>& flags) const {
   const bool is_free = is_name_free(extension, flags);
   std::vector<std::string> files;
   for (const SourceFile& file : extension.files) files.push_back(file.name);
@@ -209,7 +193,7 @@ ArtifactStore::Slot ArtifactStore::slot_of(const Extension& extension,
                   {"num_cpp", extension.cpp_sources.size()},
                   {"num_cuda", extension.cuda_sources.size()},
                   {"files", files},
-                  {"forms", forms_of(extension, flags, lines)},
+                  {"texts", texts_of(extension)},
                   {"functions", extension.functions},
                   {"flags", flags}};
   const std::string hash = content_hash({fingerprint_, dump(json, -1)});

@@ -41,7 +41,7 @@ std::string library_of(char byte) { return std::string(kLibraryBytes, byte); }
 // As a toolchain does that holds one kernel of such a name.
 Artifact build(ArtifactStore& store, const Extension& extension, const std::string& kernel,
                const Symbols& symbols = {{"_s"}}) {
-  const Slot slot = store.slot_of(extension, {}, Lines::kDoNotMatter);
+  const Slot slot = store.slot_of(extension, {});
   const auto work = store.begin().value();
   EXPECT_TRUE(write_file_atomically(library_in(work.path(), slot.module), library_of(kernel[0])));
   Artifact artifact{.key = extension.key,
@@ -58,9 +58,7 @@ class Store : public testing::Test {
   Store()
       : root_(TemporaryDirectory::create("mc-store").value()), store_(root_.path(), "toolchain") {}
 
-  Slot slot(const Extension& extension) const {
-    return store_.slot_of(extension, {}, Lines::kDoNotMatter);
-  }
+  Slot slot(const Extension& extension) const { return store_.slot_of(extension, {}); }
   std::optional<Artifact> find() const { return store_.find(slot(extension_), extension_); }
   Artifact publish(const std::string& kernel, const Symbols& symbols = {{"_s"}}) {
     return build(store_, extension_, kernel, symbols);
@@ -124,8 +122,8 @@ TEST_F(Store, ReplacesWhatIsDamaged) {
   }
 }
 
-TEST_F(Store, DoesNotCareForCommentsNorNames) {
-  Extension other = extension_of("// k\n__global__  void\nk(){ }");
+TEST_F(Store, DoesNotCareForNames) {
+  Extension other = extension_;
   other.name = "other";
   EXPECT_EQ(slot(other).home, slot(extension_).home);
   publish("first");
@@ -138,7 +136,7 @@ TEST_F(Store, DoesNotCareForCommentsNorNames) {
 TEST_F(Store, TellsApartWhatDecidesTheLibrary) {
   const auto home = [&](const Extension& extension, const std::vector<std::string>& flags,
                         const ArtifactStore& store) {
-    return store.slot_of(extension, flags, Lines::kDoNotMatter).home;
+    return store.slot_of(extension, flags).home;
   };
   const fs::path plain = home(extension_, {}, store_);
   Extension moved = extension_;
@@ -148,25 +146,11 @@ TEST_F(Store, TellsApartWhatDecidesTheLibrary) {
   Extension with_file = extension_;
   with_file.files = {{"a.h", ""}};
   for (const Extension& other :
-       {extension_of("__global__ void k2() {}"), moved, documented, with_file})
+       {extension_of("__global__ void k2() {}"), extension_of("__global__ void k()  {}"), moved,
+        documented, with_file})
     EXPECT_NE(home(other, {}, store_), plain);
   EXPECT_NE(home(extension_, {"-DA"}, store_), plain);
   EXPECT_NE(home(extension_, {}, ArtifactStore(root_.path(), "another toolchain")), plain);
-}
-
-// A macro of one file may be used in another.
-TEST_F(Store, KeepsTheLayoutOfAllWhereOneTellsLines) {
-  Extension one = extension_of("int a = HERE;");
-  one.files = {{"a.h", "#define HERE __LINE__"}};
-  Extension other = one;
-  other.cuda_sources = {"\nint a = HERE;"};
-  EXPECT_NE(slot(one).home, slot(other).home);
-  one.files = other.files = {};
-  EXPECT_EQ(slot(one).home, slot(other).home);
-  const auto with_flag = [&](const Extension& extension) {
-    return store_.slot_of(extension, {"-DHERE=__LINE__"}, Lines::kDoNotMatter).home;
-  };
-  EXPECT_NE(with_flag(one), with_flag(other));
 }
 
 TEST_F(Store, KeepsANameThatTheSourcesBindBy) {
@@ -286,7 +270,7 @@ TEST(ArtifactBytesMax, IsANumberOrAnError) {
   for (;;) {
     const unsigned number = random() % 20;
     const Extension extension = extension_of("int a" + std::to_string(number) + ";");
-    const Slot slot = store.slot_of(extension, {}, Lines::kDoNotMatter);
+    const Slot slot = store.slot_of(extension, {});
     const auto turn = store.take_turn(slot, seconds(1));
     auto artifact = store.find(slot, extension);
     const std::string kernel(1, static_cast<char>('a' + number));

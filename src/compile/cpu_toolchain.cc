@@ -293,7 +293,7 @@ Result<Compilation> CpuToolchain::find_or_build(const Extension& given,
                                                 const LocationMapper& mapper,
                                                 const CompileLimits& limits,
                                                 std::atomic<int64_t>& cpu_us) {
-  const ArtifactStore::Slot slot = store_.slot_of(given, definitions_of(given), Lines::kMatter);
+  const ArtifactStore::Slot slot = store_.slot_of(given, definitions_of(given));
   const ArtifactStore::Turn turn =
       store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
   if (auto artifact = store_.find(slot, given)) {

@@ -210,15 +210,6 @@ Flags flags_of(const Extension& extension) {
   return flags;
 }
 
-// Debug information tells them, to compute-sanitizer among others.
-Lines lines_of(const Extension& extension) {
-  const auto asks = [](const std::string& flag) {
-    return flag.starts_with("-g") || flag.starts_with("-G") || flag.find("line") != flag.npos ||
-           flag.find("debug") != flag.npos;
-  };
-  return std::ranges::any_of(flags_of(extension), asks) ? Lines::kMatter : Lines::kDoNotMatter;
-}
-
 // What the compilers printed over a library that stands in the build's directory, or the failure.
 Result<StepEnd> build(const Job& job) {
   const std::vector<Unit> units = units_of(job);
@@ -256,7 +247,7 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
                                                  const LocationMapper& mapper,
                                                  const CompileLimits& limits,
                                                  std::atomic<int64_t>& cpu_us) {
-  const ArtifactStore::Slot slot = store_.slot_of(given, flags_of(given), lines_of(given));
+  const ArtifactStore::Slot slot = store_.slot_of(given, flags_of(given));
   const ArtifactStore::Turn turn =
       store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
   if (auto artifact = store_.find(slot, given)) {

@@ -2,6 +2,7 @@
 #include "compile/extension.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <sstream>
 
@@ -147,6 +148,38 @@ std::string excerpt_of(const std::vector<std::string>& lines, int line) {
   return lines[static_cast<size_t>(line) - 1].substr(0, kExcerptBytesMax);
 }
 
+constexpr std::string_view kName = "TORCH_EXTENSION_NAME";
+constexpr std::string_view kModule = "PYBIND11_MODULE";
+
+bool is_identifier(std::string_view name) {
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+         std::ranges::all_of(name,
+                             [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+// The use that a source makes of the name of its extension.
+enum class NameUse { kNone, kBinds, kOtherwise };
+
+NameUse name_use_in(std::string_view source, const std::string& name) {
+  std::vector<lex::Token> tokens = lex::tokenize(source);
+  std::erase_if(tokens, lex::is_trivia);
+  const auto word = [&](size_t i) {
+    return i < tokens.size() ? lex::text_of(source, tokens[i]) : std::string_view();
+  };
+  NameUse use = NameUse::kNone;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (word(i) == kModule && word(i + 1) == "(" && word(i + 2) == kName) {
+      use = NameUse::kBinds;
+      i += 2;
+    } else if (word(i) == kModule || word(i) == kName ||
+               word(i).find("PyInit") != std::string_view::npos ||
+               (tokens[i].in_directive && (word(i) == name || word(i) == "##"))) {
+      return NameUse::kOtherwise;
+    }
+  }
+  return use;
+}
+
 }  // namespace
 
 Result<std::vector<Extension>> parse_extensions(std::string_view recorder_answer) {
@@ -232,6 +265,21 @@ std::string without_includes(std::string text, const std::vector<std::string>& h
               text.begin() + static_cast<ptrdiff_t>(end), ' ');
   }
   return text;
+}
+
+bool is_name_free(const Extension& extension, const std::vector<std::string>& flags) {
+  const auto mentions = [](const std::string& flag) {
+    return flag.find(kName) != std::string::npos;
+  };
+  if (std::ranges::any_of(flags, mentions) || !is_identifier(extension.name)) return false;
+  NameUse use = extension.functions.empty() ? NameUse::kNone : NameUse::kBinds;
+  const auto read = [&](std::string_view text) {
+    use = std::max(use, name_use_in(text, extension.name));
+  };
+  std::ranges::for_each(extension.cpp_sources, read);
+  std::ranges::for_each(extension.cuda_sources, read);
+  for (const SourceFile& file : extension.files) read(file.text);
+  return use == NameUse::kBinds;
 }
 
 LocationMapper::LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions)

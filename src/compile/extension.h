@@ -43,6 +43,10 @@ struct Extension {
 // not of that form or over the limits.
 Result<std::vector<Extension>> parse_extensions(std::string_view recorder_answer);
 
+// True where the library would be the same under another name but for PyInit_NAME: the name is the
+// first argument of PYBIND11_MODULE alone, by TORCH_EXTENSION_NAME.  `flags` are the compilers'.
+bool is_name_free(const Extension& extension, const std::vector<std::string>& flags);
+
 class LocationMapper;
 
 // One translation unit: pieces of candidate text, each with the name that diagnostics give it.

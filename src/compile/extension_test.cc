@@ -155,5 +155,27 @@ TEST(Headers, AreThoseOfOthersAndCanBeTakenOut) {
             "int a;\n                   // x\n#include <vector>\n");
 }
 
+Extension named(std::string name, std::string source) {
+  Extension extension;
+  extension.name = std::move(name);
+  extension.cuda_sources = {std::move(source)};
+  return extension;
+}
+
+TEST(Extension, KnowsWhenItsNameMakesNoDifference) {
+  const std::string binding = "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}";
+  EXPECT_TRUE(is_name_free(named("e", binding), {}));
+  EXPECT_TRUE(is_name_free(named("e", "void e(); " + binding), {}));
+  EXPECT_FALSE(is_name_free(named("e", "PYBIND11_MODULE(e, m) {}"), {}));
+  EXPECT_FALSE(is_name_free(named("e", "void f();"), {}));
+  EXPECT_FALSE(is_name_free(named("a-b", binding), {}));
+  EXPECT_FALSE(is_name_free(named("e", binding + " TORCH_LIBRARY(TORCH_EXTENSION_NAME, n)"), {}));
+  EXPECT_FALSE(is_name_free(named("e", "#define e f\n" + binding), {}));
+  EXPECT_FALSE(is_name_free(named("e", binding), {"-DN=TORCH_EXTENSION_NAME"}));
+  Extension bound = named("e", "void f();");
+  bound.functions = {{"f", "f"}};
+  EXPECT_TRUE(is_name_free(bound, {}));
+}
+
 }  // namespace
 }  // namespace mc::compile
