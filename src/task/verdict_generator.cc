@@ -1,183 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A third visitor of a verdict's fields, beside those of verdict_json.cc: it fills each with a
+// random value of its type, or of its name where the schema lists the values.
 #include "task/verdict_generator.h"
 
 #include <array>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/check.h"
+#include "task/verdict_fields.h"
 
 namespace mc::task {
 namespace {
 
 class Generator {
  public:
-  explicit Generator(uint64_t seed) : random_(seed) {}
+  Generator(uint64_t seed, size_t outcome_index) : random_(seed), outcome_index_(outcome_index) {}
 
-  Verdict verdict(size_t outcome_index) {
-    Verdict v{text(), text(), text(), backend(), random_(), protocol(), task_grade(), {}, {}};
-    v.outcome = outcome(outcome_index);
-    v.telemetry = telemetry();
-    return v;
+  template <typename T>
+  void operator()(std::string_view name, T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (const std::vector<std::string>* names = names_for(name)) {
+        value = (*names)[below(names->size())];
+        return;
+      }
+    }
+    fill(value);
+    if constexpr (std::is_same_v<T, double>) {
+      if (name == "q") value = static_cast<double>(below(5)) / 5;
+      if (name == "generality") value = static_cast<double>(below(5)) / 4;
+    }
   }
 
  private:
-  const std::string& one_of(const std::vector<std::string>& names) {
-    return names[below(names.size())];
+  // The values of a field that has only these.
+  static const std::vector<std::string>* names_for(std::string_view field) {
+    static const std::map<std::string_view, std::vector<std::string>> kNames = {
+        {"inputs", input_sets()},
+        {"mode", modes()},
+        {"precision", precisions()},
+        {"timing", {"full", "quick", "none"}},
+        {"grade", {"", "good", "weak", "trivial"}}};
+    const auto found = kNames.find(field);
+    return found == kNames.end() ? nullptr : &found->second;
   }
-  Protocol protocol() {
-    static const std::vector<std::string> kTimings = {"full", "quick", "none"};
-    const Correctness correctness{small(),         one_of(input_sets()), coin(), coin(),
-                                  one_of(modes()), one_of(precisions()), real(), real()};
-    return {text(),           kDialects[below(2)],
-            text(),           correctness,
-            one_of(kTimings), text(),
-            text(),           coin(),
-            coin(),           text()};
-  }
-  TaskGrade task_grade() {
-    static const std::vector<std::string> kGrades = {"", "good", "weak", "trivial"};
-    return {one_of(kGrades), some(&Generator::text)};
-  }
-  size_t below(size_t n) { return random_() % n; }
-  bool coin() { return below(2) == 0; }
-  int small() { return static_cast<int>(below(1000)); }
-  int64_t wide() { return static_cast<int64_t>(random_()); }
-  double real() {
-    return std::ldexp(static_cast<double>(wide()), static_cast<int>(below(200)) - 160);
-  }
-  Backend backend() { return static_cast<Backend>(below(3)); }
 
-  std::string text() {
+  size_t below(size_t n) { return random_() % n; }
+
+  void fill(bool& value) { value = below(2) == 0; }
+  void fill(int& value) { value = static_cast<int>(below(1000)); }
+  void fill(int64_t& value) { value = static_cast<int64_t>(random_()); }
+  void fill(WideRef& ref) { ref.value = random_(); }
+  void fill(Backend& value) { value = static_cast<Backend>(below(3)); }
+  void fill(Dialect& value) { value = kDialects[below(2)]; }
+  void fill(double& value) {
+    const auto mantissa = static_cast<double>(static_cast<int64_t>(random_()));
+    value = std::ldexp(mantissa, static_cast<int>(below(200)) - 160);
+  }
+  void fill(std::string& value) {
     static const std::vector<std::string> kParts = {
         "row_sum",  " ",   "\n",       "\t", "\"",         "\\",  std::string(1, '\0'),
         "\x1b[31m", "é",   "カーネル", "😀", "<|im_end|>", "```", "}",
         "-0",       "\x7f"};
-    std::string out;
-    for (size_t n = below(6); n > 0; --n) out += kParts[below(kParts.size())];
-    return out;
+    for (size_t n = below(6); n > 0; --n) value += kParts[below(kParts.size())];
   }
-  std::map<std::string, int64_t> numbers() {
-    std::map<std::string, int64_t> out;
-    for (size_t n = below(3); n > 0; --n) out[text()] = wide();
-    return out;
-  }
-  template <typename T>
-  std::vector<T> some(T (Generator::*make)()) {
-    std::vector<T> out;
-    for (size_t n = below(3); n > 0; --n) out.push_back((this->*make)());
-    return out;
-  }
-
-  // Brace-initialised in the order of the members; a missing one is a warning of the compiler.
-  SourceLocation location() { return {text(), small(), small(), text()}; }
-  Diagnostic diagnostic() { return {text(), text(), location()}; }
-  RuleFinding rule_finding() { return {text(), text(), location()}; }
-  std::array<int64_t, 3> triple() { return {wide(), wide(), wide()}; }
-  KernelFinding kernel_finding() {
-    return {text(), text(), triple(), triple(), text(), location(), location()};
-  }
-  Mismatch mismatch() { return {some(&Generator::wide), text(), text()}; }
-  OutputCheck check() {
-    return {text(),    text(), text(), wide(), wide(), real(), real(), some(&Generator::mismatch),
-            numbers(), text()};
-  }
-  Trial trial() {
-    return {small(),
-            text(),
-            text(),
-            numbers(),
-            text(),
-            coin(),
-            some(&Generator::check),
-            some(&Generator::kernel_finding),
-            text()};
-  }
-  Exception exception() { return {text(), text(), location(), some(&Generator::location)}; }
-  Estimate estimate() { return {real(), real(), real()}; }
-  KernelTime kernel_time() {
-    return {text(),   text(), real(), real(), real(), triple(),
-            triple(), wide(), wide(), wide(), real()};
-  }
-  Floor floor() { return {real(), text(), wide(), real(), real(), real()}; }
-  Clocks clocks() { return {wide(), wide(), wide(), some(&Generator::text)}; }
-  Timing timing() {
-    return {text(), text(), wide(), wide(), wide(), coin(), some(&Generator::text), clocks()};
-  }
-  Performance performance() {
-    return {estimate(),
-            maybe(&Generator::estimate),
-            estimate(),
-            estimate(),
-            maybe(&Generator::estimate),
-            timing(),
-            real(),
-            wide(),
-            wide(),
-            some(&Generator::kernel_time),
-            floor()};
-  }
-  StageTime stage_time() { return {text(), real()}; }
-  Audit audit() { return {text(), text(), text()}; }
-  Telemetry telemetry() {
-    return {some(&Generator::stage_time),
-            some(&Generator::text),
-            numbers(),
-            {numbers(), numbers(), text()},
-            text(),
-            wide(),
-            coin(),
-            real(),
-            some(&Generator::text),
-            text(),
-            some(&Generator::audit),
-            {some(&Generator::text), some(&Generator::text), some(&Generator::text)},
-            some(&Generator::location)};
-  }
-  template <typename T>
-  std::optional<T> maybe(T (Generator::*make)()) {
-    if (coin()) return std::nullopt;
-    return (this->*make)();
-  }
-
-  Outcome outcome(size_t index) {
-    switch (index) {
-      case 0:
-        return Unextractable{text(), text(), location()};
-      case 1:
-        return Illegal{text(), some(&Generator::rule_finding)};
-      case 2:
-        return CompileFailed{some(&Generator::diagnostic)};
-      case 3:
-        return Crashed{text(),  maybe(&Generator::exception),     small(),
-                       small(), some(&Generator::kernel_finding), some(&Generator::trial)};
-      case 4:
-        return TimedOut{text(), real(), some(&Generator::kernel_finding)};
-      case 5:
-        return OutOfMemory{text(), wide()};
-      case 6:
-        return Wrong{static_cast<double>(below(5)) / 5, coin(), some(&Generator::trial)};
-      case 7:
-        return Passed{some(&Generator::trial), maybe(&Generator::performance),
-                      static_cast<double>(below(5)) / 4};
-      case 8:
-        return Unsupported{some(&Generator::rule_finding)};
-      case 9:
-        return Infra{text()};
+  void fill(std::map<std::string, int64_t>& values) {
+    for (size_t n = below(3); n > 0; --n) {
+      std::string key;
+      fill(key);
+      fill(values[key]);
     }
-    MC_CHECK(index < std::variant_size_v<Outcome>);
-    return {};
+  }
+  void fill(std::array<int64_t, 3>& values) {
+    for (int64_t& value : values) fill(value);
+  }
+  template <typename T>
+  void fill(std::vector<T>& values) {
+    values.resize(below(3));
+    for (T& value : values) fill(value);
+  }
+  template <typename T>
+  void fill(std::optional<T>& value) {
+    if (below(2) == 0) fill(value.emplace());
+  }
+  void fill(Outcome& outcome) { fill_alternative<0>(outcome); }
+  template <typename T>
+    requires std::is_class_v<T>
+  void fill(T& value) {
+    fields(*this, value);
+  }
+
+  template <size_t I>
+  void fill_alternative(Outcome& outcome) {
+    if constexpr (I < std::variant_size_v<Outcome>) {
+      if (outcome_index_ != I) return fill_alternative<I + 1>(outcome);
+      fill(outcome.emplace<I>());
+    }
   }
 
   std::mt19937_64 random_;
+  const size_t outcome_index_;
 };
 
 }  // namespace
 
 Verdict generate_verdict(uint64_t seed, size_t outcome_index) {
-  return Generator(seed).verdict(outcome_index);
+  MC_CHECK(outcome_index < std::variant_size_v<Outcome>);
+  Generator generator(seed, outcome_index);
+  Verdict verdict;
+  fields(generator, verdict);
+  return verdict;
 }
 
 }  // namespace mc::task
