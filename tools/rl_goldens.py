@@ -481,19 +481,6 @@ def choice_cases() -> list[Case]:
     return [{"candidates": g, "chosen": g.index(min(g, key=order))} for g in groups]
 
 
-def packing_cases() -> list[Case]:
-    batches = [[(1, 3)], [(3, 2), (2, 4)], [(2, 0), (1, 1), (5, 3)], []]
-    cases = []
-    for segments in batches:
-        owner = np.repeat(np.arange(len(segments)), [p + r for p, r in segments]).astype(int)
-        is_response = [i >= p for p, r in segments for i in range(p + r)]
-        positions = [
-            t - 1 for t in range(len(owner)) if is_response[t] and owner[t - 1] == owner[t]
-        ]
-        cases.append({"segments": segments, "positions": positions})
-    return cases
-
-
 # ---- A whole step -------------------------------------------------------------------------------
 
 
@@ -644,78 +631,6 @@ def step_cases() -> list[Case]:
     return [step_case(*row) for row in table]
 
 
-# ---- A step of a model of two layers ------------------------------------------------------------
-
-
-def model_logp(case: Case, E: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """log pi of each response token, packed: tanh of the token before's embedding, then logits."""
-    found = []
-    for tokens, prompt in zip(case["sequences"], case["prompt_tokens"]):
-        logits = np.tanh(E[tokens[:-1]]) @ W / case["temperature"]
-        log_sum = np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        picked = (logits - log_sum)[np.arange(len(tokens) - 1), tokens[1:]]
-        found.append(picked[prompt - 1 :])
-    return np.concatenate(found)
-
-
-def model_case() -> Case:
-    random = np.random.RandomState(11)
-    E = random.normal(0, 1, (5, 4)).round(3)
-    W = random.normal(0, 1, (4, 5)).round(3)
-    prompts, lengths = [2, 2, 2, 2, 1, 1, 1, 1], [6, 4, 7, 5, 5, 6, 3, 8]
-    case: Case = {
-        "temperature": 0.9,
-        "embedding": E,
-        "head": W,
-        "sequences": [random.randint(0, 5, n).tolist() for n in lengths],
-        "prompt_tokens": prompts,
-    }
-    logp = model_logp(case, E, W)
-    total = len(logp)
-    batch: Case = {
-        "sequence_ends": np.cumsum([n - p for n, p in zip(lengths, prompts)]).tolist(),
-        "group_ends": [4, 8],
-        "rewards": [1.2, -1.0, -0.4, -1.0, -1.0, -0.25, None, 1.7],
-        "mask": [1] * total,
-        "logp_new": logp,
-        "logp_old": (logp + random.normal(0, 0.25, total)).round(4).tolist(),
-        "logp_ref": (logp + random.normal(0, 0.3, total)).round(4).tolist(),
-    }
-    noise = random.normal(0, 0.02, total)
-    noise[: batch["sequence_ends"][0]] *= 10  # The first is rejected.
-    batch["logp_rollout"] = (np.array(batch["logp_old"]) + noise).round(4).tolist()
-    options = step_options(beta=0.05)
-    planned = plan(batch, options)
-
-    def loss(E: np.ndarray, W: np.ndarray) -> complex:
-        packed = {**batch, "logp_new": model_logp(case, E, W).tolist()}
-        table = np.full(table_of(batch, "mask").shape, 0j)
-        begin = 0
-        for i, end in enumerate(batch["sequence_ends"]):
-            table[i, : end - begin] = packed["logp_new"][begin:end]
-            begin = end
-        policy, divergence = step_value(batch, options, table, planned)
-        return complex(policy + options["beta"] * divergence)
-
-    def gradient(of: np.ndarray, value: Callable[[np.ndarray], complex]) -> np.ndarray:
-        found = np.zeros(of.shape)
-        for index in np.ndindex(of.shape):
-            moved = of + 0j
-            moved[index] += 1j * COMPLEX_STEP
-            found[index] = value(moved).imag / COMPLEX_STEP
-        return found
-
-    return {
-        **case,
-        "options": options,
-        "batch": batch,
-        "in_loss": [A is not None for A in planned[0]],
-        "loss": float(np.real(loss(E + 0j, W + 0j))),
-        "embedding_gradient": gradient(E, lambda moved: loss(moved, W + 0j)),
-        "head_gradient": gradient(W, lambda moved: loss(E + 0j, moved)),
-    }
-
-
 # ---- Files --------------------------------------------------------------------------------------
 
 
@@ -729,9 +644,7 @@ def files() -> dict[str, dict[str, list[Case]]]:
         "aggregation": {"cases": aggregation_cases()},
         "mirror_pop": {"cases": mirror_pop_cases(), "auto": auto_cases()},
         "bdr": {"cases": bdr_cases(), "uniform": uniform_cases(), "choice": choice_cases()},
-        "packing": {"cases": packing_cases()},
         "step": {"cases": step_cases()},
-        "model_step": {"cases": [model_case()]},
     }
 
 

@@ -21,7 +21,6 @@
 #include "rl/bdr.h"
 #include "rl/mirror_pop.h"
 #include "rl/objective.h"
-#include "rl/packing.h"
 #include "rl/prime_echo.h"
 #include "rl/random.h"
 #include "rl/score.h"
@@ -314,14 +313,6 @@ TEST(Golden, BdrChoice) {
   }
 }
 
-TEST(Golden, Packing) {
-  for (const json& row : golden("packing")) {
-    std::vector<Segment> segments;
-    for (const json& one : row["segments"]) segments.push_back({one[0], one[1]});
-    EXPECT_EQ(predicting_positions(segments), row["positions"].get<std::vector<size_t>>()) << row;
-  }
-}
-
 // ---- A whole step -------------------------------------------------------------------------------
 
 StepOptions step_options(const json& row) {
@@ -384,85 +375,6 @@ TEST(Golden, Step) {
     EXPECT_EQ(loss.metrics.num_clipped_low, row["clipped_low"]);
     EXPECT_EQ(loss.metrics.num_clipped_high, row["clipped_high"]);
   }
-}
-
-// ---- A step of a model of two layers ------------------------------------------------------------
-
-using Matrix = std::vector<std::vector<double>>;
-
-// log pi(token | the token before) = log_softmax(tanh(E[before]) W / T)[token], with its gradient.
-struct Model {
-  Matrix E;
-  Matrix W;
-  double temperature;
-
-  std::vector<double> hidden(size_t token) const {
-    std::vector<double> h;
-    for (const double x : E[token]) h.push_back(std::tanh(x));
-    return h;
-  }
-
-  std::vector<double> logp(size_t before) const {
-    std::vector<double> z(W[0].size());
-    const std::vector<double> h = hidden(before);
-    for (size_t k = 0; k < h.size(); ++k) {
-      for (size_t v = 0; v < z.size(); ++v) z[v] += h[k] * W[k][v] / temperature;
-    }
-    double sum = 0;
-    for (const double x : z) sum += std::exp(x);
-    for (double& x : z) x -= std::log(sum);
-    return z;
-  }
-
-  // Adds to dE and dW what dL / d log pi(token | before) = `g` makes of them.
-  void backward(size_t before, size_t token, double g, Matrix& dE, Matrix& dW) const {
-    const std::vector<double> h = hidden(before);
-    const std::vector<double> p = logp(before);
-    for (size_t v = 0; v < p.size(); ++v) {
-      const double dz = g * ((v == token ? 1 : 0) - std::exp(p[v])) / temperature;
-      for (size_t k = 0; k < h.size(); ++k) {
-        dW[k][v] += dz * h[k];
-        dE[before][k] += dz * W[k][v] * (1 - h[k] * h[k]);
-      }
-    }
-  }
-};
-
-Matrix zeros_like(const Matrix& matrix) {
-  return Matrix(matrix.size(), std::vector<double>(matrix[0].size()));
-}
-
-TEST(Golden, StepOfAModelOfTwoLayers) {
-  const json row = golden("model_step")[0];
-  const Model model{row["embedding"], row["head"], row["temperature"]};
-  const Matrix sequences_given = row["sequences"];
-  const std::vector<size_t> prompts = row["prompt_tokens"];
-  std::vector<size_t> packed;
-  std::vector<Segment> segments;
-  for (size_t i = 0; i < sequences_given.size(); ++i) {
-    for (const double token : sequences_given[i]) packed.push_back(static_cast<size_t>(token));
-    segments.push_back({prompts[i], sequences_given[i].size() - prompts[i]});
-  }
-  const std::vector<size_t> positions = predicting_positions(segments);
-
-  GoldenBatch batch(row["batch"]);
-  expect_near(batch.logp_new, row["batch"]["logp_new"]);
-  batch.logp_new.clear();  // The model's own.
-  for (const size_t p : positions) batch.logp_new.push_back(model.logp(packed[p])[packed[p + 1]]);
-  expect_near(batch.logp_new, row["batch"]["logp_new"]);
-
-  const auto [plan, loss] = step_loss(batch.view(), step_options(row["options"]));
-  for (size_t i = 0; i < plan.advantage.size(); ++i) {
-    EXPECT_EQ(plan.advantage[i].has_value(), row["in_loss"][i]) << i;
-  }
-  EXPECT_NEAR(loss.value, row["loss"], kTolerance);
-  Matrix dE = zeros_like(model.E);
-  Matrix dW = zeros_like(model.W);
-  for (size_t t = 0; t < positions.size(); ++t) {
-    model.backward(packed[positions[t]], packed[positions[t] + 1], loss.gradient[t], dE, dW);
-  }
-  for (size_t i = 0; i < dE.size(); ++i) expect_near(dE[i], row["embedding_gradient"][i]);
-  for (size_t i = 0; i < dW.size(); ++i) expect_near(dW[i], row["head_gradient"][i]);
 }
 
 }  // namespace
