@@ -24,7 +24,7 @@ void check_tokens(std::string_view source) {
       column = c == '\n' ? 1 : column + 1;
     }
     offset += token.size;
-    (void)string_value_of(source, token);
+    (void)spelling_of(source, token);
   }
   MC_CHECK(offset == source.size());
 }

@@ -302,54 +302,6 @@ bool is_raw_string(std::string_view text) {
   return text.substr(0, text.find('"')).find('R') != std::string_view::npos;
 }
 
-// The character of the escape that starts after the backslash at `i`, which moves behind it.
-char unescape(std::string_view s, std::size_t& i) {
-  constexpr std::string_view kNames = "abfnrtv";
-  constexpr std::string_view kValues = "\a\b\f\n\r\t\v";
-  const char c = s[i++];
-  const bool is_hex = c == 'x';
-  if (is_hex || (c >= '0' && c <= '7')) {
-    const std::size_t start = is_hex ? i : i - 1;
-    const std::size_t limit = is_hex ? s.size() : std::min(s.size(), start + 3);
-    const std::string_view digits = is_hex ? "0123456789abcdefABCDEF" : "01234567";
-    std::size_t end = start;
-    unsigned value = 0;
-    while (end < limit && digits.find(s[end]) != std::string_view::npos) {
-      const std::size_t digit = digits.find(s[end++]);
-      value = value * (is_hex ? 16 : 8) + static_cast<unsigned>(digit > 15 ? digit - 6 : digit);
-    }
-    i = end;
-    return static_cast<char>(value);
-  }
-  const std::size_t name = kNames.find(c);
-  return name < kValues.size() ? kValues[name] : c;
-}
-
-std::string raw_value(std::string_view text) {
-  const std::size_t quote = text.find('"');
-  const std::size_t open = text.find('(', quote);
-  const std::size_t tail = open - quote + 1;  // Of `)delimiter"`, if it is there.
-  const std::string_view body = text.substr(open + 1);
-  const bool is_closed = body.size() >= tail && body.back() == '"';
-  return std::string(is_closed ? body.substr(0, body.size() - tail) : body);
-}
-
-std::string quoted_value(std::string_view text) {
-  const std::size_t start = text.find_first_of("\"'");
-  const char quote = text[start];
-  std::string value;
-  std::size_t i = start + 1;
-  while (i < text.size() && text[i] != quote) {
-    if (text[i] != '\\' || i + 1 == text.size()) {
-      value += text[i++];
-    } else {
-      ++i;
-      value += unescape(text, i);
-    }
-  }
-  return value;
-}
-
 }  // namespace
 
 std::vector<Token> tokenize(std::string_view source) {
@@ -369,15 +321,6 @@ std::string spelling_of(std::string_view source, const Token& token) {
     i += size == 0 ? 1 : size;
   }
   return spelling;
-}
-
-std::string string_value_of(std::string_view source, const Token& token) {
-  if (token.kind != Kind::kString && token.kind != Kind::kCharacter) {
-    return spelling_of(source, token);
-  }
-  const std::string_view text = text_of(source, token);
-  if (token.kind == Kind::kString && is_raw_string(text)) return raw_value(text);
-  return quoted_value(spelling_of(source, token));
 }
 
 }  // namespace mc::lex

@@ -69,10 +69,6 @@ inline bool is_trivia(const Token& token) {
 // it looks at identifiers; the text itself for raw strings, where it does not.
 std::string spelling_of(std::string_view source, const Token& token);
 
-// What the literal says, with simple escapes (\n, \x41, \101, \") resolved and prefix and quotes
-// removed; other kinds of token give their spelling.
-std::string string_value_of(std::string_view source, const Token& token);
-
 }  // namespace mc::lex
 
 #endif  // MC_LEX_TOKEN_H_

@@ -155,18 +155,5 @@ TEST(Spelling, DropsLineSplicesButNotInRawStrings) {
   EXPECT_EQ(spelling_of(source, tokens.back()), "R\"(a\\\nb)\"");
 }
 
-TEST(StringValue, ResolvesPrefixesEscapesAndRawDelimiters) {
-  const auto value = [](std::string_view source) {
-    return string_value_of(source, tokenize(source).front());
-  };
-  EXPECT_EQ(value("u8\"a\\n\\x41\\101\\\"\\\\\""), "a\nAA\"\\");
-  EXPECT_EQ(value("R\"d(a\\n)d\""), "a\\n");
-  EXPECT_EQ(value("'\\''"), "'");
-  EXPECT_EQ(value("\"dl\\\nopen\""), "dlopen");
-  EXPECT_EQ(value("\"open"), "open");
-  EXPECT_EQ(value("R\"(open"), "open");
-  EXPECT_EQ(value("word"), "word");
-}
-
 }  // namespace
 }  // namespace mc::lex

@@ -386,17 +386,4 @@ Metrics metrics(std::span<const Judged> judged) {
   return out;
 }
 
-std::optional<double> mean_pass_at_k(std::span<const Judged> judged, int64_t k) {
-  MC_CHECK(k >= 1);
-  double sum = 0;
-  int64_t num_tasks = 0;
-  for (const auto& [task, count] : counts_by_task(judged)) {
-    if (count.num < k) continue;
-    sum += pass_at_k(count.num, count.num_passed, k);
-    ++num_tasks;
-  }
-  if (num_tasks == 0) return std::nullopt;
-  return sum / static_cast<double>(num_tasks);
-}
-
 }  // namespace mc::report

@@ -70,10 +70,6 @@ struct Metrics {
 };
 Metrics metrics(std::span<const Judged> judged);
 
-// Mean over tasks of pass_at_k, over the tasks with at least k scored samples; empty where none
-// has.  REQUIRES: k >= 1.
-std::optional<double> mean_pass_at_k(std::span<const Judged> judged, int64_t k);
-
 }  // namespace mc::report
 
 #endif  // MC_REPORT_REPORT_H_
