@@ -69,20 +69,19 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
       ->required();
   command.add_option("--run", arguments.run, "The run's name in the folder (default: the model's)");
   command.add_option("--samples,-n", arguments.course.samples, "Samples of each task")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 10000));
   command
       .add_option("--turns", arguments.course.turns,
                   "Answers of a sample at most, each after the first with the verifier's feedback")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 100));
   command.add_option("--level", arguments.levels, "Only these levels of the suite: 1,2")
       ->delimiter(',');
   command.add_option("--problem", arguments.problems, "Only these tasks: 1/19,2/7, or whole ids")
       ->delimiter(',');
   command.add_option("--family", arguments.families, "Only tasks of these families")
       ->delimiter(',');
-  command.add_option("--limit", arguments.limit, "Only the first tasks of the suite");
+  command.add_option("--limit", arguments.limit,
+                     "Only the first tasks of the suite (default: all)");
   command.add_option("--against", arguments.against,
                      "Another benchmark's folder, or FOLDER#RUN: the difference at tasks of both");
   command.add_option("--also", arguments.also,
@@ -115,13 +114,11 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
   command
       .add_option("--feedback-tokens", arguments.course.feedback_tokens,
                   "Bound of the feedback before a next turn")
-      ->check(CLI::Range(50, 1'000'000))
-      ->capture_default_str();
+      ->check(CLI::Range(50, 1'000'000));
   command.option_defaults()->group("How answers are made");
   add_request_options(command, arguments);
   command.add_option("--concurrency", arguments.course.askers, "Requests at once")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 1024));
   command
       .add_option("--prices", arguments.prices,
                   "Dollars for a million tokens of prompts and of answers: 0.5,1.5")
@@ -131,8 +128,7 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
   command
       .add_option("--fail-on-error", arguments.course.failures_max,
                   "End the run after N requests without an answer (0: never)")
-      ->check(kNotNegative)
-      ->capture_default_str();
+      ->check(kNotNegative);
 }
 
 }  // namespace

@@ -32,7 +32,6 @@ void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
 void add_measure(CLI::App& app, int& exit_code);
 void add_setup(CLI::App& app, int& exit_code);
-void add_compile(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
 // Adds `operators` to the command `task`.

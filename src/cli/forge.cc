@@ -222,32 +222,26 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 10'000'000));
   command
       ->add_option("--samples", options.samples,
-                   "In place of --tasks: how many samples for supervised training")
+                   "In place of --tasks (default: that): samples for supervised training")
       ->check(CLI::Range(1, 100'000'000));
   command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
       ->required();
   command->add_option("--seed", options.settings.seed, "The same seed gives the same bytes")
-      ->check(kNotNegative)
-      ->capture_default_str();
-  command->add_option("--jobs,-j", options.jobs, "Verifiers at once")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+      ->check(kNotNegative);
+  command->add_option("--jobs,-j", options.jobs, "Verifiers at once")->check(CLI::Range(1, 64));
   command->option_defaults()->group("What is made");
   command
       ->add_option("--families", arguments->families,
                    "elementwise, broadcast, reduction, … (docs/forge.md), or all")
-      ->delimiter(',')
-      ->capture_default_str();
+      ->delimiter(',');
   command->add_option("--operators", arguments->operators, "Only these (default: all)")
       ->delimiter(',');
   command->add_option("--depth", options.settings.draw.depth, "Operators of a task, at most")
-      ->check(CLI::Range(1, 16))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 16));
   command
       ->add_option("--types", arguments->types,
                    "float32, float16, bfloat16; the family integer has its own")
-      ->delimiter(',')
-      ->capture_default_str();
+      ->delimiter(',');
   command
       ->add_option("--size", options.settings.draw.size,
                    "Of the tasks that are written; the CPU verifies small ones")
@@ -256,26 +250,21 @@ void add_forge(CLI::App& app, int& exit_code) {
   command
       ->add_option("--views-share", options.settings.draw.views_share,
                    "Of the tasks, those with an input that is not contiguous")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
-      ->check(CLI::IsMember({"compact", "full"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"compact", "full"}));
   std::vector<std::string> dialects = {kBothDialects};
   for (const task::Dialect dialect : task::kDialects) dialects.emplace_back(to_string(dialect));
   command
       ->add_option("--dialect", arguments->dialect,
                    "cuda, musa, or both, with samples that port one to the other (docs/musa.md)")
-      ->check(CLI::IsMember(dialects))
-      ->capture_default_str();
+      ->check(CLI::IsMember(dialects));
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
-      ->check(CLI::Range(0.0, 0.9))
-      ->capture_default_str();
+      ->check(CLI::Range(0.0, 0.9));
   command
       ->add_option("--bugs-share", options.settings.bugs_share,
                    "Of the tasks, those with samples that review and repair kernels with bugs")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      ->check(CLI::Range(0.0, 1.0));
   command->add_flag_callback(
       "--bugs", [&options] { options.settings.bugs_share = 1; }, "The same as --bugs-share 1");
   command
@@ -295,8 +284,7 @@ void add_forge(CLI::App& app, int& exit_code) {
                       "A run of bench: more of the families that it fails; or balanced");
   command->option_defaults()->group("Checks of the data");
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      ->check(CLI::Range(0.0, 1.0));
   command->callback([arguments, command, &exit_code] {
     if (command->count("--tasks") + command->count("--samples") != 1) {
       exit_code =

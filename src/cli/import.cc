@@ -56,9 +56,7 @@ Error start(const std::string& name, const ImportArguments& arguments) {
 }
 
 void add_jobs(CLI::App& command, ImportArguments& arguments) {
-  command.add_option("--jobs,-j", arguments.jobs, "Sandboxes at once")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  command.add_option("--jobs,-j", arguments.jobs, "Sandboxes at once")->check(CLI::Range(1, 64));
 }
 
 }  // namespace
@@ -77,8 +75,7 @@ void add_import(CLI::App& app, int& exit_code) {
   command->add_option("--kernelbench", arguments->suites,
                       "Tasks that models are evaluated on: what is too near to one is refused");
   command->add_option("--limit", arguments->limit, "Of the modules of each path (0: all)")
-      ->check(CLI::Range(0, 10'000'000))
-      ->capture_default_str();
+      ->check(CLI::Range(0, 10'000'000));
   add_jobs(*command, *arguments);
   command->callback(
       [arguments, &exit_code] { exit_code = report_error(start("import", *arguments)); });

@@ -112,17 +112,13 @@ void add_candidates(CLI::App& command, EvalArguments& arguments) {
 
 void add_machine(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--jobs,-j", arguments.jobs, "Candidates judged at once")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  command.add_option("--backend", arguments.backend, eval::backend_names())->capture_default_str();
-  command
-      .add_option("--devices", arguments.options.devices,
-                  "GPUs to judge on, one timed candidate each: all, or numbers and ids, 0,GPU-8c7a")
-      ->capture_default_str();
-  command
-      .add_option("--policy", arguments.options.policy,
-                  "What a candidate may do: musacoder, or kernelbench (docs/legality.md)")
-      ->capture_default_str();
+      ->check(CLI::Range(1, 256));
+  command.add_option("--backend", arguments.backend, eval::backend_names());
+  command.add_option(
+      "--devices", arguments.options.devices,
+      "GPUs to judge on, one timed candidate each: all, or numbers and ids, 0,GPU-8c7a");
+  command.add_option("--policy", arguments.options.policy,
+                     "What a candidate may do: musacoder, or kernelbench (docs/legality.md)");
 }
 
 void add_dialect(CLI::App& command, EvalArguments& arguments) {
@@ -132,14 +128,12 @@ void add_dialect(CLI::App& command, EvalArguments& arguments) {
       .add_option("--dialect", arguments.dialect,
                   "What candidates are written for; those for MUSA are judged as their port to "
                   "CUDA, except by --backend musa (docs/musa.md)")
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
+      ->check(CLI::IsMember(names));
   command
       .add_option("--musa-arch", arguments.options.musa_architecture,
                   "With --dialect musa: the architecture, by which __MUSA_ARCH__ and the size of "
                   "warps are chosen")
-      ->check(CLI::IsMember({"mp_31", "mp_22", "mp_21"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"mp_31", "mp_22", "mp_21"}));
 }
 
 void add_verdicts(CLI::App& command, EvalArguments& arguments) {
@@ -157,30 +151,24 @@ void add_verdicts(CLI::App& command, EvalArguments& arguments) {
 void add_correctness(CLI::App& command, task::Correctness& correctness) {
   command.option_defaults()->group(kCorrectnessGroup);
   command.add_option("--trials", correctness.trials, "Trials at the main shape")
-      ->check(CLI::Range(1, task::kTrialsMax))
-      ->capture_default_str();
+      ->check(CLI::Range(1, task::kTrialsMax));
   command
       .add_option("--inputs", correctness.inputs,
                   "Values: varied, native (the task's own alone), or verified (these times 1, 3, "
                   "0.01 and -1)")
-      ->check(CLI::IsMember(task::input_sets()))
-      ->capture_default_str();
+      ->check(CLI::IsMember(task::input_sets()));
   command
       .add_option("--mode", correctness.mode,
                   "Of reference and candidate: train (as the constructor leaves it) or eval")
-      ->check(CLI::IsMember(task::modes()))
-      ->capture_default_str();
+      ->check(CLI::IsMember(task::modes()));
   command
       .add_option("--precision", correctness.precision,
                   "Inputs and models are cast to it; task: they stay as the task has them")
-      ->check(CLI::IsMember(task::precisions()))
-      ->capture_default_str();
+      ->check(CLI::IsMember(task::precisions()));
   command.add_option("--tolerance", correctness.tolerance_fp32, "For fp32 and fp64 outputs")
-      ->check(positive())
-      ->capture_default_str();
+      ->check(positive());
   command.add_option("--tolerance-half", correctness.tolerance_half, "For fp16 and bf16 outputs")
-      ->check(positive())
-      ->capture_default_str();
+      ->check(positive());
   command.add_flag("--require-general", correctness.require_general,
                    "Other sizes than the task's own count, whatever the task says");
   add_no_shapes(command, correctness);
@@ -197,50 +185,42 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
   command
       .add_option("--timing", arguments.tier,
                   "full, for reports, or quick, for rewards: some 0.3 s of the device")
-      ->check(CLI::IsMember({"full", "quick"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"full", "quick"}));
   command.add_flag("--no-timing", arguments.no_timing, "Correctness alone");
   command
       .add_option("--baseline", arguments.options.timing.baseline,
                   "What is timed by turns with the candidate")
-      ->check(CLI::IsMember({"eager", "candidate"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"eager", "candidate"}));
   command
       .add_option("--compile-mode", arguments.compile_mode,
                   "Of torch.compile, the other baseline, or none")
       ->check(CLI::IsMember(
-          {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}))
-      ->capture_default_str();
+          {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}));
   command.add_flag("--tf32", arguments.options.timing.tf32,
                    "The baselines may round factors of fp32 products to TF32");
   command
       .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
-      ->check(positive())
-      ->capture_default_str();
+      ->check(positive());
   command
       .add_option("--spares", arguments.options.spares,
                   "Judges kept ready, at 0.6 GiB of the device each")
-      ->check(CLI::Range(0, 16))
-      ->capture_default_str();
+      ->check(CLI::Range(0, 16));
 }
 
 void add_compile_limits(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group(kLimitsGroup);
   eval::Limits& limits = arguments.options.limits;
   command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
-      ->check(positive())
-      ->capture_default_str();
+      ->check(positive());
 }
 
 void add_run_limits(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group(kLimitsGroup);
   eval::Limits& limits = arguments.options.limits;
   command.add_option("--load-timeout", limits.load_s, "Seconds to import and construct it")
-      ->check(positive())
-      ->capture_default_str();
+      ->check(positive());
   command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
-      ->check(positive())
-      ->capture_default_str();
+      ->check(positive());
   command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
       ->transform(CLI::AsSizeValue(false));
 }
@@ -248,14 +228,11 @@ void add_run_limits(CLI::App& command, EvalArguments& arguments) {
 void add_reward(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group("Reward and feedback");
   command.add_option("--lambda", arguments.score.lambda, "Weight of the speed-up in the reward")
-      ->check(kNotNegative)
-      ->capture_default_str();
+      ->check(kNotNegative);
   command.add_option("--nu-max", arguments.score.nu_max, "The most of the speed-up that counts")
-      ->check(kNotNegative)
-      ->capture_default_str();
+      ->check(kNotNegative);
   command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
-      ->check(CLI::Range(50, 100000))
-      ->capture_default_str();
+      ->check(CLI::Range(50, 100000));
 }
 
 void add_experiments(CLI::App& command, EvalArguments& arguments) {

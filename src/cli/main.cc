@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/defaults.h"
 #include "cli/suggest.h"
 
 constexpr int kWrongUse = 2;
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   allow_many_descriptors();
   log_to_stderr();
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
+  mc::cli::show_defaults(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", mc::cli::kProgram);
   app.add_flag_callback(
@@ -59,13 +61,13 @@ int main(int argc, char** argv) {
   mc::cli::add_report(app, exit_code);
   mc::cli::add_doctor(app, exit_code);
   mc::cli::add_setup(app, exit_code);
-  mc::cli::add_compile(app, exit_code);
   mc::cli::add_forge(app, exit_code);
   mc::cli::add_import(app, exit_code);
   mc::cli::add_task(app, exit_code);
   mc::cli::add_musify(app, exit_code);
   mc::cli::add_serve(app, exit_code);
   mc::cli::add_learn(app, exit_code);
+  mc::cli::hide_described_defaults(app);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (const auto wrong = mc::cli::unknown_subcommand({argv + 1, argv + argc}, names)) {

@@ -238,8 +238,7 @@ void add_musify(CLI::App& app, int& exit_code) {
   command
       ->add_option("--musa-arch", arguments->architecture,
                    "MUSA architecture that extensions are compiled for")
-      ->check(CLI::IsMember(musify::architectures()))
-      ->capture_default_str();
+      ->check(CLI::IsMember(musify::architectures()));
   command->footer(
       "Exit code: 0 all are ported or need no change; 2 bad input; 3 a file is refused or ported "
       "in part.");

@@ -386,20 +386,17 @@ void add_module(CLI::App& command, OptimizeArguments& arguments) {
 void add_search(CLI::App& command, OptimizeArguments& arguments) {
   bench::CourseOptions& course = arguments.course;
   command.add_option("--samples,-n", course.samples, "Conversations with the model")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 10000));
   command.add_option("--turns", course.turns, "Answers in each of them, with feedback between")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 100));
   command
       .add_option("--budget", arguments.budget_s,
-                  "Seconds after which no more answers are asked for")
+                  "Seconds after which no more answers are asked for (default: no limit)")
       ->check(kPositive);
   command
       .add_option("--enough", arguments.enough,
                   "Speed-up over eager at which no more answers are asked for")
-      ->check(kPositive)
-      ->capture_default_str();
+      ->check(kPositive);
   command.add_flag("--json", arguments.json,
                    "Events on standard output, a JSON object a line; the rest on standard error");
   command.add_flag("--watch", arguments.watch,
@@ -430,8 +427,7 @@ void add_sampling(CLI::App& command, OptimizeArguments& arguments) {
   add_sampling_options(command, arguments);
   add_request_options(command, arguments);
   command.add_option("--concurrency", arguments.course.askers, "Requests at once")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 1024));
 }
 
 }  // namespace

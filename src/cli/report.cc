@@ -157,7 +157,7 @@ void add_report(CLI::App& app, int& exit_code) {
                    "of their data")
       ->required();
   command->add_option("--run", arguments->runs, "Only the runs of these names");
-  command->add_option("--title", arguments->title, "Of the page")->capture_default_str();
+  command->add_option("--title", arguments->title, "Of the page");
   command->add_option("--out,-o", arguments->out, "The page: one HTML file that needs no network");
   command->add_option("--markdown", arguments->markdown, "The tables of figures, for a README");
   command->add_option("--csv", arguments->csv, "A row a sample");

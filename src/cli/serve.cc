@@ -91,21 +91,16 @@ void add_serve(CLI::App& app, int& exit_code) {
       "serve", "Judge answers that come over HTTP; other options are those of eval");
   command->allow_extras();
   command->fallthrough(false);  // What it does not know is another program's.
-  command
-      ->add_option("--host", arguments->host,
-                   "An address of this machine; one that others reach needs a token")
-      ->capture_default_str();
+  command->add_option("--host", arguments->host,
+                      "An address of this machine; one that others reach needs a token");
   command->add_option("--port", arguments->port, "0: any that is free")
-      ->check(CLI::Range(0, 65535))
-      ->capture_default_str();
+      ->check(CLI::Range(0, 65535));
   command->add_option("--queue", arguments->queue, "Questions that may wait; more get 429")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 1'000'000));
   command
       ->add_option("--grace", arguments->grace_s,
                    "Seconds for what is being judged when SIGTERM or Ctrl-C ends the service")
-      ->check(kNotNegative)
-      ->capture_default_str();
+      ->check(kNotNegative);
   command->add_option("--token-file", arguments->token_file,
                       "Holds the bearer token that requests must have (or: $MUSACODER_TOKEN)");
   command->add_option("--tokens", arguments->tokens,

@@ -24,7 +24,7 @@ void add_sft(CLI::App& app, int& exit_code);
 void add_rft(CLI::App& app, int& exit_code);
 void add_rl(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
-void add_bench(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 
 // One line on standard error; returns the exit code for the error.

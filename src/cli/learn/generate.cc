@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Answers are appended as they end, a line in one write; a line that is there is not made again.
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -132,8 +133,9 @@ std::string answer_line(const model::Request& request, const model::Answer& answ
   return json.dump() + "\n";
 }
 
-Status answer_all(const Options& options, const model::Model& model, const Target& target,
-                  const std::vector<model::Request>& requests) {
+// Returns the number of tokens in the answers.
+Result<int64_t> answer_all(const Options& options, const model::Model& model, const Target& target,
+                           const std::vector<model::Request>& requests) {
   const Fd out(::open(options.out.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!out.is_open()) return system_error(ErrorCode::kIo, "cannot write " + options.out);
   const model::Parameters weights(model.config, model.flat.to(target.device, target.dtype));
@@ -141,6 +143,7 @@ Status answer_all(const Options& options, const model::Model& model, const Targe
       model::rope_of(model.config, model.config.positions_max, target.device);
   const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
   size_t num_done = 0;
+  int64_t tokens = 0;
   Status status = ok();
   model::GenerateOptions generate = options.generate;
   generate.workers = target.workers;
@@ -153,13 +156,15 @@ Status answer_all(const Options& options, const model::Model& model, const Targe
                       status = system_error(ErrorCode::kIo, "cannot write " + options.out);
                     }
                     ++num_done;
+                    tokens += static_cast<int64_t>(answer.tokens.size());
                     if (!is_terminal) return bool{status};
                     fmt::print(stderr, "\r\033[Kanswers {}/{}", num_done, requests.size());
                     std::fflush(stderr);
                     return bool{status};
                   });
   if (is_terminal && num_done > 0) std::fputs("\n", stderr);
-  return status;
+  if (!status) return status.error();
+  return tokens;
 }
 
 Status run(const Options& options, const Computing& computing) {
@@ -175,8 +180,11 @@ Status run(const Options& options, const Computing& computing) {
       if (!answered.contains({row.id, sample})) requests.push_back({row.id, sample, row.prompt});
     }
   }
-  MC_TRY_VOID(answer_all(options, model, target, requests), "generate");
-  fmt::print("{} answers made, {} were there: {}\n", requests.size(), answered.size(), options.out);
+  const auto begin = std::chrono::steady_clock::now();
+  MC_TRY(const int64_t tokens, answer_all(options, model, target, requests), "generate");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  fmt::print("{} answers made, {} were there: {} ({:.0f} tokens/s)\n", requests.size(),
+             answered.size(), options.out, static_cast<double>(tokens) / seconds.count());
   return ok();
 }
 
@@ -194,25 +202,18 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--out", options->out, "Where answers are added, as JSON Lines")->required();
   model::GenerateOptions& generate = options->generate;
   command->add_option("--samples", options->samples, "Answers to each prompt")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(cli::kPositive);
   command->add_flag("--skip-long", options->skips_long,
                     "Pass over prompts that the model cannot read, in place of ending there");
   command->add_flag("--logprobs", options->log_probs, "Tokens and their log-probabilities too");
   command->option_defaults()->group("Sampling");
   command->add_option("--temperature", generate.sampling.temperature, "0: the likeliest token")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   command->add_option("--top-p", generate.sampling.top_p, "Probability of the tokens to draw from")
-      ->check(CLI::Range(1e-6, 1.0))
-      ->capture_default_str();
-  command->add_option("--max-tokens", generate.tokens_max, "Longest answer")
-      ->check(cli::kPositive)
-      ->capture_default_str();
-  command->add_option("--seed", generate.seed, "Of the draws")->capture_default_str();
-  command->add_option("--batch", generate.batch, "Answers at a time")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(CLI::Range(1e-6, 1.0));
+  command->add_option("--max-tokens", generate.tokens_max, "Longest answer")->check(cli::kPositive);
+  command->add_option("--seed", generate.seed, "Of the draws");
+  command->add_option("--batch", generate.batch, "Answers at a time")->check(cli::kPositive);
   add_computing(*command, *computing);
   command->callback([options, computing, &exit_code] {
     const Status status = run(*options, *computing);

@@ -102,8 +102,7 @@ void add_processes(CLI::App& command, int& processes) {
   command
       .add_option("--processes", processes,
                   "Processes of this machine that share each step; with --device cuda a GPU each")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(cli::kPositive);
 }
 
 int run_in_ranks(int processes, const Body& body) {

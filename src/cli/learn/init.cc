@@ -82,19 +82,18 @@ void add_init(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("init", "Make a model with random weights");
   command->add_option("--out", options->out, "The folder to make")->required();
   command->add_option("--tokenizer", options->tokenizer, "A tokenizer.json")->required();
-  command->add_option("--seed", options->seed, "Of the weights")->capture_default_str();
+  command->add_option("--seed", options->seed, "Of the weights");
   command->option_defaults()->group("Shape of the model");
   command->add_option("--family", options->family, "llama, qwen2 or qwen3")
-      ->check(CLI::IsMember({"llama", "qwen2", "qwen3"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"llama", "qwen2", "qwen3"}));
   model::Config& config = options->config;
-  command->add_option("--layers", config.layers, "Blocks")->capture_default_str();
-  command->add_option("--width", config.hidden, "Of the residual stream")->capture_default_str();
-  command->add_option("--heads", config.heads, "Query heads")->capture_default_str();
+  command->add_option("--layers", config.layers, "Blocks");
+  command->add_option("--width", config.hidden, "Of the residual stream");
+  command->add_option("--heads", config.heads, "Query heads");
   command->add_option("--kv-heads", config.kv_heads, "Key heads (default: as many)");
   command->add_option("--head-dim", config.head_dim, "Width of a head (default: width / heads)");
   command->add_option("--ffn", config.ffn, "Width of the feed-forward (default: 8/3 of the width)");
-  command->add_option("--positions", config.positions_max, "Longest text")->capture_default_str();
+  command->add_option("--positions", config.positions_max, "Longest text");
   command->add_flag("--untied", options->untied, "A head apart from the embedding");
   command->callback([options, &exit_code] {
     const Status status = init(*options);

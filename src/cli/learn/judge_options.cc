@@ -14,21 +14,17 @@ void add_judge(CLI::App& command, JudgeArguments& arguments) {
   command.add_option("--judge", arguments.command,
                      "Another verifier: bulk (the forge's, without protections), or a command that "
                      "reads questions and replies, a line each");
-  command.add_option("--backend", arguments.backend, "Of the verifier: auto, cpu or cuda")
-      ->capture_default_str();
+  command.add_option("--backend", arguments.backend, "Of the verifier: auto, cpu or cuda");
   command.add_option("--dialect", arguments.dialect, "Of the answers: cuda or musa")
-      ->check(CLI::IsMember({"cuda", "musa"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"cuda", "musa"}));
   command
       .add_option("--timing", arguments.timing,
                   "Of answers that passed, on a device: quick, full, or none (1 for each)")
-      ->check(CLI::IsMember({"quick", "full", "none"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"quick", "full", "none"}));
   command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once (default: cores / 2)")
       ->check(CLI::Range(1, 256));
   command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
-      ->check(CLI::Range(50, 100000))
-      ->capture_default_str();
+      ->check(CLI::Range(50, 100000));
 }
 
 Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, uint64_t seed) {

@@ -16,6 +16,7 @@
 #include <malloc.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/defaults.h"
 #include "cli/learn/commands.h"
 #include "cli/suggest.h"
 
@@ -46,7 +47,7 @@ at::ScalarType dtype_of(const std::string& name) {
 
 void add_computing(CLI::App& command, Computing& computing) {
   command.option_defaults()->group("Where it computes");
-  command.add_option("--device", computing.device, "cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--device", computing.device, "cpu, cuda or cuda:N");
   command.add_option("--dtype", computing.dtype, "float32 (cpu) or bfloat16 (cuda)")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
   command.add_option("--threads", computing.threads, "Threads on the CPU (default: one a core)");
@@ -109,6 +110,7 @@ Result<Target> prepare(const Computing& computing, const train::RankPlace& place
 
 int main(int argc, char** argv) {
   CLI::App app{"MusaCoder: trains and runs language models on PyTorch's libraries"};
+  mc::cli::show_defaults(app);
   app.require_subcommand(1);
   int exit_code = 0;
   mc::learn::add_init(app, exit_code);
@@ -117,7 +119,8 @@ int main(int argc, char** argv) {
   mc::learn::add_rl(app, exit_code);
   mc::learn::add_generate(app, exit_code);
   mc::learn::add_tokenize(app, exit_code);
-  mc::learn::add_bench(app, exit_code);
+  mc::learn::add_check(app, exit_code);
+  mc::cli::hide_described_defaults(app);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (const auto wrong = mc::cli::unknown_subcommand({argv + 1, argv + argc}, names)) {

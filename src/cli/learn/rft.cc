@@ -52,30 +52,20 @@ void add_rft(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--out", options.out, "The folder to make")->required();
   command->add_option("--limit", options.limit, "Tasks (default: all)")->check(cli::kPositive);
-  command->add_option("--samples", options.samples, "Answers to each task")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+  command->add_option("--samples", options.samples, "Answers to each task")->check(cli::kPositive);
   command->add_option("--targets", options.targets, "Answers kept of a task, at most")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(cli::kPositive);
   command
       ->add_option("--repairs", options.repairs,
                    "Failed answers of a solved task that become repairs, at most")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
-  command->add_option("--seed", options.seed, "Of tasks, answers and verdicts")
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
+  command->add_option("--seed", options.seed, "Of tasks, answers and verdicts");
   command->option_defaults()->group("Sampling");
   model::GenerateOptions& generate = options.generate;
   command->add_option("--temperature", generate.sampling.temperature, "Of the answers")
-      ->check(CLI::Range(0.01, 10.0))
-      ->capture_default_str();
-  command->add_option("--max-tokens", generate.tokens_max, "Longest answer")
-      ->check(cli::kPositive)
-      ->capture_default_str();
-  command->add_option("--batch", generate.batch, "Answers at a time")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(CLI::Range(0.01, 10.0));
+  command->add_option("--max-tokens", generate.tokens_max, "Longest answer")->check(cli::kPositive);
+  command->add_option("--batch", generate.batch, "Answers at a time")->check(cli::kPositive);
   add_judge(*command, arguments->judge);
   add_computing(*command, arguments->computing);
   command->callback([arguments, &exit_code] { exit_code = report(*arguments, run(*arguments)); });

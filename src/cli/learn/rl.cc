@@ -112,26 +112,18 @@ int report(const RlArguments& arguments, const Result<loop::RlResult>& result) {
 
 void add_rollout_options(CLI::App& command, RlArguments& arguments) {
   loop::RlOptions& options = arguments.options;
-  command.add_option("--prompts", options.prompts, "Prompts of a step")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+  command.add_option("--prompts", options.prompts, "Prompts of a step")->check(cli::kPositive);
   command.add_option("--samples", options.samples, "Answers to each prompt")
-      ->check(CLI::Range(2, 1024))
-      ->capture_default_str();
+      ->check(CLI::Range(2, 1024));
   command.option_defaults()->group("Episodes");
   command.add_option("--turns", options.turns, "Turns of an episode, at most")
-      ->check(CLI::Range(1, 8))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 8));
   model::GenerateOptions& generate = options.generate;
   command.add_option("--temperature", generate.sampling.temperature, "Of answers and of the loss")
-      ->check(CLI::Range(0.01, 10.0))
-      ->capture_default_str();
+      ->check(CLI::Range(0.01, 10.0));
   command.add_option("--top-p", generate.sampling.top_p, "Probability of the tokens to draw from")
-      ->check(CLI::Range(1e-6, 1.0))
-      ->capture_default_str();
-  command.add_option("--max-tokens", generate.tokens_max, "Longest answer")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(CLI::Range(1e-6, 1.0));
+  command.add_option("--max-tokens", generate.tokens_max, "Longest answer")->check(cli::kPositive);
   command
       .add_option("--batch", options.batch,
                   "Answers at a time (default: 32; on a GPU all of a wave, up to 256)")
@@ -148,8 +140,7 @@ void add_rollout_options(CLI::App& command, RlArguments& arguments) {
       .add_option("--stale", options.stale,
                   "The generator gets the trainer's weights every K + 1 steps")
       ->type_name("K")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   command
       .add_option("--generate-dtype", arguments.generate_dtype,
                   "float32 or bfloat16, for the generator alone (default: --dtype)")
@@ -160,37 +151,28 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
   command.option_defaults()->group("Rules (docs/rl.md)");
   loop::RlOptions& options = arguments.options;
   command.add_option("--alpha", options.prime_echo.alpha, "PrimeEcho: weight of the first turn")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      ->check(CLI::Range(0.0, 1.0));
   command
       .add_option("--b-early", options.prime_echo.b_early,
                   "PrimeEcho: for a first pass in turn 1, 2, ...; 0 for none")
       ->delimiter(',')
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
-  command.add_option("--delta", arguments.delta, "MirrorPop: largest drift; auto; off")
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
+  command.add_option("--delta", arguments.delta, "MirrorPop: largest drift; auto; off");
   command
       .add_option(
           "--drift-mean", arguments.drift_mean,
           "MirrorPop: the mean of drift that --delta bounds, absolute or (to compare) signed")
-      ->check(CLI::IsMember({"absolute", "signed"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"absolute", "signed"}));
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      ->check(CLI::Range(0.0, 1.0));
   command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(cli::kPositive);
   command.add_option("--beta", options.step.beta, "Weight of the KL; 0: no reference")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   command.add_option("--eps-low", options.step.clip.eps_low, "Clipping of the ratio, below 1")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      ->check(CLI::Range(0.0, 1.0));
   command.add_option("--eps-high", options.step.clip.eps_high, "Clipping of the ratio, above 1")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   command
       .add_option("--dual-clip", options.step.clip.dual_clip,
                   "Bound of the loss where the advantage is negative (default: off)")
@@ -202,18 +184,15 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
   command
       .add_option("--aggregation", arguments.aggregation,
                   "Weights of tokens: sequence (mean of means), token (mean) or dr-grpo")
-      ->check(CLI::IsMember({"sequence", "token", "dr-grpo"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"sequence", "token", "dr-grpo"}));
   command
       .add_option("--advantage-scale", arguments.scale,
                   "Advantages divided by the group's spread (std) or not (none, as Dr.GRPO)")
-      ->check(CLI::IsMember({"std", "none"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"std", "none"}));
   command
       .add_option("--std-floor", options.step.advantage.std_floor,
                   "The spread of a group counts as at least this")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
 }
 
 void add_score_options(CLI::App& command, loop::RlOptions& options) {
@@ -221,23 +200,18 @@ void add_score_options(CLI::App& command, loop::RlOptions& options) {
   command
       .add_option("--overlong-tokens", options.overlong_tokens,
                   "The reward falls by up to 1 over so many tokens before --max-tokens; 0: not")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   rl::TrainingScoreOptions& score = options.score;
   command.add_option("--lambda", score.score.lambda, "Weight of the speed-up")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   command.add_option("--nu-max", score.score.nu_max, "Largest speed-up beyond 1 that counts")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   command
       .add_option("--speed-dead-zone", score.speed.dead_zone,
                   "Speed-ups up to here count as 1; 0: none")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
   command.add_option("--speed-step", score.speed.step, "Speed-ups are rounded to it; 0: not")
-      ->check(cli::kNotNegative)
-      ->capture_default_str();
+      ->check(cli::kNotNegative);
 }
 
 void add_eval_options(CLI::App& command, loop::EvalOptions& eval) {
@@ -245,25 +219,21 @@ void add_eval_options(CLI::App& command, loop::EvalOptions& eval) {
   auto* data = command.add_option("--eval-data", eval.data, "Held-out tasks, as --data");
   command.add_option("--eval-steps", eval.steps, "Steps from one evaluation to the next")
       ->check(cli::kPositive)
-      ->needs(data)
-      ->capture_default_str();
+      ->needs(data);
   command.add_option("--eval-tasks", eval.tasks, "Tasks of an evaluation, at most")
       ->check(cli::kPositive)
-      ->needs(data)
-      ->capture_default_str();
+      ->needs(data);
 }
 
 void add_step_options(CLI::App& command, RlArguments& arguments) {
   loop::RlOptions& options = arguments.options;
   command.option_defaults()->group("Steps and optimiser");
   command.add_option("--updates", options.updates, "Passes over a step's episodes")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(cli::kPositive);
   command
       .add_option("--mini-batches", options.mini_batches,
                   "Parts of a pass, by prompts; each is a step of the optimiser")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(cli::kPositive);
   command
       .add_option("--kl-stop", options.kl_stop,
                   "No further update of a step from this KL to the old policy on (default: off)")
@@ -275,12 +245,10 @@ void add_step_options(CLI::App& command, RlArguments& arguments) {
           "off)")
       ->check(cli::kNotNegative);
   train::OptimizerOptions& optimizer = options.policy.optimizer;
-  command.add_option("--lr", optimizer.lr, "Learning rate")->capture_default_str();
-  command.add_option("--warmup", optimizer.warmup, "Share of the run")->capture_default_str();
-  command.add_option("--weight-decay", optimizer.weight_decay, "Of matrices")
-      ->capture_default_str();
-  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
-      ->capture_default_str();
+  command.add_option("--lr", optimizer.lr, "Learning rate");
+  command.add_option("--warmup", optimizer.warmup, "Share of the run");
+  command.add_option("--weight-decay", optimizer.weight_decay, "Of matrices");
+  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient");
   command
       .add_option("--pack-tokens", arguments.pack_tokens,
                   fmt::format("Tokens of a pass through the model (default: {}; on a GPU {})",
@@ -304,14 +272,11 @@ void add_rl(CLI::App& app, int& exit_code) {
   command->add_option("--data", options.data, "Tasks with prompts (rl.jsonl of a forge)")
       ->required();
   command->add_option("--out", options.run, "The run's folder")->required();
-  command->add_option("--steps", options.steps, "Length of the run")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+  command->add_option("--steps", options.steps, "Length of the run")->check(cli::kPositive);
   command->add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
   command->add_option("--replay", arguments->replay,
                       "Take the episodes of this run's folder in place of new ones");
-  command->add_option("--seed", options.seed, "Of prompts, answers and verdicts")
-      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Of prompts, answers and verdicts");
   add_rollout_options(*command, *arguments);
   add_rule_options(*command, *arguments);
   add_score_options(*command, options);

@@ -90,14 +90,13 @@ void add_run_options(CLI::App& command, train::SftOptions& options) {
       .add_option("--checkpoint-steps", options.checkpoint_steps,
                   "Steps between checkpoints (default: a minute)")
       ->check(cli::kPositive);
-  command.add_option("--seed", options.seed, "Of the order of the data")->capture_default_str();
+  command.add_option("--seed", options.seed, "Of the order of the data");
 }
 
 void add_step_options(CLI::App& command, train::SftOptions& options) {
   command.option_defaults()->group("Steps and optimiser");
   command.add_option("--batch-tokens", options.batch_tokens, "Tokens of a step")
-      ->check(cli::kPositive)
-      ->capture_default_str();
+      ->check(cli::kPositive);
   command
       .add_option("--pack-tokens", options.pack_tokens,
                   fmt::format("Tokens of a pass through the model (default: {}; on a GPU {})",
@@ -119,12 +118,11 @@ void add_step_options(CLI::App& command, train::SftOptions& options) {
   train::OptimizerOptions& optimizer = options.optimizer;
   command.add_option("--lr", options.lr,
                      by_kind("Learning rate at its peak", scratch.lr, pretrained.lr));
-  command.add_option("--lr-end", optimizer.lr_end, "Share of it at the end")->capture_default_str();
-  command.add_option("--warmup", optimizer.warmup, "Share of the run")->capture_default_str();
+  command.add_option("--lr-end", optimizer.lr_end, "Share of it at the end");
+  command.add_option("--warmup", optimizer.warmup, "Share of the run");
   command.add_option("--weight-decay", options.weight_decay,
                      by_kind("Of matrices", scratch.weight_decay, pretrained.weight_decay));
-  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
-      ->capture_default_str();
+  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient");
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Defaults in the help of a command: each option shows its own, but for an empty list, and for one
+// whose text describes the default.
+#ifndef MC_CLI_DEFAULTS_H_
+#define MC_CLI_DEFAULTS_H_
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace mc::cli {
+
+// REQUIRES: no option has been added.
+inline void show_defaults(CLI::App& app) { app.option_defaults()->always_capture_default(); }
+
+// REQUIRES: all options of all subcommands have been added.
+inline void hide_described_defaults(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const bool is_described = option->get_description().find("default:") != std::string::npos;
+    if (is_described || option->get_default_str() == "[]") option->default_str("");
+  }
+  for (CLI::App* command : app.get_subcommands({})) hide_described_defaults(*command);
+}
+
+}  // namespace mc::cli
+
+#endif  // MC_CLI_DEFAULTS_H_
