@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -74,19 +73,6 @@ void add_work(const std::string& path, const std::string& task, const std::strin
       given.bad.push_back(with_context(found.error(), submission.place));
     }
   }
-}
-
-const CLI::Validator& positive() {
-  static const CLI::Validator kPositive(
-      [](const std::string& text) {
-        double value = 0;
-        const char* end = text.data() + text.size();
-        const auto read = std::from_chars(text.data(), end, value);
-        const bool is_positive = read.ec == std::errc() && read.ptr == end && value > 0;
-        return is_positive ? std::string() : "'" + text + "' is no positive number";
-      },
-      "POSITIVE");
-  return kPositive;
 }
 
 // "90" of "sm_90" and "compute_90", as nvcc calls it.
@@ -166,9 +152,9 @@ void add_correctness(CLI::App& command, task::Correctness& correctness) {
                   "Inputs and models are cast to it; task: they stay as the task has them")
       ->check(CLI::IsMember(task::precisions()));
   command.add_option("--tolerance", correctness.tolerance_fp32, "For fp32 and fp64 outputs")
-      ->check(positive());
+      ->check(kPositive);
   command.add_option("--tolerance-half", correctness.tolerance_half, "For fp16 and bf16 outputs")
-      ->check(positive());
+      ->check(kPositive);
   command.add_flag("--require-general", correctness.require_general,
                    "Other sizes than the task's own count, whatever the task says");
   add_no_shapes(command, correctness);
@@ -200,7 +186,7 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
                    "The baselines may round factors of fp32 products to TF32");
   command
       .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
-      ->check(positive());
+      ->check(kPositive);
   command
       .add_option("--spares", arguments.options.spares,
                   "Judges kept ready, at 0.6 GiB of the device each")
@@ -211,16 +197,16 @@ void add_compile_limits(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group(kLimitsGroup);
   eval::Limits& limits = arguments.options.limits;
   command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
-      ->check(positive());
+      ->check(kPositive);
 }
 
 void add_run_limits(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group(kLimitsGroup);
   eval::Limits& limits = arguments.options.limits;
   command.add_option("--load-timeout", limits.load_s, "Seconds to import and construct it")
-      ->check(positive());
+      ->check(kPositive);
   command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
-      ->check(positive());
+      ->check(kPositive);
   command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
       ->transform(CLI::AsSizeValue(false));
 }

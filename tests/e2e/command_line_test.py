@@ -83,7 +83,7 @@ class BadInput(InFolder):
 
     def test_options_that_cannot_be(self) -> None:
         candidate = ("--task", "reduction/row_sum", "-c", str(HONEST))
-        self.refuse("no positive number", *candidate, "--timing-budget", "-3")
+        self.refuse("a number above 0 is needed", *candidate, "--timing-budget", "-3")
         self.refuse("--nosuch", *candidate, "--nosuch")
         self.refuse("--jobs", *candidate, "--jobs", "many")
         self.refuse("--seed", *candidate, "--seed", "-1")
