@@ -41,9 +41,9 @@ void add_optimize(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_task(CLI::App& app, int& exit_code);
-void add_learn(CLI::App& app, int& exit_code);  // What musacoder-learn does: init, sft, ...
+void add_learn(CLI::App& app, int& exit_code);  // The commands of musacoder-learn: init, sft, ...
 
-// Of --backend: auto, cpu or cuda; auto is the best that this machine has.
+// The backend that --backend names: auto, cpu or cuda; auto is the best that this machine has.
 Result<task::Backend> chosen_backend(const std::string& name);
 
 // Prints "musacoder: <message>" as one line on standard error; returns the exit code for it.

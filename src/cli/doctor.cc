@@ -244,7 +244,8 @@ const char* state_text(State state) {
 }
 
 std::string fact_line(const Fact& fact) {
-  constexpr size_t kDetailBytesMax = 300;  // Of a tool's own message, which may have many lines.
+  constexpr size_t kDetailBytesMax =
+      300;  // The bytes of a tool's own message, which may have many lines.
   std::string line = fmt::format("  {:<8}{:<20}{}", state_text(fact.state), fact.name,
                                  task::plain_line(fact.detail, kDetailBytesMax));
   line.erase(line.find_last_not_of(' ') + 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// doctor: what this machine can do, what it lacks, and the exact command that adds it.
+// The command doctor: what this machine can do, what it lacks, and the exact command that adds it.
 //
 // Facts are found by small functions that look at the machine and change nothing; the report and
 // the exit code follow from the facts alone, so they can be tested without a machine that lacks
 // something.
-//
+// Example:
 //   const std::vector<Fact> facts = probe_machine();
 //   std::cout << doctor_report(facts);
 //   return can_judge(facts) ? kExitDone : kExitMachine;
@@ -28,12 +28,12 @@ std::vector<Fact> probe_machine();
 // end what can be judged here, or the commands that are needed first.
 std::string doctor_report(const std::vector<Fact>& facts);
 
-// What each backend finds, and then for each a fact of the section "backends": whether it can judge
-// here.  `common` is what all of them need; of what one alone lacks, none is kMissing.
+// The findings of each backend, and then for each a fact of the section "backends": whether it can
+// judge here.  `common` is what all of them need; of what one alone lacks, none is kMissing.
 std::vector<Fact> backend_facts(std::span<const eval::Backend* const> backends,
                                 const compile::PyTorch* pytorch, const std::vector<Fact>& common);
 
-// Whether nothing needed is missing.
+// True if nothing needed is missing.
 bool can_judge(const std::vector<Fact>& facts);
 
 }  // namespace mc::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// init, sft, rft, rl, generate and tokenize are those of musacoder-learn, the program beside this
-// one that links PyTorch's libraries.  They replace this process.
+// The commands init, sft, rft, rl, generate and tokenize are those of musacoder-learn, the program
+// beside this one that links PyTorch's libraries.  They replace this process.
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -54,7 +54,7 @@ void add_learn(CLI::App& app, int& exit_code) {
     CLI::App* command = app.add_subcommand(forwarded.name, forwarded.what);
     command->set_help_flag();  // --help is the other program's.
     command->prefix_command();
-    command->fallthrough(false);  // What it does not know is another program's.
+    command->fallthrough(false);  // An option that it does not know is another program's.
     command->callback([command, &exit_code] {
       exit_code = report_error(start(command->get_name(), command->remaining()));
     });

@@ -26,7 +26,7 @@ Result<std::string> find_learner(const Layout& layout) {
                program + " is not there: build it with ./run.sh build (it needs PyTorch)"};
 }
 
-// As execv wants them; they point into `words`.
+// Arguments of execv, which point into `words`.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

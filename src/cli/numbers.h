@@ -2,7 +2,7 @@
 //
 // Checks of options that are numbers without an upper bound.  What CLI11's own say of a
 // wrong one holds the largest double, 309 digits.
-//
+// Example:
 //   command.add_option("--seed", seed, "…")->check(kNotNegative);
 #ifndef MC_CLI_NUMBERS_H_
 #define MC_CLI_NUMBERS_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// musacoder serve: python/musacoder/server/ takes this process's place, with `eval --stream` as
-// its verifier.  Options that are not of the service are the verifier's.
+// The command `musacoder serve`: python/musacoder/server/ takes this process's place, with `eval
+// --stream` as its verifier.  Options that are not of the service are the verifier's.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -90,7 +90,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "serve", "Judge answers that come over HTTP; other options are those of eval");
   command->allow_extras();
-  command->fallthrough(false);  // What it does not know is another program's.
+  command->fallthrough(false);  // An option that it does not know is another program's.
   command->add_option("--host", arguments->host,
                       "An address of this machine; one that others reach needs a token");
   command->add_option("--port", arguments->port, "0: any that is free")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to say to a subcommand, or an option, that there is not.
-//
+// The reply to a subcommand, or an option, that there is not.
+// Example:
 //   musacoder evl  →  "no subcommand evl; did you mean eval?"
 #ifndef MC_CLI_SUGGEST_H_
 #define MC_CLI_SUGGEST_H_

@@ -28,7 +28,7 @@ constexpr size_t kManifestBytesMax = 16 << 20;
 constexpr const char* kManifest = "manifest.json";
 constexpr uint64_t kBytesMaxLeast = 1 << 20;
 constexpr size_t kSweepsPerLimit = 32;
-constexpr uint64_t kBlockBytes = 4096;  // What a file takes at least.
+constexpr uint64_t kBlockBytes = 4096;  // The least space that a file takes.
 constexpr auto kPollEvery = std::chrono::milliseconds(10);
 constexpr auto kStartsWithin = std::chrono::minutes(1);  // From making a directory to locking it.
 constexpr size_t kModuleHashDigits = 24;
@@ -144,7 +144,7 @@ struct Kept {
   fs::file_time_type used;
 };
 
-// Of what was used last first.
+// Eviction begins with the artifact that was not used for longest.
 void evict_beyond(std::vector<Kept> all, uint64_t bytes_max) {
   uint64_t bytes = 0;
   for (const Kept& one : all) bytes += one.bytes;

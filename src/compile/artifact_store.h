@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ArtifactStore: the artifacts of one toolchain on disk, for any number of threads and processes.
-//
+// Example:
 //   const ArtifactStore::Slot slot = store.slot_of(extension, flags);
 //   const auto turn = store.take_turn(slot, wait_max);
 //   if (auto artifact = store.find(slot, extension)) return *artifact;
@@ -69,8 +69,8 @@ class ArtifactStore {
   using Turn = std::shared_ptr<const void>;
   Turn take_turn(const Slot& slot, std::chrono::duration<double> wait_max) const;
 
-  // What stands there; none when it is not there or damaged.  It is not removed as long as a copy
-  // of the artifact's `lease` lives.
+  // The artifact of the slot; none when it is not there or damaged.  It is not removed as long as a
+  // copy of the artifact's `lease` lives.
   std::optional<Artifact> find(const Slot& slot, const Extension& extension) const;
 
   // A directory to build in, which is removed if it is not published.
@@ -100,11 +100,11 @@ class ArtifactStore {
  private:
   // Constant after construction.
   std::filesystem::path root_;
-  std::string fingerprint_;  // Of the toolchain.
+  std::string fingerprint_;  // The fingerprint of the toolchain.
   uint64_t bytes_max_;
 
   std::atomic<uint64_t> bytes_published_ = 0;
-  std::atomic<uint64_t> bytes_at_sweep_ = 0;  // Of those, when it swept the next time.
+  std::atomic<uint64_t> bytes_at_sweep_ = 0;  // The bytes of those, when it swept the next time.
 };
 
 // The shared object in a directory of the store.

@@ -35,10 +35,10 @@ Extension extension_of(std::string source) {
   return extension;
 }
 
-// Of one byte, so that a library of which half is another's is seen.
+// A library of one byte that is repeated, so that a library of which half is another's is seen.
 std::string library_of(char byte) { return std::string(kLibraryBytes, byte); }
 
-// As a toolchain does that holds one kernel of such a name.
+// A build by a toolchain, with one kernel of such a name.
 Artifact build(ArtifactStore& store, const Extension& extension, const std::string& kernel,
                const Symbols& symbols = {{"_s"}}) {
   const Slot slot = store.slot_of(extension, {});
@@ -204,7 +204,7 @@ TEST_F(Store, SweepsWhatTheKilledLeft) {
     fs::create_directory(root_.path() / name);
     fs::last_write_time(root_.path() / name, old);
   }
-  const auto work = store_.begin().value();  // Of a long build.
+  const auto work = store_.begin().value();  // The work of a long build.
   fs::last_write_time(work.path(), old);
   store_.sweep();
   EXPECT_TRUE(fs::exists(work.path()));
@@ -262,7 +262,7 @@ TEST(ArtifactBytesMax, IsANumberOrAnError) {
   ::unsetenv("MC_CACHE_BYTES");
 }
 
-// What one of many processes does until it is killed; ends it where an artifact is not whole.
+// The work of one of many processes until it is killed; ends it where an artifact is not whole.
 [[noreturn]] void use_until_killed(const fs::path& root, unsigned seed,
                                    std::atomic<unsigned>& uses) {
   ArtifactStore store(root, "toolchain", 8 * kLibraryBytes);
@@ -288,7 +288,7 @@ TEST(StoreOfMany, IsWholeWhoeverIsKilled) {
   std::vector<pid_t> writers(6);
   auto& uses = *static_cast<std::atomic<unsigned>*>(
       ::mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0));  // Of all writers together.
+             MAP_SHARED | MAP_ANONYMOUS, -1, 0));  // The sum of all writers.
   const auto start = [&](size_t i, unsigned seed) {
     writers[i] = ::fork();
     if (writers[i] == 0) use_until_killed(root.path(), seed, uses);
@@ -310,7 +310,8 @@ TEST(StoreOfMany, IsWholeWhoeverIsKilled) {
   }
   for (const pid_t writer : writers) EXPECT_TRUE(WIFSIGNALED(end_of(writer)));
 
-  // What they left is swept once it is old enough, and the artifacts are within the limit.
+  // Remains of killed writers are swept once they are old enough, and the artifacts are within the
+  // limit.
   for (const auto& entry : fs::directory_iterator(root.path())) {
     if (entry.path().filename().string().size() != 64) {
       fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(1));

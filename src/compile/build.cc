@@ -22,8 +22,8 @@ constexpr size_t kCompilerOutputBytesMax = 4 << 20;
 
 constexpr int kNiceness = 19;
 
-// Where distributions and images have compilers, their headers and libraries, and the links between
-// them.  Of all else a source that is compiled could read what it includes.
+// Folders in which distributions and images have compilers, their headers and libraries, and the
+// links between them.  Of all else a source that is compiled could read what it includes.
 std::vector<std::string> toolchain_paths() {
   std::vector<std::string> paths = {"/etc/alternatives", "/etc/ld.so.cache", "/lib", "/lib64"};
   for (const std::string prefix : {"/usr/", "/usr/local/"}) {

@@ -22,7 +22,7 @@ namespace mc::compile {
 
 struct Build {
   std::filesystem::path directory;   // Private to this build; the only place it may write.
-  std::vector<std::string> visible;  // What compilers read, should it lie below /tmp.
+  std::vector<std::string> visible;  // Paths that compilers read, should they lie below /tmp.
   const CompileLimits& limits;
   std::atomic<int64_t>& cpu_us;  // User and system time of what ran is added here.
   bool stands_back = false;      // For what is timed meanwhile, and for the clock that times it.
@@ -40,7 +40,7 @@ using BuildRun = std::variant<ToolRun, task::TimedOut, task::OutOfMemory>;
 // Runs a compiler on candidate code.  An Error says that it could not be started.  Thread-safe.
 Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv);
 
-// Where the candidate's own headers lie, and nothing of ours.
+// The folder with the candidate's own headers, and nothing of ours.
 std::filesystem::path headers_in(const Build& build);
 
 // Each piece under its own name for diagnostics (#line).  A header whose name no file can have is
@@ -48,17 +48,17 @@ std::filesystem::path headers_in(const Build& build);
 Status write_sources(const Build& build, const std::vector<Unit>& units,
                      const std::vector<SourceFile>& files);
 
-// Of the dynamic symbol table.  An Error says that nm could not be started.
+// The undefined names of the dynamic symbol table.  An Error says that nm could not be started.
 Result<Symbols> undefined_symbols(const Build& build, const std::filesystem::path& nm,
                                   const std::filesystem::path& library);
 
-// Of a compiler that failed and named no error, such as one that broke over the source.  An Error
-// where the disk is full.
+// The outcome of a compiler that failed and named no error, such as one that broke over the source.
+// An Error where the disk is full.
 Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run, uintmax_t free);
-// Of the disk on which a build's directory lies; 0 where it cannot be asked.
+// The free space of the disk on which a build's directory lies; 0 where it cannot be asked.
 uintmax_t free_bytes(const std::filesystem::path& directory);
 
-// What compilers print, and all that they tell, when the memory limit stops them.
+// Text that compilers print, and all that they tell, when the memory limit stops them.
 bool ran_out_of_memory(std::string_view output);
 
 }  // namespace mc::compile

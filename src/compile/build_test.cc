@@ -24,7 +24,7 @@ TEST(Build, RunsCompilersAtItsNiceness) {
   EXPECT_EQ(std::get<ToolRun>(*run).out, "19\n");
 }
 
-// What is included, or put into the library as bytes, is read by the compiler.
+// A file that is included, or put into the library as bytes, is read by the compiler.
 TEST(Build, ShowsACompilerItsOwnDirectoryAndNoOtherFile) {
   const auto home = TemporaryDirectory::create_in(".", "mc-build-test");
   ASSERT_TRUE(home);
@@ -78,7 +78,7 @@ TEST(Unexplained, IsTheCandidatesUnlessTheDiskIsFull) {
 
 class UndefinedSymbols : public testing::Test {
  protected:
-  // What `nm` makes of `library`.
+  // The symbols that `nm` finds in `library`.
   Symbols read_with(const std::filesystem::path& nm, const std::string& library) {
     auto symbols = undefined_symbols(build_, nm, directory_.path() / library);
     EXPECT_TRUE(symbols);

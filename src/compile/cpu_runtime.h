@@ -22,17 +22,17 @@
 namespace mc::compile {
 
 struct CpuRuntime {
-  std::string fingerprint;          // Of all that decides what a compilation yields.
+  std::string fingerprint;  // The fingerprint of all that decides what a compilation yields.
   std::filesystem::path directory;  // Holds what was built.
   std::filesystem::path shim;       // Shared object for the contestant.
   std::filesystem::path emulator;   // libmc_emu.so
   std::filesystem::path compiler;   // g++
   std::filesystem::path nm;
   std::filesystem::path addr2line;
-  std::vector<std::string> visible;     // What the compiler reads, should it lie below /tmp.
-  std::vector<std::string> flags;       // For every candidate source,
-  std::vector<std::string> full_flags;  // and with these against PyTorch's own headers,
-  std::vector<std::string> thin_flags;  // or with these against the facade's.
+  std::vector<std::string> visible;  // Paths that the compiler reads, should they lie below /tmp.
+  std::vector<std::string> flags;    // For every candidate source,
+  std::vector<std::string> full_flags;  // Flags against PyTorch's own headers.
+  std::vector<std::string> thin_flags;  // Flags against the facade's headers.
   std::optional<Facade> facade;
   CudaNames names;  // Which of them the backend has not is seen where a candidate does not compile.
 

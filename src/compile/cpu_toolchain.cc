@@ -192,7 +192,7 @@ Result<Attempt> build(const Job& job, const std::vector<Unit>& units,
   return Attempt(std::move(failed));
 }
 
-// Of the headers that the candidate includes, those that do not compile on this backend.
+// Headers that the candidate includes and that do not compile on this backend.
 Result<std::vector<std::string>> broken_headers(const Job& job) {
   const Extension bare{job.extension.name, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const Job alone{job.runtime, bare, job.mapper, job.build, job.way};
@@ -207,7 +207,7 @@ Result<std::vector<std::string>> broken_headers(const Job& job) {
   return broken;
 }
 
-// Whether an error in the candidate's own text is there with and without the broken headers.
+// True if an error in the candidate's own text is there with and without the broken headers.
 bool share_own_error(const task::CompileFailed& with, const task::CompileFailed& without,
                      const LocationMapper& mapper) {
   return std::ranges::any_of(without.diagnostics, [&](const task::Diagnostic& entry) {
@@ -224,7 +224,7 @@ void take_out(Rewriting& source, const std::vector<std::string>& headers) {
   std::ranges::for_each(source.files, take_from);
 }
 
-// What becomes of a candidate whose first error lies in a header of others.
+// The outcome of a candidate whose first error lies in a header of others.
 Result<Attempt> build_without_broken_headers(const Job& job, Rewriting source,
                                              task::CompileFailed failed) {
   MC_TRY(const std::vector<std::string> broken, broken_headers(job), "headers");

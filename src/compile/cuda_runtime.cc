@@ -32,7 +32,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, failure);
 }
 
-// Where programs of a toolkit may be, best first.
+// Folders in which programs of a toolkit may be, best first.
 std::vector<fs::path> program_folders() {
   std::vector<fs::path> folders;
   if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(fs::path(home) / "bin");
@@ -52,7 +52,7 @@ std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
   return folders;
 }
 
-// As _check_cuda_version: the major numbers must agree.  "2.11.0+cu130" tells PyTorch's.
+// The rule of _check_cuda_version: the major numbers must agree.  "2.11.0+cu130" tells PyTorch's.
 Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
   if (!is_there(pytorch.root / "lib/libtorch_cuda.so")) {
     return Error{ErrorCode::kUnavailable,

@@ -32,22 +32,22 @@ struct CudaFacade {
 };
 
 struct CudaRuntime {
-  std::string fingerprint;  // Of all that decides what a compilation yields.
+  std::string fingerprint;  // The fingerprint of all that decides what a compilation yields.
   std::filesystem::path nvcc;
   std::string nvcc_name = "nvcc";  // For messages.
   std::filesystem::path root;      // The toolkit: root/include, root/lib64.
   std::filesystem::path compiler;  // g++
   std::filesystem::path nm;
   std::string architecture;             // Compute capability without a point: "90".
-  std::vector<std::string> visible;     // What compilers read, should it lie below /tmp.
+  std::vector<std::string> visible;     // Paths that compilers read, should they lie below /tmp.
   std::vector<std::string> nvcc_flags;  // For every CUDA source.
   // Flags that change what nvcc prints, not what it compiles.
   std::vector<std::string> print_flags = {"--resource-usage",
                                           "-Xcompiler=-fno-diagnostics-show-caret"};
   std::vector<std::string> cxx_flags;   // For every C++ source.
   std::vector<std::string> link_flags;  // Behind the objects.
-  std::string cxx_prelude;              // What load_inline puts before the C++ sources,
-  std::string cuda_prelude;             // and before the CUDA sources.
+  std::string cxx_prelude;              // Text that load_inline puts before the C++ sources,
+  std::string cuda_prelude;             // Text that load_inline puts before the CUDA sources.
   std::optional<CudaFacade> facade;     // None: PyTorch's full headers serve all.
 };
 
@@ -67,7 +67,8 @@ Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string&
 Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
                   const Progress& progress);
 
-// compute-sanitizer of the toolkit at `root`, or of another one; "" where there is none.
+// The path of compute-sanitizer in the toolkit at `root`, or of another one; "" where there is
+// none.
 std::filesystem::path find_sanitizer(const std::filesystem::path& root);
 
 // "-gencode=arch=compute_90a,code=sm_90a".

@@ -54,7 +54,7 @@ struct Step {
   Flags argv;
 };
 
-// What it printed, or how the candidate failed.
+// The text that it printed, or how the candidate failed.
 using StepEnd = std::variant<std::string, task::CompileFailed, task::TimedOut, task::OutOfMemory>;
 
 bool is_blank(const Unit& unit) {
@@ -73,7 +73,7 @@ bool binds(const Unit& unit) {
   });
 }
 
-// What stands before the pieces of a unit: what load_inline puts there, for the facade with the
+// Text before the pieces of a unit: what load_inline puts there, for the facade with the
 // headers that PyTorch's would have brought along.
 std::string prelude_of(const Job& job, const Unit& unit) {
   if (!job.way.is_thin) {
@@ -143,7 +143,8 @@ Step link_step(const Job& job, const std::vector<Unit>& units) {
 
 Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
   MC_TRY(BuildRun run, run_in_sandbox(build, step.argv), step.tool);
-  if (std::holds_alternative<task::TimedOut>(run)) {  // Of the whole limit, not the linker's rest.
+  if (std::holds_alternative<task::TimedOut>(
+          run)) {  // The limit is the whole one, not the linker's rest.
     return StepEnd(task::TimedOut{"compile", job.build.limits.wall_s, {}});
   }
   if (auto* large = std::get_if<task::OutOfMemory>(&run)) return StepEnd(*large);
@@ -191,7 +192,7 @@ Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
   return StepEnd(task::CompileFailed{errors_first(std::move(failed.diagnostics))});
 }
 
-// What is left of the limits for the linker.
+// The rest of the limits for the linker.
 CompileLimits remaining(const CompileLimits& limits, Clock::time_point start) {
   CompileLimits left = limits;
   const std::chrono::duration<double> taken = Clock::now() - start;
@@ -210,7 +211,8 @@ Flags flags_of(const Extension& extension) {
   return flags;
 }
 
-// What the compilers printed over a library that stands in the build's directory, or the failure.
+// The text that the compilers printed over a library that stands in the build's directory, or the
+// failure.
 Result<StepEnd> build(const Job& job) {
   const std::vector<Unit> units = units_of(job);
   if (units.empty()) {

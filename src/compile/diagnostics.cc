@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What compilers print, by who says it (g++ 12 without carets, nvcc 13.0):
-//
+// Messages of compilers, by the program that prints them (g++ 12 without carets, nvcc 13.0):
+// Examples:
 //   front end   cuda_sources[0](12): error: argument of type "int" is incompatible with ...
 //                       more of the message, far to the right
 //                 the line of source, after preprocessing
@@ -18,7 +18,7 @@
 //               ptxas /tmp/x.ptx, line 54; error   : Unknown modifier '.nope'
 //   nvcc        nvcc fatal   : Unknown option '--bogus'
 //
-// What comes before a message of g++ belongs to it and to those after it, until it is said anew.
+// Text before a message of g++ belongs to it and to those after it, until it is said anew.
 // A message that is no error of these forms is passed over: notes of ptxas, sums, remarks.
 #include "compile/diagnostics.h"
 
@@ -115,7 +115,7 @@ int take_number(std::string_view& text) {
   return number;
 }
 
-// file:12:3: error: ..., or without the column.
+// The form is "file:12:3: error: ...", or without the column.
 std::optional<Found> parse_host(std::string_view line) {
   for (size_t at = line.find(": "); at != std::string_view::npos; at = line.find(": ", at + 1)) {
     const auto said = parse_said(line.substr(at + 2));
@@ -129,7 +129,7 @@ std::optional<Found> parse_host(std::string_view line) {
   return std::nullopt;
 }
 
-// ptxas error   : ...
+// The form is "ptxas error   : ...".
 std::optional<Found> parse_tool(std::string_view line) {
   const size_t space = line.find(' ');
   if (std::ranges::find(kTools, line.substr(0, space)) == std::end(kTools)) return std::nullopt;
@@ -166,7 +166,7 @@ std::string with_plain_names(std::string_view message) {
 // The lines below a message of the front end, up to an empty one.
 struct Block {
   std::string more;      // The rest of the message.
-  std::string source;    // As shown.
+  std::string source;    // The name as it is shown.
   int caret_column = 0;  // In what is shown.
   std::vector<std::string> context;
 };
@@ -248,14 +248,14 @@ task::SourceLocation place_at(std::string_view text, const LocationMapper& mappe
   return mapper.map(std::string(text), first > 0 ? first : last, first > 0 ? last : 0);
 }
 
-// What g++ was at when it met an error in a header.
+// The place of g++ when it met an error in a header.
 struct Surroundings {
   task::SourceLocation include;  // The candidate's own line that included it,
-  task::SourceLocation use;      // or whose use of a template led there.
+  task::SourceLocation use;      // A use of a template that led there.
   std::string instantiated;      // "struct C<int>": the innermost.
 };
 
-// Whether `line` tells surroundings, which are then noted.
+// True if `line` tells surroundings, which are then noted.
 bool read_surroundings(std::string_view line, const LocationMapper& mapper, Surroundings& around) {
   constexpr std::string_view kIncluded = "In file included from ";
   constexpr std::string_view kFrom = "                 from ";
@@ -300,7 +300,7 @@ std::string told_of_binding(const std::string& message, const Surroundings& arou
          "std::optional of these";
 }
 
-// What g++ suggests may be a name of ours, which the candidate does not see.
+// A name that g++ suggests may be a name of ours, which the candidate does not see.
 std::string without_our_names(std::string message) {
   const size_t suggestion = message.find("; did you mean '");
   if (suggestion == std::string::npos) return message;
@@ -416,7 +416,8 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
       continue;
     }
     diagnostic.message = (tool + diagnostic.message).substr(0, kMessageBytesMax);
-    const bool is_sum = diagnostic.message.starts_with("ld returned");  // Of what ld said before.
+    const bool is_sum =
+        diagnostic.message.starts_with("ld returned");  // The sum of the messages of ld before it.
     const bool is_known = std::ranges::find(diagnostics, diagnostic) != diagnostics.end();
     if (is_known || (is_sum && !diagnostics.empty())) continue;
     diagnostics.push_back(std::move(diagnostic));

@@ -24,11 +24,11 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
                                                 const LocationMapper& mapper,
                                                 size_t num_max = kDiagnosticsMax);
 
-// Whether the first of them lies in a header that is not the candidate's, and no use of a template
+// True if the first of them lies in a header that is not the candidate's, and no use of a template
 // or macro by the candidate led there.
 bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const LocationMapper& mapper);
 
-// What is said of a candidate whose headers do not compile without it.
+// The outcome of a candidate whose headers do not compile without it.
 task::Unsupported outside(const task::Diagnostic& first);
 
 // "/opt/torch/include/ATen/Tensor.h" as one would include it: "ATen/Tensor.h".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold of the readers of nvcc's output for every text: the oracle of their fuzz target
+// Properties of the readers of nvcc's output for every text: the oracle of their fuzz target
 // and property test.  A candidate writes part of that output: names, messages, #pragma message.
 #ifndef MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_
 #define MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nvcc 13.0.88 and g++ 12.2 printed for the sources given, byte for byte.
+// Texts that nvcc 13.0.88 and g++ 12.2 printed for the sources given, byte for byte.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -308,7 +308,7 @@ ptxas info    : Used 32 registers, used 0 barriers, 256 bytes cumulative stack s
   EXPECT_EQ(kernels[1], (KernelResources{"plain", "plain", 32, 0, 0, 256, 0, 0}));
 }
 
-// What the name stands for has more bytes than there is memory (core/demangle.h).
+// The meaning of the name has more bytes than there is memory (core/demangle.h).
 TEST(KernelResources, AHostileNameCostsNothing) {
   std::string kernel = "_Z1kP1PIiiE";
   for (const char* last : {"S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_"}) {

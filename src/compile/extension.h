@@ -55,15 +55,15 @@ struct Unit {
   std::vector<SourceFile> pieces;
 };
 
-// What load_inline would write: the C++ sources with the binding of `functions` in one unit, the
-// CUDA sources in another.
+// The units that load_inline would write: the C++ sources with the binding of `functions` in one
+// unit, the CUDA sources in another.
 std::vector<Unit> make_units(const Extension& extension);
 
 // The error of a source that writes PYBIND11_MODULE although load_inline does, by `functions`.
 std::optional<task::Diagnostic> second_module(const Extension& extension,
                                               const LocationMapper& mapper);
 
-// What all sources include from elsewhere, each once, as it is written: "<cublas_v2.h>".
+// Headers that sources include from elsewhere, each once, as it is written: "<cublas_v2.h>".
 std::vector<std::string> headers_of(const Extension& extension);
 
 // `text` with blanks for the directives that include one of `headers`.
@@ -75,14 +75,14 @@ class LocationMapper {
  public:
   LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions);
   task::SourceLocation map(const std::string& piece, int line, int column) const;
-  // Whether `source` names a piece, or the candidate.
+  // True if `source` names a piece, or the candidate.
   bool owns(std::string_view source) const;
 
  private:
   struct Piece {
     std::string name;
     std::vector<std::string> lines;
-    int offset = -1;  // candidate line = piece line + offset; -1 when not found.
+    int offset = -1;  // The candidate's line = piece line + offset; -1 when not found.
   };
   std::vector<std::string> candidate_lines_;
   std::vector<Piece> pieces_;

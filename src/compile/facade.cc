@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 6> kFolders = {"torch",  "ATen", "c10",
                                                       "caffe2", "TH",   "pybind11"};
 constexpr std::array<std::string_view, 7> kMacros = {"AT_",       "TORCH_",       "C10_", "CAFFE2_",
                                                      "PYBIND11_", "CUDA_KERNEL_", "THC"};
-constexpr std::string_view kGiven = "TORCH_EXTENSION_NAME";  // By a flag.
+constexpr std::string_view kGiven = "TORCH_EXTENSION_NAME";  // The name comes with a flag.
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -45,8 +45,8 @@ void for_each_identifier(std::string_view text, Take take) {
   }
 }
 
-// What a compiler's message quotes of the source, with blanks for the rest: nvcc's with ", g++'s
-// with '.
+// Parts of the source that a compiler's message quotes, with blanks for the rest: nvcc's with ",
+// g++'s with '.
 std::string quoted_in(std::string message) {
   const char quote = message.find('"') != std::string::npos ? '"' : '\'';
   bool is_inside = false;
@@ -78,8 +78,8 @@ size_t after_angles(std::string_view text, const lex::Code& code, size_t i) {
   return i;
 }
 
-// What a program can name without saying whose it is: what stands in namespaces, enumerators and
-// macros; not parameters, local names and members.
+// Names that a program can use without saying whose it is: what stands in namespaces, enumerators
+// and macros; not parameters, local names and members.
 void add_declared_names(std::string_view text, Names& names) {
   for (const lex::Code& code : lex::regions_of(text, lex::tokenize(text))) {
     const auto word = [&](size_t i) { return lex::text_at(text, code, i); };
@@ -148,7 +148,7 @@ std::vector<std::string> texts_of(const Extension& extension) {
   return texts;
 }
 
-// Where the standard library and CUDA declare what PyTorch's headers bring along.
+// Headers in which the standard library and CUDA declare what PyTorch's headers bring along.
 struct Home {
   std::string_view header;
   std::string_view names;  // Between spaces.

@@ -38,8 +38,8 @@ class Facade {
   static Result<Facade> read(std::vector<std::filesystem::path> roots,
                              const std::filesystem::path& missing_names);
 
-  // What the extension uses and the facade lacks, "torch::fft" or "<ATen/native/x.h>"; "" where
-  // nothing.
+  // A name that the extension uses and the facade lacks, "torch::fft" or "<ATen/native/x.h>"; ""
+  // where nothing.
   std::string lacks(const Extension& extension) const;
 
   // The first error that may be the facade's doing; "" where all are the candidate's own.
@@ -61,7 +61,7 @@ enum class Headers { kFacade, kFull };
 template <class End>
 struct EitherWay {
   End end;
-  std::string full_headers;  // As in Compilation (toolchain.h).
+  std::string full_headers;  // The member of Compilation (toolchain.h).
 };
 
 // `build(Headers)` gives a Result of `End`, a variant with task::CompileFailed: by the facade where
@@ -93,7 +93,7 @@ Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& e
 Status write_missing_names(std::string_view full, std::string_view thin,
                            const std::filesystem::path& path);
 
-// Of the standard library's and CUDA's headers those that PyTorch's would have brought and that
+// Headers of the standard library and CUDA that PyTorch's would have brought and that
 // `texts` seem to need, as include directives.
 std::string includes_for(const std::vector<std::string>& texts);
 

@@ -2,7 +2,7 @@
 //
 // The lines of ptxas -v (13.0), one group a function.  Functions that are not inlined have a group
 // without a first line, which may stand before or after that of the kernel that calls them:
-//
+// Example:
 //   ptxas info    : Compiling entry function '_Z4axpyPf' for 'sm_90a'
 //   ptxas info    : Function properties for _Z4axpyPf
 //       256 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads

@@ -25,7 +25,7 @@ struct KernelResources {
   int registers = 0;   // A thread.
   int64_t spill_store_bytes = 0;
   int64_t spill_load_bytes = 0;
-  int64_t stack_bytes = 0;   // Of a thread's frame.
+  int64_t stack_bytes = 0;   // The bytes of a thread's frame.
   int64_t shared_bytes = 0;  // Static: what a launch asks for comes on top.
   int64_t constant_bytes = 0;
   bool operator==(const KernelResources&) const = default;

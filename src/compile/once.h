@@ -35,7 +35,8 @@ Result<std::filesystem::path> make_once(
     const Once& once, const Progress& progress,
     const std::function<Status(const std::filesystem::path& folder)>& make);
 
-// Of all files that `paths` name, below `root`, folders with all in them: names and contents.
+// The hash of all files that `paths` name, below `root`, folders with all in them: names and
+// contents.
 Result<std::string> hash_of_files(const std::filesystem::path& root,
                                   const std::vector<std::filesystem::path>& paths);
 

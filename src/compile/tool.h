@@ -13,8 +13,8 @@
 
 namespace mc::compile {
 
-// What it printed on standard output; kUnavailable, with the end of its standard error, when it
-// cannot be started or fails.
+// The text that it printed on standard output; kUnavailable, with the end of its standard error,
+// when it cannot be started or fails.
 Result<std::string> run_tool(const std::vector<std::string>& argv);
 
 // g++, nm and the like, where a distribution puts them.  kUnavailable says what to install.

@@ -25,19 +25,19 @@
 
 namespace mc::compile {
 
-// What a library wants from others, mangled, without versions.  Nothing where they cannot be read,
-// or are more than anybody needs: rules that cannot be asked are broken.
+// Symbols that a library wants from others, mangled, without versions.  Nothing where they cannot
+// be read, or are more than anybody needs: rules that cannot be asked are broken.
 using Symbols = std::optional<std::vector<std::string>>;
 inline constexpr size_t kSymbolsMax = 20'000;
 
 struct Artifact {
   std::string key = {};     // The extension's key, by which the contestant looks it up.
   std::string name = {};    // The extension's, which the Python module gets once it is imported.
-  std::string module = {};  // What it is imported by: the library has PyInit_<module>.
+  std::string module = {};  // The name of the module: the library has PyInit_<module>.
   std::filesystem::path library = {};  // The shared object.
   Symbols undefined_symbols = {};
   std::vector<KernelResources> kernels = {};  // That it holds for the device; none for the CPU.
-  std::string full_headers = {};              // As in Compilation.
+  std::string full_headers = {};              // The member of Compilation.
   bool cached = false;
   // The cache keeps the files while a copy of this lives: all copies of the artifact own it.
   std::shared_ptr<const void> lease = {};

@@ -12,7 +12,7 @@
 namespace mc {
 namespace {
 
-constexpr int kDepthMax = 32;  // Of template arguments and pointers in each other.
+constexpr int kDepthMax = 32;  // The depth of template arguments and pointers in each other.
 
 struct Word {
   std::string_view symbol;

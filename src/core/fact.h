@@ -18,7 +18,7 @@ struct Fact {
   std::string section;  // "machine", "compilers", "sandbox" ...
   std::string name;     // "g++", "user_namespace" ...
   State state = State::kPresent;
-  std::string detail;  // What was found, or why it is missing.
+  std::string detail;  // The thing that was found, or why it is missing.
   std::string remedy;  // The command or setting that adds it; "" when present or when nothing does.
 };
 

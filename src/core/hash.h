@@ -20,7 +20,7 @@ std::string content_hash(std::initializer_list<std::string_view> parts);
 // A number that `seed` and the labels determine, for seeding one use of randomness each.
 uint64_t derive_seed(uint64_t seed, std::string_view label);
 
-// What all seeds of a run come from.  Nobody who knows some of the seeds can tell another one, nor
+// The origin of all seeds of a run.  Nobody who knows some of the seeds can tell another one, nor
 // the key.
 class SeedKey {
  public:

@@ -20,7 +20,7 @@
 namespace mc {
 
 enum class ErrorCode {
-  kInvalidInput,  // What the user gave cannot be used; the message says what to do.
+  kInvalidInput,  // Input that the user gave cannot be used; the message says what to do.
   kNotFound,
   kExhausted,    // Memory is short at this moment.
   kUnavailable,  // A tool, feature or process is missing or died.

@@ -4,8 +4,8 @@
 // task, shape, device, driver and PyTorch, and kept in the cache.  Thread-safe; several processes
 // may share one directory.
 //
-// What is kept is a ratio of times that were taken by turns, so that a device that is slower today
-// does not change it.
+// The value that is kept is a ratio of times that were taken by turns, so that a device that is
+// slower today does not change it.
 #ifndef MC_EVAL_BASELINE_STORE_H_
 #define MC_EVAL_BASELINE_STORE_H_
 
@@ -27,7 +27,7 @@ struct CompiledBaseline {
 // All that the figure depends on.
 struct BaselineKey {
   std::string task_code;
-  std::string mode;      // Of torch.compile.
+  std::string mode;      // The mode of torch.compile.
   std::string device;    // With its driver.
   std::string pytorch;   // Version.
   std::string protocol;  // How the task is run: mode, precision, TF32.
@@ -46,7 +46,7 @@ class BaselineStore {
   std::filesystem::path directory_;
 };
 
-// What a candidate that is `eager` times as fast as eager PyTorch is against this baseline.
+// The speed-up against this baseline of a candidate that is `eager` times as fast as eager PyTorch.
 task::Estimate speedup_over(const CompiledBaseline& baseline, const task::Estimate& eager);
 
 }  // namespace mc::eval

@@ -20,7 +20,8 @@ using Facts = std::vector<Fact>;
 
 constexpr const char* kModuleFile = "/proc/driver/nvidia/version";
 constexpr const char* kControlFile = "/dev/nvidiactl";
-constexpr CudaVersion kCudaDefault{13, 0};  // Of the PyTorch that ./run.sh setup installs.
+constexpr CudaVersion kCudaDefault{13,
+                                   0};  // The version of the PyTorch that ./run.sh setup installs.
 
 // ---- Looking ------------------------------------------------------------------------------------
 
@@ -62,7 +63,7 @@ std::optional<Nvcc> find_nvcc() {
   return Nvcc{path, dotted_number(text->substr(at + 3))};
 }
 
-// Where the wheels of NVIDIA, which PyTorch's wheels require, put it.
+// The place where the wheels of NVIDIA, which PyTorch's wheels require, put it.
 fs::path find_cupti(const compile::PyTorch& pytorch) {
   const int major = cuda_of(pytorch.version).value_or(kCudaDefault).major;
   const fs::path wheels = pytorch.root.parent_path() / "nvidia";

@@ -2,7 +2,7 @@
 //
 // The doctor's section "GPU": what the CUDA backend could use here, and what would add the rest.
 // Looking and saying are apart, so that what is said can be tested on a machine without a GPU.
-//
+// Example:
 //   for (const Fact& fact : gpu_facts(look_for_gpu(pytorch))) facts.push_back(fact);
 #ifndef MC_EVAL_CUDA_FACTS_H_
 #define MC_EVAL_CUDA_FACTS_H_
@@ -23,7 +23,8 @@ struct CudaVersion {
   int minor = 0;
 };
 
-// Of a PyTorch "2.11.0+cu130": 13.0.  Empty for one that is not built for CUDA.
+// The version of CUDA for a PyTorch "2.11.0+cu130": 13.0.  Empty for one that is not built for
+// CUDA.
 std::optional<CudaVersion> cuda_of(const std::string& pytorch_version);
 
 struct Nvcc {

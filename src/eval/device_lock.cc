@@ -57,7 +57,7 @@ Result<DeviceLock> DeviceLock::open(const fs::path& directory, const std::string
 }
 
 DeviceLock::Hold DeviceLock::take(Use use) const {
-  (void)make(entry_);  // Who cleans the directory may have taken them away.
+  (void)make(entry_);  // A program that cleans the directory may have taken them away.
   (void)make(use_);
   Fd entry = open_existing(entry_);
   Fd inside = open_existing(use_);

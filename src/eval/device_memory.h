@@ -37,8 +37,8 @@ class DeviceMemory {
 
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
-  // Of a device with `device_bytes`, a part of which stays with processes that wait for their next
-  // task.  0: there is no device, and nothing to wait for.
+  // The memory of a device with `device_bytes`, a part of which stays with processes that wait for
+  // their next task.  0: there is no device, and nothing to wait for.
   explicit DeviceMemory(int64_t device_bytes);
 
   // Waits until so much is free; who wants more than there is gets all.
@@ -61,11 +61,11 @@ class DeviceMemory {
   std::deque<const int64_t*> waiting_;  // In line; each an address on its waiter's stack.
 };
 
-// What judging and timing a call with so many bytes of inputs and outputs take of the memory.
+// The memory that judging and timing a call with so many bytes of inputs and outputs take.
 int64_t need_of_call(double call_bytes);
 
-// What opening a task takes, whose calls are not known yet.  One that needs more runs out of
-// memory, and is opened with all.
+// The memory that it takes to open a task whose calls are not known yet.  One that needs more runs
+// out of memory, and is opened with all.
 int64_t need_of_opening(const DeviceMemory& memory);
 
 }  // namespace mc::eval

@@ -61,7 +61,7 @@ void DeviceShare::let_in() {
   }
 }
 
-// Who goes in next.  REQUIRES: some wait.
+// The waiter that goes in next.  REQUIRES: some wait.
 std::deque<DeviceShare::Waiter*>::iterator DeviceShare::next() {
   MC_CHECK(!waiting_.empty() && !is_taken_);
   if (exclusive_in_a_row_ == 0) return waiting_.begin();

@@ -9,7 +9,7 @@
 // the other.
 //
 // With a lock (device_lock.h) the same holds between processes.
-//
+// Example:
 //   const auto turn = share.take(DeviceShare::Use::kExclusive);   // Until `turn` goes out of
 //   scope.
 #ifndef MC_EVAL_DEVICE_SHARE_H_
@@ -56,7 +56,7 @@ class DeviceShare {
   // Waits for its turn.
   Turn take(Use use);
 
-  // Whether somebody in this process waits to be alone.
+  // True if somebody in this process waits to be alone.
   bool is_wanted() const;
   size_t num_waiting() const;  // In this process.
 

@@ -110,7 +110,7 @@ TEST(DeviceShare, ServesInTheOrderOfComing) {
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
 }
 
-// Who waits while one has the device alone, in this order; who is let in, in which.
+// The waiters while one has the device alone, in this order; who is let in, in which.
 std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
   std::vector<Use> order;
   std::mutex mutex;
@@ -247,7 +247,7 @@ TEST(DeviceLock, SaysWhereItCannotBe) {
   EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.entry"));
 }
 
-// As those who tidy up a directory for temporary files do.
+// The removal is that of programs that tidy up a directory for temporary files.
 TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
   for (const char* end : {".entry", ".use"}) {
     ASSERT_TRUE(
@@ -265,7 +265,7 @@ TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
   waits.join();
 }
 
-// As every user needs it, whatever the umask of the first one is.
+// Every user needs it, whatever the umask of the first one is.
 TEST(DeviceLock, MakesFilesForAll) {
   const auto directory = TemporaryDirectory::create("mc-lock").value();
   const mode_t before = ::umask(077);

@@ -39,12 +39,12 @@ class KnownTasks;
 struct Device;
 struct Machine;
 
-// What evaluations share; outlives them.
+// The state that evaluations share; outlives them.
 struct EvaluationContext {
   const Options& options;
   const SeedKey& key;
   const legality::Policy& policy;
-  const execute::RunPolicy& run_policy;  // Of the same.
+  const execute::RunPolicy& run_policy;  // The policy of the same.
   execute::Executor& executor;
   const Machine& machine;
   JudgePool& judges;
@@ -55,7 +55,7 @@ struct EvaluationContext {
   DeviceMemory& memory;
   const BaselineStore& baselines;
   bool is_alone = false;  // Nothing else uses the device or its memory meanwhile.
-  // What fails again that only the candidate could have made fail is the candidate's.
+  // A second failure that only the candidate could have made fail is the candidate's.
   bool is_second = false;
   Clock clock{};
 };
@@ -70,7 +70,7 @@ class Evaluation {
   // `Infra` where something fails that is not the candidate's, also where something throws.
   task::Verdict run();
 
-  // Whether memory was what decided; other evaluations may have held it.
+  // True if memory was what decided; other evaluations may have held it.
   bool is_short_of_memory() const { return is_short_of_memory_; }
 
  private:
@@ -100,11 +100,11 @@ class Evaluation {
   std::string judge_key_;
   JudgePool::Seat seat_;  // The judge's.
   std::unique_ptr<execute::Judge> judge_;
-  // Of the CPU backend.
+  // The CPU backend's mapper.
   std::unique_ptr<compile::LocationMapper> mapper_;
   std::unique_ptr<compile::Locator> locator_;
-  std::optional<task::Outcome> passed_;           // What correctness says, until all else is over.
-  std::unique_ptr<execute::Session> contestant_;  // Null where another one is to be timed.
+  std::optional<task::Outcome> passed_;  // The outcome by correctness, until all else is over.
+  std::unique_ptr<execute::Session> contestant_;    // Null where another one is to be timed.
   std::unique_ptr<execute::DeviceProcess> device_;  // The contestant's, if another holds it.
 };
 

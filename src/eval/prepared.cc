@@ -50,7 +50,7 @@ Error no_prepared(const std::string& why) {
   return {ErrorCode::kInvalidInput, "no prepared candidate: " + why};
 }
 
-// What stands before the next end of a line, which is taken off.
+// The text before the next end of a line, which is taken off.
 std::string_view take_line(std::string_view& bytes) {
   const size_t end = bytes.find('\n');
   const std::string_view line = bytes.substr(0, end);

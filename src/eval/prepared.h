@@ -27,10 +27,10 @@ namespace mc::eval {
 inline constexpr const char* kPreparedSchema = "musacoder-prepared/1";
 inline constexpr size_t kPreparedBytesMax = size_t{1} << 30;
 
-// What a machine must be like for a prepared candidate to be measured there.
+// The properties that a machine needs for a prepared candidate to be measured there.
 struct Target {
   std::string backend;
-  std::string architecture;  // Of a device: "90".
+  std::string architecture;  // The architecture of a device: "90".
   std::string pytorch;       // "2.11.0+cu130"
   std::string python;        // "3.11" where PyTorch's full headers were compiled in, else "".
   std::string policy;        // Name and version.
@@ -40,7 +40,7 @@ std::string to_string(const Target& target);  // For people, on one line.
 
 struct Machine;
 
-// Of what was compiled here under a policy.
+// The target of compilations here under a policy.
 Target target_of(const Machine& machine, const std::string& policy,
                  const std::vector<compile::Artifact>& artifacts);
 

@@ -172,7 +172,7 @@ Stage Candidate::record() {
   return refused;
 }
 
-// What is allowed is all that stays: the toolchains pass it on as it is.
+// Only allowed flags stay: the toolchains pass it on as it is.
 Stage Candidate::check_flags() {
   std::vector<task::RuleFinding> findings;
   for (compile::Extension& extension : extensions_) {

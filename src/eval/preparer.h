@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Preparer: the stages that need neither a device nor a judge nor a secret.
-//
+// The stages:
 //   extraction → for a MUSA candidate, its port to CUDA (musa_dialect.h) → inspection by CPython's
 //   ast → recording of what the module passes to load_inline, at every size at which the task may
 //   be judged → for a MUSA candidate, the port of what was recorded → rules on flags and native
@@ -35,7 +35,7 @@ class Preparer {
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
                       const task::Correctness& correctness);
 
-  // What one candidate's stages call.
+  // The services that one candidate's stages call.
   using Initials = std::shared_ptr<const execute::Initials>;
   execute::Stage<Initials> initials_of(const task::Task& task,
                                        const task::Correctness& correctness);
@@ -53,7 +53,7 @@ class Preparer {
   execute::Executor& executor_;
 
   std::mutex mutex_;
-  std::list<std::pair<std::string, Initials>> initials_;  // By hash; guarded by mutex_.
+  std::list<std::pair<std::string, Initials>> initials_;  // The keys are hashes; guarded by mutex_.
 };
 
 }  // namespace mc::eval

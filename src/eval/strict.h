@@ -43,7 +43,7 @@ class Strict {
   // are the trials of `passed`.
   Result<std::optional<task::Outcome>> run(const task::Passed& passed);
 
-  // What was looked at so far, also after an error.
+  // The audits so far, also after an error.
   const std::vector<task::Audit>& audits() const { return audits_; }
 
  private:

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kSpeedProtocol = "speed/3";
 constexpr const char* kItself = "candidate";  // The baseline that is the candidate once more.
 constexpr const char* kEager = "eager";
-constexpr const char* kDefaultMode = "default";  // Of torch.compile.
+constexpr const char* kDefaultMode = "default";  // The mode of torch.compile.
 
 task::Outcome lacks_launches() {
   return task::Illegal{

@@ -68,7 +68,7 @@ std::vector<std::string> sanitizer_flags(SanitizerTool tool, const AuditSubject&
   return flags;
 }
 
-// What the sandbox empties; all else is there to be read.  More must not be shown again: it may
+// The sandbox empties these; all else is there to be read.  More must not be shown again: it may
 // hold what the sandbox hides.
 bool is_below_tmp(const std::filesystem::path& path) {
   return path.string().starts_with("/tmp/") || path.string().starts_with("/var/tmp/");

@@ -79,7 +79,7 @@ class Library {
   void* handle_;
 };
 
-// As NVML and CUDA_VISIBLE_DEVICES have it: "GPU-8c7aa319-….", in groups of 8, 4, 4, 4 and 12.
+// The form of NVML and CUDA_VISIBLE_DEVICES: "GPU-8c7aa319-….", in groups of 8, 4, 4, 4 and 12.
 std::string text_of(const unsigned char (&uuid)[16]) {
   std::string text = "GPU-";
   for (size_t i = 0; i < sizeof uuid; ++i) {
@@ -141,7 +141,7 @@ void tell_device(const Library& driver, int index) {
 
 using Clock = std::chrono::steady_clock;
 
-// What comes until the other end closes.
+// The text until the other end closes.
 Result<std::string> read_until(const Fd& input, Clock::time_point deadline) {
   std::string text;
   while (text.size() < kTextBytesMax) {

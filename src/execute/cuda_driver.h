@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a CUDA program would see of this machine's GPUs, without being one.
+// Facts that a CUDA program would see of this machine's GPUs, without being one.
 //
 // A child process loads the driver's library and asks it; this process never loads it, so it holds
 // no context, needs no CUDA to be built or to start, and goes on when the driver hangs or crashes.
@@ -23,7 +23,7 @@ struct CudaDevice {
   std::string uuid;  // "GPU-…", the device's own or, of a part of one, the whole one's.
   int major = 0;     // Compute capability.
   int minor = 0;
-  int64_t bytes = 0;  // Of memory.
+  int64_t bytes = 0;  // The bytes of memory.
   int multiprocessors = 0;
   int64_t shared_bytes_max = 0;  // Shared memory of a block, where it asks for more than usual.
   int64_t l2_bytes = 0;

@@ -37,7 +37,7 @@ auto converted(std::vector<From> items, const Convert& convert) {
 
 std::string name_of(std::string name) { return cut(std::move(name), kNameBytesMax); }
 
-// Where a syntax error or a finding is.
+// The place where a syntax error or a finding is.
 template <typename At>
 task::SourceLocation place_of(At at) {
   return {"candidate", static_cast<int>(at.line), static_cast<int>(at.column),

@@ -55,19 +55,19 @@ struct Contestant {
 struct JudgeOptions {
   task::Correctness correctness;
   double cost_max = 6e7;                 // Operations of one forward (harness/judge/cost.py).
-  int64_t bytes_max = int64_t{8} << 20;  // Of its inputs and outputs.
+  int64_t bytes_max = int64_t{8} << 20;  // The bytes of its inputs and outputs.
 };
 
-// What a task's models are built from at each size at which it may be judged, the main one first;
-// found without a judge or a device (harness/judge/initials.py).
+// The arguments that a task's models are built from at each size at which it may be judged, the
+// main one first; found without a judge or a device (harness/judge/initials.py).
 struct Initials {
   std::vector<worker::Tree> trees;
   Fd region;  // Sealed: one serves all candidates.
 };
 
-// What a model is built from at one shape, as the judge gave it.
+// The arguments of a model at one shape, as the judge gave it.
 using Initial = worker::Told<worker::JudgeInitQuestion>;
-// What a contestant is told of it.
+// The question to a contestant about it.
 worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init);
 
 // A judge with an open task.  Never runs candidate code, so it serves one candidate after another.
@@ -109,7 +109,7 @@ class Judge {
   std::string known_;
 };
 
-// What a policy (legality/policy.h) asks of a run.
+// The demands of a policy (legality/policy.h) on a run.
 struct RunPolicy {
   std::string name;
   std::set<std::string, std::less<>> operators;  // That may run in forward: "empty"; "*" for all.
@@ -159,8 +159,8 @@ using Pause = std::function<void(Session& contestant)>;
 // How a baseline runs the task's Model.
 struct BaselineOptions {
   std::string task_source;
-  std::string compile_mode;  // Of torch.compile; "" for eager.
-  bool tf32 = false;         // Whether it may use it.
+  std::string compile_mode;  // The mode of torch.compile; "" for eager.
+  bool tf32 = false;         // True if it may use it.
 };
 
 class Executor {
@@ -169,7 +169,7 @@ class Executor {
   Executor(Zygotes zygotes, Spares* spare_judges, StageLimits limits)
       : zygotes_(zygotes), spare_judges_(spare_judges), limits_(std::move(limits)) {}
 
-  // What CPython's ast finds in a candidate or a task; `policy_json` is {"python": rules}, or {}
+  // Findings of CPython's ast in a candidate or a task; `policy_json` is {"python": rules}, or {}
   // for none.
   Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json);
 
@@ -240,7 +240,7 @@ class Executor {
   StageLimits limits_;
 };
 
-// Whether a task's text may set what PyTorch keeps for the whole process: a process that ran it is
+// True if a task's text may set what PyTorch keeps for the whole process: a process that ran it is
 // of no use to another task.
 bool changes_settings(std::string_view task_source);
 

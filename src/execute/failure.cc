@@ -23,7 +23,7 @@ task::Outcome unlinked(const task::Exception& exception) {
   return task::CompileFailed{{{"error", message, exception.location}}};
 }
 
-// What a candidate may not use is not there (docs/legality.md).
+// A name that a candidate may not use is not there (docs/legality.md).
 task::Outcome illegal(const char* rule, const task::Exception& exception) {
   return task::Illegal{"run",
                        {{rule, exception.message.substr(0, kMessageBytesMax), exception.location}}};

@@ -60,7 +60,7 @@ class MeasurementTest : public testing::Test {
     Judge judge(judges_.session(), plan);
     return Measurement(limits_, program_, judge, policy_, 5, contestants_.session()).run(pause);
   }
-  // What was decided; fails the test where nothing was.
+  // The outcome that was decided; fails the test where nothing was.
   template <typename Outcome>
   Outcome decided() {
     auto measured = measure();

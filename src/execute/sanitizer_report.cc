@@ -74,7 +74,8 @@ Entries entries_of(std::string_view printed) {
 
 // ---- Parts of a line ----------------------------------------------------------------------------
 
-// Of "kernel(float *)+0x70 in a.cu:7", or as older versions wrote it "0x70 in kernel(float *)".
+// The kernel in "kernel(float *)+0x70 in a.cu:7", or as older versions wrote it "0x70 in
+// kernel(float *)".
 std::string kernel_in(std::string_view place) {
   const bool is_old = place.starts_with("0x");
   std::string_view name = is_old ? behind(place, " in ") : place.substr(0, place.find("+0x"));
@@ -99,7 +100,7 @@ std::array<int64_t, 3> triple_in(std::string_view text) {
 
 // ---- Findings -----------------------------------------------------------------------------------
 
-// Of the program's threads and addresses; not where the host called from.
+// A detail of the program's threads and addresses; not where the host called from.
 bool is_told(std::string_view detail) {
   return !detail.starts_with("Saved host backtrace") && !detail.starts_with("Host Frame") &&
          !detail.starts_with("in ") && !detail.starts_with("by thread") &&
@@ -124,7 +125,7 @@ std::string kind_of(const Entry& entry) {
   if (head.starts_with("Barrier error detected")) return "divergent_barrier";
   if (head.starts_with("Uninitialized __shared__")) return "uninitialised_shared";
   if (!head.starts_with("Program hit ")) return "";
-  // Of these the kernel's own entry tells more, or its trial did.
+  // The kernel's own entry tells more, or its trial did.
   const bool is_launch = contains(head, "cudaErrorInvalidConfiguration") ||
                          contains(head, "cudaErrorLaunchOutOfResources") ||
                          contains(head, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
@@ -148,7 +149,7 @@ void note_place(std::string_view detail, task::KernelFinding& finding) {
   } else if (detail.starts_with("by thread ")) {
     finding.thread = triple_in(detail);
     finding.block = triple_in(behind(detail, " in block "));
-  } else if (contains(detail, " Thread (") && finding.kernel.empty()) {  // Of a hazard.
+  } else if (contains(detail, " Thread (") && finding.kernel.empty()) {  // The detail of a hazard.
     finding.thread = triple_in(detail);
     finding.kernel = kernel_in(behind(detail, " at "));
   } else if (detail.starts_with("Device Frame:")) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What compute-sanitizer prints, as findings.
+// The output of compute-sanitizer as findings.
 //
 // Its lines begin with "=========".  An entry has a head ("Invalid __global__ read of size 4
 // bytes") and indented lines of detail; a summary ends the report.  What the program itself prints
 // stands between, and may look like it: so a report can only be believed where it convicts.  Pure.
-//
+// Example:
 //   const SanitizerReport report = parse_sanitizer_report(printed);
 //   if (!report.findings.empty()) convict(report.findings);
 #ifndef MC_EXECUTE_SANITIZER_REPORT_H_

@@ -25,7 +25,7 @@ SanitizerReport report_in(const std::string& name) {
 struct Expected {
   const char* file;
   size_t num_findings;
-  const char* kind;  // Of the first finding.
+  const char* kind;  // The kind of the first finding.
   const char* kernel;
   std::array<int64_t, 3> block;
   std::array<int64_t, 3> thread;

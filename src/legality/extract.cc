@@ -81,7 +81,7 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-// Whether the first line that says something, comments aside, is Python.
+// True if the first line that says something, comments aside, is Python.
 bool begins_as_module(const Lines& lines) {
   for (const std::string_view line : lines) {
     if (is_blank(line) || line.front() == '#') continue;

@@ -95,7 +95,7 @@ class Checker {
  public:
   explicit Checker(const Policy& policy) : policy_(policy) {}
 
-  // What passes of `items`; `argument` is what the author called them.
+  // The items that pass of `items`; `argument` is what the author called them.
   Strings pass(const Strings& items, const char* list, const char* argument) {
     const FlagRules& rules = policy_.flags;
     Strings passed;

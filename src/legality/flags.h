@@ -19,7 +19,8 @@
 
 namespace mc::legality {
 
-// Of all flags of an extension; a compiler takes no more on its command line than some of these.
+// The bytes of all flags of an extension; a compiler takes no more on its command line than some of
+// these.
 inline constexpr std::size_t kFlagBytesMax = 32 << 10;
 
 struct CompilerFlags {

@@ -30,7 +30,8 @@ struct SourceRule {
   Words operators;      // PyTorch operators: torch::x, at::x, x(tensor), tensor.x.
   Words calls;          // Functions by name, unless the sources define one of that name.
   Words names;          // Identifiers.
-  Words prefixes;       // Of calls whose names go on with a capital letter: cublas of cublasCreate.
+  Words prefixes;       // Prefixes of calls whose names go on with a capital letter: cublas of
+                        // cublasCreate.
   Words scopes;         // Qualified names and all below them: at::native.
 };
 
@@ -48,7 +49,7 @@ struct FlagList {
   std::vector<std::string> dropped;
 };
 
-// What a candidate may ask of its compilers; all that no list names breaks the rule.
+// Flags that a candidate may ask of its compilers; all that no list names breaks the rule.
 struct FlagRules {
   std::string id;
   std::string message;
@@ -67,14 +68,14 @@ struct KernelRules {
   Rule foreign;
   Rule share;
   std::vector<std::string> foreign_owners;   // Libraries whose kernels may run,
-  std::vector<std::string> foreign_allowed;  // and which of them, mangled.
-  double own_share_min = 0;                  // Of the device's time in forward.
+  std::vector<std::string> foreign_allowed;  // The allowed ones of them, mangled.
+  double own_share_min = 0;                  // The share of the device's time in forward.
 };
 
 struct Policy {
-  std::string version;       // "musacoder/4": the name, and a number that changes with the rules.
-  Words operators;           // ATen operators that may run in forward: "empty"; "*" for all.
-  Words overloads;           // What PyTorch appends to an operator's name for its overloads.
+  std::string version;  // "musacoder/4": the name, and a number that changes with the rules.
+  Words operators;      // ATen operators that may run in forward: "empty"; "*" for all.
+  Words overloads;      // Suffixes that PyTorch appends to an operator's name for its overloads.
   int own_launches_min = 0;  // Launches of the candidate's own kernels in each forward.
   std::string python_json;   // {"python": {...}}: for the inspector, with `operators` added.
   std::vector<SourceRule> source_rules;

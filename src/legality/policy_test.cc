@@ -73,7 +73,7 @@ TEST(ParsePolicy, ReadsEveryMember) {
 }
 
 struct Row {
-  std::string pointer;  // Where a wrong value is put.
+  std::string pointer;  // The place where a wrong value is put.
   Json value;
   std::string message;
 };

@@ -50,7 +50,8 @@ bool is_import(std::string_view line) {
          (starts_with(text, "from ") && text.find(" import ") != std::string_view::npos);
 }
 
-// class ModelNew(...) or class ModelNew:, at any indentation; ModelNew = ... at the margin.
+// Lines such as class ModelNew(...) or class ModelNew:, at any indentation; ModelNew = ... at the
+// margin.
 bool defines_model_new(std::string_view line) {
   constexpr std::string_view kName = "ModelNew";
   std::string_view text = trim_left(line);
@@ -90,7 +91,7 @@ std::string without_strings(std::string_view line) {
   return code;
 }
 
-// Whether two words, neither a keyword, stand side by side: no Python statement has that.
+// True if two words, neither a keyword, stand side by side: no Python statement has that.
 bool has_two_words_in_a_row(std::string_view code) {
   bool after_plain_word = false;
   std::size_t i = 0;

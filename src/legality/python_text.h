@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As much of Python's surface as it takes to choose between texts: where strings and comments are,
-// and what a line outside of them seems to be.  Never an authority on what the text means.
+// The part of Python's surface that as it takes to choose between texts: where strings and comments
+// are, and what a line outside of them seems to be.  Never an authority on what the text means.
 #ifndef MC_LEGALITY_PYTHON_TEXT_H_
 #define MC_LEGALITY_PYTHON_TEXT_H_
 
@@ -14,7 +14,7 @@ namespace mc::legality {
 // Follows string literals over lines.
 class StringTracker {
  public:
-  // Whether the next line starts inside of a string.
+  // True if the next line starts inside of a string.
   bool is_inside() const { return quote_ != '\0'; }
   // Reads one line, without its line end.
   void read(std::string_view line);
@@ -27,7 +27,7 @@ class StringTracker {
   bool is_triple_ = false;
 };
 
-// What the lines of a text seem to hold, outside of strings.
+// Properties that the lines of a text seem to hold, outside of strings.
 struct PythonTraits {
   bool defines_model_new = false;
   bool has_import = false;
@@ -35,7 +35,7 @@ struct PythonTraits {
 };
 PythonTraits traits_of(const std::vector<std::string_view>& lines);
 
-// import x, from x import y, class X, def f, @decorator, or a docstring.
+// Lines such as import x, from x import y, class X, def f, @decorator, or a docstring.
 bool starts_like_python(std::string_view line);
 
 // A line at the left margin that no Python statement looks like: two words in a row that are not

@@ -37,7 +37,7 @@ bool is_type_word(const View& view, std::size_t i) {
          view.text(i) == "using" || view.text(i) == "namespace";
 }
 
-// Whether the token at `i` can be the last one of a type before a function's name.
+// True if the token at `i` can be the last one of a type before a function's name.
 bool ends_type(const View& view, std::size_t i) {
   const std::string_view text = view.text(i);
   return text == "void" || text == "auto" || text == "const" ||
@@ -82,7 +82,7 @@ bool is_member(const View& view, std::size_t i) {
   return i > 0 && (view.text(i - 1) == "." || view.text(i - 1) == "->");
 }
 
-// Whether the name at `i` is qualified by nothing or by `::` or `std::` alone.
+// True if the name at `i` is qualified by nothing or by `::` or `std::` alone.
 bool is_global(const View& view, std::size_t i) {
   if (i == 0 || view.text(i - 1) != "::") return true;
   return i == 1 || !view.is_word(i - 2) || view.text(i - 2) == "std" ||
@@ -130,7 +130,7 @@ bool has_scope(const View& view, std::size_t i, const Words& scopes) {
   });
 }
 
-// relu, relu_ and relu_out are one operator.
+// The names relu, relu_ and relu_out are one operator.
 bool is_operator(std::string_view name, const Words& operators) {
   if (operators.contains(name)) return true;
   if (name.size() > 1 && name.back() == '_')
@@ -140,7 +140,7 @@ bool is_operator(std::string_view name, const Words& operators) {
          operators.contains(name.substr(0, name.size() - kOut.size()));
 }
 
-// torch::relu or at::relu at the `relu`.
+// The name torch::relu or at::relu at the `relu`.
 bool is_qualified_operator(const View& view, std::size_t i, const Words& operators) {
   if (i < 2 || view.text(i - 1) != "::" || view.text(i + 1) == "::") return false;
   const bool is_torch = view.text(i - 2) == "torch" || view.text(i - 2) == "at";

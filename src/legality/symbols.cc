@@ -39,7 +39,7 @@ std::string name_of(std::string_view mangled) {
   return "at::_ops::" + std::string(symbol.substr(kFacade.size())) + "::call";
 }
 
-// Whether it is the dispatch entry of an operator that may run, `at::_ops::split_Tensor::call`: the
+// True if it is the dispatch entry of an operator that may run, `at::_ops::split_Tensor::call`: the
 // operator's name, and "_" and the overload's where it has one.
 bool is_allowed_operator(const Policy& policy, std::string_view name) {
   constexpr std::string_view kEntries = "at::_ops::";
@@ -87,8 +87,8 @@ task::SourceLocation call_of(std::string_view name, const std::vector<NativeSour
   return {};
 }
 
-// What the author called: of "sum_dim_IntList" the longest of "sum_dim_IntList", "sum_dim" and
-// "sum" that the sources call.
+// The name that the author called: of "sum_dim_IntList" the longest of "sum_dim_IntList", "sum_dim"
+// and "sum" that the sources call.
 task::RuleFinding finding_of(const SymbolRule& rule, const std::string& symbol,
                              const std::vector<NativeSource>& sources) {
   std::string_view name = operator_of(symbol);

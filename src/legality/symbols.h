@@ -23,7 +23,7 @@ std::vector<task::RuleFinding> check_symbols(const Policy& policy,
                                              const std::vector<std::string>& mangled,
                                              const std::vector<NativeSource>& sources);
 
-// Whether all of `text` matches `pattern`: `*` stands for any text, [A-Z] for one such character.
+// True if all of `text` matches `pattern`: `*` stands for any text, [A-Z] for one such character.
 bool matches_pattern(std::string_view text, std::string_view pattern);
 
 }  // namespace mc::legality

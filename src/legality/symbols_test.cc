@@ -110,7 +110,7 @@ TEST(CheckSymbols, LooksAtTheNameOfATemplateNotAtItsReturnType) {
       IsEmpty());
 }
 
-// What they stand for has more bytes than there is memory, or takes years to find out.
+// The meaning of the names has more bytes than there is memory, or takes years to find out.
 TEST(CheckSymbols, AHostileNameCostsNothing) {
   std::string doubling = "_ZN2at6native1fE1PIiiE";
   for (char last = '0'; last <= '9'; ++last) {

@@ -129,7 +129,8 @@ Chain chain_after(const View& view, std::size_t i) {
   return chain;
 }
 
-// torch::Tensor x, const at::Tensor& x, std::vector<Tensor>: only the first two name a tensor.
+// Declarations such as torch::Tensor x, const at::Tensor& x, std::vector<Tensor>: only the first
+// two name a tensor.
 void note_declaration(const View& view, std::size_t i, Words& names) {
   std::size_t name = i + 1;
   while (view.text(name) == "const" || view.text(name) == "&" || view.text(name) == "&&" ||
@@ -141,7 +142,7 @@ void note_declaration(const View& view, std::size_t i, Words& names) {
   }
 }
 
-// Whether the expression at `i` is a tensor: torch::zeros(...), x, x.contiguous().
+// True if the expression at `i` is a tensor: torch::zeros(...), x, x.contiguous().
 bool is_tensor_expression(const View& view, std::size_t i, const Words& names) {
   const bool is_qualified =
       (view.text(i) == "torch" || view.text(i) == "at") && view.text(i + 1) == "::";
@@ -154,7 +155,7 @@ bool is_tensor_expression(const View& view, std::size_t i, const Words& names) {
   return (next == "." || next == ";" || next == ",") && chain_after(view, i + 1).ends_in_tensor;
 }
 
-// auto x = ..., const auto& x = ...
+// Declarations such as auto x = ..., const auto& x = ...
 void note_auto(const View& view, std::size_t i, Words& names) {
   std::size_t name = i + 1;
   while (view.text(name) == "&" || view.text(name) == "&&" || view.text(name) == "const") ++name;

@@ -125,7 +125,7 @@ std::size_t callee_begin(std::string_view source, const Code& code, std::size_t 
   return begin;
 }
 
-// What the declaration before a brace says about the scope that the brace opens.
+// The facts in the declaration before a brace about the scope that the brace opens.
 struct Head {
   bool is_namespace = false;
   bool is_extern = false;

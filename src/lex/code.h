@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a reader of C++ text needs beyond tokens: the tokens that matter, cut into regions, with
+// The needs of a reader of C++ text beyond tokens: the tokens that matter, cut into regions, with
 // their brackets matched; scopes; and kernel launches.  Everything stays an index into `tokens`,
 // so a finding always knows its place in the source.
 //
@@ -39,7 +39,7 @@ inline std::string_view text_at(std::string_view source, const Code& code, std::
 // Words that C++ reserves and that can stand before an expression, so that `return (f)` is no call.
 bool is_statement_keyword(std::string_view word);
 
-// What kind of braces a token stands in.
+// The kind of braces a token stands in.
 enum class Scope : std::uint8_t {
   kNamespace,  // No braces, or only those of namespaces and extern "C".
   kHost,

@@ -13,7 +13,7 @@ namespace mc::lex {
 
 struct Edit {
   std::size_t offset = 0;
-  std::size_t size = 0;  // Of what is removed; 0 inserts.
+  std::size_t size = 0;  // The size of what is removed; 0 inserts.
   std::string replacement;
 };
 

@@ -39,7 +39,7 @@ class LaunchMatcher {
 
  private:
   struct Launch {
-    int depth = 0;                      // Of brackets, at its `<<<`.
+    int depth = 0;                      // The depth of brackets, at its `<<<`.
     std::size_t num_angles = 0;         // Templates opened at that depth and not closed yet.
     std::vector<std::size_t> doubtful;  // A run that may have closed templates only.
   };

@@ -178,7 +178,7 @@ std::size_t punctuator_size(std::string_view s, std::size_t i) {
   return kPunctuators1.find(s[i]) == std::string_view::npos ? 0 : 1;
 }
 
-// What the scanner remembers between tokens.
+// The state of the scanner between tokens.
 struct ScanState {
   bool at_line_start = true;
   bool in_directive = false;

@@ -14,7 +14,7 @@
 //   nvcc accepts them); the `>>>` of nested templates and the `<<<` of `operator<<<T>` are not.
 //   Other runs of `>` are cut as C++ cuts them, longest first; template closers are the reader's
 //   affair.
-//
+// Example:
 //   const std::vector<Token> tokens = tokenize(source);
 //   for (const Token& token : tokens) if (!is_trivia(token)) use(text_of(source, token));
 #ifndef MC_LEX_TOKEN_H_
@@ -45,7 +45,7 @@ enum class Kind : std::uint8_t {
 struct Token {
   std::uint32_t offset = 0;
   std::uint32_t size = 0;
-  std::uint32_t line = 1;    // Of its first byte, from 1.
+  std::uint32_t line = 1;    // The line of its first byte, from 1.
   std::uint32_t column = 1;  // In bytes, from 1.
   Kind kind = Kind::kUnknown;
   bool in_directive = false;  // From the # to before the line end that ends the directive.

@@ -99,7 +99,7 @@ class Collector {
   std::vector<Unsupported> found_;
 };
 
-// Where a brace has no partner nobody can tell which function a launch stands in; such text does
+// A brace without a partner leaves open which function a launch stands in; such text does
 // not compile anyway, and the compiler's word is the one to give.
 bool has_stray_brace(std::string_view source, const Code& code) {
   for (std::size_t i = 0; i < code.tokens.size(); ++i) {

@@ -16,7 +16,7 @@
 namespace mc::lex {
 
 struct Unsupported {
-  std::string construct;  // What it is, for a person: "inline PTX (asm)".
+  std::string construct;  // The name for a person: "inline PTX (asm)".
   std::string spelling;   // The token that gave it away.
   std::uint32_t line = 1;
   std::uint32_t column = 1;

@@ -39,25 +39,26 @@ std::vector<model::Message> replay_messages(const Prompt& prompt, const std::str
 
 struct Turn {
   std::string answer;
-  bool is_stopped = false;  // By an end token, not by the length limit.
+  bool is_stopped = false;  // The end came by an end token, not by the length limit.
   int64_t num_tokens = 0;
   Judgement judgement;
   bool operator==(const Turn&) const = default;
 };
 
 struct Episode {
-  int64_t step = 0;   // Of the policy that wrote it, from 0.
+  int64_t step = 0;   // The step of the policy that wrote it, from 0.
   int64_t group = 0;  // The prompt's slot in the step.
   int64_t sample = 0;
   std::string task;        // Its id.
-  bool is_replay = false;  // Of a failed answer (BDR).
+  bool is_replay = false;  // The replay of a failed answer (BDR).
   std::vector<int32_t> prompt;
-  std::vector<int32_t> tokens;    // Of the first answer, with the token that ended it.
-  std::vector<double> log_probs;  // Of those, by the generator, under softmax(logits / T).
+  std::vector<int32_t> tokens;  // The tokens of the first answer, with the token that ended it.
+  // The log-probabilities of those, by the generator, under softmax(logits / T).
+  std::vector<double> log_probs;
   std::vector<Turn> turns;
   bool operator==(const Episode&) const = default;
 
-  std::vector<std::optional<double>> scores() const;  // Of the turns.
+  std::vector<std::optional<double>> scores() const;  // The scores of the turns.
   bool passed() const;                                // In some turn.
 };
 

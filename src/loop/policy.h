@@ -29,7 +29,8 @@
 namespace mc::loop {
 
 struct PolicyOptions {
-  double temperature = 0.9;  // Of every log-probability: softmax(logits / temperature).
+  double temperature =
+      0.9;  // The temperature of every log-probability: softmax(logits / temperature).
   int64_t pack_tokens = 4096;
   size_t workers = 1;  // Threads that each take a part of the sequences.
   at::Device device = at::kCPU;
@@ -41,7 +42,7 @@ struct PolicyOptions {
   bool keeps_reference = true;  // A copy of the first weights, for the KL.
 };
 
-// Of the trained tokens of one sequence, in order.
+// Values of the trained tokens of one sequence, in order.
 struct Scores {
   std::vector<double> log_probs;
   std::vector<double> entropy;
@@ -82,7 +83,8 @@ class Policy {
   // finite number nothing changed.  `gradient_of` is called from several threads.
   double update(std::span<const train::Sample> sequences, const GradientOf& gradient_of, double lr);
 
-  // What a checkpoint holds, a generator's own weights too; after loading into it: restored(steps).
+  // The tensors of a checkpoint, a generator's own weights too; after loading into it:
+  // restored(steps).
   train::RunTensors tensors();
   void restored(int64_t optimizer_steps);
   int64_t optimizer_steps() const { return optimizer_.steps(); }

@@ -21,7 +21,7 @@
 namespace mc::loop {
 namespace {
 
-constexpr double kDriftMax = 1e-5;  // Of generator and trainer, in float32.
+constexpr double kDriftMax = 1e-5;  // The drift of generator and trainer, in float32.
 
 model::Config small() {
   model::Config config;
@@ -231,7 +231,7 @@ TEST(UpdatePolicy, MakesWhatPassedLikelierAndWhatFailedLessSo) {
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_FALSE(result->plan.skips_update());
   const std::vector<Scores> after = policy.score(samples);
-  double change = 0;  // Of A times the mean log-probability.
+  double change = 0;  // The change of A times the mean log-probability.
   for (size_t i = 0; i < samples.size(); ++i) {
     double sum = 0;
     for (size_t t = 0; t < after[i].log_probs.size(); ++t) {

@@ -135,7 +135,7 @@ class Sampling {
         prompts_(prompts),
         chunk_(static_cast<size_t>(std::max<int64_t>(1, kChunkAnswers / options.samples))) {}
 
-  // By task and sample.
+  // The order is by task and sample.
   Result<std::vector<Episode>> complete() {
     MC_TRY(folder_,
            store::open_run(options_.out, {.name = "rft", .kind = "rft", .settings = settings()}),

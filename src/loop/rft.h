@@ -28,12 +28,12 @@ namespace mc::loop {
 
 struct RftOptions {
   std::filesystem::path model;
-  std::filesystem::path data;  // episode.h: read_prompts
+  std::filesystem::path data;  // The file of read_prompts (episode.h)
   std::filesystem::path out;
   std::vector<std::string> judge;
   int64_t limit = 0;    // Tasks, the first ones of an order of the seed; 0 = all.
-  int64_t samples = 8;  // Of each task.
-  int64_t targets = 4;  // Of each task, at most.
+  int64_t samples = 8;  // The answers of each task.
+  int64_t targets = 4;  // The targets of each task, at most.
   int64_t repairs = 0;  // Failed answers of a solved task that its targets put right, at most.
   model::GenerateOptions generate;
   PolicyOptions policy;

@@ -182,7 +182,7 @@ class Run {
   Result<Scalars> step() {
     const Clock::time_point begin = Clock::now();
     times_ = {};
-    const int64_t age = state_.step % (options_.stale + 1);  // Of the generator's weights.
+    const int64_t age = state_.step % (options_.stale + 1);  // The age of the generator's weights.
     if (age == 0) policy_.refresh_generator();
     MC_TRY(const Drawn drawn, draw(), "episodes");
     const Clock::time_point update_begin = Clock::now();
@@ -364,7 +364,7 @@ class Run {
   std::optional<store::RunFolder> store_;
   std::optional<store::RunFolder> replay_;
   std::unique_ptr<Judge> judge_;  // Started with the first answers.
-  RolloutTimes times_;            // Of this step's answers; 0 where they were there.
+  RolloutTimes times_;            // The times of this step's answers; 0 where they were there.
   std::ofstream episodes_file_;
   train::RunState state_;
   RlResult result_;

@@ -42,7 +42,7 @@ struct EvalOptions {
 
 struct RlOptions {
   std::filesystem::path model;
-  std::filesystem::path data;  // episode.h: read_prompts
+  std::filesystem::path data;  // The file of read_prompts (episode.h)
   std::filesystem::path run;
   std::vector<std::string> judge;               // Command of the verifier.
   std::optional<std::filesystem::path> replay;  // A run whose episodes are taken for our own.
@@ -73,18 +73,18 @@ struct RlOptions {
   rl::RetryOptions retry;
   uint64_t seed = 0;
   bool resume = false;
-  std::optional<int64_t> checkpoint_steps;  // By default once a minute.
+  std::optional<int64_t> checkpoint_steps;  // The default is once a minute.
 };
 
 struct RlProgress {
   int64_t step = 0;  // Done.
   double reward = 0;
-  double accuracy = 0;  // Of first turns.
+  double accuracy = 0;  // The accuracy of first turns.
   double elapsed_s = 0;
 };
 
 struct RlResult {
-  int64_t episodes = 0;  // Of all parts of the run.
+  int64_t episodes = 0;  // The episodes of all parts of the run.
   std::string ended;     // Why the run ended before its last step; empty where it did not.
   RlProgress last;       // Rates are 0 where no step was left to do.
 };

@@ -140,7 +140,8 @@ class Rollout {
   const std::span<const Slot> slots_;
   const RolloutOptions& options_;
   std::vector<Episode> episodes_;
-  std::vector<std::vector<model::Message>> messages_;  // Of each episode, up to its next turn.
+  // The messages of each episode, up to its next turn.
+  std::vector<std::vector<model::Message>> messages_;
 };
 
 }  // namespace

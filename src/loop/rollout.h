@@ -30,7 +30,7 @@ struct Slot {
 
 struct RolloutOptions {
   int64_t step = 0;
-  int64_t samples = 8;  // Of each slot.
+  int64_t samples = 8;  // The answers of each slot.
   int64_t turns = 1;    // At most; an episode ends with its first pass.
   // The seed is the step's own.  A turn whose prompt leaves no room for tokens_max within
   // `positions_max` is not taken.
@@ -44,7 +44,7 @@ struct RolloutTimes {
   double wait_s = 0;  // For verdicts, when all of a wave was generated.
 };
 
-// By slot and sample.  Fails where the judge does.
+// The order is by slot and sample.  Fails where the judge does.
 Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Model& model, Judge& judge,
                                       std::span<const Slot> slots, const RolloutOptions& options,
                                       RolloutTimes& times);

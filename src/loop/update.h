@@ -35,8 +35,8 @@ struct UpdateOptions {
 
 struct UpdateResult {
   rl::StepPlan plan;
-  std::vector<rl::Drift> drifts;  // Of each sequence, whether MirrorPop is on or not.
-  // Of the last update; 0 where none was made.
+  std::vector<rl::Drift> drifts;  // The drifts of each sequence, whether MirrorPop is on or not.
+  // The values of the last update; 0 where none was made.
   double loss = 0;
   double policy_loss = 0;
   double grad_norm = 0;  // Before it was limited.

@@ -28,7 +28,7 @@ bool is_scored(const Attempt& attempt) {
 struct Sample {
   bool is_scored = false;
   bool passed = false;
-  std::optional<bool> first_passed;         // Of turn 0, where it is scored.
+  std::optional<bool> first_passed;         // The result of turn 0, where it is scored.
   std::optional<task::Estimate> speedup{};  // Best of the turns that pass.
 };
 
@@ -189,7 +189,7 @@ std::string lines_of(const std::vector<Cells>& rows) {
 
 Interval wilson(int64_t num_passed, int64_t num) {
   MC_CHECK(0 <= num_passed && num_passed <= num && num > 0);
-  constexpr double kZ = 1.959963984540054;  // Of the normal distribution, 97.5 %.
+  constexpr double kZ = 1.959963984540054;  // The quantile of the normal distribution, 97.5 %.
   const auto n = static_cast<double>(num);
   const double p = static_cast<double>(num_passed) / n;
   const double scale = 1 / (1 + kZ * kZ / n);

@@ -9,7 +9,7 @@
 //
 // Each figure is a mean over tasks of a value of 0 to 1 a task, so tasks weigh the same however
 // many samples they have.  With one sample a task these are KernelBench's own Pass@k and fast_p.
-//
+// Example:
 //   const BenchFigures all = bench_figures(attempts, {.ks = {1, 4}});
 //   use(all.pass_at.at(4).value, all.pass_at.at(4).interval);
 #ifndef MC_REPORT_BENCH_H_
@@ -56,7 +56,7 @@ std::optional<Figure> figure_of(std::span<const double> task_values);
 
 // ---- One run ------------------------------------------------------------------------------------
 
-// What counts of one verdict.
+// The facts that count of one verdict.
 struct Attempt {
   enum class Said { kPassed, kFailed, kUnsupported, kInfra };
   std::string task;
@@ -73,25 +73,25 @@ inline constexpr double kFastP[] = {0, 1, 1.5, 2};
 inline constexpr double kFaster = 1.1;  // Faster Rate is fast_1.1 (MusaCoder, section 5).
 
 struct BenchOptions {
-  std::vector<int64_t> ks = {1};  // Of Pass@k; each >= 1.
+  std::vector<int64_t> ks = {1};  // The values of k in Pass@k; each >= 1.
 };
 
 struct BenchFigures {
   int64_t num_tasks = 0;       // With at least one attempt.
   int64_t num_attempts = 0;    // All turns.
-  int64_t num_not_scored = 0;  // Of them: unsupported, infra.
+  int64_t num_not_scored = 0;  // Unscored attempts: unsupported, infra.
   // The unsupported ones by task: a model gains by such an answer if it is wrong.
   std::map<std::string, int64_t> unsupported;
   int64_t num_samples = 0;  // With at least one scored turn.
-  int64_t num_passed = 0;   // Of them.
+  int64_t num_passed = 0;   // Samples that pass.
   // Absent where no task has a scored sample.
   std::optional<Figure> average;      // Avg@k: mean share of samples that pass.
   std::optional<Figure> first_turn;   // The same of turn 0 alone.
-  std::optional<Figure> best_turn;    // Of tasks, those that some turn of some sample passes.
+  std::optional<Figure> best_turn;    // The share of tasks that some turn of some sample passes.
   std::map<int64_t, Figure> pass_at;  // Over tasks with at least k scored samples.
   // fast_p by p; p > 0 only where every pass was timed.
   std::map<double, Figure> fast;
-  std::optional<Figure> faster_rate;  // Where every pass was timed.
+  std::optional<Figure> faster_rate;  // The rate exists where every pass was timed.
   // Samples that count in fast_p by the median of their speed-up, and whose interval has p in it;
   // for each p > 0 of fast_p, and for kFaster.
   std::map<double, int64_t> uncertain;
@@ -100,7 +100,8 @@ BenchFigures bench_figures(std::span<const Attempt> attempts, const BenchOptions
 
 // ---- Two runs -----------------------------------------------------------------------------------
 
-// Of the tasks that both have a scored sample for: mean share of samples that pass, b less a.
+// The comparison at the tasks that both have a scored sample for: mean share of samples that pass,
+// b less a.
 struct Paired {
   int64_t num_tasks = 0;
   int64_t num_better = 0;  // Tasks at which b passes more often.
@@ -108,7 +109,7 @@ struct Paired {
   double a = 0;
   double b = 0;
   double difference = 0;
-  Interval interval;  // Of the difference: bootstrap over tasks.
+  Interval interval;  // The interval of the difference: bootstrap over tasks.
 };
 // Empty where they share no task.
 std::optional<Paired> paired_difference(std::span<const Attempt> a, std::span<const Attempt> b);

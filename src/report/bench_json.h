@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// summary.json of a benchmark: the figures of bench.h as JSON, for programs.
+// The file summary.json of a benchmark: the figures of bench.h as JSON, for programs.
 #ifndef MC_REPORT_BENCH_JSON_H_
 #define MC_REPORT_BENCH_JSON_H_
 

@@ -106,7 +106,7 @@ double pass_at_k_by_counting(const std::vector<bool>& passed, int64_t k) {
 
 struct RandomRun {
   std::vector<Attempt> attempts;
-  std::vector<std::vector<bool>> passed;      // Of the scored samples of a task.
+  std::vector<std::vector<bool>> passed;      // The results of the scored samples of a task.
   std::vector<std::vector<double>> speedups;  // The same; 0 for one that fails.
 };
 

@@ -217,9 +217,9 @@ std::string protections_line(std::span<const Judged> judged) {
          '\n';
 }
 
-// What the strict tier was asked for and could not look at.
+// Audits that the strict tier was asked for and could not look at.
 std::string audits_line(std::span<const Judged> judged) {
-  std::map<std::string, std::set<std::string>> checks;  // By why they did not run.
+  std::map<std::string, std::set<std::string>> checks;  // The keys say why they did not run.
   for (const Judged& one : judged) {
     for (const task::Audit& audit : one.verdict.telemetry.audits) {
       if (audit.result == "not_run") checks[audit.detail].insert(audit.check);
@@ -235,7 +235,7 @@ std::string audits_line(std::span<const Judged> judged) {
 
 using Estimates = std::vector<task::Estimate>;
 
-// Of the medians, of the lower and of the upper ends.
+// The mean of the medians, of the lower and of the upper ends.
 task::Estimate geometric_mean(const Estimates& estimates) {
   task::Estimate sum;
   for (const task::Estimate& estimate : estimates) {

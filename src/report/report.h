@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people and programs read of many verdicts: a table, a summary, JSON Lines, and the metrics
+// Views of many verdicts for people and programs: a table, a summary, JSON Lines, and the metrics
 // of code generation.  Pure: text and numbers from values; nothing is read, written or measured.
-//
+// Example:
 //   std::vector<Judged> judged = {{verdict, 1.0, 2.5}, ...};
 //   std::cout << table(judged, {}) << summary(judged);
 //
@@ -30,7 +30,7 @@ struct Judged {
 };
 
 struct TableOptions {
-  size_t columns_max = 120;  // Of the terminal; the last column gives way.
+  size_t columns_max = 120;  // The width of the terminal; the last column gives way.
 };
 
 // One line a verdict: task, candidate, outcome, q, reward, seconds, and in one phrase where and why

@@ -17,11 +17,11 @@ namespace {
 
 using task::place_name;
 
-constexpr size_t kErrorsMax = 5;  // Of the compiler.
+constexpr size_t kErrorsMax = 5;  // The errors of the compiler.
 constexpr size_t kRulesMax = 6;
 constexpr size_t kFindingsMax = 4;
 constexpr size_t kFramesMax = 4;
-constexpr size_t kChecksMax = 3;  // Of one trial.
+constexpr size_t kChecksMax = 3;  // The checks of one trial.
 constexpr size_t kMismatchesMax = 5;
 constexpr size_t kTrialsMax = 8;
 constexpr size_t kOutputLinesMax = 5;
@@ -78,7 +78,7 @@ void write_finding(Page& page, const task::KernelFinding& finding) {
   page.quote(finding.other.excerpt);
 }
 
-// What ended the kernel comes first, because the rest may follow from it; each hint is said once.
+// The end of the kernel comes first, because the rest may follow from it; each hint is said once.
 void write_findings(Page& page, std::vector<task::KernelFinding> findings) {
   std::stable_partition(findings.begin(), findings.end(),
                         [](const task::KernelFinding& x) { return ends_kernel(x.kind); });
@@ -164,7 +164,7 @@ std::string trial_name(const task::Trial& trial) {
 
 void write_trial(Page& page, const task::Trial& trial) {
   page.say(trial_name(trial) + " fails:");
-  write_findings(page, trial.findings);  // What follows may be their doing.
+  write_findings(page, trial.findings);  // The findings below may be their doing.
   for (size_t i = 0; i < std::min(trial.checks.size(), kChecksMax); ++i) {
     write_check(page, trial.checks[i]);
   }
@@ -184,7 +184,7 @@ void write_diagnosis(Page& page, const std::vector<task::Trial>& trials) {
   }
 }
 
-// Whether its values are right; a fault of a kernel fails it all the same, and all others with it.
+// True if its values are right; a fault of a kernel fails it all the same, and all others with it.
 bool agrees(const task::Trial& trial) {
   return trial.checks.empty() && trial.inputs_mutated.empty();
 }

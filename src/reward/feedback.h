@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model is told of its candidate, so that its next answer is better.
+// The text that a model reads about its candidate, so that its next answer is better.
 //
 // Plain text: the result, then the evidence in order of use: the rule and where it was broken; the
 // compiler's first errors with the candidate's lines; the exception, its place and frames; kernel
@@ -12,7 +12,7 @@
 // The text is bounded, and the end goes first.  What the candidate wrote or printed is data: it is
 // stripped of control characters, kept to one line, bounded, and stands behind "> " on a line of
 // its own or in quotation marks, so that it cannot pass for a sentence of ours.
-//
+// Example:
 //   prompt += feedback(verdict, {});
 #ifndef MC_REWARD_FEEDBACK_H_
 #define MC_REWARD_FEEDBACK_H_
@@ -26,7 +26,7 @@
 namespace mc::reward {
 
 struct FeedbackOptions {
-  size_t tokens_max = 2000;  // By estimate_tokens.
+  size_t tokens_max = 2000;  // The measure is estimate_tokens.
 };
 
 // Pure; of times it tells those measured on a device alone, and no paths: without a measurement it
@@ -45,7 +45,7 @@ std::string repair_request(std::string_view feedback);
 // The user's turn after a right answer, where a faster one is wanted.
 std::string speed_request(std::string_view feedback);
 
-// What stands behind a task's prompt, in the same message, where a failed answer of another
+// The text behind a task's prompt, in the same message, where a failed answer of another
 // conversation is to be put right.
 std::string retry_request(std::string_view answer, std::string_view feedback);
 

@@ -72,7 +72,7 @@ constexpr Hint kOutputHints[] = {
      "written (fresh memory is filled with NaN)."},
 };
 
-// By a part of the message.
+// The keys are parts of the message.
 constexpr Hint kCompileHints[] = {
     {"DeprecatedTypeProperties",
      "AT_DISPATCH macros take x.scalar_type(); x.type() is no longer accepted."},

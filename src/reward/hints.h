@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kind of failure usually means, in one sentence that a model can act on.
+// The meaning of a kind of failure usually means, in one sentence that a model can act on.
 #ifndef MC_REWARD_HINTS_H_
 #define MC_REWARD_HINTS_H_
 
@@ -11,7 +11,7 @@ namespace mc::reward {
 // For a KernelFinding's kind; "" for a kind without a hint.
 std::string_view kernel_hint(std::string_view kind);
 
-// Whether a KernelFinding of this kind ends its kernel, rather than being noted in passing.
+// True if a KernelFinding of this kind ends its kernel, rather than being noted in passing.
 bool ends_kernel(std::string_view kind);
 
 // For an Unextractable's reason; "" for a reason without a hint.

@@ -18,8 +18,9 @@
 
 namespace mc::reward {
 
-inline constexpr size_t kSentenceBytesMax = 600;  // Of ours, with quoted parts in it.
-inline constexpr size_t kQuoteBytesMax = 300;     // Of the candidate's.
+inline constexpr size_t kSentenceBytesMax =
+    600;  // The bytes of a sentence of ours, with quoted parts in it.
+inline constexpr size_t kQuoteBytesMax = 300;  // The bytes of a quote of the candidate's.
 
 class Page {
  public:

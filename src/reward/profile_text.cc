@@ -26,11 +26,11 @@ constexpr size_t kKernelsMax = 4;
 constexpr size_t kOwnersMax = 3;
 constexpr double kTinyUs = 5;             // The gap behind a kernel is 1 to 2.
 constexpr double kLaunchesMany = 4;       // A call.
-constexpr double kShareWorthAHint = 0.1;  // Of the device time.
+constexpr double kShareWorthAHint = 0.1;  // The share of the device time.
 constexpr double kOwnShareFull = 0.95;
 constexpr double kOccupancyLow = 0.4;
 constexpr int64_t kBlocksFew = 100;  // Devices have about as many multiprocessors, or more.
-constexpr double kFloorFar = 0.6;    // Of its speed.
+constexpr double kFloorFar = 0.6;    // The share of the bound's speed.
 constexpr double kFloorNear = 0.9;
 
 // ---- Numbers ------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model is told of a measurement, so that its next kernel is faster.
+// The text that a model reads about a measurement, so that its next kernel is faster.
 //
 // Some lines in order of use: the time of a call and how it compares with the baselines; what
 // bounds it and how far it is from that bound; the longest kernels with what they take of the

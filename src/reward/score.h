@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reward of MusaCoder, section 4.3.
-//
+// The score:
 //   s = -1                                    the candidate failed before it could be compared, did
 //                                             what is forbidden, or passed no trial (q = 0)
 //   s = -0.5 + 0.5 q                          it passed the share 0 < q < 1 of the trials
@@ -11,7 +11,7 @@
 // nothing was measured (the CPU backend) s = 1.  Verdicts that say nothing of the candidate
 // (`Unsupported`, `Infra`) have no score, nor has what a constant would earn on a trivial task:
 // they are to be judged again or left out, never averaged.
-//
+// Example:
 //   if (const auto s = score(verdict, {})) use(*s);
 #ifndef MC_REWARD_SCORE_H_
 #define MC_REWARD_SCORE_H_

@@ -35,7 +35,7 @@ double first_turn_accuracy(const PrimeEchoOptions& options) {
   double theta = -1;
   for (uint64_t step = 0; step < 200; ++step) {
     std::vector<std::optional<double>> R;
-    std::vector<double> slope;  // d log pi(what was sampled) / d theta
+    std::vector<double> slope;  // The derivative d log pi(what was sampled) / d theta
     for (uint64_t sample = 0; sample < 8; ++sample) {
       const bool passes = luck(step, sample) < sigmoid(theta);
       using Turns = std::vector<std::optional<double>>;

@@ -6,7 +6,7 @@
 //
 // Mean and spread are taken before MirrorPop rejects anything: rejection changes the loss, not the
 // baseline.  Samples without a reward (infra, unsupported) are in neither.
-//
+// Example:
 //   const GroupAdvantage group = group_advantage(rewards, {});
 //   if (group.fate != GroupFate::kDropped) use(group.advantage);
 #ifndef MC_RL_ADVANTAGE_H_
@@ -20,15 +20,15 @@
 namespace mc::rl {
 
 enum class AdvantageScale {
-  kStd,   // As above.
+  kStd,   // The formula above.
   kNone,  // A_i = R_i - mean(R), as Dr.GRPO has it.
 };
 
 struct AdvantageOptions {
   AdvantageScale scale = AdvantageScale::kStd;
   double eps = 1e-6;
-  double spread_min = 1e-6;  // max - min up to here is no spread.
-  double std_floor = 0;      // std counts as at least this.
+  double spread_min = 1e-6;  // A range max - min up to here is no spread.
+  double std_floor = 0;      // The spread std counts as at least this.
 };
 
 enum class GroupFate {
@@ -43,7 +43,7 @@ struct GroupAdvantage {
   // samples are in no loss.
   std::vector<std::optional<double>> advantage;
   size_t num_scored = 0;
-  double mean = 0;  // Of the rewards; 0 where there are none.
+  double mean = 0;  // The mean of the rewards; 0 where there are none.
   double std = 0;   // With n - 1, before the floor; 0 where there are fewer than 2.
 };
 

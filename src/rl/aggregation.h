@@ -27,7 +27,7 @@ struct DrGrpo {
 };
 using Aggregation = std::variant<SequenceMean, TokenMean, DrGrpo>;
 
-// Of a whole batch, all its micro-batches and all ranks together, before any rejection.
+// The size of a whole batch, all its micro-batches and all ranks together, before any rejection.
 struct BatchSize {
   size_t num_sequences = 0;  // N
   size_t num_tokens = 0;     // sum_i |o_i|: trained tokens.
@@ -36,8 +36,8 @@ struct BatchSize {
 // The number of trained tokens: those whose mask is not 0.
 size_t count_trained(std::span<const uint8_t> mask);
 
-// w of each trained token of a sequence that has `num_tokens` of them; 0 where it has none.
-// REQUIRES: batch counts this sequence.
+// The weight w of each trained token of a sequence that has `num_tokens` of them; 0 where it has
+// none. REQUIRES: batch counts this sequence.
 double token_weight(const Aggregation& aggregation, size_t num_tokens, const BatchSize& batch);
 
 }  // namespace mc::rl

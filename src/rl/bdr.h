@@ -6,7 +6,7 @@
 // A group without one pass teaches little by itself; with the failed code and its feedback in the
 // prompt the same task is easier.  A replay is a new prompt, so what is sampled for it is
 // on-policy; its first turn is trained and PrimeEcho holds for it as for any other.
-//
+// The order:
 //   each prompt slot:  draw(uniform({seed, step, slot}), step)     a replay with probability p
 //   end of the step:   solved(task) for each group with a pass, then insert(failures of all groups)
 //
@@ -37,13 +37,13 @@ std::optional<Stage> failed_stage(const task::Outcome& outcome);
 struct FailedCandidate {
   std::string task;
   std::string prompt;   // A reference to the task's prompt, as the caller keeps them.
-  std::string code;     // What the model wrote.
-  std::string outcome;  // task::outcome_name
+  std::string code;     // The code that the model wrote.
+  std::string outcome;  // The result of task::outcome_name
   Stage stage = Stage::kExtraction;
-  std::string feedback;  // What the model is told of it.
+  std::string feedback;  // The feedback that the model reads.
   double s = -1;         // Below kScorePassed.
   double q = 0;          // Share of trials passed.
-  uint64_t step = 0;     // Of the policy that wrote it.
+  uint64_t step = 0;     // The step of the policy that wrote it.
   uint64_t group = 0;    // Its group's place in the step's order.
   bool operator==(const FailedCandidate&) const = default;
 };
@@ -51,7 +51,7 @@ struct FailedCandidate {
 // Identifies what is replayed: content_hash of task and code.
 std::string retry_key(const FailedCandidate& candidate);
 
-// Whether a group goes into the buffer: some verdict says something, and no turn of any sample
+// True if a group goes into the buffer: some verdict says something, and no turn of any sample
 // passed.  `samples`: the scores of each sample's turns; empty ones are infra or unsupported.
 bool is_all_failed(std::span<const std::vector<std::optional<double>>> samples);
 
@@ -62,7 +62,7 @@ size_t choose_failure(std::span<const FailedCandidate> candidates);
 struct RetryOptions {
   size_t capacity = 256;     // At least 1.
   double probability = 0.1;  // That a prompt slot is a replay; 0 switches BDR off.
-  uint32_t replays_max = 2;  // Of a task, until it is solved; at least 1.
+  uint32_t replays_max = 2;  // The replays of a task, until it is solved; at least 1.
 };
 
 struct RetryItem {
@@ -96,10 +96,10 @@ class RetryBuffer {
   // are forgotten.
   void solved(std::string_view task);
 
-  // What a prompt slot of this step replays: for u < probability the oldest item that is ready,
-  // else nothing.  No item is drawn in the step that brought it, nor twice in a step.  The item
-  // stays in its place until it is solved, replaced or, with this draw, replayed for the last time.
-  // `u` is in [0, 1).
+  // The item that a prompt slot of this step replays: for u < probability the oldest item that is
+  // ready, else nothing.  No item is drawn in the step that brought it, nor twice in a step.  The
+  // item stays in its place until it is solved, replaced or, with this draw, replayed for the last
+  // time. `u` is in [0, 1).
   std::optional<FailedCandidate> draw(double u, uint64_t step);
 
   size_t size() const { return state_.items.size(); }

@@ -185,7 +185,7 @@ TEST(RetryBuffer, ForgetsATaskThatWasSolved) {
 
 TEST(RetryBuffer, ReplaysWithItsProbability) {
   constexpr uint64_t kSeeds = 10;
-  constexpr uint64_t kDraws = 10000;  // Of each seed.
+  constexpr uint64_t kDraws = 10000;  // The draws of each seed.
   constexpr double kAll = kSeeds * kDraws;
   double num_replays = 0;
   for (uint64_t i = 0; i < kSeeds * kDraws; ++i) {

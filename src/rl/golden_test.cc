@@ -145,7 +145,7 @@ ClipOptions clip_options(const json& row) {
           .dual_clip = optional(row["dual_clip"])};
 }
 
-// Of large values relative, of others absolute.
+// The tolerance is relative for large values and absolute for others.
 void expect_close(double got, double expected) {
   EXPECT_NEAR(got, expected, kTolerance * std::max(1.0, std::abs(expected)));
 }

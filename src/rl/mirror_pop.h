@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MirrorPop: drops a sequence on which trainer and generator disagree.
-//
+// The rule:
 //   log rho_t = log pi_old(t) - log pi_rollout(t)      of the same weights, by two programs
 //   a sequence is kept where mean_t |log rho_t| <= delta, over its trained tokens
 //
@@ -9,7 +9,7 @@
 // log pi_old is the trainer's, computed once for the batch, not the policy that moves from one
 // mini-batch to the next; log pi_rollout is what the generator said, of the full softmax too.
 // Tokens that are not trained (prompt, padding, tool output, later turns) are never read.
-//
+// Example:
 //   if (keeps(drift(old, rollout, mask), {})) train(sequence);
 #ifndef MC_RL_MIRROR_POP_H_
 #define MC_RL_MIRROR_POP_H_
@@ -22,11 +22,11 @@
 
 namespace mc::rl {
 
-// Of one sequence.  NaN or infinite where the generator's log-probabilities are.
+// The drift of one sequence.  NaN or infinite where the generator's log-probabilities are.
 struct Drift {
   size_t num_tokens = 0;   // Trained ones; with none all else is 0.
-  double mean_abs = 0;     // Of log rho: MirrorPop's statistic.
-  double mean_signed = 0;  // Of log rho: what cancels.
+  double mean_abs = 0;     // The mean of |log rho|: MirrorPop's statistic.
+  double mean_signed = 0;  // The mean of log rho, which cancels.
   double log_rho_min = 0;  // The least of them.
 };
 

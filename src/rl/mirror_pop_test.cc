@@ -18,7 +18,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Of a sequence whose log rho are given, all of them trained.
+// The drift of a sequence whose log rho are given, all of them trained.
 Drift drift_of(const std::vector<double>& log_rho) {
   std::vector<double> rollout;
   for (const double x : log_rho) rollout.push_back(-x);

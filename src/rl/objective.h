@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loss of one token and its gradient with respect to log pi_new of that token.
-//
+// The formulas:
 //   r    = exp(log pi_new - log pi_old)
 //   L    = -min(r A, clip(r, 1 - eps_low, 1 + eps_high) A)         the clipped objective (PPO,
 //   DAPO) log u = log pi_ref - log pi_new k1   = -log u,   k2 = (log u)^2 / 2,   k3 = u - 1 - log u
@@ -21,7 +21,8 @@ inline constexpr double kLogRatioMax = 20;
 struct ClipOptions {
   double eps_low = 0.2;
   double eps_high = 0.28;
-  std::optional<double> dual_clip = std::nullopt;  // c > 1: with A < 0, L is at most -c A.
+  std::optional<double> dual_clip =
+      std::nullopt;  // The bound c > 1: with A < 0, L is at most -c A.
 };
 
 // Which bound cut the gradient off.
@@ -41,7 +42,7 @@ enum class KlEstimator { kK1, kK2, kK3 };
 
 struct KlEstimate {
   double value = 0;
-  double gradient = 0;  // d value / d log pi_new
+  double gradient = 0;  // The derivative d value / d log pi_new
 };
 
 // `log_u` is log pi_ref - log pi_new.

@@ -89,7 +89,8 @@ TEST(Kl, OfTheFirstAndThirdKindIsTheKlOnAverage) {
 TEST(Kl, HasTheSlopeForItsGradient) {
   for (const auto estimator : {KlEstimator::kK1, KlEstimator::kK2, KlEstimator::kK3}) {
     for (const double log_u : {-3.0, -0.5, 0.0, 0.01, 0.5, 2.0}) {
-      const double up = kl_estimate(estimator, log_u - kStep).value;  // log pi_new goes up.
+      const double up =
+          kl_estimate(estimator, log_u - kStep).value;  // The value log pi_new goes up.
       const double down = kl_estimate(estimator, log_u + kStep).value;
       EXPECT_NEAR(kl_estimate(estimator, log_u).gradient, (up - down) / (2 * kStep), 1e-6) << log_u;
     }

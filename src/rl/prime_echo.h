@@ -19,8 +19,9 @@
 namespace mc::rl {
 
 struct PrimeEchoOptions {
-  double alpha = 0.75;                         // Weight of the first turn.
-  std::vector<double> b_early{0.2, 0.1, 0.0};  // By turn of the first pass; 0 for later turns.
+  double alpha = 0.75;  // Weight of the first turn.
+  std::vector<double> b_early{0.2, 0.1,
+                              0.0};  // The index is the turn of the first pass; 0 for later turns.
 };
 
 // `s`: the scores of an episode's turns in order; empty ones are infra or unsupported.  No value

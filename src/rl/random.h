@@ -12,7 +12,7 @@ namespace mc::rl {
 struct DrawId {
   uint64_t seed = 0;
   uint64_t step = 0;
-  uint64_t slot = 0;  // Of the step's prompts.
+  uint64_t slot = 0;  // The slot of the step's prompts.
 };
 
 // In [0, 1), a multiple of 2^-53: x = mix(mix(mix(seed) + step) + slot), x / 2^64 cut to 53 bits.

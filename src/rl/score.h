@@ -6,7 +6,7 @@
 // in timing into an advantage of 2.4.  So training sees a speed-up nu on a grid: up to the end of
 // the dead zone it counts as 1, above it is rounded to the nearest multiple of `step`.  Reports use
 // reward::score itself.
-//
+// Example:
 //   std::vector<std::optional<double>> s;  // One a turn.
 //   s.push_back(training_score(verdict, {}));
 #ifndef MC_RL_SCORE_H_
@@ -24,16 +24,16 @@ namespace mc::rl {
 inline constexpr double kScorePassed = 1;
 
 struct SpeedGrid {
-  double dead_zone = 1.05;  // nu up to here counts as 1; 0 = no dead zone.
+  double dead_zone = 1.05;  // Speed-ups nu up to here count as 1; 0 = no dead zone.
   double step = 0.05;       // 0 = no rounding.
 };
 
 struct TrainingScoreOptions {
-  reward::ScoreOptions score{};  // lambda, nu_max
+  reward::ScoreOptions score{};  // The members lambda and nu_max
   SpeedGrid speed{};
 };
 
-// nu as training sees it.  NaN and infinities come back as they are.
+// The speed-up nu as training sees it.  NaN and infinities come back as they are.
 // REQUIRES: grid.dead_zone >= 0 and grid.step >= 0.
 double speed_on_grid(double nu, const SpeedGrid& grid);
 

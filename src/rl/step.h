@@ -4,7 +4,7 @@
 //
 //   L = sum over trained tokens t of sequences in the loss  w_t (L_clip,t + beta k3_t)
 //
-// in this order: advantages of each group (advantage.h), rejection of sequences (mirror_pop.h),
+// The order: advantages of each group (advantage.h), rejection of sequences (mirror_pop.h),
 // losses of tokens (objective.h) under weights that count the whole batch (aggregation.h).
 //
 // Sequences lie one after another; padding is a token with mask 0 and may hold anything, NaN too.
@@ -13,7 +13,7 @@
 //
 // `step_loss` does a whole batch.  Who splits it into micro-batches takes the parts: `plan_step`
 // once, then `sequence_loss` of any sequences in any order; the losses add up to the same.
-//
+// Example:
 //   const StepResult step = step_loss(batch, {});
 //   if (!step.plan.skips_update()) logp_new.backward(step.loss.gradient);
 #ifndef MC_RL_STEP_H_
@@ -43,38 +43,42 @@ struct StepOptions {
 // Arguments, not owned.  Log-probabilities are of the tokens as they were sampled.
 struct Tokens {
   std::span<const uint8_t> mask{};     // Not 0 = trained.
-  std::span<const double> logp_new{};  // Of the policy that is trained.
-  std::span<const double> logp_old{};  // Of the trainer before the update; may be logp_new itself.
-  std::span<const double> logp_rollout{};  // Of the generator; may be empty without MirrorPop.
-  std::span<const double> logp_ref{};      // May be empty where beta is 0.
-  std::span<const double> entropy{};       // Of the policy at each token, in nat; may be empty.
+  std::span<const double> logp_new{};  // The log-probabilities of the policy that is trained.
+  // The log-probabilities of the trainer before the update; may be logp_new itself.
+  std::span<const double> logp_old{};
+  // The log-probabilities of the generator; may be empty without MirrorPop.
+  std::span<const double> logp_rollout{};
+  std::span<const double> logp_ref{};  // May be empty where beta is 0.
+  // The entropy of the policy at each token, in nat; may be empty.
+  std::span<const double> entropy{};
 };
 
 struct StepBatch {
   Tokens tokens{};
-  // Of each sequence the token after its last, of each group the sequence after its last;
+  // The ends: of each sequence the token after its last, of each group the sequence after its last;
   // ascending.
   std::span<const size_t> sequence_ends{};
   std::span<const size_t> group_ends{};
-  // Of each sequence; empty = infra or unsupported.
+  // The reward of each sequence; empty = infra or unsupported.
   std::span<const std::optional<double>> rewards{};
-  // Of each sequence the score of its first turn, for a metric; may be empty.
+  // The score of each sequence's first turn, for a metric; may be empty.
   std::span<const std::optional<double>> s_first{};
 };
 
-// What is decided before any gradient.
+// The decisions before any gradient.
 struct StepPlan {
-  std::vector<std::optional<double>> advantage;  // Of each sequence; empty = not in the loss.
-  std::vector<Drift> drifts;                     // Of each sequence; empty without MirrorPop.
-  BatchSize size;                                // Before any rejection.
-  size_t num_in_loss = 0;                        // Sequences with an advantage and a trained token.
-  size_t num_unscored = 0;                       // Sequences without a reward.
-  size_t num_rejected = 0;                       // With an advantage, by MirrorPop.
+  // The advantage of each sequence; empty = not in the loss.
+  std::vector<std::optional<double>> advantage;
+  std::vector<Drift> drifts;  // The drifts of each sequence; empty without MirrorPop.
+  BatchSize size;             // Before any rejection.
+  size_t num_in_loss = 0;     // Sequences with an advantage and a trained token.
+  size_t num_unscored = 0;    // Sequences without a reward.
+  size_t num_rejected = 0;    // With an advantage, by MirrorPop.
   size_t num_groups_dropped = 0;
   size_t num_groups_no_spread = 0;
-  double reward_mean = 0;  // Of the scored sequences.
-  double std_mean = 0;     // Of the rewards of a group, over groups that are not dropped.
-  // Of scored sequences whose first turn failed, the share with A > 0: division by std undoes alpha
+  double reward_mean = 0;  // The mean of the scored sequences.
+  double std_mean = 0;     // The mean of the rewards of a group, over groups that are not dropped.
+  // The share with A > 0 of scored sequences whose first turn failed: division by std undoes alpha
   // where all first turns fail.  Empty where there are none or nothing is known of them.
   std::optional<double> frac_positive_adv_on_failed_first_turn;
 
@@ -93,23 +97,23 @@ struct LossMetrics {
   double sum_neg_logp = 0;  // -log pi_new: an estimate of the entropy from the samples.
 
   void add(const LossMetrics& other);
-  // Of the tokens, the share for which one of the bounds cut the gradient off; 0 without tokens.
+  // The share of tokens for which one of the bounds cut the gradient off; 0 without tokens.
   double clip_share() const;
-  double mean(double sum) const;  // sum / num_tokens; 0 without tokens.
+  double mean(double sum) const;  // The quotient sum / num_tokens; 0 without tokens.
 };
 
 struct SequenceLoss {
-  double policy = 0;             // sum of w L_clip
-  double kl = 0;                 // sum of w k3, without beta
+  double policy = 0;             // The sum of w L_clip
+  double kl = 0;                 // The sum of w k3, without beta
   std::vector<double> gradient;  // dL / d log pi_new of each token; 0 where it is not trained.
   LossMetrics metrics;
 };
 
 struct StepLoss {
-  double value = 0;  // policy + beta kl
+  double value = 0;  // The sum policy + beta kl
   double policy = 0;
   double kl = 0;
-  std::vector<double> gradient;  // Of each token of the batch.
+  std::vector<double> gradient;  // The gradient of each token of the batch.
   LossMetrics metrics;
 };
 
@@ -123,7 +127,7 @@ struct StepResult {
 
 StepPlan plan_step(const StepBatch& batch, const StepOptions& options);
 
-// Of one sequence that is in the loss with advantage A.
+// The loss of one sequence that is in the loss with advantage A.
 SequenceLoss sequence_loss(const Tokens& sequence, double A, const BatchSize& size,
                            const StepOptions& options);
 

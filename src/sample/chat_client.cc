@@ -47,7 +47,7 @@ bool may_pass(const Error& error) {
   return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
 }
 
-// What the server says of an error: OpenAI's {"error": {"message"}}, others' {"detail"}, else the
+// The server's words of an error: OpenAI's {"error": {"message"}}, others' {"detail"}, else the
 // beginning of the text.
 std::string message_of(const HttpResponse& response) {
   const Json json = Json::parse(response.body, nullptr, false);

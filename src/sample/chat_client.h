@@ -6,7 +6,7 @@
 // connection, a time-out, 408, 429, 5xx, a response that is no chat completion (a proxy's page,
 // say) or one without a text.  One that will not pass is an error at once, in one line that says
 // what to do: a key that is refused, a model that is not there.
-//
+// Example:
 //   const ChatClient client(http, {.endpoint = "http://localhost:8000/v1", .model = "m"}, sleep);
 //   MC_TRY(Completion completion, client.complete(messages, {}), "ask the model");
 #ifndef MC_SAMPLE_CHAT_CLIENT_H_
@@ -47,7 +47,7 @@ struct Completion {
   std::string reasoning;  // The reasoning beside a content, or "".
   std::string finish;     // "stop", "length", or what the server says.
   // Each count is 0 where the server does not report it.
-  int64_t num_tokens = 0;        // Of the completion, the reasoning's among them.
+  int64_t num_tokens = 0;        // The tokens of the completion, the reasoning's among them.
   int64_t reasoning_tokens = 0;  // The reasoning's.
   int64_t prompt_tokens = 0;
 };

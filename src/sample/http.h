@@ -36,7 +36,7 @@ struct HttpResponse {
 
 inline constexpr size_t kResponseBytesMax = 64 << 20;
 
-// What sends a request; a test's fake in its place says what it likes.
+// The sender of a request; a test's fake in its place says what it likes.
 class HttpPost {
  public:
   virtual ~HttpPost() = default;

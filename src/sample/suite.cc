@@ -99,7 +99,7 @@ Result<std::vector<Item>> load_rows(const fs::path& path, std::string_view text)
   return out;
 }
 
-// Whether the first line is a row of this form, not of KernelBench's data set.
+// True if the first line is a row of this form, not of KernelBench's data set.
 bool holds_rows(std::string_view text) {
   const Json first = Json::parse(text.substr(0, text.find('\n')), nullptr, false);
   return first.is_object() && first.contains("prompt");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model is measured on: tasks, each with the prompt that asks for it.
+// The items that a model is measured on: tasks, each with the prompt that asks for it.
 //
 // A bench suite is a file of rows as the forge writes them (test.jsonl: `id`, `prompt` as messages,
 // `reward_model.ground_truth`, `extra_info`), or anything that task::load_suite reads: a
@@ -41,7 +41,7 @@ struct Item {
 Result<std::vector<Item>> load_bench_suite(const std::filesystem::path& path,
                                            task::Dialect dialect = task::Dialect::kCuda);
 
-// As `musacoder-learn generate --prompts` reads it: {"id", "prompt"} a line.
+// The input of `musacoder-learn generate --prompts` reads it: {"id", "prompt"} a line.
 std::string prompt_lines(std::span<const Item> items);
 
 // Asks for a complete module with ModelNew and own kernels, in CUDA or MUSA, in one fenced block.

@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds kHangupGrace{1'000};
 constexpr std::chrono::milliseconds kSetupTimeMax{20'000};
 constexpr int kSetupFailedCode = 125;
 
-// What the forked processes tell their starter: init's pid, then nothing, or why it failed.
+// The report of the forked processes to their starter: init's pid, then nothing, or why it failed.
 struct Report {
   pid_t init = 0;
   std::string failure;

@@ -35,7 +35,7 @@ namespace mc::sandbox {
 struct TimedOut {};
 struct CpuExceeded {};
 struct MemoryExceeded {
-  uint64_t bytes = 0;  // What was seen.
+  uint64_t bytes = 0;  // The bytes that were seen.
 };
 struct ThreadsExceeded {
   uint64_t num_threads = 0;
@@ -62,7 +62,7 @@ class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What runs inside, told what is not in force there; its result is the exit code.
+  // The function that runs inside, told what is not in force there; its result is the exit code.
   using Body = std::function<int(const std::vector<Missing>&)>;
 
   // Forks, enters the sandbox and runs `body` there, whose result is the exit code.  `body` runs in
@@ -136,13 +136,13 @@ class Child {
   Limits limits_;
   bool may_fork_;
   std::vector<pid_t> tree_;   // Without init; those that were seen last.
-  bool dies_as_tree_;         // By the kernel, having a pid namespace for certain.
+  bool dies_as_tree_;         // The kernel kills the tree, having a pid namespace for certain.
   uint64_t inherited_bytes_;  // Memory that the process was forked with.
   Clock::time_point look_next_{};
   struct WorkLimit {
     std::chrono::milliseconds more;
     std::chrono::milliseconds cpu;  // Used when the limit was set,
-    Clock::time_point since;        // which was then.
+    Clock::time_point since;        // The time of that.
   };
   std::optional<WorkLimit> work_limit_;
   std::optional<Ending> ending_;

@@ -210,7 +210,7 @@ struct Counters {
 
   std::array<uint64_t, 4> now() const { return {values[0], values[1], values[2], values[3]}; }
 
-  // Whether each comes to be greater than it was.
+  // True if each comes to be greater than it was.
   bool all_pass(const std::array<uint64_t, 4>& before) const {
     for (const auto deadline = test_deadline(); Clock::now() < deadline; usleep(1000)) {
       const auto after = now();
@@ -280,7 +280,7 @@ TEST(Child, EndsAtTheDeadlineWhileItStandsStill) {
   child->stop();
   const Ending ending = child->wait(Clock::now() + milliseconds(50));
   EXPECT_TRUE(std::holds_alternative<TimedOut>(ending)) << describe(ending);
-  child->stop();  // Of one that has ended, nothing is left to stop.
+  child->stop();  // A child that has ended leaves nothing to stop.
   child->go_on();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds which privilege: the doorman and init have all capabilities inside their new user
+// The holders of privileges: the doorman and init have all capabilities inside their new user
 // namespace, none outside.  Init uses them for mounts and limits, then drops them before it forks
 // the contestant, which thus never had any.  The contestant adds the system-call filter.
 #include "sandbox/enter.h"
@@ -81,7 +81,8 @@ Status unshare_all(Steps& steps) {
   return steps.take(kUtsNamespace, unshare_uts);
 }
 
-// As /proc of the host still numbers it; 0 when that cannot be read.  (Inside, getppid() is 0.)
+// The pid as /proc of the host still numbers it; 0 when that cannot be read.  (Inside, getppid() is
+// 0.)
 pid_t parent_outside() {
   const auto status = read_file("/proc/self/status", 1 << 16);
   const size_t at = status ? status->find("PPid:") : std::string::npos;
@@ -194,7 +195,7 @@ Status raise_loopback() {
   return ioctl(any.get(), SIOCSIFFLAGS, &request) == 0 ? ok() : Status(failed("raise loopback"));
 }
 
-// What the filter lets through: sockets only where they lead nowhere else.
+// The calls that the filter lets through: sockets only where they lead nowhere else.
 Profile confined(Profile profile, const Steps& steps) {
   profile.allow_sockets &= steps.has(Protection::kNetworkNamespace);
   return profile;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The way into the sandbox: three processes, two of which remain.
-//
+// The processes:
 //   supervisor … ── a forking process
 //                     └─ doorman     leave_host(); forks; tells init's pid; ends
 //                          └─ init        process 1 of the new pid namespace: enter() begins here
@@ -12,7 +12,7 @@
 // not be process 1.  When the contestant ends, so does init, with the same news (init_status.h),
 // and the kernel kills whatever else is left in the namespace.  If the supervisor dies, so does
 // init, and with it everything.
-//
+// Example:
 //   auto threshold = leave_host(profile);                 // In the doorman.
 //   if (pid_t init = fork(); init > 0) { tell(init); _exit(0); }
 //   auto missing = enter(profile, std::move(*threshold), keep_fds);
@@ -32,7 +32,7 @@
 
 namespace mc::sandbox {
 
-// What passes from leave_host() to enter() through the fork between them.
+// The state that passes from leave_host() to enter() through the fork between them.
 struct Threshold {
   pid_t doorman = 0;
   uid_t host_uid = 0;

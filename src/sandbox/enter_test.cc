@@ -38,7 +38,7 @@
 namespace mc::sandbox {
 namespace {
 
-// Whether creating a file there fails with `error`.
+// True if creating a file there fails with `error`.
 bool cannot_create(const std::string& path, int error) {
   const Fd fd(open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
   return !fd.is_open() && errno == error;
@@ -323,7 +323,7 @@ TEST(Enter, RefusesWhatCandidatesHaveNoUseFor) {
   }
 }
 
-// What the CUDA driver cannot do without, and no more.
+// The sockets that the CUDA driver cannot do without, and no more.
 TEST(Enter, WithDevicesAllowsOneKindOfSocketThatReachesNobody) {
   Profile profile;
   profile.devices = {"/dev/null"};
@@ -412,7 +412,7 @@ TEST(Enter, HidesTheHostsName) {
 TEST(Enter, CannotSignalTheSupervisor) {
   const pid_t supervisor = getpid();
   EXPECT_TRUE(holds_inside(Profile{}, [&] {
-    // Where a pid is not seen, there is nothing to signal; -1 reaches nobody but the caller's own.
+    // A pid that is not seen cannot be signalled; -1 reaches nobody but the caller's own.
     return supervisor <= 2 || (kill(supervisor, 0) == -1 && errno == ESRCH);
   }));
 }

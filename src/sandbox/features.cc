@@ -51,7 +51,7 @@ std::string container_remedy() {
          options;
 }
 
-// What keeps ordinary users from namespaces differs by distribution.
+// The setting that keeps ordinary users from namespaces differs by distribution.
 std::string namespace_remedy() {
   if (is_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1')) {
     return "on the host: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
@@ -130,7 +130,7 @@ std::vector<Feature> probe() {
   Fd writer(ends[1]);
   const int report = writer.get();
   Profile profile;
-  profile.only_visible = true;  // As of contestants.
+  profile.only_visible = true;  // The view of contestants.
   auto child = Child::start(
       lenient(std::move(profile)), std::array{report}, [&](const std::vector<Missing>& missing) {
         for (const auto& [protection, why] : missing) {

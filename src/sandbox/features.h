@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine can give the sandbox, found by really trying it in a forked process.
-//
+// The protections that this machine can give the sandbox, found by really trying it in a forked
+// process. Example:
 //   for (const Feature& feature : probe()) {
 //     if (!feature.is_available) print(feature.name, feature.why_not, feature.remedy);
 //   }
@@ -14,7 +14,7 @@
 namespace mc::sandbox {
 
 struct Feature {
-  std::string name;  // As in protection.h.
+  std::string name;  // The name in protection.h.
   bool is_available = false;
   bool is_needed = true;  // Without it there is no sandbox, unless the user allows a weak one.
   std::string why_not;    // Empty when available.

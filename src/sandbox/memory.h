@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a process that forks much does with its own memory.  A fork copies the page table, and the
-// child's end walks it again: with PyTorch in memory that is most of a spawn's cost.  In a build
-// with a sanitizer, whose own memory cannot be told from ours, both functions do nothing.
+// The care that a process which forks much takes of its own memory.  A fork copies the page table,
+// and the child's end walks it again: with PyTorch in memory that is most of a spawn's cost.  In a
+// build with a sanitizer, whose own memory cannot be told from ours, both functions do nothing.
 #ifndef MC_SANDBOX_MEMORY_H_
 #define MC_SANDBOX_MEMORY_H_
 

@@ -209,7 +209,7 @@ Status cover(const std::string& path, const struct stat& info) {
 Status hide(const std::vector<std::string>& paths, std::vector<std::string>& hidden) {
   for (const std::string& path : paths) {
     struct stat info{};
-    if (stat(path.c_str(), &info) != 0) continue;  // What is not there needs no hiding.
+    if (stat(path.c_str(), &info) != 0) continue;  // A path that is not there needs no hiding.
     if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) continue;
     MC_TRY_VOID(cover(path, info), "hide " + path);
     if (S_ISDIR(info.st_mode)) hidden.push_back(path);
@@ -337,9 +337,9 @@ Status build_view(const Profile& profile, Steps& steps) {
   return build_on_inherited(profile, shown, devices, steps);
 }
 
-// What is not about one process (/proc/sys, /proc/sysrq-trigger …) belongs to the host's root, whom
-// the sandboxed process may be outside.  The processes' own entries stay as they are: the CUDA
-// driver writes the names of its threads there, and gives up where it cannot.
+// The rest of /proc, which is not about one process (/proc/sys, /proc/sysrq-trigger …) belongs to
+// the host's root, whom the sandboxed process may be outside.  The processes' own entries stay as
+// they are: the CUDA driver writes the names of its threads there, and gives up where it cannot.
 Status seal_view(const Steps& steps) {
   if (!steps.has(Protection::kPrivateProc)) return ok();
   std::error_code failure;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sandboxed process sees of the file system.  Called once, by process 1 of the new
+// The view that the sandboxed process has of the file system.  Called once, by process 1 of the new
 // namespaces, while it still has its capabilities there.
 #ifndef MC_SANDBOX_MOUNTS_H_
 #define MC_SANDBOX_MOUNTS_H_

@@ -30,7 +30,7 @@ struct Limits {
   std::chrono::seconds cpu{60};                 // RLIMIT_CPU: of one process, all its threads.
   std::chrono::milliseconds wall{60'000};       // Kept by the supervisor, not by the process.
   uint64_t memory_bytes = uint64_t{4} << 30;    // Beyond what the process has when it enters.
-  uint64_t file_bytes_max = uint64_t{1} << 30;  // Of one file, memfds included.
+  uint64_t file_bytes_max = uint64_t{1} << 30;  // The bytes of one file, memfds included.
   uint64_t files_max = 256;                     // Open descriptors.
   uint64_t threads_max = 64;                    // Tasks in the whole tree.
   uint64_t tmp_bytes = uint64_t{256} << 20;     // The private /tmp.
@@ -40,7 +40,7 @@ struct Limits {
 // Places where people keep keys and tokens: of the user who runs this, of root, and of the system.
 std::vector<std::string> secret_paths();
 
-// Where a process finds its `artifacts`.
+// The folder where a process finds its `artifacts`.
 inline constexpr const char* kArtifactsPlace = "/artifacts";
 
 struct Profile {
@@ -62,7 +62,7 @@ struct Profile {
   // A directory, or "", that is shown read-only at kArtifactsPlace; needs `only_visible`.  What is
   // put into it later is seen, too.
   std::string artifacts;
-  // What may be missing where the machine cannot give it, and what is not even tried.  The number
+  // Protections that a machine may lack, and those that are not even tried.  The number
   // of tasks is looked at by the supervisor too, and the kernel does not limit root before 6.14.
   std::vector<Protection> optional = {Protection::kProcessLimit};
   std::vector<Protection> off;

@@ -51,7 +51,7 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// What execve() takes, made before the fork: with the program's memory limit in force, this
+// The arguments of execve(), made before the fork: with the program's memory limit in force, this
 // process may already have too much to allocate anything.
 struct Image {
   explicit Image(const Command& command)

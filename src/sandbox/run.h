@@ -27,9 +27,9 @@ Profile program_profile();
 struct Command {
   std::vector<std::string> argv = {};         // argv[0] is an absolute path.
   std::vector<std::string> environment = {};  // "NAME=value"; nothing is inherited.
-  std::string directory = "/tmp";             // As seen inside.
+  std::string directory = "/tmp";             // The path as seen inside.
   Profile profile = program_profile();
-  size_t output_bytes_max = size_t{1} << 20;  // Of each stream.
+  size_t output_bytes_max = size_t{1} << 20;  // The bytes of each stream.
 };
 
 // A stream's first and last bytes: half of the limit each, so that a flood costs no memory.

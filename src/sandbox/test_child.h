@@ -32,7 +32,7 @@ inline bool holds_inside(const Profile& profile, const std::function<bool()>& fa
   return ending_inside(profile, [&] { return fact() ? 0 : 1; }) == "exit code 0";
 }
 
-// Whether all threads of all that `init` forked come to be stopped, as /proc has it.
+// True if all threads of all that `init` forked come to be stopped, as /proc has it.
 inline bool comes_to_rest(pid_t init) {
   const auto all_stopped = [&] {
     const std::vector<pid_t> pids = descendants(init);

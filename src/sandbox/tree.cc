@@ -46,7 +46,7 @@ uint64_t field(std::string_view status, std::string_view name) {
   return std::strtoull(status.data() + at + name.size(), nullptr, 10);
 }
 
-// Of all threads, those included that have ended.
+// The processor time of all threads, those included that have ended.
 std::chrono::milliseconds cpu_of(pid_t pid) {
   const std::string stat = proc_text("/proc/" + std::to_string(pid) + "/stat");
   constexpr int kFieldsBeforeUtime = 11;  // After the name, which may hold anything but a last ')'.

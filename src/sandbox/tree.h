@@ -25,10 +25,10 @@ std::vector<pid_t> descendants(pid_t root);
 // of rounds is reached.  Returns those that were seen.
 std::vector<pid_t> signal_descendants(pid_t root, int signal);
 
-// What `root` alone uses; zeros when it has ended.
+// The use of `root` alone; zeros when it has ended.
 TreeUse use_of(pid_t root);
 
-// What the descendants of `root` use.
+// The use of the descendants of `root`.
 TreeUse use_of_descendants(pid_t root);
 
 }  // namespace mc::sandbox

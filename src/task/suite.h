@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where tasks and candidates come from: files that a user names.
+// Sources of tasks and candidates: files that a user names.
 //
 // A suite is one of
 //   - a JSON Lines file of {"level", "problem_id", "name", "code"}, the public data set's layout,
@@ -11,7 +11,7 @@
 //   - a directory of .py files.
 // Everything here is read under limits, and what cannot be used is one line that names the file
 // and, in JSON Lines, the line.  Nothing of a task or candidate is run or parsed as Python.
-//
+// Example:
 //   const Roots roots{.tasks = "tasks", .kernelbench = getenv_or_empty("MC_KERNELBENCH")};
 //   MC_TRY(Task task, load_task("kernelbench:1/19", roots), "load the task");
 //   MC_TRY(auto submissions, load_submissions("answers.jsonl"), "load the candidates");
@@ -37,7 +37,7 @@ inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // One JSON Lines fil
 // cannot be used, or two tasks share an id.
 Result<std::vector<Task>> load_suite(const std::filesystem::path& path, const std::string& name);
 
-// Where names without a path are looked up; empty = not there.
+// Places where names without a path are looked up; empty = not there.
 struct Roots {
   std::filesystem::path tasks;        // A directory of families.
   std::filesystem::path kernelbench;  // A suite of numbered tasks.

@@ -25,7 +25,7 @@ struct Task {
 };
 
 struct Candidate {
-  std::string id;      // Where it came from: a path, or "task#sample".
+  std::string id;      // The origin: a path, or "task#sample".
   std::string answer;  // Raw answer or module text.
 };
 

@@ -8,7 +8,7 @@
 // which has 64 bits and is a decimal string because many JSON readers keep only 53.  A double that
 // is not finite is the string "nan", "inf" or "-inf".  Bytes that are not UTF-8 (a candidate prints
 // what it likes) become U+FFFD.
-//
+// Example:
 //   std::string text = to_json(verdict, Indent::kPretty);
 //   MC_TRY(Verdict again, verdict_from_json(text), "read " + path);
 #ifndef MC_TASK_VERDICT_JSON_H_

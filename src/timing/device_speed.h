@@ -22,9 +22,9 @@ struct DeviceSpeed {
 
 // One call of a task.
 struct Work {
-  double bytes = 0;       // Of inputs and outputs.
-  double operations = 0;  // Of the reference.
-  bool is_half = false;   // Whether outputs are fp16 or bf16.
+  double bytes = 0;       // The bytes of inputs and outputs.
+  double operations = 0;  // The operations of the reference.
+  bool is_half = false;   // True if outputs are fp16 or bf16.
 };
 
 // The larger of bytes over bandwidth and operations over the peak for the dtype.

@@ -17,7 +17,7 @@ namespace mc::timing {
 
 class Nvml {
  public:
-  // Of the device "GPU-…".  Null where there is no such library or device.
+  // The library for the device "GPU-…".  Null where there is no such library or device.
   static std::unique_ptr<Nvml> open(const std::string& uuid);
   ~Nvml();
   Nvml(const Nvml&) = delete;

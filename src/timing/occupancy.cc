@@ -10,10 +10,11 @@ constexpr int64_t kWarpThreads = 32;
 constexpr int64_t kWarpsMax = 64;
 constexpr int64_t kBlocksMax = 32;
 constexpr int64_t kRegistersMax = 65536;
-constexpr int64_t kRegisterUnit = 256;  // Of a warp.
+constexpr int64_t kRegisterUnit = 256;  // The registers of a warp.
 constexpr int64_t kSharedBytesMax = 227 << 10;
-constexpr int64_t kSharedBytesReserved = 1024;  // Of each block, by the system.
-constexpr int64_t kThreadsMax = 1024;           // Of a block.
+constexpr int64_t kSharedBytesReserved =
+    1024;                              // The bytes of each block that are taken by the system.
+constexpr int64_t kThreadsMax = 1024;  // The threads of a block.
 
 int64_t round_up(int64_t number, int64_t unit) { return (number + unit - 1) / unit * unit; }
 

@@ -6,7 +6,7 @@
 namespace mc::timing {
 namespace {
 
-// As NVIDIA's occupancy calculator says for compute capability 9.0.
+// Values of NVIDIA's occupancy calculator for compute capability 9.0.
 TEST(Occupancy, IsWhatTheScarcestResourceAllows) {
   EXPECT_EQ(occupancy({{256, 1, 1}, 32, 0}), 1.0);
   EXPECT_EQ(occupancy({{256, 1, 1}, 64, 0}), 0.5);            // Registers.

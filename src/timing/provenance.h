@@ -13,7 +13,7 @@
 
 namespace mc::timing {
 
-// What a candidate's artifact says of one of its kernels.
+// The facts about one kernel in a candidate's artifact.
 struct OwnKernel {
   std::string name;  // Mangled.
   int64_t spill_bytes = 0;
@@ -21,7 +21,7 @@ struct OwnKernel {
 
 struct Provenance {
   std::vector<task::KernelTime> kernels;  // Longest first.
-  double own_share = 0;                   // Of the kernels' time; copies and fills left out.
+  double own_share = 0;  // The share of the kernels' time; copies and fills left out.
 };
 
 Provenance find_owners(const std::vector<worker::Kernel>& kernels,

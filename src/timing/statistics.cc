@@ -11,7 +11,7 @@ namespace mc::timing {
 namespace {
 
 constexpr double kOutside = 0.05;
-constexpr double kSigmas = 1.96;  // Of a normal distribution, for the same share.
+constexpr double kSigmas = 1.96;  // The quantile of a normal distribution, for the same share.
 
 // How many samples can be left out at each end: the most k with 2 P(Bin(n, 1/2) <= k) <= 5 %.
 size_t num_left_out(size_t n) {

@@ -26,7 +26,7 @@ struct RunState {
   int64_t tokens = 0;
   double elapsed_s = 0;
   Place place;
-  std::string more;  // What else a run keeps, in its own words; "" for none.
+  std::string more;  // The rest of the state of a run, in its own words; "" for none.
 };
 
 struct RunTensors {

@@ -34,7 +34,7 @@ void add_raw(std::string& out, T value) {
 }
 
 constexpr std::array<uint32_t, 256> crc_table() {
-  constexpr uint32_t kPolynomial = 0x82F63B78;  // Of Castagnoli, bits reversed.
+  constexpr uint32_t kPolynomial = 0x82F63B78;  // The polynomial of Castagnoli, bits reversed.
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t crc = i;

@@ -21,8 +21,8 @@ TEST(Events, ARecordIsLengthMaskedCrcMessageAndMaskedCrc) {
   const std::string record = event_record(2.0, 3, scalars);
   const std::string message(
       "\x09\0\0\0\0\0\0\0\x40"            // wall_time = 2
-      "\x10\x03"                          // step = 3
-      "\x2A\x0A\x0A\x08\x0A\x01\x61\x15"  // summary { value { tag = "a", simple_value =
+      "\x10\x03"                          // Event.step = 3
+      "\x2A\x0A\x0A\x08\x0A\x01\x61\x15"  // Event.summary { value { tag = "a", simple_value =
       "\0\0\x80\x3F",                     // 1 } }
       23);
   ASSERT_EQ(record.size(), 8 + 4 + message.size() + 4);

@@ -4,7 +4,7 @@
 //
 //   L = 1/n sum over learned tokens of -log p(token | what comes before it)
 //
-// with n the learned tokens of the whole step, whichever pass they are in.
+// The number n is that of the learned tokens of the whole step, whichever pass they are in.
 #ifndef MC_TRAIN_LOSS_H_
 #define MC_TRAIN_LOSS_H_
 

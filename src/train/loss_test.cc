@@ -78,7 +78,7 @@ TEST_F(Loss, OnePackIsTheSumOfItsConversations) {
   EXPECT_LE((both - one - other).abs().max().item<double>(), 1e-12);
 }
 
-// What is before the answer is read, not learned: its own tokens as targets do not matter.
+// Text before the answer is read, not learned: its own tokens as targets do not matter.
 TEST_F(Loss, OnlyTheLastTurnIsLearned) {
   const Sample shorter{{1, 2, 3, 4}, 3}, longer{{1, 2, 3, 4}, 2};
   EXPECT_EQ(num_learned(shorter), 1);

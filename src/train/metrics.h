@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run tells of each step: a line of JSON in RUN/metrics.jsonl, and the same numbers in an
-// event file for TensorBoard beside it.
+// The report of a run about each step: a line of JSON in RUN/metrics.jsonl, and the same numbers in
+// an event file for TensorBoard beside it.
 #ifndef MC_TRAIN_METRICS_H_
 #define MC_TRAIN_METRICS_H_
 
@@ -20,10 +20,10 @@ struct StepMetrics {
   double loss = 0;       // Nats a learned token, before the step.
   double grad_norm = 0;  // Before it was limited.
   double lr = 0;
-  int64_t tokens = 0;  // Of all steps so far, read and learned ones.
+  int64_t tokens = 0;  // The tokens of all steps so far, read and learned ones.
   int64_t epoch = 0;
-  double elapsed_s = 0;     // Of all parts of the run.
-  double tokens_per_s = 0;  // Of this step.
+  double elapsed_s = 0;     // The time of all parts of the run.
+  double tokens_per_s = 0;  // The rate of this step.
 };
 
 class MetricsFiles {

@@ -13,13 +13,13 @@ namespace mc::train {
 
 struct OptimizerOptions {
   double lr = 1e-3;      // At its peak.
-  double lr_end = 0.1;   // Of the peak, at the end of the run.
-  double warmup = 0.03;  // Of the run.
+  double lr_end = 0.1;   // The share of the peak, at the end of the run.
+  double warmup = 0.03;  // The share of the run.
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.1;  // Of matrices; norms have none.
-  double norm_max = 1;        // Of all gradients together; longer ones are shortened to it.
+  double weight_decay = 0.1;  // The weight decay of matrices; norms have none.
+  double norm_max = 1;  // The norm of all gradients together; longer ones are shortened to it.
 };
 
 // The settings of fine-tuning where nothing else is asked for.  Random weights take a rate at which
@@ -48,7 +48,7 @@ class Optimizer {
   // returns their norm before that.  Where the norm is no finite number nothing changes.
   double step(at::Tensor& gradients, double lr);
 
-  // What a checkpoint holds beside the parameters.
+  // The state that a checkpoint holds beside the parameters.
   at::Tensor& first_moment() { return first_; }
   at::Tensor& second_moment() { return second_; }
   int64_t steps() const { return steps_; }

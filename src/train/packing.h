@@ -16,7 +16,7 @@
 
 namespace mc::train {
 
-// Where a run is in its data.
+// The place of a run in its data.
 struct Place {
   int64_t epoch = 0;
   int64_t next = 0;  // Conversations of this epoch that were taken.

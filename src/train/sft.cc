@@ -49,7 +49,7 @@ int64_t steps_of_epoch(const std::vector<int64_t>& lengths, const SftOptions& op
   return steps;
 }
 
-// What a resumed run must have in common with the run before.
+// The settings that a resumed run must have in common with the run before.
 std::string settings_json(const SftOptions& o, const std::vector<int64_t>& lengths) {
   nlohmann::ordered_json json;
   json["model"] = fs::weakly_canonical(o.model).string();

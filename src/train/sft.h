@@ -38,12 +38,12 @@ inline constexpr int64_t kPackTokensGpu = 16384;
 
 struct SftOptions {
   std::filesystem::path model;
-  std::filesystem::path data;  // samples.h
+  std::filesystem::path data;  // The file of samples.h
   std::filesystem::path run;
   std::optional<int64_t> steps;   // The length of the run: one of these two,
-  std::optional<double> minutes;  // or one pass over the data.
-  int64_t batch_tokens = 8192;    // Of a step, at least.
-  // Of a pass of the decoder, at most but for a longer conversation.
+  std::optional<double> minutes;  // The other length; without both, one pass over the data.
+  int64_t batch_tokens = 8192;    // The tokens of a step, at least.
+  // The tokens of a pass of the decoder, at most but for a longer conversation.
   std::optional<int64_t> pack_tokens;
   // Longer conversations are left out.  This and the next two have a default by the kind of the
   // model: SftDefaults in optimizer.h.
@@ -56,14 +56,15 @@ struct SftOptions {
   std::optional<int64_t> checkpoint_steps;  // Between checkpoints; by default a minute.
   size_t workers = 1;  // Threads that each take a part of a step's conversations.
   at::Device device = at::kCPU;
-  at::ScalarType dtype = at::kFloat;  // Of the decoder; the parameters' masters are float32.
-  RankPlace place;                    // The rank of this process.
+  at::ScalarType dtype =
+      at::kFloat;           // The type of the decoder; the parameters' masters are float32.
+  RankPlace place;          // The rank of this process.
   bool recomputes = false;  // Keeps the inputs of blocks alone, for packs that need more memory.
 };
 
 struct Progress {
   StepMetrics metrics;
-  double share = 0;  // Of the run, from 0 to 1.
+  double share = 0;  // The share of the run, from 0 to 1.
   std::optional<int64_t> steps;
 };
 
@@ -72,7 +73,7 @@ struct SftResult {
   int64_t tokens = 0;
   int64_t conversations = 0;
   int64_t too_long = 0;
-  double loss = 0;  // Of the last step.
+  double loss = 0;  // The loss of the last step.
   double elapsed_s = 0;
 };
 

@@ -42,7 +42,7 @@ class Channel {
   int fd() const { return fd_.get(); }
   Status send(std::string_view json, const std::vector<int>& fds, const Wait& wait) const;
   Result<Message> receive(const Wait& wait) const;
-  // Whether something came that nobody received yet.
+  // True if something came that nobody received yet.
   bool has_unread() const;
 
  private:

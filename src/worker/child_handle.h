@@ -22,7 +22,7 @@ class ChildHandle {
 
   virtual ~ChildHandle() = default;
   virtual std::optional<Ending> await(const Awaited& awaited) = 0;
-  // Whether `channel` has something to be read, or the child has ended; waits that long for it.
+  // True if `channel` has something to be read, or the child has ended; waits that long for it.
   virtual bool has_news(int channel, std::chrono::milliseconds wait) = 0;
   virtual void limit_work(std::chrono::milliseconds more) = 0;
   virtual std::chrono::milliseconds work() const = 0;

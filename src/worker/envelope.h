@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every answer has, whoever gave it: whether it is one, why it is none, how deeply it nests,
-// and the one question that every role answers first, about its protections.
+// The parts of every answer, whoever gave it: whether it is one, why it is none, how deeply it
+// nests, and the one question that every role answers first, about its protections.
 #ifndef MC_WORKER_ENVELOPE_H_
 #define MC_WORKER_ENVELOPE_H_
 
@@ -21,7 +21,7 @@ struct Refusal {
   task::Exception exception;
 };
 
-// Whether arrays and objects stand deeper inside each other than in any honest message.  Such JSON
+// True if arrays and objects stand deeper inside each other than in any honest message.  Such JSON
 // must not be parsed: nlohmann copies and writes values by recursion, and a stack has an end.
 bool nests_too_deeply(std::string_view json);
 

@@ -9,7 +9,7 @@
 
 namespace mc::worker {
 
-// What leaves a child with the first of the devices that this process is shown, "3" of
+// The variables that leave a child with the first of the devices that this process is shown, "3" of
 // CUDA_VISIBLE_DEVICES=3,5: variables for its environment.
 std::vector<std::string> environment_of_one_device(const std::string& platform = "CUDA");
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What any child may answer or be told: any text, and edited examples of each message that
+// Messages that any child may answer or be told: any text, and edited examples of each message that
 // protocol.json defines, of each role.
 #include <cstddef>
 #include <cstdint>

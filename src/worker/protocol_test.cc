@@ -116,7 +116,7 @@ TEST(Protocol, IsAQuestionOfOneOperationAndAnAnswerThatIsOne) {
 void for_each_object(Json& json, const std::function<void(Json&)>& visit) {
   if (json.is_object()) visit(json);
   for (Json& inner : json) {
-    // What lies in a tree is not of the definition.
+    // The inside of a tree is not of the definition.
     if (inner.is_structured() && inner.dump() != example<Tree>().json) {
       for_each_object(inner, visit);
     }

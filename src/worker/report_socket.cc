@@ -38,7 +38,7 @@ const std::string& ReportSocket::text() {
   for (;;) {
     const ssize_t size = ::recv(fd_.get(), line.data(), line.size(), MSG_DONTWAIT);
     if (size <= 0) break;
-    if (text_.size() >= kTextBytesMax) continue;  // What comes along is still let go.
+    if (text_.size() >= kTextBytesMax) continue;  // A descriptor that comes along is still let go.
     const std::string_view said(line.data(), static_cast<size_t>(size));
     if (said.starts_with(lead_)) {
       text_ += '{';

@@ -39,7 +39,7 @@ class ReportSocket {
       : fd_(std::move(fd)), lead_(std::move(lead)), digest_key_(key) {}
 
   Fd fd_;
-  std::string lead_;  // What a true line begins with.
+  std::string lead_;  // The beginning of a true line.
   DigestKey digest_key_;
   std::string text_;
 };

@@ -54,7 +54,7 @@ class Watch {
     };
   }
 
-  // What to answer after a message failed.  The child is dead then.
+  // The answer after a message that failed.  The child is dead then.
   Answer why_not(const Error& error) {
     // A closed channel is how a death is often seen first.
     if (!ending_ && error.code == ErrorCode::kUnavailable)

@@ -46,7 +46,7 @@ struct Garbled {  // It answered with what is no message.
 };
 using Answer = std::variant<Reply, Refusal, Death, Overrun, Garbled>;
 
-// What was answered to a question of protocol.json, and what came along.
+// The answer to a question of protocol.json, and what came along.
 template <typename Question>
 struct Told {
   typename Question::Answer said;
@@ -88,7 +88,7 @@ class Session {
   // `receive` tells why.  REQUIRES: they alternate.
   void send(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
   Answer receive(std::chrono::duration<double> limit);
-  // Whether an answer, or the child's end, waits to be received; waits that long for it.
+  // True if an answer, or the child's end, waits to be received; waits that long for it.
   bool has_news(std::chrono::milliseconds wait);
 
   // Stops the child until it is woken or asked again, so that it uses neither processors nor a
@@ -105,7 +105,7 @@ class Session {
   Result<std::vector<std::filesystem::path>> show(
       const std::vector<std::filesystem::path>& libraries);
 
-  // What the emulator reported since the session began (report_socket.h).
+  // The emulator's report since the session began (report_socket.h).
   const std::string& report();
   DigestKey digest_key() const;
   // The last bytes of what the child printed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Session holds; made by Zygote::spawn.  Members are destroyed bottom up: the child dies
+// The members of a Session; made by Zygote::spawn.  Members are destroyed bottom up: the child dies
 // before its output is waited for.
 #ifndef MC_WORKER_SESSION_IMPL_H_
 #define MC_WORKER_SESSION_IMPL_H_
@@ -24,16 +24,16 @@ struct Session::Impl {
   ReportSocket report;
   Channel channel;
   std::unique_ptr<ChildHandle> child;
-  std::optional<Shelf> shelf = std::nullopt;  // Of a contestant.
+  std::optional<Shelf> shelf = std::nullopt;  // The mount of a contestant.
   bool sees_shelf = false;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
   bool rests = false;
   bool owes_answer = false;  // It was asked, and the answer was not received yet.
-  bool was_shown = false;    // What is on its shelf.
+  bool was_shown = false;    // The libraries on its shelf were shown.
   // For the log:
   std::string name = {};                         // "judge 1234"
   std::string question = {};                     // The last one, where somebody reads of it,
-  sandbox::Child::Clock::time_point asked = {};  // and when it was asked.
+  sandbox::Child::Clock::time_point asked = {};  // The time of the question.
 };
 
 }  // namespace mc::worker

@@ -17,8 +17,8 @@
 
 namespace mc::worker {
 
-// Of the library of this number, as a contestant sees it; the file keeps its name, by which the
-// emulator's findings and traces tell of it.
+// The path of the library of this number, as a contestant sees it; the file keeps its name, by
+// which the emulator's findings and traces tell of it.
 std::filesystem::path path_on_shelf(size_t index, const std::filesystem::path& library);
 
 class Shelf {

@@ -65,7 +65,7 @@ class Spares {
   // Guarded by mutex_.
   std::deque<Session> ready_;  // Longest waiting first.
   size_t num_waiting_ = 0;
-  std::optional<Error> failure_;  // Of the last spawn; until the next take() or wait().
+  std::optional<Error> failure_;  // The failure of the last spawn; until the next take() or wait().
   uint64_t num_failures_ = 0;
 
   std::jthread refiller_;  // The first to go.

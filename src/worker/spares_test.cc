@@ -86,7 +86,7 @@ class Spawner {
   std::vector<pid_t> inits_;  // Guarded by mutex_.
 };
 
-// Whether `fact` comes to hold.
+// True if `fact` comes to hold.
 bool comes_true(const std::function<bool()>& fact) {
   const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
   while (!fact()) {

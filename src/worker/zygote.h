@@ -38,7 +38,7 @@ struct ZygoteOptions {
   std::filesystem::path python;
   std::filesystem::path harness;      // Directory of the Python modules.
   std::filesystem::path sandbox_lib;  // libmc_sandbox.so
-  // What the backend adds to the command line, and to the environment.
+  // Additions of the backend to the command line, and to the environment.
   std::vector<std::string> arguments{};
   std::vector<std::string> environment{};
   std::chrono::seconds spawn_limit{30};  // A fork takes milliseconds.
@@ -86,7 +86,7 @@ class Zygote {
   Result<Session> spawn(Role role, const ChildLimits& limits);
 
   std::string pytorch_version() const;
-  pid_t pid() const;  // Of the process that forks now; for tests.
+  pid_t pid() const;  // The pid of the process that forks now; for tests.
 
   // Names of the protections that a child spawned so far goes without, sorted.  Each child told its
   // own before it was given anything of a task or a candidate.
@@ -99,7 +99,7 @@ class Zygote {
   std::unique_ptr<State> state_;
 };
 
-// Who makes children: the two zygotes, which outlive it, or a test's fake.
+// Makers of children: the two zygotes, which outlive it, or a test's fake.
 struct Zygotes {
   using Spawn = std::function<Result<Session>(Role role, const ChildLimits& limits)>;
   Zygotes(Zygote& trusted, Zygote& candidates)

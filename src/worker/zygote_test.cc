@@ -164,7 +164,7 @@ TEST_F(ZygoteTest, IsReplacedWhereItDied) {
   kill(zygote_->pid(), SIGKILL);
   EXPECT_EQ(maker(), kOfTheSecond);
   EXPECT_EQ(maker(), kOfTheSecond);
-  // Who was made before goes on.
+  // A child that was made before goes on.
   const Answer answer = before->ask("{}", nullptr, kTestTimeMax);
   ASSERT_TRUE(std::holds_alternative<Reply>(answer));
   EXPECT_EQ(std::get<Reply>(answer).json, kOfTheFirst);

@@ -30,10 +30,10 @@ void add_tokenize(CLI::App& app, int& exit_code);
 // One line on standard error; returns the exit code for the error.
 int report_error(const Error& error);
 
-// Where and in what the decoder computes: --device, --dtype, --threads.
+// The device and the type with which the decoder computes: --device, --dtype, --threads.
 struct Computing {
   std::string device = "cpu";
-  std::string dtype;  // By default float32 on the CPU, bfloat16 elsewhere.
+  std::string dtype;  // The default is float32 on the CPU, bfloat16 elsewhere.
   int threads = 0;    // 0: one a core.
 };
 // REQUIRES: the name is float32 or bfloat16.

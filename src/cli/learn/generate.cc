@@ -96,7 +96,7 @@ Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& 
   return rows;
 }
 
-// What is answered already.  Cuts off a last line that was not written to its end.
+// The keys of answers that exist.  Cuts off a last line that was not written to its end.
 Result<std::set<std::pair<std::string, int64_t>>> read_answered(const std::string& path) {
   std::set<std::pair<std::string, int64_t>> answered;
   std::error_code failure;

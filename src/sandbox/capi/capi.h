@@ -2,7 +2,7 @@
 //
 // The way into the sandbox for a forking process that is not written in C++ (enter.h tells who is
 // who).  Loaded with ctypes before the forks.  All functions are for processes with one thread.
-//
+// Example:
 //   lib.mc_sandbox_compact_memory()
 //   doorman = os.fork()
 //   if doorman == 0:

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// As the supervisor's side has it.
+// The size on the supervisor's side.
 constexpr size_t kHeaderBytes = 4;
 // So often a question is asked again that is not answered, before it is taken for one that hangs.
 constexpr int kLooksMax = 1000;
@@ -201,12 +201,12 @@ class FakeWorker::Handle final : public ChildHandle {
 
   std::shared_ptr<State> state_;
   Fd socket_;
-  std::string received_;                 // Of a question that is not complete.
+  std::string received_;                 // The beginning of a question that is not complete.
   Fd region_;                            // That came with it.
   std::optional<std::string> question_;  // That is not answered yet,
-  std::string operation_;                // and what it asks for.
-  std::string unsent_;                   // Of an answer,
-  Fd shown_;                             // with this, if anything.
+  std::string operation_;                // The operation that it asks for.
+  std::string unsent_;                   // The rest of an answer,
+  Fd shown_;                             // The descriptor that goes with the answer.
   bool rests_ = false;
   bool hangs_ = false;
   std::optional<Ending> ending_;

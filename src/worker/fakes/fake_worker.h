@@ -44,7 +44,7 @@ class FakeTime {
 
 struct Later {};  // It is not done yet: to be asked again at the next look.
 struct Hangs {};
-// What it does with a question: the answer's JSON, or why there is none.
+// The reaction to a question: the answer's JSON, or why there is none.
 using Reaction = std::variant<std::string, Refusal, Later, Hangs, Death>;
 
 class FakeWorker {
@@ -72,7 +72,7 @@ class FakeWorker {
   void fail(Reaction reaction) {
     on<Question>([reaction](const Question&, const Fd&) { return reaction; });
   }
-  // What no definition allows.
+  // A message that no definition allows.
   template <typename Question>
   void say_raw(const std::string& json, bool has_region = Question::Answer::kHasRegion) {
     set(name_of<Question>(), {has_region, [json](auto&, auto&) -> Reaction { return json; }});
@@ -86,7 +86,7 @@ class FakeWorker {
   // How many of them there were, and those that are left.
   int num_sessions() const;
   int num_alive() const;
-  // Whether the one that was made last stands still.
+  // True if the one that was made last stands still.
   bool rests() const;
 
  private:

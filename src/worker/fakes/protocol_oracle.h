@@ -59,7 +59,8 @@ Message example() {
   return message;
 }
 
-// What can be read as the message is written, and read again, as the same; whether it can be.
+// A message that can be read as the message is written, and read again, as the same; whether it can
+// be.
 template <typename Message>
 bool reads(std::string_view text) {
   const auto message = Message::from_json(text);
