@@ -32,7 +32,6 @@
 #include "cli/interrupt.h"
 #include "cli/judging.h"
 #include "cli/numbers.h"
-#include "cli/sample_table.h"
 #include "cli/source.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
@@ -164,6 +163,21 @@ bool ends_search(const task::Verdict& verdict, double enough) {
   return passed != nullptr && bench::speedup_of(verdict).value_or(enough) >= enough;
 }
 
+// A line about a verdict: "sample 0  turn 3 of 4  pass         1.83x  best 1.83x".  `best` is the
+// sample's best speed-up, this verdict's included.
+std::string verdict_line(const Judgement& judgement, int64_t turns, std::optional<double>& best) {
+  const std::optional<double> speedup = bench::speedup_of(judgement.verdict);
+  if (speedup) best = std::max(best.value_or(0), *speedup);
+  const bool is_pass = std::holds_alternative<task::Passed>(judgement.verdict.outcome);
+  const std::string speed = speedup ? fmt::format("{:.2f}x", *speedup) : is_pass ? "not timed" : "";
+  std::string line = fmt::format("sample {}  turn {} of {}  {:11}  {:9}", judgement.key.sample,
+                                 judgement.key.turn + 1, turns,
+                                 task::outcome_name(judgement.verdict.outcome), speed);
+  if (best) line += fmt::format("  best {:.2f}x", *best);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
 // Asks and judges until there is enough; returns all verdicts.
 Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store::Run& run,
                                       const task::Task& task, bench::Sampler& sampler,
@@ -171,11 +185,13 @@ Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store:
   const std::vector<sample::Item> items = {
       {task, sample::generation_prompt(task, task::Dialect::kCuda), "", {}}};
   bench::CourseOptions options = arguments.course;
-  SampleTable table(options.samples, options.turns);
+  std::map<int64_t, std::optional<double>> best;  // The keys are samples.
   bool is_found = false;  // Used by one thread at a time, as the course promises.
   const auto take = [&](const Judgement& judgement) {
     is_found = is_found || ends_search(judgement.verdict, arguments.enough);
-    table.show(judgement);
+    if (judgement.key.sample >= options.samples) return;  // An earlier command asked for more.
+    std::optional<double>& mine = best[judgement.key.sample];
+    std::cerr << verdict_line(judgement, options.turns, mine) << std::endl;
   };
   MC_TRY(const std::vector<Judgement> before, run.judgements(), "optimize");
   for (const Judgement& judgement : before) take(judgement);
