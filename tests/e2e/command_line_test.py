@@ -399,8 +399,8 @@ class Cached(InFolder):
         first = first.replace("kThreads", "k" + os.urandom(8).hex())  # That nobody compiled before.
         name = first.partition('name="')[2].partition('"')[0]
         self.assertTrue(name)
-        other = first.replace(f'name="{name}"', 'name="another"').replace("float sum", "float  sum")
-        shifted = "# Two lines.\n\n" + other.replace("// One block", "// One  block")
+        other = first.replace(f'name="{name}"', 'name="another"')
+        shifted = "# Two lines.\n\n" + other
         moved = first.replace("  const int lane", "  // A line.\n  const int lane")
         texts = (first, other, shifted, moved)
         answers = [{"task": TASK, "sample": i, "response": f"```python\n{text}```\n"}
