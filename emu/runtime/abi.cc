@@ -92,7 +92,7 @@ void mc_emu_atomic(const volatile void* address, size_t size, int kind) {
   Worker* worker = Worker::current();
   if (worker == nullptr) return;
   const bool is_load = kind == kMcEmuAtomicLoad;
-  worker->stir();
+  worker->yield_randomly();
   worker->check_access(address_of(address), size,
                        (is_load ? 0 : mc::emu::kWrite) | mc::emu::kAtomic, MC_RETURN_ADDRESS);
   worker->count_busy_access();

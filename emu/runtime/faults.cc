@@ -21,7 +21,7 @@ constexpr greg_t kFaultIsWrite = 2;  // A bit of x86's page-fault error code.
 void continue_at(ucontext_t* context, void* stack_pointer) {
   greg_t* registers = context->uc_mcontext.gregs;
   registers[REG_RDI] = reinterpret_cast<greg_t>(stack_pointer);
-  registers[REG_RIP] = reinterpret_cast<greg_t>(&mc_emu_fibre_jump);
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&mc_emu_fiber_jump);
 }
 
 void report_host_fault(int signal_number, uintptr_t address, bool is_write, uintptr_t pc) {

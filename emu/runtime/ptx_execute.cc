@@ -156,7 +156,7 @@ void Worker::wait_for_copies(uint32_t groups_left) {
     }
     if (copy.size != 0) check_access(copy.from, copy.size, 0, copy.pc);
     check_access(copy.to, copy.size + copy.zeros, kWrite, copy.pc);
-    settle_suspect();
+    commit_pending_write();
     std::memcpy(reinterpret_cast<void*>(copy.to), reinterpret_cast<const void*>(copy.from),
                 copy.size);
     std::memset(reinterpret_cast<char*>(copy.to) + copy.size, 0, copy.zeros);
@@ -1151,7 +1151,7 @@ const Program& program_of(const char* text, int count, bool is_basic) {
 
 void Worker::run_ptx(const char* text, McEmuPtxOperand* operands, int count, bool is_basic,
                      int line, uintptr_t pc) {
-  settle_suspect();
+  commit_pending_write();
   Execution execution(*this, program_of(text, count, is_basic), operands, count, line, pc);
   execution.run();
   for (int i = 0; i < count; ++i) {

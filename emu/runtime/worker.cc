@@ -35,7 +35,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kDynamicPages = kDynamicPagesBytes - 2 * kPage;
 constexpr uintptr_t kThreadBlockBytes = 64 * 1024;  // Around this library's thread-local variables.
-constexpr int kStirsMax = 64;                       // A block.
+constexpr int kRandomYieldsMax = 64;                // A block.
 constexpr uint32_t kBusyAccessesMax = 256;          // Then others get a turn.
 
 Coordinates coordinates_of(uint64_t index, const uint32_t* shape) {
@@ -62,17 +62,17 @@ uint64_t scheduled_block(uint64_t position, uint64_t schedule, uint64_t count) {
 
 thread_local constinit Worker* running_worker = nullptr;
 
-// The body of every fibre.
-void fibre_main() {
+// The body of every fiber.
+void fiber_main() {
   Worker* worker = running_worker;
   for (;;) {
     worker->run_new_threads();
-    worker->fibres_.park(worker->current_fibre_);
+    worker->fibers_.park(worker->current_fiber_);
     worker->resume_next();
   }
 }
 
-Worker::Worker() : fibres_(fibre_main) {
+Worker::Worker() : fibers_(fiber_main) {
   void* pages = mmap(nullptr, kDynamicPages + 2 * kPage, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   MC_EMU_CHECK(pages != MAP_FAILED);
@@ -165,15 +165,15 @@ void Worker::find_shared() {
 
 void Worker::run_block(uint64_t block_index) {
   begin_block(block_index);
-  enter_fibres();
+  enter_fibers();
 }
 
 // Returns when the block is over, suspended or abandoned.
-void Worker::enter_fibres() {
-  current_fibre_ = fibres_.acquire();
-  MC_EMU_CHECK(current_fibre_ != nullptr);
-  mc_emu_fibre_switch(&home_, current_fibre_->stack_pointer);
-  settle_suspect();
+void Worker::enter_fibers() {
+  current_fiber_ = fibers_.acquire();
+  MC_EMU_CHECK(current_fiber_ != nullptr);
+  mc_emu_fiber_switch(&home_, current_fiber_->stack_pointer);
+  commit_pending_write();
 }
 
 // --- Cooperative launches.
@@ -196,7 +196,7 @@ void Worker::run_cooperatively() {
     num_waiting = 0;
     for (std::unique_ptr<Block>& block : saved) {
       resume_block(&block);
-      enter_fibres();
+      enter_fibers();
       if (job_->error != 0) return;
       if (block_.live == 0) continue;
       suspend_block(&block);
@@ -242,7 +242,7 @@ void Worker::resume_block(std::unique_ptr<Block>* saved) {
 }
 
 void Worker::grid_barrier(int line, uintptr_t pc) {
-  settle_suspect();
+  commit_pending_write();
   if (!is_cooperative()) {
     fail("deadlock", cudaErrorLaunchFailure, pc,
          "a grid barrier in a kernel that was not launched cooperatively");
@@ -259,9 +259,9 @@ void Worker::begin_block(uint64_t block_index) {
   block_.next_new = 0;
   block_.live = num_threads_;
   block_.arrived = 0;
-  block_.stirring = block_.index ^ job_->schedule;
-  block_.num_stirred = block_.num_paused = 0;
-  suspect_.is_active = false;
+  block_.yield_state = block_.index ^ job_->schedule;
+  block_.num_random_yields = block_.num_paused = 0;
+  pending_write_.is_active = false;
   block_.copies.clear();
   block_.barrier_waiters.clear();
   block_.grid_waiters.clear();
@@ -285,9 +285,9 @@ void Worker::poison_shared() {
 }
 
 void Worker::abandon() {
-  suspect_.is_active = false;
-  fibres_.abandon_all();
-  mc_emu_fibre_jump(home_);
+  pending_write_.is_active = false;
+  fibers_.abandon_all();
+  mc_emu_fiber_jump(home_);
 }
 
 // --- Threads.
@@ -333,33 +333,33 @@ void Worker::finish_thread() {
   Warp& warp = block_.warps[index];
   MC_EMU_CHECK((warp.live & only_lane(lane_of(current_))) != 0);
   warp.live &= ~only_lane(lane_of(current_));
-  if (suspect_.is_active) settle_suspect();
+  if (pending_write_.is_active) commit_pending_write();
   if (block_.arrived > 0 && block_.arrived == block_.live) open_barrier();
   while (warp.waiting != 0) {
     if (!try_complete_warp(index << warp_shift | lowest_lane(warp.waiting))) break;
   }
 }
 
-// Switches to whatever can run next.  The caller's thread waits, or its fibre is parked.
+// Switches to whatever can run next.  The caller's thread waits, or its fiber is parked.
 void Worker::resume_next() {
-  Fibre* self = current_fibre_;
+  Fiber* self = current_fiber_;
   int index = 0;
   if (block_.ready_head == block_.ready.size() && block_.next_new < num_threads_) {
-    current_fibre_ = fibres_.acquire();
-    MC_EMU_CHECK(current_fibre_ != nullptr);
+    current_fiber_ = fibers_.acquire();
+    MC_EMU_CHECK(current_fiber_ != nullptr);
   } else if (pop_runnable(&index)) {
     enter(index);
     block_.threads[index].state = ThreadState::kRunning;
-    current_fibre_ = block_.threads[index].fibre;
+    current_fiber_ = block_.threads[index].fiber;
   } else if (block_.grid_waiters.size() == static_cast<size_t>(block_.live)) {
     // The block is over, or waits for others.
-    mc_emu_fibre_switch(&self->stack_pointer, home_);
+    mc_emu_fiber_switch(&self->stack_pointer, home_);
     return;
   } else {
     report_stuck();
   }
-  if (current_fibre_ != self) {
-    mc_emu_fibre_switch(&self->stack_pointer, current_fibre_->stack_pointer);
+  if (current_fiber_ != self) {
+    mc_emu_fiber_switch(&self->stack_pointer, current_fiber_->stack_pointer);
   }
 }
 
@@ -391,14 +391,14 @@ void Worker::wait(ThreadState state, int line, uintptr_t pc) {
   self.state = state;
   self.line = line;
   self.pc = pc;
-  self.fibre = current_fibre_;
+  self.fiber = current_fiber_;
   self.busy_accesses = 0;
   block_.order.settle(current_);
   resume_next();
 }
 
 void Worker::yield() {
-  settle_suspect();
+  commit_pending_write();
   // Alone in its block it waits for another one, which may need this processor.
   const bool is_alone = block_.ready_head == block_.ready.size() &&
                         block_.yielded_head == block_.yielded.size() &&
@@ -411,11 +411,11 @@ void Worker::yield() {
 
 // An atomic orders nothing but itself: now and then others run before it, so that what only looks
 // like one operation (a load and an exchange, each atomic) loses updates here as on a device.
-void Worker::stir() {
-  if (block_.num_stirred == kStirsMax) return;
-  block_.stirring = block_.stirring * 6364136223846793005u + 1442695040888963407u;
-  if (block_.stirring >> 62 != 0) return;
-  ++block_.num_stirred;
+void Worker::yield_randomly() {
+  if (block_.num_random_yields == kRandomYieldsMax) return;
+  block_.yield_state = block_.yield_state * 6364136223846793005u + 1442695040888963407u;
+  if (block_.yield_state >> 62 != 0) return;
+  ++block_.num_random_yields;
   yield();
 }
 
@@ -426,7 +426,7 @@ void Worker::count_busy_access() {
 // --- Barriers.
 
 int Worker::barrier(int kind, int predicate, int line, uintptr_t pc) {
-  settle_suspect();
+  commit_pending_write();
   if (block_.arrived == 0) {
     block_.barrier_line = line;
     block_.barrier_count = block_.barrier_or = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One OS thread that runs thread blocks, one after the other.
 //
-// Theory of operation.  The CUDA threads of a block run one at a time on fibres.  A fibre runs
+// Theory of operation.  The CUDA threads of a block run one at a time on fibers.  A fiber runs
 // successive threads to their ends as a plain loop until one of them blocks (barrier, warp
-// collective, spinning); then the fibre keeps that thread's stack and another fibre goes on: with a
+// collective, spinning); then the fiber keeps that thread's stack and another fiber goes on: with a
 // thread that became ready, else with the next thread that has not started, else with one that only
 // yielded.  A kernel without barriers so runs on one stack and never switches.
 //
@@ -30,7 +30,7 @@
 
 #include "mc_emu/abi.h"
 #include "runtime/arena.h"
-#include "runtime/fibre.h"
+#include "runtime/fiber.h"
 #include "runtime/lanes.h"
 #include "runtime/module.h"
 #include "runtime/order.h"
@@ -73,7 +73,7 @@ enum class ThreadState : uint8_t {
 };
 
 struct Thread {
-  Fibre* fibre = nullptr;
+  Fiber* fiber = nullptr;
   uint64_t value = 0;  // Deposit, then result, of a warp collective.
   uint32_t mask = 0;
   int argument = 0;
@@ -128,8 +128,8 @@ struct Block {
   std::vector<uint16_t> barrier_waiters;
 
   std::vector<uint16_t> grid_waiters;  // Threads at the grid barrier.
-  uint64_t stirring = 0;               // Pseudo-random state; see stir().
-  int num_stirred = 0;
+  uint64_t yield_state = 0;            // Pseudo-random state; see yield_randomly().
+  int num_random_yields = 0;
   int num_paused = 0;
   std::array<Thread, kThreadsMax> threads;
   std::array<Warp, kWarpsMax> warps;
@@ -180,7 +180,7 @@ class Worker {
   bool is_cooperative() const { return job_->launch->cooperative != 0; }
   void yield();
   void count_busy_access();
-  void stir();
+  void yield_randomly();
   char* dynamic_shared() const { return dynamic_; }
   size_t dynamic_shared_bytes() const { return job_->launch->shared_bytes; }
 
@@ -202,7 +202,7 @@ class Worker {
   uintptr_t shared_address_of(uintptr_t window) const;
 
   bool is_stack(uintptr_t address) const {
-    return address - stack_begin_ < stack_end_ - stack_begin_ || fibres_.is_stack(address);
+    return address - stack_begin_ < stack_end_ - stack_begin_ || fibers_.is_stack(address);
   }
 
   // Called by instrumentation, before the access happens.
@@ -220,7 +220,7 @@ class Worker {
   void* fail_at_division(uintptr_t pc);
 
  private:
-  friend void fibre_main();
+  friend void fiber_main();
 
   // Blocks.
   void prepare(Job* job);
@@ -229,7 +229,7 @@ class Worker {
   void run_cooperatively();
   void suspend_block(std::unique_ptr<Block>* saved);
   void resume_block(std::unique_ptr<Block>* saved);
-  void enter_fibres();
+  void enter_fibers();
   void begin_block(uint64_t block_index);
   void find_shared();
   void poison_shared();
@@ -275,8 +275,8 @@ class Worker {
   [[noreturn, gnu::cold]] void fail_out_of_bounds(uintptr_t address, size_t size, bool is_write,
                                                   uintptr_t pc);
   [[noreturn, gnu::cold]] void fail_pinned(uintptr_t pc);
-  void suspect_write(const void* address, size_t size, const Finding& finding);
-  void settle_suspect();
+  void note_pending_write(const void* address, size_t size, const Finding& finding);
+  void commit_pending_write();
   bool is_guard(size_t offset) const;
   void describe_shared(char* text, size_t capacity, size_t offset) const;
   void check_shared_fully(size_t offset, size_t size, uint16_t flags, uintptr_t pc);
@@ -306,18 +306,18 @@ class Worker {
   Block block_;
   uint64_t record_ = 0;  // The record of the current thread, without bytes.
   int current_ = 0;
-  Fibre* current_fibre_ = nullptr;
+  Fiber* current_fiber_ = nullptr;
   void* home_ = nullptr;  // The stack pointer to return to when the block is over or suspended.
-  FibrePool fibres_;
-  WriteSuspect suspect_;
+  FiberPool fibers_;
+  WriteSuspect pending_write_;
   std::array<std::vector<unsigned char>, kWarpsMax> gathered_;
 };
 
 // --- The hot paths.
 
 inline void Worker::check_access(uintptr_t address, size_t size, uint16_t flags, uintptr_t pc) {
-  if (suspect_.is_active) [[unlikely]]
-    settle_suspect();
+  if (pending_write_.is_active) [[unlikely]]
+    commit_pending_write();
   if ((flags & kAtomic) == 0) block_.order.note_access();
   if (address - arena_.base < arena_.bytes) {
     check_arena(address, size, flags, pc);

@@ -105,7 +105,7 @@ void Worker::check_other(uintptr_t address, size_t size, uint16_t flags, uintptr
   } else if (address - data_begin_ < data_end_ - data_begin_) {
     if (!has_checks_ || (flags & kAtomic) != 0) return;
     check_global_race(data_shadow_ + (address - data_begin_) / 4, address, size, flags, pc);
-  } else if (address - reinterpret_cast<uintptr_t>(current_fibre_->stack) >= kStackBytes &&
+  } else if (address - reinterpret_cast<uintptr_t>(current_fiber_->stack) >= kStackBytes &&
              !is_kernels_own(address)) {
     if (Runtime::get().is_registered(address)) fail_pinned(pc);
     char detail[128];
@@ -124,7 +124,7 @@ bool Worker::is_kernels_own(uintptr_t address) {
   if (address - stack_begin_ < stack_end_ - stack_begin_) return true;
   const McEmuLaunch& launch = *job_->launch;
   if (address - reinterpret_cast<uintptr_t>(launch.arguments) < launch.arguments_bytes) return true;
-  if (fibres_.is_stack(address)) return true;
+  if (fibers_.is_stack(address)) return true;
   return find_image(address, &image_begin_, &image_end_);
 }
 
@@ -200,7 +200,7 @@ void Worker::mark_released(uintptr_t address, uint64_t* cell) {
 // between what a block read and what it writes.
 void Worker::pause_for_others() {
   block_.order.settle(current_);
-  stir();
+  yield_randomly();
   if (block_.num_paused == kPausesMax || is_cooperative() || job_->num_workers < 2) return;
   if (job_->num_pauses.fetch_add(1, std::memory_order_relaxed) >= kPausesOfLaunchMax) return;
   ++block_.num_paused;
@@ -242,7 +242,7 @@ void Worker::report_shared(const Conflict& conflict, size_t offset, size_t size,
   }
   const uintptr_t address =
       offset < static_bytes_ ? static_begin_ + offset : dynamic_begin_ + (offset - static_bytes_);
-  suspect_write(reinterpret_cast<const void*>(address), size, f);
+  note_pending_write(reinterpret_cast<const void*>(address), size, f);
 }
 
 bool Worker::is_guard(size_t offset) const {
@@ -267,19 +267,19 @@ void Worker::describe_shared(char* text, size_t capacity, size_t offset) const {
 }
 
 // A store is about to happen; whether it changes anything is seen later.
-void Worker::suspect_write(const void* address, size_t size, const Finding& finding) {
-  suspect_.is_active = true;
-  suspect_.address = static_cast<const unsigned char*>(address);
-  suspect_.size = std::min(size, sizeof suspect_.before);
-  std::memcpy(suspect_.before, address, suspect_.size);
-  suspect_.finding = finding;
+void Worker::note_pending_write(const void* address, size_t size, const Finding& finding) {
+  pending_write_.is_active = true;
+  pending_write_.address = static_cast<const unsigned char*>(address);
+  pending_write_.size = std::min(size, sizeof pending_write_.before);
+  std::memcpy(pending_write_.before, address, pending_write_.size);
+  pending_write_.finding = finding;
 }
 
-void Worker::settle_suspect() {
-  if (!suspect_.is_active) return;
-  suspect_.is_active = false;
-  if (std::memcmp(suspect_.before, suspect_.address, suspect_.size) != 0) {
-    Runtime::get().report().add(suspect_.finding);
+void Worker::commit_pending_write() {
+  if (!pending_write_.is_active) return;
+  pending_write_.is_active = false;
+  if (std::memcmp(pending_write_.before, pending_write_.address, pending_write_.size) != 0) {
+    Runtime::get().report().add(pending_write_.finding);
   }
 }
 
@@ -348,7 +348,7 @@ void Worker::check_global_race(uint64_t* cell, uintptr_t address, size_t size, u
                describe(is_write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite), place,
                static_cast<size_t>(record_block(old)), c.x, c.y, c.z);
     if (is_write) {
-      suspect_write(reinterpret_cast<const void*>(address), size, f);
+      note_pending_write(reinterpret_cast<const void*>(address), size, f);
     } else {
       Runtime::get().report().add(f);
     }
@@ -426,15 +426,15 @@ void* Worker::fail_at_fault(uintptr_t address, bool is_write, uintptr_t pc) {
   Runtime& runtime = Runtime::get();
   if (runtime.arena().contains(address)) {
     describe_miss(*runtime.arena().find(address), address, 1, f.detail, sizeof f.detail);
-  } else if (fibres_.is_stack_guard(address)) {
+  } else if (fibers_.is_stack_guard(address)) {
     set_detail(&f, "the stack of a thread overflowed (%zu bytes)", kStackBytes);
   } else {
     set_detail(&f, "access to address 0x%zx, which is no memory", static_cast<size_t>(address));
   }
   runtime.report().add(f);
   job_->error.store(cudaErrorIllegalAddress);
-  suspect_.is_active = false;
-  fibres_.abandon_all();
+  pending_write_.is_active = false;
+  fibers_.abandon_all();
   return home_;
 }
 
@@ -443,8 +443,8 @@ void* Worker::fail_at_division(uintptr_t pc) {
   set_detail(&f, "integer division by zero or overflow of a quotient");
   Runtime::get().report().add(f);
   job_->error.store(cudaErrorLaunchFailure);
-  suspect_.is_active = false;
-  fibres_.abandon_all();
+  pending_write_.is_active = false;
+  fibers_.abandon_all();
   return home_;
 }
 

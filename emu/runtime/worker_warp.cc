@@ -140,7 +140,7 @@ void compute(Thread* threads, LaneSet lanes, int kind) {
 
 uint64_t Worker::warp_collective(int kind, uint32_t mask, uint64_t value, int argument, int width,
                                  int line, uintptr_t pc) {
-  if (suspect_.is_active) settle_suspect();
+  if (pending_write_.is_active) commit_pending_write();
   Thread& self = block_.threads[current_];
   const int lane = lane_of(current_);
   if (warp_size() == kLanesNamed) kind &= ~kMcEmuWarpGroup;  // The same, and may be mixed.
@@ -213,7 +213,7 @@ void Worker::complete_warp(int index, LaneSet lanes) {
 // nothing else in the block can run: then the lanes of its warp that ask at the same line are
 // together.
 uint32_t Worker::active_mask(int kind, int line, uintptr_t pc) {
-  settle_suspect();
+  commit_pending_write();
   block_.threads[current_].kind = static_cast<uint16_t>(kind);
   wait(ThreadState::kActiveMask, line, pc);
   return static_cast<uint32_t>(block_.threads[current_].value);

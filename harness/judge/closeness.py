@@ -68,7 +68,7 @@ def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Te
     return doubt
 
 
-def is_doubtful(expected: torch.Tensor, doubt: torch.Tensor) -> bool:
+def is_ill_conditioned(expected: torch.Tensor, doubt: torch.Tensor) -> bool:
     """Whether the tolerance for some element would be a good part of the element."""
     if not doubt.numel():
         return False

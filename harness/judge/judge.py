@@ -20,7 +20,7 @@ import torch
 from harness.judge import distributions, hygiene, specials
 from harness.timing import device_speed
 from harness.worker import region
-from harness.judge.closeness import is_doubtful
+from harness.judge.closeness import is_ill_conditioned
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.judge.diagnosis import Diagnoses
 from harness.timing.fresh_inputs import FreshInputs
@@ -362,7 +362,7 @@ def sensible_outcome(case: _Case, inputs: Any) -> Outcome | None:
         return None
     if case.native.is_finite and not is_finite(outcome.outputs):
         return None
-    if any(map(is_doubtful, *map(region.tensors_of, (outcome.outputs, outcome.doubt)))):
+    if any(map(is_ill_conditioned, *map(region.tensors_of, (outcome.outputs, outcome.doubt)))):
         return None
     return outcome
 

@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from harness.judge import distributions
 from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
-from harness.judge.rounding import OneAfterTheOther
+from harness.judge.rounding import SequentialSumMode
 from harness.worker import pieces
 from harness.worker.perturb import Constants
 from harness.worker.precision import cast, cast_model
@@ -238,7 +238,7 @@ class Reference:
         for number in range(self._orders_max):
             if number >= self._num_orders:
                 break
-            order = OneAfterTheOther(derive_seed(seed, "order", number), self._device)
+            order = SequentialSumMode(derive_seed(seed, "order", number), self._device)
             with contextlib.suppress(Exception), sdpa_kernel(SDPBackend.MATH), order:
                 yield self._outputs_of(copy.deepcopy(self.model), _clone(inputs), seed)
             self._num_orders = self._orders_max if order.has_walks else int(order.has_sums)

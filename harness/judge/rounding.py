@@ -29,7 +29,7 @@ TERMS_MAX = 1 << 27  # In one operator's sums, whose steps are followed.
 _aten = torch.ops.aten
 
 
-class OneAfterTheOther(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sums rounded as in sequence; random signs follow from a seed."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
@@ -106,7 +106,7 @@ def _roundings(terms: torch.Tensor, dim: int) -> torch.Tensor:
 # ---- Operators ----------------------------------------------------------------------------------
 
 
-def _product(mode: OneAfterTheOther, func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+def _product(mode: SequentialSumMode, func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
     result: torch.Tensor = func(*args, **kwargs)
     squares = [one * one if isinstance(one, torch.Tensor) else one for one in args]
     factors = {name: value * value for name, value in kwargs.items() if name in ("alpha", "beta")}
@@ -124,25 +124,25 @@ def _num_terms(func: Any, args: Sequence[Any]) -> int:
 
 
 def _sum(
-    mode: OneAfterTheOther, _: Any, x: Any, dims: Any = None, keepdim: bool = False, **__: Any
+    mode: SequentialSumMode, _: Any, x: Any, dims: Any = None, keepdim: bool = False, **__: Any
 ) -> torch.Tensor:
     return mode.sum(x, dims, keepdim)
 
 
 def _mean(
-    mode: OneAfterTheOther, _: Any, x: Any, dims: Any = None, keepdim: bool = False, **__: Any
+    mode: SequentialSumMode, _: Any, x: Any, dims: Any = None, keepdim: bool = False, **__: Any
 ) -> torch.Tensor:
     return mode.mean(x, dims, keepdim)
 
 
-def _cumsum(mode: OneAfterTheOther, func: Any, x: Any, dim: int, **kwargs: Any) -> torch.Tensor:
+def _cumsum(mode: SequentialSumMode, func: Any, x: Any, dim: int, **kwargs: Any) -> torch.Tensor:
     result: torch.Tensor = func(x, dim, **kwargs)
     if x.dim() == 0 or x.numel() > TERMS_MAX:
         return result
     return result + _roundings(x, dim).cumsum(dim).float()
 
 
-def _softmax(mode: OneAfterTheOther, func: Any, x: Any, dim: int, *_: Any) -> torch.Tensor:
+def _softmax(mode: SequentialSumMode, func: Any, x: Any, dim: int, *_: Any) -> torch.Tensor:
     top = x.amax(dim, keepdim=True)
     shifted = x - top
     total = mode.sum(shifted.exp(), [dim], True)
@@ -152,7 +152,7 @@ def _softmax(mode: OneAfterTheOther, func: Any, x: Any, dim: int, *_: Any) -> to
 
 
 def _logsumexp(
-    mode: OneAfterTheOther, _: Any, x: Any, dims: Any, keepdim: bool = False
+    mode: SequentialSumMode, _: Any, x: Any, dims: Any, keepdim: bool = False
 ) -> torch.Tensor:
     top = x.amax(dims, keepdim=True)
     top = torch.where(top.isfinite(), top, 0.0)
@@ -161,7 +161,7 @@ def _logsumexp(
 
 
 def _variance(
-    mode: OneAfterTheOther,
+    mode: SequentialSumMode,
     func: Any,
     x: Any,
     dims: Any = None,
@@ -181,7 +181,7 @@ def _variance(
 
 
 def _vector_norm(
-    mode: OneAfterTheOther,
+    mode: SequentialSumMode,
     func: Any,
     x: Any,
     order: float = 2,
@@ -196,7 +196,7 @@ def _vector_norm(
 
 
 def _layer_norm(
-    mode: OneAfterTheOther, func: Any, x: Any, shape: Any, weight: Any, bias: Any, eps: float
+    mode: SequentialSumMode, func: Any, x: Any, shape: Any, weight: Any, bias: Any, eps: float
 ) -> tuple[torch.Tensor, ...]:
     dims = list(range(x.dim() - len(shape), x.dim()))
     mean, variance = mode.moments(x, dims)
@@ -205,7 +205,7 @@ def _layer_norm(
 
 
 def _group_norm(
-    mode: OneAfterTheOther,
+    mode: SequentialSumMode,
     func: Any,
     x: Any,
     weight: Any,
@@ -225,7 +225,7 @@ def _group_norm(
 
 
 def _batch_norm(
-    mode: OneAfterTheOther,
+    mode: SequentialSumMode,
     func: Any,
     x: Any,
     weight: Any,

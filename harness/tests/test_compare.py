@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.judge.closeness import DOUBT_FACTOR, doubt_of, is_doubtful
+from harness.judge.closeness import DOUBT_FACTOR, doubt_of, is_ill_conditioned
 from harness.judge.compare import DETAIL_MAX, TOLERANCES, Comparer
 from harness.judge.reference import Outcome, failures
 
@@ -191,8 +191,8 @@ class Doubt(unittest.TestCase):
 
     def test_is_large_where_a_tolerance_would_be(self) -> None:
         expected = torch.tensor([1.0, 1.0])
-        self.assertFalse(is_doubtful(expected, torch.tensor([0.0, 0.02])))
-        self.assertTrue(is_doubtful(expected, torch.tensor([0.0, 0.03])))
+        self.assertFalse(is_ill_conditioned(expected, torch.tensor([0.0, 0.02])))
+        self.assertTrue(is_ill_conditioned(expected, torch.tensor([0.0, 0.03])))
 
     def test_is_found_out_where_something_fails_without_it(self) -> None:
         asked = []

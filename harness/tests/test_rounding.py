@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from harness.judge.rounding import OneAfterTheOther
+from harness.judge.rounding import SequentialSumMode
 
 CPU = torch.device("cpu")
 
@@ -24,7 +24,7 @@ def in_sequence(terms: torch.Tensor) -> torch.Tensor:
 
 
 def in_other_order(program: Callable[[], torch.Tensor], seed: int = 0) -> torch.Tensor:
-    with sdpa_kernel(SDPBackend.MATH), OneAfterTheOther(seed, CPU):
+    with sdpa_kernel(SDPBackend.MATH), SequentialSumMode(seed, CPU):
         return program()
 
 

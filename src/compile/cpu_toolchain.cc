@@ -315,7 +315,7 @@ Result<Compilation> CpuToolchain::find_or_build(const Extension& given,
     return is_thin ? build_known(job, source, missing) : build_fully(job, source, missing);
   };
   const Facade* facade = runtime_.facade ? &*runtime_.facade : nullptr;
-  MC_TRY(auto built, build_either_way<Attempt>(facade, extension, mapper, build), "compile");
+  MC_TRY(auto built, build_with_fallback<Attempt>(facade, extension, mapper, build), "compile");
   auto& [attempt, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&attempt)) {
     task::Unsupported lacks = lacks_of(

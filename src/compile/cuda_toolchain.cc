@@ -270,7 +270,7 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
     return build({runtime_, full, extension, mapper, place});
   };
   const Facade* names = facade ? &facade->names : nullptr;
-  MC_TRY(auto built, build_either_way<StepEnd>(names, extension, mapper, build_with), "CUDA");
+  MC_TRY(auto built, build_with_fallback<StepEnd>(names, extension, mapper, build_with), "CUDA");
   auto& [end, full_headers] = built;
   if (auto* failed = std::get_if<task::CompileFailed>(&end)) {
     return Compilation{std::move(*failed), full_headers};

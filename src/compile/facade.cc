@@ -252,8 +252,8 @@ std::string Facade::lacks(const Extension& extension) const {
   return "";
 }
 
-std::string Facade::blamed(const std::vector<task::Diagnostic>& diagnostics,
-                           const LocationMapper& mapper) const {
+std::string Facade::facade_error(const std::vector<task::Diagnostic>& diagnostics,
+                                 const LocationMapper& mapper) const {
   constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_emu", "facade"};
   for (const task::Diagnostic& entry : diagnostics) {
     if (entry.severity != "error") continue;

@@ -43,8 +43,8 @@ class Facade {
   std::string lacks(const Extension& extension) const;
 
   // The first error that may be the facade's doing; "" where all are the candidate's own.
-  std::string blamed(const std::vector<task::Diagnostic>& diagnostics,
-                     const LocationMapper& mapper) const;
+  std::string facade_error(const std::vector<task::Diagnostic>& diagnostics,
+                           const LocationMapper& mapper) const;
 
  private:
   std::string lacks_in(std::string_view text, const Names& defined) const;
@@ -59,7 +59,7 @@ class Facade {
 enum class Headers { kFacade, kFull };
 
 template <class End>
-struct EitherWay {
+struct WithFallback {
   End end;
   std::string full_headers;  // The member of Compilation (toolchain.h).
 };
@@ -69,8 +69,8 @@ struct EitherWay {
 // none, or where what fails by it may be its fault.  Of an extension with two modules that is told,
 // not what a compiler makes of it.
 template <class End, class BuildFn>
-Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& extension,
-                                        const LocationMapper& mapper, BuildFn build) {
+Result<WithFallback<End>> build_with_fallback(const Facade* facade, const Extension& extension,
+                                              const LocationMapper& mapper, BuildFn build) {
   const auto build_and_tell = [&](Headers headers) -> Result<End> {
     MC_TRY(End end, build(headers), "compile");
     if (!std::holds_alternative<task::CompileFailed>(end)) return end;
@@ -81,11 +81,11 @@ Result<EitherWay<End>> build_either_way(const Facade* facade, const Extension& e
   if (lacks.empty()) {
     MC_TRY(End end, build_and_tell(Headers::kFacade), "facade");
     const auto* failed = std::get_if<task::CompileFailed>(&end);
-    if (failed != nullptr) lacks = facade->blamed(failed->diagnostics, mapper);
-    if (lacks.empty()) return EitherWay<End>{std::move(end), ""};
+    if (failed != nullptr) lacks = facade->facade_error(failed->diagnostics, mapper);
+    if (lacks.empty()) return WithFallback<End>{std::move(end), ""};
   }
   MC_TRY(End end, build_and_tell(Headers::kFull), "full headers");
-  return EitherWay<End>{std::move(end), std::move(lacks)};
+  return WithFallback<End>{std::move(end), std::move(lacks)};
 }
 
 // `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the names that the

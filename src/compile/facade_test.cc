@@ -18,8 +18,9 @@ class Blame : public ::testing::Test {
     facade_ = Facade::read({}, names).value();
   }
   // That of one error in the candidate's own text.
-  std::string blamed(const std::string& message) const {
-    return facade_.blamed({{"error", message, {"candidate", 3, 1, ""}}}, LocationMapper("", {}));
+  std::string facade_error(const std::string& message) const {
+    return facade_.facade_error({{"error", message, {"candidate", 3, 1, ""}}},
+                                LocationMapper("", {}));
   }
   TemporaryDirectory folder_;
   Facade facade_;
@@ -31,7 +32,7 @@ TEST_F(Blame, IsTheCandidatesWhereItsOwnNamesAreWrong) {
         "'identifer' was not declared in this scope",
         "expected primary-expression before ')' token", "too few arguments in function call",
         "'forward' was not declared in this scope; did you mean 'std::forward'?"}) {
-    EXPECT_EQ(blamed(message), "") << message;
+    EXPECT_EQ(facade_error(message), "") << message;
   }
 }
 
@@ -40,13 +41,13 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
        {"identifier \"CUDAStream\" is undefined", "'CUDAStream' was not declared in this scope",
         "namespace \"at\" has no member \"foo\"", "argument types are: (c10::Half, float)",
         "no operator \"<<\" matches std::ostream", "class \"at::Tensor\" has no member \"foo\""}) {
-    EXPECT_EQ(blamed(message), message);
+    EXPECT_EQ(facade_error(message), message);
   }
 }
 
 TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   const std::vector<task::Diagnostic> errors = {{"error", "bad", {"mc_at/tensor.h", 3, 1, ""}}};
-  EXPECT_EQ(facade_.blamed(errors, LocationMapper("", {})), "bad");
+  EXPECT_EQ(facade_.facade_error(errors, LocationMapper("", {})), "bad");
 }
 
 TEST(MissingNames, AreWhatAProgramCanNameWithoutSayingWhoseItIs) {

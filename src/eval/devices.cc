@@ -11,11 +11,11 @@ namespace mc::eval {
 namespace {
 
 // Null where they gain nothing.
-std::unique_ptr<execute::Spares> spare_judges(size_t num_spares, execute::Zygote* zygote,
-                                              const execute::ChildLimits& limits,
-                                              DeviceShare& share) {
+std::unique_ptr<execute::WarmPool> spare_judges(size_t num_spares, execute::Zygote* zygote,
+                                                const execute::ChildLimits& limits,
+                                                DeviceShare& share) {
   if (limits.devices.empty() || zygote == nullptr) return nullptr;
-  return std::make_unique<execute::Spares>(num_spares, [zygote, &share, limits] {
+  return std::make_unique<execute::WarmPool>(num_spares, [zygote, &share, limits] {
     const auto turn = share.take(DeviceShare::Use::kShared);
     return zygote->spawn(execute::Role::kJudge, limits);
   });

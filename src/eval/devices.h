@@ -40,7 +40,7 @@ struct DeviceState {
   DeviceShare share;
   DeviceMemory memory;
   // Uses the two before it.  Null where none are kept.
-  const std::unique_ptr<execute::Spares> spare_judges;
+  const std::unique_ptr<execute::WarmPool> spare_judges;
   execute::Executor executor;
   JudgePool judges;
   const std::unique_ptr<timing::Nvml> nvml;  // Null where there is none.

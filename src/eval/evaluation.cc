@@ -259,7 +259,7 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   for (const auto& [name, size] : verdict_.telemetry.reduction.native) {
     if (!task::lines_with_sizes(prepared_.source, {size}).empty()) sizes.insert(size);
   }
-  const std::optional<Excuse> excuse = excuse_for(outcome, judge_->plan(), sizes);
+  const std::optional<EmulatorLimitation> excuse = excuse_for(outcome, judge_->plan(), sizes);
   if (!excuse) return ok();
   const Limits& limits = context_.options.limits;
   const double limit_s = std::max(excuse->forward_s, limits.forward_s);
@@ -274,7 +274,7 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
     tried.push_back(std::move(one));
     if (!excuse->is_slow || !std::holds_alternative<task::Passed>(tried.back().outcome)) break;
   }
-  if (is_excused(*excuse, tried, limit_s)) outcome = task::Unsupported{{excuse->why}};
+  if (is_unsupported(*excuse, tried, limit_s)) outcome = task::Unsupported{{excuse->why}};
   return ok();
 }
 

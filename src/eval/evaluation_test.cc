@@ -21,8 +21,8 @@
 namespace mc::eval {
 namespace {
 
-using execute::Death;
-using execute::Refusal;
+using execute::ErrorReply;
+using execute::ProcessEnd;
 using execute::Role;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -32,8 +32,8 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr const char* kTask = "class Model: pass";
-const Refusal kOutOfMemory{"oom", "", {"OutOfMemoryError", "no room", {}, {}}};
-const Refusal kCannot{"exception", "", {"Error", "cannot", {}, {}}};
+const ErrorReply kOutOfMemory{"oom", "", {"OutOfMemoryError", "no room", {}, {}}};
+const ErrorReply kCannot{"exception", "", {"Error", "cannot", {}, {}}};
 
 class EvaluationTest : public testing::Test {
  protected:
@@ -164,7 +164,7 @@ TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait
 }
 
 TEST_F(EvaluationTest, ConvictsOnce) {
-  stand_.contestants().fail<worker::ContestantRunThereQuestion>(Death{11, 0});
+  stand_.contestants().fail<worker::ContestantRunThereQuestion>(ProcessEnd{11, 0});
   EXPECT_EQ(outcome<task::Crashed>().signal, 11);
   EXPECT_EQ(num_spawned(Role::kContestant), 1);
   EXPECT_TRUE(is_judge_kept());
@@ -172,24 +172,24 @@ TEST_F(EvaluationTest, ConvictsOnce) {
 
 TEST_F(EvaluationTest, IsUnsupportedWhereTheTaskIsTooLarge) {
   stand_.judges().fail<worker::JudgeOpenQuestion>(
-      Refusal{"unsupported", "", {"Refusal", "too large", {}, {}}});
+      ErrorReply{"unsupported", "", {"Refusal", "too large", {}, {}}});
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.does_not_fit");
   EXPECT_FALSE(is_judge_kept());
   EXPECT_EQ(num_spawned(Role::kContestant), 0);
 }
 
 TEST_F(EvaluationTest, IsUnsupportedAndNotAskedAgainWhereTheTaskFails) {
-  const Refusal fails{"task", "", {"Refusal", "ImportError: no such package", {}, {}}};
+  const ErrorReply fails{"task", "", {"Refusal", "ImportError: no such package", {}, {}}};
   stand_.judges().fail<worker::JudgeOpenQuestion>(fails);
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.fails");
   EXPECT_EQ(num_spawned(Role::kJudge), 1);
-  stand_.judges().fail<worker::JudgeOpenQuestion>(Death{11, 0});
+  stand_.judges().fail<worker::JudgeOpenQuestion>(ProcessEnd{11, 0});
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.fails");
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
 }
 
 TEST_F(EvaluationTest, IsACrashWhereTheDeviceProcessEndsTwice) {
-  stand_.devices().fail<worker::DevicePutQuestion>(Death{11, 0});
+  stand_.devices().fail<worker::DevicePutQuestion>(ProcessEnd{11, 0});
   EXPECT_TRUE(std::holds_alternative<task::Crashed>(run().outcome));
   EXPECT_EQ(num_spawned(Role::kContestant), 2);
 }
@@ -229,7 +229,7 @@ TEST_F(EvaluationTest, FindsTheSizesThatACandidateIsMadeFor) {
 
 TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeWhereOneFails) {
   const std::string begun = worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}}.to_json();
-  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {Death{9, 0}, begun});
+  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {ProcessEnd{9, 0}, begun});
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
 }
@@ -243,13 +243,13 @@ TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeThoughAnotherWaits) {
     waiting.back().judge = std::make_unique<execute::Judge>(stand_.judge());
   }
   for (JudgePool::Lent& one : waiting) stand_.pool.give_back(key, std::move(one));
-  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {Death{9, 0}, begun});
+  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {ProcessEnd{9, 0}, begun});
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kJudge), 1);
 }
 
 TEST_F(EvaluationTest, TriesAgainOnlyOnce) {
-  stand_.judges().fail<worker::JudgeTrialQuestion>(Death{9, 0});
+  stand_.judges().fail<worker::JudgeTrialQuestion>(ProcessEnd{9, 0});
   EXPECT_THAT(outcome<task::Infra>().message, HasSubstr("the judge died of signal 9"));
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
   EXPECT_EQ(num_spawned(Role::kContestant), 2);

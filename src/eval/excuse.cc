@@ -30,14 +30,16 @@ bool has_passed(const execute::Tried& tried) {
 
 }  // namespace
 
-std::optional<Excuse> excuse_for(const task::Outcome& outcome, const execute::JudgePlan& plan,
-                                 const std::set<int64_t>& sizes) {
+std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
+                                             const execute::JudgePlan& plan,
+                                             const std::set<int64_t>& sizes) {
   if (const auto* late = std::get_if<task::TimedOut>(&outcome); late && late->stage == "forward") {
-    return Excuse{.shapes = kSmaller,
-                  .why = {"emulator.too_slow",
-                          "right at smaller sizes, and too slow here at those that it is judged at",
-                          {}},
-                  .is_slow = true};
+    return EmulatorLimitation{
+        .shapes = kSmaller,
+        .why = {"emulator.too_slow",
+                "right at smaller sizes, and too slow here at those that it is judged at",
+                {}},
+        .is_slow = true};
   }
   const bool is_reduced = !plan.shapes.empty() && plan.shapes.front().label == "reduced";
   if (!is_reduced || plan.needs_general || sizes.empty()) return std::nullopt;
@@ -47,15 +49,17 @@ std::optional<Excuse> excuse_for(const task::Outcome& outcome, const execute::Ju
                            : crashed && fails_throughout(crashed->trials) &&
                                  (crashed->stage == "init" || crashed->stage == "forward");
   if (!fails) return std::nullopt;
-  return Excuse{.shapes = kAtNamedSizes,
-                .forward_s = kNativeForwardSeconds,
-                .why = {"task.fixed_size",
-                        "made for the task's own sizes alone, at which it is right in one trial; "
-                        "the CPU backend judges it at smaller ones",
-                        {}}};
+  return EmulatorLimitation{
+      .shapes = kAtNamedSizes,
+      .forward_s = kNativeForwardSeconds,
+      .why = {"task.fixed_size",
+              "made for the task's own sizes alone, at which it is right in one trial; "
+              "the CPU backend judges it at smaller ones",
+              {}}};
 }
 
-bool is_excused(const Excuse& excuse, std::span<const execute::Tried> tried, double limit_s) {
+bool is_unsupported(const EmulatorLimitation& excuse, std::span<const execute::Tried> tried,
+                    double limit_s) {
   if (!excuse.is_slow) return !tried.empty() && has_passed(tried.back());
   const auto late = std::ranges::find_if(tried, is_late);
   const auto finished = tried.first(static_cast<size_t>(late - tried.begin()));

@@ -26,7 +26,7 @@
 
 namespace mc::eval {
 
-struct Excuse {
+struct EmulatorLimitation {
   // The sizes at which the candidate may show that it is right, as the judge names them: the first
   // that the task can be judged at or, for a slow candidate, all of them, smallest first.
   std::span<const char* const> shapes;
@@ -37,11 +37,13 @@ struct Excuse {
 
 // The excuse that would fit a failure on the emulator, if any.  `sizes`: those of the task's own
 // that were reduced and that the candidate's text holds; without one it is not made for them.
-std::optional<Excuse> excuse_for(const task::Outcome& outcome, const execute::JudgePlan& plan,
-                                 const std::set<int64_t>& sizes);
+std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
+                                             const execute::JudgePlan& plan,
+                                             const std::set<int64_t>& sizes);
 
 // True where the trials that were made bear the excuse out.  `limit_s` is that of each of them.
-bool is_excused(const Excuse& excuse, std::span<const execute::Tried> tried, double limit_s);
+bool is_unsupported(const EmulatorLimitation& excuse, std::span<const execute::Tried> tried,
+                    double limit_s);
 
 }  // namespace mc::eval
 

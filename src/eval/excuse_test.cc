@@ -40,11 +40,11 @@ Crashed raised(std::string stage, std::vector<task::KernelFinding> findings = {}
           {}};
 }
 
-std::string first_shape_of(const std::optional<Excuse>& excuse) {
+std::string first_shape_of(const std::optional<EmulatorLimitation>& excuse) {
   return excuse ? excuse->shapes.front() : "";
 }
 
-TEST(Excuse, FitsWhatTheEmulatorMayBeTheReasonOf) {
+TEST(EmulatorLimitation, FitsWhatTheEmulatorMayBeTheReasonOf) {
   const Wrong wrong_throughout{0, false, {trial(false), trial(false)}};
   const Wrong right_at_times{0.5, false, {trial(true), trial(false)}};
   const struct {
@@ -72,7 +72,7 @@ TEST(Excuse, FitsWhatTheEmulatorMayBeTheReasonOf) {
   }
 }
 
-TEST(Excuse, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
+TEST(EmulatorLimitation, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
   JudgePlan plan = plan_at("reduced");
   EXPECT_FALSE(excuse_for(raised("forward"), plan, {}));
   plan.needs_general = true;
@@ -80,25 +80,25 @@ TEST(Excuse, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
   EXPECT_TRUE(excuse_for(TimedOut{"forward", 30, {}}, plan, {}));
 }
 
-TEST(Excuse, OfASizeNeedsATrialThatPassed) {
-  const Excuse refuses = *excuse_for(raised("forward"), plan_at("reduced"), kSizes);
-  EXPECT_TRUE(is_excused(refuses, std::vector<Tried>{{task::Passed{}}}, 60));
-  EXPECT_FALSE(is_excused(refuses, {}, 60));  // The task cannot be judged there.
+TEST(EmulatorLimitation, OfASizeNeedsATrialThatPassed) {
+  const EmulatorLimitation refuses = *excuse_for(raised("forward"), plan_at("reduced"), kSizes);
+  EXPECT_TRUE(is_unsupported(refuses, std::vector<Tried>{{task::Passed{}}}, 60));
+  EXPECT_FALSE(is_unsupported(refuses, {}, 60));  // The task cannot be judged there.
   for (const Outcome& outcome :
        {Outcome(Wrong{}), Outcome(raised("forward")), Outcome(TimedOut{"forward", 60, {}}),
         Outcome(task::OutOfMemory{"forward", 1}), Outcome(task::Illegal{})}) {
-    EXPECT_FALSE(is_excused(refuses, std::vector<Tried>{{outcome}}, 60))
+    EXPECT_FALSE(is_unsupported(refuses, std::vector<Tried>{{outcome}}, 60))
         << task::outcome_name(outcome);
   }
 }
 
-TEST(Excuse, OfATimeNeedsATimeThatExplainsIt) {
-  const Excuse slow = *excuse_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
+TEST(EmulatorLimitation, OfATimeNeedsATimeThatExplainsIt) {
+  const EmulatorLimitation slow = *excuse_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
   const auto passed = [](double work_s) { return Tried{task::Passed{}, work_s}; };
   const Tried late{TimedOut{"forward", 30, {}}};
   const struct {
     std::vector<Tried> tried;
-    bool is_excused;
+    bool is_unsupported;
   } kTable[] = {
       {{passed(0.06), passed(0.5), passed(4)}, true},
       {{passed(0.01), passed(0.1), passed(0.6)}, true},  // Its time grows with the square.
@@ -113,7 +113,7 @@ TEST(Excuse, OfATimeNeedsATimeThatExplainsIt) {
       {{Tried{raised("forward")}}, false},
   };
   for (const auto& row : kTable) {
-    EXPECT_EQ(is_excused(slow, row.tried, 30), row.is_excused) << &row - kTable;
+    EXPECT_EQ(is_unsupported(slow, row.tried, 30), row.is_unsupported) << &row - kTable;
   }
 }
 

@@ -205,7 +205,7 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   execute::Judge& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
   MC_TRY_VOID(judge.begin(state.key.derive({task.code}), limit_s), "begin");
   MC_TRY(auto said, judge.ask(worker::JudgeGradeQuestion(), limit_s), "grade");
-  return Graded(Hygiene{judge.plan().grade, std::move(said.said.as_initialised),
+  return Graded(Hygiene{judge.plan().grade, std::move(said.body.as_initialised),
                         judge.plan().call_bytes, judge.plan().shapes.at(0).label});
 }
 

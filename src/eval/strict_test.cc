@@ -114,18 +114,18 @@ TEST_F(StrictTest, IsWrongWhereOneOfThemFindsSomething) {
 }
 
 TEST_F(StrictTest, TellsWhatTheCandidateDidWrongThen) {
-  stand_.contestants().fail<worker::ContestantRunThereQuestion>(execute::Death{11, 0});
+  stand_.contestants().fail<worker::ContestantRunThereQuestion>(execute::ProcessEnd{11, 0});
   EXPECT_EQ(decided<task::Crashed>().signal, 11);
 }
 
 TEST_F(StrictTest, IsUnsupportedWhereTheTaskDoesNotFitAnyMore) {
   stand_.judges().fail<worker::JudgeOpenQuestion>(
-      execute::Refusal{"unsupported", "", {"Refusal", "too large", {}, {}}});
+      execute::ErrorReply{"unsupported", "", {"Refusal", "too large", {}, {}}});
   EXPECT_EQ(decided<task::Unsupported>().constructs.at(0).message, "too large");
 }
 
 TEST_F(StrictTest, FailsWhereAJudgeDoes) {
-  stand_.judges().fail<worker::JudgeBeginQuestion>(execute::Death{9, 0});
+  stand_.judges().fail<worker::JudgeBeginQuestion>(execute::ProcessEnd{9, 0});
   const auto ran = run();
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, ErrorCode::kUnavailable);
@@ -135,7 +135,7 @@ TEST_F(StrictTest, FailsWhereAJudgeDoes) {
 // A judge that cannot check may be broken; a second one that cannot either was given rubbish.
 TEST_F(StrictTest, FailsWhereItCannotCheckUnlessItIsTheSecondTime) {
   stand_.judges().fail<worker::JudgeCheckQuestion>(
-      execute::Refusal{"exception", "", {"Error", "cannot", {}, {}}});
+      execute::ErrorReply{"exception", "", {"Error", "cannot", {}, {}}});
   EXPECT_FALSE(run());
   stand_.is_second = true;
   decided<task::Wrong>();

@@ -144,7 +144,7 @@ TEST_F(TimingStageTest, TakesANewBaselineWhereTheKeptOneFails) {
   int num_loads = 0;
   stand_.baselines().on<worker::BaselineLoadQuestion>(
       [&](const auto&, const Fd&) -> worker::Reaction {
-        if (++num_loads == 1) return worker::Refusal{"exception", "load", {}};
+        if (++num_loads == 1) return worker::ErrorReply{"exception", "load", {}};
         return worker::BaselineLoadAnswer().to_json();
       });
   performance();
@@ -153,7 +153,7 @@ TEST_F(TimingStageTest, TakesANewBaselineWhereTheKeptOneFails) {
 }
 
 TEST_F(TimingStageTest, KeepsNoBaselineThatDoesNotReleaseItsMemory) {
-  stand_.baselines().fail<worker::BaselineReleaseQuestion>(worker::Refusal{"exception", "", {}});
+  stand_.baselines().fail<worker::BaselineReleaseQuestion>(worker::ErrorReply{"exception", "", {}});
   performance();
   performance();
   EXPECT_EQ(num_spawned(Role::kBaseline), 2);
@@ -176,13 +176,13 @@ TEST_F(TimingStageTest, TimesACandidateAgainstItselfToTestTheTiming) {
 // ---- What ends it -------------------------------------------------------------------------------
 
 TEST_F(TimingStageTest, IsACrashWhereTheCandidateDiesInABatch) {
-  stand_.contestants().fail<worker::ContestantTimeCallsThereQuestion>(execute::Death{0, 3});
+  stand_.contestants().fail<worker::ContestantTimeCallsThereQuestion>(execute::ProcessEnd{0, 3});
   EXPECT_EQ(decided<task::Crashed>().exit_code, 3);
   EXPECT_THAT(lap_names(), ElementsAre("time.start", "time.wait", "time.warm_up"));
 }
 
 TEST_F(TimingStageTest, FailsWhereTheBaselineDies) {
-  stand_.baselines().fail<worker::BaselineTimeCallsQuestion>(execute::Death{0, 3});
+  stand_.baselines().fail<worker::BaselineTimeCallsQuestion>(execute::ProcessEnd{0, 3});
   const auto ran = run();
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, ErrorCode::kUnavailable);
@@ -190,16 +190,16 @@ TEST_F(TimingStageTest, FailsWhereTheBaselineDies) {
 
 TEST_F(TimingStageTest, FailsWhereTheBaselineCannotBeStarted) {
   stand_.baselines().fail<worker::BaselineLoadQuestion>(
-      execute::Refusal{"exception", "", {"ValueError", "no such model", {}, {}}});
+      execute::ErrorReply{"exception", "", {"ValueError", "no such model", {}, {}}});
   const auto ran = run();
   ASSERT_FALSE(ran);
   EXPECT_THAT(ran.error().message, HasSubstr("no such model"));
 }
 
 TEST_F(TimingStageTest, FailsWhereTheJudgeDoes) {
-  stand_.judges().fail<worker::JudgeTimeSpeedQuestion>(execute::Death{9, 0});
+  stand_.judges().fail<worker::JudgeTimeSpeedQuestion>(execute::ProcessEnd{9, 0});
   EXPECT_FALSE(run());
-  stand_.judges().fail<worker::JudgeTimePlanQuestion>(execute::Death{9, 0});
+  stand_.judges().fail<worker::JudgeTimePlanQuestion>(execute::ProcessEnd{9, 0});
   EXPECT_FALSE(run());
 }
 
@@ -238,7 +238,7 @@ TEST_F(TimingStageTest, IsIllegalWhereCallsSendMoreToTheHostThanTheyMay) {
 // A forbidden kernel is refused, and the call fails; that is not the reason.
 TEST_F(TimingStageTest, NamesTheForbiddenKernelAndNotTheFailureThatFollows) {
   stand_.contestants().fail<worker::ContestantTimeCallsThereQuestion>(
-      execute::Refusal{"candidate", "", {"AcceleratorError", "not permitted", {}, {}}});
+      execute::ErrorReply{"candidate", "", {"AcceleratorError", "not permitted", {}, {}}});
   stand_.devices().say<worker::DeviceUsedQuestion>({.forbidden = "_ZN2at6native4siluEv"});
   stand_.run_policy.operators = {};
   EXPECT_EQ(rule_of_illegal(), "run.library_kernel");
@@ -281,7 +281,7 @@ TEST_F(TimingStageTest, TellsTheModeToItsProcessAlone) {
 
 TEST_F(TimingStageTest, IsNoFaultOfTheCandidateWhereTorchCompileFails) {
   stand_.options.timing.compile_mode = "default";
-  timed().compiled.fail<worker::BaselineTimeCallsQuestion>(execute::Death{0, 3});
+  timed().compiled.fail<worker::BaselineTimeCallsQuestion>(execute::ProcessEnd{0, 3});
   const task::Performance found = performance();
   EXPECT_NEAR(found.speedup_eager.median, 2, 1e-3);
   EXPECT_FALSE(found.speedup_compile.has_value());

@@ -23,14 +23,14 @@ using worker::Zygotes;
 
 using worker::DigestKey;
 using worker::Session;
-using worker::Spares;
+using worker::WarmPool;
 
 using worker::Answer;
-using worker::Death;
-using worker::Garbled;
+using worker::ErrorReply;
 using worker::Limit;
-using worker::Overrun;
-using worker::Refusal;
+using worker::LimitExceeded;
+using worker::MalformedReply;
+using worker::ProcessEnd;
 using worker::Reply;
 
 using worker::decode_refusal;

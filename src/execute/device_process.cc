@@ -41,16 +41,17 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
 Answer DeviceProcess::ask(const std::string& question, const Fd* region,
                           std::optional<double> limit_s) {
   Answer answer = session_.ask(question, region, Seconds(limit_s.value_or(limit_s_)));
-  has_ended_ = has_ended_ || std::holds_alternative<Death>(answer) ||
-               std::holds_alternative<Overrun>(answer);
+  has_ended_ = has_ended_ || std::holds_alternative<ProcessEnd>(answer) ||
+               std::holds_alternative<LimitExceeded>(answer);
   return answer;
 }
 
 template <typename Question>
-Result<worker::Told<Question>> DeviceProcess::call(const Question& question, const Fd* region) {
+Result<worker::Response<Question>> DeviceProcess::call(const Question& question, const Fd* region) {
   Answer answer = ask(question.to_json(), region);
-  if (auto* reply = std::get_if<Reply>(&answer)) return worker::told<Question>(std::move(*reply));
-  if (const auto* refusal = std::get_if<Refusal>(&answer)) {
+  if (auto* reply = std::get_if<Reply>(&answer))
+    return worker::parse_response<Question>(std::move(*reply));
+  if (const auto* refusal = std::get_if<ErrorReply>(&answer)) {
     const auto code = refusal->kind == "oom" ? ErrorCode::kExhausted : ErrorCode::kUnavailable;
     return Error{code, "the device process failed: " + refusal->exception.message};
   }
@@ -69,7 +70,7 @@ Status DeviceProcess::allow(const std::map<std::string, std::string>& files) {
 
 Result<int64_t> DeviceProcess::put(const std::vector<worker::Tree>& trees, const Fd& region) {
   MC_TRY(const auto mapped, call(worker::DevicePutQuestion{trees}, &region), "put");
-  return mapped.said.address;
+  return mapped.body.address;
 }
 
 Status DeviceProcess::release(int64_t address) {
@@ -85,14 +86,14 @@ Answer DeviceProcess::take(const worker::Tree& outputs,
 
 Result<worker::DeviceUsedAnswer> DeviceProcess::used() {
   MC_TRY(auto used, call(worker::DeviceUsedQuestion{}), "used");
-  return std::move(used.said);
+  return std::move(used.body);
 }
 
 Result<int64_t> DeviceProcess::prepare_batches(int64_t calls, int64_t inputs_bytes,
                                                int64_t outputs_bytes) {
   const worker::DeviceTimePrepareQuestion question{calls, inputs_bytes, outputs_bytes};
   MC_TRY(const auto prepared, call(question), "prepare batches");
-  return prepared.said.address;
+  return prepared.body.address;
 }
 
 Status DeviceProcess::start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated,
@@ -114,7 +115,7 @@ Answer DeviceProcess::take_call(int64_t call, const worker::Tree& outputs) {
 bool DeviceProcess::close() {
   limit_s_ = kCloseSeconds;
   const auto closed = call(worker::DeviceCloseQuestion{});
-  return closed && closed->said.is_clean;
+  return closed && closed->body.is_clean;
 }
 
 }  // namespace mc::execute

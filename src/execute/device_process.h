@@ -34,7 +34,7 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
 
 class DeviceProcess {
  public:
-  using Taken = worker::Told<worker::DeviceTakeQuestion>;
+  using Taken = worker::Response<worker::DeviceTakeQuestion>;
 
   DeviceProcess(Session session, double limit_s)
       : session_(std::move(session)), limit_s_(limit_s) {}
@@ -47,8 +47,8 @@ class DeviceProcess {
   // Maps a region of the judge's, whose tensors `trees` describe; its address.
   Result<int64_t> put(const std::vector<worker::Tree>& trees, const Fd& region);
   Status release(int64_t address);
-  // Copies the outputs and buffers that a candidate describes into a region for the judge.  Refusal
-  // where they are not in the candidate's memory.
+  // Copies the outputs and buffers that a candidate describes into a region for the judge.
+  // ErrorReply where they are not in the candidate's memory.
   Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
   // The candidate's use of the device so far.
   Result<worker::DeviceUsedAnswer> used();
@@ -61,8 +61,8 @@ class DeviceProcess {
                      bool is_itemised);
   // Waits for the batch's work; refusal where the candidate did not make its calls, or failed.
   Answer finish_batch(double limit_s);
-  // The outputs of one of its calls, in the form of which the candidate told.  Refusal where they
-  // are others.
+  // The outputs of one of its calls, in the form of which the candidate told.  ErrorReply where
+  // they are others.
   Answer take_call(int64_t call, const worker::Tree& outputs);
 
   // True once an answer did not come: no further one will.  A candidate may have caused that.
@@ -75,7 +75,7 @@ class DeviceProcess {
   Answer ask(const std::string& question, const Fd* region = nullptr,
              std::optional<double> limit_s = std::nullopt);
   template <typename Question>
-  Result<worker::Told<Question>> call(const Question& question, const Fd* region = nullptr);
+  Result<worker::Response<Question>> call(const Question& question, const Fd* region = nullptr);
 
   Session session_;
   double limit_s_;

@@ -32,7 +32,7 @@ ChildLimits compiling(ChildLimits child) {
   return child;
 }
 
-Error no_room(const Refusal& refusal) {
+Error no_room(const ErrorReply& refusal) {
   return {ErrorCode::kExhausted, "no room for the reference: " + refusal.exception.message};
 }
 
@@ -53,22 +53,23 @@ worker::JudgeOptions sent(const JudgeOptions& options) {
 }
 
 // A task's own failure, as harness/worker/wire.py (charged_to_task) reports it.
-std::string task_failure(const Refusal& refusal) {
+std::string task_failure(const ErrorReply& refusal) {
   const int line = refusal.exception.location.line;
   return "the task fails: " + refusal.exception.message +
          (line > 0 ? " (line " + std::to_string(line) + ")" : "");
 }
 
 // A signal by which a process ends itself; SIGKILL may come from a machine that is short of memory.
-bool is_own_crash(const Death& death) {
+bool is_own_crash(const ProcessEnd& death) {
   return death.signal == SIGSEGV || death.signal == SIGABRT || death.signal == SIGFPE ||
          death.signal == SIGBUS || death.signal == SIGILL;
 }
 
 // True for an end that a busy machine may have caused once; a second one is the text's own.
 bool may_be_of_others(const Answer& answer) {
-  const auto* death = std::get_if<Death>(&answer);
-  return std::holds_alternative<Overrun>(answer) || (death != nullptr && !is_own_crash(*death));
+  const auto* death = std::get_if<ProcessEnd>(&answer);
+  return std::holds_alternative<LimitExceeded>(answer) ||
+         (death != nullptr && !is_own_crash(*death));
 }
 
 // Why a role that ran a task's text gave no answer; nothing where it gave one.
@@ -77,7 +78,7 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
     return task::Outcome(task::Unsupported{{{rule, std::move(why), {}}}});
   };
   if (std::holds_alternative<Reply>(answer)) return std::nullopt;
-  if (const auto* refusal = std::get_if<Refusal>(&answer)) {
+  if (const auto* refusal = std::get_if<ErrorReply>(&answer)) {
     if (refusal->kind == "unsupported") {
       return unsupported("task.does_not_fit", refusal->exception.message);
     }
@@ -90,11 +91,12 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
     return infra("the judge failed: " + refusal->exception.type + ": " +
                  refusal->exception.message);
   }
-  if (const auto* death = std::get_if<Death>(&answer); death != nullptr && is_own_crash(*death)) {
+  if (const auto* death = std::get_if<ProcessEnd>(&answer);
+      death != nullptr && is_own_crash(*death)) {
     return unsupported("task.fails", "the process that runs the task's code died of signal " +
                                          std::to_string(death->signal));
   }
-  if (const auto* overrun = std::get_if<Overrun>(&answer);
+  if (const auto* overrun = std::get_if<LimitExceeded>(&answer);
       overrun != nullptr && overrun->limit != Limit::kMemory) {
     return unsupported("task.too_slow", "the task's own code exceeds the limits of the judge");
   }
@@ -105,18 +107,18 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
 
 worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init) {
   return {.shape = shape,
-          .init = init.said.init,
-          .init_seed = init.said.init_seed,
-          .constants = init.said.constants,
-          .training = init.said.training,
-          .precision = init.said.precision,
-          .state = init.said.state};
+          .init = init.body.init,
+          .init_seed = init.body.init_seed,
+          .constants = init.body.constants,
+          .training = init.body.training,
+          .precision = init.body.precision,
+          .state = init.body.state};
 }
 
 Status Judge::begin(uint64_t seed, double limit_s) {
   MC_TRY(const auto begun, ask(worker::JudgeBeginQuestion{seed}, limit_s), "begin");
-  plan_ = plan_of(begun.said.plan);
-  known_ = begun.said.known;
+  plan_ = plan_of(begun.body.plan);
+  known_ = begun.body.known;
   return ok();
 }
 
@@ -124,7 +126,7 @@ Result<bool> Judge::offer(const std::string& shape, const std::set<int64_t>& kep
   const worker::JudgeOfferQuestion question{shape, {kept.begin(), kept.end()}};
   MC_TRY(const auto offered, ask(question, limit_s), "offer");
   const size_t num_planned = plan_.trials.size();
-  plan_ = plan_of(offered.said.plan);
+  plan_ = plan_of(offered.body.plan);
   return plan_.trials.size() > num_planned;
 }
 
@@ -135,7 +137,7 @@ Result<Initial> Judge::init(int shape, double limit_s) {
 Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, double limit_s) {
   Answer answer = session_.ask(question, region, Seconds(limit_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
-  if (auto* refusal = std::get_if<Refusal>(&answer)) {
+  if (auto* refusal = std::get_if<ErrorReply>(&answer)) {
     if (refusal->kind == "oom") return no_room(*refusal);
     if (refusal->kind == "task") return Error{ErrorCode::kUnsupported, task_failure(*refusal)};
     if (refusal->kind == "unsupported") {
@@ -144,13 +146,13 @@ Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, dou
     return infra("the judge failed: " + refusal->exception.type + ": " +
                  refusal->exception.message);
   }
-  if (auto* death = std::get_if<Death>(&answer)) {
+  if (auto* death = std::get_if<ProcessEnd>(&answer)) {
     return infra("the judge died of signal " + std::to_string(death->signal) + ", exit code " +
                  std::to_string(death->exit_code) + ": " + session_.output_tail());
   }
   const std::string late =
       "the judge exceeded its limits: the reference is too slow or too large here";
-  const auto* overrun = std::get_if<Overrun>(&answer);
+  const auto* overrun = std::get_if<LimitExceeded>(&answer);
   if (overrun != nullptr && overrun->limit != Limit::kMemory) {
     return Error{ErrorCode::kUnsupported, late};
   }
@@ -167,9 +169,9 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
     MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
     Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.inspect_s));
     if (auto* reply = std::get_if<Reply>(&answer)) {
-      MC_TRY(auto said, worker::told<worker::InspectorInspectQuestion>(std::move(*reply)),
+      MC_TRY(auto said, worker::parse_response<worker::InspectorInspectQuestion>(std::move(*reply)),
              "inspector");
-      return Inspected(inspection_of(std::move(said.said)));
+      return Inspected(inspection_of(std::move(said.body)));
     }
     if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
     if (is_last || !may_be_of_others(answer)) break;
@@ -201,13 +203,14 @@ Stage<Initials> Executor::initials(const std::string& task_source, const JudgeOp
     if (!*unopened) return unopened->error();
     return Found(std::move(**unopened));
   }
-  MC_TRY(auto found,
-         worker::told<worker::InspectorInitialsQuestion>(std::get<Reply>(std::move(answer))),
-         "initial arguments");
-  if (found.said.initials.empty()) {
+  MC_TRY(
+      auto found,
+      worker::parse_response<worker::InspectorInitialsQuestion>(std::get<Reply>(std::move(answer))),
+      "initial arguments");
+  if (found.body.initials.empty()) {
     return Error{ErrorCode::kProtocol, "the inspector gave no initial arguments"};
   }
-  return Found(Initials{std::move(found.said.initials), std::move(found.region)});
+  return Found(Initials{std::move(found.body.initials), std::move(found.region)});
 }
 
 Stage<std::string> Executor::record(const std::string& source, const Initials& initials) {
@@ -309,12 +312,12 @@ Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& op
   const auto make_ready = [&](Session& session) -> Status {
     const worker::BaselineLoadQuestion load{options.task_source, options.tf32};
     const worker::BaselineBuildQuestion build{.shape = kMainShape,
-                                              .init = init.said.init,
-                                              .init_seed = init.said.init_seed,
-                                              .constants = init.said.constants,
-                                              .training = init.said.training,
-                                              .precision = init.said.precision,
-                                              .state = init.said.state,
+                                              .init = init.body.init,
+                                              .init_seed = init.body.init_seed,
+                                              .constants = init.body.constants,
+                                              .training = init.body.training,
+                                              .precision = init.body.precision,
+                                              .state = init.body.state,
                                               .compile = options.compile_mode};
     MC_TRY_VOID(ask_baseline(session, load.to_json(), nullptr), "baseline");
     return ask_baseline(session, build.to_json(), &init.region);
@@ -333,7 +336,7 @@ Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& op
 Status Executor::ask_baseline(Session& session, const std::string& question,
                               const Fd* region) const {
   const Answer answer = session.ask(question, region, Seconds(limits_.judge_s));
-  if (const auto* refusal = std::get_if<Refusal>(&answer)) {
+  if (const auto* refusal = std::get_if<ErrorReply>(&answer)) {
     return infra("the baseline failed: " + refusal->exception.message);
   }
   if (!std::holds_alternative<Reply>(answer)) {

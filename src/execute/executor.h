@@ -66,7 +66,7 @@ struct Initials {
 };
 
 // The arguments of a model at one shape, as the judge gave it.
-using Initial = worker::Told<worker::JudgeInitQuestion>;
+using Initial = worker::Response<worker::JudgeInitQuestion>;
 // The question to a contestant about it.
 worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init);
 
@@ -91,11 +91,11 @@ class Judge {
   // Asks one of the judge's questions of protocol.json, and turns everything but its answer into an
   // Error: a judge that fails is the world's fault.
   template <typename Question>
-  Result<worker::Told<Question>> ask(const Question& question, double limit_s,
-                                     const Fd* region = nullptr) {
+  Result<worker::Response<Question>> ask(const Question& question, double limit_s,
+                                         const Fd* region = nullptr) {
     MC_CHECK((region != nullptr) == Question::kHasRegion);
     MC_TRY(Reply reply, reply_to(question.to_json(), region, limit_s), "judge");
-    return worker::told<Question>(std::move(reply));
+    return worker::parse_response<Question>(std::move(reply));
   }
 
   // The process, to become another task's judge.
@@ -166,7 +166,7 @@ struct BaselineOptions {
 class Executor {
  public:
   // `spare_judges` are under `limits.child`; null where none are kept.
-  Executor(Zygotes zygotes, Spares* spare_judges, StageLimits limits)
+  Executor(Zygotes zygotes, WarmPool* spare_judges, StageLimits limits)
       : zygotes_(zygotes), spare_judges_(spare_judges), limits_(std::move(limits)) {}
 
   // Findings of CPython's ast in a candidate or a task; `policy_json` is {"python": rules}, or {}
@@ -234,7 +234,7 @@ class Executor {
   Status ask_baseline(Session& session, const std::string& question, const Fd* region) const;
 
   Zygotes zygotes_;
-  Spares* spare_judges_;
+  WarmPool* spare_judges_;
   std::shared_ptr<Idle> idle_ = std::make_shared<Idle>();
   // Constant after construction.
   StageLimits limits_;

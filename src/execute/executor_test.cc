@@ -18,9 +18,9 @@
 namespace mc::execute {
 namespace {
 
-using worker::Death;
 using worker::FakeWorker;
 using worker::Hangs;
+using worker::ProcessEnd;
 using worker::Reaction;
 using Inspect = worker::InspectorInspectQuestion;
 
@@ -53,7 +53,7 @@ class Inspectors {
 };
 
 const Reaction kParsed = worker::InspectorInspectAnswer{.classes = {"Model"}}.to_json();
-const Reaction kKilled = Death{SIGKILL, 0};
+const Reaction kKilled = ProcessEnd{SIGKILL, 0};
 
 TEST(Inspect, AsksAgainAfterAnEndThatTheMachineMayHaveCaused) {
   EXPECT_EQ(Inspectors({kKilled, kParsed}).inspect(), "parsed");
@@ -63,7 +63,7 @@ TEST(Inspect, AsksAgainAfterAnEndThatTheMachineMayHaveCaused) {
 TEST(Inspect, BlamesATextThatEndsItTwiceOrThatCrashesIt) {
   EXPECT_EQ(Inspectors({kKilled}).inspect(), "syntax_error");
   EXPECT_EQ(Inspectors({Hangs{}}).inspect(), "syntax_error");
-  Inspectors crashes({Death{SIGSEGV, 0}, kParsed});
+  Inspectors crashes({ProcessEnd{SIGSEGV, 0}, kParsed});
   EXPECT_EQ(crashes.inspect(), "syntax_error");
   EXPECT_EQ(crashes.num_asked(), 1u);
 }

@@ -45,7 +45,7 @@ task::Outcome Failure::operator()(const Reply&) const {
   return task::Infra{};
 }
 
-task::Outcome Failure::operator()(const Refusal& refusal) const {
+task::Outcome Failure::operator()(const ErrorReply& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
   if (refusal.kind == "link") return unlinked(refusal.exception);
   if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);
@@ -56,13 +56,13 @@ task::Outcome Failure::operator()(const Refusal& refusal) const {
 }
 
 // A process of the emulator that ends by a defect of it has reported so.
-task::Outcome Failure::operator()(const Death& death) const {
+task::Outcome Failure::operator()(const ProcessEnd& death) const {
   task::Unsupported lacking = unsupported_in(findings);
   if (!lacking.constructs.empty()) return lacking;
   return task::Crashed{stage, std::nullopt, death.signal, death.exit_code, findings, {}};
 }
 
-task::Outcome Failure::operator()(const Overrun& overrun) const {
+task::Outcome Failure::operator()(const LimitExceeded& overrun) const {
   switch (overrun.limit) {
     case Limit::kMemory:
       return task::OutOfMemory{stage, limits.child.memory_bytes};
@@ -75,7 +75,7 @@ task::Outcome Failure::operator()(const Overrun& overrun) const {
   return task::TimedOut{stage, limit_s, findings};
 }
 
-task::Outcome Failure::operator()(const Garbled& garbled) const {
+task::Outcome Failure::operator()(const MalformedReply& garbled) const {
   return crashed_with(*this, {"ProtocolError", garbled.why, {}, {}});
 }
 

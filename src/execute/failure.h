@@ -24,10 +24,10 @@ struct Failure {
   std::vector<task::KernelFinding> findings;
 
   task::Outcome operator()(const Reply& reply) const;
-  task::Outcome operator()(const Refusal& refusal) const;
-  task::Outcome operator()(const Death& death) const;
-  task::Outcome operator()(const Overrun& overrun) const;
-  task::Outcome operator()(const Garbled& garbled) const;
+  task::Outcome operator()(const ErrorReply& refusal) const;
+  task::Outcome operator()(const ProcessEnd& death) const;
+  task::Outcome operator()(const LimitExceeded& overrun) const;
+  task::Outcome operator()(const MalformedReply& garbled) const;
 };
 
 }  // namespace mc::execute

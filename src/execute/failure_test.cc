@@ -13,7 +13,7 @@
 namespace mc::execute {
 namespace {
 
-task::Outcome outcome_of(const Refusal& refusal) {
+task::Outcome outcome_of(const ErrorReply& refusal) {
   const StageLimits limits;
   return Failure{limits, "load", limits.load_s, {}}(refusal);
 }
@@ -54,7 +54,7 @@ TEST(Failure, ADefectOfTheEmulatorSaysNothingOfTheCandidate) {
   defect.kind = "unsupported";
   defect.detail = "a defect of the emulator at worker.cc:1: live > 0";
   const auto outcome_with = [&](std::vector<task::KernelFinding> findings) {
-    return Failure{limits, "forward", 1, std::move(findings)}(Death{SIGABRT, 0});
+    return Failure{limits, "forward", 1, std::move(findings)}(ProcessEnd{SIGABRT, 0});
   };
   EXPECT_TRUE(std::holds_alternative<task::Crashed>(outcome_with({})));
   const task::Outcome outcome = outcome_with({defect});

@@ -172,9 +172,9 @@ Result<Measurement::EarlyOutcome> Measurement::load() {
   }
   Answer answer = ask(question, nullptr, limits_.load_s);
   if (auto* reply = std::get_if<Reply>(&answer)) {
-    const auto loaded = worker::told<worker::ContestantLoadQuestion>(std::move(*reply));
+    const auto loaded = worker::parse_response<worker::ContestantLoadQuestion>(std::move(*reply));
     if (loaded) return EarlyOutcome();
-    return EarlyOutcome(Failure{limits_, "load", 0, {}}(Garbled{loaded.error().message}));
+    return EarlyOutcome(Failure{limits_, "load", 0, {}}(MalformedReply{loaded.error().message}));
   }
   return EarlyOutcome(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
 }
@@ -186,16 +186,16 @@ Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
   MC_TRY(Answer answer, ask_to_build(shape, init), "build");
   shapes_built_.insert(shape);
   if (auto* reply = std::get_if<Reply>(&answer)) {
-    auto built = worker::told<worker::ContestantBuildQuestion>(std::move(*reply));
+    auto built = worker::parse_response<worker::ContestantBuildQuestion>(std::move(*reply));
     if (!built)
-      return EarlyOutcome(Failure{limits_, "init", 0, {}}(Garbled{built.error().message}));
-    if (shape == kMainShape) state_ = state_of(std::move(built->said));
+      return EarlyOutcome(Failure{limits_, "init", 0, {}}(MalformedReply{built.error().message}));
+    if (shape == kMainShape) state_ = state_of(std::move(built->body));
     return EarlyOutcome();
   }
   task::Outcome failure =
       std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer);
   if (shape == kMainShape || judge_.plan().needs_general ||
-      !std::holds_alternative<Refusal>(answer))
+      !std::holds_alternative<ErrorReply>(answer))
     return EarlyOutcome(std::move(failure));
   shapes_refused_.emplace(shape, std::move(failure));
   return EarlyOutcome();
@@ -206,11 +206,11 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
   auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index});
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("forward"));
   MC_TRY(const auto given, std::move(asked), "inputs");
-  trial.inputs_digest = given.said.digest;
+  trial.inputs_digest = given.body.digest;
   MC_TRY(Answer answer, ask_to_run(plan, given), "forward");
   forward_work_s_ = program_.is_emulated ? session_.work().count() : 0;
   trial.findings = new_findings();
-  if (std::holds_alternative<Reply>(answer) || std::holds_alternative<Refusal>(answer)) {
+  if (std::holds_alternative<Reply>(answer) || std::holds_alternative<ErrorReply>(answer)) {
     MC_TRY(EarlyOutcome forbidden, forbidden_there(), "forward");
     if (forbidden) return forbidden;
   }
@@ -218,26 +218,27 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
 
   auto* outputs = std::get_if<Reply>(&answer);
   if (outputs == nullptr) {
-    const bool alive = std::holds_alternative<Refusal>(answer);
+    const bool alive = std::holds_alternative<ErrorReply>(answer);
     task::Outcome failure =
         std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
     return alive ? refused(failure, plan) : EarlyOutcome(std::move(failure));
   }
-  auto ran = worker::told<worker::ContestantRunQuestion>(std::move(*outputs));
-  if (!ran) return EarlyOutcome(Failure{limits_, "forward", 0, {}}(Garbled{ran.error().message}));
-  const RunAnswer run = bounded(std::move(ran->said));
+  auto ran = worker::parse_response<worker::ContestantRunQuestion>(std::move(*outputs));
+  if (!ran)
+    return EarlyOutcome(Failure{limits_, "forward", 0, {}}(MalformedReply{ran.error().message}));
+  const RunAnswer run = bounded(std::move(ran->body));
   if (EarlyOutcome illegal = note_aten(run.aten)) return illegal;
   if (EarlyOutcome fault = fatal_fault(run.sticky, trial.findings)) return fault;
   if (EarlyOutcome illegal = note_record(trial.findings)) return illegal;
   auto checked = check(run, ran->region, plan.index);
   if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(trial)));
-  take_check(std::move(checked->said), trial);
+  take_check(std::move(checked->body), trial);
   if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
-    if (EarlyOutcome illegal = given.said.returns_inputs ? std::nullopt : lacks_launch(run)) {
+    if (EarlyOutcome illegal = given.body.returns_inputs ? std::nullopt : lacks_launch(run)) {
       return illegal;
     }
     if (EarlyOutcome illegal = host_made()) return illegal;
-    if (EarlyOutcome illegal = given.said.returns_inputs ? std::nullopt : constant_answer()) {
+    if (EarlyOutcome illegal = given.body.returns_inputs ? std::nullopt : constant_answer()) {
       return illegal;
     }
   }
@@ -264,30 +265,31 @@ Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
 }
 
 Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
-                                       const worker::Told<worker::JudgeTrialQuestion>& given) {
+                                       const worker::Response<worker::JudgeTrialQuestion>& given) {
   if (device_ == nullptr) {
-    return ask(worker::ContestantRunQuestion{plan.shape, given.said.inputs, given.said.written},
+    return ask(worker::ContestantRunQuestion{plan.shape, given.body.inputs, given.body.written},
                &given.region, limits_.forward_s);
   }
   MC_TRY(const auto before, device_->used(), "before the call");
   if (!bytes_to_host_before_) bytes_to_host_before_ = before.bytes_to_host;
   ++calls_there_;
-  const auto put = device_->put({given.said.inputs}, given.region);
+  const auto put = device_->put({given.body.inputs}, given.region);
   // The device was clean when the candidate got it.
   if (!put && !trials_.empty()) {
     const task::Exception fault{"CudaError", put.error().message, {}, {}};
-    return Answer(Refusal{.kind = "exception", .stage = "forward", .exception = fault});
+    return Answer(ErrorReply{.kind = "exception", .stage = "forward", .exception = fault});
   }
   MC_TRY(const int64_t address, put, "inputs");
-  Answer answer = ask(worker::ContestantRunThereQuestion{plan.shape, given.said.inputs,
-                                                         given.said.written, address},
+  Answer answer = ask(worker::ContestantRunThereQuestion{plan.shape, given.body.inputs,
+                                                         given.body.written, address},
                       nullptr, limits_.forward_s);
   if (std::holds_alternative<Reply>(answer)) {
     MC_TRY(const auto after, device_->used(), "after the call");
     launches_own_ = after.launches_own - before.launches_own;
     MC_TRY(answer, take_outputs(std::move(answer)), "outputs");
   }
-  if (!std::holds_alternative<Death>(answer) && !std::holds_alternative<Overrun>(answer)) {
+  if (!std::holds_alternative<ProcessEnd>(answer) &&
+      !std::holds_alternative<LimitExceeded>(answer)) {
     MC_TRY_VOID(device_->release(address), "inputs");
   }
   return answer;
@@ -295,20 +297,22 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
 
 // The answer as a contestant with a device would have given it: with its outputs in a region.
 Result<Answer> Measurement::take_outputs(Answer answer) {
-  auto ran = worker::told<worker::ContestantRunThereQuestion>(std::get<Reply>(std::move(answer)));
-  if (!ran) return Answer(Garbled{ran.error().message});
-  Answer taken = device_->take(ran->said.outputs, ran->said.buffers);
+  auto ran = worker::parse_response<worker::ContestantRunThereQuestion>(
+      std::get<Reply>(std::move(answer)));
+  if (!ran) return Answer(MalformedReply{ran.error().message});
+  Answer taken = device_->take(ran->body.outputs, ran->body.buffers);
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
-    if (auto* refusal = std::get_if<Refusal>(&taken)) return Answer(std::move(*refusal));
+    if (auto* refusal = std::get_if<ErrorReply>(&taken)) return Answer(std::move(*refusal));
     return Error{ErrorCode::kUnavailable, "the device process ended as it copied outputs"};
   }
-  MC_TRY(auto copied, worker::told<worker::DeviceTakeQuestion>(std::move(*reply)), "outputs");
-  worker::ContestantRunAnswer said{.aten = std::move(ran->said.aten),
+  MC_TRY(auto copied, worker::parse_response<worker::DeviceTakeQuestion>(std::move(*reply)),
+         "outputs");
+  worker::ContestantRunAnswer said{.aten = std::move(ran->body.aten),
                                    .launches = launches_own_,
-                                   .sticky = std::move(ran->said.sticky),
-                                   .outputs = std::move(copied.said.outputs),
-                                   .buffers = std::move(copied.said.buffers)};
+                                   .sticky = std::move(ran->body.sticky),
+                                   .outputs = std::move(copied.body.outputs),
+                                   .buffers = std::move(copied.body.buffers)};
   return Answer(Reply{said.to_json(), std::move(copied.region)});
 }
 
@@ -474,7 +478,7 @@ Answer Measurement::ask(const Question& question, const Fd* region, double limit
 // The contestant had taken the room on the device that the judge does not find, but finds once the
 // contestant has ended.
 template <typename Question>
-Result<worker::Told<Question>> Measurement::ask_judge(const Question& question) {
+Result<worker::Response<Question>> Measurement::ask_judge(const Question& question) {
   auto told = judge_.ask(question, limits_.judge_s);
   if (told || told.error().code != ErrorCode::kExhausted) return told;
   session_.end();

@@ -36,7 +36,7 @@ class Measurement {
   // Each returns the outcome where that is known early.
   using EarlyOutcome = std::optional<task::Outcome>;
   using RunAnswer = worker::ContestantRunAnswer;
-  using Checked = worker::Told<worker::JudgeCheckQuestion>;
+  using Checked = worker::Response<worker::JudgeCheckQuestion>;
   Result<EarlyOutcome> load();
   Result<EarlyOutcome> build(int shape);
   Result<EarlyOutcome> run_trial(const TrialPlan& plan);
@@ -59,13 +59,13 @@ class Measurement {
   task::Outcome uncheckable(Error error, task::Trial trial);
   Result<Answer> ask_to_build(int shape, const Initial& init);
   Result<Answer> ask_to_run(const TrialPlan& plan,
-                            const worker::Told<worker::JudgeTrialQuestion>& given);
+                            const worker::Response<worker::JudgeTrialQuestion>& given);
   Result<Answer> take_outputs(Answer answer);
   Result<EarlyOutcome> forbidden_there();
   template <typename Question>
   Answer ask(const Question& question, const Fd* region, double limit_s);
   template <typename Question>
-  Result<worker::Told<Question>> ask_judge(const Question& question);
+  Result<worker::Response<Question>> ask_judge(const Question& question);
   task::Outcome out_of_memory(const char* stage) const;
 
   std::vector<task::KernelFinding> new_findings();

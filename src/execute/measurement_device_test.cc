@@ -113,7 +113,7 @@ TEST_F(DeviceMeasurement, RefusesKernelsThatThePolicyDoesNotName) {
 TEST_F(DeviceMeasurement, AFailureIsTheDeviceProcessesWhereItLacksWhatWasAskedFor) {
   devices_.say<Used>({.unsupported = "cudaMallocManaged"});
   decided<task::Passed>();
-  contestants_.fail<Forward>(Refusal{"exception", "forward", {"RuntimeError", "no", {}, {}}});
+  contestants_.fail<Forward>(ErrorReply{"exception", "forward", {"RuntimeError", "no", {}, {}}});
   const auto unsupported = decided<task::Unsupported>();
   EXPECT_EQ(unsupported.constructs.at(0).rule, "device.unsupported");
   EXPECT_NE(unsupported.constructs[0].message.find("cudaMallocManaged"), std::string::npos);
@@ -128,7 +128,7 @@ TEST_F(DeviceMeasurement, AContestantThatThrewAtAnotherShapeIsNotTimed) {
     if (asked.shape == 0) {
       return worker::ContestantRunThereAnswer{.outputs = {R"(["there"])"}}.to_json();
     }
-    return Refusal{"exception", "forward", {"RuntimeError", "misaligned address", {}, {}}};
+    return ErrorReply{"exception", "forward", {"RuntimeError", "misaligned address", {}, {}}};
   });
   const auto measured = measure();
   ASSERT_TRUE(std::holds_alternative<task::Passed>(measured->outcome));
@@ -136,7 +136,7 @@ TEST_F(DeviceMeasurement, AContestantThatThrewAtAnotherShapeIsNotTimed) {
 }
 
 TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {
-  devices_.fail<Take>(Refusal{"protocol", "", {"Refusal", "not in its memory", {}, {}}});
+  devices_.fail<Take>(ErrorReply{"protocol", "", {"Refusal", "not in its memory", {}, {}}});
   const auto measured = measure();
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_FALSE(std::holds_alternative<task::Passed>(measured->outcome));
@@ -144,7 +144,7 @@ TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {
 }
 
 TEST_F(DeviceMeasurement, AFailureOfTheDeviceProcessIsTheWorlds) {
-  devices_.fail<Put>(worker::Reaction(Death{9, 0}));
+  devices_.fail<Put>(worker::Reaction(ProcessEnd{9, 0}));
   EXPECT_FALSE(measure());
 }
 

@@ -20,8 +20,8 @@ namespace {
 using worker::FakeWorker;
 using worker::Reaction;
 
-const Refusal kRefused{"exception", "", {"Error", "cannot", {}, {}}};
-const Refusal kNoRoom{"oom", "", {"Error", "no room", {}, {}}};
+const ErrorReply kRefused{"exception", "", {"Error", "cannot", {}, {}}};
+const ErrorReply kNoRoom{"oom", "", {"Error", "no room", {}, {}}};
 
 // One reaction after the other; the last one stays.
 template <typename Question>
@@ -157,7 +157,8 @@ TEST_F(MeasurementTest, DoesNotRunATrialOfNaNThatNoOtherTrialPassedBefore) {
 }
 
 TEST_F(MeasurementTest, IsUnsupportedWhereTheTaskItselfFails) {
-  judges_.fail<Trial>(Refusal{"task", "", {"Refusal", "ValueError: no", {"task", 7, 0, ""}, {}}});
+  judges_.fail<Trial>(
+      ErrorReply{"task", "", {"Refusal", "ValueError: no", {"task", 7, 0, ""}, {}}});
   const auto measured = measure();
   ASSERT_FALSE(measured);
   EXPECT_EQ(measured.error().code, ErrorCode::kUnsupported);
@@ -199,7 +200,7 @@ TEST_F(MeasurementTest, IsACrashWhereTheContestantRefuses) {
 }
 
 TEST_F(MeasurementTest, IsACrashWhereTheContestantDiesOfASignal) {
-  contestants_.fail<Forward>(Death{11, 0});
+  contestants_.fail<Forward>(ProcessEnd{11, 0});
   const auto crashed = decided<task::Crashed>();
   EXPECT_EQ(crashed.stage, "forward");
   EXPECT_EQ(crashed.signal, 11);
@@ -282,7 +283,7 @@ TEST_F(MeasurementTest, FailsWhereTheJudgeHasNoRoomEitherWay) {
 TEST_F(MeasurementTest, FailsWhereTheJudgeFailsBeforeItChecks) {
   judges_.fail<Trial>(kRefused);
   EXPECT_FALSE(measure());
-  judges_.fail<Init>(Death{9, 0});
+  judges_.fail<Init>(ProcessEnd{9, 0});
   EXPECT_FALSE(measure());
 }
 

@@ -93,16 +93,16 @@ std::string first_error(const std::string& message) {
 }
 
 // The place of an attempt's compiled function.
-struct Home {
+struct CompiledFunction {
   fs::path library;
   std::string module;
   std::string function;
 };
-using Compiled = std::variant<Home, task::Outcome>;
+using Compiled = std::variant<CompiledFunction, task::Outcome>;
 
 }  // namespace
 
-struct Bulk::State {
+struct BatchVerifier::State {
   compile::CpuRuntime runtime;
   std::unique_ptr<compile::CpuToolchain> toolchain;
   std::unique_ptr<LineChild> worker;
@@ -120,10 +120,10 @@ struct Bulk::State {
   Result<TaskResult> verify_one(const TaskWork& work, const std::vector<Compiled>& compiled);
 };
 
-Bulk::Bulk(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Bulk::~Bulk() = default;
+BatchVerifier::BatchVerifier(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BatchVerifier::~BatchVerifier() = default;
 
-Result<std::unique_ptr<Bulk>> Bulk::create(const Progress& progress) {
+Result<std::unique_ptr<BatchVerifier>> BatchVerifier::create(const Progress& progress) {
   MC_TRY(const Layout layout, find_layout(), "forge");
   MC_TRY(const compile::PyTorch pytorch, compile::find_pytorch(compile::default_python()), "forge");
   MC_TRY(compile::CpuRuntime runtime, compile::prepare_cpu_runtime(pytorch, layout, progress),
@@ -140,18 +140,18 @@ Result<std::unique_ptr<Bulk>> Bulk::create(const Progress& progress) {
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "forge");
   auto toolchain =
       std::make_unique<compile::CpuToolchain>(runtime, cache_directory() / "artifacts", bytes_max);
-  return std::unique_ptr<Bulk>(new Bulk(std::unique_ptr<State>(new State{
+  return std::unique_ptr<BatchVerifier>(new BatchVerifier(std::unique_ptr<State>(new State{
       std::move(runtime), std::move(toolchain), std::move(worker), std::move(directory)})));
 }
 
-Result<std::vector<TaskResult>> Bulk::verify(const std::vector<TaskWork>& works) {
+Result<std::vector<TaskResult>> BatchVerifier::verify(const std::vector<TaskWork>& works) {
   return state_->verify(works);
 }
 
 // ---- Compiling ----------------------------------------------------------------------------------
 
-Status Bulk::State::run_compiler(const std::string& unit, const fs::path& source,
-                                 const std::vector<std::string>& more) {
+Status BatchVerifier::State::run_compiler(const std::string& unit, const fs::path& source,
+                                          const std::vector<std::string>& more) {
   MC_TRY_VOID(write_file_atomically(source, unit), "unit");
   std::vector<std::string> argv = {runtime.compiler.string()};
   argv.insert(argv.end(), more.begin(), more.end());
@@ -163,7 +163,7 @@ Status Bulk::State::run_compiler(const std::string& unit, const fs::path& source
   return ok();
 }
 
-Result<std::vector<Compiled>> Bulk::State::compile_all(
+Result<std::vector<Compiled>> BatchVerifier::State::compile_all(
     const std::vector<const Attempt*>& attempts) {
   if (attempts.empty()) return std::vector<Compiled>();
   const std::string name = fmt::format("unit{}", num_units++);
@@ -175,13 +175,13 @@ Result<std::vector<Compiled>> Bulk::State::compile_all(
   if (!done) return compile_apart(attempts, first_error(done.error().message));
   std::vector<Compiled> compiled;
   for (size_t i = 0; i < attempts.size(); ++i) {
-    compiled.emplace_back(Home{library, name, function_name(i)});
+    compiled.emplace_back(CompiledFunction{library, name, function_name(i)});
   }
   return compiled;
 }
 
 // Those that do not compile one by one, the others as a unit again.
-Result<std::vector<Compiled>> Bulk::State::compile_apart(
+Result<std::vector<Compiled>> BatchVerifier::State::compile_apart(
     const std::vector<const Attempt*>& attempts, const std::string& first_message) {
   const fs::path source = directory.path() / fmt::format("unit{}.cc", num_units++);
   const auto looked = run_compiler(unit_of(attempts, Naming::kNumber), source,
@@ -210,7 +210,7 @@ Result<std::vector<Compiled>> Bulk::State::compile_apart(
   return compiled;
 }
 
-Result<std::vector<Compiled>> Bulk::State::compile_each(
+Result<std::vector<Compiled>> BatchVerifier::State::compile_each(
     const std::vector<const Attempt*>& attempts) {
   std::vector<Compiled> compiled;
   for (const Attempt* attempt : attempts) {
@@ -220,13 +220,13 @@ Result<std::vector<Compiled>> Bulk::State::compile_each(
   return compiled;
 }
 
-Result<Compiled> Bulk::State::compile_alone(const Attempt& attempt) {
+Result<Compiled> BatchVerifier::State::compile_alone(const Attempt& attempt) {
   const compile::Extension extension = extension_of(attempt);
   const compile::LocationMapper mapper(attempt.module, {extension});
   MC_TRY(compile::Compilation compilation, toolchain->compile(extension, mapper, {}), "compile");
   compile::Compiled& done = compilation.outcome;
   if (auto* artifact = std::get_if<compile::Artifact>(&done)) {
-    return Compiled(Home{artifact->library, artifact->module, "f"});
+    return Compiled(CompiledFunction{artifact->library, artifact->module, "f"});
   }
   return std::visit(
       [](auto& other) -> Result<Compiled> {
@@ -242,7 +242,7 @@ Result<Compiled> Bulk::State::compile_alone(const Attempt& attempt) {
 // ---- Running
 // --------------------------------------------------------------------------------------
 
-Result<std::vector<TaskResult>> Bulk::State::verify(const std::vector<TaskWork>& works) {
+Result<std::vector<TaskResult>> BatchVerifier::State::verify(const std::vector<TaskWork>& works) {
   std::vector<const Attempt*> attempts;
   for (const TaskWork& work : works) {
     for (const Attempt& attempt : work.attempts) attempts.push_back(&attempt);
@@ -255,7 +255,7 @@ Result<std::vector<TaskResult>> Bulk::State::verify(const std::vector<TaskWork>&
     at += work.attempts.size();
     MC_CHECK(at <= compiled.size());
     std::vector<Compiled> own(begin, compiled.begin() + static_cast<ptrdiff_t>(at));
-    for (const Attempt& attempt : work.doubtful) {
+    for (const Attempt& attempt : work.may_not_compile) {
       MC_TRY(Compiled one, compile_alone(attempt), "compile");
       own.push_back(std::move(one));
     }
@@ -269,17 +269,17 @@ Result<std::vector<TaskResult>> Bulk::State::verify(const std::vector<TaskWork>&
   return results;
 }
 
-Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
-                                           const std::vector<Compiled>& compiled) {
+Result<TaskResult> BatchVerifier::State::verify_one(const TaskWork& work,
+                                                    const std::vector<Compiled>& compiled) {
   std::vector<const Attempt*> attempts;
   for (const Attempt& attempt : work.attempts) attempts.push_back(&attempt);
-  for (const Attempt& attempt : work.doubtful) attempts.push_back(&attempt);
+  for (const Attempt& attempt : work.may_not_compile) attempts.push_back(&attempt);
   MC_CHECK(compiled.size() == attempts.size());
   Json question{{"source", work.source}, {"seed", work.seed >> 1}, {"explains", work.explains}};
   question["probe"] = work.probe.empty() ? Json() : Json::parse(work.probe);
   question["solutions"] = Json::array();
   for (size_t i = 0; i < attempts.size(); ++i) {
-    const auto* home = std::get_if<Home>(&compiled[i]);
+    const auto* home = std::get_if<CompiledFunction>(&compiled[i]);
     if (home == nullptr) continue;
     question["solutions"].push_back(
         {{"source", attempts[i]->module},
@@ -295,7 +295,7 @@ Result<TaskResult> Bulk::State::verify_one(const TaskWork& work,
     if (!result.gate.empty()) return result;
     size_t ran = 0;
     for (size_t i = 0; i < attempts.size(); ++i) {
-      const auto* home = std::get_if<Home>(&compiled[i]);
+      const auto* home = std::get_if<CompiledFunction>(&compiled[i]);
       if (home == nullptr) {
         result.outcomes.push_back(std::get<task::Outcome>(compiled[i]));
         continue;

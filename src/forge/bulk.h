@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bulk: verifies tasks and their kernels many at a time.
+// BatchVerifier: verifies tasks and their kernels many at a time.
 //
 // A verdict on a candidate that MooreEval does not trust costs about a second; the forge's own
 // kernels are not hostile.  So some sixteen and more of them are compiled as one unit, each in a
-// namespace of its own, for the same emulator; one Python process per Bulk draws the same trials
-// and compares as MooreEval's judge does; each kernel runs in a fork.  What is left out: sandbox,
-// legality by text, and processes apart for judge and contestant.  A unit that does not compile is
-// compiled kernel by kernel with MooreEval's own toolchain.
+// namespace of its own, for the same emulator; one Python process per BatchVerifier draws the same
+// trials and compares as MooreEval's judge does; each kernel runs in a fork.  What is left out:
+// sandbox, legality by text, and processes apart for judge and contestant.  A unit that does not
+// compile is compiled kernel by kernel with MooreEval's own toolchain.
 //
-//   MC_TRY(auto bulk, Bulk::create(progress), "forge");
+//   MC_TRY(auto bulk, BatchVerifier::create(progress), "forge");
 //   MC_TRY(auto results, bulk->verify(works), "verify");
 #ifndef MC_FORGE_BULK_H_
 #define MC_FORGE_BULK_H_
@@ -39,26 +39,26 @@ struct TaskWork {
   uint64_t seed = 0;  // The judge's seed.
   bool explains = true;  // The judge looks for the cause of a wrong output, a third of its time.
   std::vector<Attempt> attempts;
-  std::vector<Attempt> doubtful;  // Those that may not compile: each on its own.
+  std::vector<Attempt> may_not_compile;  // Each is compiled on its own.
 };
 
 struct TaskResult {
   std::vector<std::string> gate;  // Why the task is none; empty when it is one.
-  // The outcomes of attempts, then those of doubtful; none where the gate failed.
+  // The outcomes of attempts, then those of may_not_compile; none where the gate failed.
   std::vector<task::Outcome> outcomes;
 };
 
-class Bulk {
+class BatchVerifier {
  public:
   using Progress = std::function<void(std::string_view step)>;
-  static Result<std::unique_ptr<Bulk>> create(const Progress& progress);
-  ~Bulk();
+  static Result<std::unique_ptr<BatchVerifier>> create(const Progress& progress);
+  ~BatchVerifier();
 
   Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
 
  private:
   struct State;
-  explicit Bulk(std::unique_ptr<State> state);
+  explicit BatchVerifier(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -76,7 +76,7 @@ Status audit(const TaskGraph& graph, const Solution& solution, const task::Outco
 
 class ChunkMaker {
  public:
-  ChunkMaker(const Settings& settings, const Library& library, int number, Bulk& bulk,
+  ChunkMaker(const Settings& settings, const Library& library, int number, BatchVerifier& bulk,
              double audit_share, task::Evaluator* auditor)
       : settings_(settings),
         library_(library),
@@ -180,7 +180,7 @@ class ChunkMaker {
     for (const Mutant& mutant : made.mutants) {
       const std::string cuda = with_bugs(made.solutions[made.buggy], mutant.bugs);
       const bool compiles = mutant.bugs.front().expected != "compile";
-      (compiles ? work.attempts : work.doubtful).push_back({mutant.module, cuda});
+      (compiles ? work.attempts : work.may_not_compile).push_back({mutant.module, cuda});
     }
     return work;
   }
@@ -338,7 +338,7 @@ class ChunkMaker {
   const Settings& settings_;
   const Library& library_;
   int number_;
-  Bulk& bulk_;
+  BatchVerifier& bulk_;
   double audit_share_;
   task::Evaluator* auditor_;
   std::vector<Made> made_;
@@ -351,7 +351,7 @@ class ChunkMaker {
 }  // namespace
 
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
-                               Bulk& bulk, double audit_share, task::Evaluator* auditor) {
+                               BatchVerifier& bulk, double audit_share, task::Evaluator* auditor) {
   return ChunkMaker(settings, library, number, bulk, audit_share, auditor).run();
 }
 

@@ -15,7 +15,7 @@ namespace mc::forge {
 // {"tasks": [{"id", "source", "structure", "split", "sft": [row], "row", "counts": {name: n}}],
 //  "rejected": {reason: n}, "errors": [a solution of the forge that does not compile]}.
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
-                               Bulk& bulk, double audit_share, task::Evaluator* auditor);
+                               BatchVerifier& bulk, double audit_share, task::Evaluator* auditor);
 
 }  // namespace mc::forge
 

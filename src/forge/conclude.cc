@@ -17,9 +17,9 @@ using EarlyOutcome = std::optional<task::Outcome>;
 
 constexpr double kLimitS = 20;  // RUN_S of verify.py.
 
-class Concluding {
+class OutcomeOfRun {
  public:
-  Concluding(const Json& answer, const Json& run, const execute::Locate& locate)
+  OutcomeOfRun(const Json& answer, const Json& run, const execute::Locate& locate)
       : run_(run), locate_(locate) {
     for (const Json& shape : answer.at("shapes")) shapes_.push_back(shape);
   }
@@ -44,7 +44,7 @@ class Concluding {
  private:
   Result<EarlyOutcome> refused(const Json& event, const char* stage) {
     if (event.at("error").is_null()) return EarlyOutcome();
-    MC_TRY(execute::Refusal refusal, execute::decode_refusal(event["error"].dump()), stage);
+    MC_TRY(execute::ErrorReply refusal, execute::decode_refusal(event["error"].dump()), stage);
     if (refusal.kind == "operator") {
       return EarlyOutcome(task::Illegal{"run", {{"run.aten", refusal.exception.message, {}}}});
     }
@@ -161,7 +161,7 @@ Result<task::Outcome> conclude(std::string_view task_answer, std::string_view ru
                                const execute::Locate& locate) {
   try {
     const Json answer = Json::parse(task_answer), ran = Json::parse(run);
-    return Concluding(answer, ran, locate).outcome();
+    return OutcomeOfRun(answer, ran, locate).outcome();
   } catch (const Json::exception& exception) {
     return Error{ErrorCode::kProtocol,
                  std::string("the verifier's answer is not understood: ") + exception.what()};

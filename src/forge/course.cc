@@ -40,16 +40,16 @@ std::optional<std::string> cuda_of(const std::string& module) {
   return module.substr(begin, end - begin);
 }
 
-Course::Course(std::vector<std::unique_ptr<Bulk>> bulks, const CourseOptions& options)
+Course::Course(std::vector<std::unique_ptr<BatchVerifier>> bulks, const CourseOptions& options)
     : options_(options), bulks_(std::move(bulks)) {
   for (const auto& bulk : bulks_) threads_.emplace_back([this, &bulk] { work(*bulk); });
 }
 
 Result<std::unique_ptr<Course>> Course::create(const CourseOptions& options,
-                                               const Bulk::Progress& progress) {
-  std::vector<std::unique_ptr<Bulk>> bulks;
+                                               const BatchVerifier::Progress& progress) {
+  std::vector<std::unique_ptr<BatchVerifier>> bulks;
   for (int i = 0; i < options.num_workers; ++i) {
-    MC_TRY(auto bulk, Bulk::create(progress), "course");
+    MC_TRY(auto bulk, BatchVerifier::create(progress), "course");
     bulks.push_back(std::move(bulk));
   }
   return std::unique_ptr<Course>(new Course(std::move(bulks), options));
@@ -92,7 +92,7 @@ Result<task::Verdict> Course::judge(const task::Task& task, const task::Candidat
   return verdict;
 }
 
-void Course::work(Bulk& bulk) {
+void Course::work(BatchVerifier& bulk) {
   while (true) {
     const std::vector<Waiting*> batch = take();
     if (batch.empty()) return;
@@ -122,15 +122,15 @@ std::vector<Course::Waiting*> Course::take() {
   return batch;
 }
 
-void Course::verify(Bulk& bulk, const std::vector<Waiting*>& batch) {
+void Course::verify(BatchVerifier& bulk, const std::vector<Waiting*>& batch) {
   std::vector<TaskWork> works;
   std::map<std::string, size_t> places;
-  struct Home {
+  struct CompiledFunction {
     size_t work = 0;
     bool is_alone = false;
     size_t number = 0;
   };
-  std::vector<Home> homes;
+  std::vector<CompiledFunction> homes;
   for (const Waiting* one : batch) {
     const auto [place, is_new] = places.emplace(one->task->code, works.size());
     if (is_new) {
@@ -141,7 +141,7 @@ void Course::verify(Bulk& bulk, const std::vector<Waiting*>& batch) {
     }
     TaskWork& work = works[place->second];
     const bool is_alone = defines_macros(one->attempt.cuda);
-    auto& attempts = is_alone ? work.doubtful : work.attempts;
+    auto& attempts = is_alone ? work.may_not_compile : work.attempts;
     homes.push_back({place->second, is_alone, attempts.size()});
     attempts.push_back(one->attempt);
   }
@@ -152,7 +152,7 @@ void Course::verify(Bulk& bulk, const std::vector<Waiting*>& batch) {
       batch[i]->outcome = Result<task::Outcome>(results.error());
       continue;
     }
-    const Home& home = homes[i];
+    const CompiledFunction& home = homes[i];
     const TaskResult& result = (*results)[home.work];
     const size_t first = home.is_alone ? works[home.work].attempts.size() : 0;
     batch[i]->outcome = result.gate.empty()

@@ -43,7 +43,7 @@ struct CourseOptions {
 class Course {
  public:
   static Result<std::unique_ptr<Course>> create(const CourseOptions& options,
-                                                const Bulk::Progress& progress);
+                                                const BatchVerifier::Progress& progress);
   ~Course();
 
   // Waits for its turn; answers that wait together are compiled together, those to one task first.
@@ -56,17 +56,17 @@ class Course {
     Attempt attempt;
     std::optional<Result<task::Outcome>> outcome{};
   };
-  Course(std::vector<std::unique_ptr<Bulk>> bulks, const CourseOptions& options);
-  void work(Bulk& bulk);
+  Course(std::vector<std::unique_ptr<BatchVerifier>> bulks, const CourseOptions& options);
+  void work(BatchVerifier& bulk);
   std::vector<Waiting*> take();
-  void verify(Bulk& bulk, const std::vector<Waiting*>& batch);
+  void verify(BatchVerifier& bulk, const std::vector<Waiting*>& batch);
 
   const CourseOptions options_;
   std::mutex mutex_;  // Guards the next three.
   std::condition_variable changed_;
   std::deque<Waiting*> waiting_;
   bool is_closing_ = false;
-  std::vector<std::unique_ptr<Bulk>> bulks_;  // One for each thread.
+  std::vector<std::unique_ptr<BatchVerifier>> bulks_;  // One for each thread.
   std::vector<std::thread> threads_;
 };
 

@@ -73,7 +73,7 @@ class Runner {
 
  private:
   void work() {
-    std::unique_ptr<Bulk> bulk;  // Started with the first chunk that is not there yet.
+    std::unique_ptr<BatchVerifier> bulk;  // Started with the first chunk that is not there yet.
     for (std::optional<int> number; (number = take());) {
       const auto text = chunk(*number, bulk);
       if (!text) return fail(text.error());
@@ -81,11 +81,11 @@ class Runner {
     }
   }
 
-  Result<std::string> chunk(int number, std::unique_ptr<Bulk>& bulk) {
+  Result<std::string> chunk(int number, std::unique_ptr<BatchVerifier>& bulk) {
     MC_TRY(auto kept, store_.text(chunk_name(number)), "forge");
     if (kept) return *std::move(kept);
     if (bulk == nullptr) {
-      MC_TRY(bulk, Bulk::create(note_), "verifier");
+      MC_TRY(bulk, BatchVerifier::create(note_), "verifier");
     }
     MC_TRY(std::string text,
            make_chunk(options_.settings, *options_.library, number, *bulk, options_.audit_share,

@@ -58,7 +58,7 @@ std::vector<int64_t> lengths_of(std::span<const train::Sample> sequences) {
 
 }  // namespace
 
-std::vector<Scores> score_sequences(const model::Passage& passage,
+std::vector<Scores> score_sequences(const model::ForwardContext& passage,
                                     std::span<const train::Sample* const> sequences,
                                     double temperature, const GradientOf& gradient_of,
                                     model::Parameters* gradients) {

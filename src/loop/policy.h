@@ -51,7 +51,7 @@ struct Scores {
 // Adds to `gradients` that of sum(g log_prob), g of each sequence by `gradient_of`, which is also
 // told its scores; returns them.  With `gradients` null: the scores alone.
 using GradientOf = std::function<std::vector<double>(size_t sequence, const Scores& now)>;
-std::vector<Scores> score_sequences(const model::Passage& passage,
+std::vector<Scores> score_sequences(const model::ForwardContext& passage,
                                     std::span<const train::Sample* const> sequences,
                                     double temperature, const GradientOf& gradient_of,
                                     model::Parameters* gradients);

@@ -68,7 +68,7 @@ at::Tensor flat_heads(const at::Tensor& x_THD) {
   return x_THD.reshape({-1, x_THD.size(2)}).contiguous();
 }
 
-gpu::HeadInputs kernel_inputs(const Passage& passage, const Block& block,
+gpu::HeadInputs kernel_inputs(const ForwardContext& passage, const Block& block,
                               const at::Tensor& positions, const at::Tensor& qkv) {
   const Config& c = passage.weights.config;
   return {{.head_dim = c.head_dim, .heads = c.heads, .kv_heads = c.kv_heads},
@@ -81,12 +81,12 @@ gpu::HeadInputs kernel_inputs(const Passage& passage, const Block& block,
           c.norm_epsilon};
 }
 
-bool has_head_kernels(const Passage& passage, const gpu::HeadInputs& in) {
-  return passage.form == ops::Form::kFast && gpu::has_heads(in.qkv, in.sizes);
+bool has_head_kernels(const ForwardContext& passage, const gpu::HeadInputs& in) {
+  return passage.form == ops::Form::kNative && gpu::has_heads(in.qkv, in.sizes);
 }
 
 // Queries and keys, normed where the family does and rotated, and values.
-void make_heads(const Passage& passage, const Block& block, const at::Tensor& positions,
+void make_heads(const ForwardContext& passage, const Block& block, const at::Tensor& positions,
                 BlockTape& tape) {
   const Config& config = passage.weights.config;
   auto [q, k, v] = views_of(config, tape.qkv);
@@ -110,14 +110,14 @@ void make_heads(const Passage& passage, const Block& block, const at::Tensor& po
 }
 
 // The second half of a block; returns what it adds to x_mid.
-at::Tensor feed_forward(const Passage& passage, const Block& block, BlockTape& tape) {
+at::Tensor feed_forward(const ForwardContext& passage, const Block& block, BlockTape& tape) {
   tape.gate_up = ops::linear(tape.ffn_norm.y_Nh, block.gate_up);
   tape.inner = ops::swiglu(tape.gate_up, passage.form);
   return ops::linear(tape.inner, block.down);
 }
 
 // A block begins with x + branch; branch is undefined where x is all.
-void begin_block(const Passage& passage, const Block& block, const at::Tensor& positions,
+void begin_block(const ForwardContext& passage, const Block& block, const at::Tensor& positions,
                  const at::Tensor& branch, BlockTape& tape) {
   ops::AddedNorm added = ops::add_rms_norm(tape.x, branch, block.attention_norm,
                                            passage.weights.config.norm_epsilon, passage.form);
@@ -128,7 +128,7 @@ void begin_block(const Passage& passage, const Block& block, const at::Tensor& p
 }
 
 // From the output of attention to what the block adds to x_mid.
-at::Tensor end_block(const Passage& passage, const Block& block, const at::Tensor& out_THD,
+at::Tensor end_block(const ForwardContext& passage, const Block& block, const at::Tensor& out_THD,
                      BlockTape& tape) {
   ops::AddedNorm added =
       ops::add_rms_norm(tape.x, ops::linear(out_THD.view({tape.x.size(0), -1}), block.o),
@@ -138,7 +138,7 @@ at::Tensor end_block(const Passage& passage, const Block& block, const at::Tenso
   return feed_forward(passage, block, tape);
 }
 
-ops::Attention attend(const Passage& passage, const Batch& batch, const BlockTape& tape) {
+ops::Attention attend(const ForwardContext& passage, const Batch& batch, const BlockTape& tape) {
   return ops::attention(tape.heads.q_THD, tape.heads.k_TKD, tape.heads.v_TKD, batch.extents,
                         passage.form);
 }
@@ -159,8 +159,8 @@ void fill_cache(const ops::AttentionInputs& heads, const Batch& batch,
 }
 
 // The gradient of feed_forward: from that of its result to that of x_mid.
-at::Tensor feed_forward_backward(const Passage& passage, const Block& block, const BlockTape& tape,
-                                 at::Tensor dx, Block& gradients) {
+at::Tensor feed_forward_backward(const ForwardContext& passage, const Block& block,
+                                 const BlockTape& tape, at::Tensor dx, Block& gradients) {
   ops::add_weight_gradient(gradients.down, dx, tape.inner);
   const at::Tensor d_gate_up =
       ops::swiglu_backward(ops::linear_backward(dx, block.down), tape.gate_up, passage.form);
@@ -171,10 +171,10 @@ at::Tensor feed_forward_backward(const Passage& passage, const Block& block, con
 }
 
 // Of make_heads: turns the gradients of the rotated heads, in views of d_qkv, into those of qkv.
-void make_heads_backward(const Passage& passage, const Block& block, const Batch& batch,
+void make_heads_backward(const ForwardContext& passage, const Block& block, const Batch& batch,
                          const BlockTape& tape, const QkvViews& d_heads, Block& gradients) {
-  ops::rope_(d_heads.q, batch.positions_T, passage.rope, Turn::kBackwards, passage.form);
-  ops::rope_(d_heads.k, batch.positions_T, passage.rope, Turn::kBackwards, passage.form);
+  ops::rope_(d_heads.q, batch.positions_T, passage.rope, Turn::kInverse, passage.form);
+  ops::rope_(d_heads.k, batch.positions_T, passage.rope, Turn::kInverse, passage.form);
   if (!block.q_norm.defined()) return;
   const QkvViews raw = views_of(passage.weights.config, tape.qkv);
   const auto norm_backward = [&](const at::Tensor& d_view, const at::Tensor& x, const at::Tensor& w,
@@ -189,7 +189,7 @@ void make_heads_backward(const Passage& passage, const Block& block, const Batch
 }
 
 // From the gradient of the output of attention to that of qkv.
-at::Tensor attend_backward(const Passage& passage, const Block& block, const Batch& batch,
+at::Tensor attend_backward(const ForwardContext& passage, const Block& block, const Batch& batch,
                            const BlockTape& tape, const at::Tensor& d_out, Block& gradients) {
   const gpu::HeadInputs in = kernel_inputs(passage, block, batch.positions_T, tape.qkv);
   if (has_head_kernels(passage, in) && ops::has_flash(tape.heads.q_THD, passage.form)) {
@@ -208,8 +208,9 @@ at::Tensor attend_backward(const Passage& passage, const Block& block, const Bat
   return d_qkv;
 }
 
-at::Tensor attention_part_backward(const Passage& passage, const Block& block, const Batch& batch,
-                                   const BlockTape& tape, at::Tensor dx, Block& gradients) {
+at::Tensor attention_part_backward(const ForwardContext& passage, const Block& block,
+                                   const Batch& batch, const BlockTape& tape, at::Tensor dx,
+                                   Block& gradients) {
   const at::Tensor& out = tape.attention.out_THD;
   ops::add_weight_gradient(gradients.o, dx, out.view({out.size(0), -1}));
   const at::Tensor d_out = ops::linear_backward(dx, block.o).view(out.sizes());
@@ -222,7 +223,7 @@ at::Tensor attention_part_backward(const Passage& passage, const Block& block, c
 }
 
 // The tape of a block of which the input alone was kept.
-BlockTape again(const Passage& passage, const Block& block, const Batch& batch,
+BlockTape again(const ForwardContext& passage, const Block& block, const Batch& batch,
                 const BlockTape& kept) {
   BlockTape tape;
   tape.x = kept.x;
@@ -328,7 +329,7 @@ ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device devic
   return {table.cos_PD2.to(device), table.sin_PD2.to(device)};
 }
 
-at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
+at::Tensor forward(const ForwardContext& passage, const Batch& batch, Tape* tape,
                    const OnHeads& on_heads) {
   const Parameters& weights = passage.weights;
   at::Tensor x = weights.embedding.index_select(0, batch.tokens_T);
@@ -360,15 +361,15 @@ at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
   return hidden;
 }
 
-at::Tensor prefill(const Passage& passage, const Batch& batch, Cache& cache,
+at::Tensor prefill(const ForwardContext& passage, const Batch& batch, Cache& cache,
                    std::span<const int64_t> slots) {
   return forward(passage, batch, nullptr, [&](size_t i, const ops::AttentionInputs& heads) {
     fill_cache(heads, batch, slots, cache.keys_SKPD[i], cache.values_SKPD[i]);
   });
 }
 
-void backward(const Passage& passage, const Batch& batch, const Tape& tape, const at::Tensor& dh,
-              Parameters& gradients) {
+void backward(const ForwardContext& passage, const Batch& batch, const Tape& tape,
+              const at::Tensor& dh, Parameters& gradients) {
   const Parameters& weights = passage.weights;
   at::Tensor dx = at::zeros_like(tape.x_last);
   ops::rms_norm_backward(dh, tape.x_last, weights.last_norm, tape.last_norm.scale_N, dx,
@@ -383,14 +384,14 @@ void backward(const Passage& passage, const Batch& batch, const Tape& tape, cons
     dx = feed_forward_backward(passage, block, one, dx, gradients.blocks[i]);
     dx = attention_part_backward(passage, block, batch, one, dx, gradients.blocks[i]);
   }
-  if (passage.form == ops::Form::kFast && gpu::has_rows(dx)) {
+  if (passage.form == ops::Form::kNative && gpu::has_rows(dx)) {
     gpu::add_rows(dx, batch.tokens_T, gradients.embedding);
     return;
   }
   gradients.embedding.index_add_(0, batch.tokens_T, dx.to(gradients.embedding.scalar_type()));
 }
 
-at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache& cache,
+at::Tensor decode_step(const ForwardContext& passage, const at::Tensor& tokens_B, Cache& cache,
                        std::span<const int64_t> lengths) {
   const Parameters& weights = passage.weights;
   std::vector<int64_t> seen(lengths.begin(), lengths.end());

@@ -114,30 +114,30 @@ ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device devic
 // third more work, and a tenth of the memory.
 enum class Keep { kAll, kInputs };
 
-struct Passage {
+struct ForwardContext {
   const Parameters& weights;
   const ops::RopeTable& rope;  // In the weights' dtype on the CPU, float32 elsewhere.
-  ops::Form form = ops::Form::kFast;
+  ops::Form form = ops::Form::kNative;
   Keep keep = Keep::kAll;
 };
 
 // The hidden states after the last norm.  `tape` may be null; `on_heads`, where there is one, gets
 // what attention sees in each block.
 using OnHeads = std::function<void(size_t block, const ops::AttentionInputs& heads)>;
-at::Tensor forward(const Passage& passage, const Batch& batch, Tape* tape,
+at::Tensor forward(const ForwardContext& passage, const Batch& batch, Tape* tape,
                    const OnHeads& on_heads = {});
 
 // The same without a tape; sequence i fills cache slot slots[i].
-at::Tensor prefill(const Passage& passage, const Batch& batch, Cache& cache,
+at::Tensor prefill(const ForwardContext& passage, const Batch& batch, Cache& cache,
                    std::span<const int64_t> slots);
 
 // Adds the gradients of sum(dh * forward(...)) to `gradients`.
-void backward(const Passage& passage, const Batch& batch, const Tape& tape, const at::Tensor& dh_Th,
-              Parameters& gradients);
+void backward(const ForwardContext& passage, const Batch& batch, const Tape& tape,
+              const at::Tensor& dh_Th, Parameters& gradients);
 
 // One token more for each of the first B slots, at position lengths[i] of its sequence: hidden
 // states [B, h].  Writes keys and values into the cache at that position.
-at::Tensor decode_step(const Passage& passage, const at::Tensor& tokens_B, Cache& cache,
+at::Tensor decode_step(const ForwardContext& passage, const at::Tensor& tokens_B, Cache& cache,
                        std::span<const int64_t> lengths);
 
 }  // namespace mc::model

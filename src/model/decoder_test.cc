@@ -60,15 +60,15 @@ class Decoder : public testing::TestWithParam<Shape> {
   const Config config = small(GetParam().family, GetParam().tied);
   const Parameters weights = weights_of(config, at::kDouble);
   const ops::RopeTable rope = rope_of(config, at::kDouble);
-  const Passage passage{weights, rope, GetParam().form};
+  const ForwardContext passage{weights, rope, GetParam().form};
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, Decoder,
-                         testing::Values(Shape{Family::kQwen2, true, ops::Form::kFast},
+                         testing::Values(Shape{Family::kQwen2, true, ops::Form::kNative},
                                          Shape{Family::kQwen2, false, ops::Form::kGeneric},
-                                         Shape{Family::kLlama, true, ops::Form::kFast},
+                                         Shape{Family::kLlama, true, ops::Form::kNative},
                                          Shape{Family::kLlama, false, ops::Form::kGeneric},
                                          Shape{Family::kQwen3, true, ops::Form::kGeneric},
-                                         Shape{Family::kQwen3, false, ops::Form::kFast}));
+                                         Shape{Family::kQwen3, false, ops::Form::kNative}));
 
 TEST_P(Decoder, SequencesInOneBatchComeOutAsTheTwinsOfEach) {
   const at::Tensor got = forward(passage, make_batch(kSequences, at::kCPU), nullptr);
@@ -104,7 +104,7 @@ TEST_P(Decoder, KeepingInputsAloneGivesTheSameGradients) {
   const Batch batch = make_batch(kSequences, at::kCPU);
   std::vector<at::Tensor> flats;
   for (const Keep keep : {Keep::kAll, Keep::kInputs}) {
-    const Passage kept{weights, rope, GetParam().form, keep};
+    const ForwardContext kept{weights, rope, GetParam().form, keep};
     Tape tape;
     const at::Tensor hidden = forward(kept, batch, &tape);
     Parameters gradients(config, at::zeros_like(weights.flat));

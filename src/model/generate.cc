@@ -55,7 +55,8 @@ struct Queue {
 
 class Generator {
  public:
-  Generator(const Passage& passage, Queue& queue, const GenerateOptions& options, int64_t num_slots)
+  Generator(const ForwardContext& passage, Queue& queue, const GenerateOptions& options,
+            int64_t num_slots)
       : passage_(passage),
         queue_(queue),
         requests_(queue.requests),
@@ -219,7 +220,7 @@ class Generator {
     slot.is_active = false;
   }
 
-  const Passage& passage_;
+  const ForwardContext& passage_;
   Queue& queue_;
   const std::span<const Request> requests_;
   const GenerateOptions& options_;
@@ -231,7 +232,7 @@ class Generator {
 
 }  // namespace
 
-GenerateCounts generate(const Passage& passage, std::span<const Request> requests,
+GenerateCounts generate(const ForwardContext& passage, std::span<const Request> requests,
                         const GenerateOptions& options, const Queue::Done& done) {
   const auto count = static_cast<int64_t>(requests.size());
   if (count > 0 && GpuDecoder::fits(passage)) {

@@ -50,7 +50,7 @@ struct GenerateCounts {
 
 // Calls `done` for each request, in the order in which they end, until it returns false.  A
 // sequence also ends when it is as long as the model's positions.  Errors are PyTorch's exceptions.
-GenerateCounts generate(const Passage& passage, std::span<const Request> requests,
+GenerateCounts generate(const ForwardContext& passage, std::span<const Request> requests,
                         const GenerateOptions& options,
                         const std::function<bool(size_t request, const Answer& answer)>& done);
 

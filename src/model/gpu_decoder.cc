@@ -57,14 +57,14 @@ at::Tensor room_for_logits(int64_t rows, const Parameters& weights) {
 
 }  // namespace
 
-bool GpuDecoder::fits(const Passage& passage) {
+bool GpuDecoder::fits(const ForwardContext& passage) {
   const Config& c = passage.weights.config;
-  return passage.form == ops::Form::kFast && gpu::has_rows(passage.weights.embedding) &&
+  return passage.form == ops::Form::kNative && gpu::has_rows(passage.weights.embedding) &&
          c.ffn % 8 == 0 &&
          gpu::has_heads(passage.weights.flat, {0, c.head_dim, c.heads, c.kv_heads});
 }
 
-GpuDecoder::GpuDecoder(const Passage& passage, int64_t slots, int64_t length_max,
+GpuDecoder::GpuDecoder(const ForwardContext& passage, int64_t slots, int64_t length_max,
                        const Sampling& sampling)
     : passage_(passage),
       sampling_(sampling),

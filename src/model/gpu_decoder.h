@@ -31,9 +31,10 @@ namespace mc::model {
 class GpuDecoder {
  public:
   // There are kernels for a model like this.
-  static bool fits(const Passage& passage);
+  static bool fits(const ForwardContext& passage);
 
-  GpuDecoder(const Passage& passage, int64_t slots, int64_t length_max, const Sampling& sampling);
+  GpuDecoder(const ForwardContext& passage, int64_t slots, int64_t length_max,
+             const Sampling& sampling);
   ~GpuDecoder();
   GpuDecoder(const GpuDecoder&) = delete;
   GpuDecoder& operator=(const GpuDecoder&) = delete;
@@ -78,7 +79,7 @@ class GpuDecoder {
   gpu::Sizes sizes() const;
   at::Tensor cache(size_t block, int64_t which) const;
 
-  const Passage passage_;
+  const ForwardContext passage_;
   const Sampling sampling_;
   const int64_t length_max_;
   c10::StreamGuard stream_;

@@ -28,7 +28,7 @@ struct Slot {
 
 class Generator {
  public:
-  Generator(const Passage& passage, std::span<const Request> requests,
+  Generator(const ForwardContext& passage, std::span<const Request> requests,
             const GenerateOptions& options, const std::function<bool(size_t, const Answer&)>& done)
       : ends_(passage.weights.config.ends),
         requests_(requests),
@@ -216,7 +216,7 @@ class Generator {
 
 }  // namespace
 
-GenerateCounts generate_on_gpu(const Passage& passage, std::span<const Request> requests,
+GenerateCounts generate_on_gpu(const ForwardContext& passage, std::span<const Request> requests,
                                const GenerateOptions& options,
                                const std::function<bool(size_t, const Answer&)>& done) {
   return Generator(passage, requests, options, done).run();

@@ -17,7 +17,7 @@
 namespace mc::model {
 
 // REQUIRES: GpuDecoder::fits(passage), and requests are not empty.
-GenerateCounts generate_on_gpu(const Passage& passage, std::span<const Request> requests,
+GenerateCounts generate_on_gpu(const ForwardContext& passage, std::span<const Request> requests,
                                const GenerateOptions& options,
                                const std::function<bool(size_t, const Answer&)>& done);
 

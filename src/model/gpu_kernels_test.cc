@@ -143,7 +143,7 @@ TEST_P(Heads, AreNormedAndTurnedAndSoAreTheirGradients) {
   const auto check = [&](const at::Tensor& d, int64_t first, const at::Tensor& w,
                          const at::Tensor& scale, const at::Tensor& parts) {
     at::Tensor want = d.to(at::kFloat).contiguous();
-    ops::rope_(want, positions_, rope_, ops::Turn::kBackwards);
+    ops::rope_(want, positions_, rope_, ops::Turn::kInverse);
     at::Tensor dw = floats({HEAD_DIM});
     if (GetParam()) {
       const at::Tensor x = view(qkv_, first, d.size(1)).to(at::kFloat).reshape({-1, HEAD_DIM});

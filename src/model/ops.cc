@@ -48,7 +48,7 @@ constexpr int64_t kDenseLengthMin = 512;
 constexpr int64_t kDenseAloneMin = 4096;
 
 bool has_loops(const at::Tensor& x, Form form) {
-  return form == Form::kFast && x.is_cpu() &&
+  return form == Form::kNative && x.is_cpu() &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
@@ -207,7 +207,9 @@ Sequence attend_backward(const at::Tensor& dout, const Sequence& in, const Seque
   return {dq, dk, dv};
 }
 
-bool has_kernels(const at::Tensor& x, Form form) { return form == Form::kFast && gpu::has_rows(x); }
+bool has_kernels(const at::Tensor& x, Form form) {
+  return form == Form::kNative && gpu::has_rows(x);
+}
 
 // The head's logits have rows as wide as the vocabulary.
 bool has_logit_kernels(const at::Tensor& h, const at::Tensor& w) {
@@ -275,7 +277,7 @@ Extents make_extents(std::vector<int64_t> starts, at::Device device) {
 
 // PyTorch's kernel for sequences one after another; its scale is ours.
 bool has_flash(const at::Tensor& q, Form form) {
-  return form == Form::kFast && q.is_cuda() && q.size(2) % 8 == 0 && q.size(2) <= 256 &&
+  return form == Form::kNative && q.is_cuda() && q.size(2) % 8 == 0 && q.size(2) <= 256 &&
          (q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf);
 }
 

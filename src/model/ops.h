@@ -23,8 +23,8 @@
 
 namespace mc::model::ops {
 
-// kFast takes our loops on the CPU, and our kernels for bfloat16 on a GPU, where there are some.
-enum class Form { kFast, kGeneric };
+// kNative takes our loops on the CPU, and our kernels for bfloat16 on a GPU, where there are some.
+enum class Form { kNative, kGeneric };
 
 // Numbers of the host where the device can use them; the host does not wait for that.
 at::Tensor on_device(std::span<const int64_t> values, at::Device device);
@@ -35,7 +35,7 @@ struct Norm {
   at::Tensor scale_N;  // 1 / sqrt(mean(x^2) + epsilon)
 };
 Norm rms_norm(const at::Tensor& x_Nh, const at::Tensor& w_h, double epsilon,
-              Form form = Form::kFast);
+              Form form = Form::kNative);
 // The same of x + branch, which it also returns.  `branch` is used up; where it is undefined the
 // sum is x.
 struct AddedNorm {
@@ -43,16 +43,16 @@ struct AddedNorm {
   Norm norm;
 };
 AddedNorm add_rms_norm(const at::Tensor& x_Nh, at::Tensor branch_Nh, const at::Tensor& w_h,
-                       double epsilon, Form form = Form::kFast);
+                       double epsilon, Form form = Form::kNative);
 // dx += and dw += the gradients.
 void rms_norm_backward(const at::Tensor& dy_Nh, const at::Tensor& x_Nh, const at::Tensor& w_h,
                        const at::Tensor& scale_N, at::Tensor& dx_Nh, at::Tensor& dw_h,
-                       Form form = Form::kFast);
+                       Form form = Form::kNative);
 
 // y = silu(gate) * up; gate and up are the halves of each row.  (Shazeer, 2020.)
-at::Tensor swiglu(const at::Tensor& gate_up_N2F, Form form = Form::kFast);
+at::Tensor swiglu(const at::Tensor& gate_up_N2F, Form form = Form::kNative);
 at::Tensor swiglu_backward(const at::Tensor& dy_NF, const at::Tensor& gate_up_N2F,
-                           Form form = Form::kFast);
+                           Form form = Form::kNative);
 
 // How Llama 3.1 stretches the positions that it was first trained on.  Waves longer than
 // positions / low_factor turn `factor` times slower, waves shorter than positions / high_factor
@@ -76,9 +76,9 @@ RopeTable rope_table(int64_t positions, int64_t head_dim, double theta,
 
 // Turns the pair (x_j, x_{j+D/2}) of each head by the angle of its position, in place.  Backwards
 // is the gradient of forwards.  (Su et al., RoFormer, 2021.)
-enum class Turn { kForwards, kBackwards };
+enum class Turn { kForwards, kInverse };
 void rope_(const at::Tensor& x_THD, const at::Tensor& positions_T, const RopeTable& table,
-           Turn turn, Form form = Form::kFast);
+           Turn turn, Form form = Form::kNative);
 
 // Where the sequences of a batch begin, on the host and where the batch is.
 struct Extents {
@@ -96,7 +96,7 @@ struct Attention {
   at::Tensor lse_HT;  // The shape is that of the kernel that made it.
 };
 Attention attention(const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD,
-                    const Extents& extents, Form form = Form::kFast);
+                    const Extents& extents, Form form = Form::kNative);
 struct AttentionInputs {
   at::Tensor q_THD;
   at::Tensor k_TKD;
@@ -105,9 +105,9 @@ struct AttentionInputs {
 // Overwrites `gradients`, which may be views into one buffer.
 void attention_backward(const at::Tensor& dout_THD, const AttentionInputs& inputs,
                         const Attention& saved, const Extents& extents,
-                        const AttentionInputs& gradients, Form form = Form::kFast);
+                        const AttentionInputs& gradients, Form form = Form::kNative);
 // The gradients in tensors of their own, by PyTorch's flash attention or cuDNN's.
-// REQUIRES: has_flash(inputs.q_THD, Form::kFast).
+// REQUIRES: has_flash(inputs.q_THD, Form::kNative).
 AttentionInputs flash_attention_backward(const at::Tensor& dout_THD, const AttentionInputs& inputs,
                                          const Attention& saved, const Extents& extents);
 bool has_flash(const at::Tensor& q_THD, Form form);
@@ -116,7 +116,7 @@ bool has_flash(const at::Tensor& q_THD, Form form);
 // One object serves all layers of a step.
 struct CacheRows {
   // `like` has the dtype and the device of the cache.
-  CacheRows(std::span<const int64_t> lengths, const at::Tensor& like, Form form = Form::kFast);
+  CacheRows(std::span<const int64_t> lengths, const at::Tensor& like, Form form = Form::kNative);
 
   std::span<const int64_t> lengths;
   at::Tensor slots_B;  // 0 to B - 1.
@@ -128,7 +128,7 @@ struct CacheRows {
 // REQUIRES: the cache holds finite numbers also behind a sequence.
 at::Tensor attention_decode(const at::Tensor& q_BHD, const at::Tensor& k_cache_SKPD,
                             const at::Tensor& v_cache_SKPD, const CacheRows& rows,
-                            Form form = Form::kFast);
+                            Form form = Form::kNative);
 
 // Rows whose logits are in memory at once: few on the CPU, for its caches; up to 1 GiB of float32
 // on a device.  Never so few that a product with the head's matrix waits for memory.

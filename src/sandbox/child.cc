@@ -52,8 +52,8 @@ void tell(int fd, const void* data, size_t size) {
   _exit(kSetupFailedCode);
 }
 
-[[noreturn]] void run_init(const Profile& profile, Threshold threshold, std::vector<int> keep_fds,
-                           Fd report, const Child::Body& body) noexcept {
+[[noreturn]] void run_init(const Profile& profile, SandboxHandle threshold,
+                           std::vector<int> keep_fds, Fd report, const Child::Body& body) noexcept {
   keep_fds.push_back(report.get());
   auto missing = enter(profile, std::move(threshold), keep_fds);
   if (!missing) fail_setup(report.get(), missing.error());
@@ -63,7 +63,7 @@ void tell(int fd, const void* data, size_t size) {
 
 [[noreturn]] void run_doorman(const Profile& profile, std::span<const int> keep_fds, Fd report,
                               const Child::Body& body) noexcept {
-  auto threshold = leave_host(profile);
+  auto threshold = unshare_namespaces(profile);
   pid_t init = 0;
   if (!threshold) {
     tell(report.get(), &init, sizeof init);
@@ -92,8 +92,8 @@ Report parse_report(const std::string& text) {
   return report;
 }
 
-// Reads until the writers have closed their ends, which success does too.  The doorman's word comes
-// first: init does nothing before the doorman has ended.
+// Reads until the writers have closed their ends, which success does too.  The launcher's word
+// comes first: init does nothing before the launcher has ended.
 Report read_report(const Fd& fd) {
   const auto deadline = Clock::now() + kSetupTimeMax;
   std::string text;
@@ -171,13 +171,13 @@ Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds
   if (pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
   Fd reader(ends[0]);
   Fd writer(ends[1]);
-  const pid_t doorman = fork();
-  if (doorman < 0) return system_error(ErrorCode::kUnavailable, "fork");
-  if (doorman == 0) run_doorman(profile, keep_fds, std::move(writer), body);
+  const pid_t launcher = fork();
+  if (launcher < 0) return system_error(ErrorCode::kUnavailable, "fork");
+  if (launcher == 0) run_doorman(profile, keep_fds, std::move(writer), body);
   writer.reset();
   const Report report = read_report(reader);
-  ::kill(doorman, SIGKILL);  // Has ended, unless it hangs.
-  while (waitpid(doorman, nullptr, 0) < 0 && errno == EINTR) {
+  ::kill(launcher, SIGKILL);  // Has ended, unless it hangs.
+  while (waitpid(launcher, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (report.init <= 0) return Error{ErrorCode::kUnavailable, report.failure};
   auto child = adopt(report.init, profile);

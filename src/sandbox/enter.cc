@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The holders of privileges: the doorman and init have all capabilities inside their new user
+// The holders of privileges: the launcher and init have all capabilities inside their new user
 // namespace, none outside.  Init uses them for mounts and limits, then drops them before it forks
 // the contestant, which thus never had any.  The contestant adds the system-call filter.
 #include "sandbox/enter.h"
@@ -91,18 +91,18 @@ pid_t parent_outside() {
 
 // Asked for again and again, not through a descriptor: a pipe closes before the orphans have their
 // new parent, and callers may close what they do not know.
-Status await_doorman(pid_t doorman) {
+Status await_launcher(pid_t launcher) {
   for (int i = 0; i < kDoormanLooksMax; ++i) {
     const pid_t parent = parent_outside();
     usleep(kDoormanLookIntervalUs);
-    if (parent != doorman) {
+    if (parent != launcher) {
       return parent > 0 ? ok() : Status(failed("read the parent from /proc/self/status"));
     }
   }
   return Error{ErrorCode::kTimeout, "the forking process lives on"};
 }
 
-// Only now: the doorman's own end would have counted as the parent's death.
+// Only now: the launcher's own end would have counted as the parent's death.
 Status die_with_parent() {
   return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 ? ok() : Status(failed("PR_SET_PDEATHSIG"));
 }
@@ -255,20 +255,20 @@ Status fork_contestant() {
 
 }  // namespace
 
-Result<Threshold> leave_host(const Profile& profile) {
+Result<SandboxHandle> unshare_namespaces(const Profile& profile) {
   setsid();  // Fails, harmlessly, where it leads a group already.
   nice(profile.limits.niceness);
-  Threshold threshold{getpid(), geteuid(), {}};
+  SandboxHandle threshold{getpid(), geteuid(), {}};
   Steps steps(profile);
   if (auto status = unshare_all(steps); !status) return status.error();
   threshold.missing = steps.missing();
   return threshold;
 }
 
-Result<std::vector<Missing>> enter(const Profile& profile, Threshold threshold,
+Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle threshold,
                                    std::span<const int> keep_fds) {
   using enum Protection;
-  MC_TRY_VOID(await_doorman(threshold.doorman), "sandbox");
+  MC_TRY_VOID(await_launcher(threshold.launcher), "sandbox");
   MC_TRY_VOID(die_with_parent(), "sandbox");
   Steps steps(profile, std::move(threshold.missing));
   MC_TRY_VOID(arrange_files(profile, steps), "sandbox");

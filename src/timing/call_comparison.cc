@@ -13,10 +13,10 @@ namespace mc::timing {
 namespace {
 
 using execute::Answer;
+using execute::ErrorReply;
 using execute::Failure;
-using execute::Garbled;
-using execute::Overrun;
-using execute::Refusal;
+using execute::LimitExceeded;
+using execute::MalformedReply;
 using execute::Reply;
 using execute::Stage;
 using Seconds = std::chrono::duration<double>;
@@ -78,7 +78,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::warm_up() {
   is_open_ = true;
   MC_TRY(auto plan, judge_.ask(worker::JudgeTimePlanQuestion{options_.seed}, limits_.judge_s),
          "plan");
-  plan_ = std::move(plan.said);
+  plan_ = std::move(plan.body);
   MC_TRY(const int64_t fit, calls_that_fit(), "memory");
   const int64_t calls = std::min(kWarmUpCalls, fit);
   MC_TRY_VOID(make_room(calls), "memory");
@@ -133,8 +133,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_pieces() {
     notes_.emplace_back("the baseline's memory was not measured: " + baseline_failed(made).message);
     return EarlyOutcome();
   }
-  MC_TRY(const auto told, worker::told<Question>(std::move(*reply)), "baseline");
-  other_.memory_bytes = told.said.memory_bytes;
+  MC_TRY(const auto told, worker::parse_response<Question>(std::move(*reply)), "baseline");
+  other_.memory_bytes = told.body.memory_bytes;
   return EarlyOutcome();
 }
 
@@ -144,10 +144,10 @@ Status CallComparison::make_room(int64_t calls) {
   for (Side* side : {&own_, &other_}) {
     if (side->contender.device == nullptr) continue;
     MC_TRY(side->address,
-           side->contender.device->prepare_batches(calls, shared.said.stride, outputs_bytes),
+           side->contender.device->prepare_batches(calls, shared.body.stride, outputs_bytes),
            "share");
   }
-  shared_ = {std::move(shared.said.inputs), shared.said.stride, shared.said.nbytes,
+  shared_ = {std::move(shared.body.inputs), shared.body.stride, shared.body.nbytes,
              std::move(shared.region), calls};
   return ok();
 }
@@ -157,7 +157,7 @@ Result<int64_t> CallComparison::calls_that_fit() {
   MC_TRY(const auto room, judge_.ask(worker::JudgeTimeRoomQuestion(), limits_.judge_s), "room");
   const double call_bytes =
       static_cast<double>(2 * plan_.inputs_bytes + plan_.outputs_bytes + kOutputsSlackBytes);
-  const double fit = kFreeShareMax * static_cast<double>(room.said.free_bytes) / call_bytes;
+  const double fit = kFreeShareMax * static_cast<double>(room.body.free_bytes) / call_bytes;
   return static_cast<int64_t>(std::clamp(fit, 1.0, static_cast<double>(options_.calls_max)));
 }
 
@@ -208,37 +208,40 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
   if (reply == nullptr) return failed("forward", made, limit_s);
   session.rest();
   calls_ += &side == &own_ ? calls : 0;
-  auto told = worker::told<Question>(std::move(*reply));
-  if (!told) return failed("forward", Garbled{told.error().message}, limit_s);
+  auto told = worker::parse_response<Question>(std::move(*reply));
+  if (!told) return failed("forward", MalformedReply{told.error().message}, limit_s);
   Answer finished = device->finish_batch(limit_s);
   reply = std::get_if<Reply>(&finished);
   if (reply == nullptr) {
-    if (std::holds_alternative<Overrun>(finished)) return failed("forward", finished, limit_s);
-    const auto* refusal = std::get_if<Refusal>(&finished);
-    if (refusal != nullptr) return failed("forward", Garbled{refusal->exception.message}, limit_s);
+    if (std::holds_alternative<LimitExceeded>(finished))
+      return failed("forward", finished, limit_s);
+    const auto* refusal = std::get_if<ErrorReply>(&finished);
+    if (refusal != nullptr)
+      return failed("forward", MalformedReply{refusal->exception.message}, limit_s);
     return Error{ErrorCode::kUnavailable, "the device process ended in a batch"};
   }
-  MC_TRY(auto times, worker::told<worker::DeviceTimeFinishQuestion>(std::move(*reply)), "times");
+  MC_TRY(auto times, worker::parse_response<worker::DeviceTimeFinishQuestion>(std::move(*reply)),
+         "times");
   if (is_itemised) {
-    side.memory_bytes = times.said.memory_bytes;
-    if (&side == &own_) kernels_ = std::move(times.said.kernels);
-    return verify(side, 0, told->said.outputs);
+    side.memory_bytes = times.body.memory_bytes;
+    if (&side == &own_) kernels_ = std::move(times.body.kernels);
+    return verify(side, 0, told->body.outputs);
   }
   if (&side == &own_) {
-    for (const int64_t launches : times.said.launches_own) {
+    for (const int64_t launches : times.body.launches_own) {
       launches_own_least_ = std::min(launches_own_least_, launches);
     }
     // The baseline has as many commands, and is to be queued in the same way.
-    if (times.said.long_calls > 0) own_.is_long = true;
+    if (times.body.long_calls > 0) own_.is_long = true;
   }
-  take(side, times.said.us, times.said.queued_whole);
+  take(side, times.body.us, times.body.queued_whole);
   if (own_.is_long) own_.is_gated = other_.is_gated = false;
-  if (counts_ && !times.said.host_us.empty()) {
-    side.host_us.push_back(std::ranges::min(times.said.host_us));
+  if (counts_ && !times.body.host_us.empty()) {
+    side.host_us.push_back(std::ranges::min(times.body.host_us));
   }
   for (int i = 0; i < options_.verified; ++i) {
     const auto call = static_cast<int64_t>(random_() % static_cast<uint64_t>(calls));
-    MC_TRY(EarlyOutcome early, verify(side, call, told->said.outputs), "verify");
+    MC_TRY(EarlyOutcome early, verify(side, call, told->body.outputs), "verify");
     if (early) return early;
   }
   return EarlyOutcome();
@@ -249,7 +252,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
   Answer taken = side.contender.device->take_call(call, outputs);
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
-    const auto* refusal = std::get_if<Refusal>(&taken);
+    const auto* refusal = std::get_if<ErrorReply>(&taken);
     // The memory that others hold may be too much.
     if (refusal != nullptr && refusal->kind == "oom") {
       return Error{ErrorCode::kExhausted, refusal->exception.message};
@@ -257,12 +260,13 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
     if (refusal != nullptr) return wrong_in_a_batch(refusal->exception.message);
     return Error{ErrorCode::kUnavailable, "the device process ended as it copied outputs"};
   }
-  MC_TRY(auto copied, worker::told<worker::DeviceTimeTakeQuestion>(std::move(*reply)), "outputs");
-  const worker::JudgeTimeCheckQuestion question{call, std::move(copied.said.outputs)};
+  MC_TRY(auto copied, worker::parse_response<worker::DeviceTimeTakeQuestion>(std::move(*reply)),
+         "outputs");
+  const worker::JudgeTimeCheckQuestion question{call, std::move(copied.body.outputs)};
   MC_TRY(const auto checked, judge_.ask(question, limits_.judge_s, &copied.region), "check");
   ++verified_;
-  if (checked.said.problem.empty()) return EarlyOutcome();
-  return wrong_in_a_batch("call " + std::to_string(call) + ": " + checked.said.problem);
+  if (checked.body.problem.empty()) return EarlyOutcome();
+  return wrong_in_a_batch("call " + std::to_string(call) + ": " + checked.body.problem);
 }
 
 Status CallComparison::run_baseline(Side& side, int64_t calls) {
@@ -276,13 +280,13 @@ Status CallComparison::run_baseline(Side& side, int64_t calls) {
   Answer made = session.ask(question.to_json(), &shared_.region, Seconds(limits_.judge_s));
   auto* reply = std::get_if<Reply>(&made);
   if (reply == nullptr) return baseline_failed(made);
-  MC_TRY(const auto times, worker::told<Question>(std::move(*reply)), "baseline");
-  take(side, times.said.us, times.said.queued_whole);
+  MC_TRY(const auto times, worker::parse_response<Question>(std::move(*reply)), "baseline");
+  take(side, times.body.us, times.body.queued_whole);
   return ok();
 }
 
 Error CallComparison::baseline_failed(const Answer& answer) const {
-  const auto* refusal = std::get_if<Refusal>(&answer);
+  const auto* refusal = std::get_if<ErrorReply>(&answer);
   return {ErrorCode::kUnavailable,
           "the baseline failed: " + (refusal == nullptr ? other_.contender.session.output_tail()
                                                         : refusal->exception.message)};

@@ -20,7 +20,7 @@ using BaselineCalls = worker::BaselineTimeCallsQuestion;
 using Finish = worker::DeviceTimeFinishQuestion;
 using Take = worker::DeviceTimeTakeQuestion;
 using Timed = CallComparison::Timed;
-using execute::Refusal;
+using execute::ErrorReply;
 
 // A candidate whose calls take 10 us, and a baseline whose calls take 20.
 class CallComparisonTest : public testing::Test {
@@ -158,7 +158,7 @@ TEST_F(CallComparisonTest, TheCallThatIsToldPieceByPieceIsVerifiedToo) {
 
 TEST_F(CallComparisonTest, ABaselineWhoseMemoryIsNotMeasuredCostsANote) {
   fakes_.baselines.fail<worker::BaselineMeasureMemoryQuestion>(
-      Refusal{"oom", "", {"OutOfMemoryError", "no room", {}, {}}});
+      ErrorReply{"oom", "", {"OutOfMemoryError", "no room", {}, {}}});
   const task::Performance found = timed().performance;
   EXPECT_EQ(found.memory_bytes, fakes_.memory_bytes);
   EXPECT_EQ(found.memory_eager_bytes, 0);
@@ -175,12 +175,12 @@ TEST_F(CallComparisonTest, BaselinesAreBelieved) {
 }
 
 TEST_F(CallComparisonTest, WhatTheCandidateCausesIsItsOutcome) {
-  fakes_.devices.fail<Finish>(Refusal{"protocol", "", {"Refusal", "not all calls", {}, {}}});
+  fakes_.devices.fail<Finish>(ErrorReply{"protocol", "", {"Refusal", "not all calls", {}, {}}});
   EXPECT_EQ(decided().find("error"), std::string::npos);
   fakes_.devices.say<Finish>({.us = {1}, .host_us = {}, .launches_own = {1}, .queued_whole = 1});
-  fakes_.devices.fail<Take>(Refusal{"protocol", "", {"Refusal", "other outputs", {}, {}}});
+  fakes_.devices.fail<Take>(ErrorReply{"protocol", "", {"Refusal", "other outputs", {}, {}}});
   EXPECT_EQ(decided(), "wrong");
-  fakes_.contestants.fail<Calls>(worker::Reaction(execute::Death{11, 0}));
+  fakes_.contestants.fail<Calls>(worker::Reaction(execute::ProcessEnd{11, 0}));
   EXPECT_EQ(decided(), "runtime");
 }
 
@@ -209,9 +209,9 @@ TEST_F(CallComparisonTest, ABatchThatHangsDoesNotTakeAllOfTheLimit) {
 }
 
 TEST_F(CallComparisonTest, WhatTheMachineCausesIsAnError) {
-  fakes_.baselines.fail<BaselineCalls>(worker::Reaction(execute::Death{9, 0}));
+  fakes_.baselines.fail<BaselineCalls>(worker::Reaction(execute::ProcessEnd{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
-  fakes_.devices.fail<Finish>(worker::Reaction(execute::Death{9, 0}));
+  fakes_.devices.fail<Finish>(worker::Reaction(execute::ProcessEnd{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
 }
 

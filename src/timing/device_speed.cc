@@ -42,10 +42,10 @@ Result<DeviceSpeed> find_device_speed(const std::filesystem::path& file, execute
     if (speed) return *speed;
   }
   MC_TRY(const auto told, judge.ask(worker::JudgeTimeSpeedQuestion(), limit_s), "device speed");
-  MC_TRY(const DeviceSpeed speed, speed_of(told.said), "device speed");
+  MC_TRY(const DeviceSpeed speed, speed_of(told.body), "device speed");
   std::error_code failure;
   std::filesystem::create_directories(file.parent_path(), failure);
-  MC_TRY_VOID(write_file_atomically(file, told.said.to_json()), "device speed");
+  MC_TRY_VOID(write_file_atomically(file, told.body.to_json()), "device speed");
   return speed;
 }
 

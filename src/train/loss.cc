@@ -9,8 +9,9 @@
 
 namespace mc::train {
 
-at::Tensor add_loss_gradient(const model::Passage& passage, std::span<const Sample* const> samples,
-                             double weight, model::Parameters& gradients) {
+at::Tensor add_loss_gradient(const model::ForwardContext& passage,
+                             std::span<const Sample* const> samples, double weight,
+                             model::Parameters& gradients) {
   std::vector<std::vector<int32_t>> inputs;
   std::vector<int64_t> rows;  // The rows of the hidden states that predict a learned token.
   std::vector<int64_t> targets;

@@ -23,8 +23,9 @@ inline int64_t num_learned(const Sample& sample) {
 
 // Adds the gradient of weight * sum to `gradients`; returns the sum of -log p, a float64 number on
 // the device, for which the host need not wait.
-at::Tensor add_loss_gradient(const model::Passage& passage, std::span<const Sample* const> samples,
-                             double weight, model::Parameters& gradients);
+at::Tensor add_loss_gradient(const model::ForwardContext& passage,
+                             std::span<const Sample* const> samples, double weight,
+                             model::Parameters& gradients);
 
 }  // namespace mc::train
 

@@ -207,8 +207,9 @@ class Run {
     for (const auto& numbers : first_fit(lengths, *options_.pack_tokens)) {
       std::vector<const Sample*> pack;
       for (const size_t i : numbers) pack.push_back(samples[i]);
-      const model::Passage passage{weights_, rope_, model::ops::Form::kFast,
-                                   options_.recomputes ? model::Keep::kInputs : model::Keep::kAll};
+      const model::ForwardContext passage{
+          weights_, rope_, model::ops::Form::kNative,
+          options_.recomputes ? model::Keep::kInputs : model::Keep::kAll};
       sum.add_(add_loss_gradient(passage, pack, weight, gradients));
     }
     return sum.item<double>();

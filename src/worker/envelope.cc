@@ -95,10 +95,10 @@ Result<std::vector<std::string>> decode_protections(std::string_view answer) {
   });
 }
 
-Result<Refusal> decode_refusal(std::string_view answer) {
-  return guarded<Refusal>(answer, [](const Json& json) {
+Result<ErrorReply> decode_refusal(std::string_view answer) {
+  return guarded<ErrorReply>(answer, [](const Json& json) {
     const Json& error = json.at("error");
-    Refusal refusal{text_of(error, "kind"), text_of(error, "stage"), {}};
+    ErrorReply refusal{text_of(error, "kind"), text_of(error, "stage"), {}};
     refusal.exception.type = text_of(error, "type").substr(0, 200);
     refusal.exception.message = text_of(error, "message");
     for_each_item(error, "frames",

@@ -15,7 +15,7 @@
 namespace mc::worker {
 
 // A child's "ok": false.
-struct Refusal {
+struct ErrorReply {
   std::string kind;  // "exception", "oom", "link", "unsupported", "protocol"
   std::string stage;
   task::Exception exception;
@@ -28,7 +28,7 @@ bool nests_too_deeply(std::string_view json);
 bool is_ok(std::string_view answer);
 // Names of the protections that a child goes without; an unknown one is a protocol error.
 Result<std::vector<std::string>> decode_protections(std::string_view answer);
-Result<Refusal> decode_refusal(std::string_view answer);
+Result<ErrorReply> decode_refusal(std::string_view answer);
 
 }  // namespace mc::worker
 

@@ -33,9 +33,9 @@ TEST_F(FakeWorkerTest, AnswersWhatItIsAskedByTheDefinition) {
   Session session = worker_.session();
   Answer answer = ask(session);
   ASSERT_TRUE(std::holds_alternative<Reply>(answer));
-  const auto begun = told<Begin>(std::get<Reply>(std::move(answer)));
+  const auto begun = parse_response<Begin>(std::get<Reply>(std::move(answer)));
   ASSERT_TRUE(begun);
-  EXPECT_EQ(begun->said.plan.call_bytes, 7);
+  EXPECT_EQ(begun->body.plan.call_bytes, 7);
   EXPECT_THAT(worker_.asked(), ElementsAre("begin"));
 }
 
@@ -52,18 +52,18 @@ TEST_F(FakeWorkerTest, SendsMessagesThatNoSocketHasRoomFor) {
   const BaselineTimeCallsQuestion question{.inputs = {"\"" + large + "\""}};
   EXPECT_TRUE(std::holds_alternative<Reply>(session.ask(question.to_json(), &region, kLimit)));
   Answer answer = session.ask(Init().to_json(), nullptr, kLimit);
-  const auto init = told<Init>(std::get<Reply>(std::move(answer)));
+  const auto init = parse_response<Init>(std::get<Reply>(std::move(answer)));
   ASSERT_TRUE(init) << init.error().message;
-  EXPECT_EQ(init->said.init.json.size(), large.size() + 2);
+  EXPECT_EQ(init->body.init.json.size(), large.size() + 2);
   EXPECT_TRUE(init->region.is_open());
 }
 
 TEST_F(FakeWorkerTest, RefusesAndLivesOn) {
-  worker_.fail<Begin>(Refusal{"oom", "", {"Error", "no room", {}, {}}});
+  worker_.fail<Begin>(ErrorReply{"oom", "", {"Error", "no room", {}, {}}});
   Session session = worker_.session();
   for (int i = 0; i < 2; ++i) {
     const Answer answer = ask(session);
-    const auto* refusal = std::get_if<Refusal>(&answer);
+    const auto* refusal = std::get_if<ErrorReply>(&answer);
     ASSERT_NE(refusal, nullptr);
     EXPECT_EQ(refusal->kind, "oom");
     EXPECT_EQ(refusal->exception.message, "no room");
@@ -71,11 +71,11 @@ TEST_F(FakeWorkerTest, RefusesAndLivesOn) {
 }
 
 TEST_F(FakeWorkerTest, DiesAndStaysDead) {
-  worker_.fail<Begin>(Death{0, 3});
+  worker_.fail<Begin>(ProcessEnd{0, 3});
   Session session = worker_.session();
   for (int i = 0; i < 2; ++i) {
     const Answer answer = ask(session);
-    const auto* death = std::get_if<Death>(&answer);
+    const auto* death = std::get_if<ProcessEnd>(&answer);
     ASSERT_NE(death, nullptr) << answer.index();
     EXPECT_EQ(death->exit_code, 3);
   }
@@ -86,7 +86,7 @@ TEST_F(FakeWorkerTest, IsEndedByTheSessionsLimitWhereItHangs) {
   worker_.fail<Begin>(Hangs());
   Session session = worker_.session();
   const Answer answer = ask(session);
-  const auto* overrun = std::get_if<Overrun>(&answer);
+  const auto* overrun = std::get_if<LimitExceeded>(&answer);
   ASSERT_NE(overrun, nullptr) << answer.index();
   EXPECT_EQ(overrun->limit, Limit::kWall);
   EXPECT_EQ(worker_.num_alive(), 0);
@@ -95,26 +95,26 @@ TEST_F(FakeWorkerTest, IsEndedByTheSessionsLimitWhereItHangs) {
 TEST_F(FakeWorkerTest, SaysWhatIsNoMessageAndIsEnded) {
   worker_.say_raw<Begin>("no JSON");
   Session session = worker_.session();
-  EXPECT_TRUE(std::holds_alternative<Garbled>(ask(session)));
+  EXPECT_TRUE(std::holds_alternative<MalformedReply>(ask(session)));
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
 TEST_F(FakeWorkerTest, IsNotBelievedWhatItsDefinitionDoesNotAllow) {
-  const std::string said = JudgeTimeCloseAnswer().to_json();
+  const std::string body = JudgeTimeCloseAnswer().to_json();
   for (const auto& [json, has_region] :
-       {std::pair(said, true), {R"({"ok": true, "seed": 1})", false}}) {
+       {std::pair(body, true), {R"({"ok": true, "seed": 1})", false}}) {
     worker_.say_raw<Begin>(json, has_region);
     Session session = worker_.session();
     auto answer = ask(session);
     ASSERT_TRUE(std::holds_alternative<Reply>(answer));
-    const auto closed = told<JudgeTimeCloseQuestion>(std::get<Reply>(std::move(answer)));
+    const auto closed = parse_response<JudgeTimeCloseQuestion>(std::get<Reply>(std::move(answer)));
     ASSERT_FALSE(closed);
     EXPECT_EQ(closed.error().code, ErrorCode::kProtocol);
   }
   worker_.say_raw<Init>(JudgeInitAnswer().to_json(), false);
   Session session = worker_.session();
   auto answer = session.ask(Init().to_json(), nullptr, kLimit);
-  EXPECT_FALSE(told<Init>(std::get<Reply>(std::move(answer))));
+  EXPECT_FALSE(parse_response<Init>(std::get<Reply>(std::move(answer))));
 }
 
 TEST_F(FakeWorkerTest, AnswersLaterAndTimePassesMeanwhile) {

@@ -26,12 +26,16 @@ std::string summary_of(std::string_view question) {
 }
 
 struct ToAnswer {
-  Answer operator()(const sandbox::Exited& exited) const { return Death{0, exited.code}; }
-  Answer operator()(const sandbox::Signaled& signaled) const { return Death{signaled.signal, 0}; }
-  Answer operator()(const sandbox::TimedOut&) const { return Overrun{Limit::kWall}; }
-  Answer operator()(const sandbox::CpuExceeded&) const { return Overrun{Limit::kCpu}; }
-  Answer operator()(const sandbox::MemoryExceeded&) const { return Overrun{Limit::kMemory}; }
-  Answer operator()(const sandbox::ThreadsExceeded&) const { return Overrun{Limit::kThreads}; }
+  Answer operator()(const sandbox::Exited& exited) const { return ProcessEnd{0, exited.code}; }
+  Answer operator()(const sandbox::Signaled& signaled) const {
+    return ProcessEnd{signaled.signal, 0};
+  }
+  Answer operator()(const sandbox::TimedOut&) const { return LimitExceeded{Limit::kWall}; }
+  Answer operator()(const sandbox::CpuExceeded&) const { return LimitExceeded{Limit::kCpu}; }
+  Answer operator()(const sandbox::MemoryExceeded&) const { return LimitExceeded{Limit::kMemory}; }
+  Answer operator()(const sandbox::ThreadsExceeded&) const {
+    return LimitExceeded{Limit::kThreads};
+  }
 };
 
 // Watches the child's life and limits while a message is under way.
@@ -62,7 +66,7 @@ class Watch {
     impl_.child->kill_tree();
     spdlog::debug("{}: {}", impl_.name, ending_ ? sandbox::describe(*ending_) : error.message);
     if (ending_) return std::visit(ToAnswer{}, *ending_);
-    return Garbled{error.message};
+    return MalformedReply{error.message};
   }
 
  private:
@@ -103,7 +107,7 @@ void Session::send(std::string_view question, const Fd* region,
   // Nor may descriptors lie there meanwhile, which count against all children of this user.
   if (impl_->channel.has_unread()) {
     impl_->child->kill_tree();
-    impl_->unsent = Garbled{"it spoke before it was asked"};
+    impl_->unsent = MalformedReply{"it spoke before it was asked"};
     return;
   }
   Watch watch(*impl_, limit);
@@ -128,7 +132,7 @@ Answer Session::receive(std::chrono::duration<double> limit) {
   auto refusal = decode_refusal(message->json);
   if (refusal) return std::move(refusal).value();
   impl_->child->kill_tree();
-  return Garbled{refusal.error().message};
+  return MalformedReply{refusal.error().message};
 }
 
 void Session::limit_work(std::chrono::duration<double> more) {

@@ -34,33 +34,33 @@ struct Reply {  // "ok": true
   std::string json;
   Fd region;
 };
-struct Death {  // The child ended without an answer.
+struct ProcessEnd {  // The child ended without an answer.
   int signal = 0;
   int exit_code = 0;
 };
-struct Overrun {
+struct LimitExceeded {
   Limit limit = Limit::kWall;
 };
-struct Garbled {  // It answered with what is no message.
+struct MalformedReply {  // It answered with what is no message.
   std::string why;
 };
-using Answer = std::variant<Reply, Refusal, Death, Overrun, Garbled>;
+using Answer = std::variant<Reply, ErrorReply, ProcessEnd, LimitExceeded, MalformedReply>;
 
 // The answer to a question of protocol.json, and what came along.
 template <typename Question>
-struct Told {
-  typename Question::Answer said;
+struct Response {
+  typename Question::Answer body;
   Fd region = {};  // Open where the definition says that one comes.
 };
 
 // A protocol error for what is no answer to `Question`.
 template <typename Question>
-Result<Told<Question>> told(Reply reply) {
+Result<Response<Question>> parse_response(Reply reply) {
   using Said = typename Question::Answer;
   auto said = Said::from_json(reply.json);
   if (!said) return said.error();
   if (reply.region.is_open() == Said::kHasRegion) {
-    return Told<Question>{std::move(said).value(), std::move(reply.region)};
+    return Response<Question>{std::move(said).value(), std::move(reply.region)};
   }
   return Error{ErrorCode::kProtocol, Said::kHasRegion ? "an answer came without its region"
                                                       : "an answer came with a region"};
@@ -75,7 +75,7 @@ class Session {
   ~Session();
 
   // Sends a question, with a region when `region` is not null, and waits for the answer.  After
-  // anything but Reply and Refusal the child is dead.
+  // anything but Reply and ErrorReply the child is dead.
   Answer ask(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
 
   // From now on the child may use this much more processor time, all its threads together, and may

@@ -113,8 +113,8 @@ TEST(Session, EndsOneThatSpeaksBeforeItIsAsked) {
                         handle_of(std::move(*child))}));
   output->second.reset();
   const Answer answer = session.ask(R"({"op": "load"})", nullptr, kTestTimeMax);
-  ASSERT_TRUE(std::holds_alternative<Garbled>(answer));
-  EXPECT_EQ(std::get<Garbled>(answer).why, "it spoke before it was asked");
+  ASSERT_TRUE(std::holds_alternative<MalformedReply>(answer));
+  EXPECT_EQ(std::get<MalformedReply>(answer).why, "it spoke before it was asked");
 }
 
 TEST_F(SessionAtRest, StandsStillUntilItIsAsked) {
@@ -149,7 +149,7 @@ TEST_F(SessionAtRest, TellsThatItDied) {
   EXPECT_TRUE(session_->has_news(std::chrono::milliseconds(kTestTimeMax)));
   session_->rest();
   const Answer answer = session_->ask("{}", nullptr, kTestTimeMax);
-  const auto* death = std::get_if<Death>(&answer);
+  const auto* death = std::get_if<ProcessEnd>(&answer);
   ASSERT_NE(death, nullptr) << answer.index();
   EXPECT_EQ(death->signal, SIGKILL);
 }

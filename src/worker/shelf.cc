@@ -22,13 +22,13 @@ fs::path path_on_shelf(size_t index, const fs::path& library) {
   return below(sandbox::kArtifactsPlace, index, library);
 }
 
-Result<Shelf> Shelf::create() {
+Result<ArtifactMount> ArtifactMount::create() {
   MC_TRY(TemporaryDirectory directory,
          TemporaryDirectory::create_in(cache_directory() / "shelves", "shelf"), "artifacts");
-  return Shelf(std::move(directory));
+  return ArtifactMount(std::move(directory));
 }
 
-Status Shelf::put(const std::vector<fs::path>& libraries) const {
+Status ArtifactMount::put(const std::vector<fs::path>& libraries) const {
   for (size_t i = 0; i < libraries.size(); ++i) {
     const fs::path place = below(path(), i, libraries[i]);
     std::error_code failure;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shelf: a directory of the host in which one contestant finds the libraries that were compiled for
-// its candidate, and nothing else.
+// ArtifactMount: a directory of the host in which one contestant finds the libraries that were
+// compiled for its candidate, and nothing else.
 //
 // A contestant may be in its sandbox before anybody knows its candidate, so it is shown an empty
 // directory, read-only; what is put there later has the paths that path_on_shelf() tells.
@@ -21,15 +21,15 @@ namespace mc::worker {
 // which the emulator's findings and traces tell of it.
 std::filesystem::path path_on_shelf(size_t index, const std::filesystem::path& library);
 
-class Shelf {
+class ArtifactMount {
  public:
-  static Result<Shelf> create();
+  static Result<ArtifactMount> create();
   // Puts links (copies, from another file system) there.  To be called once.
   Status put(const std::vector<std::filesystem::path>& libraries) const;
   const std::filesystem::path& path() const { return directory_.path(); }
 
  private:
-  explicit Shelf(TemporaryDirectory directory) : directory_(std::move(directory)) {}
+  explicit ArtifactMount(TemporaryDirectory directory) : directory_(std::move(directory)) {}
   TemporaryDirectory directory_;
 };
 

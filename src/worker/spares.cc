@@ -9,12 +9,12 @@
 
 namespace mc::worker {
 
-Spares::Spares(size_t num_kept, Spawn spawn)
+WarmPool::WarmPool(size_t num_kept, Spawn spawn)
     : num_kept_(num_kept),
       spawn_(std::move(spawn)),
       refiller_([this](const std::stop_token& stop) { refill(stop); }) {}
 
-std::optional<Session> Spares::take_ready(std::vector<Session>& dead) {
+std::optional<Session> WarmPool::take_ready(std::vector<Session>& dead) {
   while (!ready_.empty()) {
     Session session = std::move(ready_.front());
     ready_.pop_front();
@@ -25,7 +25,7 @@ std::optional<Session> Spares::take_ready(std::vector<Session>& dead) {
   return std::nullopt;
 }
 
-std::optional<Session> Spares::take() {
+std::optional<Session> WarmPool::take() {
   std::vector<Session> dead;  // Reaped once the lock is released.
   const std::lock_guard lock(mutex_);
   std::optional<Session> taken = take_ready(dead);
@@ -34,7 +34,7 @@ std::optional<Session> Spares::take() {
   return taken;
 }
 
-Result<Session> Spares::wait() {
+Result<Session> WarmPool::wait() {
   std::vector<Session> dead;
   std::optional<Session> taken;
   std::unique_lock lock(mutex_);
@@ -52,7 +52,7 @@ Result<Session> Spares::wait() {
   return failure_.value_or(Error{ErrorCode::kUnavailable, "no process could be made ahead"});
 }
 
-void Spares::refill(const std::stop_token& stop) {
+void WarmPool::refill(const std::stop_token& stop) {
   const auto is_short = [this] { return ready_.size() < num_kept_ + num_waiting_ && !failure_; };
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, is_short) && !stop.stop_requested()) {

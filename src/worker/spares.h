@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spares: children that were spawned ahead and wait for a candidate.
+// WarmPool: children that were spawned ahead and wait for a candidate.
 //
 // On a CUDA device a judge spends a third of a second on its context before it can do
 // anything; a spare has done so already.  Each serves one candidate, like any other child.  What it
@@ -10,7 +10,7 @@
 // Contexts come to be one after the other, whoever makes them: who waits for a spare has it as
 // soon, and the driver's lock is free for others more often.
 //
-//   Spares spares(2, [&] { return zygote.spawn(Role::kJudge, limits); });
+//   WarmPool spares(2, [&] { return zygote.spawn(Role::kJudge, limits); });
 //   Result<Session> session = spares.wait();
 //   std::optional<Session> another = spares.take();  // Nothing: spawn one yourself.
 //
@@ -34,16 +34,16 @@
 
 namespace mc::worker {
 
-class Spares {
+class WarmPool {
  public:
   using Spawn = std::function<Result<Session>()>;
 
   // Keeps `num_kept` of what `spawn` makes, and makes one for each who waits.  A thread of its own
   // calls `spawn` until the destructor returns, one call at a time.  After a failure it calls no
   // more until the next take() or wait().
-  Spares(size_t num_kept, Spawn spawn);
+  WarmPool(size_t num_kept, Spawn spawn);
   // Waits for a `spawn` under way; ends the spares.
-  ~Spares() = default;
+  ~WarmPool() = default;
 
   // One that is alive, now the caller's; nothing where none is ready.  Does not wait.
   std::optional<Session> take();

@@ -54,7 +54,7 @@ Result<Made> make(Life life) {
 // Spawns, and remembers what; fails, or makes what is dead already, where it is told to.
 class Spawner {
  public:
-  Spares::Spawn spawn() {
+  WarmPool::Spawn spawn() {
     return [this]() -> Result<Session> {
       const size_t index = num_calls_++;
       if (fails_.contains(index)) return Error{ErrorCode::kUnavailable, "as the test wants"};
@@ -97,7 +97,7 @@ bool comes_true(const std::function<bool()>& fact) {
 }
 
 // Takes one as soon as there is one.
-std::optional<Session> take_soon(Spares& spares) {
+std::optional<Session> take_soon(WarmPool& spares) {
   std::optional<Session> taken;
   comes_true([&] {
     taken = spares.take();
@@ -106,16 +106,16 @@ std::optional<Session> take_soon(Spares& spares) {
   return taken;
 }
 
-TEST(Spares, KeepsAsManyAsItIsTold) {
+TEST(WarmPool, KeepsAsManyAsItIsTold) {
   Spawner spawner;
-  Spares spares(2, spawner.spawn());
+  WarmPool spares(2, spawner.spawn());
   EXPECT_TRUE(comes_true([&] { return spawner.num_running() == 2; }));
   EXPECT_EQ(spawner.num_calls(), 2u);
 }
 
-TEST(Spares, HandsOutWhatIsAliveAndMakesAnother) {
+TEST(WarmPool, HandsOutWhatIsAliveAndMakesAnother) {
   Spawner spawner;
-  Spares spares(1, spawner.spawn());
+  WarmPool spares(1, spawner.spawn());
   auto first = take_soon(spares);
   auto second = take_soon(spares);
   ASSERT_TRUE(first && second);
@@ -124,9 +124,9 @@ TEST(Spares, HandsOutWhatIsAliveAndMakesAnother) {
   EXPECT_TRUE(comes_true([&] { return spawner.num_running() == 3; }));
 }
 
-TEST(Spares, HasNothingWhereNoneIsReady) {
+TEST(WarmPool, HasNothingWhereNoneIsReady) {
   std::binary_semaphore may_spawn(0);
-  Spares spares(1, [&]() -> Result<Session> {
+  WarmPool spares(1, [&]() -> Result<Session> {
     may_spawn.acquire();
     return Error{ErrorCode::kUnavailable, "as the test wants"};
   });
@@ -134,54 +134,54 @@ TEST(Spares, HasNothingWhereNoneIsReady) {
   may_spawn.release();
 }
 
-TEST(Spares, ReplacesOneThatDiedWhileItWaited) {
+TEST(WarmPool, ReplacesOneThatDiedWhileItWaited) {
   Spawner spawner;
   spawner.die_at({0, 1});
-  Spares spares(2, spawner.spawn());
+  WarmPool spares(2, spawner.spawn());
   auto taken = take_soon(spares);
   ASSERT_TRUE(taken);
   EXPECT_FALSE(taken->has_news(kNoTime));
   EXPECT_GE(spawner.num_calls(), 3u);
 }
 
-TEST(Spares, TriesNoMoreAfterAFailureUntilOneIsAskedFor) {
+TEST(WarmPool, TriesNoMoreAfterAFailureUntilOneIsAskedFor) {
   Spawner spawner;
   spawner.fail_at({0});
-  Spares spares(1, spawner.spawn());
+  WarmPool spares(1, spawner.spawn());
   EXPECT_TRUE(comes_true([&] { return spawner.num_calls() == 1; }));
   EXPECT_TRUE(make(Life::kOver));  // Longer than a second try would take.
   EXPECT_EQ(spawner.num_calls(), 1u);
   EXPECT_TRUE(take_soon(spares));
 }
 
-TEST(Spares, LeavesNoProcessBehind) {
+TEST(WarmPool, LeavesNoProcessBehind) {
   Spawner spawner;
   {
-    Spares spares(3, spawner.spawn());
+    WarmPool spares(3, spawner.spawn());
     EXPECT_TRUE(comes_true([&] { return spawner.num_running() == 3; }));
   }
   EXPECT_EQ(spawner.num_running(), 0u);
 }
 
-TEST(Spares, SpawnsNoMoreOnceItStops) {
+TEST(WarmPool, SpawnsNoMoreOnceItStops) {
   constexpr size_t kFarTooMany = 1000;
   Spawner spawner;
   {
-    Spares spares(kFarTooMany, spawner.spawn());
+    WarmPool spares(kFarTooMany, spawner.spawn());
     EXPECT_TRUE(comes_true([&] { return spawner.num_calls() > 0; }));
   }
   EXPECT_LT(spawner.num_calls(), kFarTooMany);
   EXPECT_EQ(spawner.num_running(), 0u);
 }
 
-TEST(Spares, ServesSeveralThreads) {
+TEST(WarmPool, ServesSeveralThreads) {
   constexpr size_t kThreads = 4;
   constexpr size_t kTakes = 3;
   constexpr size_t kKept = 2;
   Spawner spawner;
   std::vector<std::vector<Session>> taken(kThreads);
   {
-    Spares spares(kKept, spawner.spawn());
+    WarmPool spares(kKept, spawner.spawn());
     std::vector<std::jthread> threads;
     for (auto& sessions : taken) {
       threads.emplace_back([&] {
@@ -201,9 +201,9 @@ TEST(Spares, ServesSeveralThreads) {
   EXPECT_LE(spawner.num_calls(), kThreads * kTakes + kKept);
 }
 
-TEST(Spares, MakesOneForEachWhoWaits) {
+TEST(WarmPool, MakesOneForEachWhoWaits) {
   Spawner spawner;
-  Spares spares(0, spawner.spawn());
+  WarmPool spares(0, spawner.spawn());
   EXPECT_FALSE(spares.take()) << "none is kept";
   std::vector<std::jthread> threads;
   std::atomic<int> num_served = 0;
@@ -217,20 +217,20 @@ TEST(Spares, MakesOneForEachWhoWaits) {
   EXPECT_EQ(spawner.num_calls(), 4U);
 }
 
-TEST(Spares, TellsThoseWhoWaitOfAFailure) {
+TEST(WarmPool, TellsThoseWhoWaitOfAFailure) {
   Spawner spawner;
   spawner.fail_at({0});
-  Spares spares(0, spawner.spawn());
+  WarmPool spares(0, spawner.spawn());
   const auto none = spares.wait();
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "as the test wants");
   EXPECT_TRUE(spares.wait()) << "who comes later has another try";
 }
 
-TEST(Spares, PassesOverADeadOneForWhoWaits) {
+TEST(WarmPool, PassesOverADeadOneForWhoWaits) {
   Spawner spawner;
   spawner.die_at({0});
-  Spares spares(1, spawner.spawn());
+  WarmPool spares(1, spawner.spawn());
   ASSERT_TRUE(comes_true([&] { return spawner.num_calls() == 1; }));
   auto session = spares.wait();
   ASSERT_TRUE(session);

@@ -321,9 +321,9 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "spawn");
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
   MC_TRY(auto report, ReportSocket::create(), "spawn");
-  std::optional<Shelf> shelf;
+  std::optional<ArtifactMount> shelf;
   if (role == Role::kContestant) {
-    MC_TRY(shelf, Shelf::create(), "spawn");
+    MC_TRY(shelf, ArtifactMount::create(), "spawn");
   }
   sandbox::Profile profile;
   Json answer;

@@ -143,7 +143,7 @@ class Check {
     const model::Parameters plain(config_, weights_.flat.clone());
     line["losses_plain"] = train(begin.clone(), plain, model::ops::Form::kGeneric);
     const model::Parameters fast(config_, weights_.flat.clone());
-    line["losses_fast"] = train(begin.to(target_.device).clone(), fast, model::ops::Form::kFast);
+    line["losses_fast"] = train(begin.to(target_.device).clone(), fast, model::ops::Form::kNative);
     print(line);
   }
 
@@ -158,10 +158,10 @@ class Check {
     model::Parameters expected(config_, at::zeros_like(master_));
     line["loss_float32"] =
         train::add_loss_gradient({exact, rope_}, pack, 1e-3, expected).item<double>();
-    const std::vector<std::pair<std::string, model::Passage>> forms = {
+    const std::vector<std::pair<std::string, model::ForwardContext>> forms = {
         {"plain", {weights_, rope_, model::ops::Form::kGeneric}},
         {"fast", {weights_, rope_}},
-        {"recomputed", {weights_, rope_, model::ops::Form::kFast, model::Keep::kInputs}}};
+        {"recomputed", {weights_, rope_, model::ops::Form::kNative, model::Keep::kInputs}}};
     for (const auto& [name, form] : forms) {
       model::Parameters got(config_, at::zeros_like(master_));
       line["loss_" + name] = train::add_loss_gradient(form, pack, 1e-3, got).item<double>();
@@ -205,7 +205,7 @@ class Check {
                           random_tokens(config_, 5 + i / 2 * 37, static_cast<uint64_t>(i / 2))});
     }
     model::GenerateOptions options{.sampling = sampling, .tokens_max = 40, .batch = 6, .seed = 3};
-    const auto fast = answers_of(requests, options, model::ops::Form::kFast);
+    const auto fast = answers_of(requests, options, model::ops::Form::kNative);
     const auto plain = answers_of(requests, options, model::ops::Form::kGeneric);
     Json line = head("generator");
     line["temperature"] = sampling.temperature;

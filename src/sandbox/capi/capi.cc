@@ -16,10 +16,10 @@ namespace {
 
 using mc::Result;
 using mc::sandbox::Profile;
-using mc::sandbox::Threshold;
+using mc::sandbox::SandboxHandle;
 
 // State of this process: a fork lies between the two calls, so it cannot pass through the caller.
-std::optional<Threshold> g_threshold;
+std::optional<SandboxHandle> g_threshold;
 std::string g_missing = "[]";
 
 int report(const std::string& message, char* error, int error_size) {
@@ -39,7 +39,7 @@ std::string missing_json(const std::vector<mc::sandbox::Missing>& missing) {
 
 mc::Status leave(const char* profile_json) {
   MC_TRY(const Profile profile, mc::sandbox::parse_profile(profile_json), "sandbox");
-  MC_TRY(g_threshold, mc::sandbox::leave_host(profile), "sandbox");
+  MC_TRY(g_threshold, mc::sandbox::unshare_namespaces(profile), "sandbox");
   return mc::ok();
 }
 

@@ -4,14 +4,14 @@
 // who).  Loaded with ctypes before the forks.  All functions are for processes with one thread.
 // Example:
 //   lib.mc_sandbox_compact_memory()
-//   doorman = os.fork()
-//   if doorman == 0:
+//   launcher = os.fork()
+//   if launcher == 0:
 //       if lib.mc_sandbox_unshare(profile, error, len(error)) != 0: …report and os._exit(1)
 //       init = os.fork()
 //       if init > 0: …tell `init` to the parent, then os._exit(0)
 //       if lib.mc_sandbox_enter(profile, keep, len(keep), error, len(error)) != 0: …report, _exit
 //       …the sandboxed role runs here, as process 2 of its pid namespace
-//   os.waitpid(doorman, 0)   # Before `init` is told to the supervisor, whose child it now is.
+//   os.waitpid(launcher, 0)   # Before `init` is told to the supervisor, whose child it now is.
 #ifndef MC_SANDBOX_CAPI_CAPI_H_
 #define MC_SANDBOX_CAPI_CAPI_H_
 

@@ -28,7 +28,7 @@ constexpr size_t kHeaderBytes = 4;
 constexpr int kLooksMax = 1000;
 constexpr std::chrono::milliseconds kLook{50};
 
-std::string json_of(const Refusal& refusal) {
+std::string json_of(const ErrorReply& refusal) {
   const Json error{{"kind", refusal.kind},
                    {"stage", refusal.stage},
                    {"type", refusal.exception.type},
@@ -158,11 +158,11 @@ class FakeWorker::Handle final : public ChildHandle {
     question_.reset();
     region_.reset();
     hangs_ = std::holds_alternative<Hangs>(reaction);
-    if (const auto* death = std::get_if<Death>(&reaction)) {
+    if (const auto* death = std::get_if<ProcessEnd>(&reaction)) {
       end(death->signal != 0 ? Ending(sandbox::Signaled{death->signal})
                              : Ending(sandbox::Exited{death->exit_code}));
     }
-    if (const auto* refusal = std::get_if<Refusal>(&reaction)) say(json_of(*refusal), false);
+    if (const auto* refusal = std::get_if<ErrorReply>(&reaction)) say(json_of(*refusal), false);
     if (const auto* json = std::get_if<std::string>(&reaction)) {
       say(*json, answering->second.has_region);
     }

@@ -45,7 +45,7 @@ class FakeTime {
 struct Later {};  // It is not done yet: to be asked again at the next look.
 struct Hangs {};
 // The reaction to a question: the answer's JSON, or why there is none.
-using Reaction = std::variant<std::string, Refusal, Later, Hangs, Death>;
+using Reaction = std::variant<std::string, ErrorReply, Later, Hangs, ProcessEnd>;
 
 class FakeWorker {
  public:
