@@ -2,13 +2,11 @@
 """The `tidy` test: rules of the house that no compiler checks.
 
 Looks at every file that git tracks or would track, prints "path:line: rule" for each breach, and
-exits with 1 when there is one.  Changes nothing, except with --lower: then the counts of
-tools/old_comments.json fall to what is there now.
+exits with 1 when there is one.  Changes nothing.
 
-usage: python3 tools/tidy.py [--lower] [ROOT]
+usage: python3 tools/tidy.py [ROOT]
 """
 
-import json
 import pathlib
 import re
 import subprocess
@@ -47,14 +45,13 @@ NAMES_CUDA = re.compile(
 )
 
 # A comment is a sentence with a noun as its subject. A code word may begin one (`mc_emu_init`,
-# `x.h`), and directives to tools are not comments.
-OLD_COMMENTS = "tools/old_comments.json"
+# `x.h`), and directives to tools and to the preprocessor are not comments.
 COMMENT_STARTS_BADLY = re.compile(
     r"(Of|Who|What|Whether|Where|By|As|[a-z][a-z'-]*)(?=[\s,.;:!?)]|$)"
 )
 DIRECTIVE = re.compile(
     r'clang-format|cmake-format|NOLINT|extern "C"|namespace\b|usage:'
-    r"|(fmt|include|isort|mypy|noqa|pragma|shellcheck|type)\b"
+    r"|(endif|fmt|ifndef|include|isort|mypy|noqa|pragma|shellcheck|type)\b"
 )
 
 Finding = tuple[int, str]
@@ -159,43 +156,16 @@ def comments_of(file: File) -> Iterator[Finding]:
         goes_on = is_whole_line and text.strip() not in ("", SPDX)
 
 
-def badly_begun_comments(file: File) -> list[Finding]:
+def comments_begin_with_a_noun(file: File) -> Iterator[Finding]:
     if file.suffix not in CODE_SUFFIXES or not file.is_ours:
-        return []
-    return [
-        (
-            number,
-            f"a comment begins with {found[1]!r}: a noun is its subject, with a capital letter",
-        )
-        for number, text in comments_of(file)
-        if not DIRECTIVE.match(text) and (found := COMMENT_STARTS_BADLY.match(text))
-    ]
-
-
-def new_comments(files: list[File], root: pathlib.Path) -> Iterator[str]:
-    """Comments against the rule, in files that have more of them than they once had."""
-    accepted = old_comments(root)
-    for file in files:
-        found = badly_begun_comments(file)
-        if len(found) > accepted.get(file.path, 0):
-            for number, what in found:
-                yield f"{file.path}:{number}: {what} ({accepted.get(file.path, 0)} are accepted)"
-
-
-def old_comments(root: pathlib.Path) -> dict[str, int]:
-    path = root / OLD_COMMENTS
-    accepted: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
-    return accepted
-
-
-def lower_old_comments(files: list[File], root: pathlib.Path) -> None:
-    """The counts may only fall."""
-    counts = {file.path: len(badly_begun_comments(file)) for file in files}
-    lowered = {
-        path: min(count, counts.get(path, 0)) for path, count in sorted(old_comments(root).items())
-    }
-    kept = {path: count for path, count in lowered.items() if count}
-    (root / OLD_COMMENTS).write_text(json.dumps(kept, indent=0) + "\n")
+        return
+    for number, text in comments_of(file):
+        found = COMMENT_STARTS_BADLY.match(text)
+        if found and not DIRECTIVE.match(text):
+            yield (
+                number,
+                f"a comment begins with {found[1]!r}: a noun is its subject, with a capital letter",
+            )
 
 
 RULES: tuple[Rule, ...] = (
@@ -206,6 +176,7 @@ RULES: tuple[Rule, ...] = (
     has_its_guard,
     asks_what_there_is,
     header_hides_libraries,
+    comments_begin_with_a_noun,
 )
 
 
@@ -293,7 +264,6 @@ def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
         for rule in RULES:
             for number, what in rule(file):
                 yield f"{file.path}:{number}: {what}"
-    yield from new_comments(files, root)
     yield from machine_names(files, root)
     yield from unused_headers(files)
     yield from missing_documents(files, root)
@@ -308,13 +278,8 @@ def known_to_git(root: pathlib.Path) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    folders = [argument for argument in arguments if argument != "--lower"]
-    root = pathlib.Path(folders[0] if folders else pathlib.Path(__file__).parents[1])
-    paths = known_to_git(root)
-    if "--lower" in arguments:
-        texts = ((path, (root / path).read_bytes().decode("utf-8", "replace")) for path in paths)
-        lower_old_comments([File(path, text) for path, text in texts], root)
-    found = list(breaches(paths, root))
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parents[1])
+    found = list(breaches(known_to_git(root), root))
     print("\n".join(found) if found else "tidy")
     return 1 if found else 0
 

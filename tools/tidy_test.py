@@ -34,7 +34,7 @@ TABLE = (
     ("src/eval/x.cc", CC + "return task::Backend::kCuda;\n", "a branch on the backend"),
     ("src/eval/cuda_backend.cc", CC + "return task::Backend::kCuda;\n", ""),
     ("src/execute/x.cc", CC + 'question["device"] = "cuda";\n', "a branch on the backend"),
-    ("src/execute/x.cc", CC + '// By its name, "cuda".\n', ""),
+    ("src/execute/x.cc", CC + '// The name is "cuda".\n', ""),
     ("src/execute/x_test.cc", CC + 'question["device"] = "cuda";\n', ""),
     ("src/legality/x.cc", CC + 'lists["cuda"] = flags;\n', ""),
     ("harness/x.py", PY + 'if device == "cuda":\n', "a branch on the backend"),
@@ -63,6 +63,7 @@ COMMENTS = (
     ("// mc_emu_init starts it.\n", False),
     ("// clang-format off\n", False),
     ('}  // extern "C"\n', False),
+    ("// ifndef MC_X_H_\n", False),
     ('auto x = "a  // what";\n', False),
     ("// Offsets are sorted.\n", False),
 )
@@ -72,21 +73,8 @@ class Comments(unittest.TestCase):
     def test_a_comment_begins_with_a_noun_as_its_subject(self) -> None:
         for text, is_refused in COMMENTS:
             with self.subTest(text=text):
-                found = tidy.badly_begun_comments(tidy.File("src/core/x.cc", CC + text))
-                self.assertEqual(len(found), int(is_refused))
-
-    def test_old_comments_are_accepted_by_number_and_the_number_only_falls(self) -> None:
-        with tempfile.TemporaryDirectory() as name:
-            root = pathlib.Path(name)
-            (root / "tools").mkdir()
-            (root / tidy.OLD_COMMENTS).write_text('{"a.cc": 2, "b.cc": 1}\n')
-            two = tidy.File("a.cc", CC + "// What.\n\n// Whether.\n")
-            self.assertEqual([*tidy.new_comments([two], root)], [])
-            tidy.lower_old_comments([tidy.File("a.cc", CC + "// What.\n")], root)
-            self.assertEqual(tidy.old_comments(root), {"a.cc": 1})
-            self.assertEqual(len([*tidy.new_comments([two], root)]), 2)
-            tidy.lower_old_comments([two], root)
-            self.assertEqual(tidy.old_comments(root), {"a.cc": 1})
+                found = tidy.comments_begin_with_a_noun(tidy.File("src/core/x.cc", CC + text))
+                self.assertEqual(len([*found]), int(is_refused))
 
 
 class Rules(unittest.TestCase):

@@ -126,7 +126,7 @@ class coalesced_group : public thread_group {
   unsigned thread_rank() const {
     return static_cast<unsigned>(__popc(mask_ & details::lanes_below(details::lane())));
   }
-  unsigned lanes() const { return mask_; }  // Of the emulator, not of CUDA.
+  unsigned lanes() const { return mask_; }  // A member that CUDA lacks.
   unsigned meta_group_rank() const { return meta_rank_; }
   unsigned meta_group_size() const { return meta_size_; }
 

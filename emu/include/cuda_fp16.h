@@ -6,9 +6,9 @@
 // correctly rounded.  The types are trivial, 2 and 4 bytes, with the bits of a GPU, so a pointer to
 // at::Half may be read as a pointer to __half.
 //
-// As in CUDA, __CUDA_NO_HALF_CONVERSIONS__, __CUDA_NO_HALF_OPERATORS__ and
-// __CUDA_NO_HALF2_OPERATORS__ remove the implicit conversions and the operators; PyTorch's builds
-// of extensions define all three.
+// The macros __CUDA_NO_HALF_CONVERSIONS__, __CUDA_NO_HALF_OPERATORS__ and
+// __CUDA_NO_HALF2_OPERATORS__ remove the implicit conversions and the operators, as in CUDA;
+// PyTorch's builds of extensions define all three.
 
 #include <cmath>
 #include <cstdint>

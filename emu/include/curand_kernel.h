@@ -72,7 +72,7 @@ double next_normal_double(State* state) {
 
 }  // namespace mc_emu
 
-// What both generators have.
+// The functions of both generators.
 #define MC_EMU_DISTRIBUTIONS(State)                                                                \
   inline float curand_uniform(State* state) { return ::mc_emu::uniform_float(curand(state)); }     \
   inline float curand_normal(State* state) { return ::mc_emu::next_normal(state); }                \

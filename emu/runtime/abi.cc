@@ -198,7 +198,7 @@ void mc_emu_unsupported(const char* construct) {
   mc_emu_report_unsupported(construct);
 }
 
-// What --wrap makes of the C library's functions in a candidate: their accesses are checked.
+// The C library's functions in a candidate, by the linker's --wrap: their accesses are checked.
 void* __wrap_memcpy(void* to, const void* from, size_t size) {
   return copy_checked(to, from, size, MC_RETURN_ADDRESS);
 }

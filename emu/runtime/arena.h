@@ -24,7 +24,7 @@
 
 namespace mc::emu {
 
-// Where the value of a byte of device memory came from.
+// The source of the value of a byte of device memory.
 enum class Origin : uint8_t {
   kNowhere = 0,  // Nobody wrote it.
   kKernel = 1,   // A launch, or a copy of what one wrote.
@@ -46,7 +46,7 @@ struct Allocation {
   uint32_t num_open = 0;         // Those who have it open now.  Guarded by the arena's mutex.
 };
 
-// What an access check needs of the arena; constant once it was reserved.
+// The data of the arena for access checks; constant once it was reserved.
 struct ArenaView {
   static constexpr size_t kChunkBytes = size_t{1} << 20;
 
@@ -141,7 +141,7 @@ class Arena {
   std::deque<uint32_t> slots_free_;
   std::set<uint32_t> live_;                               // Slots in use.
   uint32_t num_open_all_ = 0;                             // Launches that run.
-  std::map<uint32_t, std::deque<uint32_t>> chunks_free_;  // By count; oldest first.
+  std::map<uint32_t, std::deque<uint32_t>> chunks_free_;  // Keys are counts; oldest first.
 };
 
 }  // namespace mc::emu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one call of a candidate's forward did with device memory, besides running kernels: how much
-// it brought to the host, and where the bytes of its outputs came from.
+// The record of one call of a candidate's forward: how many bytes of device memory it brought to
+// the host, and where the bytes of its outputs came from.
 //
 // On a GPU, host code that computes costs time; here it costs nothing that anybody measures.  So a
 // call may bring only a small part of what it was given to the host: more is a finding
@@ -53,7 +53,7 @@ class Call {
   std::atomic<uint64_t> to_host_{0};
   std::atomic<uint64_t> unknown_reads_{0};
   std::atomic<bool> reads_given_{false};  // True from the start where no input was given.
-  uint64_t output_bytes_[5] = {};         // By Origin.
+  uint64_t output_bytes_[5] = {};         // The index is an Origin.
   Digest digest_;
 };
 

@@ -20,7 +20,7 @@ extern "C" {
 
 enum {
   kMcEmuReportKeyBytes = 32,  // The first message that the report's socket must hold.
-  kMcEmuFindingsMax = 16,     // Of one call; further findings are dropped.
+  kMcEmuFindingsMax = 16,     // The limit of one call; further findings are dropped.
   kMcEmuReportLost = 97,      // The exit status of a process that can no longer report.
 };
 
@@ -36,8 +36,8 @@ typedef struct McEmuOptions {
 
 enum McEmuFlags {
   kMcEmuNoRaceChecks = 1,  // Bounds only: faster.
-  kMcEmuClosed = 2,        // Device memory is inaccessible to host code; init is final, and this
-                           // process gets no further threads.
+  kMcEmuClosed = 2,        // Device memory is inaccessible to host code; init is final.
+                           // The process gets no further threads.
 };
 
 // Starts the emulator; NULL means all defaults.  0, or an errno value when an option is none or the

@@ -108,7 +108,7 @@ bool is_identifier(char c) {
 
 namespace {
 std::mutex mutex;
-std::map<uintptr_t, std::unique_ptr<Module>> modules;  // By load address.  Guarded by mutex.
+std::map<uintptr_t, std::unique_ptr<Module>> modules;  // Keys: load addresses.  Guarded by mutex.
 }  // namespace
 
 void Module::clear_shadows() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the emulator knows of a loaded candidate module: its static shared memory.
+// A loaded candidate module, as the emulator knows it: its static shared memory.
 //
 // `__shared__` variables are thread-local variables of the module, and each OS thread that runs
 // blocks has its own copy: exactly one block uses it at a time.  The module's whole thread-local
@@ -58,7 +58,7 @@ class Module {
   };
   SharedBytes shared_bytes_of(const std::string& base_name) const;
 
-  // Whether the module defines a function with this base name.
+  // The module defines a function with this base name.
   bool has_function(const std::string& base_name) const;
 
   // The base name of the function at exactly this address; empty when unknown.

@@ -54,7 +54,7 @@ class WarpOrder {
   void join(LaneSet lanes);
   // Counts meetings; stops at its greatest value, from where on everything counts as ordered.
   uint16_t tick() const { return tick_; }
-  // Whether what `other` did at `tick` happened before what `lane` does now.
+  // The step of `other` at `tick` happened before the step of `lane` now.
   bool is_ordered(int lane, int other, uint16_t tick) const {
     return tick < full_tick_ || tick_ == kTickMax || (partial_ && tick < met_[index(lane, other)]);
   }

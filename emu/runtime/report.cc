@@ -58,7 +58,7 @@ void Report::add(const Finding& finding) {
   }
   if (is_open() && num_lines_ < kMcEmuFindingsMax && !is_duplicate(finding)) {
     const CodePlace place = locate(finding.pc);
-    const CodePlace other = locate(finding.other_pc);  // Of the same module: it is the same kernel.
+    const CodePlace other = locate(finding.other_pc);  // The same module: it is the same kernel.
     char line[kLineMax];
     const int n = std::snprintf(
         line, sizeof line,
@@ -83,7 +83,7 @@ void Report::add(const Call& call) {
   num_lines_ = 0;
 }
 
-// Who closed the socket, put another in its place, or filled it has a reason to.
+// A process that closed, replaced or filled the socket hides something: it ends.
 void Report::send(const char* body, size_t size) {
   char line[kLineMax + 64];
   const int lead = std::snprintf(line, sizeof line, "{\"key\":\"%016zx%016zx\",",

@@ -23,7 +23,7 @@ struct Finding {
   uint32_t block[3] = {0, 0, 0};
   uint32_t thread[3] = {0, 0, 0};
   uintptr_t pc = 0;        // An address in the code that did it; 0 when unknown.
-  uintptr_t other_pc = 0;  // Of a race: in the code that did the other access.
+  uintptr_t other_pc = 0;  // An address in the code of a race's other access.
   char detail[384] = "";
 };
 
@@ -39,7 +39,7 @@ class Report {
   // Thread-safe; also called from the fault handler, so it neither allocates nor blocks for long.
   void add(const Finding& finding);
 
-  // What `call` did; further findings are counted anew.
+  // A line about `call`; further findings are counted anew.
   void add(const Call& call);
 
   // Findings of a kind and place seen before are written again.

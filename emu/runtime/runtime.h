@@ -86,7 +86,7 @@ class Runtime {
   int last_error_ = 0;
   std::atomic<int> sticky_error_{0};
   std::map<uintptr_t, size_t> registered_;        // Host memory, by its begin.
-  std::map<std::string, size_t> shared_allowed_;  // By kernel; "" for any.
+  std::map<std::string, size_t> shared_allowed_;  // Keys are kernels; "" is any.
 
   // The pool: job_, generation_ and running_ are guarded by mutex_.
   std::mutex mutex_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What instrumented code reports: accesses to shared and device memory.
+// Accesses to shared and device memory, as instrumented code reports them.
 //
 // Device memory has one 64-bit record for each four bytes, of the last write in this launch that
 // was not atomic: launch number, bytes, block, thread and step (order.h).  A write of other bytes

@@ -16,7 +16,7 @@
 namespace mc::emu {
 namespace {
 
-constexpr uint64_t kPoison = ~uint64_t{0};  // What a lane gets from one that is not there.
+constexpr uint64_t kPoison = ~uint64_t{0};  // The value that a lane gets from an absent one.
 
 // The lanes that a mask names, of those that are `live`.
 LaneSet named_lanes(int kind, uint32_t mask, int lane, LaneSet live) {

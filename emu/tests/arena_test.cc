@@ -44,7 +44,7 @@ rlim_t address_space_bytes() {
 }
 
 TEST(Arena, IsReservedWithItsShadowWhereDataIsLimited) {
-  const Limit limit(RLIMIT_DATA, rlim_t{2} << 30);  // As the sandbox sets it.
+  const Limit limit(RLIMIT_DATA, rlim_t{2} << 30);  // The sandbox sets it too.
   Arena arena;
   ASSERT_TRUE(arena.reserve(size_t{1} << 38));
   void* pointer = arena.allocate(4);

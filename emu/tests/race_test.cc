@@ -30,7 +30,7 @@ class Twin {
       ++clocks_[t][t];
     }
   }
-  // Whether the access races with any before it, or reads what nobody wrote.
+  // The access races with one before it, or reads a byte that no access wrote.
   bool access(size_t offset, size_t size, int thread, bool is_write) {
     bool is_bad = false;
     for (size_t byte = offset; byte < offset + size; ++byte) {

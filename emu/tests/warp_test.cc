@@ -19,7 +19,7 @@ __global__ void shuffle_all(T* y, int width) {
   y[96 + t] = __shfl_xor_sync(kAll, static_cast<T>(t), 1, width);
 }
 
-// What CUDA's documentation says of one lane.
+// The lane that a lane reads by CUDA's documentation.
 int expected_lane(int form, int lane, int width) {
   const int first = lane / width * width;
   const int wanted = form == 0   ? first + 3 % width

@@ -270,7 +270,7 @@ at::Tensor& set_source(at::Tensor& self, at::Storage source) {
 at::Tensor cat(const at::ITensorListRef& tensors, int64_t dim) {
   std::vector<at::Tensor> parts;
   for (const at::Tensor& one : tensors) {
-    if (one.dim() != 1 || one.size(0) != 0) parts.push_back(one);  // As PyTorch does.
+    if (one.dim() != 1 || one.size(0) != 0) parts.push_back(one);  // PyTorch does so too.
   }
   TORCH_CHECK(!parts.empty(), "cat(): expected a non-empty list of Tensors");
   dim = c10::maybe_wrap_dim(dim, parts[0].dim());
@@ -340,7 +340,7 @@ void run_or_refuse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   at::native::cpu_fallback(op, stack);
 }
 
-// Whether the operator has nothing for this device but run_or_refuse.
+// The operator has nothing for this device but run_or_refuse.
 bool falls_back(const c10::OperatorHandle& op) {
   for (const c10::DispatchKey key :
        {c10::DispatchKey::PrivateUse1, c10::DispatchKey::CompositeImplicitAutograd,

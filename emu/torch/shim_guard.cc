@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a candidate may not use is not in its dispatcher: operators that are not allowed get a
-// kernel that refuses, for every key of a backend.  Whoever calls them (Python, C++, TorchScript,
-// autograd, another operator) comes through the dispatcher's table and meets it.  Operators that
-// PyTorch composes of others need none: what they are made of refuses.
+// Operators that a candidate may not use get a kernel that refuses, for every key of a backend, in
+// the dispatcher.  Every call (from Python, C++, TorchScript, autograd, another operator) comes
+// through the dispatcher's table and meets it.  Operators that PyTorch composes of others need
+// none: their parts refuse.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 
@@ -83,7 +83,7 @@ std::vector<DispatchKey> keys_of(DispatchKey dense) {
   return keys;
 }
 
-// Whether a call for this key would run a kernel; not, where the operator is composed of others.
+// A call for this key would run a kernel; false where the operator is composed of others.
 bool computes(const c10::OperatorHandle& op, DispatchKey key) {
   if (op.hasKernelForDispatchKey(key)) return true;
   const bool is_dense = c10::toFunctionalityKey(key) == DispatchKey::Dense;

@@ -15,7 +15,7 @@ namespace mc::model {
 
 struct Merge {
   int32_t rank;
-  int32_t id;  // Of the merged token.
+  int32_t id;  // The merged token.
 };
 
 // From a pair of ids, the left one in the upper half.

@@ -62,7 +62,7 @@ Result<Family> family_of(const Json& config) {
                "; llama (SmolLM2 too), qwen2 (Qwen2.5 too) and qwen3 are supported");
 }
 
-// What a file may ask for and this decoder does not do.
+// Settings of a file that this decoder does not support.
 Status refuse_unsupported(const Json& config) {
   for (const char* key : {"attention_bias", "mlp_bias", "use_sliding_window"}) {
     if (is_on(config, key)) return wrong(std::string("\"") + key + "\" is not supported");
@@ -111,7 +111,7 @@ Result<std::optional<ops::RopeScaling>> rope_scaling_of(const Json& config) {
   return std::optional<ops::RopeScaling>();
 }
 
-// transformers 5 keeps it in "rope_parameters", older ones beside the rest.
+// Version 5 of transformers keeps it in "rope_parameters", older ones beside the rest.
 Result<double> rope_theta_of(const Json& config) {
   const auto rope = config.find("rope_parameters");
   const bool is_nested = rope != config.end() && rope->is_object();

@@ -47,7 +47,7 @@ struct Config {
 // kInvalidInput names the first key that is missing, absurd or not supported.
 Result<Config> parse_config(std::string_view json);
 
-// What parse_config and transformers read.
+// The JSON that parse_config and transformers read.
 std::string config_json(const Config& config);
 
 }  // namespace mc::model

@@ -170,7 +170,7 @@ at::Tensor feed_forward_backward(const ForwardContext& passage, const Block& blo
   return dx;
 }
 
-// Of make_heads: turns the gradients of the rotated heads, in views of d_qkv, into those of qkv.
+// The gradient of make_heads: from that of the rotated heads, in views of d_qkv, to that of qkv.
 void make_heads_backward(const ForwardContext& passage, const Block& block, const Batch& batch,
                          const BlockTape& tape, const QkvViews& d_heads, Block& gradients) {
   ops::rope_(d_heads.q, batch.positions_T, passage.rope, Turn::kInverse, passage.form);

@@ -42,8 +42,8 @@ struct Slice {
 // queries, keys and values follow each other, and so do gate and up: each group is one matrix.
 struct Layout {
   std::vector<Slice> slices;
-  int64_t matrices = 0;  // Numbers in the matrices,
-  int64_t total = 0;     // and in all.
+  int64_t matrices = 0;  // Numbers in the matrices.
+  int64_t total = 0;     // Numbers in all slices.
 };
 Layout layout_of(const Config& config);
 
@@ -79,13 +79,13 @@ struct Batch {
 // REQUIRES: no sequence is empty.
 Batch make_batch(std::span<const std::vector<int32_t>> sequences, at::Device device);
 
-// What the backward of one block needs; with Keep::kInputs, x alone.
+// The values that the backward of one block needs; with Keep::kInputs, x alone.
 struct BlockTape {
   at::Tensor x;  // Into the block.
   ops::Norm attention_norm;
-  at::Tensor qkv;              // As the matrix gives it; rotated in place where there is no q_norm.
-  ops::Norm q_norm, k_norm;    // Of Qwen3; y is rotated, or undefined where a kernel made `heads`.
-  ops::AttentionInputs heads;  // What attention sees.
+  at::Tensor qkv;              // The matrix's product; rotated in place where there is no q_norm.
+  ops::Norm q_norm, k_norm;    // Qwen3 only; y is rotated, or undefined if a kernel made `heads`.
+  ops::AttentionInputs heads;  // The inputs of attention.
   ops::Attention attention;
   at::Tensor x_mid;  // After attention.
   ops::Norm ffn_norm;

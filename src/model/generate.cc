@@ -35,7 +35,7 @@ struct Slot {
   Answer answer;
 };
 
-// What the workers share: which request is next, and whom to tell of answers.
+// The state that the workers share: the next request, and the callback for answers.
 struct Queue {
   using Done = std::function<bool(size_t, const Answer&)>;
 

@@ -2,10 +2,10 @@
 //
 // Answers to prompts, many at a time: a sequence that ends makes room for the next one at once.
 //
-// What is drawn for a sequence depends on its own identity (Request) and the seed alone, so an
-// answer does not depend on what is computed beside it, as far as float32 sums of another order
-// leave the order of two tokens alone.  Requests with the same prompt that are in work at the same
-// time share its pass through the decoder.
+// The draws for a sequence depend on its own identity (Request) and the seed alone, so an answer
+// does not depend on what is computed beside it, as far as float32 sums of another order leave the
+// order of two tokens alone.  Requests with the same prompt that are in work at the same time share
+// its pass through the decoder.
 #ifndef MC_MODEL_GENERATE_H_
 #define MC_MODEL_GENERATE_H_
 
@@ -29,7 +29,7 @@ struct Request {
 
 struct GenerateOptions {
   Sampling sampling = {};
-  int64_t tokens_max = 512;  // Of an answer.
+  int64_t tokens_max = 512;  // The limit of an answer.
   int64_t batch = 32;        // Sequences at a time, of all workers together.
   int64_t workers = 1;       // Threads, each with a share of the batch.
   uint64_t seed = 0;
@@ -38,7 +38,7 @@ struct GenerateOptions {
 struct Answer {
   std::vector<int32_t> tokens;    // Without the one that ended it.
   std::vector<double> log_probs;  // With that one.
-  bool is_stopped = false;        // By an end token, not by a limit.
+  bool is_stopped = false;        // An end token stopped it, not a limit.
   int32_t end = -1;               // That token, where there is one.
 };
 

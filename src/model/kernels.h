@@ -17,11 +17,11 @@ struct Rows {
   int64_t width;
 };
 
-// y = x * scale * w with scale = 1 / sqrt(mean(x^2) + epsilon), which is kept for each row.
+// The norm y = x * scale * w with scale = 1 / sqrt(mean(x^2) + epsilon), kept for each row.
 template <typename T>
 void rms_norm(Rows rows, const T* x, const T* w, T epsilon, T* y, T* scale);
 
-// dx += the gradient of rms_norm, dw += that of w (a buffer of the caller's rows alone).
+// The gradient of rms_norm is added to dx, that of w to dw (a buffer of the caller's rows alone).
 template <typename T>
 void rms_norm_backward(Rows rows, const T* dy, const T* x, const T* w, const T* scale, T* dx,
                        T* dw);

@@ -67,7 +67,7 @@ Status copy_tensor(const Slice& slice, const TensorBytes& bytes, const at::Tenso
   return ok();
 }
 
-// What a file may hold beside the parameters without meaning anything.
+// Tensors that a file may hold beside the parameters without meaning anything.
 bool stands_for_nothing(const std::string& name, const Config& config) {
   return name.ends_with("rotary_emb.inv_freq") || (config.tied && name == "lm_head.weight");
 }

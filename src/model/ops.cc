@@ -78,7 +78,7 @@ std::optional<c10::TypedOperatorHandle<Linear>> find_onednn() {
   return found->typed<Linear>();
 }
 
-// a b^T.
+// The product a b^T.
 at::Tensor multiply(const at::Tensor& a, const at::Tensor& b) {
   static const auto kOneDnn = find_onednn();
   if (kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat) {
@@ -374,7 +374,7 @@ float scaled(float frequency, const RopeScaling& scaling) {
 
 }  // namespace
 
-// As transformers does it, in float32: models were trained with its rounding.
+// The table as transformers makes it, in float32: models were trained with its rounding.
 RopeTable rope_table(int64_t positions, int64_t head_dim, double theta,
                      const std::optional<RopeScaling>& scaling) {
   std::vector<float> frequencies;
@@ -590,7 +590,7 @@ TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor&
 
 namespace {
 
-// log softmax(h w^T / temperature) of some rows, in float32 at least.
+// The log softmax(h w^T / temperature) of some rows, in float32 at least.
 at::Tensor log_softmax_of(const at::Tensor& h_part, const at::Tensor& w, double temperature) {
   at::Tensor logits = linear(h_part, w);
   if (logits.scalar_type() != wide(h_part)) logits = logits.to(wide(h_part));

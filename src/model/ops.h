@@ -29,7 +29,7 @@ enum class Form { kNative, kGeneric };
 // Numbers of the host where the device can use them; the host does not wait for that.
 at::Tensor on_device(std::span<const int64_t> values, at::Device device);
 
-// y = x / sqrt(mean(x^2) + epsilon) * w for each row.  (Zhang and Sennrich, 2019.)
+// The norm y = x / sqrt(mean(x^2) + epsilon) * w of each row.  (Zhang and Sennrich, 2019.)
 struct Norm {
   at::Tensor y_Nh;
   at::Tensor scale_N;  // 1 / sqrt(mean(x^2) + epsilon)
@@ -44,12 +44,12 @@ struct AddedNorm {
 };
 AddedNorm add_rms_norm(const at::Tensor& x_Nh, at::Tensor branch_Nh, const at::Tensor& w_h,
                        double epsilon, Form form = Form::kNative);
-// dx += and dw += the gradients.
+// The gradients are added to dx and dw.
 void rms_norm_backward(const at::Tensor& dy_Nh, const at::Tensor& x_Nh, const at::Tensor& w_h,
                        const at::Tensor& scale_N, at::Tensor& dx_Nh, at::Tensor& dw_h,
                        Form form = Form::kNative);
 
-// y = silu(gate) * up; gate and up are the halves of each row.  (Shazeer, 2020.)
+// The product y = silu(gate) * up; gate and up are the halves of each row.  (Shazeer, 2020.)
 at::Tensor swiglu(const at::Tensor& gate_up_N2F, Form form = Form::kNative);
 at::Tensor swiglu_backward(const at::Tensor& dy_NF, const at::Tensor& gate_up_N2F,
                            Form form = Form::kNative);
@@ -65,7 +65,7 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
-// cos and sin of position times frequency: frequency j is theta^(-2j/D), in float32, before
+// Cosines and sines of position times frequency: frequency j is theta^(-2j/D), in float32, before
 // scaling.
 struct RopeTable {
   at::Tensor cos_PD2;
@@ -80,7 +80,7 @@ enum class Turn { kForwards, kInverse };
 void rope_(const at::Tensor& x_THD, const at::Tensor& positions_T, const RopeTable& table,
            Turn turn, Form form = Form::kNative);
 
-// Where the sequences of a batch begin, on the host and where the batch is.
+// The begins of the sequences of a batch, on the host and where the batch is.
 struct Extents {
   std::vector<int64_t> starts;  // First token of each sequence, and T.
   at::Tensor starts_int32;
@@ -144,7 +144,7 @@ struct TokenLoss {
 TokenLoss token_loss(const at::Tensor& h_Nh, const at::Tensor& w_Vh, const at::Tensor& targets_N,
                      double weight, at::Tensor& dw_Vh);
 
-// Of each row's target under softmax(h W^T / temperature): its log-probability, and the entropy of
+// The log-probability of each row's target under softmax(h W^T / temperature), and the entropy of
 // the whole distribution, in nat; float64 on the CPU.  Chunked like token_loss.
 struct TokenLogProbs {
   at::Tensor log_prob_N;

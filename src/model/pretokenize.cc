@@ -65,7 +65,7 @@ Result<Splitter> Splitter::create(std::string_view pattern, Behavior behavior) {
     return Error{ErrorCode::kInvalidInput,
                  "the regular expression " + std::string(pattern) + " does not compile: " + reason};
   }
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // Where there is none the interpreter runs.
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // The interpreter runs where it fails.
   return Splitter(std::make_unique<Code>(code), behavior);
 }
 
@@ -73,7 +73,7 @@ void Splitter::split(std::string_view text, std::vector<std::string_view>& piece
   const std::unique_ptr<pcre2_match_data, MatchDataFree> match(
       pcre2_match_data_create_from_pattern(code_->code, nullptr));
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  size_t piece = 0;  // Where the text begins that is in no piece yet.
+  size_t piece = 0;  // The begin of the text that is in no piece yet.
   size_t from = 0;
   while (from < text.size()) {
     const int found = pcre2_match(code_->code, subject, text.size(), from,

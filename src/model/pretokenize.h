@@ -20,7 +20,7 @@ extern const std::string_view kGpt2Pattern;
 
 class Splitter {
  public:
-  // What becomes of the text that matches: a piece of its own, or nothing.  What lies between two
+  // The fate of the text that matches: a piece of its own, or nothing.  The text between two
   // matches is a piece of its own too.
   enum class Behavior { kIsolated, kRemoved };
 

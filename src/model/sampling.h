@@ -20,7 +20,7 @@ struct Sampling {
 
 struct Choice {
   int32_t token = 0;
-  // Of the token under softmax(logits / temperature), or softmax(logits) at temperature 0; over all
+  // The value under softmax(logits / temperature), or softmax(logits) at temperature 0; over all
   // tokens, not over those that top_p left.
   double log_prob = 0;
 };

@@ -20,9 +20,9 @@ at::Tensor leaf(const at::Tensor& x);
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double epsilon);
 at::Tensor swiglu(const at::Tensor& gate_up);
-// x is [T, H, D] and starts at position 0.
+// The input x is [T, H, D] and starts at position 0.
 at::Tensor rope(const at::Tensor& x, double theta);
-// Of one sequence.
+// Attention of one sequence.
 at::Tensor attention(const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD);
 // Hidden states of one sequence after the last norm, [T, h].
 at::Tensor decoder(const Parameters& weights, const std::vector<int32_t>& tokens);

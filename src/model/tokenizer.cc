@@ -233,10 +233,10 @@ struct Tokenizer::State {
   Merges merges;
   std::array<std::string, 256> characters = byte_characters();
   std::array<int32_t, 256> byte_ids{};    // -1 where a byte has no token and there is no unk_token.
-  std::vector<AddedToken> raw_tokens;     // Looked for before NFC,
-  std::vector<AddedToken> normal_tokens;  // and after it.
+  std::vector<AddedToken> raw_tokens;     // Tokens to find before NFC.
+  std::vector<AddedToken> normal_tokens;  // Tokens to find after NFC.
   Ids added;
-  std::vector<std::string> bytes;  // What each id stands for.
+  std::vector<std::string> bytes;  // The bytes of each id.
 
   Status parse(const Json& json);
   Status parse_added(const Json& json);

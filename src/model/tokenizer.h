@@ -3,7 +3,7 @@
 // Byte-level BPE from a Hugging Face tokenizer.json: the tokenizers of GPT-2, Llama 3, Qwen and
 // SmolLM2, and those that tools/make_tokenizer.py trains.
 //
-//   text → added tokens cut out → NFC where the file asks for it → pre-tokens by regular
+//   Text → added tokens cut out → NFC where the file asks for it → pre-tokens by regular
 //   expressions → bytes as characters → merges in the order of their rank → ids
 //
 // Agrees with the `tokenizers` package on what it reads (tests/tokenizer_test.py); a file of

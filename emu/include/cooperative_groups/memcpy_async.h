@@ -2,8 +2,8 @@
 #ifndef MC_EMU_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H_
 #define MC_EMU_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H_
 
-// cg::memcpy_async: here the copy is done at once, each member copying every size()-th element, and
-// cg::wait is the barrier after which the others may read.  A missing wait is thus found as a race.
+// The function cg::memcpy_async copies at once, each member every size()-th element, and cg::wait
+// is the barrier after which the others may read.  A missing wait is thus found as a race.
 
 #include <cstddef>
 

@@ -2,8 +2,8 @@
 #ifndef MC_EMU_COOPERATIVE_GROUPS_REDUCE_H_
 #define MC_EMU_COOPERATIVE_GROUPS_REDUCE_H_
 
-// cg::reduce, the operators it is used with, and the scan that it is made of.  All members get the
-// same bits.  `less` keeps the smaller, `greater` the larger.
+// The function cg::reduce, its operators, and the scan that it is made of.  All members get the
+// same bits.  `less` keeps the smaller value, `greater` the larger one.
 
 #include "cooperative_groups.h"
 

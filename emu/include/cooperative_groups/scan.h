@@ -2,8 +2,8 @@
 #ifndef MC_EMU_COOPERATIVE_GROUPS_SCAN_H_
 #define MC_EMU_COOPERATIVE_GROUPS_SCAN_H_
 
-// cg::inclusive_scan and cg::exclusive_scan, by rank.  The first member of an exclusive scan gets a
-// value-initialised T.
+// The functions cg::inclusive_scan and cg::exclusive_scan, by rank.  The first member of an
+// exclusive scan gets a value-initialised T.
 
 #include "cooperative_groups/reduce.h"
 

@@ -117,7 +117,7 @@ MC_EMU_INLINE std::uint16_t encode(Int value, Rounding mode = Rounding::kNearest
   return encode<Format>(bits_as<double>(odd), mode);
 }
 
-// a * b + c with a single rounding: the product of two 16-bit numbers is exact in double.
+// The sum a * b + c with a single rounding: the product of two 16-bit numbers is exact in double.
 template <class Format>
 MC_EMU_INLINE std::uint16_t encode_fma(float a, float b, float c) {
   return encode<Format>(sum_odd(static_cast<double>(a) * b, c));

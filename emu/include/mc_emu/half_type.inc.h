@@ -234,7 +234,7 @@ MC_TERNARY2(__hfma_relu, __hfma2_relu)
 MC_TERNARY2(__hfma_sat, __hfma2_sat)
 #undef MC_TERNARY2
 
-// a * b + c over complex numbers (x real, y imaginary), each step rounded.
+// The sum a * b + c of complex numbers (x real, y imaginary), each step rounded.
 MC_EMU_INLINE MC_T2 __hcmadd(const MC_T2 a, const MC_T2 b, const MC_T2 c) {
   const MC_T minus_ay = MC_RAW{static_cast<unsigned short>(static_cast<MC_RAW>(a.y).x ^ 0x8000)};
   return {__hfma(minus_ay, b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};

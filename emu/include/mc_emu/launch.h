@@ -16,7 +16,7 @@
 #include "mc_emu/driver_types.h"
 #include "mc_emu/language.h"
 
-// Of the lambda that calls a kernel: what it captures lies in host memory.
+// The attribute of the lambda that calls a kernel: its captures are in host memory.
 #define MC_EMU_CALL __attribute__((no_sanitize("thread")))
 
 // The linker's name for the begin of the section of managed variables, null where there are none.

@@ -84,7 +84,7 @@ MC_EMU_INLINE float float_odd(double x) {
   return bits_as<float>(bits_as<std::uint32_t>(toward_zero) | 1u);
 }
 
-// a + b rounded to odd (Knuth's two-sum gives the error exactly).
+// The sum a + b rounded to odd (Knuth's two-sum gives the error exactly).
 MC_EMU_INLINE double sum_odd(double a, double b) {
   const double sum = a + b;
   if (!std::isfinite(sum)) return sum;

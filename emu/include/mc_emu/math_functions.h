@@ -192,7 +192,7 @@ MC_EMU_INLINE float __tanhf(float x) noexcept { return ::tanhf(x); }
 MC_EMU_INLINE void __sincosf(float x, float* sine, float* cosine) noexcept {
   ::sincosf(x, sine, cosine);
 }
-// By the formula of the hardware: a negative base gives NaN, whatever the exponent.
+// The formula of the hardware: a negative base gives NaN, whatever the exponent.
 MC_EMU_INLINE float __powf(float x, float y) noexcept { return ::exp2f(y * ::log2f(x)); }
 }
 

@@ -120,7 +120,7 @@ MC_EMU_INLINE Part part_of(Word word, int index) {
                            (8 * static_cast<int>(sizeof(Part)) * index));
 }
 
-// sum + the inner product of the four bytes of a and b.
+// The inner product of the four bytes of a and b, plus sum.
 template <class A, class B, class Sum>
 MC_EMU_INLINE Sum dot_bytes(unsigned a, unsigned b, Sum sum) {
   for (int i = 0; i < 4; ++i) {
@@ -129,7 +129,7 @@ MC_EMU_INLINE Sum dot_bytes(unsigned a, unsigned b, Sum sum) {
   return sum;
 }
 
-// sum + the two 16-bit parts of a times two bytes of b, starting with byte `first`.
+// The inner product of the 16-bit parts of a and two bytes of b, from `first` on, plus sum.
 template <class A, class B, class Sum>
 MC_EMU_INLINE Sum dot_pairs(unsigned a, unsigned b, Sum sum, int first) {
   for (int i = 0; i < 2; ++i) {

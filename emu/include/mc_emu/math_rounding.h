@@ -77,7 +77,7 @@ MC_EMU_INLINE double multiply(double a, double b, Rounding mode) {
   return directed_to(product, static_cast<Quad>(a) * b, mode);
 }
 
-// What is left of a after taking b quotient times, and of a after taking root squared.
+// The sign of a - b * quotient; for a square root, b and quotient are both the root.
 MC_EMU_INLINE int remainder_sign(float a, float b, float quotient) {
   return sign_of(static_cast<double>(a) - static_cast<double>(quotient) * b);
 }

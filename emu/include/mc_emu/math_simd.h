@@ -31,7 +31,7 @@ MC_EMU_INLINE unsigned by_part(unsigned a, unsigned b, Function f) {
   return out;
 }
 
-// z + the sum of |x - y| over the parts.
+// The sum of |x - y| over the parts.
 template <class Part>
 MC_EMU_INLINE unsigned sum_of_differences(unsigned a, unsigned b) {
   unsigned sum = 0;

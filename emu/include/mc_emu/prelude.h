@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every candidate source is compiled behind: PyTorch's tensor headers without pybind11, then
-// the CUDA language.  Made into a precompiled header once for each PyTorch and set of flags.
+// The headers before every candidate source: PyTorch's tensor headers without pybind11, then the
+// CUDA language.  They become a precompiled header once for each PyTorch and set of flags.
 //
 // The order matters: PyTorch and the standard library change shape when __CUDACC__ is defined, so
 // they come first.

@@ -40,7 +40,7 @@ inline const std::string& findings() {
   return text;
 }
 
-// Of managed memory: kernels cannot use the host's.
+// An allocator of managed memory: kernels cannot use the host's.
 template <class T>
 struct Managed {
   using value_type = T;

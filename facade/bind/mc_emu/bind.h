@@ -28,7 +28,7 @@ namespace mc_emu::bind {
 
 // --- Parameters.
 
-struct None {};  // py::none()
+struct None {};  // The type of py::none().
 
 struct Argument {
   const char* name;
@@ -192,7 +192,7 @@ class module_ {
   };
   Attribute attr(const char* name) { return Attribute(object_, name); }
 
-  // m.doc() = "text"
+  // The statement m.doc() = "text".
   class Doc {
    public:
     explicit Doc(McShimObject* module) : module_object_(module) {}

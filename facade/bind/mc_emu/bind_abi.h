@@ -35,11 +35,11 @@ struct McShimFunction {
   int num_parameters;
 };
 
-// What a Python number is.
+// The kinds of Python numbers.
 enum McShimNumberKind { kMcShimBool, kMcShimInt, kMcShimDouble };
 struct McShimNumber {
   int kind;
-  int64_t integer;  // Of a bool or int.
+  int64_t integer;  // A bool or int.
   double real;
 };
 
@@ -52,7 +52,7 @@ int mc_shim_module_def(McShimObject* module, const struct McShimFunction* functi
 int mc_shim_module_set(McShimObject* module, const char* name, McShimObject* value);
 void mc_shim_module_doc(McShimObject* module, const char* text);
 
-int mc_shim_to_tensor(McShimObject* object, void* tensor);  // at::Tensor*
+int mc_shim_to_tensor(McShimObject* object, void* tensor);  // An at::Tensor*.
 int mc_shim_to_int(McShimObject* object, int64_t* value);
 int mc_shim_to_double(McShimObject* object, double* value);
 int mc_shim_to_bool(McShimObject* object, int* value);
@@ -88,7 +88,7 @@ enum McShimError {
   kMcShimNotImplemented
 };
 void mc_shim_set_error(int kind, const char* message);
-// What the exception in flight means to Python.  To be called where it was caught.
+// The exception in flight becomes Python's error.  REQUIRES: the caller is in its handler.
 void mc_shim_set_current_error(void);
 
 }  // extern "C"

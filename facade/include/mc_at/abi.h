@@ -19,14 +19,14 @@ extern "C" {
 
 enum McAtKind {
   kMcAtNone = 0,
-  kMcAtInt,      // dtypes, layouts and memory formats too
-  kMcAtDouble,   // real
-  kMcAtBool,     // integer
-  kMcAtTensor,   // pointer: a handle
-  kMcAtInts,     // pointer and size
-  kMcAtTensors,  // pointer to handles and size
-  kMcAtDevice,   // integer: type; size: index
-  kMcAtText,     // pointer and size
+  kMcAtInt,      // The member `integer`; dtypes, layouts and memory formats too.
+  kMcAtDouble,   // The member `real`.
+  kMcAtBool,     // The member `integer`.
+  kMcAtTensor,   // A handle in `pointer`.
+  kMcAtInts,     // An array of `size` integers at `pointer`.
+  kMcAtTensors,  // An array of `size` handles at `pointer`.
+  kMcAtDevice,   // The type in `integer`, the index in `size`.
+  kMcAtText,     // A text of `size` bytes at `pointer`.
 };
 
 // An argument or result.  Results that are tensors are owned by the receiver; a list of tensors is

@@ -157,7 +157,7 @@ template <class T>
 T Scalar::to() const {
   const bool is_real = value.kind == kMcAtDouble;
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    // As 64 bits hold them: a double of 2^63 is beyond.
+    // The limits are exact: a double of 2^63 is beyond int64_t.
     using Limits = std::numeric_limits<T>;
     const bool fits =
         is_real ? value.real > static_cast<double>(Limits::min()) - 1 &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// at::Half and at::BFloat16: two bytes that convert to and from float.  Arithmetic is done in
-// float, as PyTorch's own types do.
+// The types at::Half and at::BFloat16: two bytes that convert to and from float.  Arithmetic is
+// done in float, as PyTorch's own types do.
 #ifndef MC_AT_HALF_H_
 #define MC_AT_HALF_H_
 
@@ -102,7 +102,7 @@ MC_AT_BOTH uint16_t bfloat16_from_float(float value) {
   MC_AT_HALF_OPERATOR(Name, /)                                                    \
   MC_AT_BOTH Name operator-(const Name& a) { return -static_cast<float>(a); }
 
-// Of two of them: rounded; with an int as PyTorch; with float and double the wider one.
+// Results are rounded for two of them, and for an int as in PyTorch; float and double stay wide.
 #define MC_AT_HALF_OPERATOR(Name, op)                                                     \
   MC_AT_BOTH Name operator op(const Name& a, const Name& b) {                             \
     return static_cast<float>(a) op static_cast<float>(b);                                \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// at::Tensor as one counted pointer over the C functions of abi.h, and what makes tensors.
+// The class at::Tensor, a counted pointer over the C functions of abi.h, and makers of tensors.
 #ifndef MC_AT_TENSOR_H_
 #define MC_AT_TENSOR_H_
 
@@ -13,7 +13,7 @@
 
 namespace c10 {
 
-// What a new tensor is to be; what is not given is PyTorch's default.
+// The properties of a new tensor; those not given are PyTorch's defaults.
 struct TensorOptions {
   TensorOptions() = default;
   TensorOptions(ScalarType t) : dtype_(t) {}
@@ -121,7 +121,7 @@ class Tensor;
 using TensorList = ArrayRef<Tensor>;
 using OptionalIntArrayRef = std::optional<IntArrayRef>;
 
-// What x.type() gives.
+// The result of x.type().
 struct DeprecatedTypeProperties {
   ScalarType dtype;
   Device where;
@@ -297,7 +297,7 @@ class Tensor {
   }
   Tensor repeat(IntArrayRef repeats) const;
 
-  // What computes.
+  // Computations.
   Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
   Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
   Tensor& add_(const Tensor& other, const Scalar& alpha = 1);
@@ -407,7 +407,7 @@ inline std::vector<at::Tensor> call_for_list(McAtOperator* op, std::initializer_
   mc_at_free_list(result.pointer);
   return list;
 }
-// dtype, layout, device, pin_memory
+// The arguments dtype, layout, device and pin_memory.
 #define MC_AT_OPTIONS(o) (o).dtype_, (o).layout_, (o).device_, (o).pinned_
 inline at::Tensor with_grad(at::Tensor tensor, const TensorOptions& options) {
   if (options.requires_grad()) tensor.set_requires_grad(true);

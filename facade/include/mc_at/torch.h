@@ -19,7 +19,7 @@ constexpr ScalarType kFloat64 = kDouble;
 }  // namespace at
 
 namespace torch {
-using namespace at;  // As PyTorch's own headers do.
+using namespace at;  // PyTorch's own headers do so.
 using c10::Error;
 using c10::nullopt;
 using std::optional;

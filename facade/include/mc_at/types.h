@@ -245,7 +245,7 @@ struct Scalar {
 
 namespace caffe2 {
 
-// What dtype() gives.
+// The result of dtype().
 struct TypeMeta {
   c10::ScalarType type = c10::ScalarType::Undefined;
   c10::ScalarType toScalarType() const { return type; }

@@ -2,8 +2,8 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_EXCHANGE_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_EXCHANGE_CUH_
 
-// cub::BlockExchange: moves the items of a block between the blocked arrangement (a thread owns a
-// run of items), the striped one (every kNumThreads-th item) and given ranks.
+// The class cub::BlockExchange moves the items of a block between the blocked arrangement (a thread
+// owns a run of items), the striped one (every kNumThreads-th item) and given ranks.
 
 #include "cub/util/slots.cuh"
 

@@ -2,7 +2,7 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_LOAD_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_LOAD_CUH_
 
-// cub::BlockLoad and the free functions LoadDirect...  The algorithms differ in how they reach
+// The class cub::BlockLoad and the functions LoadDirect...  The algorithms differ in how they reach
 // memory, not in what a thread gets: its own run of items (blocked), or every kNumThreads-th item
 // for BLOCK_LOAD_STRIPED.
 

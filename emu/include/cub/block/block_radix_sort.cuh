@@ -2,7 +2,7 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_RADIX_SORT_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_RADIX_SORT_CUH_
 
-// cub::BlockRadixSort: stable sorts of the keys of a block, alone or with values.
+// The class cub::BlockRadixSort: stable sorts of the keys of a block, alone or with values.
 
 #include <algorithm>
 #include <type_traits>

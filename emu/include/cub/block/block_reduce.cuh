@@ -2,8 +2,8 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_REDUCE_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_REDUCE_CUH_
 
-// cub::BlockReduce: reductions over a block of one to three dimensions.  Thread 0 has the result;
-// what the others get is their own partial value.  All algorithms are the same one here.
+// The class cub::BlockReduce: reductions over a block of one to three dimensions.  Thread 0 gets
+// the result, the others their own partial value.  All algorithms are the same one here.
 
 #include "cub/util/operators.cuh"
 #include "cub/util/slots.cuh"

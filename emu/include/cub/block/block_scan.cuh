@@ -2,9 +2,9 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_SCAN_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_SCAN_CUH_
 
-// cub::BlockScan: prefix scans over a block, for one item or several a thread (in a blocked
-// arrangement), with the aggregate of the block or a callback that supplies a prefix.  The callback
-// runs in thread 0 only.
+// The class cub::BlockScan: prefix scans over a block, for one item or several a thread (in a
+// blocked arrangement), with the aggregate of the block or a callback that supplies a prefix.  The
+// callback runs in thread 0 only.
 
 #include <type_traits>
 
@@ -19,7 +19,7 @@ template <class T, int BLOCK_DIM_X, BlockScanAlgorithm ALGORITHM = BLOCK_SCAN_RA
           int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1, int = 0>
 class BlockScan {
   static constexpr int kNumThreads = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z;
-  // What comes before each thread; the last slot holds the aggregate.
+  // The prefix of each thread; the last slot holds the aggregate.
   using Storage = detail::Slots<T, kNumThreads + 1>;
   MC_CUB_STORAGE(BlockScan, Storage)
 

@@ -2,7 +2,7 @@
 #ifndef MC_EMU_CUB_BLOCK_BLOCK_STORE_CUH_
 #define MC_EMU_CUB_BLOCK_BLOCK_STORE_CUH_
 
-// cub::BlockStore and the free functions StoreDirect...: the reverse of block_load.cuh.
+// The class cub::BlockStore and the functions StoreDirect...: the reverse of block_load.cuh.
 
 #include "cub/util/slots.cuh"
 

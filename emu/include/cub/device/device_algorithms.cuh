@@ -2,9 +2,9 @@
 #ifndef MC_EMU_CUB_DEVICE_DEVICE_ALGORITHMS_CUH_
 #define MC_EMU_CUB_DEVICE_DEVICE_ALGORITHMS_CUH_
 
-// cub::DeviceReduce, DeviceScan, DeviceSegmentedReduce and DeviceRadixSort: each a launch of one
-// thread, which does one element after another.  As in CUB a call without temporary storage only
-// says how much it needs.
+// The algorithms of cub::DeviceReduce, DeviceScan, DeviceSegmentedReduce and DeviceRadixSort: each
+// is a launch of one thread, which does one element after another.  As in CUB a call without
+// temporary storage only returns how much it needs.
 
 #include <algorithm>
 #include <cstddef>
@@ -43,7 +43,7 @@ T fold(In in, std::ptrdiff_t begin, std::ptrdiff_t end, Operator combine, T init
 template <class In>
 using ValueOf = typename std::remove_cv<typename std::iterator_traits<In>::value_type>::type;
 
-// What loses every comparison under Max (or Min).
+// The value that loses every comparison under Max (or Min).
 template <class T>
 T least() {
   return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()

@@ -69,7 +69,7 @@ struct Inequality {
   }
 };
 
-// Of two pairs (index, value) the one with the larger or smaller value; of equals, the lower index.
+// The pair (index, value) with the larger or smaller value; of equals, the one of lower index.
 struct ArgMax {
   template <class K, class V>
   KeyValuePair<K, V> operator()(const KeyValuePair<K, V>& a, const KeyValuePair<K, V>& b) const {

@@ -2,7 +2,7 @@
 #ifndef MC_EMU_CUB_UTIL_SLOTS_CUH_
 #define MC_EMU_CUB_UTIL_SLOTS_CUH_
 
-// What the block-wide algorithms here are made of.  Each thread puts its values into slots of
+// The parts of the block-wide algorithms here.  Each thread puts its values into slots of
 // shared memory, one thread does the work in order, and all read the result: plain, and the same
 // bits in every schedule.  As with CUB itself there is no barrier before the first write nor after
 // the last read, so reusing the storage without one is a race here too.

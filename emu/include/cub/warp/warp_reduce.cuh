@@ -2,8 +2,8 @@
 #ifndef MC_EMU_CUB_WARP_WARP_REDUCE_CUH_
 #define MC_EMU_CUB_WARP_WARP_REDUCE_CUH_
 
-// cub::WarpReduce: reductions over the lanes of a (logical) warp, by shuffles.  Lane 0 has the
-// result.
+// The class cub::WarpReduce: reductions over the lanes of a (logical) warp, by shuffles.  Lane 0
+// has the result.
 
 #include "cooperative_groups/lanes.h"
 #include "cub/util/operators.cuh"

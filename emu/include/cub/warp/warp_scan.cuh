@@ -2,7 +2,7 @@
 #ifndef MC_EMU_CUB_WARP_WARP_SCAN_CUH_
 #define MC_EMU_CUB_WARP_WARP_SCAN_CUH_
 
-// cub::WarpScan: prefix scans over the lanes of a (logical) warp, by shuffles.
+// The class cub::WarpScan: prefix scans over the lanes of a (logical) warp, by shuffles.
 
 #include "cooperative_groups/lanes.h"
 #include "cub/util/operators.cuh"

@@ -2,7 +2,7 @@
 #pragma once
 #include "mc_at/torch.h"
 namespace c10 {
-// What a stream's unwrap() gives; nothing here takes one.
+// The result of a stream's unwrap(); no function here takes one.
 struct Stream {
   enum Default { DEFAULT };
   Stream(Default, Device device) : device_(device) {}
