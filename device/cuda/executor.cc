@@ -56,7 +56,7 @@ CUresult capture_info(Stream stream, CUstreamCaptureStatus* status, cuuint64_t* 
   }
 }
 
-// Addresses, from there on if they can be had.
+// Reserves addresses, at `wanted` and above where those are free.
 CUresult reserve(CUdeviceptr wanted, uint64_t bytes, uint64_t& address) {
   CUdeviceptr found = 0;
   CUresult status = cuMemAddressReserve(&found, bytes, kGranularity, wanted, 0);

@@ -198,7 +198,7 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
   return exported(place, block, status);
 }
 
-// Ends the mapping; -1 where what filled the memory failed.
+// Ends the mapping; -1 if the commands that filled the memory failed.
 int Executor::exported(uint64_t place, const Block& block, CUresult status) {
   int descriptor = -1;
   const CUresult done = cuCtxSynchronize();

@@ -211,7 +211,7 @@ TEST_F(Store, SweepsWhatTheKilledLeft) {
   EXPECT_EQ(num_entries(), 2u);  // That, and the sweeper's lock.
 }
 
-// Many threads want what the first makes: nobody goes on before it is there.
+// True if the thread waits: threads that want the same artifact wait until the first has made it.
 bool is_asleep(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   const std::string stat{std::istreambuf_iterator<char>(file), {}};

@@ -57,7 +57,7 @@ class Reader {
     return true;
   }
 
-  // The name of one of these words, if that is what comes next.
+  // Takes one of these words if the text goes on with it, and returns its name.
   std::optional<std::string_view> take_word(std::span<const Word> words) {
     for (const Word& word : words) {
       if (take(word.symbol)) return word.name;

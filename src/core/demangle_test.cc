@@ -127,7 +127,7 @@ std::string by_library(const std::string& symbol) {
   return status == 0 ? text.get() : "(nothing)";
 }
 
-// Random names without anything that refers back.
+// Makes random mangled names without back references.
 class Names {
  public:
   explicit Names(uint32_t seed) : random_(seed) {}

@@ -62,7 +62,7 @@ struct Episode {
   bool passed() const;                                // In some turn.
 };
 
-// The groups of a step's episodes, as parts of them.
+// Divides the episodes of a step into its groups.
 // REQUIRES: the episodes of a group follow one another.
 std::vector<std::span<const Episode>> groups_of(std::span<const Episode> episodes);
 

@@ -4,9 +4,9 @@
 // a line and replies a line (docs/rl.md).
 //
 // Answers are judged while others are generated; the loop waits for a judgement when it needs it.
-// The same answer to the same task is judged once a run, whatever is killed: each verdict is in the
-// run's store when it is there.  An answer whose verdict is infra has no score, and is judged again
-// by a run that goes on.
+// The same answer to the same task is judged once in a run, also in one that was killed and goes
+// on: each verdict is kept in the run's store.  An answer whose verdict is infra has no score, and
+// is judged again by a run that goes on.
 //
 //   MC_TRY(auto judge, Judge::start({"musacoder", "eval", "--stream"}), "rl");
 //   const std::string key = judge->ask(task, answer);

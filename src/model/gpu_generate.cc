@@ -159,7 +159,7 @@ class Generator {
     decoder_.copy(moves, length);
   }
 
-  // Some tokens more for every slot that holds a sequence.
+  // Each slot that holds a sequence gets some tokens more.
   void step() {
     shrink();
     std::vector<GpuDecoder::Start> starts;

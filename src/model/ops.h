@@ -131,7 +131,8 @@ at::Tensor attention_decode(const at::Tensor& q_BHD, const at::Tensor& k_cache_S
                             Form form = Form::kNative);
 
 // Rows whose logits are in memory at once: few on the CPU, for its caches; up to 1 GiB of float32
-// on a device.  Never so few that a product with the head's matrix waits for memory.
+// on a device.  Fewer rows would make the product with the
+// head's matrix wait for memory.
 int64_t head_chunk_rows(int64_t vocab, bool is_cpu);
 
 // The sum over the rows of -log softmax(h W^T)[target], a float64 number where h is.  dh is that of

@@ -61,8 +61,8 @@ void tell(int fd, const void* data, size_t size) {
   _exit(body(*missing));
 }
 
-[[noreturn]] void run_doorman(const Profile& profile, std::span<const int> keep_fds, Fd report,
-                              const Child::Body& body) noexcept {
+[[noreturn]] void run_launcher(const Profile& profile, std::span<const int> keep_fds, Fd report,
+                               const Child::Body& body) noexcept {
   auto threshold = unshare_namespaces(profile);
   pid_t init = 0;
   if (!threshold) {
@@ -173,7 +173,7 @@ Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds
   Fd writer(ends[1]);
   const pid_t launcher = fork();
   if (launcher < 0) return system_error(ErrorCode::kUnavailable, "fork");
-  if (launcher == 0) run_doorman(profile, keep_fds, std::move(writer), body);
+  if (launcher == 0) run_launcher(profile, keep_fds, std::move(writer), body);
   writer.reset();
   const Report report = read_report(reader);
   ::kill(launcher, SIGKILL);  // Has ended, unless it hangs.

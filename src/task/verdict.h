@@ -335,7 +335,7 @@ struct Protocol {
 };
 
 // A finding of an answer whose kernels read nothing of what they were given, so that it is the same
-// for all inputs.  Only of a trivial task: everywhere else such an answer is wrong.
+// for all inputs.  The task is a trivial one: of another task such an answer is wrong.
 inline constexpr const char* kConstantAnswer = "run.constant_answer";
 
 struct Verdict {

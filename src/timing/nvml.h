@@ -25,7 +25,7 @@ class Nvml {
   // Takes the clocks of this moment into account.
   void look(task::Clocks& clocks) const;
 
-  // The number of its node below /dev: 3 of nvidia3.  None where this library does not tell it.
+  // The number of its node below /dev: 3 of nvidia3.  Empty if NVML does not report it.
   std::optional<int> minor_number() const;
 
   // "580.65.06"
