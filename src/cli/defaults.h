@@ -17,6 +17,8 @@ inline void show_defaults(CLI::App& app) { app.option_defaults()->always_capture
 // REQUIRES: all options of all subcommands have been added.
 inline void hide_described_defaults(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
+    // The default text of an option whose value may be left out is the value that it then has.
+    if (option->get_expected_min() == 0) continue;
     const bool is_described = option->get_description().find("default:") != std::string::npos;
     if (is_described || option->get_default_str() == "[]") option->default_str("");
   }
