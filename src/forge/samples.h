@@ -23,8 +23,8 @@ const char* split_name(Split split);
 // An outcome in one line: "wrong: 3 of 640 elements are outside the tolerance".
 std::string effect_of(const task::Outcome& outcome);
 
-// The hash of a task's structure decides whether it is for training or held out.  A task of one operator is
-// always training, so that every operator is.
+// The hash of a task's structure decides whether it is for training or held out.  A task of one
+// operator is always training, so that every operator is.
 Split split_of(const TaskGraph& graph, double test_share);
 
 // The user's message that asks for a kernel.
