@@ -10,7 +10,7 @@
 #endif
 
 // The continuation is reached by an indirect jump, not by `ret`: the processor's return predictor
-// would be wrong at every switch.
+// would be wrong at every switch.  A switch is a jump behind the saving of registers.
 asm(R"(
   .text
   .globl mc_emu_fiber_switch
@@ -23,15 +23,7 @@ mc_emu_fiber_switch:
   pushq %r14
   pushq %r15
   movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  popq %rcx
-  jmpq *%rcx
+  movq %rsi, %rdi
   .size mc_emu_fiber_switch, .-mc_emu_fiber_switch
 
   .globl mc_emu_fiber_jump

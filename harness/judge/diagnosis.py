@@ -331,7 +331,7 @@ class _Search:
 
 
 def _neutral(name: str, tensor: torch.Tensor) -> float | None:
-    """The value that leaves a parameter or buffer out; None where there is none."""
+    """The value that has the effect of no such parameter or buffer; None if no value has."""
     last = name.split(".")[-1]
     if not tensor.is_floating_point():
         return None
@@ -417,7 +417,7 @@ class Diagnoses:
         self, make_reference: Callable[[], Reference], outcome: Outcome, got: Any, seed: int
     ) -> str:
         """A diagnosis that a forked process makes on the CPU; "" for what is too large for it."""
-        # A failure to prepare it, such as a full device, is none of the candidate's.
+        # The candidate is not to blame if the preparation fails, for example on a full device.
         with contextlib.suppress(Exception):
             reference = make_reference()
             state = state_of(reference.model).values()

@@ -80,7 +80,7 @@ class Step:
     constants: dict[str, Any]  # Arguments that are no tensors.
     shapes: dict[str, tuple[int, ...]]  # The tensors among the arguments.
     result: tuple[int, ...] | None  # The shape of the result, or of its first tensor.
-    line: str  # The task's own line that called it; "" where there is none.
+    line: str  # The task's own line that called it, or "".
 
     @property
     def name(self) -> str:

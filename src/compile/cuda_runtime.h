@@ -52,7 +52,7 @@ struct CudaRuntime {
 };
 
 // The nvcc in $CUDA_HOME/bin, on PATH, in /usr/local/cuda/bin or in the Python environment.
-// kUnavailable, with what to install, where there is none.
+// kUnavailable, with what to install, if nothing is installed.
 Result<std::filesystem::path> find_nvcc(const PyTorch& pytorch);
 
 // "13.0" from "Cuda compilation tools, release 13.0, V13.0.88"; "" from other texts.

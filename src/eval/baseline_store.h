@@ -4,7 +4,7 @@
 // task, shape, device, driver and PyTorch, and kept in the cache.  Thread-safe; several processes
 // may share one directory.
 //
-// The value that is kept is a ratio of times that were taken by turns, so that a device that is
+// The value that is kept is a ratio of times measured alternately, so that a device that is
 // slower today does not change it.
 #ifndef MC_EVAL_BASELINE_STORE_H_
 #define MC_EVAL_BASELINE_STORE_H_
