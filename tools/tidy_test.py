@@ -43,7 +43,7 @@ TABLE = (
     ("harness/timing/x.py", PY + "torch.cuda.synchronize()\n", "a branch on the backend"),
     ("harness/judge/x.py", PY + "torch.backends.cudnn.enabled = False\n", "a branch on the b"),
     ("harness/worker/cuda_place.py", PY + "torch.cuda.synchronize()\n", ""),
-    ("harness/contestant/cuda_on_cpu.py", PY + 'if device == "cuda":\n', ""),
+    ("harness/candidate/cuda_on_cpu.py", PY + 'if device == "cuda":\n', ""),
     ("harness/tests/x.py", PY + 'mock.patch("torch.cuda.Event")\n', ""),
     ("src/core/x.h", GUARD, ""),
     ("src/core/x.h", CC + "#pragma once\n", "the guard is not MC_CORE_X_H_"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator's interface for the process that hosts it (the contestant), in plain C.
+// The emulator's interface for the process that hosts it (the candidate process), in plain C.
 //
 // The emulator runs CUDA C++ that was compiled by the ordinary C++ compiler.  A host process calls
 // `mc_emu_init` once, after its last fork, then loads candidate modules and calls them; launches

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim's functions that the contestant's Python side calls, by ctypes.PyDLL (the interpreter's
-// lock is held).  The shim is compiled once for each PyTorch, loaded after `import torch` and after
-// libmc_emu.so, with RTLD_GLOBAL; candidates find it by its file name.
+// The shim's functions that the candidate process's Python side calls, by ctypes.PyDLL (the
+// interpreter's lock is held).  The shim is compiled once for each PyTorch, loaded after `import
+// torch` and after libmc_emu.so, with RTLD_GLOBAL; candidates find it by its file name.
 #ifndef MC_EMU_TORCH_SHIM_H_
 #define MC_EMU_TORCH_SHIM_H_
 

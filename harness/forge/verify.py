@@ -11,7 +11,7 @@ One process imports torch once and answers JSON lines on its standard input, a l
   -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
      R = {"load": E, "builds": [{"shape", "error"}], "trials": [...], "died": text}
 
-Judge and contestant are those of MooreEval (harness/judge, harness/contestant), with the same
+Judge and candidate are those of MooreEval (harness/judge, harness/candidate), with the same
 trials, comparison and emulator; what is left out is the sandbox and the processes apart, since what
 the forge wrote is not hostile. Each solution runs in a fork of its own, so a crash hurts no other.
 What is concluded of a run is not decided here (src/forge/conclude.h).
@@ -52,9 +52,9 @@ from dataclasses import replace  # noqa: E402
 
 from torch.utils import cpp_extension  # noqa: E402, F401
 
-from harness.contestant import contestant  # noqa: E402
-from harness.contestant.aten import AtenRecorder  # noqa: E402
-from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
+from harness.candidate import process  # noqa: E402
+from harness.candidate.aten import AtenRecorder  # noqa: E402
+from harness.candidate.emulator import DEVICE, Emulator  # noqa: E402
 from harness.forge.gate import complaints, complaints_of_other_values  # noqa: E402
 from harness.judge.judge import Judge  # noqa: E402
 from harness.worker import region  # noqa: E402
@@ -64,7 +64,7 @@ from harness.worker.wire import Channel, Json, Question, describe  # noqa: E402
 RUN_S = 20  # The limit of one solution, all trials together.
 
 
-class _Contestant(contestant.Contestant):
+class _CandidateProcess(process.CandidateProcess):
     """Finds its extension in a library that many solutions share."""
 
     def serve(self, solution: Json) -> None:
@@ -75,7 +75,7 @@ class _Contestant(contestant.Contestant):
             raise RuntimeError("the module asks for other source than was compiled")
         library = self._solution["library"]
         name = str(library["module"])
-        module = contestant._import(name, name, str(library["path"]))
+        module = process._import(name, name, str(library["path"]))
         function = getattr(module, str(self._solution["function"]))
         return SimpleNamespace(f=function)  # type: ignore[return-value]
 
@@ -250,7 +250,7 @@ class _Verifier:
         channel: Channel,
     ) -> None:
         place = replace(HOST_PLACE, device=DEVICE)
-        one = _Contestant(self._emulator, place, self._recorder)
+        one = _CandidateProcess(self._emulator, place, self._recorder)
         one.serve(solution)
         allowed = {"device_allowed": self._operators, "host_allowed": self._operators}
         load = {"op": "load", "source": solution["source"], "artifacts": {}}

@@ -34,8 +34,8 @@ import torch  # noqa: E402
 from harness.judge import distributions  # noqa: E402
 from harness.worker import region  # noqa: E402
 from harness.worker.backends import BACKENDS  # noqa: E402
-from harness.contestant.aten import AtenRecorder  # noqa: E402
-from harness.contestant.contestant import Contestant  # noqa: E402
+from harness.candidate.aten import AtenRecorder  # noqa: E402
+from harness.candidate.process import CandidateProcess  # noqa: E402
 from harness.worker.place import Place  # noqa: E402
 from harness.judge.reference import Reference, derive_seed  # noqa: E402
 from harness.judge.shapes import Options, Shape, ShapePlanner  # noqa: E402
@@ -133,11 +133,11 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
     """At how many shapes the candidate ran to its end."""
     if question["aten"]:  # The extensions were linked without it.
         AtenRecorder.load(str(question["aten"]))
-    contestant = Contestant(None, place)
+    candidate = CandidateProcess(None, place)
     load = {"op": "load", "source": question["source"], "artifacts": question["artifacts"]}
     load["policy"] = {"name": "", "device_allowed": [], "host_allowed": []}
     load["schedule_seed"] = 0
-    if not _tries("load", contestant, load):
+    if not _tries("load", candidate, load):
         return 0
     questions = []  # All models first: the first run takes away what only __init__ may use.
     for number, (shape, reference, inputs) in enumerate(cases):
@@ -155,20 +155,20 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
             "precision": question["precision"],
             "state": entries[1:],
         }
-        if _tries(shape.label, contestant, build):
+        if _tries(shape.label, candidate, build):
             run = {"op": "run", "shape": number, "written": []}
             run["inputs"] = region.pack(inputs, place.memory)[0]
             questions.append((shape, run))
     num = 0
     for shape, run in questions:
         print(f"audit: {shape.label} {dict(shape.constants)}", flush=True)
-        num += _tries(shape.label, contestant, run)
+        num += _tries(shape.label, candidate, run)
     return num
 
 
-def _tries(what: str, contestant: Contestant, body: Json) -> bool:
+def _tries(what: str, candidate: CandidateProcess, body: Json) -> bool:
     try:
-        contestant.answer(Question(body, [os.open(os.devnull, os.O_RDONLY)]))  # For it to close.
+        candidate.answer(Question(body, [os.open(os.devnull, os.O_RDONLY)]))  # For it to close.
     except BaseException as error:  # A candidate may raise anything.
         print(f"audit: {what}: {type(error).__name__}: {error}"[:TEXT_MAX], flush=True)
         return False

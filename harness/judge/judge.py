@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: makes the reference, the secret inputs and the expected outputs, and compares.
 
-It never sees the candidate's code. What a contestant returned reaches it as a region and a tree,
-of which it takes private copies under limits. `docs/correctness.md` defines what is right.
+It never sees the candidate's code. What a candidate process returned reaches it as a region and a
+tree, of which it takes private copies under limits. `docs/correctness.md` defines what is right.
 """
 
 from __future__ import annotations
@@ -542,7 +542,7 @@ def _forget(case: _Case, index: int) -> None:
 
 
 def _bytes_allowed(outcome: Outcome) -> int:
-    """How many bytes of outputs and buffers are read from a contestant's answer."""
+    """How many bytes of outputs and buffers are read from a candidate process's answer."""
     expected = [*region.tensors_of(outcome.outputs), *outcome.buffers.values(), *outcome.written]
     needed = sum(tensor.numel() * tensor.element_size() for tensor in expected)
     return OUTPUT_SLACK_BYTES + 2 * needed
@@ -598,7 +598,7 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
         yield from checks
         yield from case.comparer.failures(outcome.written, written, None, "written input")
         buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
-    except Refusal as error:  # A contestant's message cannot make the judge fail.
+    except Refusal as error:  # A candidate process's message cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
     for name, expected in outcome.buffers.items():
@@ -625,7 +625,7 @@ def _require_digest(outputs: list[torch.Tensor], digest: Json | None) -> None:
 def _buffers(
     entries: list[Json], outcome: Outcome, source: region.Source, bytes_max: int
 ) -> dict[str, Any]:
-    """Of the contestant's buffers, those that the reference changes."""
+    """Of the candidate process's buffers, those that the reference changes."""
     return {
         entry["name"]: region.unpack(entry["tree"], source, bytes_max)
         for entry in entries

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from harness.contestant import cuda_on_cpu
+from harness.candidate import cuda_on_cpu
 from harness.worker import settings
 from harness.worker.program import name_model, run_module
 from harness.worker.wire import TASK_FILE, charged_to_task

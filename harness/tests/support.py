@@ -59,7 +59,7 @@ def open_question(source: str, **options: Any) -> wire.Json:
 
 
 def load_question(source: str, artifacts: wire.Json | None = None) -> wire.Json:
-    """What a contestant is asked first, under a policy that allows no operator."""
+    """What a candidate process is asked first, under a policy that allows no operator."""
     policy: wire.Json = {"name": "", "device_allowed": [], "host_allowed": []}
     told = {"source": source, "artifacts": artifacts or {}, "policy": policy, "schedule_seed": 0}
     return {"op": "load", **told}
@@ -120,16 +120,16 @@ class Zygotes:
 
     def __init__(self, *arguments: str) -> None:
         self.judges = Zygote(*arguments)
-        self.contestants = Zygote(*arguments, roles="contestant")
+        self.candidates = Zygote(*arguments, roles="candidate")
 
     def spawn(self, role: str, sandbox: Any = "off", report: int | None = None) -> Child:
-        runs_candidates = role in ("recorder", "contestant")
-        zygote = self.contestants if runs_candidates else self.judges
+        runs_candidates = role in ("recorder", "candidate")
+        zygote = self.candidates if runs_candidates else self.judges
         return zygote.spawn(role, sandbox, report)
 
     def close(self) -> None:
         self.judges.close()
-        self.contestants.close()
+        self.candidates.close()
 
 
 class ZygoteTest(unittest.TestCase):

@@ -119,7 +119,7 @@ real.cublasSsymm_v2(handle, *(I(0),) * 4, *(P(),) * 8)
 
 TIMED = """
 import ctypes, json, sys, torch
-from harness.contestant import remote_calls
+from harness.candidate import remote_calls
 from harness.worker.cuda_place import CudaPlace
 library, descriptor = sys.argv[1], int(sys.argv[2])
 assert ctypes.CDLL(library).mc_device_open(descriptor) == 0

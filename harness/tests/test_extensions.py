@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness.contestant import extensions
+from harness.candidate import extensions
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from support import ZygoteTest, empty_region  # noqa: E402

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.contestant.contestant import Contestant
+from harness.candidate.process import CandidateProcess
 from harness.judge.judge import Judge
 from harness.worker.wire import Question, Refusal
 
@@ -32,7 +32,7 @@ def model(forward: str, name: str = "Model", init: str = "", names: str = "x") -
 
 def checks_of(source: str, candidate: str, **options: Any) -> list[dict[str, Any]]:
     """The judge's answer for each trial, with the distribution."""
-    judge, one = Judge(), Contestant(None)
+    judge, one = Judge(), CandidateProcess(None)
     judge.answer(Question({"op": "open", "source": source, "options": options}))
     plan = judge.answer(Question({"op": "begin", "seed": 5})).body["plan"]
     policy = {"name": "", "device_allowed": ["*"], "host_allowed": ["*"]}

@@ -19,8 +19,8 @@ from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
-from harness.contestant.aten import AtenRecorder  # noqa: E402
-from harness.contestant.guard import OperatorGuard  # noqa: E402
+from harness.candidate.aten import AtenRecorder  # noqa: E402
+from harness.candidate.guard import OperatorGuard  # noqa: E402
 
 POLICY = "a-policy"
 ALLOWED = json.loads((ROOT / "policy/musacoder.json").read_text())["operators"]

@@ -66,7 +66,7 @@ class ModelNew(torch.nn.Module):
 """
 RECORD = """
 import json, sys
-from harness.contestant.record import Recorder
+from harness.candidate.record import Recorder
 from harness.worker.backends import BACKENDS
 from harness.worker.wire import Question
 sys.path.insert(0, "harness/tests")

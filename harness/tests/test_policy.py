@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.contestant.guard import OperatorGuard
+from harness.candidate.guard import OperatorGuard
 from harness.tests.test_guard import build_guard
 
 ROOT = Path(__file__).resolve().parent.parent.parent

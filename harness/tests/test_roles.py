@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judge and contestant end to end, through a zygote, with candidates that need no compiler."""
+"""Judge and candidate process through a zygote, with candidates that need no compiler."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from support import (  # noqa: E402
 
 import torch  # noqa: E402
 
-from harness.contestant import extensions  # noqa: E402
-from harness.contestant.contestant import match_state  # noqa: E402
+from harness.candidate import extensions  # noqa: E402
+from harness.candidate.process import match_state  # noqa: E402
 
 TASK = """
 import torch
@@ -59,13 +59,13 @@ def get_init_inputs():
 
 class RolesTest(ZygoteTest):
     def judge(self, task: str, candidate: str, **options: Any) -> Any:
-        """(plan, checks) of a candidate, or (plan, the contestant's error)."""
-        with self.zygote.spawn("judge") as judge, self.zygote.spawn("contestant") as contestant:
+        """(plan, checks) of a candidate, or (plan, the candidate process's error)."""
+        with self.zygote.spawn("judge") as judge, self.zygote.spawn("candidate") as candidate:
             plan = self.begin(judge, task, 3, options)
-            loaded, _ = contestant.ask(load_question(candidate))
+            loaded, _ = candidate.ask(load_question(candidate))
             if not loaded["ok"]:
                 return plan, loaded["error"]
-            return plan, self.run_trials(plan, judge, contestant)
+            return plan, self.run_trials(plan, judge, candidate)
 
     def begin(self, judge: Child, task: str, seed: int, options: Any) -> Any:
         opened, _ = judge.ask(open_question(task, **options))
@@ -74,17 +74,17 @@ class RolesTest(ZygoteTest):
         self.assertTrue(begun["ok"], str(begun))
         return begun["plan"]
 
-    def run_trials(self, plan: Any, judge: Child, contestant: Child) -> Any:
+    def run_trials(self, plan: Any, judge: Child, candidate: Child) -> Any:
         checks = []
         for trial in plan["trials"]:
             init, regions = judge.ask({"op": "init", "shape": trial["shape"]})
-            built, _ = contestant.ask(build_question(init, trial["shape"]), regions[0])
+            built, _ = candidate.ask(build_question(init, trial["shape"]), regions[0])
             if not built["ok"]:
                 return built["error"]
             given, regions = judge.ask({"op": "trial", "index": trial["index"]})
             question = {"op": "run", "shape": trial["shape"]}
             question |= {"inputs": given["inputs"], "written": given["written"]}
-            ran, outputs = contestant.ask(question, regions[0])
+            ran, outputs = candidate.ask(question, regions[0])
             if not ran["ok"]:
                 return ran["error"]
             told = {name: ran[name] for name in ("outputs", "buffers")}
@@ -230,13 +230,13 @@ class RolesTest(ZygoteTest):
     def test_a_library_that_leaves_a_function_undefined_is_refused_by_its_name(self) -> None:
         candidate = "from torch.utils.cpp_extension import load_inline\nload_inline('e', 'x')\n"
         key = extensions.normal_form_inline(("e", "x"), {})["key"]
-        with tempfile.TemporaryDirectory() as folder, self.zygote.spawn("contestant") as contestant:
+        with tempfile.TemporaryDirectory() as folder, self.zygote.spawn("candidate") as candidate:
             library = Path(folder) / "e.so"
             source = "void nobodys(void); void PyInit_e(void) { nobodys(); }"
             command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
             subprocess.run(command, input=source.encode(), check=True)
             artifacts = {key: {"module": "e", "path": str(library)}}
-            answer, _ = contestant.ask(load_question(candidate, artifacts))
+            answer, _ = candidate.ask(load_question(candidate, artifacts))
         self.assertEqual(answer["error"]["kind"], "link")
         self.assertEqual(answer["error"]["message"], "nobodys")
         self.assertEqual(answer["error"]["frames"][-1]["line"], 2)
@@ -255,32 +255,32 @@ class RolesTest(ZygoteTest):
         self.assertEqual(set(self.verdicts(IN_PLACE, candidate)), {True})
 
     def test_a_candidate_that_ends_the_process_ends_only_its_own(self) -> None:
-        with self.zygote.spawn("contestant") as contestant:
+        with self.zygote.spawn("candidate") as candidate:
             load = load_question("import os; os._exit(3)")
-            self.assertRaises(EOFError, contestant.ask, load)
-        self.assertTrue(self.zygote.contestants.ask({"op": "hello"})["ok"])
+            self.assertRaises(EOFError, candidate.ask, load)
+        self.assertTrue(self.zygote.candidates.ask({"op": "hello"})["ok"])
 
-    def test_a_contestant_has_no_code_of_the_judge(self) -> None:
+    def test_a_candidate_has_no_code_of_the_judge(self) -> None:
         names = "import sys\nraise ValueError([n for n in sys.modules if n.startswith('harness.')])"
-        with self.zygote.spawn("contestant") as contestant:
-            modules = contestant.ask(load_question(names))[0]["error"]["message"]
-        self.assertIn("harness.contestant.contestant", modules)
+        with self.zygote.spawn("candidate") as candidate:
+            modules = candidate.ask(load_question(names))[0]["error"]["message"]
+        self.assertIn("harness.candidate.process", modules)
         self.assertNotIn("harness.judge", modules)
         self.assertNotIn("harness.timing", modules)
 
-    def test_a_contestant_that_is_told_more_than_its_definition_refuses(self) -> None:
-        with self.zygote.spawn("contestant") as contestant:
-            answer, _ = contestant.ask({**load_question("x = 1"), "seed": 7})
+    def test_a_candidate_that_is_told_more_than_its_definition_refuses(self) -> None:
+        with self.zygote.spawn("candidate") as candidate:
+            answer, _ = candidate.ask({**load_question("x = 1"), "seed": 7})
             self.assertEqual((answer["ok"], answer["error"]["kind"]), (False, "protocol"))
-            self.assertTrue(contestant.ask(load_question("x = 1"))[0]["ok"])
+            self.assertTrue(candidate.ask(load_question("x = 1"))[0]["ok"])
 
     def test_each_zygote_has_its_own_roles_only(self) -> None:
         for zygote, role in (
-            (self.zygote.judges, "contestant"),
+            (self.zygote.judges, "candidate"),
             (self.zygote.judges, "recorder"),
-            (self.zygote.contestants, "judge"),
-            (self.zygote.contestants, "baseline"),
-            (self.zygote.contestants, "inspector"),
+            (self.zygote.candidates, "judge"),
+            (self.zygote.candidates, "baseline"),
+            (self.zygote.candidates, "inspector"),
         ):
             with self.assertRaisesRegex(RuntimeError, "known role"):
                 zygote.spawn(role)
@@ -381,7 +381,7 @@ class DeviceTest(unittest.TestCase):
     def test_a_child_answers_nothing_before_it_has_its_device(self) -> None:
         with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
             zygote = Zygotes("--sandbox-lib", "off", "--device", "cuda")
-        for role in ("judge", "baseline", "contestant"):
+        for role in ("judge", "baseline", "candidate"):
             with zygote.spawn(role) as child:
                 with self.assertRaises((EOFError, ConnectionError)):
                     child.ask({"op": "protections"})

@@ -37,13 +37,13 @@ class SandboxTest(unittest.TestCase):
             return {item["protection"]: item["why"] for item in answer["missing"]}
 
     def test_every_role_names_what_its_profile_switches_off(self) -> None:
-        for role in ("inspector", "recorder", "judge", "baseline", "contestant"):
+        for role in ("inspector", "recorder", "judge", "baseline", "candidate"):
             missing = self.missing(role, {"off": ["uts_namespace", "seccomp"]})
             self.assertEqual(set(missing) - {"process_limit"}, {"uts_namespace", "seccomp"})
             self.assertEqual(missing["seccomp"], "switched off by the profile")
 
     def test_a_default_profile_lacks_at_most_what_it_makes_optional(self) -> None:
-        self.assertLessEqual(set(self.missing("contestant", {})), {"process_limit"})
+        self.assertLessEqual(set(self.missing("candidate", {})), {"process_limit"})
 
     def test_one_child_says_nothing_of_the_next(self) -> None:
         self.missing("judge", {"off": ["uts_namespace"]})
@@ -82,7 +82,7 @@ class ViewTest(unittest.TestCase):
     """What the code of a candidate sees of the machine's files."""
 
     def look(self, role: str, paths: list[str], artifacts: str) -> Any:
-        zygote = Zygotes("--sandbox-lib", LIBRARY).contestants
+        zygote = Zygotes("--sandbox-lib", LIBRARY).candidates
         self.addCleanup(zygote.close)
         files = zygote.ask({"op": "hello"})["files"]
         profile = {"only_visible": True, "visible": files, "artifacts": artifacts}
@@ -92,7 +92,7 @@ class ViewTest(unittest.TestCase):
         record = {"op": "record", "source": source, "initials": [tree]}
         with zygote.spawn(role, profile) as child:
             child.ask({"op": "protections"})
-            answer, _ = child.ask(load) if role == "contestant" else child.ask(record, empty)
+            answer, _ = child.ask(load) if role == "candidate" else child.ask(record, empty)
         os.close(empty)
         self.assertEqual(answer["error"]["type"], "ValueError", str(answer))
         return eval(answer["error"]["message"])
@@ -108,12 +108,12 @@ class ViewTest(unittest.TestCase):
             (Path(home) / "mine/own.so").touch()
             (Path(home) / "theirs.so").touch()
             foreign += [home, home + "/theirs.so"]
-            for role in ("recorder", "contestant"):
-                artifacts = home + "/mine" if role == "contestant" else ""
+            for role in ("recorder", "candidate"):
+                artifacts = home + "/mine" if role == "candidate" else ""
                 seen, own, harness = self.look(role, foreign, artifacts)
                 self.assertEqual(seen, [])
                 self.assertEqual(own, ["own.so"] if artifacts else None)
-                self.assertEqual(harness, ["__init__.py", "contestant", "worker"])
+                self.assertEqual(harness, ["__init__.py", "candidate", "worker"])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from harness.contestant.contestant import Contestant
+from harness.candidate.process import CandidateProcess
 from harness.timing.stopwatch import Stopwatch
 from harness.worker import region, settings
 from harness.worker.place import Place
@@ -19,9 +19,9 @@ from harness.worker.program import call, forget_module, name_model, run_module
 from harness.worker.wire import TASK_FILE, Answer, Question, Refusal
 
 
-class Baseline(Contestant):
-    """Answers `load` with a task's source, then what a contestant answers; and after `release`, of
-    another task.
+class Baseline(CandidateProcess):
+    """Answers `load` with a task's source, then what a candidate process answers; and after
+    `release`, of another task.
     """
 
     def __init__(self, place: Place, executor_library: str) -> None:

@@ -3,7 +3,7 @@
 
 A region is one allocation of cuMemCreate, exported as a POSIX file descriptor; whoever receives the
 descriptor maps the same device memory (CUDA driver API, "Virtual Memory Management"). Classic CUDA
-IPC handles do not work between the namespaces that judge and contestant live in; these do.
+IPC handles do not work between the namespaces that judge and candidate process live in; these do.
 """
 
 from __future__ import annotations

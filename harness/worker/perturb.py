@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random instead of constant initial parameters, alike in judge and contestant.
+"""Random instead of constant initial parameters, alike in judge and candidate process.
 
 Norm layers start with weight 1 and bias 0 and running statistics 0 and 1: a candidate that leaves
 them out would be right. So while a model is constructed, filling a parameter with the constant c,

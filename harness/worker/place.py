@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a judge and its contestants compute. Of each backend there is one implementation: the CPU's
-here, CUDA's in cuda_place.py. backends.py names them; nobody else asks which device it is.
+"""Where a judge and its candidate processes compute.
+
+Of each backend there is one implementation: the CPU's here, CUDA's in cuda_place.py. backends.py
+names them; nobody else asks which device it is.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 `pack` makes both from a value, `unpack` makes the value again; how the bytes of a tensor are
 reached is the `Source`'s business: `Snapshot` reads a private copy (the only way to touch what a
-contestant sent: its file may change or shrink at any time), `Mapping` shares the pages.
+candidate process sent: its file may change or shrink at any time), `Mapping` shares the pages.
 
 Each tensor has pages of its own and ends where its last page ends, up to alignment, so that the
 emulator can put a guard page behind it.

@@ -28,7 +28,7 @@ def files_of(more: Iterable[str]) -> list[str]:
     mapped = set(_mapped())
     folders = {path.parent for path in mapped if path.name.startswith(("libc.so", "libm.so"))}
     paths = {*_python(), *mapped, *(Path(path) for path in more if path)}
-    paths |= {HARNESS / name for name in ("__init__.py", "worker", "contestant")}
+    paths |= {HARNESS / name for name in ("__init__.py", "worker", "candidate")}
     paths |= {folder / name for folder in folders for name in _LINKED}
     paths |= {Path(path) for path in _SETTINGS}
     there = {path for path in paths if path.exists()}

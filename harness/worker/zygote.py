@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
-  zygote.py --roles judge|contestant --channel FD --sandbox-lib PATH|off
+  zygote.py --roles judge|candidate --channel FD --sandbox-lib PATH|off
             [--emu-lib PATH --shim PATH [--warp-size N]
              | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
@@ -75,10 +75,10 @@ if __name__ == "__main__" and "--twin" in sys.argv:
 
 # First, since a backend may have to prepare what the others import.
 from harness.worker.backends import BACKENDS  # noqa: E402
-from harness.contestant import contestant, cuda_on_cpu, record  # noqa: E402
+from harness.candidate import cuda_on_cpu, process, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
-from harness.contestant.aten import AtenRecorder  # noqa: E402
-from harness.contestant.emulator import DEVICE, Emulator  # noqa: E402
+from harness.candidate.aten import AtenRecorder  # noqa: E402
+from harness.candidate.emulator import DEVICE, Emulator  # noqa: E402
 from harness.worker.place import HOST_PLACE, Place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
@@ -102,7 +102,7 @@ class Libraries:
     executor_library: str = ""  # Path of the device process's native code, or "".
     client_library: str = ""  # Path of libcudart's substitute, for candidates without a device.
 
-    def contestants_place(self) -> Place:
+    def candidates_place(self) -> Place:
         """On the CPU backend, the emulated device."""
         if self.client_library:
             _call_client(self.client_library)
@@ -117,7 +117,7 @@ Roles = dict[str, Callable[[Libraries], Answering]]
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--roles", choices=["judge", "contestant"], required=True)
+    parser.add_argument("--roles", choices=["judge", "candidate"], required=True)
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--sandbox-lib", required=True)
     parser.add_argument("--emu-lib")
@@ -141,7 +141,7 @@ def main() -> int:
         sandbox, emulator, aten, backend, arguments.executor_lib, arguments.client_lib,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
-    roles = _judge_roles() if arguments.roles == "judge" else _contestant_roles()
+    roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
     gc.freeze()
     gc.enable()
     num_spawns = 0
@@ -191,10 +191,10 @@ def _judge_roles() -> Roles:
     }
 
 
-def _contestant_roles() -> Roles:
+def _candidate_roles() -> Roles:
     return {
         "recorder": lambda libraries: record.Recorder(libraries.backend.builder).answer,
-        "contestant": _contestant,
+        "candidate": _candidate,
     }
 
 
@@ -300,7 +300,7 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         os.dup2(birth.output, 2)
         missing = _enter(birth, libraries, helper)
         channel = _arrange_descriptors(birth)
-        if libraries.emulator is not None and birth.role is _contestant:
+        if libraries.emulator is not None and birth.role is _candidate:
             libraries.emulator.start(None if birth.report is None else REPORT)
         role = birth.role(libraries)  # Before the first answer: the supervisor counts on it.
         wire.serve(channel, lambda asked: _answer_inside(asked, birth.name, role, missing))
@@ -369,9 +369,9 @@ def _call_client(path: str) -> None:
         raise RuntimeError("the channel to the device process cannot be mapped")
 
 
-def _contestant(libraries: Libraries) -> Answering:
-    place = libraries.contestants_place()
-    return contestant.Contestant(libraries.emulator, place, libraries.aten).answer
+def _candidate(libraries: Libraries) -> Answering:
+    place = libraries.candidates_place()
+    return process.CandidateProcess(libraries.emulator, place, libraries.aten).answer
 
 
 if __name__ == "__main__":

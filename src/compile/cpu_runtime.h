@@ -3,8 +3,8 @@
 // CpuRuntime: what the CPU backend needs that must be built against the user's PyTorch.
 //
 // The precompiled preludes (the facade's or PyTorch's own tensor headers, and the emulator's
-// language) and the shim that the contestant loads, with the facade's runtime in it.  Built once
-// per PyTorch and per content of emu/ (once.h); takes one to three minutes the first time.
+// language) and the shim that the candidate process loads, with the facade's runtime in it.  Built
+// once per PyTorch and per content of emu/ (once.h); takes one to three minutes the first time.
 #ifndef MC_COMPILE_CPU_RUNTIME_H_
 #define MC_COMPILE_CPU_RUNTIME_H_
 
@@ -24,7 +24,7 @@ namespace mc::compile {
 struct CpuRuntime {
   std::string fingerprint;  // The fingerprint of all that decides what a compilation yields.
   std::filesystem::path directory;  // Holds what was built.
-  std::filesystem::path shim;       // Shared object for the contestant.
+  std::filesystem::path shim;       // Shared object for the candidate process.
   std::filesystem::path emulator;   // libmc_emu.so
   std::filesystem::path compiler;   // g++
   std::filesystem::path nm;

@@ -267,7 +267,7 @@ TEST(FindCudaRuntime, SaysWhatToInstall) {
               ::testing::AnyOf(HasSubstr("pip install"), HasSubstr("apt-get install")));
 }
 
-TEST_F(Cuda, LibrariesOfContestantsAreMadeOnce) {
+TEST_F(Cuda, LibrariesOfCandidateProcessesAreMadeOnce) {
   const auto pytorch = find_pytorch(default_python());
   const auto layout = find_layout();
   ASSERT_TRUE(pytorch && layout);

@@ -28,7 +28,8 @@ struct SourceFile {
 
 struct Extension {
   std::string name;
-  std::string key;  // The recorder's content hash; the contestant looks the artifact up by it.
+  std::string
+      key;  // The recorder's content hash; the candidate process looks the artifact up by it.
   std::vector<std::string> cpp_sources;
   std::vector<std::string> cuda_sources;
   std::vector<std::pair<std::string, std::string>> functions;  // Name and doc, to be bound.

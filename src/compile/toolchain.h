@@ -31,7 +31,7 @@ using Symbols = std::optional<std::vector<std::string>>;
 inline constexpr size_t kSymbolsMax = 20'000;
 
 struct Artifact {
-  std::string key = {};     // The extension's key, by which the contestant looks it up.
+  std::string key = {};     // The extension's key, by which the candidate process looks it up.
   std::string name = {};    // The extension's, which the Python module gets once it is imported.
   std::string module = {};  // The name of the module: the library has PyInit_<module>.
   std::filesystem::path library = {};  // The shared object.

@@ -10,8 +10,8 @@ namespace mc::eval {
 namespace {
 
 constexpr double kShared = 7.0 / 8;  // The rest: contexts of idle judges and of spares.
-constexpr int64_t kContexts = int64_t{3}
-                              << 29;  // The contexts of a judge, a contestant and a baseline.
+constexpr int64_t kContexts =
+    int64_t{3} << 29;  // The contexts of a judge, a candidate process and a baseline.
 // On an H200 a judge reached 9 to 12 times the bytes of one call, for calls of 92 MiB to 1 GiB; a
 // candidate adds its outputs.
 constexpr double kCopies = 13;

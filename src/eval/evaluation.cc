@@ -27,8 +27,8 @@
 namespace mc::eval {
 namespace {
 
-// True if a contestant could send no descriptor, since too many of this user's were on their way: a
-// neighbour may have left them there.
+// True if a candidate process could send no descriptor, since too many of this user's were on their
+// way: a neighbour may have left them there.
 bool is_crowded_out(const task::Outcome& outcome) {
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   return crashed != nullptr && crashed->exception && crashed->exception->type == "OSError" &&
@@ -57,7 +57,7 @@ Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepare
   verdict_.seed = context.key.derive({candidate.id, candidate.answer, prepared.task.code});
 }
 
-Evaluation::~Evaluation() { end_contestant(); }
+Evaluation::~Evaluation() { end_candidate(); }
 
 task::Verdict Evaluation::run() {
   std::vector<Step<Evaluation>> steps{{"judge", &Evaluation::open_judge},
@@ -214,7 +214,7 @@ Stage Evaluation::measure() {
   const execute::Program program = located_program();
   hold_memory(need_of_call(judge_->plan().call_bytes));
   std::optional<DeviceShare::Turn> turn(context_.device.take(use_));
-  MC_TRY(execute::Contestant contestant, context_.executor.contestant(), "measure");
+  MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(), "measure");
   // A candidate that is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
     if (use_ == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;
@@ -223,7 +223,7 @@ Stage Evaluation::measure() {
     turn.emplace(context_.device.take(use_));
   };
   MC_TRY(execute::Measured measured,
-         context_.executor.measure(std::move(contestant), program, *judge_, context_.run_policy,
+         context_.executor.measure(std::move(candidate), program, *judge_, context_.run_policy,
                                    derive_seed(verdict_.seed, "schedule"), pause),
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
@@ -231,12 +231,12 @@ Stage Evaluation::measure() {
   verdict_.telemetry.output_tail = measured.output_tail;
   // It ends before its device may be another's.
   device_ = std::move(measured.device);
-  contestant_ = measured.contestant
-                    ? std::make_unique<execute::Session>(std::move(*measured.contestant))
-                    : nullptr;
-  if (contestant_ != nullptr) contestant_->rest();
+  candidate_ = measured.candidate
+                   ? std::make_unique<execute::Session>(std::move(*measured.candidate))
+                   : nullptr;
+  if (candidate_ != nullptr) candidate_->rest();
   // A strict run comes before the start of the one that is timed.
-  if (!is_timed() || context_.options.strict) end_contestant();
+  if (!is_timed() || context_.options.strict) end_candidate();
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (is_crowded_out(measured.outcome) && !context_.is_second) {
     return Error{ErrorCode::kUnavailable, "it could send no descriptor"};
@@ -311,7 +311,7 @@ Stage Evaluation::time() {
   const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
                               *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
-  if (contestant_ == nullptr) {
+  if (candidate_ == nullptr) {
     const auto turn = context_.device.take(use_);
     MC_TRY(auto started,
            context_.executor.start_candidate(program, *judge_, context_.run_policy, random_seed()),
@@ -319,13 +319,13 @@ Stage Evaluation::time() {
     if (auto* outcome = std::get_if<task::Outcome>(&started)) {
       return EarlyOutcome(std::move(*outcome));
     }
-    auto& candidate = std::get<execute::Contestant>(started);
-    contestant_ = std::make_unique<execute::Session>(std::move(candidate.session));
+    auto& candidate = std::get<execute::CandidateProcess>(started);
+    candidate_ = std::make_unique<execute::Session>(std::move(candidate.session));
     device_ = std::move(candidate.device);
   }
-  auto stage = timing.run(*contestant_, *device_);
+  auto stage = timing.run(*candidate_, *device_);
   const bool is_its_doing = !stage && context_.is_second && device_->has_ended();
-  end_contestant();
+  end_candidate();
   if (is_its_doing) return EarlyOutcome(execute::ended_device(stage.error()));
   std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
@@ -336,8 +336,8 @@ Stage Evaluation::time() {
 }
 
 // Its device serves another candidate, where it is clean.
-void Evaluation::end_contestant() {
-  contestant_.reset();
+void Evaluation::end_candidate() {
+  candidate_.reset();
   context_.executor.give_back_device(std::move(device_));
 }
 

@@ -86,7 +86,7 @@ class Evaluation {
   const task::Correctness& correctness() const;
   Stage strict();
   Stage time();
-  void end_contestant();
+  void end_candidate();
   execute::Program program() const;
   execute::Program located_program();
 
@@ -104,16 +104,16 @@ class Evaluation {
   std::unique_ptr<compile::LocationMapper> mapper_;
   std::unique_ptr<compile::Locator> locator_;
   std::optional<task::Outcome> passed_;  // The outcome by correctness, until all else is over.
-  std::unique_ptr<execute::Session> contestant_;    // Null where another one is to be timed.
-  std::unique_ptr<execute::DeviceProcess> device_;  // The contestant's, if another holds it.
+  std::unique_ptr<execute::Session> candidate_;     // Null where another one is to be timed.
+  std::unique_ptr<execute::DeviceProcess> device_;  // The candidate process's, if another holds it.
 };
 
 // Equal for candidates that one open judge can serve, one after the other.
 std::string judge_key_of(const Prepared& prepared);
 
 // Evaluates; where that fails without being the candidate's fault, or for want of memory that
-// others may have held, once more, with a fresh judge and a fresh contestant.  REQUIRES: `context`
-// are not those of a second time.
+// others may have held, once more, with a fresh judge and a fresh candidate process.  REQUIRES:
+// `context` are not those of a second time.
 task::Verdict evaluate(EvaluationContext context, const Prepared& prepared);
 
 }  // namespace mc::eval

@@ -110,29 +110,30 @@ TEST_F(EvaluationTest, TellsNoRoleWhatAnotherOneIsTold) {
     told.push_back(asked.seed);
     return worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}};
   });
-  stand_.contestants().on<worker::ContestantLoadQuestion>([&](const auto& asked, const Fd&) {
+  stand_.candidates().on<worker::CandidateLoadQuestion>([&](const auto& asked, const Fd&) {
     told.push_back(asked.schedule_seed);
-    return worker::ContestantLoadAnswer();
+    return worker::CandidateLoadAnswer();
   });
   const uint64_t seed = run().seed;
   ASSERT_THAT(told, SizeIs(2));
   EXPECT_EQ(std::set<uint64_t>({told[0], told[1], seed}).size(), 3u);
 }
 
-// ---- Judges and contestants ---------------------------------------------------------------------
+// ---- Judges and candidate processes
+// ---------------------------------------------------------------------
 
 TEST_F(EvaluationTest, PassesWhatTheJudgePassesAndKeepsTheJudge) {
-  const int before = stand_.contestants().num_alive();
+  const int before = stand_.candidates().num_alive();
   EXPECT_FALSE(outcome<task::Passed>().performance.has_value());
-  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kContestant));
-  EXPECT_EQ(stand_.contestants().num_alive(), before);
+  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kCandidate));
+  EXPECT_EQ(stand_.candidates().num_alive(), before);
   EXPECT_TRUE(is_judge_kept());
 }
 
 TEST_F(EvaluationTest, LendsTheJudgeOn) {
   outcome<task::Passed>();
   outcome<task::Passed>();
-  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kContestant, Role::kContestant));
+  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kCandidate, Role::kCandidate));
   const auto& asked = stand_.judges().asked();
   EXPECT_EQ(std::ranges::count(asked, "open"), 1);
   EXPECT_EQ(std::ranges::count(asked, "begin"), 2);
@@ -164,9 +165,9 @@ TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait
 }
 
 TEST_F(EvaluationTest, ConvictsOnce) {
-  stand_.contestants().fail<worker::ContestantRunThereQuestion>(ProcessEnd{11, 0});
+  stand_.candidates().fail<worker::CandidateRunThereQuestion>(ProcessEnd{11, 0});
   EXPECT_EQ(outcome<task::Crashed>().signal, 11);
-  EXPECT_EQ(num_spawned(Role::kContestant), 1);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 1);
   EXPECT_TRUE(is_judge_kept());
 }
 
@@ -175,7 +176,7 @@ TEST_F(EvaluationTest, IsUnsupportedWhereTheTaskIsTooLarge) {
       ErrorReply{"unsupported", "", {"Refusal", "too large", {}, {}}});
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.does_not_fit");
   EXPECT_FALSE(is_judge_kept());
-  EXPECT_EQ(num_spawned(Role::kContestant), 0);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 0);
 }
 
 TEST_F(EvaluationTest, IsUnsupportedAndNotAskedAgainWhereTheTaskFails) {
@@ -191,7 +192,7 @@ TEST_F(EvaluationTest, IsUnsupportedAndNotAskedAgainWhereTheTaskFails) {
 TEST_F(EvaluationTest, IsACrashWhereTheDeviceProcessEndsTwice) {
   stand_.devices().fail<worker::DevicePutQuestion>(ProcessEnd{11, 0});
   EXPECT_TRUE(std::holds_alternative<task::Crashed>(run().outcome));
-  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
 TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
@@ -199,7 +200,7 @@ TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
   std::atomic<bool> was_alone = false;
   std::jthread other;
   std::vector<bool> seen;
-  stand_.contestants().on<worker::ContestantRunThereQuestion>([&](const auto&, const Fd&) {
+  stand_.candidates().on<worker::CandidateRunThereQuestion>([&](const auto&, const Fd&) {
     seen.push_back(was_alone);
     if (seen.size() == 1) {
       other = std::jthread([&] {
@@ -208,7 +209,7 @@ TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
       });
       while (!stand_.device.is_wanted()) std::this_thread::yield();
     }
-    return worker::ContestantRunThereAnswer();
+    return worker::CandidateRunThereAnswer();
   });
   outcome<task::Passed>();
   EXPECT_THAT(seen, ElementsAre(false, true));
@@ -252,7 +253,7 @@ TEST_F(EvaluationTest, TriesAgainOnlyOnce) {
   stand_.judges().fail<worker::JudgeTrialQuestion>(ProcessEnd{9, 0});
   EXPECT_THAT(outcome<task::Infra>().message, HasSubstr("the judge died of signal 9"));
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
-  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 2);
   EXPECT_FALSE(is_judge_kept()) << "it may be broken";
 }
 
@@ -260,7 +261,7 @@ TEST_F(EvaluationTest, BlamesTheCandidateWhereASecondJudgeCannotCheckItEither) {
   stand_.judges().fail<worker::JudgeCheckQuestion>(kCannot);
   EXPECT_EQ(outcome<task::Wrong>().trials.at(0).checks.at(0).problem, "malformed");
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
-  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
 TEST_F(EvaluationTest, BlamesNobodyWhereTheSecondJudgeCan) {
@@ -270,9 +271,9 @@ TEST_F(EvaluationTest, BlamesNobodyWhereTheSecondJudgeCan) {
 }
 
 TEST_F(EvaluationTest, IsOutOfMemoryAtOnceWithoutADevice) {
-  stand_.contestants().fail<worker::ContestantRunThereQuestion>(kOutOfMemory);
+  stand_.candidates().fail<worker::CandidateRunThereQuestion>(kOutOfMemory);
   outcome<task::OutOfMemory>();
-  EXPECT_EQ(num_spawned(Role::kContestant), 1);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 1);
 }
 
 TEST_F(EvaluationTest, DoesNotFitWhereTheReferenceHasNoRoomEvenInAllOfTheMemory) {
@@ -293,11 +294,11 @@ class EvaluationOnADevice : public EvaluationTest {
   }
 };
 
-TEST_F(EvaluationOnADevice, TimesTheContestantThatPassed) {
+TEST_F(EvaluationOnADevice, TimesTheCandidateThatPassed) {
   const auto passed = outcome<task::Passed>();
   ASSERT_TRUE(passed.performance);
   EXPECT_NEAR(passed.performance->speedup_eager.median, 2, 1e-3);
-  EXPECT_EQ(num_spawned(Role::kContestant), 1);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 1);
   EXPECT_THAT(stages(), Contains("time.alone"));
   EXPECT_TRUE(is_judge_kept());
 }
@@ -314,30 +315,30 @@ TEST_F(EvaluationOnADevice, TimesNobodyWhoIsWrong) {
   EXPECT_EQ(num_spawned(Role::kBaseline), 0);
 }
 
-TEST_F(EvaluationOnADevice, TimesAFreshContestantAfterAllElse) {
+TEST_F(EvaluationOnADevice, TimesAFreshCandidateAfterAllElse) {
   stand_.options.strict = true;
   ASSERT_TRUE(outcome<task::Passed>().performance);
-  EXPECT_EQ(num_spawned(Role::kContestant), 4) << "correctness, two other seeds, timing";
+  EXPECT_EQ(num_spawned(Role::kCandidate), 4) << "correctness, two other seeds, timing";
   EXPECT_EQ(num_spawned(Role::kJudge), 3);
   EXPECT_THAT(verdict_.telemetry.audits, SizeIs(4));
 }
 
 TEST_F(EvaluationOnADevice, TriesAgainAloneWhatHadTooLittleMemory) {
-  in_turn<worker::ContestantRunThereQuestion>(
-      stand_.contestants(), {kOutOfMemory, worker::ContestantRunThereAnswer().to_json()});
+  in_turn<worker::CandidateRunThereQuestion>(
+      stand_.candidates(), {kOutOfMemory, worker::CandidateRunThereAnswer().to_json()});
   // Another task's judge has memory.
   JudgePool::Lent other = stand_.pool.take("other", true);
   other.judge = std::make_unique<execute::Judge>(stand_.judge());
   stand_.pool.give_back("other", std::move(other));
   outcome<task::Passed>();
-  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 2);
   EXPECT_FALSE(stand_.pool.has("other")) << "its memory was given back";
 }
 
 TEST_F(EvaluationOnADevice, IsOutOfMemoryWhereItIsSoAlone) {
-  stand_.contestants().fail<worker::ContestantRunThereQuestion>(kOutOfMemory);
+  stand_.candidates().fail<worker::CandidateRunThereQuestion>(kOutOfMemory);
   outcome<task::OutOfMemory>();
-  EXPECT_EQ(num_spawned(Role::kContestant), 2);
+  EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
 TEST_F(EvaluationOnADevice, TriesAgainAloneWhereTheReferenceHadNoRoom) {
@@ -351,18 +352,18 @@ TEST_F(EvaluationOnADevice, HoldsTheMemoryWhileItMeasures) {
   DeviceMemory& memory = stand_.memory;
   std::atomic<bool> is_in = false;
   std::jthread other;
-  stand_.contestants().on<worker::ContestantLoadQuestion>([&](const auto&, const Fd&) {
+  stand_.candidates().on<worker::CandidateLoadQuestion>([&](const auto&, const Fd&) {
     other = std::jthread([&] {
       const auto all = memory.take(DeviceMemory::kAll);
       is_in = true;
     });
     while (memory.num_waiting() < 1) std::this_thread::yield();
-    return worker::ContestantLoadAnswer();
+    return worker::CandidateLoadAnswer();
   });
   bool was_in = true;
-  stand_.contestants().on<worker::ContestantRunThereQuestion>([&](const auto&, const Fd&) {
+  stand_.candidates().on<worker::CandidateRunThereQuestion>([&](const auto&, const Fd&) {
     was_in = is_in;
-    return worker::ContestantRunThereAnswer();
+    return worker::CandidateRunThereAnswer();
   });
   stand_.options.timing.enabled = false;
   outcome<task::Passed>();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  Two zygotes serve all threads.  Each evaluation has its own inspector,
-// recorder and contestant; judges are kept and lent out again, since opening a task (reducing its
-// shapes, building the reference) costs more than judging.  A judge never sees candidate code, so
-// lending it on is safe.  What fails without being the candidate's is tried once more, with a fresh
-// judge and a fresh contestant.  On a device judges are made ahead: a context takes a third of a
-// second.
+// recorder and candidate process; judges are kept and lent out again, since opening a task
+// (reducing its shapes, building the reference) costs more than judging.  A judge never sees
+// candidate code, so lending it on is safe.  What fails without being the candidate's is tried once
+// more, with a fresh judge and a fresh candidate process.  On a device judges are made ahead: a
+// context takes a third of a second.
 #include "eval/pipeline.h"
 
 #include <algorithm>

@@ -38,7 +38,8 @@ Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
   return audit(passed);
 }
 
-// Correctness once more, with nothing left of the runs before: another seed, judge and contestant.
+// Correctness once more, with nothing left of the runs before: another seed, judge and candidate
+// process.
 Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   const std::string label = "strict " + std::to_string(number);
   const auto turn = context_.device.take(subject_.use);
@@ -52,13 +53,13 @@ Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   MC_TRY_VOID(
       judge.begin(derive_seed(subject_.seed, label + " judge"), context_.executor.limits().judge_s),
       "judge");
-  MC_TRY(execute::Contestant contestant, context_.executor.contestant(), "measure");
+  MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(), "measure");
   MC_TRY(
       execute::Measured measured,
-      context_.executor.measure(std::move(contestant), subject_.program, judge, context_.run_policy,
+      context_.executor.measure(std::move(candidate), subject_.program, judge, context_.run_policy,
                                 derive_seed(subject_.seed, label + " schedule")),
       "measure");
-  measured.contestant.reset();
+  measured.candidate.reset();
   context_.executor.give_back_device(std::move(measured.device));
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (std::holds_alternative<task::Passed>(measured.outcome)) return EarlyOutcome();

@@ -69,7 +69,7 @@ TEST_F(StrictTest, IsCleanWhereTwoMoreJudgesFindAllRight) {
   EXPECT_FALSE(ran->has_value());
   EXPECT_THAT(audits_, ElementsAre(task::Audit{"other_seeds", "clean", ""}));
   EXPECT_THAT(stand_.spawned,
-              ElementsAre(Role::kJudge, Role::kContestant, Role::kJudge, Role::kContestant));
+              ElementsAre(Role::kJudge, Role::kCandidate, Role::kJudge, Role::kCandidate));
 }
 
 TEST_F(StrictTest, GivesNobodyTheSameSeed) {
@@ -79,9 +79,9 @@ TEST_F(StrictTest, GivesNobodyTheSameSeed) {
     judges.insert(asked.seed);
     return worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}};
   });
-  stand_.contestants().on<worker::ContestantLoadQuestion>([&](const auto& asked, const Fd&) {
+  stand_.candidates().on<worker::CandidateLoadQuestion>([&](const auto& asked, const Fd&) {
     schedules.insert(asked.schedule_seed);
-    return worker::ContestantLoadAnswer();
+    return worker::CandidateLoadAnswer();
   });
   ASSERT_TRUE(run());
   EXPECT_THAT(judges, SizeIs(2));
@@ -114,7 +114,7 @@ TEST_F(StrictTest, IsWrongWhereOneOfThemFindsSomething) {
 }
 
 TEST_F(StrictTest, TellsWhatTheCandidateDidWrongThen) {
-  stand_.contestants().fail<worker::ContestantRunThereQuestion>(execute::ProcessEnd{11, 0});
+  stand_.candidates().fail<worker::CandidateRunThereQuestion>(execute::ProcessEnd{11, 0});
   EXPECT_EQ(decided<task::Crashed>().signal, 11);
 }
 

@@ -27,9 +27,9 @@ Stand::Stand()
   judges().say<worker::JudgeInitQuestion>({.init_seed = 7, .training = true});
   judges().say<worker::JudgeTrialQuestion>({});
   judges().say<worker::JudgeCheckQuestion>({.passed = true});
-  contestants().say<worker::ContestantLoadQuestion>({});
-  contestants().say<worker::ContestantBuildThereQuestion>({});
-  contestants().say<worker::ContestantRunThereQuestion>({});
+  candidates().say<worker::CandidateLoadQuestion>({});
+  candidates().say<worker::CandidateBuildThereQuestion>({});
+  candidates().say<worker::CandidateRunThereQuestion>({});
   devices().say<worker::DeviceOpenQuestion>({});
   devices().say<worker::DeviceAllowQuestion>({});
   devices().say<worker::DevicePutQuestion>({});
@@ -63,7 +63,7 @@ Result<execute::Session> Stand::spawn(execute::Role role, const execute::ChildLi
   if (role == execute::Role::kDevice) return devices().session();
   spawned.push_back(role);
   if (role == execute::Role::kJudge) return judges().session();
-  if (role == execute::Role::kContestant) return contestants().session();
+  if (role == execute::Role::kCandidate) return candidates().session();
   if (role != execute::Role::kBaseline) return Error{ErrorCode::kUnavailable, "nobody plays that"};
   return (limits.runs_programs ? timed.compiled : baselines()).session();
 }

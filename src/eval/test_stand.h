@@ -36,7 +36,7 @@ class Stand {
   execute::Judge judge();
 
   worker::FakeWorker& judges() { return timed.judges; }
-  worker::FakeWorker& contestants() { return timed.contestants; }
+  worker::FakeWorker& candidates() { return timed.candidates; }
   worker::FakeWorker& devices() { return timed.devices; }
   worker::FakeWorker& baselines() { return timed.baselines; }
 

@@ -31,7 +31,7 @@ task::Outcome lacks_launches() {
 
 }  // namespace
 
-execute::Stage<task::Performance> TimingStage::run(execute::Session& contestant,
+execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
                                                    execute::DeviceProcess& device) {
   MC_CHECK(laps_.empty());  // Once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
@@ -39,7 +39,7 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& contestant,
   std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
   MC_TRY(const timing::Contender other, baseline(), "baseline");
   turn.reset();
-  MC_TRY(auto stage, compare({"time", {contestant, &device}, other}), "time");
+  MC_TRY(auto stage, compare({"time", {candidate, &device}, other}), "time");
   end_baseline(/*may_serve_again=*/true);
   auto* outcome = std::get_if<task::Outcome>(&stage);
   const auto after = device.used();
@@ -100,7 +100,7 @@ Result<timing::Contender> TimingStage::baseline() {
            context_.executor.start_candidate(subject_.program, subject_.judge, context_.run_policy,
                                              random_seed()),
            "baseline");
-    auto* again = std::get_if<execute::Contestant>(&started);
+    auto* again = std::get_if<execute::CandidateProcess>(&started);
     if (again == nullptr) {
       return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
     }

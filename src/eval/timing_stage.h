@@ -39,7 +39,7 @@ class TimingStage {
   TimingStage(const EvaluationContext& context, const TimingSubject& subject)
       : context_(context), subject_(subject), lap_start_(context.clock.now()) {}
 
-  execute::Stage<task::Performance> run(execute::Session& contestant,
+  execute::Stage<task::Performance> run(execute::Session& candidate,
                                         execute::DeviceProcess& device);
 
   // The time that each part took so far, waiting for the device included.

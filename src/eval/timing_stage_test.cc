@@ -44,10 +44,10 @@ class TimingStageTest : public testing::Test {
     execute::Judge judge = stand_.judge();
     const EvaluationContext context = stand_.context();
     const TimingSubject subject{task, program, artifacts, judge, Use::kShared};
-    execute::Session contestant = stand_.contestants().session();
+    execute::Session candidate = stand_.candidates().session();
     execute::DeviceProcess device(stand_.devices().session(), 10);
     TimingStage stage(context, subject);
-    auto ran = stage.run(contestant, device);
+    auto ran = stage.run(candidate, device);
     laps_ = stage.laps();
     // However it ends, the device is free.
     stand_.device.take(Use::kExclusive);
@@ -169,14 +169,14 @@ TEST_F(TimingStageTest, KeepsNoBaselineOfATaskThatChangesSettings) {
 TEST_F(TimingStageTest, TimesACandidateAgainstItselfToTestTheTiming) {
   stand_.options.timing.baseline = "candidate";
   EXPECT_NEAR(performance().speedup_eager.median, 1, 1e-3);
-  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kContestant));
-  EXPECT_EQ(stand_.contestants().num_alive(), 0);
+  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kCandidate));
+  EXPECT_EQ(stand_.candidates().num_alive(), 0);
 }
 
 // ---- What ends it -------------------------------------------------------------------------------
 
 TEST_F(TimingStageTest, IsACrashWhereTheCandidateDiesInABatch) {
-  stand_.contestants().fail<worker::ContestantTimeCallsThereQuestion>(execute::ProcessEnd{0, 3});
+  stand_.candidates().fail<worker::CandidateTimeCallsThereQuestion>(execute::ProcessEnd{0, 3});
   EXPECT_EQ(decided<task::Crashed>().exit_code, 3);
   EXPECT_THAT(lap_names(), ElementsAre("time.start", "time.wait", "time.warm_up"));
 }
@@ -237,7 +237,7 @@ TEST_F(TimingStageTest, IsIllegalWhereCallsSendMoreToTheHostThanTheyMay) {
 
 // A forbidden kernel is refused, and the call fails; that is not the reason.
 TEST_F(TimingStageTest, NamesTheForbiddenKernelAndNotTheFailureThatFollows) {
-  stand_.contestants().fail<worker::ContestantTimeCallsThereQuestion>(
+  stand_.candidates().fail<worker::CandidateTimeCallsThereQuestion>(
       execute::ErrorReply{"candidate", "", {"AcceleratorError", "not permitted", {}, {}}});
   stand_.devices().say<worker::DeviceUsedQuestion>({.forbidden = "_ZN2at6native4siluEv"});
   stand_.run_policy.operators = {};

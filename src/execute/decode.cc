@@ -144,12 +144,12 @@ void take_check(worker::JudgeCheckAnswer said, task::Trial& trial) {
   trial.inputs_mutated = cut(std::move(said.inputs_mutated));
 }
 
-task::StateMatch state_of(worker::ContestantBuildAnswer said) {
+task::StateMatch state_of(worker::CandidateBuildAnswer said) {
   return {converted(std::move(said.missing), name_of),
           converted(std::move(said.unmatched), name_of), converted(std::move(said.own), name_of)};
 }
 
-worker::ContestantRunAnswer bounded(worker::ContestantRunAnswer said) {
+worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said) {
   std::map<std::string, int64_t> aten;
   for (const auto& [name, count] : said.aten) {
     if (aten.size() < kOpsMax) aten[name_of(name)] = count;

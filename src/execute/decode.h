@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The children's answers (protocol.json), as the rooms above keep them: long texts are cut and
-// long lists shortened, since a contestant's answer is hostile input, and a judge's quotes it.  And
-// what the emulator reports, which is no message: lines that a candidate may have scribbled over.
+// The children's answers (protocol.json), as the rooms above keep them: long texts are cut and long
+// lists shortened, since a candidate process's answer is hostile input, and a judge's quotes it.
+// And what the emulator reports, which is no message: lines that a candidate may have scribbled
+// over.
 #ifndef MC_EXECUTE_DECODE_H_
 #define MC_EXECUTE_DECODE_H_
 
@@ -55,9 +56,9 @@ InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
 JudgePlan plan_of(worker::Plan plan);
 // Fills passed, checks and inputs_mutated of `trial`.
 void take_check(worker::JudgeCheckAnswer said, task::Trial& trial);
-task::StateMatch state_of(worker::ContestantBuildAnswer said);
+task::StateMatch state_of(worker::CandidateBuildAnswer said);
 // With as many operators, and texts as long, as a verdict has room for.
-worker::ContestantRunAnswer bounded(worker::ContestantRunAnswer said);
+worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said);
 // The emulator's report at the end of a call (emu/runtime/call.h).
 struct CallRecord {
   int64_t number = 0;

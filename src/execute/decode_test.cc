@@ -27,7 +27,7 @@ TEST(Decode, RefusesARefusalWithoutAnError) {
 }
 
 TEST(Decode, CutsWhatARunTells) {
-  worker::ContestantRunAnswer said{.sticky = std::string(100000, 'x')};
+  worker::CandidateRunAnswer said{.sticky = std::string(100000, 'x')};
   for (int i = 0; i < 1000; ++i) said.aten[std::to_string(i) + std::string(1000, 'n')] = i;
   const auto run = bounded(std::move(said));
   EXPECT_EQ(run.sticky.size(), 4096u);

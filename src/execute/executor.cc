@@ -105,7 +105,7 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
 
 }  // namespace
 
-worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init) {
+worker::CandidateBuildQuestion build_question(int64_t shape, const Initial& init) {
   return {.shape = shape,
           .init = init.body.init,
           .init_seed = init.body.init_seed,
@@ -222,17 +222,17 @@ Stage<std::string> Executor::record(const std::string& source, const Initials& i
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
 
-Result<Contestant> Executor::contestant() {
+Result<CandidateProcess> Executor::candidate() {
   if (!limits_.has_device_process) {
-    MC_TRY(Session session, zygotes_.spawn(Role::kContestant, limits_.child), "contestant");
-    return Contestant{std::move(session)};
+    MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits_.child), "candidate");
+    return CandidateProcess{std::move(session)};
   }
-  MC_TRY(auto device, device_process(), "contestant");
-  MC_TRY(const Fd channel, device->open(limits_.foreign_kernels), "contestant");
+  MC_TRY(auto device, device_process(), "candidate");
+  MC_TRY(const Fd channel, device->open(limits_.foreign_kernels), "candidate");
   ChildLimits limits = limits_.child;
   limits.device_channel = channel.get();
-  MC_TRY(Session session, zygotes_.spawn(Role::kContestant, limits), "contestant");
-  return Contestant{std::move(session), std::move(device)};
+  MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits), "candidate");
+  return CandidateProcess{std::move(session), std::move(device)};
 }
 
 Result<std::unique_ptr<DeviceProcess>> Executor::device_process() {
@@ -275,12 +275,12 @@ task::Outcome ended_device(const Error& error) {
       "forward", task::Exception{"DeviceProcessEnded", error.message, {}, {}}, 0, 0, {}, {}};
 }
 
-Result<Measured> Executor::measure(Contestant contestant, const Program& program, Judge& judge,
+Result<Measured> Executor::measure(CandidateProcess candidate, const Program& program, Judge& judge,
                                    const RunPolicy& policy, uint64_t schedule_seed,
                                    const Pause& pause) {
-  auto device = std::move(contestant.device);
+  auto device = std::move(candidate.device);
   auto measured = Measurement(limits_, program, judge, policy, schedule_seed,
-                              std::move(contestant.session), device.get())
+                              std::move(candidate.session), device.get())
                       .run(pause);
   if (!measured && device != nullptr && device->has_ended()) {
     Measured ended;
@@ -288,7 +288,7 @@ Result<Measured> Executor::measure(Contestant contestant, const Program& program
     ended.check_error = measured.error();
     return ended;
   }
-  if (measured && measured->contestant) {
+  if (measured && measured->candidate) {
     measured->device = std::move(device);
   } else {
     give_back_device(std::move(device));
@@ -300,9 +300,9 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
                                      uint64_t schedule_seed, double forward_s) {
   StageLimits limits = limits_;
   limits.forward_s = forward_s;
-  MC_TRY(Contestant contestant, this->contestant(), "contestant");
-  MC_CHECK(contestant.device == nullptr);  // It is for emulated candidates.
-  return Measurement(limits, program, judge, policy, schedule_seed, std::move(contestant.session),
+  MC_TRY(CandidateProcess candidate, this->candidate(), "candidate");
+  MC_CHECK(candidate.device == nullptr);  // It is for emulated candidates.
+  return Measurement(limits, program, judge, policy, schedule_seed, std::move(candidate.session),
                      nullptr)
       .run_last();
 }
@@ -377,20 +377,21 @@ bool changes_settings(std::string_view task_source) {
   });
 }
 
-Stage<Contestant> Executor::start_candidate(const Program& program, Judge& judge,
-                                            const RunPolicy& policy, uint64_t schedule_seed) {
-  using Started = std::variant<Contestant, task::Outcome>;
-  MC_TRY(Contestant contestant, this->contestant(), "contestant");
+Stage<CandidateProcess> Executor::start_candidate(const Program& program, Judge& judge,
+                                                  const RunPolicy& policy, uint64_t schedule_seed) {
+  using Started = std::variant<CandidateProcess, task::Outcome>;
+  MC_TRY(CandidateProcess candidate, this->candidate(), "candidate");
   MC_TRY(auto started,
-         Measurement(limits_, program, judge, policy, schedule_seed, std::move(contestant.session),
-                     contestant.device.get())
+         Measurement(limits_, program, judge, policy, schedule_seed, std::move(candidate.session),
+                     candidate.device.get())
              .start(),
-         "contestant");
+         "candidate");
   if (auto* outcome = std::get_if<task::Outcome>(&started)) {
-    give_back_device(std::move(contestant.device));
+    give_back_device(std::move(candidate.device));
     return Started(std::move(*outcome));
   }
-  return Started(Contestant{std::move(std::get<Session>(started)), std::move(contestant.device)});
+  return Started(
+      CandidateProcess{std::move(std::get<Session>(started)), std::move(candidate.device)});
 }
 
 }  // namespace mc::execute

@@ -41,13 +41,13 @@ struct StageLimits {
   double queue_s = 2;  // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
   ChildLimits child;
-  bool has_device_process = false;  // Contestants have no device: another process holds it.
-  // Patterns of the kernels of PyTorch's that contestants may launch there.
+  bool has_device_process = false;  // Candidate processes have no device: another process holds it.
+  // Patterns of the kernels of PyTorch's that candidate processes may launch there.
   std::vector<std::string> foreign_kernels;
 };
 
 // A candidate's process, and the one that holds its device, where that is another.
-struct Contestant {
+struct CandidateProcess {
   Session session;
   std::unique_ptr<DeviceProcess> device = nullptr;
 };
@@ -67,8 +67,8 @@ struct Initials {
 
 // The arguments of a model at one shape, as the judge gave it.
 using Initial = worker::Response<worker::JudgeInitQuestion>;
-// The question to a contestant about it.
-worker::ContestantBuildQuestion build_question(int64_t shape, const Initial& init);
+// The question to a candidate process about it.
+worker::CandidateBuildQuestion build_question(int64_t shape, const Initial& init);
 
 // A judge with an open task.  Never runs candidate code, so it serves one candidate after another.
 class Judge {
@@ -143,10 +143,11 @@ struct Measured {
   task::StateMatch state;
   // Alive, where the candidate passed and no trial that does not count spoilt it.  Its device, if
   // another process holds that, is to be given back (give_back_device).
-  std::optional<Session> contestant;
+  std::optional<Session> candidate;
   std::unique_ptr<DeviceProcess> device = nullptr;
-  // Why the judge could not check what the contestant gave it.  That may be the world's fault: the
-  // outcome counts where a fresh judge cannot check what a fresh contestant gives it either.
+  // Why the judge could not check what the candidate process gave it.  That may be the world's
+  // fault: the outcome counts where a fresh judge cannot check what a fresh candidate process gives
+  // it either.
   std::optional<Error> check_error;
 };
 
@@ -154,7 +155,7 @@ struct Measured {
 task::Outcome ended_device(const Error& error);
 
 // Lets others use the device.
-using Pause = std::function<void(Session& contestant)>;
+using Pause = std::function<void(Session& candidate)>;
 
 // How a baseline runs the task's Model.
 struct BaselineOptions {
@@ -174,7 +175,7 @@ class Executor {
   Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json);
 
   // A new one, with a device process where the backend has a device.
-  Result<Contestant> contestant();
+  Result<CandidateProcess> candidate();
   // A spare one, where spares are kept: kWait waits for it (the caller must have no turn of the
   // device, since a spare is made under one), kIfReady makes one where none is ready.
   enum class Spare { kWait, kIfReady };
@@ -192,14 +193,14 @@ class Executor {
   // The recorder's answer, for compile::parse_extensions.
   Stage<std::string> record(const std::string& source, const Initials& initials);
 
-  // Correctness on every trial of the judge's plan, and the ATen calls of each.  `contestant`, the
-  // candidate's process, is told `schedule_seed`: the judge's seed must not follow from it. `pause`
-  // is called before each trial, with the contestant.
+  // Correctness on every trial of the judge's plan, and the ATen calls of each.  `candidate` is
+  // told `schedule_seed`: the judge's seed must not follow from it.  `pause` is called before each
+  // trial, with the candidate's session.
   Result<Measured> measure(
-      Contestant contestant, const Program& program, Judge& judge, const RunPolicy& policy,
+      CandidateProcess candidate, const Program& program, Judge& judge, const RunPolicy& policy,
       uint64_t schedule_seed, const Pause& pause = [](Session&) {});
 
-  // The plan's last trial alone, by a new contestant, with `forward_s` for it.
+  // The plan's last trial alone, by a new candidate process, with `forward_s` for it.
   Result<Tried> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
                              uint64_t schedule_seed, double forward_s);
 
@@ -215,8 +216,8 @@ class Executor {
   void end_idle();
   // Keeps a device process for another candidate, where it is clean.
   void give_back_device(std::unique_ptr<DeviceProcess> device);
-  Stage<Contestant> start_candidate(const Program& program, Judge& judge, const RunPolicy& policy,
-                                    uint64_t schedule_seed);
+  Stage<CandidateProcess> start_candidate(const Program& program, Judge& judge,
+                                          const RunPolicy& policy, uint64_t schedule_seed);
 
   const StageLimits& limits() const { return limits_; }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  The judge makes inputs and keeps what it expects; the contestant gets the
-// inputs and returns data; this class carries messages between the two and draws the conclusion.
-// What the contestant says of itself can only hurt it: an ATen call that it reports makes it
-// illegal, a finding fails its trial, and its outputs count only after the judge compared them.
+// Theory of operation.  The judge makes inputs and keeps what it expects; the candidate process
+// gets the inputs and returns data; this class carries messages between the two and draws the
+// conclusion. What the candidate process says of itself can only hurt it: an ATen call that it
+// reports makes it illegal, a finding fails its trial, and its outputs count only after the judge
+// compared them.
 //
 // Trials at the main shape come first.  Where the plan does not ask for general kernels, only those
 // count: whatever goes wrong at another shape, but for what is illegal, fails the trials there.
@@ -154,8 +155,8 @@ Stage<Session> Measurement::start() {
 Result<Measurement::EarlyOutcome> Measurement::load() {
   std::vector<std::filesystem::path> paths;
   for (const Library& library : program_.libraries) paths.push_back(library.path);
-  MC_TRY(paths, session_.show(paths), "contestant");
-  worker::ContestantLoadQuestion question{.source = program_.source, .artifacts = {}, .policy = {}};
+  MC_TRY(paths, session_.show(paths), "candidate");
+  worker::CandidateLoadQuestion question{.source = program_.source, .artifacts = {}, .policy = {}};
   for (size_t i = 0; i < paths.size(); ++i) {
     const Library& library = program_.libraries[i];
     question.artifacts[library.key] = {paths[i].string(), library.module};
@@ -168,11 +169,11 @@ Result<Measurement::EarlyOutcome> Measurement::load() {
     for (size_t i = 0; i < paths.size(); ++i) {
       files[paths[i].string()] = program_.libraries[i].path.string();
     }
-    MC_TRY_VOID(device_->allow(files), "contestant");
+    MC_TRY_VOID(device_->allow(files), "candidate");
   }
   Answer answer = ask(question, nullptr, limits_.load_s);
   if (auto* reply = std::get_if<Reply>(&answer)) {
-    const auto loaded = worker::parse_response<worker::ContestantLoadQuestion>(std::move(*reply));
+    const auto loaded = worker::parse_response<worker::CandidateLoadQuestion>(std::move(*reply));
     if (loaded) return EarlyOutcome();
     return EarlyOutcome(Failure{limits_, "load", 0, {}}(MalformedReply{loaded.error().message}));
   }
@@ -186,7 +187,7 @@ Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
   MC_TRY(Answer answer, ask_to_build(shape, init), "build");
   shapes_built_.insert(shape);
   if (auto* reply = std::get_if<Reply>(&answer)) {
-    auto built = worker::parse_response<worker::ContestantBuildQuestion>(std::move(*reply));
+    auto built = worker::parse_response<worker::CandidateBuildQuestion>(std::move(*reply));
     if (!built)
       return EarlyOutcome(Failure{limits_, "init", 0, {}}(MalformedReply{built.error().message}));
     if (shape == kMainShape) state_ = state_of(std::move(built->body));
@@ -223,7 +224,7 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
         std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
     return alive ? refused(failure, plan) : EarlyOutcome(std::move(failure));
   }
-  auto ran = worker::parse_response<worker::ContestantRunQuestion>(std::move(*outputs));
+  auto ran = worker::parse_response<worker::CandidateRunQuestion>(std::move(*outputs));
   if (!ran)
     return EarlyOutcome(Failure{limits_, "forward", 0, {}}(MalformedReply{ran.error().message}));
   const RunAnswer run = bounded(std::move(ran->body));
@@ -248,26 +249,26 @@ Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) 
 }
 
 Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
-  const worker::ContestantBuildQuestion question = build_question(shape, init);
+  const worker::CandidateBuildQuestion question = build_question(shape, init);
   if (device_ == nullptr) return ask(question, &init.region, limits_.load_s);
   std::vector<worker::Tree> trees = {question.init};
   for (const worker::NamedTree& entry : question.state) trees.push_back(entry.tree);
   MC_TRY(const int64_t address, device_->put(trees, init.region), "state");
-  return ask(worker::ContestantBuildThereQuestion{.shape = question.shape,
-                                                  .init = question.init,
-                                                  .init_seed = question.init_seed,
-                                                  .constants = question.constants,
-                                                  .training = question.training,
-                                                  .precision = question.precision,
-                                                  .state = question.state,
-                                                  .address = address},
+  return ask(worker::CandidateBuildThereQuestion{.shape = question.shape,
+                                                 .init = question.init,
+                                                 .init_seed = question.init_seed,
+                                                 .constants = question.constants,
+                                                 .training = question.training,
+                                                 .precision = question.precision,
+                                                 .state = question.state,
+                                                 .address = address},
              nullptr, limits_.load_s);
 }
 
 Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
                                        const worker::Response<worker::JudgeTrialQuestion>& given) {
   if (device_ == nullptr) {
-    return ask(worker::ContestantRunQuestion{plan.shape, given.body.inputs, given.body.written},
+    return ask(worker::CandidateRunQuestion{plan.shape, given.body.inputs, given.body.written},
                &given.region, limits_.forward_s);
   }
   MC_TRY(const auto before, device_->used(), "before the call");
@@ -280,9 +281,9 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
     return Answer(ErrorReply{.kind = "exception", .stage = "forward", .exception = fault});
   }
   MC_TRY(const int64_t address, put, "inputs");
-  Answer answer = ask(worker::ContestantRunThereQuestion{plan.shape, given.body.inputs,
-                                                         given.body.written, address},
-                      nullptr, limits_.forward_s);
+  Answer answer = ask(
+      worker::CandidateRunThereQuestion{plan.shape, given.body.inputs, given.body.written, address},
+      nullptr, limits_.forward_s);
   if (std::holds_alternative<Reply>(answer)) {
     MC_TRY(const auto after, device_->used(), "after the call");
     launches_own_ = after.launches_own - before.launches_own;
@@ -295,10 +296,11 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
   return answer;
 }
 
-// The answer as a contestant with a device would have given it: with its outputs in a region.
+// The answer as a candidate process with a device would have given it: with its outputs in a
+// region.
 Result<Answer> Measurement::take_outputs(Answer answer) {
-  auto ran = worker::parse_response<worker::ContestantRunThereQuestion>(
-      std::get<Reply>(std::move(answer)));
+  auto ran =
+      worker::parse_response<worker::CandidateRunThereQuestion>(std::get<Reply>(std::move(answer)));
   if (!ran) return Answer(MalformedReply{ran.error().message});
   Answer taken = device_->take(ran->body.outputs, ran->body.buffers);
   auto* reply = std::get_if<Reply>(&taken);
@@ -308,11 +310,11 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
   }
   MC_TRY(auto copied, worker::parse_response<worker::DeviceTakeQuestion>(std::move(*reply)),
          "outputs");
-  worker::ContestantRunAnswer said{.aten = std::move(ran->body.aten),
-                                   .launches = launches_own_,
-                                   .sticky = std::move(ran->body.sticky),
-                                   .outputs = std::move(copied.body.outputs),
-                                   .buffers = std::move(copied.body.buffers)};
+  worker::CandidateRunAnswer said{.aten = std::move(ran->body.aten),
+                                  .launches = launches_own_,
+                                  .sticky = std::move(ran->body.sticky),
+                                  .outputs = std::move(copied.body.outputs),
+                                  .buffers = std::move(copied.body.buffers)};
   return Answer(Reply{said.to_json(), std::move(copied.region)});
 }
 
@@ -475,8 +477,8 @@ Answer Measurement::ask(const Question& question, const Fd* region, double limit
   return session_.ask(text, region, Seconds(limit_s * kWallFactor));
 }
 
-// The contestant had taken the room on the device that the judge does not find, but finds once the
-// contestant has ended.
+// The candidate process had taken the room on the device that the judge does not find, but finds
+// once the candidate process has ended.
 template <typename Question>
 Result<worker::Response<Question>> Measurement::ask_judge(const Question& question) {
   auto told = judge_.ask(question, limits_.judge_s);
@@ -551,7 +553,7 @@ Measured Measurement::finish(task::Outcome outcome) {
   // The fault of a kernel is an exception too, and what is left on the device fails later calls.
   const bool may_be_faulty = device_ != nullptr && has_thrown_;
   if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_ && !may_be_faulty) {
-    measured.contestant = std::move(session_);
+    measured.candidate = std::move(session_);
   }
   return measured;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurement: one contestant against one judge, over every trial of the judge's plan.
+// Measurement: one candidate process against one judge, over every trial of the judge's plan.
 #ifndef MC_EXECUTE_MEASUREMENT_H_
 #define MC_EXECUTE_MEASUREMENT_H_
 
@@ -22,7 +22,7 @@ class Measurement {
               const RunPolicy& policy, uint64_t schedule_seed, Session session,
               DeviceProcess* device = nullptr);
 
-  // Drives the contestant to its end.  An Error is the judge's or the machine's failure.
+  // Drives the candidate process to its end.  An Error is the judge's or the machine's failure.
   // `pause` as in Executor::measure.
   Result<Measured> run(const Pause& pause);
 
@@ -35,7 +35,7 @@ class Measurement {
  private:
   // Each returns the outcome where that is known early.
   using EarlyOutcome = std::optional<task::Outcome>;
-  using RunAnswer = worker::ContestantRunAnswer;
+  using RunAnswer = worker::CandidateRunAnswer;
   using Checked = worker::Response<worker::JudgeCheckQuestion>;
   Result<EarlyOutcome> load();
   Result<EarlyOutcome> build(int shape);
@@ -82,9 +82,9 @@ class Measurement {
   uint64_t schedule_seed_;
 
   Session session_;
-  DeviceProcess* device_;                        // Null where the contestant has the device itself.
-  int64_t launches_own_ = 0;                     // The last call's.
-  int64_t calls_there_ = 0;                      // The contestant's by way of the device process.
+  DeviceProcess* device_;     // Null where the candidate process has the device itself.
+  int64_t launches_own_ = 0;  // The last call's.
+  int64_t calls_there_ = 0;   // The candidate process's by way of the device process.
   std::optional<int64_t> bytes_to_host_before_;  // There were inputs.
   std::set<int> shapes_built_;
   std::map<int, task::Outcome> shapes_refused_;  // The constructor refused them; they do not count.
@@ -97,7 +97,7 @@ class Measurement {
   int64_t num_calls_ = 0;
   double forward_work_s_ = 0;  // The last call's, on the emulator.
   std::optional<Error> check_error_;
-  bool is_judge_crowded_out_ = false;  // The contestant's hold on the device is the cause.
+  bool is_judge_crowded_out_ = false;  // The candidate process's hold on the device is the cause.
   size_t report_read_ = 0;             // Bytes of the emulator's report that were decoded.
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurement of a contestant that has no device: another process holds it.
+// Measurement of a candidate process that has no device: another process holds it.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,13 +16,13 @@ namespace {
 
 using worker::FakeWorker;
 
-using Build = worker::ContestantBuildThereQuestion;
-using Forward = worker::ContestantRunThereQuestion;
+using Build = worker::CandidateBuildThereQuestion;
+using Forward = worker::CandidateRunThereQuestion;
 using Used = worker::DeviceUsedQuestion;
 using Put = worker::DevicePutQuestion;
 using Take = worker::DeviceTakeQuestion;
 
-// A judge, a contestant and a device process that do all that they are asked; one trial.
+// A judge, a candidate process and a device process that do all that they are asked; one trial.
 class DeviceMeasurement : public testing::Test {
  protected:
   DeviceMeasurement() {
@@ -31,9 +31,9 @@ class DeviceMeasurement : public testing::Test {
     judges_.say<worker::JudgeInitQuestion>({.init = {R"({"t":"tensor"})"}, .training = true});
     judges_.say<worker::JudgeTrialQuestion>({.inputs = {R"(["inputs"])"}});
     judges_.say<worker::JudgeCheckQuestion>({.passed = true});
-    contestants_.say<worker::ContestantLoadQuestion>({});
-    contestants_.say<Build>({});
-    contestants_.say<Forward>({.outputs = {R"(["there"])"}});
+    candidates_.say<worker::CandidateLoadQuestion>({});
+    candidates_.say<Build>({});
+    candidates_.say<Forward>({.outputs = {R"(["there"])"}});
     devices_.say<worker::DeviceAllowQuestion>({});
     devices_.say<Put>({.address = 4096});
     devices_.say<worker::DeviceReleaseQuestion>({});
@@ -44,7 +44,7 @@ class DeviceMeasurement : public testing::Test {
   Result<Measured> measure() {
     Judge judge(judges_.session(), plan_);
     DeviceProcess device(devices_.session(), 10);
-    return Measurement(limits_, program_, judge, policy_, 5, contestants_.session(), &device)
+    return Measurement(limits_, program_, judge, policy_, 5, candidates_.session(), &device)
         .run([](Session&) {});
   }
   template <typename Outcome>
@@ -58,18 +58,18 @@ class DeviceMeasurement : public testing::Test {
 
   JudgePlan plan_;
   FakeWorker judges_;
-  FakeWorker contestants_;
+  FakeWorker candidates_;
   FakeWorker devices_;
   StageLimits limits_;
   Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   RunPolicy policy_{"test", {}, 0};
 };
 
-TEST_F(DeviceMeasurement, TellsTheContestantAddressesAndTheJudgeWhatTheDeviceProcessCopied) {
+TEST_F(DeviceMeasurement, TellsTheCandidateAddressesAndTheJudgeWhatTheDeviceProcessCopied) {
   int64_t told = 0;
-  contestants_.on<Forward>([&](const Forward& asked, const Fd&) {
+  candidates_.on<Forward>([&](const Forward& asked, const Fd&) {
     told = asked.address;
-    return worker::ContestantRunThereAnswer{.outputs = {R"(["there"])"}};
+    return worker::CandidateRunThereAnswer{.outputs = {R"(["there"])"}};
   });
   std::string checked;
   judges_.on<worker::JudgeCheckQuestion>([&](const auto& asked, const Fd&) {
@@ -92,9 +92,9 @@ TEST_F(DeviceMeasurement, RefusesMoreBytesToTheHostThanACallMayHave) {
   devices_.on<Used>(
       [&](const Used&, const Fd&) { return worker::DeviceUsedAnswer{.bytes_to_host = bytes}; });
   int64_t more = 64;
-  contestants_.on<Forward>([&](const Forward&, const Fd&) {
+  candidates_.on<Forward>([&](const Forward&, const Fd&) {
     bytes += more;
-    return worker::ContestantRunThereAnswer{};
+    return worker::CandidateRunThereAnswer{};
   });
   decided<task::Passed>();
   more = 65;
@@ -113,26 +113,26 @@ TEST_F(DeviceMeasurement, RefusesKernelsThatThePolicyDoesNotName) {
 TEST_F(DeviceMeasurement, AFailureIsTheDeviceProcessesWhereItLacksWhatWasAskedFor) {
   devices_.say<Used>({.unsupported = "cudaMallocManaged"});
   decided<task::Passed>();
-  contestants_.fail<Forward>(ErrorReply{"exception", "forward", {"RuntimeError", "no", {}, {}}});
+  candidates_.fail<Forward>(ErrorReply{"exception", "forward", {"RuntimeError", "no", {}, {}}});
   const auto unsupported = decided<task::Unsupported>();
   EXPECT_EQ(unsupported.constructs.at(0).rule, "device.unsupported");
   EXPECT_NE(unsupported.constructs[0].message.find("cudaMallocManaged"), std::string::npos);
 }
 
 // A misaligned read at a size that does not count leaves a fault on the device.
-TEST_F(DeviceMeasurement, AContestantThatThrewAtAnotherShapeIsNotTimed) {
+TEST_F(DeviceMeasurement, ACandidateThatThrewAtAnotherShapeIsNotTimed) {
   plan_.shapes.push_back({"ragged", {}, {}});
   plan_.trials.push_back({1, 1, "ragged"});
-  ASSERT_TRUE(measure()->contestant.has_value());
-  contestants_.on<Forward>([](const Forward& asked, const Fd&) -> worker::Reaction {
+  ASSERT_TRUE(measure()->candidate.has_value());
+  candidates_.on<Forward>([](const Forward& asked, const Fd&) -> worker::Reaction {
     if (asked.shape == 0) {
-      return worker::ContestantRunThereAnswer{.outputs = {R"(["there"])"}}.to_json();
+      return worker::CandidateRunThereAnswer{.outputs = {R"(["there"])"}}.to_json();
     }
     return ErrorReply{"exception", "forward", {"RuntimeError", "misaligned address", {}, {}}};
   });
   const auto measured = measure();
   ASSERT_TRUE(std::holds_alternative<task::Passed>(measured->outcome));
-  EXPECT_FALSE(measured->contestant.has_value());
+  EXPECT_FALSE(measured->candidate.has_value());
 }
 
 TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {

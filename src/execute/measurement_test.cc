@@ -35,20 +35,20 @@ void in_turn(FakeWorker& worker, std::vector<Reaction> reactions) {
 using Init = worker::JudgeInitQuestion;
 using Trial = worker::JudgeTrialQuestion;
 using Check = worker::JudgeCheckQuestion;
-using Load = worker::ContestantLoadQuestion;
-using Build = worker::ContestantBuildQuestion;
-using Forward = worker::ContestantRunQuestion;
+using Load = worker::CandidateLoadQuestion;
+using Build = worker::CandidateBuildQuestion;
+using Forward = worker::CandidateRunQuestion;
 
-// A judge that passes what a contestant does, who does all that it is asked; two trials.
+// A judge that passes what a candidate process does, who does all that it is asked; two trials.
 class MeasurementTest : public testing::Test {
  protected:
   MeasurementTest() {
     judges_.say<Init>({.init_seed = 1, .training = true});
     judges_.say<Trial>({.digest = "d", .outputs_bytes_max = 1});
     judges_.say<Check>({.passed = true});
-    contestants_.say<Load>({});
-    contestants_.say<Build>({.missing = {"w"}});
-    contestants_.say<Forward>({.aten = {{"aten::relu", 2}}});
+    candidates_.say<Load>({});
+    candidates_.say<Build>({.missing = {"w"}});
+    candidates_.say<Forward>({.aten = {{"aten::relu", 2}}});
   }
 
   Result<Measured> measure(const Pause& pause = [](Session&) {}) {
@@ -58,7 +58,7 @@ class MeasurementTest : public testing::Test {
     plan.trials = {{0, 0, "native"}, {1, last_shape_, last_distribution_}};
     plan.needs_general = needs_general_;
     Judge judge(judges_.session(), plan);
-    return Measurement(limits_, program_, judge, policy_, 5, contestants_.session()).run(pause);
+    return Measurement(limits_, program_, judge, policy_, 5, candidates_.session()).run(pause);
   }
   // The outcome that was decided; fails the test where nothing was.
   template <typename Outcome>
@@ -71,7 +71,7 @@ class MeasurementTest : public testing::Test {
   }
 
   FakeWorker judges_;
-  FakeWorker contestants_;
+  FakeWorker candidates_;
   StageLimits limits_;
   Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   RunPolicy policy_{"test", {"*"}, 0};
@@ -84,18 +84,18 @@ TEST_F(MeasurementTest, PassesWhatTheJudgePasses) {
   const auto measured = measure();
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_TRUE(std::holds_alternative<task::Passed>(measured->outcome));
-  EXPECT_TRUE(measured->contestant.has_value());
+  EXPECT_TRUE(measured->candidate.has_value());
   EXPECT_FALSE(measured->check_error.has_value());
   EXPECT_EQ(measured->state.missing, std::vector<std::string>{"w"});
   EXPECT_EQ(measured->aten_ops.at("aten::relu"), 4);
 }
 
-TEST_F(MeasurementTest, TellsAContestantTheInputsAndTheJudgeItsOutputs) {
+TEST_F(MeasurementTest, TellsACandidateTheInputsAndTheJudgeItsOutputs) {
   judges_.on<Trial>([](const Trial& asked, const Fd&) {
     return worker::JudgeTrialAnswer{.inputs = {"[" + std::to_string(asked.index) + "]"}};
   });
-  contestants_.on<Forward>([](const Forward& asked, const Fd&) {
-    return worker::ContestantRunAnswer{.outputs = asked.inputs, .buffers = {{"b", {"7"}}}};
+  candidates_.on<Forward>([](const Forward& asked, const Fd&) {
+    return worker::CandidateRunAnswer{.outputs = asked.inputs, .buffers = {{"b", {"7"}}}};
   });
   std::vector<std::string> checked;
   judges_.on<Check>([&](const Check& asked, const Fd&) {
@@ -111,7 +111,7 @@ TEST_F(MeasurementTest, TellsAContestantTheInputsAndTheJudgeItsOutputs) {
 TEST_F(MeasurementTest, BuildsAllModelsBeforeTheFirstTrial) {
   last_shape_ = 1;
   decided<task::Passed>();
-  EXPECT_EQ(contestants_.asked(),
+  EXPECT_EQ(candidates_.asked(),
             (std::vector<std::string>{"load", "build", "build", "run", "run"}));
 }
 
@@ -165,11 +165,11 @@ TEST_F(MeasurementTest, IsUnsupportedWhereTheTaskItselfFails) {
   EXPECT_THAT(measured.error().message, testing::HasSubstr("the task fails: ValueError: no"));
 }
 
-TEST_F(MeasurementTest, TellsAContestantWhichInputsToWrite) {
+TEST_F(MeasurementTest, TellsACandidateWhichInputsToWrite) {
   judges_.say<Trial>({.written = {2, 0}});
-  contestants_.on<Forward>([](const Forward& asked, const Fd&) {
+  candidates_.on<Forward>([](const Forward& asked, const Fd&) {
     EXPECT_EQ(asked.written, (std::vector<int64_t>{2, 0}));
-    return worker::ContestantRunAnswer();
+    return worker::CandidateRunAnswer();
   });
   decided<task::Passed>();
 }
@@ -186,41 +186,41 @@ TEST_F(MeasurementTest, IsWrongAndSpecialisedWhereOtherShapesCount) {
 
 TEST_F(MeasurementTest, LetsAnotherShapeBeRefused) {
   last_shape_ = 1;
-  in_turn<Build>(contestants_, {worker::ContestantBuildAnswer().to_json(), kRefused});
+  in_turn<Build>(candidates_, {worker::CandidateBuildAnswer().to_json(), kRefused});
   const auto passed = decided<task::Passed>();
   EXPECT_EQ(passed.generality, 0);
   EXPECT_EQ(passed.trials.at(1).checks.at(0).problem, "exception");
 }
 
-TEST_F(MeasurementTest, IsACrashWhereTheContestantRefuses) {
-  contestants_.fail<Build>(kRefused);
+TEST_F(MeasurementTest, IsACrashWhereTheCandidateRefuses) {
+  candidates_.fail<Build>(kRefused);
   EXPECT_EQ(decided<task::Crashed>().stage, "init");
-  contestants_.fail<Load>(kRefused);
+  candidates_.fail<Load>(kRefused);
   EXPECT_EQ(decided<task::Crashed>().stage, "load");
 }
 
-TEST_F(MeasurementTest, IsACrashWhereTheContestantDiesOfASignal) {
-  contestants_.fail<Forward>(ProcessEnd{11, 0});
+TEST_F(MeasurementTest, IsACrashWhereTheCandidateDiesOfASignal) {
+  candidates_.fail<Forward>(ProcessEnd{11, 0});
   const auto crashed = decided<task::Crashed>();
   EXPECT_EQ(crashed.stage, "forward");
   EXPECT_EQ(crashed.signal, 11);
 }
 
-TEST_F(MeasurementTest, IsLateWhereTheContestantHangs) {
-  contestants_.fail<Forward>(worker::Hangs());
+TEST_F(MeasurementTest, IsLateWhereTheCandidateHangs) {
+  candidates_.fail<Forward>(worker::Hangs());
   EXPECT_EQ(decided<task::TimedOut>().stage, "forward");
 }
 
-TEST_F(MeasurementTest, IsACrashWhereTheContestantSaysWhatIsNoAnswer) {
-  const std::string ran = worker::ContestantRunAnswer().to_json();
+TEST_F(MeasurementTest, IsACrashWhereTheCandidateSaysWhatIsNoAnswer) {
+  const std::string ran = worker::CandidateRunAnswer().to_json();
   const std::string more = ran.substr(0, ran.size() - 1) + R"(,"passed":true})";
   for (const std::string& said : {std::string("{}"), std::string(R"({"ok": true})"), more}) {
-    contestants_.say_raw<Forward>(said);
+    candidates_.say_raw<Forward>(said);
     EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError") << said;
   }
-  contestants_.say_raw<Forward>(ran, /*has_region=*/false);
+  candidates_.say_raw<Forward>(ran, /*has_region=*/false);
   EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError");
-  contestants_.say_raw<Load>(R"({"ok": true})", /*has_region=*/true);
+  candidates_.say_raw<Load>(R"({"ok": true})", /*has_region=*/true);
   EXPECT_EQ(decided<task::Crashed>().stage, "load");
 }
 
@@ -237,15 +237,15 @@ TEST_F(MeasurementTest, IsIllegalWhereNoKernelOfItsOwnWasLaunched) {
   judges_.say<Trial>({.returns_inputs = true});
   decided<task::Passed>();
   judges_.say<Trial>({});
-  contestants_.say<Forward>({.launches = 1});
+  candidates_.say<Forward>({.launches = 1});
   decided<task::Passed>();
 }
 
 TEST_F(MeasurementTest, PausesBeforeEachTrial) {
   int pauses = 0;
-  ASSERT_TRUE(measure([&](Session& contestant) {
+  ASSERT_TRUE(measure([&](Session& candidate) {
     ++pauses;
-    contestant.rest();  // Goes on when it is asked.
+    candidate.rest();  // Goes on when it is asked.
   }));
   EXPECT_EQ(pauses, 2);
 }
@@ -266,11 +266,11 @@ TEST_F(MeasurementTest, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {
   }
 }
 
-TEST_F(MeasurementTest, IsOutOfMemoryWhereTheJudgeHasRoomOnceTheContestantEnded) {
+TEST_F(MeasurementTest, IsOutOfMemoryWhereTheJudgeHasRoomOnceTheCandidateEnded) {
   const std::string given = worker::JudgeTrialAnswer().to_json();
   in_turn<Trial>(judges_, {given, kNoRoom, given});
   decided<task::OutOfMemory>();
-  EXPECT_EQ(contestants_.num_alive(), 0);
+  EXPECT_EQ(candidates_.num_alive(), 0);
 }
 
 TEST_F(MeasurementTest, FailsWhereTheJudgeHasNoRoomEitherWay) {

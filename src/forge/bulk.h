@@ -6,8 +6,8 @@
 // kernels are not hostile.  So some sixteen and more of them are compiled as one unit, each in a
 // namespace of its own, for the same emulator; one Python process per BatchVerifier draws the same
 // trials and compares as MooreEval's judge does; each kernel runs in a fork.  What is left out:
-// sandbox, legality by text, and processes apart for judge and contestant.  A unit that does not
-// compile is compiled kernel by kernel with MooreEval's own toolchain.
+// sandbox, legality by text, and processes apart for judge and candidate process.  A unit that does
+// not compile is compiled kernel by kernel with MooreEval's own toolchain.
 //
 //   MC_TRY(auto bulk, BatchVerifier::create(progress), "forge");
 //   MC_TRY(auto results, bulk->verify(works), "verify");

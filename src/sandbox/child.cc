@@ -129,7 +129,8 @@ Ending ending_of(const siginfo_t& info, const Limits& limits, std::chrono::micro
   return out_of_cpu ? Ending(CpuExceeded{}) : Ending(signaled);
 }
 
-// Init has it until it forks the contestant, and then gives it back: the contestant has it then.
+// Init has it until it forks the sandboxed process, and then gives it back: the sandboxed process
+// has it then.
 uint64_t inherited_bytes(pid_t init) {
   const uint64_t before_fork = use_of(init).memory_bytes;
   return std::max(before_fork, use_of_descendants(init).memory_bytes);
@@ -259,8 +260,8 @@ std::optional<Ending> Child::look(Clock::time_point deadline) {
   return std::nullopt;
 }
 
-// A contestant may pass a limit and come back below it between two looks; RLIMIT_DATA and the
-// process limit are what the kernel keeps without a gap.
+// A sandboxed process may pass a limit and come back below it between two looks; RLIMIT_DATA and
+// the process limit are what the kernel keeps without a gap.
 std::optional<Ending> Child::passed_limit() {
   if (Clock::now() < look_next_) return std::nullopt;
   look_next_ = Clock::now() + kLookInterval;

@@ -5,7 +5,7 @@
 // The handle is held on init (enter.h), whose end is the end of the whole tree.  Nothing survives
 // it: the destructor kills and reaps.  A Child is used by one thread at a time.
 //
-//   MC_TRY(Child child, Child::adopt(pid, profile), "contestant");
+//   MC_TRY(Child child, Child::adopt(pid, profile), "sandboxed process");
 //   send(channel, question);
 //   if (auto ending = child.await({.fd = channel, .deadline = now + 10s})) return crashed(*ending);
 //   read(channel, answer);

@@ -2,7 +2,8 @@
 //
 // The holders of privileges: the launcher and init have all capabilities inside their new user
 // namespace, none outside.  Init uses them for mounts and limits, then drops them before it forks
-// the contestant, which thus never had any.  The contestant adds the system-call filter.
+// the sandboxed process, which thus never had any.  The sandboxed process adds the system-call
+// filter.
 #include "sandbox/enter.h"
 
 #include <fcntl.h>
@@ -223,8 +224,8 @@ void end_orphans() {
   }
 }
 
-// Init's whole life.  No capability, no descriptor, not readable by the contestant.
-[[noreturn]] void wait_as_init(pid_t contestant) {
+// Init's whole life.  No capability, no descriptor, not readable by the sandboxed process.
+[[noreturn]] void wait_as_init(pid_t sandboxed) {
   close_range(0, UINT_MAX, 0);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -233,7 +234,7 @@ void end_orphans() {
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, 0);
-    if (ended == contestant) {
+    if (ended == sandboxed) {
       if (!dies_as_tree) end_orphans();  // Else the kernel does it.
       _exit(encode_init_status(status));
     }
@@ -242,15 +243,15 @@ void end_orphans() {
 }
 
 // Every signal is blocked in init: handlers were inherited that are not meant for it.
-Status fork_contestant() {
+Status fork_sandboxed() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t contestant = fork();
-  if (contestant > 0) wait_as_init(contestant);
+  const pid_t sandboxed = fork();
+  if (sandboxed > 0) wait_as_init(sandboxed);
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  return contestant == 0 ? ok() : Status(failed("fork"));
+  return sandboxed == 0 ? ok() : Status(failed("fork"));
 }
 
 }  // namespace
@@ -282,8 +283,8 @@ Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle thresho
   const Profile filtered = confined(profile, steps);
   if (filtered.allow_sockets) MC_TRY_VOID(raise_loopback(), "sandbox");
   MC_TRY_VOID(steps.take(kNoCapabilities, drop_capabilities), "sandbox");
-  MC_TRY_VOID(fork_contestant(), "sandbox");
-  // From here on: the contestant.
+  MC_TRY_VOID(fork_sandboxed(), "sandbox");
+  // From here on: the sandboxed process.
   MC_TRY_VOID(die_with_parent(), "sandbox");
   MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(filtered); }), "sandbox");
   MC_TRY_VOID(limit_memory(profile), "sandbox");

@@ -5,18 +5,17 @@
 //   supervisor … ── a forking process
 //                     └─ launcher     unshare_namespaces(); forks; tells init's pid; ends
 //                          └─ init        process 1 of the new pid namespace: enter() begins here
-//                               └─ contestant   enter() returns here
+//                               └─ sandboxed process   enter() returns here
 //
 // The launcher's end makes init a child of the supervisor, which is a child subreaper (child.h).
 // Init only waits: process 1 ignores the signals that a crash raises, so the crashing process must
-// not be process 1.  When the contestant ends, so does init, with the same news (init_status.h),
-// and the kernel kills whatever else is left in the namespace.  If the supervisor dies, so does
-// init, and with it everything.
-// Example:
+// not be process 1.  When the sandboxed process ends, so does init, with the same news
+// (init_status.h), and the kernel kills whatever else is left in the namespace.  If the supervisor
+// dies, so does init, and with it everything.  Example:
 //   auto threshold = unshare_namespaces(profile);                 // In the launcher.
 //   if (pid_t init = fork(); init > 0) { tell(init); _exit(0); }
 //   auto missing = enter(profile, std::move(*threshold), keep_fds);
-//   // Here runs the contestant, or, where `missing` is an error, still init.
+//   // Here runs the sandboxed process, or, where `missing` is an error, still init.
 #ifndef MC_SANDBOX_ENTER_H_
 #define MC_SANDBOX_ENTER_H_
 
@@ -43,10 +42,11 @@ struct SandboxHandle {
 // protection this machine cannot give.  REQUIRES: a process forked for this, with one thread.
 Result<SandboxHandle> unshare_namespaces(const Profile& profile);
 
-// Forks the contestant off the calling process, which becomes its init and never returns.  Returns
-// in the contestant, with the protections that are not in force, and with no descriptor open but
-// 0, 1, 2 and `keep_fds`.  An error may come back in init as well as in the contestant; the caller
-// reports it and exits.  REQUIRES: unshare_namespaces() in the parent, which ends soon; one thread.
+// Forks the sandboxed process off the calling process, which becomes its init and never returns.
+// Returns in the sandboxed process, with the protections that are not in force, and with no
+// descriptor open but 0, 1, 2 and `keep_fds`.  An error may come back in init as well as in the
+// sandboxed process; the caller reports it and exits.  REQUIRES: unshare_namespaces() in the
+// parent, which ends soon; one thread.
 Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle threshold,
                                    std::span<const int> keep_fds);
 

@@ -130,7 +130,7 @@ std::vector<Feature> probe() {
   Fd writer(ends[1]);
   const int report = writer.get();
   Profile profile;
-  profile.only_visible = true;  // The view of contestants.
+  profile.only_visible = true;  // The view of sandboxed processes.
   auto child = Child::start(
       lenient(std::move(profile)), std::array{report}, [&](const std::vector<Missing>& missing) {
         for (const auto& [protection, why] : missing) {

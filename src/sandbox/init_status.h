@@ -20,7 +20,7 @@ struct Signaled {
   int signal = 0;
 };
 
-// From waitpid()'s status of the contestant to init's exit status.
+// From waitpid()'s status of the sandboxed process to init's exit status.
 inline int encode_init_status(int wait_status) {
   if (WIFSIGNALED(wait_status)) return 128 + WTERMSIG(wait_status);
   return std::min(WEXITSTATUS(wait_status), 127);

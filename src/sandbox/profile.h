@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Profile: all that the sandbox needs to know about one process.  Plain data; it crosses to the
-// process that forks contestants as JSON:
+// process that forks sandboxed processes as JSON:
 //
 //   {"limits": {"cpu_s": 30, "wall_ms": 60000, "memory_bytes": 4294967296,
 //               "file_bytes_max": 1073741824, "files_max": 256, "threads_max": 64,

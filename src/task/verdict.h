@@ -100,7 +100,7 @@ struct Trial {
   bool operator==(const Trial&) const = default;
 };
 
-// An exception, as the contestant's Python saw it.
+// An exception, as the candidate process's Python saw it.
 struct Exception {
   std::string type;
   std::string message;
@@ -295,7 +295,7 @@ struct Telemetry {
   std::map<std::string, int64_t> aten_ops;   // Dispatcher calls seen in forward.
   Reduction reduction;
   std::string pytorch;
-  int64_t memory_peak_bytes = 0;  // The contestant's.
+  int64_t memory_peak_bytes = 0;  // The candidate process's.
   bool compile_cached = false;
   double compile_cpu_s = 0;  // User and system time of the compilers.
   // The lacks of each extension that the facade does not serve: PyTorch's full headers were

@@ -189,7 +189,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::run(Side& side, int64_t cal
 
 Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, int64_t calls,
                                                                    bool is_itemised) {
-  using Question = worker::ContestantTimeCallsThereQuestion;
+  using Question = worker::CandidateTimeCallsThereQuestion;
   auto& [session, device] = side.contender;
   const bool is_gated = side.is_gated && !is_itemised;
   MC_TRY_VOID(device->start_batch(calls, shared_.region, shared_.nbytes, is_gated, is_itemised),

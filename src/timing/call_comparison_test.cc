@@ -15,7 +15,7 @@
 namespace mc::timing {
 namespace {
 
-using Calls = worker::ContestantTimeCallsThereQuestion;
+using Calls = worker::CandidateTimeCallsThereQuestion;
 using BaselineCalls = worker::BaselineTimeCallsQuestion;
 using Finish = worker::DeviceTimeFinishQuestion;
 using Take = worker::DeviceTimeTakeQuestion;
@@ -31,7 +31,7 @@ class CallComparisonTest : public testing::Test {
     plan.shapes.push_back({"native", {}, {}});
     execute::Judge judge(fakes_.judges.session(), plan);
     execute::DeviceProcess device(fakes_.devices.session(), 10);
-    execute::Session candidate = fakes_.contestants.session();
+    execute::Session candidate = fakes_.candidates.session();
     execute::Session baseline = fakes_.baselines.session();
     execute::Session compiled = fakes_.compiled.session();
     options_.make_quick();
@@ -104,9 +104,9 @@ TEST_F(CallComparisonTest, NoMoreCallsThanFitIntoMemory) {
 
 TEST_F(CallComparisonTest, TellsTheCandidateWhereInputsAppearAndWhichItWrites) {
   std::vector<int64_t> told;
-  fakes_.contestants.on<Calls>([&](const Calls& asked, const Fd&) {
+  fakes_.candidates.on<Calls>([&](const Calls& asked, const Fd&) {
     told = {asked.address, asked.stride, asked.written.at(0)};
-    return worker::ContestantTimeCallsThereAnswer{.outputs = {R"(["there"])"}};
+    return worker::CandidateTimeCallsThereAnswer{.outputs = {R"(["there"])"}};
   });
   timed();
   EXPECT_EQ(told, (std::vector<int64_t>{4096, 512, 1}));
@@ -180,7 +180,7 @@ TEST_F(CallComparisonTest, WhatTheCandidateCausesIsItsOutcome) {
   fakes_.devices.say<Finish>({.us = {1}, .host_us = {}, .launches_own = {1}, .queued_whole = 1});
   fakes_.devices.fail<Take>(ErrorReply{"protocol", "", {"Refusal", "other outputs", {}, {}}});
   EXPECT_EQ(decided(), "wrong");
-  fakes_.contestants.fail<Calls>(worker::Reaction(execute::ProcessEnd{11, 0}));
+  fakes_.candidates.fail<Calls>(worker::Reaction(execute::ProcessEnd{11, 0}));
   EXPECT_EQ(decided(), "runtime");
 }
 
@@ -193,12 +193,12 @@ TEST_F(CallComparisonTest, ABatchThatHangsDoesNotTakeAllOfTheLimit) {
     return std::get<task::TimedOut>(std::get<task::Outcome>(*ran)).limit_s;
   };
   int calls = 0;
-  fakes_.contestants.on<Calls>([&](const Calls&, const Fd&) -> worker::Reaction {
+  fakes_.candidates.on<Calls>([&](const Calls&, const Fd&) -> worker::Reaction {
     if (calls++ > 0) return worker::Hangs();
-    return worker::ContestantTimeCallsThereAnswer{.outputs = {R"(["there"])"}}.to_json();
+    return worker::CandidateTimeCallsThereAnswer{.outputs = {R"(["there"])"}}.to_json();
   });
   EXPECT_LT(limit(), 1);
-  fakes_.contestants.say<Calls>({.outputs = {R"(["there"])"}});
+  fakes_.candidates.say<Calls>({.outputs = {R"(["there"])"}});
   int finished = 0;
   fakes_.devices.on<Finish>([&](const Finish&, const Fd&) -> worker::Reaction {
     if (finished++ > 0) return worker::Hangs();

@@ -23,10 +23,10 @@ const Json kRan = {{"ok", true},
                    {"buffers", {{{"name", "w"}, {"tree", nullptr}}}}};
 
 TEST(Protocol, WritesEachMemberOfAQuestionAndItsOperation) {
-  const ContestantLoadQuestion load{.source = "x",
-                                    .artifacts = {{"k", {"/a/0/m.so", "m"}}},
-                                    .policy = {"musacoder", {"empty"}, {}},
-                                    .schedule_seed = UINT64_MAX};
+  const CandidateLoadQuestion load{.source = "x",
+                                   .artifacts = {{"k", {"/a/0/m.so", "m"}}},
+                                   .policy = {"musacoder", {"empty"}, {}},
+                                   .schedule_seed = UINT64_MAX};
   const Json expected = {
       {"op", "load"},
       {"source", "x"},
@@ -38,7 +38,7 @@ TEST(Protocol, WritesEachMemberOfAQuestionAndItsOperation) {
 }
 
 TEST(Protocol, ReadsAnAnswer) {
-  const auto ran = ContestantRunAnswer::from_json(kRan.dump());
+  const auto ran = CandidateRunAnswer::from_json(kRan.dump());
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_EQ(ran->aten.at("aten::empty"), 2);
   EXPECT_FALSE(ran->launches);
@@ -49,10 +49,10 @@ TEST(Protocol, ReadsAnAnswer) {
 TEST(Protocol, RefusesAnAnswerWithOneMemberMore) {
   Json more = kRan;
   more["passed"] = true;
-  EXPECT_FALSE(ContestantRunAnswer::from_json(more.dump()));
+  EXPECT_FALSE(CandidateRunAnswer::from_json(more.dump()));
   more = kRan;
   more["buffers"][0]["seed"] = 1;
-  EXPECT_FALSE(ContestantRunAnswer::from_json(more.dump()));
+  EXPECT_FALSE(CandidateRunAnswer::from_json(more.dump()));
 }
 
 TEST(Protocol, RefusesAnAnswerWithOneMemberLess) {
@@ -60,7 +60,7 @@ TEST(Protocol, RefusesAnAnswerWithOneMemberLess) {
     if (name == "ok") continue;  // Looked at before (envelope.h).
     Json less = kRan;
     less.erase(name);
-    EXPECT_FALSE(ContestantRunAnswer::from_json(less.dump())) << name;
+    EXPECT_FALSE(CandidateRunAnswer::from_json(less.dump())) << name;
   }
 }
 
@@ -70,7 +70,7 @@ TEST(Protocol, RefusesMembersOfAnotherType) {
     for (const Json& wrong : {Json(nullptr), Json(1.5), Json(true), Json({{"a", "b"}})}) {
       Json other = kRan;
       other[name] = wrong;
-      EXPECT_FALSE(ContestantRunAnswer::from_json(other.dump())) << name << wrong;
+      EXPECT_FALSE(CandidateRunAnswer::from_json(other.dump())) << name << wrong;
     }
   }
 }
@@ -78,14 +78,14 @@ TEST(Protocol, RefusesMembersOfAnotherType) {
 TEST(Protocol, RefusesNumbersThatDoNotFit) {
   Json large = kRan;
   large["launches"] = UINT64_MAX;
-  EXPECT_FALSE(ContestantRunAnswer::from_json(large.dump()));
+  EXPECT_FALSE(CandidateRunAnswer::from_json(large.dump()));
 }
 
 TEST(Protocol, RefusesWhatIsNoMessage) {
   for (const std::string text : {"", "[]", "7", "{", "\xff", "null", "{}"}) {
-    EXPECT_FALSE(ContestantRunAnswer::from_json(text)) << text;
+    EXPECT_FALSE(CandidateRunAnswer::from_json(text)) << text;
   }
-  EXPECT_FALSE(ContestantRunAnswer::from_json(std::string(1000, '[')));
+  EXPECT_FALSE(CandidateRunAnswer::from_json(std::string(1000, '[')));
 }
 
 TEST(Protocol, WritesAsTextWhatJsonHasNoNumberFor) {

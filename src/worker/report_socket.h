@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReportSocket: what the emulator of one contestant reports, as it happens (emu/runtime/report.h).
+// ReportSocket: what the emulator of one candidate process reports, as it happens
+// (emu/runtime/report.h).
 //
 // The report comes through a socket, a line a message: what was sent can neither be read nor taken
-// back by whoever gets hold of the contestant's end.  Each line begins with a key that only the
-// emulator was told; a line without it was written by the candidate and counts as a finding of kind
-// `forged_report`.
+// back by whoever gets hold of the candidate process's end.  Each line begins with a key that only
+// the emulator was told; a line without it was written by the candidate and counts as a finding of
+// kind `forged_report`.
 #ifndef MC_WORKER_REPORT_SOCKET_H_
 #define MC_WORKER_REPORT_SOCKET_H_
 
@@ -26,7 +27,7 @@ struct DigestKey {
 
 class ReportSocket {
  public:
-  // Our end, and the contestant's, which holds the key already.
+  // Our end, and the candidate process's, which holds the key already.
   static Result<std::pair<ReportSocket, Fd>> create();
 
   // All lines so far, each ended by '\n', without their keys.

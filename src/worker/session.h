@@ -100,8 +100,8 @@ class Session {
   // Ends the child now, and so gives back what it holds of a device.
   void end();
 
-  // Lets a contestant read these libraries; their paths as it sees them.  Where the sandbox could
-  // not close its view, they are what they were.  REQUIRES: called once.
+  // Lets a candidate process read these libraries; their paths as it sees them.  Where the sandbox
+  // could not close its view, they are what they were.  REQUIRES: called once.
   Result<std::vector<std::filesystem::path>> show(
       const std::vector<std::filesystem::path>& libraries);
 

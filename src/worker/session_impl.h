@@ -24,7 +24,7 @@ struct Session::Impl {
   ReportSocket report;
   Channel channel;
   std::unique_ptr<ChildHandle> child;
-  std::optional<ArtifactMount> shelf = std::nullopt;  // The mount of a contestant.
+  std::optional<ArtifactMount> shelf = std::nullopt;  // The mount of a candidate process.
   bool sees_shelf = false;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
   bool rests = false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ArtifactMount: a directory of the host in which one contestant finds the libraries that were
-// compiled for its candidate, and nothing else.
+// ArtifactMount: a directory of the host in which one candidate process finds the libraries that
+// were compiled for its candidate, and nothing else.
 //
-// A contestant may be in its sandbox before anybody knows its candidate, so it is shown an empty
-// directory, read-only; what is put there later has the paths that path_on_shelf() tells.
+// A candidate process may be in its sandbox before anybody knows its candidate, so it is shown an
+// empty directory, read-only; what is put there later has the paths that path_on_shelf() tells.
 #ifndef MC_WORKER_SHELF_H_
 #define MC_WORKER_SHELF_H_
 
@@ -17,8 +17,8 @@
 
 namespace mc::worker {
 
-// The path of the library of this number, as a contestant sees it; the file keeps its name, by
-// which the emulator's findings and traces tell of it.
+// The path of the library of this number, as a candidate process sees it; the file keeps its name,
+// by which the emulator's findings and traces tell of it.
 std::filesystem::path path_on_shelf(size_t index, const std::filesystem::path& library);
 
 class ArtifactMount {

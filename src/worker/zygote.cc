@@ -44,8 +44,8 @@ const char* name_of(Role role) {
       return "judge";
     case Role::kBaseline:
       return "baseline";
-    case Role::kContestant:
-      return "contestant";
+    case Role::kCandidate:
+      return "candidate";
   }
   return "";
 }
@@ -68,7 +68,7 @@ constexpr uint64_t kFilesMaxOfTrusted = 1 << 16;
 
 bool has_device(Role role, const ChildLimits& limits) {
   return role != Role::kInspector && role != Role::kRecorder &&
-         (role != Role::kContestant || limits.device_channel < 0);
+         (role != Role::kCandidate || limits.device_channel < 0);
 }
 
 // `files` are all that a process sees that runs candidate code, `artifacts` where it finds what was
@@ -100,7 +100,7 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
                                    "-B",
                                    (options.harness / "worker/zygote.py").string(),
                                    "--roles",
-                                   is_trusted ? "judge" : "contestant",
+                                   is_trusted ? "judge" : "candidate",
                                    "--channel",
                                    std::to_string(channel),
                                    "--sandbox-lib",
@@ -261,7 +261,7 @@ Zygote::Zygote(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Zygote::~Zygote() = default;
 
 Roles kind_of(Role role) {
-  const bool runs_candidates = role == Role::kRecorder || role == Role::kContestant;
+  const bool runs_candidates = role == Role::kRecorder || role == Role::kCandidate;
   return runs_candidates ? Roles::kCandidates : Roles::kTrusted;
 }
 
@@ -322,7 +322,7 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
   MC_TRY(auto report, ReportSocket::create(), "spawn");
   std::optional<ArtifactMount> shelf;
-  if (role == Role::kContestant) {
+  if (role == Role::kCandidate) {
     MC_TRY(shelf, ArtifactMount::create(), "spawn");
   }
   sandbox::Profile profile;
@@ -338,9 +338,9 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
         {"sandbox", Json::parse(sandbox::to_json(profile))}};
     std::vector<int> given = {ends.second.get(), output.second.get()};
     // For the emulator; whoever else has a socket could leave descriptors there.
-    if (role == Role::kContestant && limits.device_channel >= 0) {
+    if (role == Role::kCandidate && limits.device_channel >= 0) {
       given.push_back(limits.device_channel);
-    } else if (role == Role::kContestant && limits.devices.empty()) {
+    } else if (role == Role::kCandidate && limits.devices.empty()) {
       given.push_back(report.second.get());
     }
     MC_TRY(answer, state_->ask(question, given, state_->options.spawn_limit),

@@ -28,8 +28,9 @@
 
 namespace mc::worker {
 
-enum class Role { kInspector, kJudge, kBaseline, kDevice, kRecorder, kContestant };
-// Trusted: inspector, judge, baseline, device.  Those who run candidate code: recorder, contestant.
+enum class Role { kInspector, kJudge, kBaseline, kDevice, kRecorder, kCandidate };
+// Trusted: inspector, judge, baseline, device.  Those who run candidate code: recorder, candidate
+// process.
 enum class Roles { kTrusted, kCandidates };
 Roles kind_of(Role role);
 
@@ -56,7 +57,8 @@ struct ChildLimits {
   std::vector<std::string> environment;
   bool runs_programs = false;  // May start processes: torch.compile's compilers.
   bool weak_sandbox = false;   // Go on where a protection cannot be had.
-  // A contestant's channel to the process that holds its device; -1: it has the device itself.
+  // A candidate process's channel to the process that holds its device; -1: it has the device
+  // itself.
   int device_channel = -1;
 };
 
@@ -79,9 +81,9 @@ class Zygote {
   Status await_start();
   ~Zygote();
 
-  // A child that has entered its sandbox and made its role: on a CUDA device, a judge or contestant
-  // has its context.  kUnavailable where it could not; the message names the protection that this
-  // machine cannot give.  Where the zygote is lost over it, a new one is asked once more.
+  // A child that has entered its sandbox and made its role: on a CUDA device, a judge or candidate
+  // process has its context.  kUnavailable where it could not; the message names the protection
+  // that this machine cannot give.  Where the zygote is lost over it, a new one is asked once more.
   // REQUIRES: the role is of the zygote's kind.
   Result<Session> spawn(Role role, const ChildLimits& limits);
 

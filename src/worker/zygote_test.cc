@@ -140,7 +140,7 @@ TEST_F(ZygoteTest, MakesItsTwinAndEachIsReplacedByItself) {
     EXPECT_GT(zygote->pid(), 0);
   }
   EXPECT_EQ(pair->trusted->pytorch_version(), "fake judge");
-  EXPECT_EQ(pair->candidates->pytorch_version(), "fake contestant");
+  EXPECT_EQ(pair->candidates->pytorch_version(), "fake candidate");
   const pid_t first = pair->trusted->pid();
   const pid_t twin = pair->candidates->pid();
   EXPECT_NE(first, twin);

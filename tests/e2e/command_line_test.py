@@ -271,7 +271,7 @@ class Log(unittest.TestCase):
         ]
         told, silent = run(*judged, "--verbose"), run(*judged)
         self.assertEqual(json.loads(told.stdout)["verdict"]["outcome"]["kind"], "pass")
-        for words in ("/g++ -dumpfullversion", "contestant", "trial 0 took", "compile took"):
+        for words in ("/g++ -dumpfullversion", "candidate", "trial 0 took", "compile took"):
             self.assertIn(words, told.stderr)
             self.assertNotIn(words, silent.stderr)
 

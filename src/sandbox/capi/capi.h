@@ -27,8 +27,9 @@ void mc_sandbox_compact_memory(void);
 // 0, or -1 with a NUL-terminated message in `error`.  `profile_json` is that of profile.h.
 int mc_sandbox_unshare(const char* profile_json, char* error, int error_size);
 
-// Forks once more inside: returns in the contestant; the calling process becomes its init.  0, 1, 2
-// and the `num_keep` descriptors stay open.  0, or -1 with a message; then the caller must exit.
+// Forks once more inside: returns in the sandboxed process; the calling process becomes its init.
+// 0, 1, 2 and the `num_keep` descriptors stay open.  0, or -1 with a message; then the caller must
+// exit.
 int mc_sandbox_enter(const char* profile_json, const int* keep_fds, int num_keep, char* error,
                      int error_size);
 

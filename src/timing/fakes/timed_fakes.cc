@@ -7,7 +7,7 @@ namespace mc::timing {
 namespace {
 
 using worker::BaselineTimeCallsQuestion;
-using worker::ContestantTimeCallsThereQuestion;
+using worker::CandidateTimeCallsThereQuestion;
 using worker::DeviceTimeFinishQuestion;
 using worker::DeviceTimeStartQuestion;
 
@@ -59,7 +59,7 @@ TimedFakes::TimedFakes() {
   });
   devices.say<worker::DeviceTimeTakeQuestion>({.outputs = {R"(["here"])"}});
   devices.say<worker::DeviceUsedQuestion>({});
-  contestants.say<ContestantTimeCallsThereQuestion>({.outputs = {R"(["there"])"}});
+  candidates.say<CandidateTimeCallsThereQuestion>({.outputs = {R"(["there"])"}});
   const auto times = [pass](const auto& asked, double us) {
     pass(us, asked.calls);
     return worker::BaselineTimeCallsAnswer{

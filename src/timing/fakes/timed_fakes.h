@@ -27,7 +27,7 @@ class TimedFakes {
 
   worker::FakeTime time;
   worker::FakeWorker judges{time};
-  worker::FakeWorker contestants{time};
+  worker::FakeWorker candidates{time};
   worker::FakeWorker devices{time};
   worker::FakeWorker baselines{time};
   worker::FakeWorker compiled{time};  // Baselines, too.

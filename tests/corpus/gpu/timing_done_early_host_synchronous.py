@@ -82,8 +82,8 @@ def shared_words() -> ctypes.Array[ctypes.c_uint32] | None:
     return None
 
 
-if "harness.contestant.device" in sys.modules:
-    Device = sys.modules["harness.contestant.device"].Device
+if "harness.candidate.device" in sys.modules:
+    Device = sys.modules["harness.candidate.device"].Device
     close_gate, await_gate, finish = Device.close_gate, Device.await_gate, Device.finish
     DONE = 2
 

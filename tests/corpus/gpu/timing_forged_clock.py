@@ -95,8 +95,8 @@ def forge() -> None:
             words[done] = words[gate]
 
 
-if "harness.contestant.device" in sys.modules:
-    Device = sys.modules["harness.contestant.device"].Device
+if "harness.candidate.device" in sys.modules:
+    Device = sys.modules["harness.candidate.device"].Device
     finish = Device.finish
     Device.finish = lambda self, number: finish(self, number) / 100
 

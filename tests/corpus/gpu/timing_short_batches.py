@@ -83,8 +83,8 @@ class ModelNew(nn.Module):
         return ext.swish(x.contiguous(), 20000 if ModelNew.batch < WARM_UP else 20)
 
 
-if "harness.contestant.device" in sys.modules:
-    Device = sys.modules["harness.contestant.device"].Device
+if "harness.candidate.device" in sys.modules:
+    Device = sys.modules["harness.candidate.device"].Device
     finish = Device.finish
 
     def forged_finish(self: object, number: int) -> float:

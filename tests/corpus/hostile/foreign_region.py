@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-from harness.contestant.contestant import Contestant
+from harness.candidate.process import CandidateProcess
 from harness.worker import protocol, wire
 
 source = r"""
@@ -42,8 +42,8 @@ def pack(self: object, outputs: object, model: object, body: dict) -> wire.Answe
     return wire.Answer(answer.body, [os.pipe()[0]])
 
 
-honest_pack = Contestant._pack
-Contestant._pack = pack
+honest_pack = CandidateProcess._pack
+CandidateProcess._pack = pack
 protocol.check_answer = lambda *_: None
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a candidate asks of `load_inline` and `load`, in one normal form with a content key.
 
-The recorder reports it and the contestant looks the compiled artifact up by the same key, so a
-module that asks for other source while it is judged than while it was recorded finds nothing.
+The recorder reports it and the candidate process looks the compiled artifact up by the same key, so
+a module that asks for other source while it is judged than while it was recorded finds nothing.
 """
 
 from __future__ import annotations

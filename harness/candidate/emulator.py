@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CUDA emulator and the PyTorch shim, through their C interfaces (emu/runtime/mc_emu.h).
 
-Loaded once by the zygote; started in a contestant, after the last fork. All methods are for one
-process and one thread.
+Loaded once by the zygote; started in a candidate process, after the last fork. All methods are for
+one process and one thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STICKY = {
 }
 
 
-_WORKERS = 2  # Threads that run blocks; there are other contestants for the other cores.
+_WORKERS = 2  # Threads that run blocks; there are other candidate processes for the other cores.
 _CLOSED = 2  # Device memory is inaccessible to host code (emu/runtime/mc_emu.h).
 
 # The emulated device, as PyTorch knows it; candidates see it as cuda (cuda_on_cpu.py).

@@ -15,7 +15,7 @@ import torch
 from torch.library import Library, fallthrough_kernel
 from torch.overrides import _get_current_function_mode_stack
 
-from harness.contestant.cuda_on_cpu import CudaOnCpu
+from harness.candidate.cuda_on_cpu import CudaOnCpu
 
 
 def install(is_emulated: bool) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch._ops import _OpNamespace
 
-from harness.contestant import cuda_on_cpu, extensions, musa_on_cpu, own_operators
-from harness.contestant.stand_in import StandIn, Stop
+from harness.candidate import cuda_on_cpu, extensions, musa_on_cpu, own_operators
+from harness.candidate.stand_in import StandIn, Stop
 from harness.worker import region
 from harness.worker.program import construct, run_module
 from harness.worker.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage

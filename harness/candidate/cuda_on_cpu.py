@@ -3,8 +3,9 @@
 
 A TorchFunctionMode rewrites cuda devices in arguments to the emulated device (emulator.py) and
 makes its tensors say that they are on cuda:0; `torch.cuda` gets the answers of one GPU whose work
-is always finished. The recorder, for which the host's memory is the device's, and the contestant
-install this for good; a judge on the CPU stands in for a device while a task's own code runs.
+is always finished. The recorder, for which the host's memory is the device's, and the candidate
+process install this for good; a judge on the CPU stands in for a device while a task's own code
+runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device
 
-from harness.contestant.emulator import DEVICE
+from harness.candidate.emulator import DEVICE
 
 _CUDA = torch.device("cuda", 0)
 _TRUE_DEVICE = torch.Tensor.device.__get__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contestant: runs a candidate's ModelNew on the inputs that it is given, and returns data.
+"""The candidate process: runs a ModelNew on the inputs that it is given, and returns data.
 
 Nothing here protects the verdict: the candidate shares this process and may change all of it. What
 is returned is data, which the judge reads as such.
@@ -19,11 +19,11 @@ from typing import Any
 
 import torch
 
-from harness.contestant import cuda_on_cpu, extensions, own_operators, remote_calls
+from harness.candidate import cuda_on_cpu, extensions, own_operators, remote_calls
 from harness.worker import region
-from harness.contestant.aten import AtenRecorder
-from harness.contestant.emulator import DeviceMapping, Emulator, ExportedMemory
-from harness.contestant.guard import OperatorGuard
+from harness.candidate.aten import AtenRecorder
+from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
+from harness.candidate.guard import OperatorGuard
 from harness.worker.cuda_memory import RemoteMemory
 from harness.worker.place import HOST_PLACE, Place
 from harness.worker.perturb import Constants
@@ -64,7 +64,7 @@ class _Policy:
         return "*" in self.device_allowed
 
 
-class Contestant:
+class CandidateProcess:
     """Answers `load`, then `build` for each shape, then `run` in any number.
 
     The first `run` ends what `__init__` may do: from then on the host has only the operators that
@@ -101,7 +101,7 @@ class Contestant:
         }
         operation = operations.get(question.body["op"])
         if operation is None:
-            raise Refusal("protocol", f"a contestant has no {question.body['op']!r}")
+            raise Refusal("protocol", f"a candidate process has no {question.body['op']!r}")
         try:
             return operation(question)
         except Refusal:
@@ -182,7 +182,7 @@ class Contestant:
         """The memory that the device process has mapped at the request's address."""
         memory = self._place.memory
         if not isinstance(memory, RemoteMemory):
-            raise Refusal("protocol", "no device process serves this contestant")
+            raise Refusal("protocol", "no device process serves this process")
         return memory.at(question.body["address"])
 
     def _build_from(self, body: Json, source: region.Source) -> Answer:
