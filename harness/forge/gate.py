@@ -33,6 +33,7 @@ DOUBT_SHARE = 0.1  # The part of the tolerance that the reference's own error ma
 _NOISE_SEED = 7
 _SCALES = (16.0, 32.0)  # Between the native values and the large ones.
 _SCALE_SEEDS = (1, 2)
+OWN_SHARE = 0.25  # The part of a unit test's tolerance that the reference's rounding may take.
 STEP = 0.5  # A move of an input or a parameter, to which the output must answer.
 
 
@@ -186,6 +187,25 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
             found.append(f"parameter {name} does not matter")
         parameter.detach().copy_(before)
     return found
+
+
+def passes_unit_test(task: Task, test: Json) -> bool:
+    """True if the test's outputs are PyTorch's, in double precision and in the task's own types."""
+    if complaints_of_probe(task, test):
+        return False
+    module = task.run(test["sizes"])
+    positional, named = arguments_of(module.Model, module.get_init_inputs())
+    model = module.Model(*positional, **named)
+    state = state_of(model)
+    for entry in test["parameters"]:
+        state[entry["name"]].detach().copy_(_tensor(entry))
+    inputs = [_tensor(entry).to(getattr(torch, entry["dtype"])) for entry in test["inputs"]]
+    for output, entry in zip(_parts(model(*inputs)), test["outputs"]):
+        # An implementation that rounds in another order needs the rest of the tolerance.
+        share = OWN_SHARE * test["tolerance"]
+        if not torch.allclose(output.double(), _tensor(entry).double(), rtol=share, atol=share):
+            return False
+    return True
 
 
 def complaints_of_probe(task: Task, probe: Json) -> list[str]:

@@ -5,10 +5,11 @@
 
 One process imports torch once and answers JSON lines on its standard input, a line each:
 
-  {"source", "seed", "probe", "explains", "solutions": [S]}
+  {"source", "seed", "probe", "tests", "explains", "solutions": [S]}
      S = {"source", "cuda", "library": {"path", "module"}, "function"}: the module, the CUDA
      text that was compiled for it, where, and by what name its function `f` is found there
-  -> {"gate": [text], "needs_general", "shapes", "trials", "runs": [R]}
+  -> {"gate": [text], "tests": [the reference passes], "needs_general", "shapes", "trials",
+      "runs": [R]}
      R = {"load": E, "builds": [{"shape", "error"}], "trials": [...], "died": text}
 
 Judge and candidate are those of MooreEval (harness/judge, harness/candidate), with the same
@@ -55,7 +56,11 @@ from torch.utils import cpp_extension  # noqa: E402, F401
 from harness.candidate import process  # noqa: E402
 from harness.candidate.aten import AtenRecorder  # noqa: E402
 from harness.candidate.emulator import DEVICE, Emulator  # noqa: E402
-from harness.forge.gate import complaints, complaints_of_other_values  # noqa: E402
+from harness.forge.gate import (  # noqa: E402
+    complaints,
+    complaints_of_other_values,
+    passes_unit_test,
+)
 from harness.judge.judge import Judge  # noqa: E402
 from harness.worker import region  # noqa: E402
 from harness.worker.place import HOST_PLACE  # noqa: E402
@@ -181,9 +186,12 @@ class _Verifier:
             with torch.no_grad():
                 gate = complaints(prepared.judge, body.get("probe"))
                 gate = gate or complaints_of_other_values(prepared.judge)
+                case = prepared.judge._opened
+                assert case is not None
+                tests = [not gate and passes_unit_test(case.task, test) for test in body["tests"]]
             solutions = [] if gate else body["solutions"]
             runs = [self._in_fork(prepared, one) for one in solutions]
-            return {"gate": gate, **prepared.plan, "runs": runs}
+            return {"gate": gate, "tests": tests, **prepared.plan, "runs": runs}
         finally:
             prepared.close()
 

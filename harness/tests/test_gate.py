@@ -7,8 +7,9 @@ import unittest
 
 import torch
 
-from harness.forge.gate import complaints, complaints_of_other_values
+from harness.forge.gate import complaints, complaints_of_other_values, passes_unit_test
 from harness.judge.judge import Judge
+from harness.judge.task import Task
 from harness.worker.wire import Question
 
 TASK = """
@@ -52,6 +53,26 @@ class GateTest(unittest.TestCase):
 
     def test_native_values_are_told_of_first(self) -> None:
         self.assertIn("badly conditioned", said_of("(x + 4096 * y) - 4096 * y + 0 * x"))
+
+
+class UnitTest(unittest.TestCase):
+    @staticmethod
+    def passes(expression: str, x: list[float], y: list[float], z: list[float]) -> bool:
+        def array(values: list[float]) -> dict[str, object]:
+            return {"shape": [1, 2], "values": values, "dtype": "float32"}
+
+        test = {"sizes": {"B": 1, "N": 2}, "inputs": [array(x), array(y)], "parameters": [],
+                "outputs": [array(z)], "tolerance": 1e-4}  # fmt: skip
+        with torch.no_grad():
+            return passes_unit_test(Task(TASK.format(expression)), test)
+
+    def test_the_outputs_are_those_of_the_reference(self) -> None:
+        self.assertTrue(self.passes("x * y", [1, 2], [3, 4], [3, 8]))
+        self.assertFalse(self.passes("x * y", [1, 2], [3, 4], [3, 8.01]))
+
+    def test_inputs_that_lose_too_much_in_the_tasks_own_type_are_no_test(self) -> None:
+        self.assertTrue(self.passes("(x + y) - y", [0.25, 0.5], [1, 1], [0.25, 0.5]))
+        self.assertFalse(self.passes("(x + y) - y", [0.1, 0.3], [4096, 4096], [0.1, 0.3]))
 
 
 if __name__ == "__main__":

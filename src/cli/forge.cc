@@ -278,6 +278,8 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_flag(
       "--all-kinds", arguments->has_all_kinds,
       "Samples of all kinds: --bugs, all lessons, profiles of a quarter of the tasks");
+  command->add_flag("--unit-tests", options.settings.unit_tests,
+                    "Also unit_tests.jsonl: small inputs of each task with the outputs they have");
   command->add_option("--timings", options.timings,
                       "A run of bench that measured answers: slow ones are rewritten to fast ones");
   command->add_option("--mix", arguments->mix,

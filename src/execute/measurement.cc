@@ -337,6 +337,9 @@ Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
   }
   fail(plan, failure);
   has_thrown_ = true;
+  // A call that threw has a record too, unless it threw before it began.
+  const auto num_reported = static_cast<int64_t>(decode_calls(session_.report()).size());
+  if (num_reported == num_calls_ + 1) num_calls_ = num_reported;
   return std::nullopt;
 }
 

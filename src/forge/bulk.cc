@@ -277,6 +277,8 @@ Result<TaskResult> BatchVerifier::State::verify_one(const TaskWork& work,
   MC_CHECK(compiled.size() == attempts.size());
   Json question{{"source", work.source}, {"seed", work.seed >> 1}, {"explains", work.explains}};
   question["probe"] = work.probe.empty() ? Json() : Json::parse(work.probe);
+  question["tests"] = Json::array();
+  for (const std::string& test : work.tests) question["tests"].push_back(Json::parse(test));
   question["solutions"] = Json::array();
   for (size_t i = 0; i < attempts.size(); ++i) {
     const auto* home = std::get_if<CompiledFunction>(&compiled[i]);
@@ -293,6 +295,8 @@ Result<TaskResult> BatchVerifier::State::verify_one(const TaskWork& work,
     TaskResult result;
     result.gate = answer.at("gate").get<std::vector<std::string>>();
     if (!result.gate.empty()) return result;
+    result.tests = answer.at("tests").get<std::vector<bool>>();
+    MC_CHECK(result.tests.size() == work.tests.size());
     size_t ran = 0;
     for (size_t i = 0; i < attempts.size(); ++i) {
       const auto* home = std::get_if<CompiledFunction>(&compiled[i]);

@@ -36,7 +36,8 @@ struct Attempt {
 struct TaskWork {
   std::string source;  // KernelBench format.
   std::string probe;  // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
-  uint64_t seed = 0;  // The judge's seed.
+  std::vector<std::string> tests;  // Unit tests, each like `probe` (unit_tests.h).
+  uint64_t seed = 0;               // The judge's seed.
   bool explains = true;  // The judge looks for the cause of a wrong output, a third of its time.
   std::vector<Attempt> attempts;
   std::vector<Attempt> may_not_compile;  // Each is compiled on its own.
@@ -44,6 +45,7 @@ struct TaskWork {
 
 struct TaskResult {
   std::vector<std::string> gate;  // Why the task is none; empty when it is one.
+  std::vector<bool> tests;        // For each unit test: the reference passes it.
   // The outcomes of attempts, then those of may_not_compile; none where the gate failed.
   std::vector<task::Outcome> outcomes;
 };

@@ -18,6 +18,7 @@
 #include "forge/random.h"
 #include "forge/render.h"
 #include "forge/samples.h"
+#include "forge/unit_tests.h"
 
 namespace mc::forge {
 namespace {
@@ -41,6 +42,7 @@ struct Made {
   std::vector<Mutant> mutants;
   std::optional<size_t> profiled{};  // The solution that the compiler reports on.
   std::vector<Resources> resources{};
+  std::vector<std::string> tests{};
 };
 
 // A kind first, so that those with many sites are not most of all.
@@ -89,7 +91,10 @@ class ChunkMaker {
     draw();
     MC_TRY_VOID(profile(), "chunk " + std::to_string(number_));
     std::vector<TaskWork> works;
-    for (const Made& made : made_) works.push_back(work_of(made));
+    for (Made& made : made_) {
+      if (settings_.unit_tests) made.tests = unit_tests_of(made.graph);
+      works.push_back(work_of(made));
+    }
     MC_TRY(const auto results, bulk_.verify(works), "chunk " + std::to_string(number_));
     for (size_t i = 0; i < made_.size(); ++i) {
       MC_TRY_VOID(keep(made_[i], results[i]), made_[i].graph.id());
@@ -173,6 +178,7 @@ class ChunkMaker {
     TaskWork work;
     work.source = render_module(made.graph, Size::kSmall);
     work.probe = probe_json(made.graph);
+    work.tests = made.tests;
     work.seed = Random(settings_.seed, "judge", made.graph.number).next();
     for (const Solution& solution : made.solutions) {
       work.attempts.push_back({solution.module, solution.cuda});
@@ -213,6 +219,7 @@ class ChunkMaker {
       reject("no solution was verified");
       return ok();
     }
+    drop_unsound(made.tests, result.tests);
     count("solutions", static_cast<int64_t>(verified.size()));
     if (verified.size() >= 3) count("tasks_with_three_solutions");
     for (size_t i = 0; i < made.mutants.size(); ++i) {
@@ -227,6 +234,18 @@ class ChunkMaker {
     }
     add_task(made, verified);
     return ok();
+  }
+
+  void drop_unsound(std::vector<std::string>& tests, const std::vector<bool>& is_sound) {
+    MC_CHECK(tests.size() == is_sound.size());
+    if (tests.empty()) return;
+    std::vector<std::string> sound;
+    for (size_t i = 0; i < tests.size(); ++i) {
+      if (is_sound[i]) sound.push_back(std::move(tests[i]));
+    }
+    count("unit_tests", static_cast<int64_t>(sound.size()));
+    count("unit_tests_dropped", static_cast<int64_t>(tests.size() - sound.size()));
+    tests = std::move(sound);
   }
 
   // A solution that does not compile is a fault of a template or of the code's writer.
@@ -326,6 +345,7 @@ class ChunkMaker {
       add_lessons(made, verified, task["sft"]);
     }
     task["row"] = prompt_row(graph, style, split, graph.number);
+    if (!made.tests.empty()) task["unit_tests"] = unit_test_row(graph, made.tests);
     task["counts"] = std::move(counts_);
     counts_ = Json::object();
     tasks_.push_back(std::move(task));

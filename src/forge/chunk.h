@@ -12,7 +12,8 @@
 
 namespace mc::forge {
 
-// {"tasks": [{"id", "source", "structure", "split", "sft": [row], "row", "counts": {name: n}}],
+// {"tasks": [{"id", "source", "structure", "split", "sft": [row], "row", "unit_tests": row or null,
+//             "counts": {name: n}}],
 //  "rejected": {reason: n}, "errors": [a solution of the forge that does not compile]}.
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
                                BatchVerifier& bulk, double audit_share, task::Evaluator* auditor);

@@ -269,13 +269,14 @@ Array interpret_node(const TaskGraph& graph, const Node& node, const std::vector
   return Nest(graph, node, arrays).run();
 }
 
-std::vector<Array> interpret(const TaskGraph& graph) {
+std::vector<Array> interpret(const TaskGraph& graph, const Change& change) {
   Random random(graph.seed, "probe", graph.number);
   MC_CHECK(!graph.values.empty());
   std::vector<Array> arrays(graph.values.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (graph.values[i].origin != Origin::kNode) {
       arrays[i] = drawn_array(graph, graph.values[i], random);
+      if (change) change(graph.values[i], arrays[i]);
     }
   }
   for (const Node& node : graph.nodes) {
@@ -284,8 +285,8 @@ std::vector<Array> interpret(const TaskGraph& graph) {
   return arrays;
 }
 
-std::string probe_json(const TaskGraph& graph) {
-  const std::vector<Array> arrays = interpret(graph);
+std::string probe_json(const TaskGraph& graph, const Change& change) {
+  const std::vector<Array> arrays = interpret(graph, change);
   const auto array = [&](int value) {
     const Array found = base_of(graph.value(value).view, arrays.at(static_cast<size_t>(value)));
     const Type type = graph.value(value).type;

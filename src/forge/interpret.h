@@ -5,6 +5,7 @@
 #ifndef MC_FORGE_INTERPRET_H_
 #define MC_FORGE_INTERPRET_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,15 @@ Array drawn_array(const TaskGraph& graph, const Value& value, Random& random);
 // The output of `node`.  REQUIRES: `arrays` has an array for each of its operands.
 Array interpret_node(const TaskGraph& graph, const Node& node, const std::vector<Array>& arrays);
 
+// A change of an input or parameter that was drawn, before anything is computed.
+using Change = std::function<void(const Value&, Array&)>;
+
 // One array for each value of the graph, inputs and parameters drawn by the task's seed, the rest
 // computed.
-std::vector<Array> interpret(const TaskGraph& graph);
+std::vector<Array> interpret(const TaskGraph& graph, const Change& change = {});
 
 // {"sizes", "inputs", "parameters", "outputs"}: what harness/forge/gate.py compares with PyTorch.
-std::string probe_json(const TaskGraph& graph);
+std::string probe_json(const TaskGraph& graph, const Change& change = {});
 
 }  // namespace mc::forge
 

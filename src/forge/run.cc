@@ -49,6 +49,7 @@ Json settings_json(const Settings& settings) {
   json["profiles_share"] = settings.profiles_share;
   json["nvcc"] = settings.nvcc_release;
   json["weights"] = settings.weights;
+  if (settings.unit_tests) json["unit_tests"] = true;
   return json;
 }
 
@@ -160,7 +161,7 @@ class Runner {
 };
 
 struct DataSets {
-  std::string sft, rl, test;
+  std::string sft, rl, test, unit_tests;
   Counts counts;
   Json rejected = Json::object();
   Json errors = Json::array();
@@ -195,6 +196,7 @@ Status add_task(const Json& task, const RunOptions& options, const MusaRows& mus
     add_row(row, options.dialects, musa, sets.sft, sets.counts);
   }
   add_row(task["row"], options.dialects, musa, split == "train" ? sets.rl : sets.test, sets.counts);
+  if (task.contains("unit_tests")) sets.unit_tests += task["unit_tests"].get<std::string>() + "\n";
   (split == "train" ? sets.train_structures : sets.test_structures).insert(task["structure"]);
   sets.counts["tasks"] += 1;
   sets.counts["tasks_" + split] += 1;
@@ -265,6 +267,10 @@ Status write_sets(const RunOptions& options, const DataSets& sets) {
   MC_TRY_VOID(write_file_atomically(options.out / "sft.jsonl", sets.sft), "sft.jsonl");
   MC_TRY_VOID(write_file_atomically(options.out / "rl.jsonl", sets.rl), "rl.jsonl");
   MC_TRY_VOID(write_file_atomically(options.out / "test.jsonl", sets.test), "test.jsonl");
+  if (options.settings.unit_tests) {
+    MC_TRY_VOID(write_file_atomically(options.out / "unit_tests.jsonl", sets.unit_tests),
+                "unit_tests.jsonl");
+  }
   return write_file_atomically(options.out / "forge.json", json.dump(1) + "\n");
 }
 

@@ -34,6 +34,7 @@ struct Settings {
   double bugs_share = 0;       // The part of tasks for training with reviews and repairs.
   double lessons_share = 0;    // The same with an analysis of performance and a question.
   double profiles_share = 0;   // The same with an analysis of the compiler's report.
+  bool unit_tests = false;     // unit_tests.jsonl is written too (unit_tests.h).
   std::filesystem::path nvcc;  // The compiler of profiles, and its release.
   std::string nvcc_release;
   Weights weights;  // Families are drawn by these; empty: as the operators have it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -18,9 +19,9 @@ from typing import Any
 
 from program import MUSACODER, run
 
-FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl")
+FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl", "unit_tests.jsonl")
 SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3",
-            "--lessons-share", "1")  # fmt: skip
+            "--lessons-share", "1", "--unit-tests")  # fmt: skip
 
 
 def forge(out: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -68,6 +69,18 @@ class Forge(unittest.TestCase):
                 self.assertEqual(row["label"], row["reward_model"]["ground_truth"])
                 self.assertIn(row["label"], row["prompt"][-1]["content"])
                 self.assertEqual(row["metadata"], row["extra_info"])
+
+    def test_unit_tests_give_the_outputs_of_each_task(self) -> None:
+        first = self.folder / "first"
+        counts = json.loads((first / "forge.json").read_text())["counts"]
+        found = rows(first / "unit_tests.jsonl")
+        self.assertEqual(len({row["task"] for row in found}), len(found))
+        self.assertEqual(sum(len(row["tests"]) for row in found), counts["unit_tests"])
+        self.assertGreater(counts["unit_tests"], counts["tasks"])
+        for row in found:
+            for test in row["tests"]:
+                for array in test["inputs"] + test["outputs"]:
+                    self.assertEqual(len(array["values"]), math.prod(array["shape"]))
 
     def test_no_held_out_task_is_trained_on(self) -> None:
         first = self.folder / "first"
