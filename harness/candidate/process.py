@@ -204,7 +204,7 @@ class CandidateProcess:
         given = {entry["name"]: region.unpack(entry["tree"], source) for entry in body["state"]}
         model.train(body["training"])
         found = match_state(given, model)
-        _copy_state(given, model)
+        copy_state(given, model)
         if body.get("compile"):
             model = torch.compile(model, mode=body["compile"])  # type: ignore[assignment]
         self._built[shape] = _Built(model, given, found)
@@ -219,7 +219,7 @@ class CandidateProcess:
         # A descriptor would be a second, open way into the device's memory.
         while question.descriptors:
             os.close(question.descriptors.pop())
-        _copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
+        copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
         if self._emulator is not None:
@@ -238,7 +238,7 @@ class CandidateProcess:
         self._end_init()
         self._outputs.clear()
         inputs = region.unpack(question.body["inputs"], self._remote(question))
-        _copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
+        copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
         return self._call(built.model, inputs, question.body["written"])
@@ -371,13 +371,15 @@ def _form_of(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
-def _copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:
+def copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:
     """Copies the reference's parameters and buffers where the candidate has them."""
     own = region.state_of(model)
     for name in set(given) & set(own):
         if _are_alike(own[name], given[name]):
-            own[name].detach().copy_(given[name])
+            own[name].detach().copy_(given[name].reshape(own[name].shape))
 
 
 def _are_alike(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    return mine.shape == theirs.shape and mine.dtype == theirs.dtype
+    """True if they differ at most in axes of length 1: a bias of [8, 1, 1] may be one of [8]."""
+    same_shape = mine.squeeze().shape == theirs.squeeze().shape
+    return same_shape and mine.dtype == theirs.dtype

@@ -60,6 +60,15 @@ class Own(torch.nn.Module):
         self.beta = torch.nn.Parameter(torch.zeros(4))
 
 
+class Columns(torch.nn.Module):
+    """The same with axes of length 1, as a bias of channels has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gamma = torch.nn.Parameter(torch.ones(4, 1, 1))
+        self.beta = torch.nn.Parameter(torch.zeros(1, 4))
+
+
 class Norm(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -129,6 +138,12 @@ class PerturbTest(unittest.TestCase):
         own = state(Own, 5)
         self.assertEqual(own["gamma"], norm["norm.weight"])
         self.assertEqual(own["beta"], norm["norm.bias"])
+
+    def test_axes_of_length_1_do_not_matter(self) -> None:
+        norm = state(Norm, 5)
+        columns = construct(Columns, [[], {}], 5).state_dict()
+        self.assertEqual(columns["gamma"].flatten().tolist(), norm["norm.weight"])
+        self.assertEqual(columns["beta"].flatten().tolist(), norm["norm.bias"])
 
     def test_what_the_reference_does_not_have_is_left_alone(self) -> None:
         reference, both = Constants(), type("Both", (Own,), {})

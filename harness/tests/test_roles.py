@@ -25,7 +25,7 @@ from support import (  # noqa: E402
 import torch  # noqa: E402
 
 from harness.candidate import extensions  # noqa: E402
-from harness.candidate.process import match_state  # noqa: E402
+from harness.candidate.process import copy_state, match_state  # noqa: E402
 
 TASK = """
 import torch
@@ -60,12 +60,12 @@ def get_init_inputs():
 class RolesTest(ZygoteTest):
     def judge(self, task: str, candidate: str, **options: Any) -> Any:
         """(plan, checks) of a candidate, or (plan, the candidate process's error)."""
-        with self.zygote.spawn("judge") as judge, self.zygote.spawn("candidate") as candidate:
+        with self.zygote.spawn("judge") as judge, self.zygote.spawn("candidate") as child:
             plan = self.begin(judge, task, 3, options)
-            loaded, _ = candidate.ask(load_question(candidate))
+            loaded, _ = child.ask(load_question(candidate))
             if not loaded["ok"]:
                 return plan, loaded["error"]
-            return plan, self.run_trials(plan, judge, candidate)
+            return plan, self.run_trials(plan, judge, child)
 
     def begin(self, judge: Child, task: str, seed: int, options: Any) -> Any:
         opened, _ = judge.ask(open_question(task, **options))
@@ -74,17 +74,17 @@ class RolesTest(ZygoteTest):
         self.assertTrue(begun["ok"], str(begun))
         return begun["plan"]
 
-    def run_trials(self, plan: Any, judge: Child, candidate: Child) -> Any:
+    def run_trials(self, plan: Any, judge: Child, child: Child) -> Any:
         checks = []
         for trial in plan["trials"]:
             init, regions = judge.ask({"op": "init", "shape": trial["shape"]})
-            built, _ = candidate.ask(build_question(init, trial["shape"]), regions[0])
+            built, _ = child.ask(build_question(init, trial["shape"]), regions[0])
             if not built["ok"]:
                 return built["error"]
             given, regions = judge.ask({"op": "trial", "index": trial["index"]})
             question = {"op": "run", "shape": trial["shape"]}
             question |= {"inputs": given["inputs"], "written": given["written"]}
-            ran, outputs = candidate.ask(question, regions[0])
+            ran, outputs = child.ask(question, regions[0])
             if not ran["ok"]:
                 return ran["error"]
             told = {name: ran[name] for name in ("outputs", "buffers")}
@@ -230,13 +230,13 @@ class RolesTest(ZygoteTest):
     def test_a_library_that_leaves_a_function_undefined_is_refused_by_its_name(self) -> None:
         candidate = "from torch.utils.cpp_extension import load_inline\nload_inline('e', 'x')\n"
         key = extensions.normal_form_inline(("e", "x"), {})["key"]
-        with tempfile.TemporaryDirectory() as folder, self.zygote.spawn("candidate") as candidate:
+        with tempfile.TemporaryDirectory() as folder, self.zygote.spawn("candidate") as child:
             library = Path(folder) / "e.so"
             source = "void nobodys(void); void PyInit_e(void) { nobodys(); }"
             command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
             subprocess.run(command, input=source.encode(), check=True)
             artifacts = {key: {"module": "e", "path": str(library)}}
-            answer, _ = candidate.ask(load_question(candidate, artifacts))
+            answer, _ = child.ask(load_question(candidate, artifacts))
         self.assertEqual(answer["error"]["kind"], "link")
         self.assertEqual(answer["error"]["message"], "nobodys")
         self.assertEqual(answer["error"]["frames"][-1]["line"], 2)
@@ -255,24 +255,24 @@ class RolesTest(ZygoteTest):
         self.assertEqual(set(self.verdicts(IN_PLACE, candidate)), {True})
 
     def test_a_candidate_that_ends_the_process_ends_only_its_own(self) -> None:
-        with self.zygote.spawn("candidate") as candidate:
+        with self.zygote.spawn("candidate") as child:
             load = load_question("import os; os._exit(3)")
-            self.assertRaises(EOFError, candidate.ask, load)
+            self.assertRaises(EOFError, child.ask, load)
         self.assertTrue(self.zygote.candidates.ask({"op": "hello"})["ok"])
 
     def test_a_candidate_has_no_code_of_the_judge(self) -> None:
         names = "import sys\nraise ValueError([n for n in sys.modules if n.startswith('harness.')])"
-        with self.zygote.spawn("candidate") as candidate:
-            modules = candidate.ask(load_question(names))[0]["error"]["message"]
+        with self.zygote.spawn("candidate") as child:
+            modules = child.ask(load_question(names))[0]["error"]["message"]
         self.assertIn("harness.candidate.process", modules)
         self.assertNotIn("harness.judge", modules)
         self.assertNotIn("harness.timing", modules)
 
     def test_a_candidate_that_is_told_more_than_its_definition_refuses(self) -> None:
-        with self.zygote.spawn("candidate") as candidate:
-            answer, _ = candidate.ask({**load_question("x = 1"), "seed": 7})
+        with self.zygote.spawn("candidate") as child:
+            answer, _ = child.ask({**load_question("x = 1"), "seed": 7})
             self.assertEqual((answer["ok"], answer["error"]["kind"]), (False, "protocol"))
-            self.assertTrue(candidate.ask(load_question("x = 1"))[0]["ok"])
+            self.assertTrue(child.ask(load_question("x = 1"))[0]["ok"])
 
     def test_each_zygote_has_its_own_roles_only(self) -> None:
         for zygote, role in (
@@ -330,6 +330,14 @@ class RolesTest(ZygoteTest):
                 "own": ["w: float32 [3]"],
             },
         )
+
+    def test_a_bias_of_channels_may_lack_its_axes_of_length_1(self) -> None:
+        reference = {"bias": torch.arange(3.0).reshape(3, 1, 1)}
+        model = torch.nn.Module()
+        model.bias = torch.nn.Parameter(torch.ones(3))
+        self.assertEqual(match_state(reference, model)["unmatched"], [])
+        copy_state(reference, model)
+        self.assertEqual(model.bias.tolist(), [0.0, 1.0, 2.0])
 
     def test_a_malformed_answer_fails_the_trial_and_not_the_judge(self) -> None:
         with self.zygote.spawn("judge") as judge:

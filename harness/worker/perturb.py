@@ -79,7 +79,8 @@ def _patches(
             constant = _constant_of(tensor)
             if constant is None or (tensor.numel() == 1 and constant in single):
                 return
-            key = (kind, tuple(tensor.shape), constant)
+            # A bias of [8, 1, 1] gets what one of [8] gets.
+            key = (kind, tuple(tensor.squeeze().shape), constant)
             name = f"{key} {counts[key]}"
             if not constants.takes(name):
                 return

@@ -16,7 +16,8 @@ namespace {
 using testing::ElementsAre;
 
 // The unit tests of the first task that can be drawn of one operator.
-std::vector<nlohmann::json> tests_of(const char* family, const char* op, Type type = Type::kFloat32) {
+std::vector<nlohmann::json> tests_of(const char* family, const char* op,
+                                     Type type = Type::kFloat32) {
   const auto library = load_library(MC_SOURCE_DIR "/forge");
   EXPECT_TRUE(library) << library.error().message;
   DrawOptions options;
@@ -28,7 +29,8 @@ std::vector<nlohmann::json> tests_of(const char* family, const char* op, Type ty
     const auto graph = draw_graph(library->operators, 1, number, options);
     if (!graph) continue;
     std::vector<nlohmann::json> tests;
-    for (const std::string& test : unit_tests_of(*graph)) tests.push_back(nlohmann::json::parse(test));
+    for (const std::string& test : unit_tests_of(*graph))
+      tests.push_back(nlohmann::json::parse(test));
     return tests;
   }
   return {};
