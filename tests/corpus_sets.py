@@ -146,7 +146,8 @@ def contest() -> list[Case]:
         outcomes = re.findall(r"\w+", said["expect"].split(", or")[0])
         if name in known:
             outcomes = ["pass" if isinstance(known[name], str) else known[name]["outcome"]]
-        cases.append(Case(name, said["task"], text, Expectation(tuple(outcomes))))
+        options = ("--policy", said["policy"]) if "policy" in said else ()
+        cases.append(Case(name, said["task"], text, Expectation(tuple(outcomes)), options))
     return cases
 
 

@@ -119,7 +119,8 @@ using c10::typeMetaToScalarType;
 
 class Tensor;
 using TensorList = ArrayRef<Tensor>;
-using OptionalIntArrayRef = std::optional<IntArrayRef>;
+using c10::OptionalArrayRef;
+using OptionalIntArrayRef = OptionalArrayRef<int64_t>;
 
 // The result of x.type().
 struct DeprecatedTypeProperties {

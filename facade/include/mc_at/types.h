@@ -183,6 +183,21 @@ class ArrayRef {
   const T* data_ = nullptr;
   size_t size_ = 0;
 };
+// Unlike an optional of an ArrayRef it takes one element as it is, by reference: `{1}` for an array
+// of int64_t would be converted inside of the optional, and the ArrayRef outlive what it refers to.
+template <class T>
+class OptionalArrayRef : public std::optional<ArrayRef<T>> {
+  using Base = std::optional<ArrayRef<T>>;
+
+ public:
+  OptionalArrayRef() = default;
+  OptionalArrayRef(std::nullopt_t) {}
+  OptionalArrayRef(const T& one) : Base(ArrayRef<T>(one)) {}
+  OptionalArrayRef(const std::initializer_list<T>& values) : Base(ArrayRef<T>(values)) {}
+  template <class U, class = std::enable_if_t<std::is_convertible_v<U, Base> &&
+                                              !std::is_convertible_v<U, T>>>
+  OptionalArrayRef(U&& values) : Base(std::forward<U>(values)) {}
+};
 template <class T>
 bool operator==(ArrayRef<T> a, ArrayRef<T> b) {
   return a.equals(b);
