@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "check.h"
 #include "commands.h"
 
 namespace mc::device {
 
 void ArenaMap::open(uint64_t base, uint64_t bytes, uint64_t bytes_max) {
+  MC_CHECK(blocks_.empty() && bytes <= UINT64_MAX - base);
   base_ = base;
   end_ = base + bytes;
   bytes_max_ = bytes_max;
@@ -23,6 +25,7 @@ std::optional<ArenaMap::Block> ArenaMap::allocate(uint64_t bytes) {
     start = address + size + kGranularity;
   }
   if (start + bytes > end_) return std::nullopt;
+  MC_CHECK(!block_of(start) && !block_of(start + bytes - 1));
   blocks_.emplace(start, bytes);
   used_ += bytes;
   return Block{start, bytes};
@@ -33,6 +36,7 @@ std::optional<ArenaMap::Block> ArenaMap::release(uint64_t address) {
   if (found == blocks_.end()) return std::nullopt;
   const Block block{found->first, found->second};
   blocks_.erase(found);
+  MC_CHECK(used_ >= block.bytes);
   used_ -= block.bytes;
   return block;
 }

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "check.h"
+
 namespace mc::device {
 namespace {
 
@@ -58,6 +60,7 @@ char* Sender::reserve(uint32_t bytes) {
 }
 
 void Sender::put(Op op, const void* command, size_t bytes, Tail tail) {
+  MC_CHECK(is_open() && (tail.data != nullptr || tail.bytes == 0));
   const size_t whole = sizeof(Header) + bytes + tail.bytes;
   const auto rounded = static_cast<uint32_t>((whole + kCommandAlignment - 1) / kCommandAlignment *
                                              kCommandAlignment);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 
 #include "channel.h"
 
@@ -30,6 +31,7 @@ class Sender {
   // Queues a command.
   template <typename Command>
   void send(Op op, const Command& command, Tail tail = {}) {
+    static_assert(std::is_trivially_copyable_v<Command>);  // It crosses to another process.
     const std::lock_guard lock(mutex_);
     put(op, &command, sizeof command, tail);
   }
@@ -39,6 +41,7 @@ class Sender {
   template <typename Command>
   uint32_t call(Op op, const Command& command, void* data = nullptr, size_t bytes = 0,
                 Tail tail = {}) {
+    static_assert(std::is_trivially_copyable_v<Command>);
     const std::lock_guard lock(mutex_);
     put(op, &command, sizeof command, tail);
     return receive(data, bytes);

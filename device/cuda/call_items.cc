@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "check.h"
+
 namespace mc::device {
 namespace {
 
@@ -58,6 +60,7 @@ CUresult CallItems::end(CallItem item) {
 }
 
 CUresult CallItems::take(std::vector<CallItem>& items) {
+  MC_CHECK(events_.size() >= 2 * items_.size());
   items.clear();
   for (size_t i = 0; i < items_.size(); ++i) {
     float ms = 0;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "check.h"
 #include "cuda/executor.h"
 
 using mc::device::CallItem;
@@ -29,6 +30,8 @@ struct PlainItem {
   uint32_t numbers[9];
   double us;
 };
+// The sizes of _Item and _TimedCall there.
+static_assert(sizeof(PlainItem) == 1584 && sizeof(Executor::TimedCall) == 32);
 
 void copy_text(const std::string& text, char* target, size_t bytes) {
   if (bytes == 0) return;
@@ -71,6 +74,7 @@ void mc_executor_allow_foreign_kernels(void* process, const char* pattern) {
 // Serves the channel in a thread until mc_executor_detach().
 void mc_executor_serve(void* process) {
   auto* p = static_cast<Process*>(process);
+  MC_CHECK(!p->thread.joinable());
   p->is_over = false;
   p->thread = std::thread([p] { p->executor->serve(p->is_over); });
 }
@@ -97,6 +101,7 @@ uint64_t mc_executor_prepare_batches(void* process, uint32_t calls, uint64_t inp
 
 int mc_executor_start_batch(void* process, int descriptor, uint64_t bytes, uint32_t calls,
                             uint32_t manner) {
+  MC_CHECK(manner <= static_cast<uint32_t>(Executor::Manner::kItemised));
   auto& executor = *static_cast<Process*>(process)->executor;
   return executor.start_batch(descriptor, bytes, calls, static_cast<Executor::Manner>(manner)) ? 0
                                                                                                : 1;

@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "check.h"
+
 namespace mc::device {
 namespace {
 
@@ -99,6 +101,7 @@ Executor::~Executor() {
 }
 
 bool Executor::attach(int descriptor) {
+  MC_CHECK(page_ == nullptr);  // The last candidate is detached.
   cuCtxSetCurrent(context_);
   void* memory = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return false;
@@ -181,6 +184,7 @@ bool Executor::detach() {
     unmap_block(address, block);
     region_map_.release(address);
   }
+  MC_CHECK(region_map_.bytes_used() == 0);
   graph_execs_.clear();
   graphs_.clear();
   events_.clear();
@@ -205,6 +209,7 @@ bool Executor::detach() {
 // ---- The ring -----------------------------------------------------------------------------------
 
 void Executor::serve(const std::atomic<bool>& is_over) {
+  MC_CHECK(page_ != nullptr);
   cuCtxSetCurrent(context_);
   std::vector<char> command;
   uint64_t looks = 0;
@@ -245,6 +250,7 @@ void Executor::serve(const std::atomic<bool>& is_over) {
 }
 
 void Executor::reply(CUresult status, const void* data, size_t bytes) {
+  MC_CHECK(bytes <= kReplyBytesMax);
   if (data != nullptr && data != reply_area_) std::memcpy(reply_area_, data, bytes);
   page_->reply_status = static_cast<uint32_t>(status);
   page_->reply_bytes = static_cast<uint32_t>(bytes);
@@ -580,7 +586,9 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       std::vector<uint64_t> answer;
       const CUresult status =
           take(command) ? call_library(command, body, bytes, answer) : CUDA_ERROR_INVALID_VALUE;
-      if (command.is_answered != 0) return reply(status, answer.data(), answer.size() * 8);
+      if (command.is_answered != 0) {
+        return reply(status, answer.data(), status == CUDA_SUCCESS ? answer.size() * 8 : 0);
+      }
       const bool is_done = status == CUDA_SUCCESS && answer[0] == 0;
       has_failed_ = has_failed_ || !is_done;
       return fail(is_done || status != CUDA_SUCCESS ? status : CUDA_ERROR_UNKNOWN);

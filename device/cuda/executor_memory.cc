@@ -3,6 +3,7 @@
 // Memory: what a candidate maps, writes, reads and copies, and what the judge shares with it.
 #include <algorithm>
 
+#include "check.h"
 #include "cuda/executor.h"
 
 namespace mc::device {
@@ -64,6 +65,7 @@ CUresult Executor::unmap(const Map& command) {
   if (found == blocks_.end()) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = cuCtxSynchronize();
   unmap_block(found->first, found->second);
+  MC_CHECK(mapped_bytes_ >= found->second.bytes);
   mapped_bytes_ -= found->second.bytes;
   blocks_.erase(found);
   return status;
@@ -160,7 +162,8 @@ uint64_t Executor::import_region(int descriptor, uint64_t bytes) {
     region_map_.release(place->address);
     return 0;
   }
-  region_blocks_.emplace(place->address, block);
+  const bool is_new = region_blocks_.emplace(place->address, block).second;
+  MC_CHECK(is_new);
   return place->address;
 }
 
@@ -171,7 +174,7 @@ void Executor::release_region(uint64_t address) {
   if (found == region_blocks_.end()) return;
   cuCtxSynchronize();
   unmap_block(address, found->second);
-  region_map_.release(address);
+  MC_CHECK(region_map_.release(address).has_value());
   region_blocks_.erase(found);
 }
 
@@ -208,7 +211,7 @@ int Executor::exported(uint64_t place, const Block& block, CUresult status) {
                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   }
   unmap_block(place, block);
-  region_map_.release(place);
+  MC_CHECK(region_map_.release(place).has_value());
   return status == CUDA_SUCCESS ? descriptor : -1;
 }
 

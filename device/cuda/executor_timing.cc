@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "check.h"
 #include "cuda/executor.h"
 
 namespace mc::device {
@@ -164,6 +165,7 @@ bool Executor::finish_batch(std::vector<TimedCall>& calls) {
   const bool is_done = cuCtxSynchronize() == CUDA_SUCCESS;
   std::vector<Stopwatch::Call> times;
   if (batch_->finish(times) != CUDA_SUCCESS || !is_done || has_failed_) return false;
+  MC_CHECK(launches_own_.size() == times.size() && was_long_.size() == times.size());
   for (size_t i = 0; i < times.size(); ++i) {
     calls.push_back({times[i].us, times[i].host_us, launches_own_[i],
                      times[i].was_queued_whole ? 1u : 0u, was_long_[i] ? 1u : 0u});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "check.h"
 #include "cuda/kernels.h"
 
 namespace mc::device {
@@ -146,6 +147,7 @@ CUresult Stopwatch::check(CUstream stream, uint64_t secret) {
 }
 
 CUresult Stopwatch::times(std::vector<Call>& calls) const {
+  MC_CHECK(host_us_.size() == was_whole_.size() && events_.size() >= 2 * was_whole_.size());
   calls.clear();
   for (size_t i = 0; i < was_whole_.size(); ++i) {
     float ms = 0;

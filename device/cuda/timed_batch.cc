@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "check.h"
+
 namespace mc::device {
 namespace {
 
@@ -104,6 +106,7 @@ CUresult TimedBatch::time_empty_calls() {
 }
 
 CUresult TimedBatch::begin_call() {
+  MC_CHECK(may_begin(begun_) && masks_.size() == 3 * size_t{calls_});
   const uint32_t call = begun_++;
   is_in_call_ = true;
   const CUdeviceptr slot = slots_ + (call % 2) * bytes_.inputs;
@@ -117,6 +120,7 @@ CUresult TimedBatch::begin_call() {
 }
 
 CUresult TimedBatch::end_call(const std::vector<OutputPart>& parts) {
+  MC_CHECK(is_in_call_ && begun_ > 0);
   const uint32_t call = begun_ - 1;
   is_in_call_ = false;
   uint64_t bytes = 0;
@@ -160,6 +164,7 @@ const std::vector<OutputPart>* TimedBatch::parts_of(uint32_t call) const {
 }
 
 CUresult TimedBatch::copy_outputs(uint32_t call, CUdeviceptr target) {
+  MC_CHECK(parts_of(call) != nullptr);
   return mask_parts(call, /*is_back=*/true, target);
 }
 
