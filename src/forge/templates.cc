@@ -20,7 +20,37 @@ constexpr std::string_view kLaunch = "// Launch.\n";
 
 Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
 
-// "[[guard|text]]" as marks.
+// Sites without a name or an end, and holes and sections without an end, which would never be
+// filled.
+Status check_marks(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with("[[")) {
+      const size_t bar = text.find('|', i);
+      if (bar == std::string_view::npos || bar > text.find("]]", i)) {
+        return wrong("kernel.cu: a \"[[\" has no name and \"|\"");
+      }
+      ++depth;
+      i = bar;
+    } else if (depth > 0 && text.substr(i).starts_with("]]")) {
+      --depth;
+      ++i;
+    }
+  }
+  if (depth > 0) return wrong("kernel.cu: a \"[[\" has no \"]]\"");
+  for (size_t i = text.find("{{"); i != std::string_view::npos; i = text.find("{{", i + 2)) {
+    const size_t end = text.find("}}", i);
+    if (end == std::string_view::npos) return wrong("kernel.cu: a \"{{\" has no \"}}\"");
+    if (text.substr(i + 2, 1) != "#") continue;
+    const std::string close = fmt::format("{{{{/{}}}}}", text.substr(i + 3, end - i - 3));
+    if (text.find(close, end) == std::string_view::npos) {
+      return wrong("kernel.cu: a section has no " + close);
+    }
+  }
+  return ok();
+}
+
+// "[[guard|text]]" as marks.  REQUIRES: check_marks() let it pass.
 std::string marked(std::string_view text) {
   std::string made;
   int depth = 0;
@@ -86,7 +116,9 @@ std::map<std::string, std::string> values_of(const Json& variant) {
   auto values = variant.get<std::map<std::string, std::string>>();
   for (const auto& [name, value] : variant.items()) {
     const auto text = value.get<std::string>();
-    const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+    constexpr size_t kDigitsMax = 9;
+    const bool is_number = !text.empty() && text.size() <= kDigitsMax &&
+                           text.find_first_not_of("0123456789") == std::string::npos;
     if (is_number) values[name + "-1"] = std::to_string(std::stoi(text) - 1);
   }
   return values;
@@ -120,8 +152,11 @@ Status read_template(const fs::path& folder, const Json& shared_faults,
   const size_t host = text.find(kLaunch);
   const size_t begin = text.find('\n') + 1;  // The licence is not a part of kernels.
   if (host == std::string::npos) return wrong("kernel.cu has no line \"// Launch.\"");
-  made.device = marked(text.substr(begin, host - begin));
-  made.host = marked(text.substr(host + kLaunch.size()));
+  const std::string parts[] = {text.substr(begin, host - begin),
+                               text.substr(host + kLaunch.size())};
+  for (const std::string& part : parts) MC_TRY_VOID(check_marks(part), "marks");
+  made.device = marked(parts[0]);
+  made.host = marked(parts[1]);
   for (const auto& [variant, values] : json.at("variants").items()) {
     made.variant = variant;
     made.values = values_of(values);
