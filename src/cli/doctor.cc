@@ -22,6 +22,7 @@
 #include "cli/commands.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "sandbox/features.h"
@@ -240,7 +241,7 @@ const char* state_text(State state) {
     case State::kMissing:
       return "MISSING";
   }
-  return "";
+  MC_CHECK(false);
 }
 
 std::string fact_line(const Fact& fact) {

@@ -250,7 +250,7 @@ void add_forge(CLI::App& app, int& exit_code) {
   command
       ->add_option("--views-share", options.settings.draw.views_share,
                    "Of the tasks, those with an input that is not contiguous")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 1.0));
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(CLI::IsMember({"compact", "full"}));
   std::vector<std::string> dialects = {kBothDialects};
@@ -260,21 +260,21 @@ void add_forge(CLI::App& app, int& exit_code) {
                    "cuda, musa, or both, with samples that port one to the other (docs/musa.md)")
       ->check(CLI::IsMember(dialects));
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
-      ->check(CLI::Range(0.0, 0.9));
+      ->check(number_range(0.0, 0.9));
   command
       ->add_option("--bugs-share", options.settings.bugs_share,
                    "Of the tasks, those with samples that review and repair kernels with bugs")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 1.0));
   command->add_flag_callback(
       "--bugs", [&options] { options.settings.bugs_share = 1; }, "The same as --bugs-share 1");
   command
       ->add_option("--lessons-share", options.settings.lessons_share,
                    "Of the tasks, those with an analysis of performance and a question")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 1.0));
   command
       ->add_option("--profiles-share", options.settings.profiles_share,
                    "Of the tasks, those with an analysis of what ptxas reports; needs nvcc")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 1.0));
   command->add_flag(
       "--all-kinds", arguments->has_all_kinds,
       "Samples of all kinds: --bugs, all lessons, profiles of a quarter of the tasks");
@@ -286,7 +286,7 @@ void add_forge(CLI::App& app, int& exit_code) {
                       "A run of bench: more of the families that it fails; or balanced");
   command->option_defaults()->group("Checks of the data");
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 1.0));
   command->callback([arguments, command, &exit_code] {
     if (command->count("--tasks") + command->count("--samples") != 1) {
       exit_code =

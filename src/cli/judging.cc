@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/numbers.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "reward/feedback.h"
 #include "sample/suite.h"
@@ -208,7 +209,8 @@ void add_run_limits(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
       ->check(kPositive);
   command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->check(kPositive);
 }
 
 void add_reward(CLI::App& command, EvalArguments& arguments) {
@@ -285,6 +287,7 @@ int jobs_of(const EvalArguments& arguments, const CLI::App& command,
 }
 
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f) {
+  MC_CHECK(jobs > 0 && f);
   std::atomic<size_t> next = 0;
   const auto take_some = [&] {
     for (size_t i = next++; i < count; i = next++) f(i);
@@ -337,6 +340,7 @@ Result<std::unique_ptr<Results>> Results::create(const std::string& path) {
 void Results::add(const report::Judged& judged) {
   if (path_.empty()) return;
   const std::lock_guard lock(mutex_);
+  MC_CHECK(part_.is_open());
   part_ << report::json_line(judged) << std::flush;
 }
 

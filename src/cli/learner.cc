@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "compile/pytorch.h"
+#include "core/check.h"
 #include "core/fd.h"
 
 namespace mc::cli {
@@ -37,6 +38,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 }  // namespace
 
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {
+  MC_CHECK(!arguments.empty());
   MC_TRY(const std::string program, find_learner(layout), "learner");
   std::vector<std::string> words = {program};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -47,8 +49,12 @@ Status run_learner(const Layout& layout, const std::vector<std::string>& argumen
   errno = ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, pointers.data(), environ);
   if (errno != 0) return system_error(ErrorCode::kUnavailable, "cannot start " + program);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = -1;
+  do {
+    ended = ::waitpid(pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  // The program was started by one that ignores SIGCHLD: no status is kept.
+  if (ended != pid) return system_error(ErrorCode::kUnavailable, "cannot wait for " + program);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return ok();
   const bool is_input = WIFEXITED(status) && WEXITSTATUS(status) == kExitInput;
   return Error{is_input ? ErrorCode::kInvalidInput : ErrorCode::kUnavailable,

@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/check.h"
+
 namespace mc::cli {
 namespace {
 
@@ -47,7 +49,9 @@ void Live::finish() {
 
 void Live::change(Stage stage, int by) {
   const std::lock_guard lock(mutex_);
-  (stage == Stage::kPreparing ? state_.num_preparing : state_.num_measuring) += by;
+  auto& count = stage == Stage::kPreparing ? state_.num_preparing : state_.num_measuring;
+  count += by;
+  MC_CHECK(count >= 0);
   show(Due::kInASecond);
 }
 

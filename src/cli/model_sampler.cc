@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/learner.h"
+#include "core/check.h"
 #include "core/file.h"
 
 namespace mc::cli {
@@ -57,6 +58,7 @@ Result<std::vector<Result<Answer>>> ModelSampler::ask(std::span<const Request> r
 
 Status ModelSampler::generate(int64_t turn, const std::vector<const Request*>& requests,
                               std::map<store::AnswerKey, Answer>& answers) {
+  MC_CHECK(!requests.empty() && turn >= 0);
   const fs::path prompts = folder_ / fmt::format("prompts-{}.jsonl", turn);
   const fs::path out = folder_ / fmt::format("generated-{}.jsonl", turn);
   std::error_code failure;

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "musify/port.h"
@@ -54,6 +55,7 @@ struct Input {
 
 Result<DirectedRules> load_both(const std::string& target) {
   MC_TRY(const Layout layout, find_layout(), "musify");
+  MC_CHECK(musify::target_named(target).has_value());  // The option's own check let it pass.
   const bool to_musa = musify::target_named(target) == musify::Target::kMusa;
   const fs::path folder = layout.share("musify");
   MC_TRY(musify::Rules to, musify::load_rules(folder, musify::Target::kMusa), "musify");
@@ -98,6 +100,7 @@ class Run {
 
   Result<int> run() {
     read_all();
+    MC_CHECK(inputs_.size() == sources_.size());
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (!inputs_[i]) continue;
       options_.project = index_.project_of(inputs_[i]->facts);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of options that are numbers without an upper bound.  What CLI11's own say of a
-// wrong one holds the largest double, 309 digits.
+// Checks of options that are numbers.  The ranges of CLI11 let nan pass, since it is neither below
+// nor above a bound, and their message about a range without an end holds the largest double, 309
+// digits.
 // Example:
 //   command.add_option("--seed", seed, "…")->check(kNotNegative);
 #ifndef MC_CLI_NUMBERS_H_
 #define MC_CLI_NUMBERS_H_
 
 #include <cmath>
+#include <sstream>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -25,6 +27,21 @@ inline CLI::Validator number_check(bool takes_zero) {
                    text;
           },
           takes_zero ? "NONNEGATIVE" : "POSITIVE"};
+}
+
+// A number from `least` to `most`, both included.
+inline CLI::Validator number_range(double least, double most) {
+  std::ostringstream range;
+  range << least << " - " << most;
+  return {[least, most](const std::string& text) {
+            double number = 0;
+            if (CLI::detail::lexical_cast(text, number) && least <= number && number <= most)
+              return std::string();
+            std::ostringstream said;
+            said << "a number from " << least << " to " << most << " is needed, not " << text;
+            return said.str();
+          },
+          "FLOAT in [" + range.str() + "]"};
 }
 
 inline const CLI::Validator kNotNegative = number_check(/*takes_zero=*/true);

@@ -35,6 +35,7 @@
 #include "cli/source.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/layout.h"
@@ -241,6 +242,7 @@ Result<std::string> candidate_of(const store::Run& run, const store::AnswerKey& 
 Result<fs::path> write_winner(const OptimizeArguments& arguments, const Layout& layout,
                               const store::Run& run, const MadeTask& made,
                               const Judgement& winner) {
+  MC_CHECK(std::holds_alternative<task::Passed>(winner.verdict.outcome));
   MC_TRY(const std::string candidate, candidate_of(run, winner.key), "optimize");
   MC_TRY(const auto folder, TemporaryDirectory::create("optimize"), "optimize");
   const fs::path task = folder.path() / "task.py";
@@ -320,6 +322,7 @@ Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   const std::vector<store::TaskRecord> tasks = {{made.task.id, "", {}, made.task.code}};
   MC_TRY_VOID(run.set_tasks(tasks), "--out");
   MC_TRY(const Source source, open_source(arguments, layout, arguments.out), "optimize");
+  MC_CHECK(source.sampler != nullptr);
   MC_TRY(const auto pipeline, open_pipeline(arguments.judging.options), "optimize");
   MC_TRY_VOID(check_task(*pipeline, made.task), "optimize");
   print_when_ended("musacoder: interrupted; the same command goes on from here");

@@ -43,12 +43,14 @@ void ProgressBar::note(std::string_view step) {
 
 void ProgressBar::advance(std::string_view what) {
   const std::lock_guard lock(mutex_);
+  MC_CHECK(done_ < total_);
   ++done_;
   if (is_terminal_) draw(what);
 }
 
 void ProgressBar::show(size_t done, size_t total, std::string_view what) {
   const std::lock_guard lock(mutex_);
+  MC_CHECK(done <= total);
   done_ = done;
   total_ = total;
   if (is_terminal_) draw(what);
@@ -61,7 +63,6 @@ void ProgressBar::finish() {
 }
 
 void ProgressBar::draw(std::string_view text) {
-  MC_CHECK(done_ <= total_);
   const size_t filled = total_ == 0 ? 0 : kBarColumns * done_ / total_;
   const std::string bar = std::string(filled, '#') + std::string(kBarColumns - filled, '.');
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;

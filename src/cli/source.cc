@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/model_sampler.h"
+#include "cli/numbers.h"
+#include "core/check.h"
 
 namespace mc::cli {
 namespace {
@@ -42,8 +44,8 @@ void add_source_options(CLI::App& command, SourceArguments& arguments) {
 
 void add_sampling_options(CLI::App& command, SourceArguments& arguments) {
   command.add_option("--temperature", arguments.sampling.temperature, "0: the likeliest token")
-      ->check(CLI::Range(0.0, 10.0));
-  command.add_option("--top-p", arguments.sampling.top_p, "Nucleus")->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 10.0));
+  command.add_option("--top-p", arguments.sampling.top_p, "Nucleus")->check(number_range(0.0, 1.0));
   command.add_option("--max-tokens", arguments.sampling.tokens_max, "Of one answer")
       ->check(CLI::Range(1, 10'000'000));
   command.add_option("--sampling-seed", arguments.sampling_seed, "Of the model's choices");
@@ -59,7 +61,7 @@ void add_request_options(CLI::App& command, SourceArguments& arguments) {
                      "A JSON object whose members go into each request");
   command.add_option("--header", arguments.headers, "A header of each request: \"Name: value\"");
   command.add_option("--request-timeout", arguments.request_timeout_s, "Seconds for one answer")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(number_range(0.1, 86400.0));
 }
 
 Status check_source(const SourceArguments& arguments) {
@@ -85,6 +87,7 @@ Status check_source(const SourceArguments& arguments) {
 
 Result<Source> open_source(const SourceArguments& arguments, const Layout& layout,
                            const fs::path& folder) {
+  MC_CHECK(arguments.model.empty() || arguments.endpoint.empty());
   Source source;
   if (!arguments.endpoint.empty()) {
     MC_TRY(sample::HttpClient http, sample::HttpClient::create(), "endpoint");

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/check.h"
 #include "core/fd.h"
 
 namespace mc {
@@ -87,6 +88,7 @@ Result<TemporaryDirectory> TemporaryDirectory::create(const std::string& prefix)
 
 Result<TemporaryDirectory> TemporaryDirectory::create_in(const fs::path& parent,
                                                          const std::string& prefix) {
+  MC_CHECK(!prefix.empty() && prefix.find('/') == std::string::npos);
   std::error_code failure;
   fs::create_directories(parent, failure);
   std::string pattern = (parent / (prefix + "-XXXXXX")).string();

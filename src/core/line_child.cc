@@ -51,6 +51,7 @@ Result<std::unique_ptr<LineChild>> LineChild::start(const std::vector<std::strin
   const Fd theirs(ends[1]);
   auto pid = spawn(argv, theirs.get());
   if (!pid) return pid.error();
+  MC_CHECK(*pid > 0);  // The end of the child is a signal to this number.
   return std::unique_ptr<LineChild>(new LineChild(std::move(ours), *pid, at_end));
 }
 

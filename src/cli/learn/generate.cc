@@ -210,7 +210,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--temperature", generate.sampling.temperature, "0: the likeliest token")
       ->check(cli::kNotNegative);
   command->add_option("--top-p", generate.sampling.top_p, "Probability of the tokens to draw from")
-      ->check(CLI::Range(1e-6, 1.0));
+      ->check(cli::number_range(1e-6, 1.0));
   command->add_option("--max-tokens", generate.tokens_max, "Longest answer")->check(cli::kPositive);
   command->add_option("--seed", generate.seed, "Of the draws");
   command->add_option("--batch", generate.batch, "Answers at a time")->check(cli::kPositive);

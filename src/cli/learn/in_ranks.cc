@@ -19,6 +19,7 @@
 
 #include "cli/learn/commands.h"
 #include "cli/numbers.h"
+#include "core/check.h"
 #include "core/fd.h"
 
 namespace mc::learn {
@@ -75,6 +76,7 @@ int wait_for_all(std::map<pid_t, int> rank_of) {
 }
 
 int launch(int processes, const Body& body) {
+  MC_CHECK(processes > 1);
   const auto places = train::places_here(processes);
   if (!places) return report_error(places.error());
   std::fflush(nullptr);

@@ -33,6 +33,7 @@ Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, 
   if (!arguments.command.empty() && !is_bulk) {
     std::istringstream stream(arguments.command);
     for (std::string word; stream >> word;) words.push_back(word);
+    if (words.empty()) return invalid("--judge: expected bulk or a command, got blanks");
     return words;
   }
   MC_TRY(const Layout layout, find_layout(), "the verifier");

@@ -19,6 +19,7 @@
 #include "cli/defaults.h"
 #include "cli/learn/commands.h"
 #include "cli/suggest.h"
+#include "core/check.h"
 
 namespace mc::learn {
 namespace {
@@ -42,6 +43,7 @@ int report_error(const Error& error) {
 }
 
 at::ScalarType dtype_of(const std::string& name) {
+  MC_CHECK(name == "float32" || name == "bfloat16");
   return name == "float32" ? at::kFloat : at::kBFloat16;
 }
 

@@ -63,7 +63,7 @@ void add_rft(CLI::App& app, int& exit_code) {
   command->option_defaults()->group("Sampling");
   model::GenerateOptions& generate = options.generate;
   command->add_option("--temperature", generate.sampling.temperature, "Of the answers")
-      ->check(CLI::Range(0.01, 10.0));
+      ->check(cli::number_range(0.01, 10.0));
   command->add_option("--max-tokens", generate.tokens_max, "Longest answer")->check(cli::kPositive);
   command->add_option("--batch", generate.batch, "Answers at a time")->check(cli::kPositive);
   add_judge(*command, arguments->judge);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -41,7 +42,7 @@ Status read_delta(const std::string& text, loop::RlOptions& options) {
     return ok();
   }
   double delta = 0;
-  if (!CLI::detail::lexical_cast(text, delta) || delta < 0) {
+  if (!CLI::detail::lexical_cast(text, delta) || !std::isfinite(delta) || delta < 0) {
     return Error{ErrorCode::kInvalidInput, "--delta " + text + ": a number, auto or off"};
   }
   options.step.mirror_pop->delta = delta;
@@ -120,9 +121,9 @@ void add_rollout_options(CLI::App& command, RlArguments& arguments) {
       ->check(CLI::Range(1, 8));
   model::GenerateOptions& generate = options.generate;
   command.add_option("--temperature", generate.sampling.temperature, "Of answers and of the loss")
-      ->check(CLI::Range(0.01, 10.0));
+      ->check(cli::number_range(0.01, 10.0));
   command.add_option("--top-p", generate.sampling.top_p, "Probability of the tokens to draw from")
-      ->check(CLI::Range(1e-6, 1.0));
+      ->check(cli::number_range(1e-6, 1.0));
   command.add_option("--max-tokens", generate.tokens_max, "Longest answer")->check(cli::kPositive);
   command
       .add_option("--batch", options.batch,
@@ -151,7 +152,7 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
   command.option_defaults()->group("Rules (docs/rl.md)");
   loop::RlOptions& options = arguments.options;
   command.add_option("--alpha", options.prime_echo.alpha, "PrimeEcho: weight of the first turn")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(cli::number_range(0.0, 1.0));
   command
       .add_option("--b-early", options.prime_echo.b_early,
                   "PrimeEcho: for a first pass in turn 1, 2, ...; 0 for none")
@@ -164,23 +165,23 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
           "MirrorPop: the mean of drift that --delta bounds, absolute or (to compare) signed")
       ->check(CLI::IsMember({"absolute", "signed"}));
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(cli::number_range(0.0, 1.0));
   command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
       ->check(cli::kPositive);
   command.add_option("--beta", options.step.beta, "Weight of the KL; 0: no reference")
       ->check(cli::kNotNegative);
   command.add_option("--eps-low", options.step.clip.eps_low, "Clipping of the ratio, below 1")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(cli::number_range(0.0, 1.0));
   command.add_option("--eps-high", options.step.clip.eps_high, "Clipping of the ratio, above 1")
       ->check(cli::kNotNegative);
   command
       .add_option("--dual-clip", options.step.clip.dual_clip,
                   "Bound of the loss where the advantage is negative (default: off)")
-      ->check(CLI::Range(1.000001, 1e6));
+      ->check(cli::number_range(1.000001, 1e6));
   command
       .add_option("--token-veto", arguments.token_veto,
                   "MirrorPop: rejects for one token of a ratio below this (default: off)")
-      ->check(CLI::Range(1e-30, 1.0));
+      ->check(cli::number_range(1e-30, 1.0));
   command
       .add_option("--aggregation", arguments.aggregation,
                   "Weights of tokens: sequence (mean of means), token (mean) or dr-grpo")
@@ -245,10 +246,13 @@ void add_step_options(CLI::App& command, RlArguments& arguments) {
           "off)")
       ->check(cli::kNotNegative);
   train::OptimizerOptions& optimizer = options.policy.optimizer;
-  command.add_option("--lr", optimizer.lr, "Learning rate");
-  command.add_option("--warmup", optimizer.warmup, "Share of the run");
-  command.add_option("--weight-decay", optimizer.weight_decay, "Of matrices");
-  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient");
+  command.add_option("--lr", optimizer.lr, "Learning rate")->check(cli::kNotNegative);
+  command.add_option("--warmup", optimizer.warmup, "Share of the run")
+      ->check(cli::number_range(0, 1));
+  command.add_option("--weight-decay", optimizer.weight_decay, "Of matrices")
+      ->check(cli::kNotNegative);
+  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
+      ->check(cli::kPositive);
   command
       .add_option("--pack-tokens", arguments.pack_tokens,
                   fmt::format("Tokens of a pass through the model (default: {}; on a GPU {})",

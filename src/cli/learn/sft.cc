@@ -116,13 +116,20 @@ void add_step_options(CLI::App& command, train::SftOptions& options) {
                   static_cast<double>(pretrained.length_max)))
       ->check(cli::kPositive);
   train::OptimizerOptions& optimizer = options.optimizer;
-  command.add_option("--lr", options.lr,
-                     by_kind("Learning rate at its peak", scratch.lr, pretrained.lr));
-  command.add_option("--lr-end", optimizer.lr_end, "Share of it at the end");
-  command.add_option("--warmup", optimizer.warmup, "Share of the run");
-  command.add_option("--weight-decay", options.weight_decay,
-                     by_kind("Of matrices", scratch.weight_decay, pretrained.weight_decay));
-  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient");
+  command
+      .add_option("--lr", options.lr,
+                  by_kind("Learning rate at its peak", scratch.lr, pretrained.lr))
+      ->check(cli::kNotNegative);
+  command.add_option("--lr-end", optimizer.lr_end, "Share of it at the end")
+      ->check(cli::kNotNegative);
+  command.add_option("--warmup", optimizer.warmup, "Share of the run")
+      ->check(cli::number_range(0, 1));
+  command
+      .add_option("--weight-decay", options.weight_decay,
+                  by_kind("Of matrices", scratch.weight_decay, pretrained.weight_decay))
+      ->check(cli::kNotNegative);
+  command.add_option("--clip", optimizer.norm_max, "Largest norm of the gradient")
+      ->check(cli::kPositive);
 }
 
 }  // namespace

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Wrong options: the one line that a command prints, and its exit code.  No command of these tables
+// gets as far as its work.
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/defaults.h"
+
+namespace mc::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+void add_commands(CLI::App& app, int& exit_code) {
+  show_defaults(app);
+  app.require_subcommand(1);
+  for (const auto add : {&add_eval, &add_prepare, &add_measure, &add_bench, &add_optimize,
+                         &add_report, &add_forge, &add_import, &add_task, &add_musify}) {
+    add(app, exit_code);
+  }
+}
+
+struct End {
+  int code = -1;
+  std::string printed;
+  bool operator==(const End&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const End& end) {
+  return out << end.code << ": " << end.printed;
+}
+
+// The same as main(), but for its advice about names.
+End run(Words words) {
+  CLI::App app{"test"};
+  End end;
+  add_commands(app, end.code);
+  std::ranges::reverse(words);  // The parser takes them from the end.
+  testing::internal::CaptureStderr();
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& wrong) {
+    std::cerr << "musacoder: " << wrong.what() << "\n";
+    end.code = kExitInput;
+  }
+  end.printed = testing::internal::GetCapturedStderr();
+  return end;
+}
+
+struct Wrong {
+  Words words;
+  std::string printed;
+};
+
+void expect_lines(const Words& first, const std::vector<Wrong>& table) {
+  for (const Wrong& row : table) {
+    Words words = first;
+    words.insert(words.end(), row.words.begin(), row.words.end());
+    std::string shown;
+    for (const std::string& word : words) shown += word + " ";
+    EXPECT_EQ(run(words), (End{kExitInput, "musacoder: " + row.printed + "\n"})) << shown;
+  }
+}
+
+TEST(WrongOptions, OfBenchAreNamedBeforeAnythingIsMade) {
+  expect_lines(
+      {"bench", "--suite", "s", "--out", "/nowhere/o"},
+      {
+          {{}, "bench: give one of --model, --endpoint, --answers and --runs"},
+          {{"--answers", "a", "--runs", "r"},
+           "bench: give one of --model, --endpoint, --answers and --runs"},
+          {{"--answers", "a", "--turns", "2"},
+           "bench: --turns needs --model or --endpoint: stored answers have the turns they have"},
+          {{"--model", "/nowhere"}, "bench: /nowhere is no model's folder: it has no config.json"},
+          {{"--endpoint", "http://h/v1"},
+           "bench: --endpoint needs --model-name: which of its models to ask"},
+          {{"--endpoint", "http://h/v1", "--model-name", "m", "--extra-body", "[]"},
+           "bench: --extra-body: expected a JSON object, such as {\"top_k\": 20}"},
+          {{"--endpoint", "http://h/v1", "--model-name", "m", "--header", "x"},
+           "bench: --header: expected \"Name: value\" in one line"},
+          {{"--endpoint", "http://h/v1", "--model-name", "m", "--header", "a: b\nc: d"},
+           "bench: --header: expected \"Name: value\" in one line"},
+          {{"--answers", "a", "--backend", "tpu"},
+           "bench: no backend or architecture is called 'tpu': use auto, cuda, musa, cpu"},
+          {{"--answers", "a", "--samples", "0"}, "--samples: Value 0 not in range 1 to 10000"},
+          {{"--answers", "a", "--prices", "1"}, "--prices: At least 2 required but received 1"},
+          {{"--answers", "a", "--prices", "1,nan"},
+           "--prices: a number from 0 on is needed, not nan"},
+          {{"--answers", "a", "--temperature", "nan"},
+           "--temperature: a number from 0 to 10 is needed, not nan"},
+          {{"--answers", "a", "--top-p", "1.5"},
+           "--top-p: a number from 0 to 1 is needed, not 1.5"},
+          {{"--answers", "a", "--jobs", "0"}, "--jobs: Value 0 not in range 1 to 256"},
+          {{"--answers", "a", "--also", "nosuch"},
+           "bench: --also nosuch: The following argument was not expected: --nosuch"},
+      });
+}
+
+TEST(WrongOptions, OfEvalAreNamedBeforeAnythingIsMade) {
+  expect_lines(
+      {"eval"},
+      {
+          {{}, "give --candidate, or --stream"},
+          {{"--backend", "tpu"},
+           "eval: no backend or architecture is called 'tpu': use auto, cuda, musa, cpu"},
+          {{"--musa-arch", "mp_31"}, "eval: --musa-arch: add --dialect musa"},
+          {{"--dialect", "hip"}, "--dialect: hip not in {cuda,musa}"},
+          {{"--candidate", "/nowhere.py"}, "cannot read /nowhere.py: No such file or directory"},
+          {{"--stream", "--candidate", "c.py"}, "--candidate excludes --stream"},
+          {{"--bulk"}, "--bulk requires --stream"},
+          {{"--no-diagnosis"}, "--no-diagnosis requires --bulk"},
+          {{"--architecture", "90"}, "--architecture requires --stream"},
+          {{"--trials", "0"}, "--trials: Value 0 not in range 1 to 100"},
+          {{"--jobs", "x"}, "--jobs: Value x not in range 1 to 256"},
+          {{"--memory", "0"}, "--memory: a number above 0 is needed, not 0"},
+          {{"--timing", "slow"}, "--timing: slow not in {full,quick}"},
+      });
+}
+
+TEST(WrongOptions, OfForgeAreNamedBeforeAnythingIsMade) {
+  expect_lines(
+      {"forge", "--out", "/nowhere/o"},
+      {
+          {{}, "forge: give one of --tasks and --samples"},
+          {{"--tasks", "1", "--samples", "1"}, "forge: give one of --tasks and --samples"},
+          {{"--tasks", "1", "--families", "magic"},
+           "--families: no family magic: there are attention, backward, broadcast, convolution, "
+           "elementwise, indexing, integer, loss, matmul, normalisation, pooling, reduction, scan, "
+           "softmax and all"},
+          {{"--tasks", "1", "--operators", "magic"},
+           "--operators: no operator magic: docs/forge.md lists them"},
+          {{"--tasks", "1", "--types", "int64"},
+           "--types: no type int64: there are float32, float16 and bfloat16"},
+          {{"--tasks", "1", "--test-share", "0.95"},
+           "--test-share: a number from 0 to 0.9 is needed, not 0.95"},
+          {{"--tasks", "1", "--bugs-share", "nan"},
+           "--bugs-share: a number from 0 to 1 is needed, not nan"},
+          {{"--tasks", "1", "--seed", "-1"}, "--seed: a number from 0 on is needed, not -1"},
+          {{"--tasks", "1", "--mix", "/nowhere"},
+           "forge: --mix: /nowhere: no store /nowhere/store.sqlite"},
+      });
+}
+
+TEST(WrongOptions, OfOtherCommandsAreNamedBeforeAnythingIsMade) {
+  expect_lines(
+      {},
+      {
+          {{"optimize", "/dev/null"}, "optimize: give one of --model and --endpoint"},
+          {{"optimize", "/dev/null", "--model", "a", "--endpoint", "b"},
+           "optimize: give one of --model and --endpoint"},
+          {{"optimize", "/dev/null", "--watch"},
+           "optimize: --watch needs the file of a candidate behind the module's"},
+          {{"optimize", "/dev/null", "/nowhere.py", "--watch"}, "optimize: no file /nowhere.py"},
+          {{"optimize", "/dev/null", "c.py", "--model", "a"},
+           "optimize: a candidate's file needs --watch"},
+          {{"report", "/nowhere"}, "report: give --out PAGE.html, --markdown, --csv or --json"},
+          {{"report", "/nowhere", "--csv", "/nowhere/c"}, "report: no store /nowhere"},
+          {{"musify", "/nowhere.cu"}, "/nowhere.cu: no such file or folder"},
+          {{"musify", "/nowhere.cu", "--to", "hip"}, "--to: expected musa or cuda, got \"hip\""},
+          {{"measure", "/nowhere.prepared"},
+           "/nowhere.prepared: cannot read /nowhere.prepared: No such file or directory"},
+          {{"prepare", "--candidate", "c.py"}, "--out is required"},
+          {{"import", "/nowhere"}, "--out is required"},
+          {{"task"}, "A subcommand is required"},
+          {{"task", "check", "/nowhere"},
+           "task: not a task: \"/nowhere\"; give a .py file, suite:level/number or family/name"},
+      });
+}
+
+// Not a number is neither below nor above a bound.
+TEST(WrongOptions, NoOptionThatIsANumberTakesNan) {
+  CLI::App app{"test"};
+  int exit_code = 0;
+  add_commands(app, exit_code);
+  int num_checked = 0;
+  for (CLI::App* command : app.get_subcommands({})) {
+    for (CLI::Option* option : command->get_options()) {
+      const std::string type = option->get_type_name();
+      const bool is_number = type.find("FLOAT") != std::string::npos ||
+                             type.find("NONNEGATIVE") != std::string::npos ||
+                             type.find("POSITIVE") != std::string::npos;
+      if (!is_number || option->get_expected_max() > 1) continue;
+      option->add_result("nan");
+      EXPECT_THROW(option->run_callback(), CLI::Error)
+          << command->get_name() << " " << option->get_name() << " " << type;
+      option->clear();
+      ++num_checked;
+    }
+  }
+  EXPECT_GT(num_checked, 20);
+}
+
+}  // namespace
+}  // namespace mc::cli
