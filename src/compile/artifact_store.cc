@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/cancel.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
 
@@ -156,6 +157,11 @@ void evict_beyond(std::vector<Kept> all, uint64_t bytes_max) {
   }
 }
 
+// True also where the parent's name ends with a slash.
+bool is_child(const fs::path& path, const fs::path& parent) {
+  return path == parent / path.filename();
+}
+
 std::vector<std::string> texts_of(const Extension& extension) {
   std::vector<std::string> texts = extension.cpp_sources;
   texts.insert(texts.end(), extension.cuda_sources.begin(), extension.cuda_sources.end());
@@ -201,6 +207,7 @@ ArtifactStore::Slot ArtifactStore::slot_of(const Extension& extension,
 }
 
 std::optional<Artifact> ArtifactStore::find(const Slot& slot, const Extension& extension) const {
+  MC_CHECK(is_child(slot.home, root_) && !slot.module.empty());
   auto lease = lease_on(slot.home);
   if (lease == nullptr) return std::nullopt;
   const auto text = read_file(slot.home / kManifest, kManifestBytesMax);
@@ -233,6 +240,7 @@ std::optional<Artifact> ArtifactStore::find(const Slot& slot, const Extension& e
 
 ArtifactStore::Turn ArtifactStore::take_turn(const Slot& slot,
                                              std::chrono::duration<double> wait_max) const {
+  MC_CHECK(is_child(slot.home, root_) && wait_max.count() >= 0);
   std::error_code ignored;
   fs::create_directories(root_, ignored);
   const fs::path path = slot.home.string() + ".lock";
@@ -260,6 +268,8 @@ Result<ArtifactStore::Work> ArtifactStore::begin() const {
 
 Result<Artifact> ArtifactStore::publish(const Work& work, const Slot& slot,
                                         const Extension& extension, const Artifact& artifact) {
+  MC_CHECK(is_child(slot.home, root_) && is_child(work.path(), root_));
+  MC_CHECK(artifact.key == extension.key && artifact.module == slot.module);
   std::error_code failure;
   const uint64_t library_bytes = fs::file_size(library_in(work.path(), slot.module), failure);
   MC_TRY_VOID(write_file_atomically(work.path() / kManifest,

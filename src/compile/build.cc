@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "sandbox/run.h"
 
@@ -50,6 +51,8 @@ std::string text_of(const Unit& unit) {
 }
 
 sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
+  MC_CHECK(!argv.empty() && !build.directory.empty());
+  MC_CHECK(build.limits.wall_s > 0 && build.limits.memory_bytes > 0);
   sandbox::Command command;
   command.argv = std::move(argv);
   command.directory = build.directory;
@@ -101,6 +104,8 @@ fs::path headers_in(const Build& build) { return build.directory / "headers"; }
 Status write_sources(const Build& build, const std::vector<Unit>& units,
                      const std::vector<SourceFile>& files) {
   for (const SourceFile& file : files) {
+    // Names from a recording are checked where it is read.
+    MC_CHECK(!file.name.starts_with('/') && file.name.find("..") == std::string::npos);
     const fs::path path = headers_in(build) / file.name;
     std::error_code failure;
     fs::create_directories(path.parent_path(), failure);
@@ -136,6 +141,7 @@ uintmax_t free_bytes(const fs::path& directory) {
 }
 
 Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run, uintmax_t free) {
+  MC_CHECK(!run.succeeded);
   constexpr size_t kShownBytes = 500;
   constexpr uintmax_t kFreeBytesMin = 64 << 20;
   const std::string printed = run.err + run.out;

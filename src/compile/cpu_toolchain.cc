@@ -21,6 +21,7 @@
 #include "compile/cpu_lacks.h"
 #include "compile/device_code.h"
 #include "compile/diagnostics.h"
+#include "core/check.h"
 #include "core/file.h"
 #include "lex/rewrite.h"
 
@@ -74,6 +75,7 @@ bool only_declares(const Extension& extension) {
 }
 
 std::vector<Unit> joined(std::vector<Unit> units) {
+  MC_CHECK(units.size() == 2);
   Unit& cuda = units.back();
   for (SourceFile& piece : units.front().pieces) cuda.pieces.push_back(std::move(piece));
   units.erase(units.begin());
@@ -227,6 +229,7 @@ void take_out(Rewriting& source, const std::vector<std::string>& headers) {
 // The outcome of a candidate whose first error lies in a header of others.
 Result<Attempt> build_without_broken_headers(const Job& job, Rewriting source,
                                              task::CompileFailed failed) {
+  MC_CHECK(!failed.diagnostics.empty());
   MC_TRY(const std::vector<std::string> broken, broken_headers(job), "headers");
   if (broken.empty()) return Attempt(std::move(failed));
   take_out(source, broken);
@@ -310,6 +313,7 @@ Result<Compilation> CpuToolchain::find_or_build(const Extension& given,
   const auto build = [&](Headers headers) {
     missing.clear();
     const bool is_thin = headers == Headers::kFacade;
+    MC_CHECK(!is_thin || runtime_.facade.has_value());
     const auto& way = is_thin ? runtime_.thin_flags : runtime_.full_flags;
     const Job job{runtime_, extension, mapper, place, way};
     return is_thin ? build_known(job, source, missing) : build_fully(job, source, missing);

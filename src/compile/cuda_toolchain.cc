@@ -21,6 +21,7 @@
 #include "compile/build.h"
 #include "compile/diagnostics.h"
 #include "core/cancel.h"
+#include "core/check.h"
 #include "core/file.h"
 
 namespace mc::compile {
@@ -165,6 +166,7 @@ Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
 // All at once; what they printed together, or the failures of all.  Limits come before errors,
 // since a compiler that was stopped has not told all of its own.
 Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
+  MC_CHECK(!steps.empty());
   std::vector<std::future<Result<StepEnd>>> running;
   for (const Step& step : steps) {
     running.push_back(std::async(std::launch::async, [&job, &step, stop = this_cancellation()] {
@@ -263,6 +265,7 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
   const auto& facade = runtime_.facade;
   const auto build_with = [&](Headers headers) {
     if (headers == Headers::kFacade) {
+      MC_CHECK(facade.has_value());
       const Way thin{facade->nvcc_flags, facade->cxx_flags, facade->link_flags, true};
       return build({runtime_, thin, extension, mapper, place});
     }
@@ -288,6 +291,7 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
                     .full_headers = full_headers};
   MC_TRY(artifact.undefined_symbols,
          undefined_symbols(place, runtime_.nm, library_in(work.path(), slot.module)), "symbols");
+  MC_CHECK(std::holds_alternative<std::string>(end));
   artifact.kernels = parse_kernel_resources(std::get<std::string>(end));
   MC_TRY(artifact, store_.publish(work, slot, given, artifact), "cache");
   return Compilation{std::move(artifact), full_headers};

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "lex/token.h"
 
 namespace mc::compile {
@@ -84,6 +85,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string binding_of(const Extension& extension) {
+  MC_CHECK(!extension.functions.empty());
   std::string text = "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
   for (const auto& [name, doc] : extension.functions) {
     text += "m.def(" + quoted(name) + ", &" + name + ", " + quoted(doc) + ");\n";
@@ -242,6 +244,7 @@ std::vector<std::string> headers_of(const Extension& extension) {
     for (const lex::Token& token : lex::tokenize(text)) {
       if (token.kind != lex::Kind::kHeader) continue;
       const std::string header(lex::text_of(text, token));
+      MC_CHECK(header.size() >= 2);  // Its quotes or brackets.
       const bool is_own = std::ranges::any_of(extension.files, [&](const SourceFile& file) {
         return file.name.ends_with(header.substr(1, header.size() - 2));
       });
@@ -261,6 +264,7 @@ std::string without_includes(std::string text, const std::vector<std::string>& h
     if (std::ranges::find(headers, lex::text_of(text, token)) == headers.end()) continue;
     const size_t end = token.offset + token.size;
     const size_t begin = std::string_view(text).substr(0, token.offset).rfind('#');
+    MC_CHECK(begin != std::string_view::npos);
     std::fill(text.begin() + static_cast<ptrdiff_t>(begin),
               text.begin() + static_cast<ptrdiff_t>(end), ' ');
   }

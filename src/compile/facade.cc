@@ -181,6 +181,9 @@ constexpr Home kHomes[] = {
     {"complex", " complex "},
     {"atomic", " atomic "},
 };
+static_assert(std::ranges::all_of(kHomes, [](const Home& home) {
+  return home.names.starts_with(' ') && home.names.ends_with(' ');
+}));
 
 bool holds_word(std::string_view words, std::string_view word) {
   for (size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {

@@ -47,6 +47,7 @@ fs::path Once::folder() const {
 
 Result<fs::path> make_once(const Once& once, const Progress& progress,
                            const std::function<Status(const fs::path& folder)>& make) {
+  MC_CHECK(progress && make);
   const fs::path folder = once.folder();
   const fs::path home = folder.parent_path();
   if (const Status cache = prepare_cache_directory(); !cache) return cache.error();
@@ -67,6 +68,7 @@ Result<fs::path> make_once(const Once& once, const Progress& progress,
 }
 
 Result<std::string> hash_of_files(const fs::path& root, const std::vector<fs::path>& paths) {
+  MC_CHECK(!root.empty() && !paths.empty());
   std::vector<fs::path> files;
   for (const fs::path& path : paths) {
     std::error_code failure;

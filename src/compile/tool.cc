@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include "core/check.h"
 #include "core/fd.h"
 #include "core/file.h"
 
@@ -45,14 +46,19 @@ Result<int> run_to_end(const std::vector<std::string>& argv, const Fd& out, cons
   posix_spawn_file_actions_destroy(&actions);
   if (errno != 0) return system_error(ErrorCode::kUnavailable, "cannot start " + argv[0]);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = -1;
+  do {
+    ended = ::waitpid(pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  // The process was started by one that ignores SIGCHLD: no status is kept.
+  if (ended != pid) return system_error(ErrorCode::kUnavailable, "cannot wait for " + argv[0]);
   return status;
 }
 
 }  // namespace
 
 Result<std::string> run_tool(const std::vector<std::string>& argv) {
+  MC_CHECK(!argv.empty() && !argv[0].empty());
   MC_TRY(const Fd out, make_growing_memfd("tool-out"), "run " + argv[0]);
   MC_TRY(const Fd err, make_growing_memfd("tool-err"), "run " + argv[0]);
   spdlog::debug("run: {}", fmt::join(argv, " "));

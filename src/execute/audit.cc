@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "execute/sanitizer_report.h"
 #include "sandbox/run.h"
@@ -164,7 +165,7 @@ const char* name_of(SanitizerTool tool) {
     case SanitizerTool::kSynccheck:
       return "synccheck";
   }
-  return "";
+  MC_CHECK(false);
 }
 
 AuditEnd conclude_audit(SanitizerTool tool, const AuditRun& run) {

@@ -104,7 +104,7 @@ std::string Code::identity(size_t pass) const {
     case Combine::kProduct:
       return "1.0f";
   }
-  return "";
+  MC_CHECK(false);
 }
 
 std::string Code::element(size_t pass) const {
@@ -129,7 +129,7 @@ std::string Code::combine(size_t pass) const {
     case Combine::kProduct:
       return "{a} *= {v};";
   }
-  return "";
+  MC_CHECK(false);
 }
 
 std::string Code::finish(size_t pass) const {

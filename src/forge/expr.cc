@@ -271,7 +271,7 @@ double evaluated(const Expr& expr, const Name& name, const Access& access) {
     case Kind::kAccess:
       return access(expr);
   }
-  return 0;
+  MC_CHECK(false);
 }
 
 class Printer {
@@ -311,7 +311,7 @@ class Printer {
         return {std::move(text), is_choice ? kSelectPrecedence : kPrimaryPrecedence};
       }
     }
-    return {};
+    MC_CHECK(false);
   }
 
   Printed name(const Expr& expr) const {

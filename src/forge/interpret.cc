@@ -39,7 +39,7 @@ double combine(Combine how, double into, double value) {
     case Combine::kProduct:
       return into * value;
   }
-  return into;
+  MC_CHECK(false);
 }
 
 double identity(Combine how) {

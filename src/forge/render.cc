@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/check.h"
 #include "forge/interpret.h"
 #include "forge/text.h"
 #include "forge/views.h"
@@ -190,7 +191,7 @@ std::string input_text(const TaskGraph& graph, const Value& value) {
     case Draw::kIndex:
       return fmt::format("torch.randint(0, {}, ({},))", python_extent(graph, value.below), shape);
   }
-  return "";
+  MC_CHECK(false);
 }
 
 std::string inputs_of(const TaskGraph& graph) {

@@ -31,7 +31,7 @@ std::string view_text(View view, const std::string& base) {
     case View::kWithoutFirst:
       return base + "[..., 1:]";
   }
-  return base;
+  MC_CHECK(false);
 }
 
 std::vector<std::string> base_extents(View view, std::vector<std::string> extents) {

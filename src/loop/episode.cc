@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/fd.h"
 #include "reward/feedback.h"
 
@@ -95,6 +96,7 @@ Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path) {
 
 std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& answer,
                                             const std::string& feedback) {
+  MC_CHECK(!prompt.messages.empty());
   std::vector<model::Message> messages = prompt.messages;
   messages.back().content += reward::retry_request(answer, feedback);
   return messages;

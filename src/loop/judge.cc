@@ -75,6 +75,7 @@ Result<std::unique_ptr<Judge>> Judge::start(const std::vector<std::string>& comm
 Judge::Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options,
              store::Run* run)
     : child_(std::move(child)), options_(options), run_(run) {
+  MC_CHECK(child_ != nullptr);
   writer_ = std::thread([this] { write_requests(); });
   reader_ = std::thread([this] { read_replies(); });
 }

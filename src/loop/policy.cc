@@ -39,6 +39,7 @@ Targets targets_of(std::span<const train::Sample* const> sequences) {
 std::vector<Scores> split(const model::ops::TokenLogProbs& all, const std::vector<size_t>& ends) {
   const double* log_probs = all.log_prob_N.const_data_ptr<double>();
   const double* entropy = all.entropy_N.const_data_ptr<double>();
+  MC_CHECK(!ends.empty() && static_cast<int64_t>(ends.back()) == all.log_prob_N.numel());
   std::vector<Scores> scores;
   size_t begin = 0;
   for (const size_t end : ends) {
@@ -156,6 +157,7 @@ std::vector<Scores> Policy::run(const model::Parameters& weights,
                                 std::span<const train::Sample> sequences,
                                 const GradientOf& gradient_of,
                                 std::vector<model::Parameters>* gradients) const {
+  MC_CHECK(gradients == nullptr || (gradient_of && gradients->size() == options_.workers));
   const std::vector<int64_t> lengths = lengths_of(sequences);
   const auto parts = train::deal(lengths, options_.workers);
   std::vector<Scores> scores(sequences.size());

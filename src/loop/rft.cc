@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "loop/episode.h"
@@ -61,6 +62,7 @@ std::string sft_row(const Prompt& prompt, const std::vector<model::Message>& mes
 // within the prompt.
 std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
                         std::span<const std::string> targets, int64_t count, RftSummary& summary) {
+  MC_CHECK(!targets.empty());
   std::string text;
   std::set<std::string> seen;
   for (const Episode& episode : episodes) {
@@ -214,6 +216,7 @@ class Sampling {
 std::vector<size_t> draw_targets(std::span<const std::string> answers,
                                  std::span<const std::string> structures, int64_t count,
                                  uint64_t seed) {
+  MC_CHECK(answers.size() == structures.size());
   std::map<uint64_t, std::map<uint64_t, size_t>> clusters;
   for (size_t i = 0; i < answers.size(); ++i) {
     clusters[derive_seed(seed, structures[i])].try_emplace(derive_seed(seed, answers[i]), i);

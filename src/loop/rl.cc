@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/hash.h"
 #include "loop/prompt_queue.h"
 #include "loop/rl_metrics.h"
@@ -152,6 +153,7 @@ class Run {
   // The retry buffer as it was behind the steps before `step_end`: their slots are chosen again,
   // and their episodes remembered.
   Status repeat_choices(int64_t step_end) {
+    MC_CHECK(state_.step == 0);  // The queue and its buffer are as they began.
     for (; state_.step < step_end; ++state_.step) {
       MC_TRY(const Drawn drawn, draw(), "episodes");
       queue_.remember(state_.step, drawn.episodes);
@@ -180,6 +182,7 @@ class Run {
   }
 
   Result<Scalars> step() {
+    MC_CHECK(!is_complete());
     const Clock::time_point begin = Clock::now();
     times_ = {};
     const int64_t age = state_.step % (options_.stale + 1);  // The age of the generator's weights.

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "core/check.h"
 #include "rl/score.h"
 #include "task/verdict.h"
 
@@ -98,6 +99,7 @@ void add_episodes(std::span<const Episode> episodes, const UpdateOptions& option
 
 void add_update(const UpdateResult& update, size_t num_no_spread, Scalars& scalars) {
   const rl::StepPlan& plan = update.plan;
+  MC_CHECK(update.drifts.size() == plan.advantage.size());
   double drift = 0, drift_signed = 0, drift_kept = 0;
   size_t num_kept = 0;
   for (size_t i = 0; i < update.drifts.size(); ++i) {

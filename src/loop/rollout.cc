@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/check.h"
 #include "core/hash.h"
 #include "reward/feedback.h"
 
@@ -36,7 +37,9 @@ class Rollout {
   Rollout(const Policy& policy, const model::Model& model, Judge& judge,
           std::span<const Slot> slots, const RolloutOptions& options)
       : policy_(policy), model_(model), judge_(judge), slots_(slots), options_(options) {
+    MC_CHECK(options.samples > 0 && options.turns > 0);
     for (size_t group = 0; group < slots.size(); ++group) {
+      MC_CHECK(slots[group].prompt != nullptr && !slots[group].messages.empty());
       for (int64_t sample = 0; sample < options.samples; ++sample) {
         const Slot& slot = slots[group];
         episodes_.push_back({.step = options.step,
@@ -112,6 +115,7 @@ class Rollout {
     turn.is_stopped = answer.is_stopped;
     turn.num_tokens = static_cast<int64_t>(answer.log_probs.size());
     if (episode.turns.empty()) {
+      MC_CHECK(answer.log_probs.size() == answer.tokens.size() + (answer.is_stopped ? 1 : 0));
       episode.prompt = request.prompt;
       episode.tokens = answer.tokens;
       if (answer.is_stopped) episode.tokens.push_back(answer.end);

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/check.h"
+
 namespace mc::loop {
 namespace {
 
@@ -34,6 +36,7 @@ Sequences sequences_of(std::span<const Episode> episodes, const UpdateOptions& o
   Sequences all;
   for (size_t i = 0; i < episodes.size(); ++i) {
     const Episode& episode = episodes[i];
+    MC_CHECK(!episode.turns.empty() && episode.tokens.size() == episode.log_probs.size());
     train::Sample sample{episode.prompt, static_cast<int64_t>(episode.prompt.size())};
     sample.tokens.insert(sample.tokens.end(), episode.tokens.begin(), episode.tokens.end());
     all.samples.push_back(std::move(sample));
@@ -79,6 +82,7 @@ struct MiniBatch {
 // Groups in turn, so that each part has as many replays and long prompts as the next.
 std::vector<MiniBatch> mini_batches_of(const Sequences& all, const rl::StepPlan& plan,
                                        int64_t count) {
+  MC_CHECK(count > 0 && plan.advantage.size() == all.ends.size());
   std::vector<MiniBatch> parts(static_cast<size_t>(count));
   size_t i = 0;
   for (size_t group = 0; group < all.group_ends.size(); ++group) {
@@ -175,6 +179,7 @@ Result<UpdateResult> update_policy(Policy& policy, std::span<const Episode> epis
   Sequences all = sequences_of(episodes, options);
   all.old = log_probs_of(policy.score(all.samples));
   if (options.step.beta > 0) all.reference = log_probs_of(policy.score_by_reference(all.samples));
+  MC_CHECK(all.old.size() == all.rollout.size());
   UpdateResult result;
   result.plan = plan_of(all, options.step);
   for (size_t i = 0; i < all.samples.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/check.h"
 #include "musify/apply_rules.h"
 #include "musify/edits.h"
 #include "musify/notices.h"
@@ -68,7 +69,7 @@ const char* name_of(Port::Status status) {
     case Port::Status::kRefused:
       return "refused";
   }
-  return "";
+  MC_CHECK(false);
 }
 
 Port port_source(std::string_view text, Language language, const Rules& rules,

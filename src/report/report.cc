@@ -237,6 +237,7 @@ using Estimates = std::vector<task::Estimate>;
 
 // The mean of the medians, of the lower and of the upper ends.
 task::Estimate geometric_mean(const Estimates& estimates) {
+  MC_CHECK(!estimates.empty());
   task::Estimate sum;
   for (const task::Estimate& estimate : estimates) {
     sum.median += std::log(estimate.median);

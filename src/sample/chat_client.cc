@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/utf8.h"
 #include "task/text.h"
 
@@ -26,6 +27,7 @@ std::string url_of(std::string endpoint) {
 }
 
 std::string body_of(const Messages& messages, const Sampling& sampling, const Endpoint& endpoint) {
+  MC_CHECK(!messages.empty());
   Json list = Json::array();
   for (const Message& message : messages) {
     list.push_back({{"role", message.role}, {"content", message.content}});
@@ -139,7 +141,9 @@ ChatClient::ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep)
     : http_(http),
       endpoint_(std::move(endpoint)),
       url_(url_of(endpoint_.endpoint)),
-      sleep_(std::move(sleep)) {}
+      sleep_(std::move(sleep)) {
+  MC_CHECK(sleep_ && endpoint_.retries >= 0);
+}
 
 struct ChatClient::Attempt {
   Result<Completion> result;

@@ -167,6 +167,7 @@ Status become_reaper() {
 
 Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds,
                            const Body& body) {
+  MC_CHECK(body != nullptr);
   if (auto status = become_reaper(); !status) return status.error();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
@@ -187,6 +188,7 @@ Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds
 }
 
 Result<Child> Child::adopt(pid_t init, const Profile& profile) {
+  MC_CHECK(init > 0);  // Signals to 0 or -1 would reach other processes than the sandbox's.
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, init, 0)));
   if (!pidfd.is_open()) {
     return system_error(ErrorCode::kUnavailable, "pidfd_open " + std::to_string(init));
@@ -280,6 +282,7 @@ std::optional<Ending> Child::passed_limit() {
 }
 
 void Child::limit_work(std::chrono::milliseconds more) {
+  MC_CHECK(more.count() >= 0);
   work_limit_ = WorkLimit{more, use_of_descendants(init_).cpu, Clock::now()};
 }
 
@@ -289,6 +292,7 @@ std::chrono::milliseconds Child::work() const {
 }
 
 Ending Child::end_with(const Ending& ending) {
+  MC_CHECK(pidfd_.is_open() && !ending_);
   ending_ = ending;
   kill_tree();
   return *ending_;
@@ -318,6 +322,7 @@ void Child::kill_tree() {
 
 // Waits for init's end, which has come or was ordered.
 void Child::reap() {
+  MC_CHECK(pidfd_.is_open());
   siginfo_t info{};
   rusage use{};
   long result = 0;

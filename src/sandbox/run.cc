@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/cancel.h"
+#include "core/check.h"
 #include "core/fd.h"
 
 namespace mc::sandbox {
@@ -150,6 +151,7 @@ Profile program_profile() {
 }
 
 void Output::append(const char* data, size_t size) {
+  MC_CHECK(head_.size() <= head_max_);
   const size_t to_head = std::min(size, head_max_ - head_.size());
   head_.append(data, to_head);
   tail_.append(data + to_head, size - to_head);

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/check.h"
 #include "core/file.h"
 
 namespace mc::sandbox {
@@ -64,6 +65,7 @@ std::chrono::milliseconds cpu_of(pid_t pid) {
 }  // namespace
 
 std::vector<pid_t> descendants(pid_t root) {
+  MC_CHECK(root > 0);
   std::vector<pid_t> pids;
   append_children(root, pids);
   for (size_t i = 0; i < pids.size() && pids.size() < kDescendantsMax; ++i) {

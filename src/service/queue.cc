@@ -42,7 +42,9 @@ Queue::~Queue() {
 }
 
 Queue::Ticket Queue::submit(Work work, Done done) {
+  MC_CHECK(work.run && done);
   const std::lock_guard lock(mutex_);
+  MC_CHECK(!is_closing_);
   const Ticket ticket = next_ticket_++;
   const Place place{-int64_t{work.priority}, ticket};
   Job*& job = shared_[work.key];
@@ -70,6 +72,7 @@ void Queue::cancel(Ticket ticket) {
   if (!done) return;
   (*done)(Dropped::kCancelled);
   const std::lock_guard lock(mutex_);
+  MC_CHECK(num_open_ > 0);
   --num_open_;
   changed_.notify_all();
 }
@@ -99,6 +102,7 @@ std::optional<Queue::Done> Queue::drop(Ticket ticket) {
 
 // The place of the request that is first.  REQUIRES: mutex_ is held, the job waits and is wanted.
 void Queue::place(Job& job) {
+  MC_CHECK(!job.askers.empty() && !job.is_running);
   waiting_.erase(job.place);
   job.place = askers_.at(*job.askers.begin()).place;
   for (const Ticket ticket : job.askers) {
@@ -139,6 +143,7 @@ void Queue::work() {
     lock.unlock();
     for (const Done& done : dones) done(answered);
     lock.lock();
+    MC_CHECK(num_open_ >= dones.size());
     num_open_ -= dones.size();
     changed_.notify_all();
   }

@@ -18,6 +18,7 @@
 #include <sqlite3.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/fd.h"
 #include "task/verdict_json.h"
 
@@ -168,7 +169,9 @@ std::string now_text() {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
 }
 
-Store::Store(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+Store::Store(std::unique_ptr<Database> database) : database_(std::move(database)) {
+  MC_CHECK(database_ != nullptr);
+}
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(const fs::path& path) {
@@ -208,6 +211,7 @@ Result<std::unique_ptr<Store>> Store::open_to_read(const fs::path& path) {
 }
 
 Result<Run> Store::begin(RunRecord record) {
+  MC_CHECK(!record.kind.empty());
   return database_->call([&](SQLite::Database& connection) -> Result<Run> {
     SQLite::Statement found(connection, std::string(kRunColumns) + " WHERE name = ?");
     bind_all(found, record.name);
@@ -282,6 +286,7 @@ Status Run::add(std::span<const Answer> answers) {
     SQLite::Statement insert(
         connection, "INSERT OR REPLACE INTO answer VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (const Answer& answer : answers) {
+      MC_CHECK(answer.key.sample >= 0 && answer.key.turn >= 0);
       bind_all(insert, id_, answer.key.id, answer.key.sample, answer.key.turn, answer.completion,
                answer.reasoning, answer.finish, answer.num_tokens, answer.reasoning_tokens,
                answer.prompt_tokens, answer.seconds);
@@ -294,6 +299,7 @@ Status Run::add(std::span<const Answer> answers) {
 }
 
 Status Run::add(const Judgement& judgement) {
+  MC_CHECK(judgement.key.sample >= 0 && judgement.key.turn >= 0 && judgement.seconds >= 0);
   const std::string verdict = task::to_json(judgement.verdict, task::Indent::kCompact);
   return database_->call([&](SQLite::Database& connection) -> Status {
     SQLite::Statement insert(connection,
@@ -310,6 +316,7 @@ Status Run::add(const Judgement& judgement) {
 }
 
 Status Run::put(const std::string& name, const std::string& text) {
+  MC_CHECK(!name.empty());
   return database_->call([&](SQLite::Database& connection) -> Status {
     SQLite::Statement insert(connection, "INSERT OR REPLACE INTO text VALUES(?, ?, ?)");
     bind_all(insert, id_, name, text);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/check.h"
+
 namespace mc::task {
 
 const char* to_string(Backend backend) {
@@ -14,7 +16,7 @@ const char* to_string(Backend backend) {
     case Backend::kMusa:
       return "musa";
   }
-  return "cpu";
+  MC_CHECK(false);
 }
 
 const char* to_string(Dialect dialect) { return dialect == Dialect::kMusa ? "musa" : "cuda"; }

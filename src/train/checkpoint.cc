@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "model/model_folder.h"
 #include "model/publish.h"
@@ -99,6 +100,8 @@ Result<store::RunFolder> open_run(const fs::path& run, const std::string& kind,
 }
 
 Status save_checkpoint(const fs::path& run, const RunState& state, const RunTensors& tensors) {
+  MC_CHECK(state.step >= 0 && tensors.first.numel() == tensors.master.numel() &&
+           tensors.second.numel() == tensors.master.numel());
   const fs::path path = run / "checkpoints" / fmt::format("{}{:08}", kPrefix, state.step);
   const at::Tensor master = tensors.master.to(at::kCPU);
   const at::Tensor first = tensors.first.to(at::kCPU);

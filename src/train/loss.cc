@@ -5,6 +5,7 @@
 
 #include <ATen/ops/zeros_like.h>
 
+#include "core/check.h"
 #include "model/ops.h"
 
 namespace mc::train {
@@ -17,6 +18,7 @@ at::Tensor add_loss_gradient(const model::ForwardContext& passage,
   std::vector<int64_t> targets;
   int64_t start = 0;
   for (const Sample* sample : samples) {
+    MC_CHECK(sample->answer > 0 && sample->answer < static_cast<int64_t>(sample->tokens.size()));
     // The last token is only predicted.
     inputs.emplace_back(sample->tokens.begin(), sample->tokens.end() - 1);
     for (auto i = static_cast<size_t>(sample->answer); i < sample->tokens.size(); ++i) {

@@ -10,6 +10,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "core/check.h"
 #include "model/gpu_ops.h"
 
 namespace mc::train {
@@ -29,10 +30,13 @@ Optimizer::Optimizer(at::Tensor master, int64_t matrices, const OptimizerOptions
       master_(std::move(master)),
       first_(at::zeros_like(master_)),
       second_(at::zeros_like(master_)) {
+  MC_CHECK(0 <= matrices && matrices <= master_.numel());
+  MC_CHECK(!weights.defined() || weights.numel() == master_.numel());
   if (weights.defined() && !weights.is_same(master_)) weights_ = std::move(weights);
 }
 
 double Optimizer::step(at::Tensor& gradients, double lr) {
+  MC_CHECK(gradients.numel() == master_.numel() && gradients.device() == master_.device());
   if (master_.is_cuda() && master_.scalar_type() == at::kFloat) {
     return step_by_kernels(gradients, lr);
   }

@@ -68,6 +68,7 @@ std::vector<std::vector<size_t>> deal(std::span<const int64_t> lengths, size_t h
 }
 
 std::vector<std::vector<size_t>> first_fit(std::span<const int64_t> lengths, int64_t capacity) {
+  MC_CHECK(capacity > 0);
   std::vector<std::vector<size_t>> packs;
   std::vector<int64_t> room;
   for (const size_t number : falling(lengths)) {

@@ -13,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "core/check.h"
 #include "core/fd.h"
 #include "train/gloo.h"
 #include "train/nccl.h"
@@ -59,6 +60,7 @@ Result<RankPlace> place_of_environment() {
 }
 
 Result<std::vector<RankPlace>> places_here(int count) {
+  MC_CHECK(count > 0);
   Fd fd(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -93,6 +95,7 @@ Ranks::Ranks(Ranks&&) noexcept = default;
 Ranks::~Ranks() = default;
 
 Ranks Ranks::join(const RankPlace& place, at::Device device) {
+  MC_CHECK(0 <= place.rank && place.rank < place.count);
   Ranks ranks;
   if (place.count == 1) return ranks;
   c10d::TCPStoreOptions options;

@@ -12,6 +12,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "model/decoder.h"
 #include "model/model_folder.h"
 #include "model/parallel.h"
@@ -180,6 +181,7 @@ class Run {
       lengths.push_back(lengths_[number]);
       learned += num_learned(*samples.back());
     }
+    MC_CHECK(learned > 0);  // Every sample has an answer.
     const size_t workers = gradients_.size();
     const auto parts = deal(lengths, workers * static_cast<size_t>(ranks_.count()));
     const size_t first = workers * static_cast<size_t>(ranks_.rank());

@@ -47,7 +47,7 @@ const char* name_of(Role role) {
     case Role::kCandidate:
       return "candidate";
   }
-  return "";
+  MC_CHECK(false);
 }
 
 // Waits on a socket until a deadline.
