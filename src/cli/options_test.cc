@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Wrong options: the one line that a command prints, and its exit code.  No command of these tables
-// gets as far as its work.
+// gets as far as its work, and none could write into /dev/null/none.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -71,14 +71,15 @@ void expect_lines(const Words& first, const std::vector<Wrong>& table) {
 
 TEST(WrongOptions, OfBenchAreNamedBeforeAnythingIsMade) {
   expect_lines(
-      {"bench", "--suite", "s", "--out", "/nowhere/o"},
+      {"bench", "--suite", "s", "--out", "/dev/null/none/o"},
       {
           {{}, "bench: give one of --model, --endpoint, --answers and --runs"},
           {{"--answers", "a", "--runs", "r"},
            "bench: give one of --model, --endpoint, --answers and --runs"},
           {{"--answers", "a", "--turns", "2"},
            "bench: --turns needs --model or --endpoint: stored answers have the turns they have"},
-          {{"--model", "/nowhere"}, "bench: /nowhere is no model's folder: it has no config.json"},
+          {{"--model", "/dev/null/none"},
+           "bench: /dev/null/none is no model's folder: it has no config.json"},
           {{"--endpoint", "http://h/v1"},
            "bench: --endpoint needs --model-name: which of its models to ask"},
           {{"--endpoint", "http://h/v1", "--model-name", "m", "--extra-body", "[]"},
@@ -112,7 +113,7 @@ TEST(WrongOptions, OfEvalAreNamedBeforeAnythingIsMade) {
            "eval: no backend or architecture is called 'tpu': use auto, cuda, musa, cpu"},
           {{"--musa-arch", "mp_31"}, "eval: --musa-arch: add --dialect musa"},
           {{"--dialect", "hip"}, "--dialect: hip not in {cuda,musa}"},
-          {{"--candidate", "/nowhere.py"}, "cannot read /nowhere.py: No such file or directory"},
+          {{"--candidate", "/dev/null/none.py"}, "cannot read /dev/null/none.py: Not a directory"},
           {{"--stream", "--candidate", "c.py"}, "--candidate excludes --stream"},
           {{"--bulk"}, "--bulk requires --stream"},
           {{"--no-diagnosis"}, "--no-diagnosis requires --bulk"},
@@ -126,7 +127,7 @@ TEST(WrongOptions, OfEvalAreNamedBeforeAnythingIsMade) {
 
 TEST(WrongOptions, OfForgeAreNamedBeforeAnythingIsMade) {
   expect_lines(
-      {"forge", "--out", "/nowhere/o"},
+      {"forge", "--out", "/dev/null/none/o"},
       {
           {{}, "forge: give one of --tasks and --samples"},
           {{"--tasks", "1", "--samples", "1"}, "forge: give one of --tasks and --samples"},
@@ -143,35 +144,39 @@ TEST(WrongOptions, OfForgeAreNamedBeforeAnythingIsMade) {
           {{"--tasks", "1", "--bugs-share", "nan"},
            "--bugs-share: a number from 0 to 1 is needed, not nan"},
           {{"--tasks", "1", "--seed", "-1"}, "--seed: a number from 0 on is needed, not -1"},
-          {{"--tasks", "1", "--mix", "/nowhere"},
-           "forge: --mix: /nowhere: no store /nowhere/store.sqlite"},
+          {{"--tasks", "1", "--mix", "/dev/null/none"},
+           "forge: --mix: /dev/null/none: no store /dev/null/none/store.sqlite"},
       });
 }
 
 TEST(WrongOptions, OfOtherCommandsAreNamedBeforeAnythingIsMade) {
   expect_lines(
-      {},
-      {
-          {{"optimize", "/dev/null"}, "optimize: give one of --model and --endpoint"},
-          {{"optimize", "/dev/null", "--model", "a", "--endpoint", "b"},
-           "optimize: give one of --model and --endpoint"},
-          {{"optimize", "/dev/null", "--watch"},
-           "optimize: --watch needs the file of a candidate behind the module's"},
-          {{"optimize", "/dev/null", "/nowhere.py", "--watch"}, "optimize: no file /nowhere.py"},
-          {{"optimize", "/dev/null", "c.py", "--model", "a"},
-           "optimize: a candidate's file needs --watch"},
-          {{"report", "/nowhere"}, "report: give --out PAGE.html, --markdown, --csv or --json"},
-          {{"report", "/nowhere", "--csv", "/nowhere/c"}, "report: no store /nowhere"},
-          {{"musify", "/nowhere.cu"}, "/nowhere.cu: no such file or folder"},
-          {{"musify", "/nowhere.cu", "--to", "hip"}, "--to: expected musa or cuda, got \"hip\""},
-          {{"measure", "/nowhere.prepared"},
-           "/nowhere.prepared: cannot read /nowhere.prepared: No such file or directory"},
-          {{"prepare", "--candidate", "c.py"}, "--out is required"},
-          {{"import", "/nowhere"}, "--out is required"},
-          {{"task"}, "A subcommand is required"},
-          {{"task", "check", "/nowhere"},
-           "task: not a task: \"/nowhere\"; give a .py file, suite:level/number or family/name"},
-      });
+      {}, {
+              {{"optimize", "/dev/null"}, "optimize: give one of --model and --endpoint"},
+              {{"optimize", "/dev/null", "--model", "a", "--endpoint", "b"},
+               "optimize: give one of --model and --endpoint"},
+              {{"optimize", "/dev/null", "--watch"},
+               "optimize: --watch needs the file of a candidate behind the module's"},
+              {{"optimize", "/dev/null", "/dev/null/none.py", "--watch"},
+               "optimize: no file /dev/null/none.py"},
+              {{"optimize", "/dev/null", "c.py", "--model", "a"},
+               "optimize: a candidate's file needs --watch"},
+              {{"report", "/dev/null/none"},
+               "report: give --out PAGE.html, --markdown, --csv or --json"},
+              {{"report", "/dev/null/none", "--csv", "/dev/null/none/c"},
+               "report: no store /dev/null/none"},
+              {{"musify", "/dev/null/none.cu"}, "/dev/null/none.cu: no such file or folder"},
+              {{"musify", "/dev/null/none.cu", "--to", "hip"},
+               "--to: expected musa or cuda, got \"hip\""},
+              {{"measure", "/dev/null/none.prepared"},
+               "/dev/null/none.prepared: cannot read /dev/null/none.prepared: Not a directory"},
+              {{"prepare", "--candidate", "c.py"}, "--out is required"},
+              {{"import", "/dev/null/none"}, "--out is required"},
+              {{"task"}, "A subcommand is required"},
+              {{"task", "check", "/dev/null/none"},
+               "task: not a task: \"/dev/null/none\"; give a .py file, suite:level/number or "
+               "family/name"},
+          });
 }
 
 // Not a number is neither below nor above a bound.

@@ -48,7 +48,8 @@ TEST(Sites, AreFoundWhereTheyWereMarkedAlsoInEachOther) {
     ASSERT_EQ(without_marks(expected.marked, sites), expected.plain) << "seed " << kRandomSeed;
     ASSERT_EQ(sites.size(), expected.sites.size());
     for (size_t i = 0; i < sites.size(); ++i) {
-      ASSERT_EQ(sites[i].kind, expected.sites[i].kind) << "seed " << kRandomSeed << ", round " << round;
+      ASSERT_EQ(sites[i].kind, expected.sites[i].kind)
+          << "seed " << kRandomSeed << ", round " << round;
       ASSERT_EQ(sites[i].offset, expected.sites[i].offset);
       ASSERT_EQ(sites[i].size, expected.sites[i].size);
     }

@@ -49,8 +49,8 @@ TEST(Views, OfTheirBaseAreTheArray) {
       ASSERT_EQ(base.values.size(), count) << view_text(view, "x");
       for (size_t i = 0; i < array.values.size(); ++i) {
         ASSERT_EQ(element_by_strides(view, base, array, i), array.values[i])
-            << "seed " << kRandomSeed << ", round " << round << ": " << view_text(view, "x") << " at "
-            << i;
+            << "seed " << kRandomSeed << ", round " << round << ": " << view_text(view, "x")
+            << " at " << i;
       }
     }
   }
