@@ -8,9 +8,11 @@ One process imports torch once and answers JSON lines on its standard input, a l
   {"source", "seed", "probe", "tests", "explains", "solutions": [S]}
      S = {"source", "cuda", "library": {"path", "module"}, "function"}: the module, the CUDA
      text that was compiled for it, where, and by what name its function `f` is found there
-  -> {"gate": [text], "tests": [the reference passes], "needs_general", "shapes", "trials",
-      "runs": [R]}
-     R = {"load": E, "builds": [{"shape", "error"}], "trials": [...], "died": text}
+  -> {"gate": [text], "tests": [the reference passes], "begun": B, "given": [T], "runs": [R]}
+     B and T are the judge's answers to `begin` and to `trial` (harness/worker/protocol.json)
+     R = {"events": [E], "died": {"is_late", "signal", "exit_code"} or null, "report": [text]}
+     E = {"at": stage, "reply"}, and of "forward" also "index", "report", and the judge's "check"
+         where it compared. The report of R is what came after the last event.
 
 Judge and candidate are those of MooreEval (harness/judge, harness/candidate), with the same
 trials, comparison and emulator; what is left out is the sandbox and the processes apart, since what
@@ -127,14 +129,15 @@ class _Prepared:
         self.judge = Judge()
         options = {"specials": False, "explains": explains}
         self.judge.answer(Question({"op": "open", "source": source, "options": options}))
-        self.plan = self.judge.answer(Question({"op": "begin", "seed": seed})).body["plan"]
+        self.begun = self.judge.answer(Question({"op": "begin", "seed": seed})).body
+        self.plan = self.begun["plan"]
         shapes = sorted({trial["shape"] for trial in self.plan["trials"]})
         # In the order in which a judge is asked: weights first, as they are built.
         self.inits = {s: self.judge.answer(Question({"op": "init", "shape": s})) for s in shapes}
-        self.written = []  # The inputs that the reference writes to, for each trial.
+        self.asked: list[Json] = []  # The judge's answer for each trial.
         for index in range(len(self.plan["trials"])):
             answer = self.judge.answer(Question({"op": "trial", "index": index}))
-            self.written.append(answer.body["written"])
+            self.asked.append(answer.body)
             for descriptor in answer.descriptors:
                 os.close(descriptor)
         assert self.judge._opened is not None
@@ -148,7 +151,7 @@ class _Prepared:
     def check(self, trials: list[tuple[Json, int]], question: Question, report: _Report) -> Json:
         """What the judge says of one call's outputs."""
         body = question.body
-        index = body["index"]
+        index, reply = body["index"], body["reply"]
         tree, descriptor = trials[index]
         given = replace(
             self.given[index], trees=region.tensor_nodes(tree), descriptor=os.dup(descriptor)
@@ -159,8 +162,8 @@ class _Prepared:
         digest = {"weight": report.weight, "offset": report.offset}
         digest["value"] = calls[-1]["digest"] if calls else ""
         asked = {"op": "check", "index": index, "digest": digest}
-        asked.update(outputs=body["outputs"], buffers=body["buffers"])
-        return {"ok": True, **self.judge.answer(Question(asked, question.descriptors)).body}
+        asked.update(outputs=reply["outputs"], buffers=reply["buffers"])
+        return _ok(self.judge.answer(Question(asked, question.descriptors)).body)
 
     def close(self) -> None:
         for answer in self.inits.values():
@@ -191,7 +194,8 @@ class _Verifier:
                 tests = [not gate and passes_unit_test(case.task, test) for test in body["tests"]]
             solutions = [] if gate else body["solutions"]
             runs = [self._in_fork(prepared, one) for one in solutions]
-            return {"gate": gate, "tests": tests, **prepared.plan, "runs": runs}
+            made: Json = {"gate": gate, "tests": tests, "begun": _ok(prepared.begun)}
+            return {**made, "given": [_ok(one) for one in prepared.asked], "runs": runs}
         finally:
             prepared.close()
 
@@ -206,26 +210,25 @@ class _Verifier:
         theirs.close()
         report.theirs.close()
         channel = Channel(ours.detach())
-        run: Json = {"trials": [], "builds": []}
+        run: Json = {"events": [], "died": None}
+        is_late = False
         try:
             while question := _next(channel):
                 event = question.body
-                event["report"] = report.next_call() if event["at"] == "trial" else []
-                if event["at"] == "trial" and event["error"] is None and not event["sticky"]:
-                    event["check"] = prepared.check(trials, question, report)
+                if event["at"] == "forward":
+                    event["report"] = report.next_call()
+                    if event["reply"]["ok"] and not event["reply"]["sticky"]:
+                        event["check"] = prepared.check(trials, question, report)
                 for descriptor in question.descriptors:
                     os.close(descriptor)
-                if event["at"] == "load":
-                    run["load"] = event
-                else:
-                    run[event["at"] + "s"].append(event)
+                run["events"].append(event)
         except TimeoutError:
             os.kill(child, signal.SIGKILL)
-            run["died"] = "timeout"
+            is_late = True
         _, status = os.waitpid(child, 0)
-        if status and "died" not in run:
-            run["died"] = f"signal {status & 127}" if status & 127 else f"exit code {status >> 8}"
-            run["last_report"] = report.rest()
+        if status or is_late:
+            run["died"] = {"is_late": is_late, "signal": status & 127, "exit_code": status >> 8}
+        run["report"] = report.rest()
         for _, descriptor in trials:
             os.close(descriptor)
         return run
@@ -264,26 +267,23 @@ class _Verifier:
         load = {"op": "load", "source": solution["source"], "artifacts": {}}
         load["policy"] = {"name": "musacoder", **allowed}
         load["schedule_seed"] = solution.get("schedule_seed", 0)
-        error = _ask(one, load, ())[1]
-        channel.send({"at": "load", "error": error})
-        if error is not None:
+        reply = _ask(one, load, ())[0]
+        channel.send({"at": "load", "reply": reply})
+        if not reply["ok"]:
             return
         for shape, init in prepared.inits.items():
             build = {**init.body, "op": "build", "shape": shape}
-            error = _ask(one, build, init.descriptors)[1]
-            channel.send({"at": "build", "shape": shape, "error": error})
-            if error is not None:
+            reply = _ask(one, build, init.descriptors)[0]
+            channel.send({"at": "init", "reply": reply})
+            if not reply["ok"]:
                 return
         for plan, (tree, descriptor) in zip(prepared.plan["trials"], trials):
             run = {"op": "run", "shape": plan["shape"], "inputs": tree}
-            run["written"] = prepared.written[plan["index"]]
-            answer, error = _ask(one, run, [descriptor])
-            event = {"at": "trial", **plan, "error": error, "sticky": ""}
-            event["fault"] = self._emulator.sticky_error()
-            body = {} if answer is None else answer.body
-            channel.send({**event, **body}, () if answer is None else answer.descriptors)
-            if event["fault"] or (error is not None and plan["shape"] == 0):
-                return
+            run["written"] = prepared.asked[plan["index"]]["written"]
+            reply, descriptors = _ask(one, run, [descriptor])
+            channel.send({"at": "forward", "index": plan["index"], "reply": reply}, descriptors)
+            if reply["sticky"] if reply["ok"] else plan["shape"] == 0:
+                return  # No later call tells more.
 
 
 def _next(channel: Channel) -> Question | None:
@@ -296,11 +296,17 @@ def _next(channel: Channel) -> Question | None:
         return None
 
 
-def _ask(one: Any, body: Json, descriptors: Any) -> tuple[Any, Json | None]:
+def _ask(one: Any, body: Json, descriptors: Any) -> tuple[Json, list[int]]:
+    """The answer as a candidate process would send it, and the descriptors that go with it."""
     try:
-        return one.answer(Question(body, [os.dup(descriptor) for descriptor in descriptors])), None
+        answer = one.answer(Question(body, [os.dup(descriptor) for descriptor in descriptors]))
+        return _ok(answer.body), answer.descriptors
     except BaseException as error:
-        return None, {"ok": False, "error": describe(error)}
+        return {"ok": False, "error": describe(error)}, []
+
+
+def _ok(body: Json) -> Json:
+    return {"ok": True, **body}
 
 
 def main() -> int:

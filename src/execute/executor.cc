@@ -20,7 +20,6 @@ using Seconds = std::chrono::duration<double>;
 constexpr int64_t kCompilerMemoryBytes = int64_t{16} << 30;
 constexpr int64_t kCompilerTmpBytes = int64_t{1} << 30;
 constexpr int kCompilerThreads = 512;
-constexpr int kMainShape = 0;
 constexpr size_t kIdleBaselinesMax = 12;  // On a device each holds a context.
 
 // For torch.compile, with processes and files of its own.

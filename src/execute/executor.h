@@ -40,10 +40,10 @@ struct StageLimits {
   double forward_s = 30;
   double queue_s = 2;  // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
-  ChildLimits child;
+  ChildLimits child{};
   bool has_device_process = false;  // Candidate processes have no device: another process holds it.
   // Patterns of the kernels of PyTorch's that candidate processes may launch there.
-  std::vector<std::string> foreign_kernels;
+  std::vector<std::string> foreign_kernels{};
 };
 
 // A candidate's process, and the one that holds its device, where that is another.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  The judge makes inputs and keeps what it expects; the candidate process
-// gets the inputs and returns data; this class carries messages between the two and draws the
-// conclusion. What the candidate process says of itself can only hurt it: an ATen call that it
+// gets the inputs and returns data; this class carries messages between the two, and Trials draws
+// the conclusion.  What the candidate process says of itself can only hurt it: an ATen call that it
 // reports makes it illegal, a finding fails its trial, and its outputs count only after the judge
 // compared them.
 //
@@ -13,9 +13,7 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "core/demangle.h"
 #include "execute/failure.h"
-#include "task/text.h"
 
 namespace mc::execute {
 namespace {
@@ -24,45 +22,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr size_t kDetailBytesMax = 300;
 
-// The shape that the task asks for, as far as it fits; the others are variants.
-constexpr int kMainShape = 0;
-
 constexpr double kWallFactor = 4;
-
-// Trials of values that a task's own inputs do not hold (harness/judge/specials.py).
-bool is_special(const TrialPlan& plan) {
-  return plan.distribution == "nan" || plan.distribution == "nonfinite";
-}
-
-bool is_main(const TrialPlan& plan) { return plan.shape == kMainShape && !is_special(plan); }
-
-// How a call ended that only fails its trial.
-task::OutputCheck check_of(const task::Outcome& outcome) {
-  task::OutputCheck check;
-  check.path = "output";
-  check.problem = task::outcome_name(outcome);
-  const auto* crashed = std::get_if<task::Crashed>(&outcome);
-  if (crashed == nullptr) return check;
-  check.problem = "exception";
-  if (!crashed->exception) {
-    check.detail = "the process ended by signal " + std::to_string(crashed->signal) +
-                   ", exit code " + std::to_string(crashed->exit_code);
-    return check;
-  }
-  const task::Exception& exception = *crashed->exception;
-  check.detail = exception.type;
-  if (!exception.message.empty()) check.detail += ": " + exception.message;
-  if (const std::string where = task::place_name(exception.location); !where.empty()) {
-    check.detail += " (" + where + ")";
-  }
-  return check;
-}
-
-std::vector<task::KernelFinding> findings_of(const task::Outcome& outcome) {
-  if (const auto* crashed = std::get_if<task::Crashed>(&outcome)) return crashed->findings;
-  if (const auto* late = std::get_if<task::TimedOut>(&outcome)) return late->findings;
-  return {};
-}
 
 }  // namespace
 
@@ -75,7 +35,8 @@ Measurement::Measurement(const StageLimits& limits, const Program& program, Judg
       policy_(policy),
       schedule_seed_(schedule_seed),
       session_(std::move(session)),
-      device_(device) {}
+      device_(device),
+      trials_(judge.plan(), policy, limits, program) {}
 
 Result<Measured> Measurement::run(const Pause& pause) {
   MC_TRY(EarlyOutcome loaded, load(), "load");
@@ -88,24 +49,23 @@ Result<Measured> Measurement::run(const Pause& pause) {
   }
   for (const TrialPlan& plan : judge_.plan().trials) {
     if (const task::Outcome* why = cannot_run(plan)) {
-      fail(plan, *why);
+      trials_.fail(plan, why);
       continue;
     }
-    // Such a trial asks little, and must not lift the q of a candidate that fails all others.
-    if (is_special(plan) && std::ranges::none_of(trials_, &task::Trial::passed)) {
-      trials_.push_back(trial_of(plan));
+    if (trials_.is_pointless(plan)) {
+      trials_.fail(plan, nullptr);
       continue;
     }
     pause(session_);
     MC_TRY(EarlyOutcome outcome, run_trial(plan), "trial " + std::to_string(plan.index));
     if (!outcome) continue;
-    if (counts(plan) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
+    if (trials_.counts(plan) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
       return finish(std::move(*outcome));
     }
-    fail(plan, *outcome);
+    trials_.fail(plan, &*outcome);
     spoilt_by_ = std::move(outcome);
   }
-  return finish(conclude());
+  return finish(trials_.outcome());
 }
 
 Result<Tried> Measurement::run_last() {
@@ -117,30 +77,14 @@ Result<Tried> Measurement::run_last() {
   if (const task::Outcome* why = cannot_run(plan)) return Tried{*why};
   MC_TRY(EarlyOutcome ran, run_trial(plan), "trial " + std::to_string(plan.index));
   if (ran) return Tried{std::move(*ran)};
-  if (!trials_.back().passed) return Tried{task::Wrong{0, false, trials_}};
-  return Tried{task::Passed{trials_, std::nullopt}, forward_work_s_};
-}
-
-bool Measurement::counts(const TrialPlan& plan) const {
-  return is_main(plan) || judge_.plan().needs_general;
+  if (!trials_.all().back().passed) return Tried{task::Wrong{0, false, trials_.all()}};
+  return Tried{task::Passed{trials_.all(), std::nullopt}, forward_work_s_};
 }
 
 const task::Outcome* Measurement::cannot_run(const TrialPlan& plan) const {
   if (spoilt_by_) return &*spoilt_by_;
   const auto refused = shapes_refused_.find(plan.shape);
   return refused == shapes_refused_.end() ? nullptr : &refused->second;
-}
-
-task::Trial Measurement::trial_of(const TrialPlan& plan) const {
-  const ShapePlan& shape = judge_.plan().shapes.at(static_cast<size_t>(plan.shape));
-  return {plan.index, shape.label, plan.distribution, shape.constants, "", false, {}, {}, ""};
-}
-
-void Measurement::fail(const TrialPlan& plan, const task::Outcome& outcome) {
-  task::Trial trial = trial_of(plan);
-  trial.checks.push_back(check_of(outcome));
-  trial.findings = findings_of(outcome);
-  trials_.push_back(std::move(trial));
 }
 
 Stage<Session> Measurement::start() {
@@ -152,7 +96,7 @@ Stage<Session> Measurement::start() {
   return Started(std::move(session_));
 }
 
-Result<Measurement::EarlyOutcome> Measurement::load() {
+Result<EarlyOutcome> Measurement::load() {
   std::vector<std::filesystem::path> paths;
   for (const Library& library : program_.libraries) paths.push_back(library.path);
   MC_TRY(paths, session_.show(paths), "candidate");
@@ -180,7 +124,7 @@ Result<Measurement::EarlyOutcome> Measurement::load() {
   return EarlyOutcome(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
 }
 
-Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
+Result<EarlyOutcome> Measurement::build(int shape) {
   auto asked = ask_judge(worker::JudgeInitQuestion{shape});
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("init"));
   MC_TRY(const Initial init, std::move(asked), "init");
@@ -202,50 +146,30 @@ Result<Measurement::EarlyOutcome> Measurement::build(int shape) {
   return EarlyOutcome();
 }
 
-Result<Measurement::EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) {
-  task::Trial trial = trial_of(plan);
+Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) {
   auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index});
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("forward"));
   MC_TRY(const auto given, std::move(asked), "inputs");
-  trial.inputs_digest = given.body.digest;
   MC_TRY(Answer answer, ask_to_run(plan, given), "forward");
   forward_work_s_ = program_.is_emulated ? session_.work().count() : 0;
-  trial.findings = new_findings();
+  Trials::Call call = trials_.begin(plan, given.body, fresh_report());
   if (std::holds_alternative<Reply>(answer) || std::holds_alternative<ErrorReply>(answer)) {
     MC_TRY(EarlyOutcome forbidden, forbidden_there(), "forward");
     if (forbidden) return forbidden;
   }
-  if (EarlyOutcome lacking = unsupported(trial.findings)) return lacking;
-
   auto* outputs = std::get_if<Reply>(&answer);
   if (outputs == nullptr) {
-    const bool alive = std::holds_alternative<ErrorReply>(answer);
-    task::Outcome failure =
-        std::visit(Failure{limits_, "forward", limits_.forward_s, trial.findings}, answer);
-    return alive ? refused(failure, plan) : EarlyOutcome(std::move(failure));
+    EarlyOutcome decided = trials_.fail(call, answer);
+    has_thrown_ = has_thrown_ || !decided;
+    return decided;
   }
   auto ran = worker::parse_response<worker::CandidateRunQuestion>(std::move(*outputs));
-  if (!ran)
-    return EarlyOutcome(Failure{limits_, "forward", 0, {}}(MalformedReply{ran.error().message}));
+  if (!ran) return trials_.fail(call, MalformedReply{ran.error().message});
   const RunAnswer run = bounded(std::move(ran->body));
-  if (EarlyOutcome illegal = note_aten(run.aten)) return illegal;
-  if (EarlyOutcome fault = fatal_fault(run.sticky, trial.findings)) return fault;
-  if (EarlyOutcome illegal = note_record(trial.findings)) return illegal;
-  auto checked = check(run, ran->region, plan.index);
-  if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(trial)));
-  take_check(std::move(checked->body), trial);
-  if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
-    if (EarlyOutcome illegal = given.body.returns_inputs ? std::nullopt : lacks_launch(run)) {
-      return illegal;
-    }
-    if (EarlyOutcome illegal = host_made()) return illegal;
-    if (EarlyOutcome illegal = given.body.returns_inputs ? std::nullopt : constant_answer()) {
-      return illegal;
-    }
-  }
-  trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
-  trials_.push_back(std::move(trial));
-  return EarlyOutcome();
+  if (EarlyOutcome decided = trials_.admit(call, run)) return decided;
+  auto checked = check(run, ran->region, call);
+  if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(call)));
+  return trials_.add(std::move(call), run, std::move(checked->body));
 }
 
 Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
@@ -276,7 +200,7 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
   ++calls_there_;
   const auto put = device_->put({given.body.inputs}, given.region);
   // The device was clean when the candidate got it.
-  if (!put && !trials_.empty()) {
+  if (!put && !trials_.all().empty()) {
     const task::Exception fault{"CudaError", put.error().message, {}, {}};
     return Answer(ErrorReply{.kind = "exception", .stage = "forward", .exception = fault});
   }
@@ -320,153 +244,27 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
 
 // The things seen by the device process that the candidate's policy forbids.  Bytes count from the
 // time when there were inputs, in calls and between them.
-Result<Measurement::EarlyOutcome> Measurement::forbidden_there() {
-  if (device_ == nullptr || may_use_all()) return EarlyOutcome();
+Result<EarlyOutcome> Measurement::forbidden_there() {
+  if (device_ == nullptr || trials_.may_use_all()) return EarlyOutcome();
   MC_TRY(const auto used, device_->used(), "after the call");
   return forbidden_by(used, bytes_to_host_before_.value_or(0), calls_there_);
 }
 
-// An exception.  At the main shape it decides; at another one it only fails the trial, since a
-// candidate may refuse sizes that it was not asked for.
-Measurement::EarlyOutcome Measurement::refused(const task::Outcome& failure,
-                                               const TrialPlan& plan) {
-  const auto* crashed = std::get_if<task::Crashed>(&failure);
-  if (crashed == nullptr || is_main(plan) || !crashed->exception ||
-      has_fatal_one(crashed->findings)) {
-    return failure;
-  }
-  fail(plan, failure);
-  has_thrown_ = true;
-  // A call that threw has a record too, unless it threw before it began.
-  const auto num_reported = static_cast<int64_t>(decode_calls(session_.report()).size());
-  if (num_reported == num_calls_ + 1) num_calls_ = num_reported;
-  return std::nullopt;
-}
-
-// The parts of an allowed operator are allowed too, so it does not matter who called.
-Measurement::EarlyOutcome Measurement::note_aten(const std::map<std::string, int64_t>& calls) {
-  task::Illegal illegal{"run", {}};
-  for (const auto& [name, count] : calls) {
-    aten_ops_[name] += count;
-    if (may_run(name)) continue;
-    illegal.findings.push_back({"run.aten",
-                                "forward called " + name + " (" + std::to_string(count) +
-                                    (count == 1 ? " time" : " times") + "), which the policy " +
-                                    policy_.name + " does not allow",
-                                {}});
-  }
-  if (illegal.findings.empty()) return std::nullopt;
-  return illegal;
-}
-
-bool Measurement::may_run(std::string_view operation) const {
-  constexpr std::string_view kAten = "aten::";
-  if (policy_.operators.contains("*")) return true;
-  return operation.starts_with(kAten) && policy_.operators.contains(operation.substr(kAten.size()));
-}
-
-Measurement::EarlyOutcome Measurement::lacks_launch(const RunAnswer& run) const {
-  const int64_t launches = call_ ? call_->launches : run.launches.value_or(0);
-  if (launches >= policy_.own_launches_min) return std::nullopt;
-  return task::Illegal{
-      "run", {{"run.own_launch", "forward launched no kernel of the candidate's own", {}}}};
-}
-
-// The features that were reached and cannot be emulated.
-Measurement::EarlyOutcome Measurement::unsupported(
-    const std::vector<task::KernelFinding>& findings) {
-  task::Unsupported lacking = unsupported_in(findings);
-  if (lacking.constructs.empty()) return std::nullopt;
-  return lacking;
-}
-
-Measurement::EarlyOutcome Measurement::fatal_fault(
-    const std::string& sticky, const std::vector<task::KernelFinding>& findings) {
-  if (sticky.empty()) return std::nullopt;
-  const task::Exception fault{"CudaError", sticky.substr(0, 400), {}, {}};
-  return task::Crashed{"forward", fault, 0, 0, findings, trials_};
-}
-
-// The emulator's report of the call must be there, once: otherwise its checks were not in
-// force.
-Measurement::EarlyOutcome Measurement::note_record(std::vector<task::KernelFinding>& findings) {
-  if (!program_.is_emulated) return std::nullopt;
-  if (may_use_all())
-    std::erase_if(findings, [](const auto& f) { return f.kind == "host_compute"; });
-  const auto illegal = [](const char* rule, std::string message) {
-    return task::Illegal{"run", {{rule, std::move(message), {}}}};
-  };
-  for (const task::KernelFinding& finding : findings) {
-    if (finding.kind == "forged_report") {
-      return illegal("run.forged_report", "the candidate wrote to the emulator's report");
-    }
-    if (finding.kind == "host_compute") return illegal("run.host_compute", finding.detail);
-  }
-  const std::vector<CallRecord> calls = decode_calls(session_.report());
-  ++num_calls_;
-  if (static_cast<int64_t>(calls.size()) != num_calls_ || calls.back().number != num_calls_) {
-    return illegal("run.no_record",
-                   "the emulator did not report on the call: its checks were not in force");
-  }
-  call_ = calls.back();
-  return std::nullopt;
-}
-
-bool Measurement::may_use_all() const { return policy_.operators.contains("*"); }
-
-// Right values that no kernel made.
-Measurement::EarlyOutcome Measurement::host_made() const {
-  if (!call_ || may_use_all()) return std::nullopt;
-  const auto illegal = [](std::string message) {
-    return task::Illegal{"run", {{"run.host_output", std::move(message), {}}}};
-  };
-  if (const int64_t others = call_->from_host + call_->from_nowhere; others > 0) {
-    return illegal("no kernel of the candidate wrote " + std::to_string(others) +
-                   " bytes of the outputs: the host made them");
-  }
-  // A reference may return numbers alone; then nothing left the device as an output.
-  if (call_->from_kernels + call_->from_inputs == 0 && call_->from_fills > 0) {
-    return illegal("no kernel of the candidate wrote the outputs: they were filled");
-  }
-  if (call_->unknown_reads == 0) return std::nullopt;
-  return illegal("a kernel read " + std::to_string(call_->unknown_reads) +
-                 " bytes that no kernel, copy or fill had written");
-}
-
-// The emulator can tell a constant from a right answer where the comparison cannot.
-Measurement::EarlyOutcome Measurement::constant_answer() const {
-  if (!call_ || may_use_all() || !judge_.plan().grade.is_trivial() || call_->reads_given) {
-    return std::nullopt;
-  }
-  return task::Illegal{
-      "run",
-      {{task::kConstantAnswer,
-        "no kernel read anything of what it was given: the outputs are the same for all inputs",
-        {}}}};
-}
-
 Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& region,
-                                                int trial_index) {
-  worker::JudgeCheckQuestion question{trial_index, run.outputs, run.buffers, std::nullopt};
-  if (call_) {
+                                                const Trials::Call& call) {
+  worker::JudgeCheckQuestion question{call.plan.index, run.outputs, run.buffers, std::nullopt};
+  if (call.record) {
     const DigestKey key = session_.digest_key();
-    question.digest = worker::Digest{key.weight, key.offset, call_->digest};
+    question.digest = worker::Digest{key.weight, key.offset, call.record->digest};
   }
   return judge_.ask(question, limits_.judge_s, &region);
 }
 
-task::Outcome Measurement::uncheckable(Error error, task::Trial trial) {
+task::Outcome Measurement::uncheckable(Error error, Trials::Call call) {
   // A judge on the CPU has memory of its own, and a fresh one all of it.
   if (program_.is_emulated) error.code = ErrorCode::kUnavailable;
   check_error_ = with_context(error, "check");
-  task::OutputCheck malformed;
-  malformed.path = "output";
-  malformed.problem = "malformed";
-  malformed.detail = error.message.substr(0, kDetailBytesMax);
-  trial.checks.push_back(std::move(malformed));
-  trials_.push_back(std::move(trial));
-  for (task::Trial& each : trials_) each.passed = false;
-  return task::Wrong{0, false, trials_};
+  return trials_.reject(std::move(call), error.message.substr(0, kDetailBytesMax));
 }
 
 // The processors' time of an emulated candidate is limited, which says how much it computes however
@@ -495,40 +293,15 @@ task::Outcome Measurement::out_of_memory(const char* stage) const {
   return task::OutOfMemory{stage, limits_.child.memory_bytes};
 }
 
-std::vector<task::KernelFinding> Measurement::new_findings() {
-  const std::string& report = session_.report();
-  const std::string fresh = report.substr(std::min(report_read_, report.size()));
+std::string_view Measurement::fresh_report() {
+  const std::string_view report = session_.report();
+  const std::string_view fresh = report.substr(std::min(report_read_, report.size()));
   report_read_ = report.size();
-  return decode_findings(fresh, program_.locate);
+  return fresh;
 }
 
-// The emulator tells of each place once, in the trial that met it first; but a race or an
-// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
-// those that count, or of those that do not.
-double Measurement::share_passed(std::span<task::Trial> trials) {
-  if (trials.empty()) return 1;
-  const auto has_findings = [](const task::Trial& trial) { return !trial.findings.empty(); };
-  if (std::ranges::any_of(trials, has_findings)) {
-    for (task::Trial& trial : trials) trial.passed = false;
-  }
-  const auto num = std::ranges::count_if(trials, &task::Trial::passed);
-  return static_cast<double>(num) / static_cast<double>(trials.size());
-}
-
-task::Outcome Measurement::conclude() {
-  const auto trials = std::span(trials_);
-  const auto num_main = static_cast<size_t>(std::ranges::count_if(judge_.plan().trials, is_main));
-  const size_t num_counted = judge_.plan().needs_general ? trials.size() : num_main;
-  const double q = share_passed(trials.first(num_counted));
-  const double generality = share_passed(trials.subspan(num_counted));
-  if (q == 1) return task::Passed{trials_, std::nullopt, generality};
-  bool fails_elsewhere = false;
-  for (size_t i = num_main; i < trials.size(); ++i) {
-    fails_elsewhere |= !trials[i].passed && judge_.plan().trials.at(i).shape != kMainShape;
-  }
-  const bool is_specialised =
-      fails_elsewhere && std::ranges::all_of(trials.first(num_main), &task::Trial::passed);
-  return task::Wrong{q, is_specialised, trials_};
+std::vector<task::KernelFinding> Measurement::new_findings() {
+  return decode_findings(fresh_report(), program_.locate);
 }
 
 // A crash of a candidate that asked the device process for what it does not have.  Wrong values
@@ -544,9 +317,8 @@ Measured Measurement::finish(task::Outcome outcome) {
   if (std::string what; lacks_there(outcome, what)) {
     outcome = task::Unsupported{{{"device.unsupported", "the device process has no " + what, {}}}};
   }
-  if (auto* crashed = std::get_if<task::Crashed>(&outcome)) crashed->trials = trials_;
-  Measured measured{std::move(outcome),
-                    aten_ops_,
+  Measured measured{trials_.with_trials(std::move(outcome)),
+                    trials_.aten_ops(),
                     session_.memory_peak_bytes(),
                     session_.output_tail(),
                     state_,

@@ -7,12 +7,12 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "execute/executor.h"
+#include "execute/trials.h"
 
 namespace mc::execute {
 
@@ -33,30 +33,14 @@ class Measurement {
   Stage<Session> start();
 
  private:
-  // Each returns the outcome where that is known early.
-  using EarlyOutcome = std::optional<task::Outcome>;
   using RunAnswer = worker::CandidateRunAnswer;
   using Checked = worker::Response<worker::JudgeCheckQuestion>;
   Result<EarlyOutcome> load();
   Result<EarlyOutcome> build(int shape);
   Result<EarlyOutcome> run_trial(const TrialPlan& plan);
-  EarlyOutcome refused(const task::Outcome& failure, const TrialPlan& plan);
-  bool counts(const TrialPlan& plan) const;
   const task::Outcome* cannot_run(const TrialPlan& plan) const;  // Why; null where it can.
-  task::Trial trial_of(const TrialPlan& plan) const;
-  void fail(const TrialPlan& plan, const task::Outcome& outcome);
-  EarlyOutcome note_aten(const std::map<std::string, int64_t>& calls);
-  bool may_run(std::string_view operation) const;
-  EarlyOutcome lacks_launch(const RunAnswer& run) const;
-  static EarlyOutcome unsupported(const std::vector<task::KernelFinding>& findings);
-  EarlyOutcome fatal_fault(const std::string& sticky,
-                           const std::vector<task::KernelFinding>& findings);
-  EarlyOutcome note_record(std::vector<task::KernelFinding>& findings);
-  bool may_use_all() const;  // The policy leaves all of PyTorch.
-  EarlyOutcome host_made() const;
-  EarlyOutcome constant_answer() const;
-  Result<Checked> check(const RunAnswer& run, const Fd& region, int trial_index);
-  task::Outcome uncheckable(Error error, task::Trial trial);
+  Result<Checked> check(const RunAnswer& run, const Fd& region, const Trials::Call& call);
+  task::Outcome uncheckable(Error error, Trials::Call call);
   Result<Answer> ask_to_build(int shape, const Initial& init);
   Result<Answer> ask_to_run(const TrialPlan& plan,
                             const worker::Response<worker::JudgeTrialQuestion>& given);
@@ -68,9 +52,8 @@ class Measurement {
   Result<worker::Response<Question>> ask_judge(const Question& question);
   task::Outcome out_of_memory(const char* stage) const;
 
+  std::string_view fresh_report();  // Since the last look.
   std::vector<task::KernelFinding> new_findings();
-  static double share_passed(std::span<task::Trial> trials);
-  task::Outcome conclude();
   bool lacks_there(const task::Outcome& outcome, std::string& what);
   Measured finish(task::Outcome outcome);
 
@@ -90,15 +73,12 @@ class Measurement {
   std::map<int, task::Outcome> shapes_refused_;  // The constructor refused them; they do not count.
   std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.
   bool has_thrown_ = false;                      // Likewise, by an exception alone.
-  std::vector<task::Trial> trials_;
-  std::map<std::string, int64_t> aten_ops_;
-  task::StateMatch state_;          // At the main shape.
-  std::optional<CallRecord> call_;  // The emulator's, of the last call.
-  int64_t num_calls_ = 0;
+  Trials trials_;
+  task::StateMatch state_;     // At the main shape.
   double forward_work_s_ = 0;  // The last call's, on the emulator.
   std::optional<Error> check_error_;
   bool is_judge_crowded_out_ = false;  // The candidate process's hold on the device is the cause.
-  size_t report_read_ = 0;             // Bytes of the emulator's report that were decoded.
+  size_t report_read_ = 0;             // Bytes of the emulator's report that were read.
 };
 
 }  // namespace mc::execute

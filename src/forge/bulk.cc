@@ -24,6 +24,7 @@
 #include "core/line_child.h"
 #include "forge/conclude.h"
 #include "forge/kernels.h"
+#include "legality/policy.h"
 #include "lex/rewrite.h"
 
 namespace mc::forge {
@@ -106,6 +107,7 @@ struct BatchVerifier::State {
   compile::CpuRuntime runtime;
   std::unique_ptr<compile::CpuToolchain> toolchain;
   std::unique_ptr<LineChild> worker;
+  execute::RunPolicy policy;
   TemporaryDirectory directory;
   uint64_t num_units = 0;
 
@@ -136,12 +138,16 @@ Result<std::unique_ptr<BatchVerifier>> BatchVerifier::create(const Progress& pro
               layout.library("libmc_sandbox.so").string()},
              LineChild::AtEnd::kWait),
          "forge");
+  MC_TRY(const legality::Policy policy, legality::load_policy(layout.share("policy"), "musacoder"),
+         "forge");
   MC_TRY(TemporaryDirectory directory, TemporaryDirectory::create("mc-forge"), "forge");
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "forge");
   auto toolchain =
       std::make_unique<compile::CpuToolchain>(runtime, cache_directory() / "artifacts", bytes_max);
-  return std::unique_ptr<BatchVerifier>(new BatchVerifier(std::unique_ptr<State>(new State{
-      std::move(runtime), std::move(toolchain), std::move(worker), std::move(directory)})));
+  return std::unique_ptr<BatchVerifier>(new BatchVerifier(std::unique_ptr<State>(
+      new State{std::move(runtime), std::move(toolchain), std::move(worker),
+                execute::RunPolicy{policy.name(), policy.operators, policy.own_launches_min},
+                std::move(directory)})));
 }
 
 Result<std::vector<TaskResult>> BatchVerifier::verify(const std::vector<TaskWork>& works) {
@@ -311,7 +317,7 @@ Result<TaskResult> BatchVerifier::State::verify_one(const TaskWork& work,
       compile::Locator locator(runtime, {artifact}, mapper);
       MC_TRY(task::Outcome outcome,
              conclude(
-                 text, answer.at("runs").at(ran++).dump(),
+                 text, answer.at("runs").at(ran++).dump(), policy,
                  [&](std::string_view module, uint64_t pc) { return locator.locate(module, pc); }),
              "conclude");
       result.outcomes.push_back(std::move(outcome));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what the bulk verifier saw of one solution to the outcome that MooreEval gives for it: the
-// same rules as src/execute/measurement.cc, in the order of the events.
+// From what the bulk verifier saw of one solution to the outcome that MooreEval gives for it: both
+// leave the rules to execute::Trials.
 #ifndef MC_FORGE_CONCLUDE_H_
 #define MC_FORGE_CONCLUDE_H_
 
@@ -9,14 +9,15 @@
 
 #include "core/result.h"
 #include "execute/decode.h"
+#include "execute/executor.h"
 #include "task/verdict.h"
 
 namespace mc::forge {
 
 // `task_answer` and `run` are JSON of harness/forge/verify.py.  kProtocol where they are not of
-// that form.
+// that form, or where the task does not ask for general kernels.
 Result<task::Outcome> conclude(std::string_view task_answer, std::string_view run,
-                               const execute::Locate& locate);
+                               const execute::RunPolicy& policy, const execute::Locate& locate);
 
 }  // namespace mc::forge
 

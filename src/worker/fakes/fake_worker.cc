@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -61,6 +64,7 @@ struct FakeWorker::State {
   FakeTime time;
   std::map<std::string, Answering> script{};
   std::vector<std::string> asked{};
+  std::vector<std::string> report{};  // Lines that are not sent yet.
   int num_sessions = 0;
   int num_alive = 0;
   bool rests = false;
@@ -68,8 +72,9 @@ struct FakeWorker::State {
 
 class FakeWorker::Handle final : public ChildHandle {
  public:
-  Handle(std::shared_ptr<State> state, Fd socket)
-      : state_(std::move(state)), socket_(std::move(socket)) {
+  Handle(std::shared_ptr<State> state, Fd socket, Fd report)
+      : state_(std::move(state)), socket_(std::move(socket)), report_(std::move(report)) {
+    MC_CHECK(::recv(report_.get(), key_.data(), sizeof key_, 0) == sizeof key_);
     ++state_->num_sessions;
     ++state_->num_alive;
     ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
@@ -154,6 +159,12 @@ class FakeWorker::Handle final : public ChildHandle {
     const auto answering = state_->script.find(operation_);
     MC_CHECK(answering != state_->script.end());
     const Reaction reaction = answering->second.react(*question_, region_);
+    for (const std::string& line : std::exchange(state_->report, {})) {
+      std::array<char, 33> key{};
+      std::snprintf(key.data(), key.size(), "%016" PRIx64 "%016" PRIx64, key_[0], key_[1]);
+      const std::string keyed = std::string("{\"key\":\"") + key.data() + "\"," + line;
+      MC_CHECK(::send(report_.get(), keyed.data(), keyed.size(), 0) == std::ssize(keyed));
+    }
     if (std::holds_alternative<Later>(reaction)) return;
     question_.reset();
     region_.reset();
@@ -201,6 +212,8 @@ class FakeWorker::Handle final : public ChildHandle {
 
   std::shared_ptr<State> state_;
   Fd socket_;
+  Fd report_;                            // The emulator's end of the report.
+  std::array<uint64_t, 4> key_{};        // The key that the emulator was told.
   std::string received_;                 // The beginning of a question that is not complete.
   Fd region_;                            // That came with it.
   std::optional<std::string> question_;  // That is not answered yet,
@@ -218,11 +231,13 @@ void FakeWorker::set(const std::string& operation, Answering answering) {
   state_->script[operation] = std::move(answering);
 }
 
+void FakeWorker::report(const std::string& line) { state_->report.push_back(line); }
+
 Session FakeWorker::session() const {
   auto output = OutputTail::create(kOutputTailBytes).value();
   auto ends = Channel::create_pair().value();
   auto report = ReportSocket::create().value();
-  auto handle = std::make_unique<Handle>(state_, std::move(ends.second));
+  auto handle = std::make_unique<Handle>(state_, std::move(ends.second), std::move(report.second));
   return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
       std::move(output.first), std::move(report.first), std::move(ends.first), std::move(handle)}));
 }

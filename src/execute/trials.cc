@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/trials.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "execute/failure.h"
+#include "task/text.h"
+
+namespace mc::execute {
+namespace {
+
+constexpr size_t kFaultBytesMax = 400;
+
+// Trials of values that a task's own inputs do not hold (harness/judge/specials.py).
+bool is_special(const TrialPlan& plan) {
+  return plan.distribution == "nan" || plan.distribution == "nonfinite";
+}
+
+bool is_main(const TrialPlan& plan) { return plan.shape == kMainShape && !is_special(plan); }
+
+task::Outcome illegal(const char* rule, std::string message) {
+  return task::Illegal{"run", {{rule, std::move(message), {}}}};
+}
+
+// How a call ended that only fails its trial.
+task::OutputCheck check_of(const task::Outcome& outcome) {
+  task::OutputCheck check;
+  check.path = "output";
+  check.problem = task::outcome_name(outcome);
+  const auto* crashed = std::get_if<task::Crashed>(&outcome);
+  if (crashed == nullptr) return check;
+  check.problem = "exception";
+  if (!crashed->exception) {
+    check.detail = "the process ended by signal " + std::to_string(crashed->signal) +
+                   ", exit code " + std::to_string(crashed->exit_code);
+    return check;
+  }
+  const task::Exception& exception = *crashed->exception;
+  check.detail = exception.type;
+  if (!exception.message.empty()) check.detail += ": " + exception.message;
+  if (const std::string where = task::place_name(exception.location); !where.empty()) {
+    check.detail += " (" + where + ")";
+  }
+  return check;
+}
+
+std::vector<task::KernelFinding> findings_of(const task::Outcome& outcome) {
+  if (const auto* crashed = std::get_if<task::Crashed>(&outcome)) return crashed->findings;
+  if (const auto* late = std::get_if<task::TimedOut>(&outcome)) return late->findings;
+  return {};
+}
+
+// Right values that no kernel made.
+EarlyOutcome host_made(const CallRecord& record) {
+  constexpr const char* kRule = "run.host_output";
+  if (const int64_t others = record.from_host + record.from_nowhere; others > 0) {
+    return illegal(kRule, "no kernel of the candidate wrote " + std::to_string(others) +
+                              " bytes of the outputs: the host made them");
+  }
+  // A reference may return numbers alone; then nothing left the device as an output.
+  if (record.from_kernels + record.from_inputs == 0 && record.from_fills > 0) {
+    return illegal(kRule, "no kernel of the candidate wrote the outputs: they were filled");
+  }
+  if (record.unknown_reads == 0) return std::nullopt;
+  return illegal(kRule, "a kernel read " + std::to_string(record.unknown_reads) +
+                            " bytes that no kernel, copy or fill had written");
+}
+
+}  // namespace
+
+Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given,
+                           std::string_view report) {
+  Call call{plan, trial_of(plan), std::nullopt, given.returns_inputs};
+  call.trial.inputs_digest = given.digest;
+  call.trial.findings = decode_findings(report, program_.locate);
+  if (!program_.is_emulated) return call;
+  const std::vector<CallRecord> records = decode_calls(report);
+  if (records.size() == 1 && records[0].number == last_number_ + 1) call.record = records[0];
+  if (!records.empty()) last_number_ = records.back().number;
+  return call;
+}
+
+EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
+  if (EarlyOutcome lacking = unsupported(call)) return lacking;
+  const std::vector<task::KernelFinding>& findings = call.trial.findings;
+  task::Outcome failure =
+      std::visit(Failure{limits_, "forward", limits_.forward_s, findings}, answer);
+  // A candidate may refuse sizes that it was not asked for.
+  const bool is_exception =
+      std::holds_alternative<ErrorReply>(answer) && std::holds_alternative<task::Crashed>(failure);
+  if (!is_exception || is_main(call.plan) || has_fatal_one(findings)) return failure;
+  fail(call.plan, &failure);
+  return std::nullopt;
+}
+
+EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
+  if (EarlyOutcome lacking = unsupported(call)) return lacking;
+  if (EarlyOutcome forbidden = note_aten(run.aten)) return forbidden;
+  if (!run.sticky.empty()) {
+    const task::Exception fault{"CudaError", run.sticky.substr(0, kFaultBytesMax), {}, {}};
+    return task::Crashed{"forward", fault, 0, 0, call.trial.findings, {}};
+  }
+  return program_.is_emulated ? note_record(call) : std::nullopt;
+}
+
+EarlyOutcome Trials::add(Call call, const worker::CandidateRunAnswer& run,
+                         worker::JudgeCheckAnswer checked) {
+  task::Trial& trial = call.trial;
+  take_check(std::move(checked), trial);
+  if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
+    if (EarlyOutcome idle = made_without_kernel(call, run)) return idle;
+  }
+  trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
+  trials_.push_back(std::move(trial));
+  return std::nullopt;
+}
+
+task::Outcome Trials::reject(Call call, std::string detail) {
+  task::OutputCheck malformed;
+  malformed.path = "output";
+  malformed.problem = "malformed";
+  malformed.detail = std::move(detail);
+  call.trial.checks.push_back(std::move(malformed));
+  trials_.push_back(std::move(call.trial));
+  for (task::Trial& each : trials_) each.passed = false;
+  return task::Wrong{0, false, trials_};
+}
+
+void Trials::fail(const TrialPlan& plan, const task::Outcome* why) {
+  task::Trial trial = trial_of(plan);
+  if (why != nullptr) {
+    trial.checks.push_back(check_of(*why));
+    trial.findings = findings_of(*why);
+  }
+  trials_.push_back(std::move(trial));
+}
+
+task::Outcome Trials::outcome() {
+  const auto trials = std::span(trials_);
+  const auto num_main = static_cast<size_t>(std::ranges::count_if(plan_.trials, is_main));
+  const size_t num_counted = plan_.needs_general ? trials.size() : num_main;
+  const double q = share_passed(trials.first(num_counted));
+  const double generality = share_passed(trials.subspan(num_counted));
+  if (q == 1) return task::Passed{trials_, std::nullopt, generality};
+  bool fails_elsewhere = false;
+  for (size_t i = num_main; i < trials.size(); ++i) {
+    fails_elsewhere |= !trials[i].passed && plan_.trials.at(i).shape != kMainShape;
+  }
+  const bool is_specialised =
+      fails_elsewhere && std::ranges::all_of(trials.first(num_main), &task::Trial::passed);
+  return task::Wrong{q, is_specialised, trials_};
+}
+
+task::Outcome Trials::with_trials(task::Outcome early) const {
+  if (auto* crashed = std::get_if<task::Crashed>(&early)) crashed->trials = trials_;
+  return early;
+}
+
+bool Trials::counts(const TrialPlan& plan) const { return is_main(plan) || plan_.needs_general; }
+
+bool Trials::is_pointless(const TrialPlan& plan) const {
+  return is_special(plan) && std::ranges::none_of(trials_, &task::Trial::passed);
+}
+
+bool Trials::may_use_all() const { return policy_.operators.contains("*"); }
+
+task::Trial Trials::trial_of(const TrialPlan& plan) const {
+  const ShapePlan& shape = plan_.shapes.at(static_cast<size_t>(plan.shape));
+  return {plan.index, shape.label, plan.distribution, shape.constants, "", false, {}, {}, ""};
+}
+
+EarlyOutcome Trials::unsupported(const Call& call) const {
+  task::Unsupported lacking = unsupported_in(call.trial.findings);
+  if (lacking.constructs.empty()) return std::nullopt;
+  return lacking;
+}
+
+// The parts of an allowed operator are allowed too, so it does not matter who called.
+EarlyOutcome Trials::note_aten(const std::map<std::string, int64_t>& calls) {
+  task::Illegal illegal{"run", {}};
+  for (const auto& [name, count] : calls) {
+    aten_ops_[name] += count;
+    if (may_run(name)) continue;
+    illegal.findings.push_back({"run.aten",
+                                "forward called " + name + " (" + std::to_string(count) +
+                                    (count == 1 ? " time" : " times") + "), which the policy " +
+                                    policy_.name + " does not allow",
+                                {}});
+  }
+  if (illegal.findings.empty()) return std::nullopt;
+  return illegal;
+}
+
+bool Trials::may_run(std::string_view operation) const {
+  constexpr std::string_view kAten = "aten::";
+  if (may_use_all()) return true;
+  return operation.starts_with(kAten) && policy_.operators.contains(operation.substr(kAten.size()));
+}
+
+// The emulator's report of the call must be there, once: otherwise its checks were not in force.
+EarlyOutcome Trials::note_record(Call& call) const {
+  std::vector<task::KernelFinding>& findings = call.trial.findings;
+  if (may_use_all()) {
+    std::erase_if(findings, [](const auto& finding) { return finding.kind == "host_compute"; });
+  }
+  for (const task::KernelFinding& finding : findings) {
+    if (finding.kind == "forged_report") {
+      return illegal("run.forged_report", "the candidate wrote to the emulator's report");
+    }
+    if (finding.kind == "host_compute") return illegal("run.host_compute", finding.detail);
+  }
+  if (call.record) return std::nullopt;
+  return illegal("run.no_record",
+                 "the emulator did not report on the call: its checks were not in force");
+}
+
+EarlyOutcome Trials::made_without_kernel(const Call& call,
+                                         const worker::CandidateRunAnswer& run) const {
+  const int64_t launches = call.record ? call.record->launches : run.launches.value_or(0);
+  if (!call.returns_inputs && launches < policy_.own_launches_min) {
+    return illegal("run.own_launch", "forward launched no kernel of the candidate's own");
+  }
+  if (!call.record || may_use_all()) return std::nullopt;
+  if (EarlyOutcome made = host_made(*call.record)) return made;
+  // The emulator can tell a constant from a right answer where the comparison cannot.
+  if (call.returns_inputs || call.record->reads_given || !plan_.grade.is_trivial()) {
+    return std::nullopt;
+  }
+  return illegal(
+      task::kConstantAnswer,
+      "no kernel read anything of what it was given: the outputs are the same for all inputs");
+}
+
+// The emulator tells of each place once, in the trial that met it first; but a race or an
+// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
+// those that count, or of those that do not.
+double Trials::share_passed(std::span<task::Trial> trials) {
+  if (trials.empty()) return 1;
+  const auto has_findings = [](const task::Trial& trial) { return !trial.findings.empty(); };
+  if (std::ranges::any_of(trials, has_findings)) {
+    for (task::Trial& trial : trials) trial.passed = false;
+  }
+  const auto num = std::ranges::count_if(trials, &task::Trial::passed);
+  return static_cast<double>(num) / static_cast<double>(trials.size());
+}
+
+}  // namespace mc::execute

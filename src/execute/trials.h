@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trials: the rules by which the calls of one candidate become its outcome (docs/correctness.md).
+//
+// MooreEval (measurement.h) and the forge's bulk verifier (forge/conclude.h) make the calls and ask
+// the judge, each in its own way, and report both here.  The first of these that holds decides:
+//
+//   1  a kernel reached what the emulator lacks                            unsupported
+//   2  no reply: an exception that is neither at the main shape nor        the trial fails
+//      beside a fatal finding; any other (failure.h)                       runtime, timeout, oom, …
+//   3  an operator ran that the policy does not allow                      illegal
+//   4  a kernel left a fault on the device                                 runtime
+//   5  a forged report, work on the host, not one record of the call       illegal
+//   6  the judge found wrong values or a changed input                     the trial fails
+//   7  no own launch, no kernel made the values, they are a constant       illegal
+//   8  any other finding                                                   all trials fail
+//
+//   Trials::Call call = trials.begin(plan, given, report);
+//   if (auto early = trials.admit(call, run)) return *early;  // Else the judge compares.
+//   if (auto early = trials.add(std::move(call), run, checked)) return *early;
+//   return trials.outcome();  // Once there are no more.
+#ifndef MC_EXECUTE_TRIALS_H_
+#define MC_EXECUTE_TRIALS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "execute/executor.h"
+
+namespace mc::execute {
+
+// The shape that the task asks for, as far as it fits; the others are variants.
+inline constexpr int kMainShape = 0;
+
+// The outcome, where it is known before the last trial.
+using EarlyOutcome = std::optional<task::Outcome>;
+
+class Trials {
+ public:
+  // One call of forward, until its trial is added.
+  struct Call {
+    const TrialPlan& plan;
+    task::Trial trial;
+    std::optional<CallRecord> record;  // The emulator's; absent unless there is exactly one.
+    bool returns_inputs = false;       // The reference computes nothing.
+  };
+
+  // All of them must outlive this.
+  Trials(const JudgePlan& plan, const RunPolicy& policy, const StageLimits& limits,
+         const Program& program)
+      : plan_(plan), policy_(policy), limits_(limits), program_(program) {}
+
+  // `report` is what the emulator reported since the call before.
+  Call begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given, std::string_view report);
+  // The call ended without a reply.
+  EarlyOutcome fail(const Call& call, const Answer& answer);
+  // Rules 1 to 5; the judge need not compare what is not admitted.
+  EarlyOutcome admit(Call& call, const worker::CandidateRunAnswer& run);
+  // Rules 6 and 7.  REQUIRES: the call was admitted.
+  EarlyOutcome add(Call call, const worker::CandidateRunAnswer& run,
+                   worker::JudgeCheckAnswer checked);
+  // The judge could not read what the candidate process gave it.
+  task::Outcome reject(Call call, std::string detail);
+  // A trial that cannot be made, or whose end does not count; `why` may be null.
+  void fail(const TrialPlan& plan, const task::Outcome* why);
+
+  // Rule 8, and the shares of trials that passed.  REQUIRES: one trial of each plan.
+  task::Outcome outcome();
+  // An outcome that was known early, with the trials before it.
+  task::Outcome with_trials(task::Outcome early) const;
+
+  // False for a trial that may fail without a loss.
+  bool counts(const TrialPlan& plan) const;
+  // A trial of special values asks little, and must not lift the q of a candidate that fails all
+  // others.
+  bool is_pointless(const TrialPlan& plan) const;
+  bool may_use_all() const;  // The policy leaves all of PyTorch.
+  const std::vector<task::Trial>& all() const { return trials_; }
+  const std::map<std::string, int64_t>& aten_ops() const { return aten_ops_; }
+
+ private:
+  task::Trial trial_of(const TrialPlan& plan) const;
+  EarlyOutcome unsupported(const Call& call) const;
+  EarlyOutcome note_aten(const std::map<std::string, int64_t>& calls);
+  bool may_run(std::string_view operation) const;
+  EarlyOutcome note_record(Call& call) const;
+  EarlyOutcome made_without_kernel(const Call& call, const worker::CandidateRunAnswer& run) const;
+  static double share_passed(std::span<task::Trial> trials);
+
+  const JudgePlan& plan_;
+  const RunPolicy& policy_;
+  const StageLimits& limits_;
+  const Program& program_;
+
+  std::vector<task::Trial> trials_;
+  std::map<std::string, int64_t> aten_ops_;
+  int64_t last_number_ = 0;  // The emulator's number of the call before.
+};
+
+}  // namespace mc::execute
+
+#endif  // MC_EXECUTE_TRIALS_H_

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/trials.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mc::execute {
+namespace {
+
+std::string finding(const std::string& kind) {
+  return R"({"kind":")" + kind + R"(","kernel":"k","detail":"d"})" + "\n";
+}
+
+// A call, as it is reported; right as it stands.
+struct Reported {
+  int number = 1;
+  int num_records = 1;
+  std::string findings{};
+  worker::CandidateRunAnswer run{};
+  worker::JudgeCheckAnswer check{.passed = true};
+  int launches = 1;
+  int from_host = 0;
+  bool reads_given = true;
+
+  std::string report() const {
+    std::string text = findings;
+    for (int i = 0; i < num_records; ++i) {
+      text += R"({"call":)" + std::to_string(number + i) + R"(,"launches":)" +
+              std::to_string(launches) + R"(,"digest":"0","kernel":16,"fill":0,"given":0,"host":)" +
+              std::to_string(from_host) + R"(,"nowhere":0,"reads_given":)" +
+              (reads_given ? "true" : "false") + R"(,"unknown_reads":0})" + "\n";
+    }
+    return text;
+  }
+};
+
+class TrialsTest : public testing::Test {
+ protected:
+  TrialsTest() {
+    plan_.shapes = {{"native", {}, {}}, {"ragged", {}, {}}};
+    plan_.trials = {{0, 0, "native"}, {1, 1, "native"}};
+    plan_.grade.grade = "trivial";
+  }
+
+  EarlyOutcome make(const Reported& reported, size_t index = 0) {
+    auto call = trials_.begin(plan_.trials[index], {}, reported.report());
+    if (EarlyOutcome decided = trials_.admit(call, reported.run)) return decided;
+    return trials_.add(std::move(call), reported.run, reported.check);
+  }
+  EarlyOutcome fail(const Answer& answer, const std::string& report, size_t index) {
+    return trials_.fail(trials_.begin(plan_.trials[index], {}, report), answer);
+  }
+
+  JudgePlan plan_;
+  RunPolicy policy_{"test", {"empty"}, 1};
+  StageLimits limits_;
+  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }, true};
+  Trials trials_{plan_, policy_, limits_, program_};
+};
+
+std::string name_of(const EarlyOutcome& outcome) {
+  if (!outcome) return "none";
+  const auto* illegal = std::get_if<task::Illegal>(&*outcome);
+  return illegal == nullptr ? task::outcome_name(*outcome) : illegal->findings.at(0).rule;
+}
+
+// All faults at once; then the first of the order is mended, and so on.
+TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
+  Reported call{.num_records = 2,
+                .findings = finding("unsupported") + finding("forged_report") +
+                            finding("host_compute") + finding("shared_race"),
+                .run = {.aten = {{"aten::relu", 1}}, .sticky = "an illegal memory access"},
+                .check = {.passed = false},
+                .launches = 0,
+                .from_host = 16,
+                .reads_given = false};
+  struct Step {
+    const char* decides;
+    std::function<void()> mend;
+  };
+  const std::vector<Step> steps = {
+      {"unsupported", [&] { call.findings.erase(0, finding("unsupported").size()); }},
+      {"run.aten", [&] { call.run.aten = {{"aten::empty", 1}}; }},
+      {"runtime", [&] { call.run.sticky.clear(); }},
+      {"run.forged_report", [&] { call.findings.erase(0, finding("forged_report").size()); }},
+      {"run.host_compute", [&] { call.findings.erase(0, finding("host_compute").size()); }},
+      {"run.no_record", [&] { call.num_records = 1; }},
+      {"none", [&] { call.check.passed = true; }},
+      {"run.own_launch", [&] { call.launches = 1; }},
+      {"run.host_output", [&] { call.from_host = 0; }},
+      {"run.constant_answer", [&] { call.reads_given = true; }},
+      {"none", [] {}},
+  };
+  for (const Step& step : steps) {
+    Trials fresh(plan_, policy_, limits_, program_);
+    auto admitted = fresh.begin(plan_.trials[0], {}, call.report());
+    EarlyOutcome decided = fresh.admit(admitted, call.run);
+    if (!decided) decided = fresh.add(std::move(admitted), call.run, call.check);
+    EXPECT_EQ(name_of(decided), step.decides);
+    step.mend();
+  }
+}
+
+TEST_F(TrialsTest, AFindingFailsAllTrialsThatCount) {
+  plan_.needs_general = true;
+  EXPECT_EQ(make({.number = 1}), std::nullopt);
+  EXPECT_EQ(make({.number = 2, .findings = finding("shared_race")}, 1), std::nullopt);
+  EXPECT_EQ(std::get<task::Wrong>(trials_.outcome()).q, 0);
+}
+
+TEST_F(TrialsTest, AnExceptionDecidesAtTheMainShapeOrBesideAFatalFinding) {
+  const ErrorReply refusal{"exception", "", {"ValueError", "no", {"candidate", 3, 0, ""}, {}}};
+  EXPECT_EQ(name_of(fail(refusal, "", 0)), "runtime");
+  EXPECT_EQ(name_of(fail(refusal, finding("out_of_bounds_read"), 1)), "runtime");
+  EXPECT_EQ(name_of(fail(ProcessEnd{11, 0}, "", 1)), "runtime");
+  EXPECT_EQ(name_of(fail(refusal, finding("shared_race"), 1)), "none");
+  EXPECT_EQ(trials_.all().at(0).checks.at(0).detail, "ValueError: no (candidate:3)");
+}
+
+// The emulator reports on a call that raised, too.
+TEST_F(TrialsTest, ACallAfterOneThatRaisedHasARecordOfItsOwn) {
+  const ErrorReply refusal{"exception", "", {"ValueError", "no", {}, {}}};
+  plan_.trials.push_back({2, 1, "native"});
+  EXPECT_EQ(make({.number = 1}), std::nullopt);
+  EXPECT_EQ(fail(refusal, Reported{.number = 2}.report(), 1), std::nullopt);
+  EXPECT_EQ(make({.number = 3}, 2), std::nullopt);
+  EXPECT_EQ(name_of(make({.number = 3}, 2)), "run.no_record");
+  EXPECT_EQ(name_of(make({.number = 5}, 2)), "run.no_record");
+}
+
+TEST_F(TrialsTest, ARecordCountsOnlyWhereTheEmulatorMakesIt) {
+  program_.is_emulated = false;
+  EXPECT_EQ(name_of(make({})), "run.own_launch");
+}
+
+}  // namespace
+}  // namespace mc::execute
