@@ -2,7 +2,6 @@
 #include "execute/decode.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -207,14 +206,6 @@ std::vector<task::KernelFinding> decode_findings(std::string_view report, const 
     }
   });
   return findings;
-}
-
-bool has_fatal_one(const std::vector<task::KernelFinding>& findings) {
-  static const std::set<std::string, std::less<>> kFatalKinds = {
-      "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
-      "deadlock",           "device_assert",       "launch_error"};
-  return std::ranges::any_of(
-      findings, [](const auto& finding) { return kFatalKinds.contains(finding.kind); });
 }
 
 }  // namespace mc::execute

@@ -78,9 +78,6 @@ std::vector<CallRecord> decode_calls(std::string_view report);
 // The emulator's findings: one JSON object a line; other lines are passed over.
 std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate);
 
-// True where a finding would end a kernel on a device: what comes after it says nothing.
-bool has_fatal_one(const std::vector<task::KernelFinding>& findings);
-
 }  // namespace mc::execute
 
 #endif  // MC_EXECUTE_DECODE_H_

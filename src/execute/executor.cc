@@ -31,10 +31,6 @@ ChildLimits compiling(ChildLimits child) {
   return child;
 }
 
-Error no_room(const ErrorReply& refusal) {
-  return {ErrorCode::kExhausted, "no room for the reference: " + refusal.exception.message};
-}
-
 Error infra(const std::string& what) { return {ErrorCode::kUnavailable, what}; }
 
 worker::JudgeOptions sent(const JudgeOptions& options) {
@@ -51,11 +47,21 @@ worker::JudgeOptions sent(const JudgeOptions& options) {
           .bytes_max = options.bytes_max};
 }
 
-// A task's own failure, as harness/worker/wire.py (charged_to_task) reports it.
+// A task's own failure, as harness/judge/task_code.py reports it.
 std::string task_failure(const ErrorReply& refusal) {
   const int line = refusal.exception.location.line;
   return "the task fails: " + refusal.exception.message +
          (line > 0 ? " (line " + std::to_string(line) + ")" : "");
+}
+
+// The error of a judge that refused a request.
+Error judge_error(const ErrorReply& refusal) {
+  if (refusal.kind == "oom") {
+    return {ErrorCode::kExhausted, "no room for the reference: " + refusal.exception.message};
+  }
+  if (refusal.kind == "task") return {ErrorCode::kUnsupported, task_failure(refusal)};
+  if (refusal.kind == "unsupported") return {ErrorCode::kUnsupported, refusal.exception.message};
+  return infra("the judge failed: " + refusal.exception.type + ": " + refusal.exception.message);
 }
 
 // A signal by which a process ends itself; SIGKILL may come from a machine that is short of memory.
@@ -82,13 +88,7 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
       return unsupported("task.does_not_fit", refusal->exception.message);
     }
     if (refusal->kind == "task") return unsupported("task.fails", task_failure(*refusal));
-    if (refusal->kind == "oom") return no_room(*refusal);
-    if (refusal->kind == "task") return Error{ErrorCode::kUnsupported, task_failure(*refusal)};
-    if (refusal->kind == "unsupported") {
-      return Error{ErrorCode::kUnsupported, refusal->exception.message};
-    }
-    return infra("the judge failed: " + refusal->exception.type + ": " +
-                 refusal->exception.message);
+    return judge_error(*refusal);
   }
   if (const auto* death = std::get_if<ProcessEnd>(&answer);
       death != nullptr && is_own_crash(*death)) {
@@ -137,13 +137,7 @@ Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, dou
   Answer answer = session_.ask(question, region, Seconds(limit_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
   if (auto* refusal = std::get_if<ErrorReply>(&answer)) {
-    if (refusal->kind == "oom") return no_room(*refusal);
-    if (refusal->kind == "task") return Error{ErrorCode::kUnsupported, task_failure(*refusal)};
-    if (refusal->kind == "unsupported") {
-      return Error{ErrorCode::kUnsupported, refusal->exception.message};
-    }
-    return infra("the judge failed: " + refusal->exception.type + ": " +
-                 refusal->exception.message);
+    return judge_error(*refusal);
   }
   if (auto* death = std::get_if<ProcessEnd>(&answer)) {
     return infra("the judge died of signal " + std::to_string(death->signal) + ", exit code " +

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/failure.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "core/check.h"
@@ -31,12 +33,13 @@ task::Outcome illegal(const char* rule, const task::Exception& exception) {
 
 }  // namespace
 
-task::Unsupported unsupported_in(const std::vector<task::KernelFinding>& findings) {
+std::optional<task::Outcome> unsupported_in(const std::vector<task::KernelFinding>& findings) {
   task::Unsupported lacking;
   for (const task::KernelFinding& finding : findings) {
     if (finding.kind != "unsupported") continue;
     lacking.constructs.push_back({"cpu.unsupported", finding.detail, finding.location});
   }
+  if (lacking.constructs.empty()) return std::nullopt;
   return lacking;
 }
 
@@ -57,8 +60,7 @@ task::Outcome Failure::operator()(const ErrorReply& refusal) const {
 
 // A process of the emulator that ends by a defect of it has reported so.
 task::Outcome Failure::operator()(const ProcessEnd& death) const {
-  task::Unsupported lacking = unsupported_in(findings);
-  if (!lacking.constructs.empty()) return lacking;
+  if (auto lacking = unsupported_in(findings)) return std::move(*lacking);
   return task::Crashed{stage, std::nullopt, death.signal, death.exit_code, findings, {}};
 }
 

@@ -4,6 +4,7 @@
 #ifndef MC_EXECUTE_FAILURE_H_
 #define MC_EXECUTE_FAILURE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@
 
 namespace mc::execute {
 
-// The features that a kernel reached and that cannot be emulated; without constructs where none.
-task::Unsupported unsupported_in(const std::vector<task::KernelFinding>& findings);
+// The features that a kernel reached and that cannot be emulated, if any.
+std::optional<task::Outcome> unsupported_in(const std::vector<task::KernelFinding>& findings);
 
 // A visitor of Answer.  REQUIRES: the answer is not a Reply.
 struct Failure {

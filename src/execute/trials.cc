@@ -2,6 +2,7 @@
 #include "execute/trials.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "execute/failure.h"
@@ -67,6 +68,19 @@ EarlyOutcome host_made(const CallRecord& record) {
                             " bytes that no kernel, copy or fill had written");
 }
 
+// The emulator tells of each place once, in the trial that met it first; but a race or an
+// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
+// those that count, or of those that do not.
+double share_passed(std::span<task::Trial> trials) {
+  if (trials.empty()) return 1;
+  const auto has_findings = [](const task::Trial& trial) { return !trial.findings.empty(); };
+  if (std::ranges::any_of(trials, has_findings)) {
+    for (task::Trial& trial : trials) trial.passed = false;
+  }
+  const auto num = std::ranges::count_if(trials, &task::Trial::passed);
+  return static_cast<double>(num) / static_cast<double>(trials.size());
+}
+
 }  // namespace
 
 Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given,
@@ -82,20 +96,22 @@ Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer
 }
 
 EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
-  if (EarlyOutcome lacking = unsupported(call)) return lacking;
   const std::vector<task::KernelFinding>& findings = call.trial.findings;
+  if (EarlyOutcome lacking = unsupported_in(findings)) return lacking;
   task::Outcome failure =
       std::visit(Failure{limits_, "forward", limits_.forward_s, findings}, answer);
   // A candidate may refuse sizes that it was not asked for.
   const bool is_exception =
       std::holds_alternative<ErrorReply>(answer) && std::holds_alternative<task::Crashed>(failure);
-  if (!is_exception || is_main(call.plan) || has_fatal_one(findings)) return failure;
+  if (!is_exception || is_main(call.plan) || std::ranges::any_of(findings, task::ends_kernel)) {
+    return failure;
+  }
   fail(call.plan, &failure);
   return std::nullopt;
 }
 
 EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
-  if (EarlyOutcome lacking = unsupported(call)) return lacking;
+  if (EarlyOutcome lacking = unsupported_in(call.trial.findings)) return lacking;
   if (EarlyOutcome forbidden = note_aten(run.aten)) return forbidden;
   if (!run.sticky.empty()) {
     const task::Exception fault{"CudaError", run.sticky.substr(0, kFaultBytesMax), {}, {}};
@@ -163,25 +179,21 @@ bool Trials::is_pointless(const TrialPlan& plan) const {
   return is_special(plan) && std::ranges::none_of(trials_, &task::Trial::passed);
 }
 
-bool Trials::may_use_all() const { return policy_.operators.contains("*"); }
-
 task::Trial Trials::trial_of(const TrialPlan& plan) const {
   const ShapePlan& shape = plan_.shapes.at(static_cast<size_t>(plan.shape));
   return {plan.index, shape.label, plan.distribution, shape.constants, "", false, {}, {}, ""};
 }
 
-EarlyOutcome Trials::unsupported(const Call& call) const {
-  task::Unsupported lacking = unsupported_in(call.trial.findings);
-  if (lacking.constructs.empty()) return std::nullopt;
-  return lacking;
-}
-
 // The parts of an allowed operator are allowed too, so it does not matter who called.
 EarlyOutcome Trials::note_aten(const std::map<std::string, int64_t>& calls) {
+  constexpr std::string_view kAten = "aten::";
   task::Illegal illegal{"run", {}};
   for (const auto& [name, count] : calls) {
     aten_ops_[name] += count;
-    if (may_run(name)) continue;
+    const bool is_known = name.starts_with(kAten);
+    if (may_use_all() || (is_known && policy_.operators.contains(name.substr(kAten.size())))) {
+      continue;
+    }
     illegal.findings.push_back({"run.aten",
                                 "forward called " + name + " (" + std::to_string(count) +
                                     (count == 1 ? " time" : " times") + "), which the policy " +
@@ -190,12 +202,6 @@ EarlyOutcome Trials::note_aten(const std::map<std::string, int64_t>& calls) {
   }
   if (illegal.findings.empty()) return std::nullopt;
   return illegal;
-}
-
-bool Trials::may_run(std::string_view operation) const {
-  constexpr std::string_view kAten = "aten::";
-  if (may_use_all()) return true;
-  return operation.starts_with(kAten) && policy_.operators.contains(operation.substr(kAten.size()));
 }
 
 // The emulator's report of the call must be there, once: otherwise its checks were not in force.
@@ -230,19 +236,6 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
   return illegal(
       task::kConstantAnswer,
       "no kernel read anything of what it was given: the outputs are the same for all inputs");
-}
-
-// The emulator tells of each place once, in the trial that met it first; but a race or an
-// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
-// those that count, or of those that do not.
-double Trials::share_passed(std::span<task::Trial> trials) {
-  if (trials.empty()) return 1;
-  const auto has_findings = [](const task::Trial& trial) { return !trial.findings.empty(); };
-  if (std::ranges::any_of(trials, has_findings)) {
-    for (task::Trial& trial : trials) trial.passed = false;
-  }
-  const auto num = std::ranges::count_if(trials, &task::Trial::passed);
-  return static_cast<double>(num) / static_cast<double>(trials.size());
 }
 
 }  // namespace mc::execute

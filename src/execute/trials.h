@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,18 +78,16 @@ class Trials {
   // A trial of special values asks little, and must not lift the q of a candidate that fails all
   // others.
   bool is_pointless(const TrialPlan& plan) const;
-  bool may_use_all() const;  // The policy leaves all of PyTorch.
+  // The policy leaves all of PyTorch.
+  bool may_use_all() const { return policy_.operators.contains("*"); }
   const std::vector<task::Trial>& all() const { return trials_; }
   const std::map<std::string, int64_t>& aten_ops() const { return aten_ops_; }
 
  private:
   task::Trial trial_of(const TrialPlan& plan) const;
-  EarlyOutcome unsupported(const Call& call) const;
   EarlyOutcome note_aten(const std::map<std::string, int64_t>& calls);
-  bool may_run(std::string_view operation) const;
   EarlyOutcome note_record(Call& call) const;
   EarlyOutcome made_without_kernel(const Call& call, const worker::CandidateRunAnswer& run) const;
-  static double share_passed(std::span<task::Trial> trials);
 
   const JudgePlan& plan_;
   const RunPolicy& policy_;

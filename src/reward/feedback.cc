@@ -80,8 +80,7 @@ void write_finding(Page& page, const task::KernelFinding& finding) {
 
 // The end of the kernel comes first, because the rest may follow from it; each hint is said once.
 void write_findings(Page& page, std::vector<task::KernelFinding> findings) {
-  std::stable_partition(findings.begin(), findings.end(),
-                        [](const task::KernelFinding& x) { return ends_kernel(x.kind); });
+  std::stable_partition(findings.begin(), findings.end(), task::ends_kernel);
   std::set<std::string_view> hinted;
   for (size_t i = 0; i < std::min(findings.size(), kFindingsMax); ++i) {
     write_finding(page, findings[i]);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reward/hints.h"
 
-#include <algorithm>
 #include <csignal>
 #include <iterator>
 #include <span>
@@ -93,11 +92,6 @@ std::string_view find(std::span<const Hint> hints, std::string_view name) {
 }  // namespace
 
 std::string_view kernel_hint(std::string_view kind) { return find(kKernelHints, kind); }
-
-bool ends_kernel(std::string_view kind) {
-  constexpr std::string_view kNoted[] = {"shared_race", "global_race", "uninitialised_shared"};
-  return std::find(std::begin(kNoted), std::end(kNoted), kind) == std::end(kNoted);
-}
 
 std::string_view extraction_hint(std::string_view reason) { return find(kExtractionHints, reason); }
 

@@ -11,9 +11,6 @@ namespace mc::reward {
 // For a KernelFinding's kind; "" for a kind without a hint.
 std::string_view kernel_hint(std::string_view kind);
 
-// True if a KernelFinding of this kind ends its kernel, rather than being noted in passing.
-bool ends_kernel(std::string_view kind);
-
 // For an Unextractable's reason; "" for a reason without a hint.
 std::string_view extraction_hint(std::string_view reason);
 

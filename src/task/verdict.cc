@@ -2,6 +2,8 @@
 #include "task/verdict.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "core/check.h"
 
@@ -20,6 +22,13 @@ const char* to_string(Backend backend) {
 }
 
 const char* to_string(Dialect dialect) { return dialect == Dialect::kMusa ? "musa" : "cuda"; }
+
+bool ends_kernel(const KernelFinding& finding) {
+  constexpr std::string_view kKinds[] = {
+      "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
+      "deadlock",           "device_assert",       "launch_error"};
+  return std::ranges::find(kKinds, finding.kind) != std::end(kKinds);
+}
 
 bool is_earned_by_any_constant(const Verdict& verdict) {
   if (!verdict.task_grade.is_trivial()) return false;

@@ -65,6 +65,9 @@ struct KernelFinding {
   bool operator==(const KernelFinding&) const = default;
 };
 
+// True if a finding of this kind ends its kernel on a device: what comes after it says nothing.
+bool ends_kernel(const KernelFinding& finding);
+
 struct Mismatch {
   std::vector<int64_t> index;
   std::string expected;
