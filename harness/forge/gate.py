@@ -23,7 +23,7 @@ from harness.judge.judge import (
 )
 from harness.judge.reference import Outcome, is_finite
 from harness.judge.task import Task
-from harness.worker.program import arguments_of
+from harness.judge.task_code import made
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.worker.wire import Json
 
@@ -193,9 +193,7 @@ def passes_unit_test(task: Task, test: Json) -> bool:
     """True if the test's outputs are PyTorch's, in double precision and in the task's own types."""
     if complaints_of_probe(task, test):
         return False
-    module = task.run(test["sizes"])
-    positional, named = arguments_of(module.Model, module.get_init_inputs())
-    model = module.Model(*positional, **named)
+    model, _ = made(task.run(test["sizes"]))
     state = state_of(model)
     for entry in test["parameters"]:
         state[entry["name"]].detach().copy_(_tensor(entry))
@@ -210,9 +208,8 @@ def passes_unit_test(task: Task, test: Json) -> bool:
 
 def complaints_of_probe(task: Task, probe: Json) -> list[str]:
     """The forge's interpreter against PyTorch, both in double precision, at small sizes."""
-    module = task.run(probe["sizes"])
-    positional, named = arguments_of(module.Model, module.get_init_inputs())
-    model = module.Model(*positional, **named).double()
+    model, inputs = made(task.run(probe["sizes"]))
+    model.double()
     state = state_of(model)
     given = {entry["name"]: entry for entry in probe["parameters"]}
     if sorted(given) != sorted(state):
@@ -221,7 +218,7 @@ def complaints_of_probe(task: Task, probe: Json) -> list[str]:
         if list(state[name].shape) != entry["shape"]:
             return [f"parameter {name} has shape {list(state[name].shape)}, not {entry['shape']}"]
         state[name].detach().copy_(_tensor(entry))
-    drawn = [list(tensor.shape) for tensor in tensors_of(list(module.get_inputs()))]
+    drawn = [list(tensor.shape) for tensor in tensors_of(inputs)]
     if drawn != [entry["shape"] for entry in probe["inputs"]]:
         return [f"inputs have shapes {drawn}, which was not predicted"]
     with torch.no_grad():

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.judge import task_code
 from harness.judge.cost import NoGenerators, RecurrentLayers, is_view
 from harness.judge.task import Task
-from harness.worker.program import arguments_of, call, inputs_of
 from harness.worker.region import tensors_of
 
 OPERATORS_MAX = 4000  # A module with more is counted up to here.
@@ -147,11 +147,9 @@ def graph_of(source: str, device: str = "meta") -> Graph:
         warnings.simplefilter("ignore")
         with place, NoGenerators():
             module = task.run({})
-            positional, named = arguments_of(module.Model, module.get_init_inputs())
-            model = module.Model(*positional, **named)
-            inputs = inputs_of(model, module.get_inputs())
+            model, inputs = task_code.made(module)
             with RecurrentLayers(recorder.add_layer), recorder:
-                outputs = call(model, inputs)
+                outputs = task_code.forward(model, inputs)
     ends = "+".join(recorder.value_of(one).digest for one in tensors_of(outputs))
     structure = hashlib.sha256(ends.encode()).hexdigest()[:16]
     return Graph(recorder.operators, structure, sorted(recorder.paths))

@@ -40,6 +40,7 @@ from harness.worker.place import Place  # noqa: E402
 from harness.judge.reference import Reference, derive_seed  # noqa: E402
 from harness.judge.shapes import Options, Shape, ShapePlanner  # noqa: E402
 from harness.judge.task import Task  # noqa: E402
+from harness.judge.task_code import attempt  # noqa: E402
 from harness.worker.wire import Json, Question, Refusal  # noqa: E402
 
 CANNOT = 3
@@ -107,12 +108,10 @@ def _cases(question: Json, place: Place) -> Iterator[tuple[Shape, Reference, lis
     for shape in planner.variants(main_shape):
         if shape.label in labels:
             continue
-        try:
-            found = _case(task, shape, question, place)
-        except Exception:
-            continue
-        labels.add(shape.label)
-        yield found
+        found = attempt(_case, task, shape, question, place)
+        if found is not None:
+            labels.add(shape.label)
+            yield found
 
 
 def _case(

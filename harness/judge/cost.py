@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
-from harness.worker.program import arguments_of, call, forget_module, inputs_of
+from harness.judge import task_code
+from harness.worker.program import forget_module
 from harness.worker.region import state_of, tensors_of
 from harness.judge.task import Task
 from harness.worker.wire import TASK_FILE
@@ -149,16 +150,14 @@ def bytes_of(tensor: torch.Tensor) -> int:
 
 
 def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
-    """The cost of one forward with these sizes. Raises whatever the program raises."""
+    """The cost of one forward with these sizes. Raises Refusal for what the program raises."""
     meta, counter = torch.device("meta"), _Counter()
     with warnings.catch_warnings(), meta, torch.no_grad(), task.running(meta), NoGenerators():
         warnings.simplefilter("ignore")
         module = task.run(bound)
-        positional, named = arguments_of(module.Model, module.get_init_inputs())
-        model = module.Model(*positional, **named)
-        inputs = inputs_of(model, module.get_inputs())
+        model, inputs = task_code.made(module)
         with RecurrentLayers(counter.add_layer), counter:
-            outputs = call(model, inputs)
+            outputs = task_code.forward(model, inputs)
     given = tensors_of(inputs)
     return Cost(
         work=counter.work,

@@ -25,6 +25,7 @@ import torch
 
 from harness.judge.compare import Comparer
 from harness.judge.reference import Outcome, Reference
+from harness.judge.task_code import attempt, run
 from harness.worker import region
 
 SAMPLE = 1 << 15  # Elements of an output that are compared.
@@ -106,7 +107,9 @@ def _has_numbers(value: Any) -> bool:
 
 def ignores_biases(comparer: Comparer, reference: Reference, outcome: Outcome, seed: int) -> bool:
     """Whether the reference's outputs are accepted when its biases are zeros."""
-    model = copy.deepcopy(reference.model)
+    model = attempt(run, "init", copy.deepcopy, reference.model)
+    if model is None:
+        return False
     biases = [one for name, one in model.named_parameters() if name.split(".")[-1] == "bias"]
     if not biases:
         return False

@@ -7,7 +7,6 @@ Of these sizes the judge takes those at which the reference runs (shapes.py).
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 from collections.abc import Mapping
@@ -15,12 +14,12 @@ from typing import Any
 
 import torch
 
+from harness.judge import task_code
 from harness.judge.shapes import Options, ShapePlanner
 from harness.judge.task import Task
 from harness.worker import region
 from harness.worker.precision import cast
-from harness.worker.program import arguments_of
-from harness.worker.wire import Answer, Question, Refusal
+from harness.worker.wire import Answer, Question
 
 
 def answer(question: Question) -> Answer:
@@ -34,8 +33,8 @@ def answer(question: Question) -> Answer:
     # The task's own sizes count where a candidate is not made for reduced ones.
     others = [shape.bound for shape in planner.variants(main)] if options.shapes else []
     for bound in [*others, {}]:
-        with contextlib.suppress(Refusal):  # The judge will not get further either.
-            init = _initial(task, bound, options.precision)
+        init = task_code.attempt(_initial, task, bound, options.precision)
+        if init is not None:  # Else the judge will not get further either.
             found.setdefault(_digest_of(init), init)
     named = [(str(number), init) for number, init in enumerate(found.values())]
     with region.must_pass("get_init_inputs"):
@@ -48,8 +47,7 @@ def answer(question: Question) -> Answer:
 def _initial(task: Task, bound: Mapping[str, int], precision: str) -> list[Any]:
     torch.default_generator.manual_seed(0)
     with task.running(region.CPU):
-        module = task.run(bound)
-        init: list[Any] = cast(arguments_of(module.Model, module.get_init_inputs()), precision)
+        init: list[Any] = cast(task_code.init_of(task.run(bound)), precision)
         return init
 
 

@@ -36,7 +36,8 @@ from harness.judge.reference import (
 )
 from harness.judge.shapes import Options, Shape, ShapePlanner
 from harness.judge.task import Task
-from harness.worker.wire import Answer, Json, Question, Refusal, is_of_task
+from harness.judge.task_code import attempt
+from harness.worker.wire import Answer, Json, Question, Refusal
 
 OUTPUT_SLACK_BYTES = 1 << 20
 _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
@@ -354,11 +355,8 @@ def sensible_outcome(case: _Case, inputs: Any) -> Outcome | None:
     its domain, or its results are in doubt.
     """
     assert case.native is not None
-    try:
-        outcome = _reference(case, 0).run(inputs, 0)
-    except Exception as error:
-        if not is_of_task(error):
-            raise
+    outcome = attempt(_reference(case, 0).run, inputs, 0)
+    if outcome is None:
         return None
     if case.native.is_finite and not is_finite(outcome.outputs):
         return None
@@ -400,14 +398,9 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
         if any(shape.label == known.label for known in case.shapes):
             continue
         case.shapes.append(shape)
-        try:
-            usable = is_finite(_first_outcome(case, number).outputs)
-        except Exception as error:
-            if not is_of_task(error):
-                raise
-            usable = False
+        outcome = attempt(_first_outcome, case, number)
         case.references.pop(number, None)
-        if not usable:
+        if outcome is None or not is_finite(outcome.outputs):
             case.shapes.pop()
 
 

@@ -20,16 +20,17 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from harness.judge import distributions
+from harness.judge import distributions, task_code
 from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
 from harness.judge.rounding import SequentialSumMode
 from harness.worker import pieces
 from harness.worker.perturb import Constants
 from harness.worker.precision import cast, cast_model
-from harness.worker.program import arguments_of, call, construct, inputs_of
+from harness.worker.program import build, construct
 from harness.worker.region import CPU, map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
+from harness.judge.task_code import attempt
 from harness.worker.wire import Json, Refusal
 
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
@@ -109,12 +110,12 @@ class Reference:
         with task.running(device):
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
-            given = arguments_of(self._module.Model, self._module.get_init_inputs())
-            self.init = cast(given, precision)
+            self.init = cast(task_code.init_of(self._module), precision)
             # A private copy: the constructor must not change what the candidate is given.
-            init = copy.deepcopy(self.init)
-            model = construct(self._module.Model, init, init_seed, self.constants)
-            self.model = cast_model(model.to(device), precision)
+            init = task_code.run("init", copy.deepcopy, self.init)
+            make = functools.partial(construct, self._module.Model, init, init_seed, self.constants)
+            model = task_code.run("init", lambda: make().to(device))
+            self.model = cast_model(model, precision)
 
     def draw_inputs(self, seed: int, distribution: str) -> Any:
         """Fresh inputs, contiguous, each in memory of its own.
@@ -128,20 +129,9 @@ class Reference:
     def draw_more(self) -> Any:
         """The next inputs of the generators as they stand, in their native distribution."""
         with self._task.running(self._device):
-            drawn = inputs_of(self.model, self._draw())
-        return cast(map_tensors(drawn, self._plain_input), self._precision)
-
-    def _plain_input(self, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.layout != torch.strided or tensor.is_nested:
-            layout = str(tensor.layout).removeprefix("torch.")
-            raise Refusal("unsupported", f"an input is a {layout} tensor, which no judge passes on")
-        return tensor.detach().to(self._device).contiguous()
-
-    def _draw(self) -> Any:
-        if self._device == CPU:
-            return self._module.get_inputs()
-        with self._device:
-            return self._module.get_inputs()
+            drawn = task_code.inputs_for(self.model, self._module, self._device)
+        plain = map_tensors(drawn, lambda one: one.detach().to(self._device).contiguous())
+        return cast(plain, self._precision)
 
     def run(self, inputs: Any, seed: int, with_doubt: bool = True) -> Outcome:
         """One forward. Raises Refusal("task") for what the reference raises."""
@@ -184,9 +174,9 @@ class Reference:
     def forget_disturbance(self) -> None:
         """Makes the model again with its constants as the task has them (perturb.py)."""
         torch.default_generator.manual_seed(self.init_seed)
-        positional, named = copy.deepcopy(self.init)
         with self._task.running(self._device):
-            model = self._module.Model(*positional, **named)
+            init = task_code.run("init", copy.deepcopy, self.init)
+            model = task_code.run("init", build, self._module.Model, init)
         self.model = cast_model(model.to(self._device), self._precision)
 
     def settle_mode(self, inputs: Any, comparer: Comparer) -> bool:
@@ -232,19 +222,25 @@ class Reference:
 
     def _other_outputs(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
         # A run that fails, for example by a dtype that the program fixes, is left out.
-        with contextlib.suppress(Exception):
-            model = copy.deepcopy(self.model).double()
-            yield self._outputs_of(model, map_tensors(_clone(inputs), _to_double), seed)
+        wide = map_tensors(_clone(inputs), _to_double)
+        if (found := attempt(self._outputs_of, _doubled, wide, seed)) is not None:
+            yield found
         for number in range(self._orders_max):
             if number >= self._num_orders:
                 break
             order = SequentialSumMode(derive_seed(seed, "order", number), self._device)
-            with contextlib.suppress(Exception), sdpa_kernel(SDPBackend.MATH), order:
-                yield self._outputs_of(copy.deepcopy(self.model), _clone(inputs), seed)
+            with sdpa_kernel(SDPBackend.MATH), order:
+                found = attempt(self._outputs_of, copy.deepcopy, _clone(inputs), seed)
+            if found is not None:
+                yield found
             self._num_orders = self._orders_max if order.has_walks else int(order.has_sums)
 
-    def _outputs_of(self, model: torch.nn.Module, inputs: Any, seed: int) -> list[torch.Tensor]:
+    def _outputs_of(
+        self, copied: Callable[[torch.nn.Module], torch.nn.Module], inputs: Any, seed: int
+    ) -> list[torch.Tensor]:
+        """The outputs of a copy of the model."""
         with self._task.running(self._device):
+            model = task_code.run("init", copied, self.model)
             return tensors_of(_forward(model, inputs, seed, self._device))
 
 
@@ -252,7 +248,7 @@ def _forward(model: torch.nn.Module, inputs: Any, seed: int, device: torch.devic
     _set_seed(seed, device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return call(model, inputs)
+        return task_code.forward(model, inputs)
 
 
 def _set_seed(seed: int, device: torch.device) -> None:
@@ -268,6 +264,10 @@ def _lies_in(outputs: Any, inputs: Any) -> bool:
     homes = {tensor.untyped_storage().data_ptr() for tensor in tensors_of(inputs)}
     found = [tensor.untyped_storage().data_ptr() for tensor in tensors_of(outputs)]
     return bool(found) and homes.issuperset(found)
+
+
+def _doubled(model: torch.nn.Module) -> torch.nn.Module:
+    return copy.deepcopy(model).double()
 
 
 def _to_double(tensor: torch.Tensor) -> torch.Tensor:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from harness.judge.cost import Cost, estimate
 from harness.judge.task import Site, Task
+from harness.judge.task_code import attempt
 from harness.worker.wire import Json, Refusal
 
 # Small sizes with such names are part of what is computed, not of how much.
@@ -94,9 +95,8 @@ class ShapePlanner:
 
     def main(self) -> Shape:
         """The native shape, or a reduced one. Raises Refusal("unsupported") where none fits."""
-        try:
-            native = estimate(self._task, {})
-        except Exception:
+        native = attempt(estimate, self._task, {})
+        if native is None:
             return self._shape("native", {}, None)
         self._may_be_empty = native.has_empty
         if self._options.excess(native) <= 1:
@@ -148,10 +148,7 @@ class ShapePlanner:
             cost_max=self._options.cost_max * excess,
             bytes_max=int(self._options.bytes_max * excess),
         )
-        try:
-            return ShapePlanner(self._task, options, self._kept).main()
-        except Refusal:
-            return None
+        return attempt(ShapePlanner(self._task, options, self._kept).main)
 
     def variants(self, main: Shape) -> Iterator[Shape]:
         """Candidates for "ragged", then for "small"; the caller runs the reference on each."""
@@ -215,12 +212,9 @@ class ShapePlanner:
 
     def _estimate(self, bound: Mapping[str, int]) -> Cost | None:
         """The cost at these sizes; None where the reference cannot take them."""
-        try:
-            cost = estimate(self._task, bound)
-        except Exception:
-            return None
+        cost = attempt(estimate, self._task, bound)
         # A kernel larger than its input gives nothing on the meta device and fails elsewhere.
-        return None if cost.has_empty and not self._may_be_empty else cost
+        return None if cost is None or cost.has_empty and not self._may_be_empty else cost
 
     def _try(self, bound: Mapping[str, int]) -> Cost | None:
         self._tries_left -= 1

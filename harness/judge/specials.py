@@ -24,7 +24,8 @@ from harness.judge import distributions, reference
 from harness.judge.compare import Comparer
 from harness.judge.reference import Outcome, Reference
 from harness.worker.region import map_tensors, tensors_of
-from harness.worker.wire import Json, is_of_task
+from harness.judge.task_code import attempt
+from harness.worker.wire import Json
 
 CONSTANTS_MAX = 2  # A clamp has two bounds.
 ELEMENTS_MAX = 1 << 25  # A larger task has no room for the search in `_selects`.
@@ -74,14 +75,9 @@ def distribution_for(subject: Reference) -> str | None:
 
 
 def _run(subject: Reference, name: str, mode: Any = None) -> Outcome | None:
-    try:
-        inputs = subject.draw_inputs(0, name)
-        with mode or contextlib.nullcontext():
-            return subject.run(inputs, 0, with_doubt=False)
-    except Exception as error:
-        if not is_of_task(error):
-            raise
-        return None
+    inputs = attempt(subject.draw_inputs, 0, name)
+    with mode or contextlib.nullcontext():
+        return None if inputs is None else attempt(subject.run, inputs, 0, with_doubt=False)
 
 
 def _selects(outcome: Outcome) -> bool:

@@ -22,9 +22,10 @@ from typing import Any
 import torch
 
 from harness.candidate import cuda_on_cpu
+from harness.judge import task_code
 from harness.worker import settings
 from harness.worker.program import name_model, run_module
-from harness.worker.wire import TASK_FILE, charged_to_task
+from harness.worker.wire import TASK_FILE
 
 LITERAL_MIN = 16
 MAKERS = ("get_inputs", "get_init_inputs")
@@ -51,8 +52,7 @@ class Task:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        with charged_to_task():
-            self._tree = ast.parse(source, TASK_FILE)
+        self._tree = task_code.run("load", ast.parse, source, TASK_FILE)
         self._nodes = dict(_find_sites(self._tree))
         uses = _uses(source, self._tree)
         self.needs_general = any(map(_asks_for_general, self._tree.body))
@@ -60,14 +60,11 @@ class Task:
             Site(name, _integer(node), _used_by(name, uses)) for name, node in self._nodes.items()
         ]
 
-    @contextlib.contextmanager
-    def running(self, device: torch.device) -> Iterator[None]:
-        """All of the task's own code runs in this context, on `device`: what it raises is the
-        task's fault (wire.charged_to_task), and where the device is none of CUDA's, the task may
-        say cuda all the same.
+    def running(self, device: torch.device) -> contextlib.AbstractContextManager[None]:
+        """All of the task's own code runs in this context: where `device` is none of CUDA's, the
+        task may say cuda all the same.
         """
-        with charged_to_task(), cuda_on_cpu.standing_in_for(self._source, device):
-            yield
+        return cuda_on_cpu.standing_in_for(self._source, device)
 
     def run(self, bound: Mapping[str, int]) -> ModuleType:
         """A fresh module in which the named sites have these values."""
@@ -76,12 +73,14 @@ class Task:
                                 for node, value in originals.items()}  # fmt: skip
         tree = copy.deepcopy(self._tree, memo) if memo else self._tree
         settings.provide()
-        with charged_to_task():
-            module = run_module(self._source, TASK_FILE, tree)
-            for name in MAKERS:
-                if not callable(getattr(module, name, None)):
-                    raise TypeError(f"the task does not define {name}")
-            name_model(module)
+        return task_code.run("load", self._module_of, tree)
+
+    def _module_of(self, tree: ast.Module) -> ModuleType:
+        module = run_module(self._source, TASK_FILE, tree)
+        for name in MAKERS:
+            if not callable(getattr(module, name, None)):
+                raise TypeError(f"the task does not define {name}")
+        name_model(module)
         return module
 
 
@@ -145,7 +144,9 @@ def _integer(node: ast.expr) -> int:
 def _uses(source: str, tree: ast.Module) -> dict[str, set[str]]:
     """For each constant, which of the makers (or "Model") read it, derived constants followed."""
     uses: dict[str, set[str]] = {}
-    for table in symtable.symtable(source, TASK_FILE, "exec").get_children():
+    # The parser lets through what the compiler does not, such as a `return` outside a function.
+    tables = task_code.run("load", symtable.symtable, source, TASK_FILE, "exec")
+    for table in tables.get_children():
         place = table.get_name() if table.get_name() in MAKERS else "Model"
         for name in _globals_read(table):
             uses.setdefault(name, set()).add(place)

@@ -154,12 +154,17 @@ def construct(
     model_class: Any, init: list[Any], seed: int, constants: perturb.Constants | None = None
 ) -> torch.nn.Module:
     """The model of `init`, as `arguments_of` returns it, under `seed`, its constants disturbed."""
+    torch.default_generator.manual_seed(seed)
+    with perturb.constants_disturbed(seed, constants or perturb.Constants()):
+        return build(model_class, init)
+
+
+def build(model_class: Any, init: list[Any]) -> torch.nn.Module:
+    """The model of `init`, with the random numbers and constants that it finds."""
     if not callable(model_class):
         raise TypeError("the model is not a class")
     positional, named = init
-    torch.default_generator.manual_seed(seed)
-    with perturb.constants_disturbed(seed, constants or perturb.Constants()):
-        model = model_class(*positional, **named)
+    model = model_class(*positional, **named)
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"a {type(model).__name__} is not a torch.nn.Module")
     return model

@@ -157,9 +157,9 @@ def describe(error: BaseException) -> Json:
     """An exception as the Error of docs/architecture.md."""
     stage = getattr(error, "mc_stage", "")
     body: Json = {
-        "kind": _kind(error),
+        "kind": kind_of(error),
         "type": type(error).__name__[:200],
-        "message": _text(error)[:TEXT_MAX],
+        "message": text_of(error)[:TEXT_MAX],
         "frames": _frames(error),
     }
     if isinstance(stage, str) and stage:
@@ -176,29 +176,7 @@ def set_stage(error: BaseException, stage: str) -> None:
             pass
 
 
-@contextlib.contextmanager
-def charged_to_task() -> Iterator[None]:
-    """Turns what a task's own code raises into Refusal("task"), which names it and its line.
-
-    Memory that runs out stays what it is, since it may suffice at another time.
-    """
-    try:
-        yield
-    except Refusal:
-        raise
-    except Exception as error:
-        if _kind(error) == "oom":
-            raise
-        message = f"{type(error).__name__}: {_text(error)}"[:TEXT_MAX]
-        raise Refusal("task", message).with_traceback(error.__traceback__) from error
-
-
-def is_of_task(error: Exception) -> bool:
-    """True where a task's own code failed, rather than ours around it."""
-    return isinstance(error, Refusal) or _kind(error) == "oom"
-
-
-def _kind(error: BaseException) -> str:
+def kind_of(error: BaseException) -> str:
     if isinstance(error, Refusal):
         return error.kind
     if isinstance(error, ProtocolError):
@@ -206,7 +184,7 @@ def _kind(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "oom"
     if isinstance(error, RuntimeError):
-        text = _text(error)
+        text = text_of(error)
         if any(words in text for words in _OOM_WORDS):
             return "oom"
     return "exception"
@@ -218,7 +196,7 @@ def _kind(error: BaseException) -> str:
 _BACKTRACE = "\nException raised from "
 
 
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     try:
         return str(error).partition(_BACKTRACE)[0]
     except BaseException:  # A hostile __str__.
