@@ -381,6 +381,39 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(
   return {output.to(kDevice), save_mean.to(kDevice), save_invstd.to(kDevice)};
 }
 
+at::Tensor or_zero(const std::optional<at::Tensor>& bias, const at::Tensor& like) {
+  return bias && bias->defined() ? bias->cpu() : at::zeros({1}, like.options());
+}
+
+// One step of an LSTM and of a GRU.  PyTorch calls these cells on any device but the host, which
+// has no kernel for them.  The last result is what a backward pass would need.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(
+    const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& cx,
+    const std::optional<at::Tensor>& input_bias, const std::optional<at::Tensor>& hidden_bias) {
+  const OnHost on_host("aten::_thnn_fused_lstm_cell");
+  const at::Tensor of_input = input_gates.cpu();
+  const at::Tensor sum = of_input + hidden_gates.cpu() + or_zero(input_bias, of_input) +
+                         or_zero(hidden_bias, of_input);
+  const std::vector<at::Tensor> gates = sum.chunk(4, 1);
+  const at::Tensor cy = gates[1].sigmoid() * cx.cpu() + gates[0].sigmoid() * gates[2].tanh();
+  const at::Tensor hy = gates[3].sigmoid() * cy.tanh();
+  return {hy.to(kDevice), cy.to(kDevice), sum.to(kDevice)};
+}
+
+std::tuple<at::Tensor, at::Tensor> gru_cell(const at::Tensor& input_gates,
+                                            const at::Tensor& hidden_gates, const at::Tensor& hx,
+                                            const std::optional<at::Tensor>& input_bias,
+                                            const std::optional<at::Tensor>& hidden_bias) {
+  const OnHost on_host("aten::_thnn_fused_gru_cell");
+  const at::Tensor of_input = input_gates.cpu(), of_hidden = hidden_gates.cpu();
+  const std::vector<at::Tensor> given = (of_input + or_zero(input_bias, of_input)).chunk(3, 1);
+  const std::vector<at::Tensor> kept = (of_hidden + or_zero(hidden_bias, of_hidden)).chunk(3, 1);
+  const at::Tensor reset = (given[0] + kept[0]).sigmoid(), update = (given[1] + kept[1]).sigmoid();
+  const at::Tensor fresh = (given[2] + reset * kept[2]).tanh();
+  const at::Tensor hy = fresh + update * (hx.cpu() - fresh);
+  return {hy.to(kDevice), at::cat({reset, update, fresh}, 1).to(kDevice)};
+}
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_or_refuse>());
 }
@@ -407,6 +440,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Storage", TORCH_FN(set_source));
   m.impl("convolution_overrideable", TORCH_FN(convolution));
   m.impl("native_batch_norm", TORCH_FN(batch_norm));
+  m.impl("_thnn_fused_lstm_cell", TORCH_FN(lstm_cell));
+  m.impl("_thnn_fused_gru_cell", TORCH_FN(gru_cell));
   m.impl("set_.source_Storage_storage_offset", TORCH_FN(at::native::set_storage_cpu_));
   m.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   m.impl("cat", TORCH_FN(cat));
