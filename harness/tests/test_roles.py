@@ -189,6 +189,14 @@ class RolesTest(ZygoteTest):
         copies = honest.replace("x.mul_(2)", "x * 2")
         self.assertEqual(set(self.verdicts(IN_PLACE, copies)), {False})
 
+    def test_a_counter_of_batches_decides_nothing(self) -> None:
+        fused = HONEST.replace(
+            "self.norm(x)",
+            "nn.functional.batch_norm(x, self.norm.running_mean, self.norm.running_var,"
+            " self.norm.weight, self.norm.bias, self.training)",
+        )
+        self.assertEqual(set(self.verdicts(TASK, fused, shapes=False)), {True})
+
     def test_trivial_answers_fail_where_native_values_would_pass_them(self) -> None:
         task = IN_PLACE.replace("x.mul_(2)", "torch.relu(x)").replace("randn", "rand")
         copy = task.replace("class Model(", "class ModelNew(").replace("torch.relu(x)", "x.clone()")
