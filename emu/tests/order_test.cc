@@ -243,7 +243,7 @@ TEST_F(Order, ATurnMayBePassedOnThroughAVolatileWord) {
 }
 
 // The write of an earlier block is passed on from one flag to the next.
-__global__ void pass_on(volatile int* flags, unsigned* ticket, int* first, int* y) {
+__global__ void pass_flag_on(volatile int* flags, unsigned* ticket, int* first, int* y) {
   if (threadIdx.x != 0) return;
   const unsigned mine = atomicAdd(ticket, 1u);
   if (mine == 0) {
@@ -261,7 +261,7 @@ TEST_F(Order, WhatABlockKnowsItPassesOn) {
   run_often([] {
     Device<int> flags(32), first(1), y(32);
     Device<unsigned> ticket(1);
-    MC_LAUNCH(pass_on, 32, 32, 0, flags.get(), ticket.get(), first.get(), y.get());
+    MC_LAUNCH(pass_flag_on, 32, 32, 0, flags.get(), ticket.get(), first.get(), y.get());
     EXPECT_EQ(y[31], 7);
   });
   EXPECT_EQ(report(), "");

@@ -56,7 +56,7 @@ class Devices {
   task::Verdict measure(const std::string& judge_key,
                         const std::function<task::Verdict(DeviceState& device)>& measure_on);
 
-  // For what is not measured: the least busy one, until the place goes out of scope.
+  // The least busy device, for work that is not timed; it is held until the place is destroyed.
   DeviceQueue::Place take(const std::string& judge_key);
   DeviceState& at(const DeviceQueue::Place& place) { return *devices_[place.index()]; }
 

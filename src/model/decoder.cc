@@ -127,7 +127,8 @@ void begin_block(const ForwardContext& passage, const Block& block, const at::Te
   make_heads(passage, block, positions, tape);
 }
 
-// From the output of attention to what the block adds to x_mid.
+// The second half of a block: `out_THD` is the output of attention, the result what the block adds
+// to x_mid.
 at::Tensor end_block(const ForwardContext& passage, const Block& block, const at::Tensor& out_THD,
                      BlockTape& tape) {
   ops::AddedNorm added =

@@ -174,7 +174,8 @@ TYPED_TEST(HalfBits, FmaRoundsOnce) {
 
 TEST(HalfBits, FmaLetsATinyAddendBreakATie) {
   const __half tiny = __ushort_as_half(1);
-  // 33 * 63 = 2079 lies between 2078 and 2080; half keeps even numbers there: a tie but for tiny.
+  // Half has only even numbers near 33 * 63 = 2079, so the product is a tie between 2078 and 2080,
+  // which a tiny addend decides.
   const __half x = __float2half(33.0f), y = __float2half(63.0f);
   EXPECT_EQ(__half2float(__hfma(x, y, __float2half(0.0f))), 2080.0f);
   EXPECT_EQ(__half2float(__hfma(x, y, __hneg(tiny))), 2078.0f);
