@@ -116,7 +116,10 @@ CUresult TimedBatch::begin_call() {
   // nothing else meanwhile: the host's clock would count that, too.
   is_checked_ = call + 1 == calls_ || masks_[3 * call + 2].words[0] % kCheckedOneIn == 0;
   if (status == CUDA_SUCCESS && is_checked_) status = cuStreamSynchronize(CU_STREAM_LEGACY);
-  return status == CUDA_SUCCESS ? watch_->begin(CU_STREAM_LEGACY, is_gated_) : status;
+  if (status == CUDA_SUCCESS) status = watch_->begin(CU_STREAM_LEGACY, is_gated_);
+  // A call that did not begin has no end, and a batch with a hole in it no times.
+  if (status != CUDA_SUCCESS) is_running_ = is_in_call_ = false;
+  return status;
 }
 
 CUresult TimedBatch::end_call(const std::vector<OutputPart>& parts) {
