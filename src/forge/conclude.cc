@@ -38,9 +38,11 @@ class Run {
     for (const Json& event : run_.at("events")) {
       const std::string stage = event.at("at");
       MC_TRY(EarlyOutcome decided, stage == "forward" ? trial(event) : start(event, stage), stage);
-      if (decided) return trials_.with_trials(std::move(*decided));
+      if (decided) return early(std::move(*decided), stage == "forward");
     }
-    if (!run_.at("died").is_null()) return trials_.with_trials(death(run_["died"]));
+    if (!run_.at("died").is_null()) {
+      return early(death(run_["died"]), run_["events"].size() > plan_.shapes.size());
+    }
     if (trials_.all().size() == plan_.trials.size()) return trials_.outcome();
     return Error{ErrorCode::kProtocol, "the run ended before its last trial"};
   }
@@ -67,6 +69,18 @@ class Run {
     if (EarlyOutcome decided = trials_.admit(call, run)) return decided;
     MC_TRY(auto checked, worker::JudgeCheckAnswer::from_json(event.at("check").dump()), "check");
     return trials_.add(std::move(call), run, std::move(checked));
+  }
+
+  // An outcome before the last trial.  Trials that may fail without a loss only fail, that of the
+  // call and all behind it, since the process may be gone.
+  task::Outcome early(task::Outcome decided, bool is_of_a_call) {
+    const auto num_made = [&] { return trials_.all().size(); };
+    if (!is_of_a_call || trials_.counts(plan_.trials.at(num_made())) ||
+        std::holds_alternative<task::Illegal>(decided)) {
+      return trials_.with_trials(std::move(decided));
+    }
+    while (num_made() < plan_.trials.size()) trials_.fail(plan_.trials[num_made()], &decided);
+    return trials_.outcome();
   }
 
   // The stage after the last event.
@@ -99,9 +113,6 @@ Result<task::Outcome> conclude(std::string_view task_answer, std::string_view ru
     const Json answer = Json::parse(task_answer), ran = Json::parse(run);
     MC_TRY(auto begun, worker::JudgeBeginAnswer::from_json(answer.at("begun").dump()), "plan");
     const execute::JudgePlan plan = execute::plan_of(std::move(begun.plan));
-    if (!plan.needs_general) {
-      return Error{ErrorCode::kProtocol, "a task of the forge asks for general kernels"};
-    }
     const execute::Program program{"", {}, locate, /*is_emulated=*/true};
     return Run(answer, ran, plan, policy, program).outcome();
   } catch (const std::exception& exception) {

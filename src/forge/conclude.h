@@ -14,8 +14,9 @@
 
 namespace mc::forge {
 
-// `task_answer` and `run` are JSON of harness/forge/verify.py.  kProtocol where they are not of
-// that form, or where the task does not ask for general kernels.
+// `task_answer` and `run` are JSON of harness/forge/verify.py; kProtocol where they are not of that
+// form.  The outcome is MooreEval's, with one exception: a model that cannot be built at another
+// shape decides, also where the task asks for its own sizes alone.
 Result<task::Outcome> conclude(std::string_view task_answer, std::string_view run,
                                const execute::RunPolicy& policy, const execute::Locate& locate);
 

@@ -264,9 +264,21 @@ TEST(Conclude, NamesTheStageInWhichTheProcessDied) {
 
 TEST(Conclude, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(name_of(conclude("[]", "[]", {}, nowhere)), ::testing::HasSubstr("not understood"));
+}
+
+TEST(Conclude, PassesWhereATaskAsksForItsOwnSizesAlone) {
   Seen seen = right();
   seen.begun.plan.needs_general = false;
-  EXPECT_THAT(name_of(in_bulk(seen)), ::testing::HasSubstr("general kernels"));
+  seen.checks.back().passed = false;
+  const auto outcome = in_bulk(seen);
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_EQ(std::get<task::Passed>(*outcome).generality, 0.5);
+  seen.calls[3].reaction = execute::ProcessEnd{11, 0};
+  const auto died = in_bulk(seen);
+  ASSERT_TRUE(died.has_value());
+  EXPECT_EQ(std::get<task::Passed>(*died).generality, 0);
+  seen.calls[2].reaction = execute::ProcessEnd{11, 0};
+  EXPECT_EQ(name_of(in_bulk(seen)), "runtime");
 }
 
 }  // namespace

@@ -113,6 +113,8 @@ class Stream(unittest.TestCase):
         self.assertEqual(len(set(answers.values())), len(answers))
         task = {"id": "relu", "code": RELU}
         questions = [{"id": name, "task": task, "answer": one} for name, one in answers.items()]
+        own = {"id": "own sizes", "code": RELU.replace("require_general = True\n", "")}
+        questions.append({"id": "own sizes", "task": own, "answer": right})
         questions.append({"id": "p", "verb": "prepare", "task": task, "answer": right})
         # The one worker compiles together what comes while it is busy with the first.
         options = ("--bulk", "--no-diagnosis", "--jobs", "1")
@@ -122,7 +124,7 @@ class Stream(unittest.TestCase):
         kinds = {name: one["verdict"]["outcome"]["kind"] for name, one in replies.items()}
         self.assertEqual(kinds, {
             "right": "pass", "wrong": "wrong", "undeclared": "compile", "with a macro": "pass",
-            "by PyTorch": "illegal", "another form": "extraction", "no code": "extraction",
+            "own sizes": "pass", "by PyTorch": "illegal", "another form": "extraction", "no code": "extraction",
         })  # fmt: skip
         self.assertIn("zero", replies["undeclared"]["feedback"])
         wrong = replies["wrong"]["verdict"]["outcome"]["trials"][0]["checks"][0]
