@@ -124,7 +124,8 @@ class Stream(unittest.TestCase):
         kinds = {name: one["verdict"]["outcome"]["kind"] for name, one in replies.items()}
         self.assertEqual(kinds, {
             "right": "pass", "wrong": "wrong", "undeclared": "compile", "with a macro": "pass",
-            "own sizes": "pass", "by PyTorch": "illegal", "another form": "extraction", "no code": "extraction",
+            "own sizes": "pass", "by PyTorch": "illegal",
+            "another form": "extraction", "no code": "extraction",
         })  # fmt: skip
         self.assertIn("zero", replies["undeclared"]["feedback"])
         wrong = replies["wrong"]["verdict"]["outcome"]["trials"][0]["checks"][0]
